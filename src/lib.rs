@@ -1,0 +1,8 @@
+//! railgauge measures what a GPU fabric delivers, compares it with what it should deliver, and names the part at fault.
+//!
+//! The way data flows: a suite file becomes a plan, ranks meet, cells are measured, samples are recorded as they arrive,
+//! statistics and detectors judge the record, reports render the judgement. `docs/architecture.md` shows which module may
+//! use which; `tests/layering.rs` fails when an edge is not in that table.
+
+pub mod record;
+pub mod units;

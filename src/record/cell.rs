@@ -1,0 +1,105 @@
+//! A cell: one measurement, as planned and as recorded.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Collective, DType, DeviceKind, Placement, ReduceOp, TransportKind};
+use crate::units::Bytes;
+
+/// Whether a cell had the fabric to itself.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Load {
+    /// Nothing else of this run was on the wire.
+    Alone,
+    /// The other cells of its slot ran at the same time.
+    Together,
+}
+
+/// One measurement: what runs, between whom, on which rails, with which algorithm, size, type and flows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Cell {
+    /// Position in the plan; samples refer to it.
+    pub id: u32,
+    /// Name of the suite's test it belongs to.
+    pub test: String,
+    /// Cells with the same slot run at the same time, slots one after another.
+    pub slot: u32,
+    /// Alone or together with the rest of its slot.
+    pub load: Load,
+    /// What is done.
+    pub collective: Collective,
+    /// How it is done.
+    pub algorithm: Algorithm,
+    /// Who takes part; the position in this list is the rank within the schedule.
+    pub ranks: Vec<u32>,
+    /// Position (in `ranks`) of the root, for collectives that have one.
+    pub root: u32,
+    /// Rails by name; empty for transports without rails. The payload is striped over all of them.
+    pub rails: Vec<String>,
+    /// Connections per peer and rail.
+    pub flows: u16,
+    /// First of the pinned source ports, when they are pinned: dialling rank `r` uses `source_port + r * flows + flow`.
+    pub source_port: Option<u16>,
+    /// What carries the bytes.
+    pub transport: TransportKind,
+    /// Where the data lies.
+    pub device: DeviceKind,
+    /// Payload as nccl-tests counts it (over all blocks for blocked collectives), a whole number of elements.
+    pub size: Bytes,
+    /// Element type.
+    pub dtype: DType,
+    /// Reduction operator; `sum` where nothing is reduced.
+    pub op: ReduceOp,
+    /// In place or out of place.
+    pub placement: Placement,
+}
+
+impl Cell {
+    /// Number of ranks taking part.
+    pub fn world(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Elements of the payload.
+    pub fn elements(&self) -> usize {
+        self.size.as_usize() / self.dtype.size()
+    }
+
+    /// Whether `other` is the same measurement on other parts: its peer when speeds are compared.
+    pub fn is_peer_of(&self, other: &Cell) -> bool {
+        self.id != other.id && self.peer_key() == other.peer_key()
+    }
+
+    /// What two cells must share for their speeds to be comparable.
+    pub fn peer_key(&self) -> impl PartialEq + Eq + std::hash::Hash + Ord + '_ {
+        (
+            (&self.test, self.load, self.collective, self.algorithm),
+            (self.ranks.len(), self.rails.len(), self.flows),
+            (self.transport, self.device, self.size),
+            (self.dtype, self.op, self.placement),
+        )
+    }
+
+    /// The cell in a few words, for progress lines and findings.
+    pub fn describe(&self) -> String {
+        let ranks = match self.ranks.as_slice() {
+            [a, b] => format!("ranks {a}:{b}"),
+            ranks => format!("{} ranks", ranks.len()),
+        };
+        let rails = if self.rails.is_empty() {
+            String::new()
+        } else {
+            format!(" on {}", self.rails.join("+"))
+        };
+        let load = match self.load {
+            Load::Alone => "",
+            Load::Together => ", all rails together",
+        };
+        format!(
+            "{} {} {} {}, {ranks} over {}{rails}{load}",
+            self.algorithm, self.collective, self.size, self.dtype, self.transport
+        )
+    }
+}

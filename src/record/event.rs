@@ -1,0 +1,197 @@
+//! The lines of `samples.jsonl`, in the order they happened.
+//!
+//! Every line is one event and stands alone: a file cut off at any byte still holds everything before the last line.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Bytes, Nanos};
+
+/// One line of `samples.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// One timed iteration of one cell on one rank.
+    Sample(Sample),
+    /// A cell's iterations are complete.
+    CellDone(CellDone),
+    /// A cell could not be measured.
+    NotRun {
+        /// Which.
+        cell: u32,
+        /// Why.
+        reason: String,
+    },
+    /// Delivered data differed from what was computed to be right.
+    Corruption(Corruption),
+    /// A rank stopped answering.
+    Lost(Lost),
+    /// What a surviving rank was doing when the run stopped.
+    Stalled(Stalled),
+    /// A hardware or interface counter around a cell.
+    Counter(CounterDelta),
+    /// Somebody who is not part of the run knocked at one of its ports.
+    Intruder {
+        /// What was seen.
+        what: String,
+    },
+    /// The run ended in an orderly way; absent when it was killed.
+    End {
+        /// Why it ended.
+        reason: EndReason,
+        /// When, as RFC 3339 in UTC.
+        at: String,
+    },
+}
+
+/// One timed iteration of one cell, as one rank saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Cell id.
+    pub cell: u32,
+    /// 0 for the first measurement, 1 and up for re-measurements of a suspect.
+    pub round: u16,
+    /// Iteration within the round, warm-up not counted.
+    pub iter: u32,
+    /// World rank.
+    pub rank: u32,
+    /// From this rank's start to its completion.
+    pub ns: u64,
+    /// Of that, spent waiting for a peer or the wire.
+    pub wait_ns: u64,
+    /// How much later than the agreed instant this rank started.
+    pub late_ns: u64,
+}
+
+/// Why a cell stopped iterating.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReason {
+    /// The median's interval became tight enough.
+    Tight,
+    /// The iteration limit was reached.
+    Iterations,
+    /// The time budget was spent.
+    Budget,
+}
+
+/// What one rank put on one link during one iteration, as its transport counted it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// Sending world rank.
+    pub from: u32,
+    /// Receiving world rank.
+    pub to: u32,
+    /// Rail by name; none for transports without rails.
+    pub rail: Option<String>,
+    /// Payload bytes per iteration.
+    pub bytes: Bytes,
+}
+
+/// A cell's iterations are complete.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellDone {
+    /// Cell id.
+    pub cell: u32,
+    /// Measurement round.
+    pub round: u16,
+    /// Timed iterations.
+    pub iterations: u32,
+    /// Timed iterations whose data was checked on every rank.
+    pub verified: u32,
+    /// Why it stopped.
+    pub stop: StopReason,
+    /// Largest distance between the first and the last rank's start.
+    pub max_skew_ns: Nanos,
+    /// Bytes the schedule puts on each link per iteration.
+    pub planned: Vec<Moved>,
+    /// Bytes the transport really moved per iteration.
+    pub moved: Vec<Moved>,
+}
+
+/// Delivered data differed from what was computed to be right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Corruption {
+    /// Cell id.
+    pub cell: u32,
+    /// Measurement round.
+    pub round: u16,
+    /// Iteration within the round.
+    pub iter: u32,
+    /// The rank whose result is wrong.
+    pub rank: u32,
+    /// First wrong element.
+    pub element: u64,
+    /// First wrong byte within the result.
+    pub byte_offset: u64,
+    /// The element as it should be, bits in hex.
+    pub expected_bits: String,
+    /// The element as it is, bits in hex.
+    pub found_bits: String,
+    /// Wrong elements in this rank's result.
+    pub wrong_elements: u64,
+}
+
+/// A rank stopped answering.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// World rank.
+    pub rank: u32,
+    /// Host it ran on.
+    pub host: String,
+    /// Cell in flight, if any.
+    pub cell: Option<u32>,
+    /// What it was asked to do last.
+    pub doing: String,
+    /// How the loss was noticed.
+    pub reason: String,
+}
+
+/// What a surviving rank was doing when the run stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stalled {
+    /// World rank.
+    pub rank: u32,
+    /// Cell in flight.
+    pub cell: u32,
+    /// Step of the schedule, in words.
+    pub step: String,
+    /// World rank it waited for, when it waited for one.
+    pub waiting_for: Option<u32>,
+    /// For how long.
+    pub waited_ns: Nanos,
+}
+
+/// A counter read before and after a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterDelta {
+    /// Cell id.
+    pub cell: u32,
+    /// Measurement round.
+    pub round: u16,
+    /// World rank whose host was read.
+    pub rank: u32,
+    /// Rail by name.
+    pub rail: String,
+    /// Counter name as the kernel writes it.
+    pub name: String,
+    /// Value before; none when absent or unreadable.
+    pub before: Option<u64>,
+    /// Value after; none when absent or unreadable.
+    pub after: Option<u64>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndReason {
+    /// Every planned cell was measured.
+    Finished,
+    /// The operator or the scheduler asked it to stop.
+    Interrupted,
+    /// The time budget of the run was spent.
+    Budget,
+    /// A rank was lost or a step passed its deadline.
+    Lost,
+    /// Something in railgauge or its environment failed.
+    Failed,
+}

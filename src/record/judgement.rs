@@ -1,0 +1,257 @@
+//! `findings.json`: verdicts and findings. The schema is published in `docs/findings.schema.json`.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter};
+
+use super::{Cell, DecisionRule, EndReason, Untested};
+use crate::units::{Nanos, Rate};
+
+/// The outcome of judging one thing. Unmeasured is never healthy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
+pub enum Verdict {
+    /// Measured, and as expected.
+    Pass,
+    /// Measured, and not as expected.
+    Fail(String),
+    /// Measured, but nothing can be said.
+    Inconclusive(String),
+    /// Not measured.
+    NotRun(String),
+}
+
+/// A value with the interval it lies in.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Interval<T> {
+    /// The median.
+    pub median: T,
+    /// Lower end of the interval.
+    pub lower: T,
+    /// Upper end of the interval.
+    pub upper: T,
+}
+
+/// Percentiles of a cell's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Percentiles {
+    /// Shortest.
+    pub min: Nanos,
+    /// Median.
+    pub p50: Nanos,
+    /// 95th percentile.
+    pub p95: Nanos,
+    /// 99th percentile.
+    pub p99: Nanos,
+    /// Longest.
+    pub max: Nanos,
+}
+
+/// How a cell did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CellVerdict {
+    /// The cell.
+    pub cell: Cell,
+    /// Its outcome.
+    pub verdict: Verdict,
+    /// Timed iterations that are complete on all ranks.
+    pub iterations: u32,
+    /// Timed iterations whose data was checked.
+    pub verified: u32,
+    /// Time of the collective: the maximum over ranks, per iteration.
+    pub time: Option<Interval<Nanos>>,
+    /// Percentiles of that time.
+    pub percentiles: Option<Percentiles>,
+    /// Payload over time.
+    pub algorithm_rate: Option<Rate>,
+    /// As nccl-tests computes it.
+    pub bus_rate: Option<Rate>,
+    /// What the busiest link carried, over time. This is what is judged.
+    pub wire_rate: Option<Interval<Rate>>,
+    /// What it was compared with.
+    pub expected: Option<Rate>,
+    /// Where that figure comes from.
+    pub expected_from: Option<String>,
+    /// The rank that finished last most often, and in what share of the iterations.
+    pub slowest_rank: Option<(u32, f64)>,
+}
+
+/// How a test of the suite did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TestVerdict {
+    /// Name of the test.
+    pub name: String,
+    /// Its outcome.
+    pub verdict: Verdict,
+    /// Cells planned.
+    pub planned: u32,
+    /// Cells measured.
+    pub measured: u32,
+}
+
+/// What kind of trouble. Each kind has one exit code.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumIter,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum FindingKind {
+    /// A rail below its reference.
+    SlowRail,
+    /// A pair of ranks below its reference.
+    SlowPair,
+    /// A collective below its reference that no single part explains.
+    SlowCollective,
+    /// A rank that keeps the others waiting.
+    StragglerRank,
+    /// Wrong data was delivered.
+    Corruption,
+    /// A rank vanished or a step passed its deadline.
+    LostRank,
+    /// Something planned was not measured.
+    IncompleteCoverage,
+}
+
+impl FindingKind {
+    /// The exit code it causes.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            FindingKind::SlowRail
+            | FindingKind::SlowPair
+            | FindingKind::SlowCollective
+            | FindingKind::StragglerRank => 12,
+            FindingKind::IncompleteCoverage => 20,
+            FindingKind::LostRank => 21,
+            FindingKind::Corruption => 22,
+        }
+    }
+}
+
+/// Which part. Only what is known is filled in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Place {
+    /// Hosts involved.
+    pub hosts: Vec<String>,
+    /// Ranks involved.
+    pub ranks: Vec<u32>,
+    /// Rail by name.
+    pub rail: Option<String>,
+}
+
+/// How a suspicion was confirmed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Confirmation {
+    /// Measurement rounds that agree.
+    pub rounds: u16,
+    /// Chance of data like this from a healthy part, corrected for the number of comparisons.
+    pub p_value: f64,
+    /// How many comparisons the correction covers.
+    pub comparisons: u32,
+}
+
+/// What is wrong, where, how sure, on what evidence, and what to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Finding {
+    /// What kind of trouble.
+    pub kind: FindingKind,
+    /// The whole finding in one sentence.
+    pub sentence: String,
+    /// Which part.
+    pub place: Place,
+    /// Measured wire rate, for findings about speed.
+    pub measured: Option<Interval<Rate>>,
+    /// Expected wire rate, for findings about speed.
+    pub expected: Option<Rate>,
+    /// The rule that was broken, with its numbers.
+    pub rule: String,
+    /// Statistical confirmation, for findings that rest on samples.
+    pub confirmation: Option<Confirmation>,
+    /// Parts that the data cannot tell apart from this one.
+    pub not_told_apart_from: Vec<String>,
+    /// Facts that support it.
+    pub evidence: Vec<String>,
+    /// Cells it rests on.
+    pub cells: Vec<u32>,
+    /// What to do next.
+    pub next_step: String,
+    /// The command that repeats the measurement.
+    pub repeat: Option<String>,
+}
+
+/// What running all rails together costs one rail.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Interference {
+    /// Name of the test.
+    pub test: String,
+    /// Rail by name.
+    pub rail: String,
+    /// The cell that ran alone.
+    pub alone_cell: u32,
+    /// The cell that ran together with the other rails.
+    pub together_cell: u32,
+    /// Wire rate alone.
+    pub alone: Interval<Rate>,
+    /// Wire rate together.
+    pub together: Interval<Rate>,
+    /// Together over alone.
+    pub ratio: f64,
+}
+
+/// What was measured of what was planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Coverage {
+    /// Cells planned.
+    pub planned: u32,
+    /// Cells measured to their end.
+    pub measured: u32,
+    /// Planned but not measured, with the reason.
+    pub not_measured: Vec<Untested>,
+    /// Left out by the plan, with the reason.
+    pub untested: Vec<Untested>,
+}
+
+/// Everything that can be said about a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Judgement {
+    /// Version of this format.
+    pub schema: u32,
+    /// Version of railgauge that judged.
+    pub version: String,
+    /// Name of the suite.
+    pub suite: String,
+    /// Start of the run, RFC 3339 in UTC.
+    pub started: String,
+    /// How the run ended; none when it was cut off.
+    pub ended: Option<EndReason>,
+    /// The verdict in one word and its reason.
+    pub verdict: Verdict,
+    /// The exit code that goes with it.
+    pub exit_code: u8,
+    /// One sentence for the person who reads nothing else.
+    pub summary: String,
+    /// The rule verdicts were reached by.
+    pub rule: DecisionRule,
+    /// Worst first.
+    pub findings: Vec<Finding>,
+    /// One per test of the suite.
+    pub tests: Vec<TestVerdict>,
+    /// One per planned cell.
+    pub cells: Vec<CellVerdict>,
+    /// Rails alone against rails together.
+    pub interference: Vec<Interference>,
+    /// What was measured of what was planned.
+    pub coverage: Coverage,
+    /// Faults injected on purpose; a run with any is a negative control.
+    pub injected: Vec<String>,
+}

@@ -1,0 +1,188 @@
+//! Reading a run's folder back, complete or cut off.
+//!
+//! A line that cannot be read is tolerated only as the very last one (the run was killed while writing it); anywhere else
+//! the file is damaged and the reader says where.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use super::{Event, Run, SCHEMA, Sample};
+
+/// Names of the files in a run's folder.
+pub mod files {
+    /// Suite, ranks, versions, seed, command line, cells.
+    pub const RUN: &str = "run.json";
+    /// Every event as it arrived.
+    pub const SAMPLES: &str = "samples.jsonl";
+    /// Verdicts and findings.
+    pub const FINDINGS: &str = "findings.json";
+    /// The report as Markdown.
+    pub const MARKDOWN: &str = "report.md";
+}
+
+/// A recorded run that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file is missing or unreadable.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{path}, line {line}: {source}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The run was recorded by a newer railgauge.
+    #[error("{path} has schema {found}; this railgauge reads up to {SCHEMA}: use a newer one")]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u64,
+    },
+}
+
+/// A recorded run: what was planned and everything that happened.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// `run.json`.
+    pub run: Run,
+    /// The samples of `samples.jsonl`, in order.
+    pub samples: Vec<Sample>,
+    /// All its other events, in order.
+    pub events: Vec<Event>,
+    /// Whether the last line was cut off.
+    pub truncated: bool,
+}
+
+impl Recorded {
+    /// Reads the folder of a run.
+    pub fn read(folder: &Path) -> Result<Recorded, LoadError> {
+        let run = read_run(&folder.join(files::RUN))?;
+        let path = folder.join(files::SAMPLES);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(LoadError::Read { path, source }),
+        };
+        parse_events(run, &text, &path)
+    }
+}
+
+fn read_run(path: &Path) -> Result<Run, LoadError> {
+    let text = fs::read(path).map_err(|source| LoadError::Read {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let parse_error = |source: serde_json::Error| LoadError::Parse {
+        path: path.to_path_buf(),
+        line: source.line(),
+        source,
+    };
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(parse_error)?;
+    if let Some(found) = value["schema"]
+        .as_u64()
+        .filter(|schema| *schema > u64::from(SCHEMA))
+    {
+        return Err(LoadError::TooNew {
+            path: path.to_path_buf(),
+            found,
+        });
+    }
+    serde_json::from_slice(&text).map_err(parse_error)
+}
+
+/// One stretch of the file, parsed on its own.
+struct Stretch {
+    samples: Vec<Sample>,
+    events: Vec<Event>,
+    lines: usize,
+    /// The first line that did not parse: its position within the stretch, whether it is the stretch's last, the error.
+    bad: Option<(usize, bool, serde_json::Error)>,
+}
+
+fn parse_events(run: Run, text: &[u8], path: &Path) -> Result<Recorded, LoadError> {
+    let stretches: Vec<Stretch> = cut_at_lines(text, 1 << 20)
+        .into_par_iter()
+        .map(parse_stretch)
+        .collect();
+    let mut recorded = Recorded {
+        run,
+        samples: Vec::with_capacity(stretches.iter().map(|s| s.samples.len()).sum()),
+        events: Vec::new(),
+        truncated: false,
+    };
+    let (mut lines_before, last) = (0, stretches.len().saturating_sub(1));
+    for (index, stretch) in stretches.into_iter().enumerate() {
+        if let Some((line, is_last_line, source)) = stretch.bad {
+            if !(index == last && is_last_line) {
+                return Err(LoadError::Parse {
+                    path: path.to_path_buf(),
+                    line: lines_before + line + 1,
+                    source,
+                });
+            }
+            recorded.truncated = true;
+        }
+        lines_before += stretch.lines;
+        recorded.samples.extend(stretch.samples);
+        recorded.events.extend(stretch.events);
+    }
+    Ok(recorded)
+}
+
+/// Cuts `text` into pieces of about `target` bytes that end at line ends.
+fn cut_at_lines(text: &[u8], target: usize) -> Vec<&[u8]> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while rest.len() > target {
+        match rest[target..].iter().position(|byte| *byte == b'\n') {
+            Some(end) => {
+                let (piece, tail) = rest.split_at(target + end + 1);
+                pieces.push(piece);
+                rest = tail;
+            }
+            None => break,
+        }
+    }
+    if !rest.is_empty() {
+        pieces.push(rest);
+    }
+    pieces
+}
+
+fn parse_stretch(text: &[u8]) -> Stretch {
+    let mut stretch = Stretch {
+        samples: Vec::new(),
+        events: Vec::new(),
+        lines: 0,
+        bad: None,
+    };
+    let mut lines = text.split(|byte| *byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
+        let is_last = lines.peek().is_none();
+        if !line.is_empty() {
+            match serde_json::from_slice(line) {
+                Ok(Event::Sample(sample)) => stretch.samples.push(sample),
+                Ok(event) => stretch.events.push(event),
+                Err(error) => {
+                    stretch.bad = Some((stretch.lines, is_last, error));
+                    break;
+                }
+            }
+        }
+        stretch.lines += 1;
+    }
+    stretch
+}

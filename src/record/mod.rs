@@ -1,0 +1,29 @@
+//! The one recorded vocabulary: what was run, between whom, what was seen, what it means.
+//!
+//! Everything after a measurement works on these types alone, so a run recorded anywhere can be judged again here and a
+//! detector written tomorrow can be run on last year's samples. This module therefore knows no hardware and no statistics.
+//! Numbers are bytes and nanoseconds; an absent value is `None`, never zero; what was not measured is never healthy.
+
+mod cell;
+mod event;
+mod judgement;
+mod load;
+mod run;
+mod words;
+
+pub use cell::{Cell, Load};
+pub use event::{
+    CellDone, Corruption, CounterDelta, EndReason, Event, Lost, Moved, Sample, Stalled, StopReason,
+};
+pub use judgement::{
+    CellVerdict, Confirmation, Coverage, Finding, FindingKind, Interference, Interval, Judgement,
+    Percentiles, Place, TestVerdict, Verdict,
+};
+pub use load::{LoadError, Recorded, files};
+pub use run::{
+    ClockRecord, DecisionRule, HostRecord, RailEnd, RankRecord, Reference, Run, SpecRow, TestRecord, Untested,
+};
+pub use words::{Algorithm, Collective, DType, DeviceKind, Placement, ReduceOp, TransportKind};
+
+/// The version of the recorded files. A reader accepts this and everything older.
+pub const SCHEMA: u32 = 1;

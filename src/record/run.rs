@@ -1,0 +1,202 @@
+//! `run.json`: everything about a run that is known before the first sample.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Cell, DeviceKind};
+use crate::units::{Bytes, Nanos, Rate};
+
+/// A run as recorded before its first sample. Holds no environment variable and no secret.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Version of the recorded files.
+    pub schema: u32,
+    /// Version of railgauge.
+    pub version: String,
+    /// Name of the suite.
+    pub suite: String,
+    /// What the suite says it is for.
+    pub description: String,
+    /// Start, RFC 3339 in UTC.
+    pub started: String,
+    /// Seed of patterns and order.
+    pub seed: u64,
+    /// The command line as typed.
+    pub command: Vec<String>,
+    /// How ranks were started: local threads, local processes, ...
+    pub launch: String,
+    /// Machines taking part.
+    pub hosts: Vec<HostRecord>,
+    /// Ranks in order.
+    pub ranks: Vec<RankRecord>,
+    /// Cost of reading the clock on the slowest rank.
+    pub timer_ns: Nanos,
+    /// How well the ranks' clocks agree.
+    pub clocks: Vec<ClockRecord>,
+    /// How verdicts are reached.
+    pub rule: DecisionRule,
+    /// The suite's tests.
+    pub tests: Vec<TestRecord>,
+    /// Planned cells in order.
+    pub cells: Vec<Cell>,
+    /// What the plan leaves out, and why.
+    pub untested: Vec<Untested>,
+    /// Faults injected on purpose; a run with any is a negative control.
+    pub injected: Vec<String>,
+}
+
+impl Run {
+    /// The test a cell belongs to.
+    pub fn test_of(&self, cell: &Cell) -> Option<&TestRecord> {
+        self.tests.iter().find(|test| test.name == cell.test)
+    }
+
+    /// `rank 3 (node07)`, or `rank 3` when the rank is not recorded.
+    pub fn rank_name(&self, rank: u32) -> String {
+        match self.ranks.iter().find(|record| record.rank == rank) {
+            Some(record) => format!("rank {rank} ({})", record.host),
+            None => format!("rank {rank}"),
+        }
+    }
+}
+
+/// A machine taking part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// Host name.
+    pub name: String,
+    /// CPU cores this run may use.
+    pub cores: u32,
+    /// Kernel release.
+    pub kernel: String,
+}
+
+/// One rank: where it runs and by which rails it can be reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankRecord {
+    /// World rank.
+    pub rank: u32,
+    /// Host name.
+    pub host: String,
+    /// Process id there.
+    pub pid: u32,
+    /// Where its data lies.
+    pub device: DeviceKind,
+    /// Its end of every rail.
+    pub rails: Vec<RailEnd>,
+}
+
+/// One rank's end of a rail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RailEnd {
+    /// Rail name, the same on all hosts.
+    pub rail: String,
+    /// Local address traffic is bound to.
+    pub address: String,
+    /// Network interface that has it, when found.
+    pub interface: Option<String>,
+    /// Link speed in Mbit/s as the kernel reports it; none when unknown.
+    pub speed_mbit: Option<u64>,
+}
+
+/// How well a rank's clock agrees with the coordinator's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockRecord {
+    /// World rank.
+    pub rank: u32,
+    /// Its clock minus the coordinator's.
+    pub offset_ns: i64,
+    /// Half the smallest round trip: the offset is no better than this.
+    pub uncertainty_ns: u64,
+}
+
+/// How verdicts are reached; stands in the suite and in every report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DecisionRule {
+    /// Confidence of the intervals around medians.
+    pub confidence: f64,
+    /// Chance of one or more wrong accusations in the whole run that is accepted.
+    pub false_positive_budget: f64,
+    /// How often a suspect is measured again before it is accused.
+    pub remeasure: u16,
+    /// A rank is a straggler when it is busy this many times as long as the others.
+    pub straggler_factor: f64,
+}
+
+impl Default for DecisionRule {
+    fn default() -> Self {
+        DecisionRule {
+            confidence: 0.95,
+            false_positive_budget: 0.01,
+            remeasure: 1,
+            straggler_factor: 1.5,
+        }
+    }
+}
+
+/// What a test's speed is compared with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reference {
+    /// An expected rate with provenance.
+    Spec(SpecRow),
+    /// The other cells of this run that measure the same on other parts.
+    Peers {
+        /// How far below the peers' median is still accepted (0.1 = 10 %).
+        margin: f64,
+    },
+}
+
+/// A row of an expected-rate table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SpecRow {
+    /// Name of the row, unique over all tables.
+    pub id: String,
+    /// What it is about, in words.
+    pub title: String,
+    /// Expected wire rate of one link in one direction.
+    pub rate: Rate,
+    /// How far below is still accepted (0.08 = 8 %).
+    pub tolerance: f64,
+    /// Algorithm the figure was published for; none when it is a link rate that holds for any.
+    pub algorithm: Option<Algorithm>,
+    /// Smallest payload at which it is expected.
+    pub from_size: Bytes,
+    /// Scale the figure was published for, in words.
+    pub scale: String,
+    /// Who published it.
+    pub source: String,
+}
+
+/// One test of the suite, with its expectations resolved, so that a run can be judged without the suite.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestRecord {
+    /// Unique name.
+    pub name: String,
+    /// Kind of test: `collective`, `rails` or `pairs`.
+    pub kind: String,
+    /// What its speed is compared with.
+    pub references: Vec<Reference>,
+    /// References that were asked for and are not to be had, and why.
+    pub missing_references: Vec<String>,
+    /// Iterations before timing starts.
+    pub warmup: u32,
+    /// At least this many timed iterations.
+    pub min_iterations: u32,
+    /// At most this many.
+    pub max_iterations: u32,
+    /// Half width of the interval over the median at which a cell is done.
+    pub tight: f64,
+    /// Time budget of one cell.
+    pub budget: Nanos,
+    /// The data of every n-th timed iteration is checked; 0 = never.
+    pub verify_every: u32,
+}
+
+/// Something the plan leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Untested {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}

@@ -1,0 +1,192 @@
+//! The closed sets of names that suites, plans, cells and reports share.
+//!
+//! Each name is written the same way everywhere (command line, suite file, JSON, report). The lists are the registries:
+//! what is not listed here does not exist, and an error about an unknown name prints the list.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString, IntoStaticStr, VariantNames};
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumIter,
+            EnumString, IntoStaticStr, VariantNames, schemars::JsonSchema,
+        )]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
+    };
+}
+
+words! {
+    /// What is done with the data.
+    Collective {
+        /// Every rank ends with the reduction of all inputs.
+        AllReduce,
+        /// Every rank ends with its own block of the reduction.
+        ReduceScatter,
+        /// Every rank ends with the blocks of all ranks.
+        AllGather,
+        /// Every rank ends with the root's data.
+        Broadcast,
+        /// Every rank sends a different block to every other.
+        AllToAll,
+        /// The first rank of the cell sends, the second receives.
+        PointToPoint,
+        /// Both ranks of the cell send and receive at the same time.
+        Bidirectional,
+    }
+}
+
+words! {
+    /// How a collective moves its data.
+    Algorithm {
+        /// Each rank talks to the next one only.
+        Ring,
+        /// One binary tree: reduce towards the root, broadcast back.
+        Tree,
+        /// Two complementary binary trees, half the payload on each.
+        DoubleTree,
+        /// Sender to receiver, no relay.
+        Direct,
+    }
+}
+
+words! {
+    /// The type of one element.
+    DType {
+        /// 32-bit float.
+        F32,
+        /// 64-bit float.
+        F64,
+        /// IEEE half precision.
+        F16,
+        /// bfloat16.
+        Bf16,
+        /// Signed 32-bit integer.
+        I32,
+        /// Signed 64-bit integer.
+        I64,
+        /// Unsigned 32-bit integer.
+        U32,
+        /// Unsigned byte.
+        U8,
+    }
+}
+
+words! {
+    /// How two elements become one.
+    ReduceOp {
+        /// Addition; integers wrap.
+        Sum,
+        /// Multiplication; integers wrap.
+        Prod,
+        /// The smaller.
+        Min,
+        /// The larger.
+        Max,
+        /// Sum divided by the number of ranks; integers divide towards zero.
+        Avg,
+    }
+}
+
+words! {
+    /// Whether the result replaces the input.
+    Placement {
+        /// Input and output are the same memory.
+        InPlace,
+        /// The input is left untouched.
+        OutOfPlace,
+    }
+}
+
+words! {
+    /// What carries bytes between two ranks.
+    TransportKind {
+        /// Memory shared by the ranks of one process.
+        Shm,
+        /// TCP sockets bound to a rail's address.
+        Tcp,
+        /// GPU peer memory: NVLink, PCIe or IPC.
+        Peer,
+        /// RDMA verbs.
+        Verbs,
+    }
+}
+
+words! {
+    /// Where a rank's data lies and who does its arithmetic.
+    DeviceKind {
+        /// CPU memory and CPU arithmetic.
+        Host,
+        /// GPU memory and GPU arithmetic.
+        Cuda,
+    }
+}
+
+impl DType {
+    /// Bytes of one element.
+    pub fn size(self) -> usize {
+        match self {
+            DType::U8 => 1,
+            DType::F16 | DType::Bf16 => 2,
+            DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::F64 | DType::I64 => 8,
+        }
+    }
+}
+
+impl Collective {
+    /// Whether elements are combined, so that the reduction operator matters.
+    pub fn reduces(self) -> bool {
+        matches!(self, Collective::AllReduce | Collective::ReduceScatter)
+    }
+
+    /// Whether the payload is `ranks` equal blocks of whole elements (nccl-tests counts the size over all of them).
+    pub fn is_blocked(self) -> bool {
+        matches!(
+            self,
+            Collective::ReduceScatter | Collective::AllGather | Collective::AllToAll
+        )
+    }
+
+    /// The algorithms that exist for it; the first is the default.
+    pub fn algorithms(self) -> &'static [Algorithm] {
+        match self {
+            Collective::AllReduce => &[Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree],
+            Collective::ReduceScatter | Collective::AllGather => &[Algorithm::Ring],
+            Collective::Broadcast => &[Algorithm::Tree],
+            Collective::AllToAll | Collective::PointToPoint | Collective::Bidirectional => {
+                &[Algorithm::Direct]
+            }
+        }
+    }
+
+    /// Bus bandwidth over algorithm bandwidth for `ranks` ranks, as nccl-tests defines it.
+    pub fn bus_factor(self, ranks: usize) -> f64 {
+        let n = ranks.max(1) as f64;
+        match self {
+            Collective::AllReduce => 2.0 * (n - 1.0) / n,
+            Collective::ReduceScatter | Collective::AllGather | Collective::AllToAll => (n - 1.0) / n,
+            Collective::Broadcast | Collective::PointToPoint | Collective::Bidirectional => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strum::IntoEnumIterator;
+
+    #[test]
+    fn a_name_is_written_the_same_in_json_and_on_the_command_line() {
+        for algorithm in Algorithm::iter() {
+            let json = serde_json::to_string(&algorithm).unwrap();
+            assert_eq!(json, format!("\"{algorithm}\""));
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        }
+        assert_eq!(DType::Bf16.to_string(), "bf16");
+        assert_eq!(DType::VARIANTS.len(), 8);
+    }
+}
