@@ -1,0 +1,5 @@
+//! Memory and arithmetic on one rank.
+
+mod region;
+
+pub use region::{ReadLease, Region, WriteLease};

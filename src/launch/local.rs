@@ -1,0 +1,54 @@
+//! Ranks as threads of this process: links are channels.
+
+use std::sync::mpsc::channel;
+
+use super::link::{Answers, Coordinator, Member, Orders, Post};
+
+/// A coordinator and `world` members that are already joined, each to be moved into its own thread.
+pub fn threads(world: u32) -> (Coordinator, Vec<Member>) {
+    let (answers, inbox) = channel();
+    let (posts, members) = (0..world)
+        .map(|rank| {
+            let (post, orders) = channel();
+            let member = Member {
+                rank,
+                world,
+                orders: Orders::Channel(orders),
+                answers: Answers::Channel(answers.clone()),
+            };
+            (Post::Channel(post), member)
+        })
+        .unzip();
+    (Coordinator { posts, inbox }, members)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::super::Incoming;
+    use super::*;
+
+    #[test]
+    fn an_order_reaches_its_rank_and_the_answer_names_it() {
+        let (coordinator, mut members) = threads(3);
+        coordinator.send(2, b"go".to_vec()).unwrap();
+        assert_eq!(members[2].receive(Duration::from_secs(1)).unwrap(), b"go");
+        members[2].answering().send(b"done".to_vec()).unwrap();
+        let (rank, incoming) = coordinator
+            .receive(Instant::now() + Duration::from_secs(1))
+            .unwrap();
+        assert_eq!(rank, 2);
+        assert!(matches!(incoming, Incoming::Message(message) if message == b"done"));
+        assert!(coordinator.send(3, Vec::new()).is_err());
+    }
+
+    #[test]
+    fn a_silent_coordinator_is_not_waited_for_forever() {
+        let (coordinator, mut members) = threads(1);
+        let error = members[0].receive(Duration::from_millis(1)).unwrap_err();
+        assert!(error.to_string().contains("no order"), "{error}");
+        drop(coordinator);
+        assert!(members[0].receive(Duration::from_secs(5)).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! All links to one peer that a cell uses, with chunks striped over them in turn.
+//!
+//! Both ends compute the same order: chunk `k` of a direction travels on link `k modulo links`. So the payload spreads
+//! evenly over rails and flows, a slow one holds up the whole as it does in a real collective, and no chunk needs a header.
+
+use std::time::Instant;
+
+use super::inject::{Flip, Pacer};
+use super::mesh::Route;
+use super::{Link, LinkError, Received, Sink, Waitable};
+use crate::device::ReadLease;
+
+/// One link of a channel.
+pub(super) struct Lane {
+    pub route: Route,
+    pub link: Box<dyn Link>,
+    pub pacer: Option<Pacer>,
+    /// What the link had moved when the channel took it over.
+    pub moved_before: u64,
+}
+
+/// Everything between this rank and one peer, for one cell.
+pub struct Channel {
+    peer: u32,
+    lanes: Vec<Lane>,
+    chunks_out: usize,
+    chunks_in: usize,
+    flip: Option<Flip>,
+    iteration: Option<u32>,
+    bytes_in: u64,
+}
+
+impl Channel {
+    pub(super) fn new(peer: u32, lanes: Vec<Lane>, flip: Option<Flip>) -> Channel {
+        Channel {
+            peer,
+            lanes,
+            chunks_out: 0,
+            chunks_in: 0,
+            flip,
+            iteration: None,
+            bytes_in: 0,
+        }
+    }
+
+    pub(super) fn into_lanes(self) -> Vec<Lane> {
+        self.lanes
+    }
+
+    /// World rank at the other end.
+    pub fn peer(&self) -> u32 {
+        self.peer
+    }
+
+    /// Links in the channel.
+    pub fn width(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Marks the start of an iteration: `Some` for timed ones. Both ends start at the first link again.
+    pub fn begin(&mut self, iteration: Option<u32>) {
+        self.iteration = iteration;
+        self.bytes_in = 0;
+        self.chunks_in = 0;
+        self.chunks_out = 0;
+    }
+
+    /// Takes the next outgoing chunk; gives it back when its link has no room now.
+    pub fn offer(&mut self, chunk: ReadLease) -> Result<Option<ReadLease>, LinkError> {
+        let width = self.lanes.len();
+        let lane = &mut self.lanes[self.chunks_out % width];
+        if let Some(pacer) = &mut lane.pacer
+            && !pacer.lets_pass(chunk.len(), Instant::now())
+        {
+            return Ok(Some(chunk));
+        }
+        let returned = lane.link.offer(chunk)?;
+        if returned.is_none() {
+            self.chunks_out += 1;
+        }
+        Ok(returned)
+    }
+
+    /// Receives the next incoming chunk of `len` bytes.
+    pub fn receive(&mut self, len: usize, sink: Sink<'_>) -> Result<Received, LinkError> {
+        let width = self.lanes.len();
+        let link = &mut self.lanes[self.chunks_in % width].link;
+        let strike = |flip: &Flip| {
+            flip.strike(self.iteration, self.bytes_in, len)
+                .map(|at| (at, flip.mask))
+        };
+        let received = match sink {
+            Sink::Into(memory) => {
+                let received = link.receive(len, Sink::Into(&mut *memory))?;
+                if received == Received::Chunk
+                    && let Some((at, mask)) = self.flip.as_ref().and_then(strike)
+                {
+                    memory[at] ^= mask;
+                }
+                received
+            }
+            Sink::With(consume) => {
+                let flip = self.flip.as_ref();
+                link.receive(
+                    len,
+                    Sink::With(&mut |chunk| match flip.and_then(strike) {
+                        None => consume(chunk),
+                        Some((at, mask)) => {
+                            let mut damaged = chunk.to_vec();
+                            damaged[at] ^= mask;
+                            consume(&damaged);
+                        }
+                    }),
+                )?
+            }
+        };
+        if received == Received::Chunk {
+            self.chunks_in += 1;
+            self.bytes_in += len as u64;
+        }
+        Ok(received)
+    }
+
+    /// Pushes taken chunks on; whether anything moved.
+    pub fn advance(&mut self) -> Result<bool, LinkError> {
+        let mut moved = false;
+        for lane in &mut self.lanes {
+            moved |= lane.link.advance()?;
+        }
+        Ok(moved)
+    }
+
+    /// Whether every taken chunk has left.
+    pub fn flushed(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.link.flushed())
+    }
+
+    /// Payload bytes that left since the channel was made, per rail (none for transports without rails).
+    pub fn moved(&self) -> Vec<(Option<String>, u64)> {
+        let mut moved: Vec<(Option<String>, u64)> = Vec::new();
+        for lane in &self.lanes {
+            let bytes = lane.link.moved() - lane.moved_before;
+            match moved.iter_mut().find(|(rail, _)| *rail == lane.route.rail) {
+                Some((_, sum)) => *sum += bytes,
+                None => moved.push((lane.route.rail.clone(), bytes)),
+            }
+        }
+        moved
+    }
+
+    /// What to wait on when nothing moves.
+    pub fn waitables(&self) -> impl Iterator<Item = Option<Waitable<'_>>> {
+        self.lanes.iter().map(|lane| lane.link.waitable())
+    }
+}

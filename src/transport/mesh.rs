@@ -1,0 +1,266 @@
+//! One rank's connections to all others, made when a cell first needs them and kept for the next.
+//!
+//! Of two ranks the lower one dials, the higher one accepts; both name the connection alike, so neither needs to ask. A
+//! connection stays open between cells: a pinned source port could not be used again at once, and a fabric should not be
+//! measured on connections that are still warming up.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::Link;
+use super::channel::{Channel, Lane};
+use super::inject::{Fault, Flip, Pacer};
+use super::shm::Hub;
+use super::tcp::{Connection, DialError, Doors, TcpLink, dial};
+use crate::launch::Token;
+use crate::record::{Cell, TransportKind};
+
+/// Where a rank can be reached: one door per rail, in the run's order of rails.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// World rank.
+    pub rank: u32,
+    /// Doors, rail by rail.
+    pub doors: Vec<SocketAddr>,
+}
+
+/// Which way a link goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Rail by name; none for transports without rails.
+    pub rail: Option<String>,
+    key: LinkKey,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum LinkKey {
+    Shm { peer: u32 },
+    Tcp(Connection),
+}
+
+/// What a cell wants between two ranks.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Transport, rails, flows and source ports.
+    pub cell: &'a Cell,
+    /// When to give up.
+    pub deadline: Instant,
+    /// Asked now and then whether to give up earlier.
+    pub give_up: &'a dyn Fn() -> bool,
+}
+
+/// A peer cannot be reached as the cell wants it.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The cell names a rail this rank does not have.
+    #[error("this rank has no rail `{0}`")]
+    NoSuchRail(String),
+    /// The peer is not known.
+    #[error("rank {0} has not told where it can be reached")]
+    UnknownPeer(u32),
+    /// Two cells of one slot want the same link.
+    #[error("two cells of one slot want the same link to rank {0}")]
+    Taken(u32),
+    /// The transport does not exist here.
+    #[error("transport {0} is not part of this build")]
+    Unsupported(TransportKind),
+    /// Dialling failed.
+    #[error("rank {peer} on {rail}: {source}")]
+    Dial {
+        /// The peer.
+        peer: u32,
+        /// Rail by name.
+        rail: String,
+        /// What went wrong.
+        source: DialError,
+    },
+    /// The peer did not dial in time.
+    #[error("rank {peer} did not connect on {rail} in time")]
+    NotDialled {
+        /// The peer.
+        peer: u32,
+        /// Rail by name.
+        rail: String,
+    },
+    /// The connection cannot be set up.
+    #[error("rank {peer} on {rail}: {source}")]
+    Setup {
+        /// The peer.
+        peer: u32,
+        /// Rail by name.
+        rail: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// One rank's connections.
+pub struct Mesh {
+    me: u32,
+    token: Token,
+    hub: Arc<Hub>,
+    rails: Vec<(String, IpAddr)>,
+    doors: Doors,
+    peers: Vec<Endpoint>,
+    kept: HashMap<LinkKey, Option<Box<dyn Link>>>,
+    faults: Vec<Fault>,
+    flip: Option<Flip>,
+}
+
+impl Mesh {
+    /// Opens rank `me`'s doors on its rails.
+    pub fn open(
+        me: u32,
+        rails: Vec<(String, IpAddr)>,
+        token: Token,
+        hub: Arc<Hub>,
+        faults: Vec<Fault>,
+    ) -> std::io::Result<Mesh> {
+        let addresses: Vec<IpAddr> = rails.iter().map(|(_, address)| *address).collect();
+        let doors = Doors::open(me, &addresses, token)?;
+        let flip = Flip::for_rank(&faults, me);
+        Ok(Mesh {
+            me,
+            token,
+            hub,
+            rails,
+            doors,
+            peers: Vec::new(),
+            kept: HashMap::new(),
+            faults,
+            flip,
+        })
+    }
+
+    /// Where this rank can be reached.
+    pub fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            rank: self.me,
+            doors: self.doors.addresses().to_vec(),
+        }
+    }
+
+    /// Learns where the others can be reached.
+    pub fn meet(&mut self, peers: Vec<Endpoint>) {
+        self.peers = peers;
+    }
+
+    /// Strangers turned away since the last call.
+    pub fn strangers(&self) -> Vec<String> {
+        self.doors.strangers()
+    }
+
+    /// Faults to be injected.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// A channel to `peer` as the cell wants it.
+    pub fn connect(&mut self, peer: u32, wanted: &Wanted<'_>) -> Result<Channel, ConnectError> {
+        let mut lanes = Vec::new();
+        for route in self.routes(peer, wanted.cell)? {
+            let link = match self.kept.get_mut(&route.key) {
+                Some(kept) => kept.take().ok_or(ConnectError::Taken(peer))?,
+                None => {
+                    let link = self.make(peer, &route, wanted)?;
+                    self.kept.insert(route.key, None);
+                    link
+                }
+            };
+            let pacer = Pacer::for_way(&self.faults, self.me, peer, route.rail.as_deref());
+            lanes.push(Lane {
+                moved_before: link.moved(),
+                route,
+                link,
+                pacer,
+            });
+        }
+        Ok(Channel::new(peer, lanes, self.flip.clone()))
+    }
+
+    /// Keeps the links of a channel for the next cell.
+    pub fn release(&mut self, channel: Channel) {
+        for lane in channel.into_lanes() {
+            self.kept.insert(lane.route.key, Some(lane.link));
+        }
+    }
+
+    fn routes(&self, peer: u32, cell: &Cell) -> Result<Vec<Route>, ConnectError> {
+        match cell.transport {
+            TransportKind::Shm => Ok(vec![Route {
+                rail: None,
+                key: LinkKey::Shm { peer },
+            }]),
+            TransportKind::Tcp => {
+                let mut routes = Vec::new();
+                for flow in 0..cell.flows.max(1) {
+                    for name in &cell.rails {
+                        let rail = self.rails.iter().position(|(rail, _)| rail == name);
+                        let rail = rail.ok_or_else(|| ConnectError::NoSuchRail(name.clone()))?;
+                        let key = LinkKey::Tcp(connection(self.me, peer, rail as u16, flow, cell));
+                        routes.push(Route {
+                            rail: Some(name.clone()),
+                            key,
+                        });
+                    }
+                }
+                Ok(routes)
+            }
+            other @ (TransportKind::Peer | TransportKind::Verbs) => Err(ConnectError::Unsupported(other)),
+        }
+    }
+
+    fn make(&self, peer: u32, route: &Route, wanted: &Wanted<'_>) -> Result<Box<dyn Link>, ConnectError> {
+        let connection = match route.key {
+            LinkKey::Shm { peer } => return Ok(Box::new(self.hub.link(self.me, peer, 0))),
+            LinkKey::Tcp(connection) => connection,
+        };
+        let (rail, local) = &self.rails[usize::from(connection.rail)];
+        let rail = rail.clone();
+        let stream = if connection.from == self.me {
+            let door = self
+                .peers
+                .iter()
+                .find(|endpoint| endpoint.rank == peer)
+                .and_then(|endpoint| endpoint.doors.get(usize::from(connection.rail)))
+                .ok_or(ConnectError::UnknownPeer(peer))?;
+            dial(&connection, *local, *door, &self.token, wanted.deadline).map_err(|source| {
+                ConnectError::Dial {
+                    peer,
+                    rail: rail.clone(),
+                    source,
+                }
+            })?
+        } else {
+            self.doors
+                .take(&connection, wanted.deadline, wanted.give_up)
+                .ok_or_else(|| ConnectError::NotDialled {
+                    peer,
+                    rail: rail.clone(),
+                })?
+        };
+        let link = TcpLink::new(stream).map_err(|source| ConnectError::Setup { peer, rail, source })?;
+        Ok(Box::new(link))
+    }
+}
+
+/// The name of a connection, the same at both ends.
+fn connection(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> Connection {
+    let (from, to) = (me.min(peer), me.max(peer));
+    let source_port = cell.source_port.map_or(0, |base| {
+        let dialler = u16::try_from(from).unwrap_or(u16::MAX);
+        base.wrapping_add(dialler.wrapping_mul(cell.flows.max(1)))
+            .wrapping_add(flow)
+    });
+    Connection {
+        from,
+        to,
+        rail,
+        flow,
+        source_port,
+    }
+}

@@ -1,0 +1,79 @@
+//! Moving bytes between two ranks.
+//!
+//! A *link* is one in-order, full-duplex path to one peer: a socket, or a queue of memory leases. A *channel* is all links
+//! to one peer that a cell uses (rails x flows), with chunks striped over them in turn. Nothing here blocks: a link takes
+//! or delivers what it can now, and the executor decides when to try again, when to give up and what to say about it. What
+//! is counted as moved is counted here, where it happens.
+
+mod channel;
+mod inject;
+mod mesh;
+pub mod shm;
+pub mod tcp;
+
+use std::os::fd::BorrowedFd;
+
+pub use channel::Channel;
+pub use inject::{BadFault, Fault};
+pub use mesh::{ConnectError, Endpoint, Mesh, Route, Wanted};
+
+use crate::device::ReadLease;
+
+/// A link broke. Who was at the other end is known to the caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// The peer closed its end.
+    #[error("the peer closed the connection")]
+    Closed,
+    /// The system reported an error.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Where received bytes go.
+pub enum Sink<'a> {
+    /// Straight into memory.
+    Into(&'a mut [u8]),
+    /// Through a function that sees the whole chunk once, for instance to reduce it.
+    With(&'a mut dyn FnMut(&[u8])),
+}
+
+/// How far a receive came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    /// The whole chunk is there.
+    Chunk,
+    /// Some bytes arrived, not all.
+    Some,
+    /// Nothing new.
+    Nothing,
+}
+
+/// One in-order path to one peer.
+pub trait Link: Send {
+    /// Takes a chunk for sending; gives it back when there is no room for it now.
+    fn offer(&mut self, chunk: ReadLease) -> Result<Option<ReadLease>, LinkError>;
+
+    /// Pushes taken chunks on; whether anything moved.
+    fn advance(&mut self) -> Result<bool, LinkError>;
+
+    /// Whether every taken chunk has left, so that its memory is free again.
+    fn flushed(&self) -> bool;
+
+    /// Receives the next chunk, which is `len` bytes. Until it answers `Chunk`, it must be asked again with the same sink.
+    fn receive(&mut self, len: usize, sink: Sink<'_>) -> Result<Received, LinkError>;
+
+    /// Payload bytes that have left through this end since it was made.
+    fn moved(&self) -> u64;
+
+    /// Something to wait on when nothing moves; none when only looking again helps.
+    fn waitable(&self) -> Option<Waitable<'_>>;
+}
+
+/// What to wait for on a file descriptor: always incoming bytes, and room for outgoing ones if any are queued.
+pub struct Waitable<'a> {
+    /// The descriptor.
+    pub fd: BorrowedFd<'a>,
+    /// Whether bytes are queued for sending.
+    pub wants_to_send: bool,
+}

@@ -1,0 +1,85 @@
+//! Dialling a peer from a rail's own address, so that the kernel cannot choose another way out.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::greeting::{self, Connection};
+use crate::launch::Token;
+
+/// A data connection could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// The local end cannot be bound.
+    #[error("cannot bind to {local} on this host: {source}")]
+    Bind {
+        /// The rail's address and source port.
+        local: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The other end cannot be reached.
+    #[error("cannot connect from {local} to {peer}: {source}")]
+    Connect {
+        /// The rail's address and source port.
+        local: SocketAddr,
+        /// The peer's door.
+        peer: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The other end is not our peer.
+    #[error("{peer} did not accept the connection: {source}")]
+    Refused {
+        /// The peer's door.
+        peer: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Connects to `peer` from the rail address `local`, presents the token, and waits for the welcome.
+pub fn dial(
+    connection: &Connection,
+    local: IpAddr,
+    peer: SocketAddr,
+    token: &Token,
+    deadline: Instant,
+) -> Result<TcpStream, DialError> {
+    let from = SocketAddr::new(local, connection.source_port);
+    let socket = bind(from).map_err(|source| DialError::Bind { local: from, source })?;
+    let left = || {
+        deadline
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1))
+    };
+    socket
+        .connect_timeout(&peer.into(), left())
+        .map_err(|source| DialError::Connect {
+            local: from,
+            peer,
+            source,
+        })?;
+    let mut stream = TcpStream::from(socket);
+    let refused = |source| DialError::Refused { peer, source };
+    stream.set_read_timeout(Some(left())).map_err(refused)?;
+    stream
+        .write_all(&greeting::write(connection, token))
+        .map_err(refused)?;
+    let mut welcome = [0];
+    stream.read_exact(&mut welcome).map_err(refused)?;
+    if welcome[0] != greeting::WELCOME {
+        return Err(refused(io::Error::other("it answered something else")));
+    }
+    Ok(stream)
+}
+
+fn bind(local: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))?;
+    // A pinned port must be usable again at once, and for several peers at a time.
+    socket.set_reuse_address(true)?;
+    socket.bind(&local.into())?;
+    Ok(socket)
+}

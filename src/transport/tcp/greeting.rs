@@ -1,0 +1,85 @@
+//! The first bytes on a data connection: who calls whom, on which rail and flow, and the proof of belonging.
+//!
+//! Fixed size, so nothing a stranger sends can make us allocate; the token is compared in constant time before any other
+//! field is believed.
+
+use crate::launch::Token;
+
+/// Names one connection between two ranks; both ends compute it from the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Connection {
+    /// Dialling world rank.
+    pub from: u32,
+    /// Accepting world rank.
+    pub to: u32,
+    /// Index of the rail in the run's list.
+    pub rail: u16,
+    /// Flow on that rail.
+    pub flow: u16,
+    /// Pinned source port; 0 when it is not pinned. Cells with other ports use other connections.
+    pub source_port: u16,
+}
+
+const MAGIC: &[u8; 8] = b"RGDATA01";
+/// Bytes of a greeting.
+pub const GREETING: usize = 8 + Token::LEN + 14;
+/// The one byte that answers a good greeting.
+pub const WELCOME: u8 = 1;
+
+/// A greeting for `connection`.
+pub fn write(connection: &Connection, token: &Token) -> [u8; GREETING] {
+    let mut bytes = [0; GREETING];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..8 + Token::LEN].copy_from_slice(token.as_bytes());
+    let fields = &mut bytes[8 + Token::LEN..];
+    fields[0..4].copy_from_slice(&connection.from.to_le_bytes());
+    fields[4..8].copy_from_slice(&connection.to.to_le_bytes());
+    fields[8..10].copy_from_slice(&connection.rail.to_le_bytes());
+    fields[10..12].copy_from_slice(&connection.flow.to_le_bytes());
+    fields[12..14].copy_from_slice(&connection.source_port.to_le_bytes());
+    bytes
+}
+
+/// The connection a greeting asks for; why not, if it is not one of this run's.
+pub fn read(bytes: &[u8; GREETING], token: &Token) -> Result<Connection, &'static str> {
+    if &bytes[..8] != MAGIC {
+        return Err("it does not speak railgauge's protocol");
+    }
+    if !token.matches(&bytes[8..8 + Token::LEN]) {
+        return Err("wrong run token");
+    }
+    let fields = &bytes[8 + Token::LEN..];
+    let long = |at: usize| u32::from_le_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
+    let short = |at: usize| u16::from_le_bytes([fields[at], fields[at + 1]]);
+    Ok(Connection {
+        from: long(0),
+        to: long(4),
+        rail: short(8),
+        flow: short(10),
+        source_port: short(12),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_is_understood_only_with_this_runs_token() {
+        let token = Token::generate().unwrap();
+        let connection = Connection {
+            from: 70_000,
+            to: 3,
+            rail: 7,
+            flow: 300,
+            source_port: 47_001,
+        };
+        let greeting = write(&connection, &token);
+        assert_eq!(read(&greeting, &token), Ok(connection));
+        assert_eq!(
+            read(&greeting, &Token::generate().unwrap()),
+            Err("wrong run token")
+        );
+        assert!(read(&[0xff; GREETING], &token).is_err());
+    }
+}

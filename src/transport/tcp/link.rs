@@ -1,0 +1,144 @@
+//! Chunks over one TCP connection, without ever blocking.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+
+use socket2::SockRef;
+
+use super::super::{Link, LinkError, Received, Sink, Waitable};
+use crate::device::ReadLease;
+
+/// Chunks that may wait for room in the socket.
+const DEPTH: usize = 4;
+/// Asked of the kernel for both socket buffers; it grants what its limits allow.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// One TCP connection carrying chunks both ways.
+pub struct TcpLink {
+    stream: TcpStream,
+    queue: VecDeque<ReadLease>,
+    /// Bytes of the first queued chunk that have left.
+    sent: usize,
+    /// Payload bytes written so far.
+    moved: u64,
+    /// Where chunks that are consumed by a function are put together.
+    assembly: Vec<u8>,
+    /// Bytes of the current incoming chunk that are there.
+    arrived: usize,
+}
+
+impl TcpLink {
+    /// Takes over a connected and greeted stream.
+    pub fn new(stream: TcpStream) -> io::Result<TcpLink> {
+        let socket = SockRef::from(&stream);
+        socket.set_tcp_nodelay(true)?;
+        // Buffers are a wish: a refusal costs speed, not correctness.
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+        stream.set_read_timeout(None)?;
+        stream.set_nonblocking(true)?;
+        Ok(TcpLink {
+            stream,
+            queue: VecDeque::new(),
+            sent: 0,
+            moved: 0,
+            assembly: Vec::new(),
+            arrived: 0,
+        })
+    }
+}
+
+fn failed(error: io::Error) -> LinkError {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => LinkError::Closed,
+        _ => LinkError::Failed(error.to_string()),
+    }
+}
+
+/// Reads what is there into `memory`; how many bytes, 0 when nothing is there yet.
+fn read_some(stream: &mut TcpStream, memory: &mut [u8]) -> Result<usize, LinkError> {
+    loop {
+        match stream.read(memory) {
+            Ok(0) => return Err(LinkError::Closed),
+            Ok(bytes) => return Ok(bytes),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+impl Link for TcpLink {
+    fn offer(&mut self, chunk: ReadLease) -> Result<Option<ReadLease>, LinkError> {
+        if self.queue.len() >= DEPTH {
+            return Ok(Some(chunk));
+        }
+        self.queue.push_back(chunk);
+        self.advance()?;
+        Ok(None)
+    }
+
+    fn advance(&mut self) -> Result<bool, LinkError> {
+        let mut moved = false;
+        while let Some(chunk) = self.queue.front() {
+            match self.stream.write(&chunk[self.sent..]) {
+                Ok(bytes) => {
+                    moved = true;
+                    self.sent += bytes;
+                    self.moved += bytes as u64;
+                    if self.sent == chunk.len() {
+                        self.queue.pop_front();
+                        self.sent = 0;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(moved)
+    }
+
+    fn flushed(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    fn receive(&mut self, len: usize, sink: Sink<'_>) -> Result<Received, LinkError> {
+        let got = match sink {
+            Sink::Into(memory) => read_some(&mut self.stream, &mut memory[self.arrived..len])?,
+            Sink::With(consume) => {
+                if self.assembly.len() < len {
+                    self.assembly.resize(len, 0);
+                }
+                let got = read_some(&mut self.stream, &mut self.assembly[self.arrived..len])?;
+                if self.arrived + got == len {
+                    consume(&self.assembly[..len]);
+                }
+                got
+            }
+        };
+        self.arrived += got;
+        if self.arrived == len {
+            self.arrived = 0;
+            return Ok(Received::Chunk);
+        }
+        Ok(if got > 0 {
+            Received::Some
+        } else {
+            Received::Nothing
+        })
+    }
+
+    fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    fn waitable(&self) -> Option<Waitable<'_>> {
+        Some(Waitable {
+            fd: self.stream.as_fd(),
+            wants_to_send: !self.queue.is_empty(),
+        })
+    }
+}

@@ -1,0 +1,243 @@
+//! A rank's doors: one listening socket per rail, bound to that rail's address and nothing wider.
+//!
+//! Callers are greeted on threads of their own with a deadline, at most `MAX_UNGREETED` at a time, so neither garbage nor
+//! silence nor a flood holds up a peer. Connections that belong to the run wait in the mailbox until their cell wants them.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use super::greeting::{self, Connection};
+use crate::launch::Token;
+
+const GREETING_PATIENCE: Duration = Duration::from_secs(5);
+const MAX_UNGREETED: usize = 128;
+
+#[derive(Default)]
+struct Mailbox {
+    arrived: Mutex<HashMap<Connection, TcpStream>>,
+    changed: Condvar,
+    closing: AtomicBool,
+    ungreeted: AtomicUsize,
+    strangers: Mutex<Vec<String>>,
+}
+
+impl Mailbox {
+    fn arrived(&self) -> MutexGuard<'_, HashMap<Connection, TcpStream>> {
+        self.arrived
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn strangers(&self) -> MutexGuard<'_, Vec<String>> {
+        self.strangers
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The listening sockets of one rank and what came in through them.
+pub struct Doors {
+    mailbox: Arc<Mailbox>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Doors {
+    /// Opens a door on each of `rails`, in order, on any free port.
+    pub fn open(me: u32, rails: &[IpAddr], token: Token) -> io::Result<Doors> {
+        let mailbox = Arc::new(Mailbox::default());
+        let mut addresses = Vec::with_capacity(rails.len());
+        for address in rails {
+            let listener = TcpListener::bind((*address, 0)).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+            })?;
+            listener.set_nonblocking(true)?;
+            addresses.push(listener.local_addr()?);
+            let mailbox = Arc::clone(&mailbox);
+            std::thread::spawn(move || answer(&listener, me, token, &mailbox));
+        }
+        Ok(Doors { mailbox, addresses })
+    }
+
+    /// Where peers must dial, rail by rail.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Waits for the connection a peer was to dial; none when the deadline passes or `give_up` says so.
+    pub fn take(
+        &self,
+        wanted: &Connection,
+        deadline: Instant,
+        give_up: &dyn Fn() -> bool,
+    ) -> Option<TcpStream> {
+        let mut arrived = self.mailbox.arrived();
+        loop {
+            if let Some(stream) = arrived.remove(wanted) {
+                return Some(stream);
+            }
+            if Instant::now() >= deadline || give_up() {
+                return None;
+            }
+            let patience = Duration::from_millis(20);
+            arrived = match self.mailbox.changed.wait_timeout(arrived, patience) {
+                Ok((guard, _)) => guard,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+
+    /// Strangers turned away since the last call, in words.
+    pub fn strangers(&self) -> Vec<String> {
+        std::mem::take(&mut *self.mailbox.strangers())
+    }
+}
+
+impl Drop for Doors {
+    fn drop(&mut self) {
+        self.mailbox.closing.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Accepts callers until the rank ends.
+fn answer(listener: &TcpListener, me: u32, token: Token, mailbox: &Arc<Mailbox>) {
+    while !mailbox.closing.load(Ordering::Relaxed) {
+        let Ok((stream, caller)) = listener.accept() else {
+            std::thread::sleep(Duration::from_millis(2));
+            continue;
+        };
+        if mailbox.ungreeted.fetch_add(1, Ordering::Relaxed) >= MAX_UNGREETED {
+            mailbox.ungreeted.fetch_sub(1, Ordering::Relaxed);
+            refuse(
+                mailbox,
+                caller,
+                "too many callers that have not said who they are",
+            );
+            continue;
+        }
+        let mailbox = Arc::clone(mailbox);
+        std::thread::spawn(move || {
+            match greet(stream, me, &token) {
+                Ok((connection, stream)) => {
+                    mailbox.arrived().insert(connection, stream);
+                    mailbox.changed.notify_all();
+                }
+                Err(problem) => refuse(&mailbox, caller, &problem),
+            }
+            mailbox.ungreeted.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+}
+
+fn refuse(mailbox: &Mailbox, caller: SocketAddr, problem: &str) {
+    tracing::warn!(%caller, problem, "dropped a caller on a data port");
+    let mut strangers = mailbox.strangers();
+    if strangers.len() < 100 {
+        strangers.push(format!("{caller}: {problem}"));
+    }
+}
+
+fn greet(mut stream: TcpStream, me: u32, token: &Token) -> Result<(Connection, TcpStream), String> {
+    let text = |error: io::Error| error.to_string();
+    stream.set_nonblocking(false).map_err(text)?;
+    stream.set_read_timeout(Some(GREETING_PATIENCE)).map_err(text)?;
+    stream.set_write_timeout(Some(GREETING_PATIENCE)).map_err(text)?;
+    let mut bytes = [0; greeting::GREETING];
+    stream
+        .read_exact(&mut bytes)
+        .map_err(|error| format!("no greeting: {error}"))?;
+    let connection = greeting::read(&bytes, token)?;
+    if connection.to != me {
+        return Err(format!("it wants rank {}, this is rank {me}", connection.to));
+    }
+    stream.write_all(&[greeting::WELCOME]).map_err(text)?;
+    Ok((connection, stream))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dial;
+    use super::*;
+
+    const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn a_peer_gets_in_while_strangers_are_dropped_and_named() {
+        let token = Token::generate().unwrap();
+        let doors = Doors::open(1, &[LOOPBACK], token).unwrap();
+        let door = doors.addresses()[0];
+        let connection = Connection {
+            from: 0,
+            to: 1,
+            rail: 0,
+            flow: 0,
+            source_port: 0,
+        };
+        let soon = Instant::now() + Duration::from_secs(10);
+
+        TcpStream::connect(door)
+            .unwrap()
+            .write_all(&[0xab; 5000])
+            .unwrap();
+        let wrong_token = Token::generate().unwrap();
+        assert!(dial(&connection, LOOPBACK, door, &wrong_token, soon).is_err());
+        let _silent = TcpStream::connect(door).unwrap();
+
+        let mine = dial(&connection, LOOPBACK, door, &token, soon).unwrap();
+        let theirs = doors.take(&connection, soon, &|| false).unwrap();
+        assert_eq!(mine.local_addr().unwrap(), theirs.peer_addr().unwrap());
+        let mut strangers = Vec::new();
+        while strangers.len() < 2 && Instant::now() < soon {
+            strangers.extend(doors.strangers());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(
+            strangers.iter().any(|text| text.contains("wrong run token")),
+            "{strangers:?}"
+        );
+        assert!(
+            strangers.iter().any(|text| text.contains("protocol")),
+            "{strangers:?}"
+        );
+    }
+
+    #[test]
+    fn a_pinned_source_port_is_the_one_on_the_wire() {
+        let token = Token::generate().unwrap();
+        let doors = Doors::open(1, &[LOOPBACK], token).unwrap();
+        let free = TcpListener::bind((LOOPBACK, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let connection = Connection {
+            from: 0,
+            to: 1,
+            rail: 0,
+            flow: 0,
+            source_port: free,
+        };
+        let soon = Instant::now() + Duration::from_secs(10);
+        let stream = dial(&connection, LOOPBACK, doors.addresses()[0], &token, soon).unwrap();
+        assert_eq!(stream.local_addr().unwrap().port(), free);
+    }
+
+    #[test]
+    fn a_peer_that_never_dials_is_not_waited_for_forever() {
+        let doors = Doors::open(1, &[LOOPBACK], Token::generate().unwrap()).unwrap();
+        let connection = Connection {
+            from: 0,
+            to: 1,
+            rail: 0,
+            flow: 0,
+            source_port: 0,
+        };
+        let soon = Instant::now() + Duration::from_millis(30);
+        assert!(doors.take(&connection, soon, &|| false).is_none());
+        let late = Instant::now() + Duration::from_secs(60);
+        assert!(doors.take(&connection, late, &|| true).is_none());
+    }
+}

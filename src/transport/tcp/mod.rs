@@ -1,0 +1,14 @@
+//! Links over TCP, bound to a rail's own address.
+//!
+//! `listen` opens a rank's door on every rail and lets in only peers that present the run's token; `dial` connects from
+//! the rail's address, optionally from a pinned source port; `link` moves chunks over the connection.
+
+mod dial;
+mod greeting;
+mod link;
+mod listen;
+
+pub use dial::{DialError, dial};
+pub use greeting::Connection;
+pub use link::TcpLink;
+pub use listen::Doors;
