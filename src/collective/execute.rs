@@ -1,0 +1,360 @@
+//! Running a schedule on real memory over real channels, one rank's part of it.
+//!
+//! The executor knows no algorithm. It holds three things true: steps on one block happen in the schedule's order, chunk by
+//! chunk; steps with one peer and direction happen in the schedule's order; nothing else is ordered. So while chunk k is
+//! reduced, chunk k+1 is on the wire, and a chunk is passed on the moment it is complete. It never blocks: it looks at every
+//! channel in turn, and when nothing moved for the deadline it says which step waits for whom.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::program::{Program, Work};
+use super::schedule::Action;
+use super::wait::Waiter;
+use crate::device::{ReadLease, Region, WriteLease, host};
+use crate::launch::clock;
+use crate::record::{Cell, Placement};
+use crate::transport::{Channel, LinkError, Received, Sink};
+use crate::units::Nanos;
+
+/// A rank's memory for one cell.
+pub struct Buffers {
+    /// What goes in; the same region as `output` in place.
+    pub input: Arc<Region>,
+    /// What comes out.
+    pub output: Arc<Region>,
+    /// Holds the input aside where a collective would overwrite it in place.
+    pub staging: Option<Arc<Region>>,
+}
+
+impl Buffers {
+    /// Fresh memory for `cell`, with room for staging when its scheme needs that.
+    pub fn for_cell(cell: &Cell, stages_input: bool) -> Buffers {
+        let bytes = cell.size.as_usize();
+        let output = Region::new(bytes);
+        let in_place = cell.placement == Placement::InPlace;
+        let input = if in_place { Arc::clone(&output) } else { Region::new(bytes) };
+        let staging = (in_place && stages_input).then(|| Region::new(bytes));
+        Buffers { input, output, staging }
+    }
+}
+
+/// How an iteration went on this rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Took {
+    /// When it started, on this host's clock.
+    pub started: Nanos,
+    /// From start to completion.
+    pub total: Nanos,
+    /// Of that, spent waiting for a peer or the wire.
+    pub waited: Nanos,
+}
+
+/// Why an iteration did not complete.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{step}: {problem}")]
+pub struct Stopped {
+    /// The step, in words.
+    pub step: String,
+    /// The world rank it waited for.
+    pub waiting_for: Option<u32>,
+    /// How long nothing had moved.
+    pub waited: Nanos,
+    /// What was noticed.
+    pub problem: String,
+    /// Whether the run was being ended anyway, so that this rank only reports where it was.
+    pub aborted: bool,
+}
+
+/// Limits and conditions of an iteration.
+pub struct Conditions<'a> {
+    /// Nothing may stand still for longer.
+    pub deadline: Duration,
+    /// Set when the run is being ended.
+    pub abort: &'a AtomicBool,
+    /// Whether more ranks than cores share this host, so that spinning would take time from a peer.
+    pub crowded: bool,
+    /// How many times as long arithmetic is made to take, for negative controls; 1 is as it is.
+    pub slowdown: f64,
+}
+
+/// One channel with this rank's program for it.
+struct Side {
+    channel: Channel,
+    sends: Vec<usize>,
+    receives: Vec<usize>,
+    /// Position in `sends` and `receives`.
+    send: usize,
+    receive: usize,
+    /// A chunk that the channel had no room for yet.
+    outgoing: Option<ReadLease>,
+    /// The memory the next chunk will be written to.
+    incoming: Option<WriteLease>,
+}
+
+/// One rank's part of a cell, ready to run any number of times.
+pub struct Execution {
+    program: Program,
+    sides: Vec<Side>,
+    /// Chunks done, per work item.
+    done: Vec<usize>,
+}
+
+impl Execution {
+    /// Joins a program with the channels to the peers it names.
+    pub fn new(program: Program, channels: Vec<Channel>) -> Execution {
+        let sides = channels
+            .into_iter()
+            .map(|channel| {
+                let with_peer = |sends: bool| -> Vec<usize> {
+                    let wanted = |work: &Work| work.peer == channel.peer() && work.action.sends() == sends;
+                    let works = program.works.iter().enumerate();
+                    works.filter(|(_, work)| work.action != Action::Keep && wanted(work)).map(|(at, _)| at).collect()
+                };
+                Side {
+                    sends: with_peer(true),
+                    receives: with_peer(false),
+                    send: 0,
+                    receive: 0,
+                    outgoing: None,
+                    incoming: None,
+                    channel,
+                }
+            })
+            .collect();
+        let done = vec![0; program.works.len()];
+        Execution { program, sides, done }
+    }
+
+    /// The channels, for counting what they moved.
+    pub fn channels(&self) -> impl Iterator<Item = &Channel> {
+        self.sides.iter().map(|side| &side.channel)
+    }
+
+    /// Gives the channels back.
+    pub fn into_channels(self) -> Vec<Channel> {
+        self.sides.into_iter().map(|side| side.channel).collect()
+    }
+
+    /// Runs the collective once. `iteration` is the number of a timed iteration, none for warm-up.
+    pub fn run(
+        &mut self,
+        buffers: &Buffers,
+        iteration: Option<u32>,
+        conditions: &Conditions<'_>,
+    ) -> Result<Took, Stopped> {
+        self.done.fill(0);
+        for side in &mut self.sides {
+            side.channel.begin(iteration);
+            (side.send, side.receive) = (0, 0);
+        }
+        let started = clock::now();
+        let mut waiter = Waiter::new(conditions.crowded);
+        let memory = Memory::stage(buffers);
+        self.keep_own(&memory);
+        loop {
+            let moved = self.pass(&memory, conditions)?;
+            if self.is_done() {
+                break;
+            }
+            if moved {
+                waiter.moved();
+                continue;
+            }
+            let idle = waiter.wait(self.sides.iter().flat_map(|side| side.channel.waitables()));
+            let aborted = conditions.abort.load(Ordering::Relaxed);
+            if aborted || Duration::from(idle) > conditions.deadline {
+                let problem = if aborted { "the run is being ended" } else { "nothing moved for the deadline" };
+                return Err(self.stopped(problem, idle, aborted));
+            }
+        }
+        waiter.moved();
+        Ok(Took { started, total: clock::now().since(started), waited: waiter.waited() })
+    }
+
+    /// Looks at every channel once; whether anything moved.
+    fn pass(&mut self, memory: &Memory<'_>, conditions: &Conditions<'_>) -> Result<bool, Stopped> {
+        let mut moved = false;
+        for index in 0..self.sides.len() {
+            let result = self.send_ready(index, memory).and_then(|sent| {
+                let received = self.receive_ready(index, memory, conditions)?;
+                Ok(sent || received)
+            });
+            match result {
+                Ok(progress) => moved |= progress,
+                Err(error) => {
+                    let peer = self.sides[index].channel.peer();
+                    let mut stopped = self.stopped(&error.to_string(), Nanos(0), false);
+                    stopped.waiting_for = Some(peer);
+                    return Err(stopped);
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Whether everything that must come before chunk `chunk` of `work` has happened.
+    fn is_ready(&self, work: usize, chunk: usize) -> bool {
+        self.program.works[work].after.iter().all(|earlier| self.done[*earlier] > chunk)
+    }
+
+    fn send_ready(&mut self, index: usize, memory: &Memory<'_>) -> Result<bool, LinkError> {
+        let mut moved = self.sides[index].channel.advance()?;
+        while let Some(&at) = self.sides[index].sends.get(self.sides[index].send) {
+            let (work, chunk) = (&self.program.works[at], self.done[at]);
+            if !self.is_ready(at, chunk) {
+                break;
+            }
+            let source = memory.source(work);
+            let side = &mut self.sides[index];
+            let lease = side.outgoing.take().or_else(|| source.try_read(work.chunk(chunk)));
+            let Some(lease) = lease else { break };
+            side.outgoing = side.channel.offer(lease)?;
+            if side.outgoing.is_some() {
+                break;
+            }
+            moved = true;
+            self.done[at] += 1;
+            if self.done[at] == work.chunks {
+                side.send += 1;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Receives at most one chunk, so that what it completes can be sent on before the next is looked at.
+    fn receive_ready(
+        &mut self,
+        index: usize,
+        memory: &Memory<'_>,
+        conditions: &Conditions<'_>,
+    ) -> Result<bool, LinkError> {
+        let Some(&at) = self.sides[index].receives.get(self.sides[index].receive) else { return Ok(false) };
+        let (work, chunk) = (&self.program.works[at], self.done[at]);
+        if !self.is_ready(at, chunk) {
+            return Ok(false);
+        }
+        let range = work.chunk(chunk);
+        let side = &mut self.sides[index];
+        let target = side.incoming.take().or_else(|| memory.output.try_write(range.clone()));
+        let Some(mut target) = target else { return Ok(false) };
+        let received = if work.action == Action::RecvCopy {
+            side.channel.receive(range.len(), Sink::Into(&mut target))?
+        } else {
+            let other = if work.reads_input { memory.input.try_read(range.clone()) } else { None };
+            if work.reads_input && other.is_none() {
+                side.incoming = Some(target);
+                return Ok(false);
+            }
+            let program = &self.program;
+            side.channel.receive(
+                range.len(),
+                Sink::With(&mut |chunk| program.reduce(work, &mut target, other.as_deref(), chunk, conditions.slowdown)),
+            )?
+        };
+        match received {
+            Received::Chunk => {
+                drop(target);
+                self.done[at] += 1;
+                if self.done[at] == work.chunks {
+                    side.receive += 1;
+                }
+            }
+            Received::Some | Received::Nothing => side.incoming = Some(target),
+        }
+        Ok(received != Received::Nothing)
+    }
+
+    /// Copies the blocks whose result is this rank's own input.
+    fn keep_own(&mut self, memory: &Memory<'_>) {
+        for (at, work) in self.program.works.iter().enumerate() {
+            if work.action != Action::Keep {
+                continue;
+            }
+            if !memory.in_place
+                && let Some(mut target) = memory.output.try_write(work.bytes.clone())
+                && let Some(source) = memory.input.try_read(work.bytes.clone())
+            {
+                target.copy_from_slice(&source);
+            }
+            self.done[at] = work.chunks;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.sides.iter().all(|side| {
+            side.send == side.sends.len() && side.receive == side.receives.len() && side.channel.flushed()
+        })
+    }
+
+    /// Where this rank stands, in words, and whom it waits for.
+    fn stopped(&self, problem: &str, waited: Nanos, aborted: bool) -> Stopped {
+        let ready = |at: &usize| self.is_ready(*at, self.done[*at]);
+        let receiving = self.sides.iter().find_map(|side| side.receives.get(side.receive).filter(|at| ready(at)));
+        let sending = self.sides.iter().find_map(|side| side.sends.get(side.send).filter(|at| ready(at)));
+        let flushing = self.sides.iter().find(|side| !side.channel.flushed());
+        let (step, waiting_for) = match (receiving.or(sending), flushing) {
+            (Some(&at), _) => {
+                (self.program.describe(at, self.done[at]), Some(self.program.works[at].peer))
+            }
+            (None, Some(side)) => {
+                let peer = side.channel.peer();
+                (format!("last chunk to rank {peer} not taken"), Some(peer))
+            }
+            (None, None) => ("between steps".to_string(), None),
+        };
+        Stopped { step, waiting_for, waited, problem: problem.to_string(), aborted }
+    }
+}
+
+/// Where values are read from and written to during one iteration.
+struct Memory<'a> {
+    input: &'a Arc<Region>,
+    output: &'a Arc<Region>,
+    in_place: bool,
+}
+
+impl<'a> Memory<'a> {
+    /// Sets the input aside where the collective would overwrite it.
+    fn stage(buffers: &'a Buffers) -> Memory<'a> {
+        let in_place = Arc::ptr_eq(&buffers.input, &buffers.output);
+        let input = match &buffers.staging {
+            Some(staging) => {
+                let all = 0..staging.len();
+                if let (Some(mut aside), Some(source)) =
+                    (staging.try_write(all.clone()), buffers.input.try_read(all))
+                {
+                    aside.copy_from_slice(&source);
+                }
+                staging
+            }
+            None => &buffers.input,
+        };
+        Memory { input, output: &buffers.output, in_place }
+    }
+
+    fn source(&self, work: &Work) -> &'a Arc<Region> {
+        if work.reads_input { self.input } else { self.output }
+    }
+}
+
+impl Program {
+    /// Combines a received chunk with the current value; on the last reduction of an average, divides.
+    fn reduce(&self, work: &Work, target: &mut [u8], input: Option<&[u8]>, received: &[u8], slowdown: f64) {
+        let started = (slowdown > 1.0).then(clock::now);
+        match input {
+            Some(input) => host::reduce_into(self.dtype, self.op, target, input, received),
+            None => host::reduce(self.dtype, self.op, target, received),
+        }
+        if work.action == Action::RecvReduceLast && self.op == crate::record::ReduceOp::Avg {
+            host::finish_avg(self.dtype, target, self.ranks);
+        }
+        if let Some(started) = started {
+            let until = Nanos((clock::now().since(started).0 as f64 * slowdown) as u64);
+            while clock::now().since(started) < until {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}

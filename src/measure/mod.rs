@@ -1,0 +1,21 @@
+//! Measuring the cells of a plan.
+//!
+//! The coordinator gives orders, the ranks carry them out, and every iteration is one exchange: *go at this instant* one
+//! way, *done, this is what I saw* the other. The exchange is the barrier between iterations, it carries the samples, and
+//! it lets the coordinator decide after every iteration whether another one is needed, so all ranks always agree on the
+//! count. Orders and answers travel over the management network; only the collective itself is on the rails.
+//!
+//! `session` is the coordinator's side (with `slot` for the loop over iterations), `worker` a rank's side (with `task` for
+//! one cell on one rank), `orders` what passes between them, `sink` where events are written as they arrive.
+
+mod orders;
+mod session;
+mod sink;
+mod slot;
+mod task;
+mod worker;
+
+pub use orders::Setup;
+pub use session::{EndOf, MeasureError, Measuring, Progress, Session};
+pub use sink::{RunFolder, Sink, SinkError};
+pub use worker::{Shared, serve};

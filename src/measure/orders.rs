@@ -1,0 +1,114 @@
+//! What the coordinator and the ranks say to each other. Small JSON messages over the control link.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Cell, CounterDelta, DeviceKind, HostRecord, Moved, RailEnd};
+use crate::transport::{Endpoint, Fault};
+use crate::units::Nanos;
+
+/// What a rank must know to take part.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// Rails as the operator named them; empty for the loopback rails of a single machine.
+    pub rails: Vec<String>,
+    /// Where data lies.
+    pub device: DeviceKind,
+    /// Faults to inject.
+    pub faults: Vec<Fault>,
+    /// Of every wait.
+    pub deadline: Nanos,
+}
+
+/// A cell of the slot that is to be prepared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Assignment {
+    pub cell: Cell,
+    pub round: u16,
+    pub seed: u64,
+    /// Every n-th timed iteration is checked; 0 = never.
+    pub verify_every: u32,
+    /// Whether more ranks than cores share this host.
+    pub crowded: bool,
+}
+
+/// From the coordinator to a rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Find your rails, open your doors, say who you are.
+    Meet(Setup),
+    /// What does your clock say?
+    Ping,
+    /// This is where the others can be reached.
+    Peers(Vec<Endpoint>),
+    /// Connect and allocate for these cells, which will run at the same time.
+    Prepare(Vec<Assignment>),
+    /// Run once, starting at `at` on your clock. `iteration` counts timed iterations.
+    Go { at: Nanos, iteration: Option<u32> },
+    /// These cells are done: say what was moved, keep the connections.
+    Finish,
+    /// Stop what you are doing and say where you were.
+    Abort,
+    /// The run is over.
+    Quit,
+}
+
+/// What one rank looks like to the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Card {
+    pub host: HostRecord,
+    pub pid: u32,
+    pub rails: Vec<RailEnd>,
+    pub endpoint: Endpoint,
+    pub timer_ns: Nanos,
+}
+
+/// A wrong result, as the rank that has it sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Wrong {
+    pub element: u64,
+    pub byte_offset: u64,
+    pub expected_bits: String,
+    pub found_bits: String,
+    pub wrong_elements: u64,
+}
+
+/// From a rank to the coordinator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// This is who I am.
+    Met(Box<Card>),
+    /// I cannot take part.
+    CannotMeet(String),
+    /// My clock.
+    Pong(Nanos),
+    /// Connected and allocated.
+    Prepared { cell: u32 },
+    /// This cell cannot run here.
+    CannotPrepare { cell: u32, reason: String, waiting_for: Option<u32> },
+    /// One iteration of one cell.
+    Done {
+        cell: u32,
+        iteration: Option<u32>,
+        /// When it started, on this rank's clock.
+        started: Nanos,
+        ns: Nanos,
+        wait_ns: Nanos,
+        late_ns: Nanos,
+        /// Whether the data was checked, and what was wrong with it.
+        checked: bool,
+        wrong: Option<Wrong>,
+    },
+    /// An iteration did not complete.
+    Stopped {
+        cell: u32,
+        step: String,
+        waiting_for: Option<u32>,
+        waited: Nanos,
+        problem: String,
+        aborted: bool,
+    },
+    /// A cell is done here: bytes sent over all its iterations, warm-up included, and counters.
+    Finished { cell: u32, runs: u64, moved: Vec<Moved>, counters: Vec<CounterDelta> },
+    /// Somebody who is not part of the run knocked.
+    Intruder(String),
+}

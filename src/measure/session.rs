@@ -1,0 +1,349 @@
+//! The coordinator's side of a run: ranks introduce themselves, clocks are compared, slots are measured one after another.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::orders::{Answer, Card, Order, Setup};
+use super::sink::{Sink, SinkError};
+use super::slot::{Measured, Slot, SlotEnd};
+use crate::fabric::Fabric;
+use crate::launch::clock::{self, Offset, RoundTrip};
+use crate::launch::{Coordinator, Incoming};
+use crate::record::{Cell, ClockRecord, EndReason, Event, Lost, RankRecord, TestRecord};
+use crate::units::{Nanos, Rate};
+
+/// Round trips per rank when clocks are compared.
+const ROUND_TRIPS: usize = 16;
+/// How often a waiting coordinator looks whether it was interrupted.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// The run cannot go on, through no fault of the fabric.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// A rank cannot take part.
+    #[error("rank {rank} cannot take part: {reason}")]
+    CannotMeet {
+        /// The rank.
+        rank: u32,
+        /// What it said.
+        reason: String,
+    },
+    /// A rank was lost before anything was measured.
+    #[error("rank {rank} was lost while ranks were meeting: {reason}")]
+    LostEarly {
+        /// The rank.
+        rank: u32,
+        /// What was noticed.
+        reason: String,
+    },
+    /// The operator asked to stop before anything was measured.
+    #[error("interrupted while ranks were meeting")]
+    InterruptedEarly,
+    /// The run cannot be written.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// A message makes no sense.
+    #[error("rank {rank} and the coordinator do not understand each other: {problem}")]
+    Protocol {
+        /// The rank.
+        rank: u32,
+        /// What was wrong.
+        problem: String,
+    },
+}
+
+/// Told how the run goes.
+pub trait Progress {
+    /// A slot is about to be measured.
+    fn slot(&self, cells: &[&Cell], round: u16);
+    /// A cell is done; its median wire rate, when it has one.
+    fn cell_done(&self, cell: &Cell, rate: Option<Rate>);
+    /// Something worth saying.
+    fn note(&self, text: &str);
+}
+
+/// Says how a rank's process ended, when it has.
+pub type EndOf = Box<dyn FnMut(u32) -> Option<String>>;
+
+/// A run in progress.
+pub struct Session {
+    coordinator: Coordinator,
+    setup: Setup,
+    end_of: EndOf,
+    interrupted: Arc<AtomicBool>,
+    fabric: Fabric,
+    offsets: Vec<Offset>,
+    timer: Nanos,
+}
+
+impl Session {
+    /// Lets the ranks introduce themselves and compares their clocks.
+    pub fn meet(
+        coordinator: Coordinator,
+        setup: Setup,
+        end_of: EndOf,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Session, MeasureError> {
+        let mut session = Session {
+            coordinator,
+            setup,
+            end_of,
+            interrupted,
+            fabric: Fabric { hosts: Vec::new(), ranks: Vec::new() },
+            offsets: Vec::new(),
+            timer: Nanos(0),
+        };
+        let cards = session.introductions()?;
+        session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();
+        session.learn(&cards);
+        let endpoints = cards.into_iter().map(|card| card.endpoint).collect();
+        session.order_all(&Order::Peers(endpoints))?;
+        for rank in 0..session.coordinator.world() {
+            let offset = session.compare_clock(rank)?;
+            session.offsets.push(offset);
+        }
+        Ok(session)
+    }
+
+    /// The machines and ranks that met.
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// Cost of reading the clock on the slowest rank.
+    pub fn timer(&self) -> Nanos {
+        self.timer
+    }
+
+    /// How well clocks agree.
+    pub fn clocks(&self) -> Vec<ClockRecord> {
+        let record = |(rank, offset): (u32, &Offset)| ClockRecord {
+            rank,
+            offset_ns: offset.nanos,
+            uncertainty_ns: offset.uncertainty,
+        };
+        (0..).zip(&self.offsets).map(record).collect()
+    }
+
+    /// Measures `cells` slot by slot as measurement round `round`. Returns why it ended.
+    pub fn measure(
+        &mut self,
+        cells: &[&Cell],
+        tests: &[TestRecord],
+        round: u16,
+        run: &mut Measuring<'_>,
+    ) -> Result<EndReason, MeasureError> {
+        for slot in cells.chunk_by(|a, b| a.slot == b.slot) {
+            let test = tests.iter().find(|test| slot[0].test == test.name);
+            let Some(test) = test else { continue };
+            if run.is_spent() {
+                return Ok(EndReason::Budget);
+            }
+            run.progress.slot(slot, round);
+            let measured = Slot::new(self, slot, test, round, run.seed, run.until, run.confidence).measure(run.sink)?;
+            self.report(&measured, slot, run)?;
+            match measured.end {
+                SlotEnd::Complete => {}
+                SlotEnd::Budget => return Ok(EndReason::Budget),
+                SlotEnd::Interrupted => return Ok(EndReason::Interrupted),
+                SlotEnd::Lost => return Ok(EndReason::Lost),
+            }
+        }
+        Ok(EndReason::Finished)
+    }
+
+    /// Tells every rank that the run is over.
+    pub fn quit(&self) {
+        // Whoever is gone already does not need to be told.
+        let _ = self.order_all(&Order::Quit);
+    }
+
+    fn report(
+        &self,
+        measured: &Measured,
+        slot: &[&Cell],
+        run: &mut Measuring<'_>,
+    ) -> Result<(), MeasureError> {
+        for (cell, rate) in slot.iter().zip(&measured.rates) {
+            if measured.end == SlotEnd::Complete {
+                run.progress.cell_done(cell, *rate);
+            }
+        }
+        for note in &measured.notes {
+            run.progress.note(note);
+        }
+        run.sink.flush()?;
+        Ok(())
+    }
+
+    fn introductions(&mut self) -> Result<Vec<Card>, MeasureError> {
+        self.order_all(&Order::Meet(self.setup.clone()))?;
+        let world = self.coordinator.world() as usize;
+        let mut cards: Vec<Option<Card>> = vec![None; world];
+        let until = Instant::now() + self.deadline();
+        while let Some(missing) = cards.iter().position(Option::is_none) {
+            match self.hear(until, missing as u32)? {
+                (rank, Answer::Met(card)) => cards[rank as usize] = Some(*card),
+                (rank, Answer::CannotMeet(reason)) => return Err(MeasureError::CannotMeet { rank, reason }),
+                _ => {}
+            }
+        }
+        Ok(cards.into_iter().flatten().collect())
+    }
+
+    fn learn(&mut self, cards: &[Card]) {
+        for (rank, card) in (0..).zip(cards) {
+            if !self.fabric.hosts.contains(&card.host) {
+                self.fabric.hosts.push(card.host.clone());
+            }
+            self.fabric.ranks.push(RankRecord {
+                rank,
+                host: card.host.name.clone(),
+                pid: card.pid,
+                device: self.setup.device,
+                rails: card.rails.clone(),
+            });
+            let doors: Vec<&SocketAddr> = card.endpoint.doors.iter().collect();
+            tracing::debug!(rank, host = card.host.name, pid = card.pid, ?doors, "joined");
+        }
+    }
+
+    fn compare_clock(&mut self, rank: u32) -> Result<Offset, MeasureError> {
+        let mut trips = Vec::with_capacity(ROUND_TRIPS);
+        for _ in 0..ROUND_TRIPS {
+            let sent = clock::now();
+            self.order(rank, &Order::Ping)?;
+            let until = Instant::now() + self.deadline();
+            let remote = loop {
+                if let (_, Answer::Pong(remote)) = self.hear(until, rank)? {
+                    break remote;
+                }
+            };
+            trips.push(RoundTrip { sent, remote, received: clock::now() });
+        }
+        Offset::from_round_trips(&trips).ok_or_else(|| MeasureError::Protocol {
+            rank,
+            problem: "no answer about its clock".to_string(),
+        })
+    }
+
+    /// The next answer before anything is measured; losing a rank then ends the run.
+    fn hear(&mut self, until: Instant, waiting_for: u32) -> Result<(u32, Answer), MeasureError> {
+        loop {
+            match self.listen(until) {
+                Heard::Answer(rank, answer) => return Ok((rank, answer)),
+                Heard::Gone(rank, reason) => return Err(MeasureError::LostEarly { rank, reason }),
+                Heard::Interrupted => return Err(MeasureError::InterruptedEarly),
+                Heard::Nothing => {
+                    let reason = format!("no answer within {}", self.setup.deadline);
+                    return Err(MeasureError::LostEarly { rank: waiting_for, reason });
+                }
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Duration {
+        self.setup.deadline.into()
+    }
+
+    pub(super) fn offset(&self, rank: u32) -> Offset {
+        self.offsets.get(rank as usize).copied().unwrap_or(Offset { nanos: 0, uncertainty: 0 })
+    }
+
+    /// Whether more ranks than cores share the host of `rank`.
+    pub(super) fn is_crowded(&self, rank: u32) -> bool {
+        let Some(record) = self.fabric.rank(rank) else { return true };
+        let neighbours = self.fabric.ranks.iter().filter(|other| other.host == record.host).count();
+        let host = self.fabric.hosts.iter().find(|host| host.name == record.host);
+        host.is_none_or(|host| neighbours > host.cores as usize)
+    }
+
+    pub(super) fn lost(&mut self, rank: u32, cell: Option<u32>, doing: &str, noticed: &str) -> Lost {
+        let host = self.fabric.rank(rank).map_or_else(String::new, |record| record.host.clone());
+        let reason = match self.patiently_end_of(rank) {
+            Some(end) => end,
+            None => noticed.to_string(),
+        };
+        Lost { rank, host, cell, doing: doing.to_string(), reason }
+    }
+
+    /// How a process ended is known a moment after its socket closes.
+    fn patiently_end_of(&mut self, rank: u32) -> Option<String> {
+        for _ in 0..10 {
+            if let Some(end) = (self.end_of)(rank) {
+                return Some(end);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+
+    pub(super) fn order(&self, rank: u32, order: &Order) -> Result<(), MeasureError> {
+        let message = serde_json::to_vec(order);
+        let message = message.map_err(|error| MeasureError::Protocol { rank, problem: error.to_string() })?;
+        if let Err(gone) = self.coordinator.send(rank, message) {
+            // Not an error here: the same loss arrives through the inbox, where it can be put in its place.
+            tracing::debug!(rank, %gone, "order not delivered");
+        }
+        Ok(())
+    }
+
+    fn order_all(&self, order: &Order) -> Result<(), MeasureError> {
+        (0..self.coordinator.world()).try_for_each(|rank| self.order(rank, order))
+    }
+
+    /// The next thing heard before `until`.
+    pub(super) fn listen(&self, until: Instant) -> Heard {
+        loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Heard::Interrupted;
+            }
+            let glance = until.min(Instant::now() + GLANCE);
+            match self.coordinator.receive(glance) {
+                Some((rank, Incoming::Message(message))) => match serde_json::from_slice(&message) {
+                    Ok(answer) => return Heard::Answer(rank, answer),
+                    Err(error) => return Heard::Gone(rank, format!("it sent nonsense: {error}")),
+                },
+                Some((rank, Incoming::Gone(reason))) => return Heard::Gone(rank, reason),
+                None if Instant::now() >= until => return Heard::Nothing,
+                None => {}
+            }
+        }
+    }
+}
+
+/// What the coordinator hears.
+pub(super) enum Heard {
+    Answer(u32, Answer),
+    Gone(u32, String),
+    Interrupted,
+    Nothing,
+}
+
+/// What measuring writes to and obeys.
+pub struct Measuring<'a> {
+    /// Where events go.
+    pub sink: &'a mut Sink,
+    /// Who is told.
+    pub progress: &'a dyn Progress,
+    /// Seed of patterns.
+    pub seed: u64,
+    /// Confidence of the interval that the stop rule looks at.
+    pub confidence: f64,
+    /// When the run's budget is spent.
+    pub until: Option<Instant>,
+}
+
+impl Measuring<'_> {
+    fn is_spent(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Writes how the run ended.
+    pub fn end(&mut self, reason: EndReason, at: String) -> Result<(), SinkError> {
+        self.sink.write(&Event::End { reason, at })?;
+        self.sink.flush()
+    }
+}

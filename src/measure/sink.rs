@@ -1,0 +1,104 @@
+//! Where a run is written, as it happens.
+//!
+//! The folder is made, and room for the whole run is asked of the disk, before anything is measured: a full disk is an
+//! error at the start, not a loss at the end. Every event is one line; lines reach the kernel at the latest when a cell is
+//! done, so a killed run loses at most the cell in flight.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::record::{Event, Run, files};
+
+/// The run cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the run to {path}: {source}")]
+pub struct SinkError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// The folder of a run, known to be writable and to have room.
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// Makes the folder, or takes an existing one that holds no run yet, and makes sure that `room` bytes fit.
+    pub fn create(path: &Path, room: u64) -> Result<RunFolder, SinkError> {
+        let error = |path: &Path, source| SinkError { path: path.to_path_buf(), source };
+        fs::create_dir_all(path).map_err(|source| error(path, source))?;
+        let run = path.join(files::RUN);
+        if run.exists() {
+            let source = io::Error::new(io::ErrorKind::AlreadyExists, "there is a recorded run already; choose another --out");
+            return Err(error(&run, source));
+        }
+        let probe = path.join(".room");
+        let result = File::create(&probe).and_then(|file| reserve(&file, room));
+        let _ = fs::remove_file(&probe);
+        result.map_err(|source| error(path, source))?;
+        Ok(RunFolder { path: path.to_path_buf() })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `run.json` and opens `samples.jsonl`.
+    pub fn start(&self, run: &Run) -> Result<Sink, SinkError> {
+        let path = self.path.join(files::RUN);
+        let text = serde_json::to_vec_pretty(run).map_err(io::Error::other);
+        text.and_then(|text| fs::write(&path, text)).map_err(|source| SinkError { path, source })?;
+        let path = self.path.join(files::SAMPLES);
+        let file = OpenOptions::new().create_new(true).append(true).open(&path);
+        let file = file.map_err(|source| SinkError { path: path.clone(), source })?;
+        Ok(Sink { path, file: BufWriter::new(file) })
+    }
+}
+
+/// Asks the disk for `room` bytes.
+fn reserve(file: &File, room: u64) -> io::Result<()> {
+    use nix::errno::Errno;
+    let length = i64::try_from(room).map_err(io::Error::other)?;
+    match nix::fcntl::posix_fallocate(file, 0, length) {
+        // Some file systems cannot reserve; then a written block has to do.
+        Err(Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOSYS) => {
+            let mut file = file;
+            file.write_all(&[0; 4096])?;
+            file.sync_data()
+        }
+        result => result.map_err(io::Error::from),
+    }
+}
+
+/// Writes events as they arrive.
+pub struct Sink {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl Sink {
+    /// Appends one event.
+    pub fn write(&mut self, event: &Event) -> Result<(), SinkError> {
+        let written = serde_json::to_writer(&mut self.file, event).map_err(io::Error::from);
+        written.and_then(|()| self.file.write_all(b"\n")).map_err(|source| self.error(source))
+    }
+
+    /// Hands everything written so far to the kernel.
+    pub fn flush(&mut self) -> Result<(), SinkError> {
+        self.file.flush().map_err(|source| self.error(source))
+    }
+
+    /// Hands everything to the disk: the run is over.
+    pub fn close(mut self) -> Result<(), SinkError> {
+        self.flush()?;
+        self.file.get_ref().sync_data().map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> SinkError {
+        SinkError { path: self.path.clone(), source }
+    }
+}

@@ -1,0 +1,414 @@
+//! Measuring the cells of one slot, which run at the same time.
+//!
+//! All ranks prepare, then run iteration after iteration together: warm-up first, then timed ones, until the median of
+//! every cell is known tightly enough, or the iterations or the time are spent. When a rank is lost or stands still, the
+//! others are told to stop and to say where they were, and everything seen so far is kept.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::orders::{Answer, Assignment, Order};
+use super::session::{Heard, MeasureError, Session};
+use super::sink::Sink;
+use crate::collective::planned_bytes;
+use crate::launch::clock;
+use crate::record::{
+    Cell, CellDone, Corruption, Event, Lost, Moved, Sample, Stalled, StopReason, TestRecord,
+};
+use crate::stats::Sorted;
+use crate::units::{Bytes, Nanos, Rate};
+
+/// How long survivors may take to say where they were.
+const GRACE: Duration = Duration::from_secs(2);
+/// The agreed instant lies at least and at most this far ahead of the order.
+const SHORTEST_LEAD: Nanos = Nanos(60_000);
+const LONGEST_LEAD: Nanos = Nanos(5_000_000);
+
+/// How a slot ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SlotEnd {
+    Complete,
+    Budget,
+    Interrupted,
+    Lost,
+}
+
+/// What measuring a slot came to.
+pub(super) struct Measured {
+    pub end: SlotEnd,
+    /// Median wire rate of every cell.
+    pub rates: Vec<Option<Rate>>,
+    pub notes: Vec<String>,
+}
+
+/// One cell while it is measured.
+struct Running<'a> {
+    cell: &'a Cell,
+    planned: Vec<Moved>,
+    moved: Vec<Moved>,
+    times: Sorted,
+    /// Slowest rank of the current iteration.
+    slowest: Nanos,
+    starts: Vec<Nanos>,
+    max_skew: Nanos,
+    iterations: u32,
+    verified: u32,
+    all_checked: bool,
+}
+
+/// The cells of a slot and their ranks.
+pub(super) struct Slot<'a> {
+    session: &'a mut Session,
+    cells: Vec<Running<'a>>,
+    test: &'a TestRecord,
+    round: u16,
+    seed: u64,
+    ranks: Vec<u32>,
+    run_until: Option<Instant>,
+    confidence: f64,
+    notes: Vec<String>,
+}
+
+/// Trouble that ends the slot.
+enum Trouble {
+    Interrupted,
+    /// Ranks that are gone (with how that was noticed) and answers that tell of a standstill.
+    Lost {
+        gone: Vec<(u32, String)>,
+        stopped: Vec<(u32, Answer)>,
+    },
+}
+
+impl<'a> Slot<'a> {
+    pub fn new(
+        session: &'a mut Session,
+        cells: &[&'a Cell],
+        test: &'a TestRecord,
+        round: u16,
+        seed: u64,
+        run_until: Option<Instant>,
+        confidence: f64,
+    ) -> Slot<'a> {
+        let mut ranks: Vec<u32> = cells.iter().flat_map(|cell| cell.ranks.iter().copied()).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let running = |cell: &&'a Cell| Running {
+            cell,
+            planned: planned_bytes(cell).unwrap_or_default(),
+            moved: Vec::new(),
+            times: Sorted::default(),
+            slowest: Nanos(0),
+            starts: Vec::new(),
+            max_skew: Nanos(0),
+            iterations: 0,
+            verified: 0,
+            all_checked: true,
+        };
+        let cells = cells.iter().map(running).collect();
+        Slot { session, cells, test, round, seed, ranks, run_until, confidence, notes: Vec::new() }
+    }
+
+    /// Measures; every event goes to `sink` as it happens.
+    pub fn measure(mut self, sink: &mut Sink) -> Result<Measured, MeasureError> {
+        let stop = match self.iterate(sink)? {
+            Ok(stop) => stop,
+            Err(trouble) => {
+                let end = self.give_up(trouble, sink)?;
+                return Ok(self.measured(end));
+            }
+        };
+        if let Err(trouble) = self.finish(sink)? {
+            let end = self.give_up(trouble, sink)?;
+            return Ok(self.measured(end));
+        }
+        for cell in &self.cells {
+            sink.write(&Event::CellDone(cell.done(self.round, stop)))?;
+        }
+        let spent = self.run_until.is_some_and(|until| Instant::now() >= until);
+        Ok(self.measured(if spent { SlotEnd::Budget } else { SlotEnd::Complete }))
+    }
+
+    fn measured(self, end: SlotEnd) -> Measured {
+        Measured { end, rates: self.cells.iter().map(Running::rate).collect(), notes: self.notes }
+    }
+
+    /// Prepares, warms up and times; why it stopped.
+    fn iterate(&mut self, sink: &mut Sink) -> Result<Result<StopReason, Trouble>, MeasureError> {
+        let started = Instant::now();
+        if let Err(trouble) = self.prepare(sink)? {
+            return Ok(Err(trouble));
+        }
+        let budget = Duration::from(self.test.budget);
+        let is_spent = |until: Option<Instant>| {
+            started.elapsed() >= budget || until.is_some_and(|until| Instant::now() >= until)
+        };
+        for _ in 0..self.test.warmup {
+            if let Err(trouble) = self.go(None, sink)? {
+                return Ok(Err(trouble));
+            }
+        }
+        for iteration in 0.. {
+            if let Err(trouble) = self.go(Some(iteration), sink)? {
+                return Ok(Err(trouble));
+            }
+            let enough = iteration + 1 >= self.test.min_iterations;
+            if iteration + 1 >= self.test.max_iterations {
+                return Ok(Ok(StopReason::Iterations));
+            }
+            if enough && self.cells.iter().all(|cell| cell.times.is_tight(self.confidence, self.test.tight)) {
+                return Ok(Ok(StopReason::Tight));
+            }
+            if is_spent(self.run_until) {
+                return Ok(Ok(StopReason::Budget));
+            }
+        }
+        Ok(Ok(StopReason::Iterations))
+    }
+
+    fn prepare(&mut self, sink: &mut Sink) -> Result<Result<(), Trouble>, MeasureError> {
+        for &rank in &self.ranks {
+            let crowded = self.session.is_crowded(rank);
+            let mine = self.cells.iter().filter(|running| running.cell.ranks.contains(&rank));
+            let assignments = mine.map(|running| Assignment {
+                cell: running.cell.clone(),
+                round: self.round,
+                seed: self.seed,
+                verify_every: self.test.verify_every,
+                crowded,
+            });
+            self.session.order(rank, &Order::Prepare(assignments.collect()))?;
+        }
+        self.collect(Duration::ZERO, sink, |_, _, answer| matches!(answer, Answer::Prepared { .. }))
+    }
+
+    /// One iteration on all ranks.
+    fn go(&mut self, iteration: Option<u32>, sink: &mut Sink) -> Result<Result<(), Trouble>, MeasureError> {
+        let uncertainty = self.ranks.iter().map(|rank| self.session.offset(*rank).uncertainty).max();
+        let lead = Nanos(4 * uncertainty.unwrap_or(0) + 10_000 * self.ranks.len() as u64);
+        let at = clock::now() + lead.clamp(SHORTEST_LEAD, LONGEST_LEAD);
+        for &rank in &self.ranks {
+            let at = self.session.offset(rank).to_remote(at);
+            self.session.order(rank, &Order::Go { at, iteration })?;
+        }
+        let mut samples = Vec::new();
+        let mut corruptions = Vec::new();
+        let round = self.round;
+        let outcome = self.collect(Duration::ZERO, sink, |slot, rank, answer| {
+            let Answer::Done { cell, iteration: Some(iter), started, ns, wait_ns, late_ns, checked, wrong } = answer
+            else {
+                return matches!(answer, Answer::Done { .. });
+            };
+            let (cell, iter) = (*cell, *iter);
+            samples.push(Sample { cell, round, iter, rank, ns: ns.0, wait_ns: wait_ns.0, late_ns: late_ns.0 });
+            let started = slot.session.offset(rank).to_ours(*started);
+            if let Some(running) = slot.cells.iter_mut().find(|running| running.cell.id == cell) {
+                running.slowest = running.slowest.max(*ns);
+                running.starts.push(started);
+                running.all_checked &= checked;
+            }
+            corruptions.extend(wrong.as_ref().map(|wrong| Corruption {
+                cell,
+                round,
+                iter,
+                rank,
+                element: wrong.element,
+                byte_offset: wrong.byte_offset,
+                expected_bits: wrong.expected_bits.clone(),
+                found_bits: wrong.found_bits.clone(),
+                wrong_elements: wrong.wrong_elements,
+            }));
+            true
+        })?;
+        for sample in samples {
+            sink.write(&Event::Sample(sample))?;
+        }
+        for corruption in corruptions {
+            sink.write(&Event::Corruption(corruption))?;
+        }
+        if outcome.is_ok() && iteration.is_some() {
+            self.cells.iter_mut().for_each(Running::close_iteration);
+        }
+        Ok(outcome)
+    }
+
+    fn finish(&mut self, sink: &mut Sink) -> Result<Result<(), Trouble>, MeasureError> {
+        for &rank in &self.ranks {
+            self.session.order(rank, &Order::Finish)?;
+        }
+        let mut deltas = Vec::new();
+        let outcome = self.collect(Duration::ZERO, sink, |slot, _, answer| {
+            let Answer::Finished { cell, runs, moved, counters } = answer else { return false };
+            deltas.extend(counters.iter().cloned().map(Event::Counter));
+            if let Some(running) = slot.cells.iter_mut().find(|running| running.cell.id == *cell) {
+                let per_run = |moved: &Moved| Moved { bytes: Bytes(moved.bytes.0 / (*runs).max(1)), ..moved.clone() };
+                running.moved.extend(moved.iter().map(per_run));
+            }
+            true
+        })?;
+        for delta in &deltas {
+            sink.write(delta)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Waits until every rank has answered for every cell it takes part in. `expected` says whether an answer is the one
+    /// that is waited for.
+    fn collect(
+        &mut self,
+        extra: Duration,
+        sink: &mut Sink,
+        mut expected: impl FnMut(&mut Slot<'a>, u32, &Answer) -> bool,
+    ) -> Result<Result<(), Trouble>, MeasureError> {
+        let mut pending: HashSet<(u32, u32)> = HashSet::new();
+        for running in &self.cells {
+            pending.extend(running.cell.ranks.iter().map(|rank| (running.cell.id, *rank)));
+        }
+        // A rank may stand still for one deadline and says so then; one that says nothing gets a little longer.
+        let until = Instant::now() + self.session.deadline() + GRACE + extra;
+        while !pending.is_empty() {
+            match self.session.listen(until) {
+                Heard::Answer(rank, Answer::Intruder(what)) => {
+                    self.notes.push(format!("turned away a stranger {what}"));
+                    sink.write(&Event::Intruder { what })?;
+                }
+                Heard::Answer(rank, answer) => {
+                    if matches!(answer, Answer::Stopped { .. } | Answer::CannotPrepare { .. }) {
+                        return Ok(Err(Trouble::Lost { gone: Vec::new(), stopped: vec![(rank, answer)] }));
+                    }
+                    if expected(self, rank, &answer)
+                        && let Some(cell) = cell_of(&answer)
+                    {
+                        pending.remove(&(cell, rank));
+                    }
+                }
+                Heard::Gone(rank, reason) => {
+                    return Ok(Err(Trouble::Lost { gone: vec![(rank, reason)], stopped: Vec::new() }));
+                }
+                Heard::Interrupted => return Ok(Err(Trouble::Interrupted)),
+                Heard::Nothing => {
+                    let silent: HashSet<u32> = pending.iter().map(|(_, rank)| *rank).collect();
+                    let waited = Nanos::from(self.session.deadline() + GRACE);
+                    let gone = silent.into_iter().map(|rank| (rank, format!("no answer for {waited}")));
+                    return Ok(Err(Trouble::Lost { gone: gone.collect(), stopped: Vec::new() }));
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Tells everybody to stop, asks where they were, and records what is known.
+    fn give_up(&mut self, trouble: Trouble, sink: &mut Sink) -> Result<SlotEnd, MeasureError> {
+        for &rank in &self.ranks {
+            self.session.order(rank, &Order::Abort)?;
+        }
+        let (mut gone, mut stopped) = match trouble {
+            Trouble::Interrupted => return Ok(SlotEnd::Interrupted),
+            Trouble::Lost { gone, stopped } => (gone, stopped),
+        };
+        let until = Instant::now() + GRACE;
+        let heard_of = |gone: &[(u32, String)], stopped: &[(u32, Answer)]| {
+            let ranks = gone.iter().map(|(rank, _)| *rank).chain(stopped.iter().map(|(rank, _)| *rank));
+            ranks.collect::<HashSet<u32>>().len()
+        };
+        while heard_of(&gone, &stopped) < self.ranks.len() {
+            match self.session.listen(until) {
+                Heard::Answer(rank, answer @ (Answer::Stopped { .. } | Answer::CannotPrepare { .. })) => {
+                    stopped.push((rank, answer));
+                }
+                Heard::Answer(..) => {}
+                Heard::Gone(rank, reason) => gone.push((rank, reason)),
+                Heard::Interrupted | Heard::Nothing => break,
+            }
+        }
+        let cell = self.cells.first().map(|running| running.cell.id);
+        let doing = self.cells.first().map(Running::doing).unwrap_or_default();
+        for (rank, reason) in gone {
+            let lost: Lost = self.session.lost(rank, cell, &doing, &reason);
+            self.notes.push(format!("rank {rank} is lost: {}", lost.reason));
+            sink.write(&Event::Lost(lost))?;
+        }
+        for (rank, answer) in stopped {
+            if let Some(stalled) = stalled(rank, &answer) {
+                sink.write(&Event::Stalled(stalled))?;
+            }
+        }
+        sink.flush()?;
+        Ok(SlotEnd::Lost)
+    }
+}
+
+impl Running<'_> {
+    fn close_iteration(&mut self) {
+        self.times.insert(self.slowest.0);
+        let (first, last) = (self.starts.iter().min(), self.starts.iter().max());
+        if let (Some(first), Some(last)) = (first, last) {
+            self.max_skew = self.max_skew.max(last.since(*first));
+        }
+        self.iterations += 1;
+        self.verified += u32::from(self.all_checked);
+        self.all_checked = true;
+        self.slowest = Nanos(0);
+        self.starts.clear();
+    }
+
+    fn done(&self, round: u16, stop: StopReason) -> CellDone {
+        let sorted = |moved: &[Moved]| {
+            let mut moved = moved.to_vec();
+            moved.sort_by(|a, b| (a.from, a.to, &a.rail).cmp(&(b.from, b.to, &b.rail)));
+            moved
+        };
+        CellDone {
+            cell: self.cell.id,
+            round,
+            iterations: self.iterations,
+            verified: self.verified,
+            stop,
+            max_skew_ns: self.max_skew,
+            planned: sorted(&self.planned),
+            moved: sorted(&self.moved),
+        }
+    }
+
+    /// What the busiest link carried per iteration, over the median time.
+    fn rate(&self) -> Option<Rate> {
+        let busiest = self.planned.iter().map(|moved| moved.bytes).max()?;
+        let median = crate::stats::median_of_sorted(self.times.as_slice())?;
+        Rate::of(busiest, Nanos(median as u64))
+    }
+
+    fn doing(&self) -> String {
+        format!("iteration {} of {}", self.iterations, self.cell.describe())
+    }
+}
+
+fn cell_of(answer: &Answer) -> Option<u32> {
+    match answer {
+        Answer::Prepared { cell }
+        | Answer::Done { cell, .. }
+        | Answer::Finished { cell, .. }
+        | Answer::Stopped { cell, .. }
+        | Answer::CannotPrepare { cell, .. } => Some(*cell),
+        _ => None,
+    }
+}
+
+/// The standstill an answer tells of.
+fn stalled(rank: u32, answer: &Answer) -> Option<Stalled> {
+    match answer {
+        Answer::Stopped { cell, step, waiting_for, waited, problem, .. } => Some(Stalled {
+            rank,
+            cell: *cell,
+            step: format!("{step} ({problem})"),
+            waiting_for: *waiting_for,
+            waited_ns: *waited,
+        }),
+        Answer::CannotPrepare { cell, reason, waiting_for } => Some(Stalled {
+            rank,
+            cell: *cell,
+            step: format!("connecting ({reason})"),
+            waiting_for: *waiting_for,
+            waited_ns: Nanos(0),
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,232 @@
+//! One cell on one rank: memory, connections, and the iterations it is told to run.
+//!
+//! Only the collective is timed. Filling the input, checking the output and answering happen between iterations. The
+//! pattern changes with every checked iteration, so yesterday's right answer is wrong today.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::orders::{Answer, Assignment, Wrong};
+use crate::collective::{Buffers, Conditions, Execution, Oracle, Program, ProgramError, scheme_of};
+use crate::device::{ReadLease, Region, WriteLease};
+use crate::launch::clock;
+use crate::record::{Cell, Moved, Placement};
+use crate::transport::{Channel, Fault};
+use crate::units::{Bytes, Nanos};
+
+/// The last stretch before the agreed instant is spent looking at the clock.
+const SPIN: Nanos = Nanos(100_000);
+
+/// One cell on one rank.
+pub(super) struct Task {
+    rank: u32,
+    /// Position in the cell.
+    position: usize,
+    assignment: Assignment,
+    execution: Execution,
+    buffers: Buffers,
+    oracle: Oracle,
+    deadline: Duration,
+    abort: Arc<AtomicBool>,
+    faults: Vec<Fault>,
+    /// Iterations run so far, warm-up included.
+    runs: u64,
+    /// The pattern the input holds now.
+    filled: Option<u64>,
+}
+
+/// What a task needs besides its assignment.
+pub(super) struct Surroundings {
+    pub rank: u32,
+    pub deadline: Duration,
+    pub abort: Arc<AtomicBool>,
+    pub faults: Vec<Fault>,
+}
+
+impl Task {
+    /// Allocates and joins the program with its channels.
+    pub fn new(
+        assignment: Assignment,
+        program: Program,
+        channels: Vec<Channel>,
+        around: Surroundings,
+    ) -> Result<Task, ProgramError> {
+        let cell = &assignment.cell;
+        let stages = scheme_of(cell)?.stages_input_in_place();
+        let position = cell.ranks.iter().position(|rank| *rank == around.rank);
+        let oracle = Oracle {
+            collective: cell.collective,
+            dtype: cell.dtype,
+            op: cell.op,
+            ranks: cell.world(),
+            root: cell.root as usize,
+            elements: cell.elements(),
+            seed: assignment.seed ^ u64::from(cell.id).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        };
+        let mut task = Task {
+            rank: around.rank,
+            position: position.ok_or(ProgramError::NotAMember(around.rank))?,
+            buffers: Buffers::for_cell(cell, stages),
+            execution: Execution::new(program, channels),
+            oracle,
+            assignment,
+            deadline: around.deadline,
+            abort: around.abort,
+            faults: around.faults,
+            runs: 0,
+            filled: None,
+        };
+        task.fill_for(None);
+        Ok(task)
+    }
+
+    /// The cell.
+    pub fn cell(&self) -> &Cell {
+        &self.assignment.cell
+    }
+
+    /// Runs once at the agreed instant and says how it went.
+    pub fn run(&mut self, at: Nanos, iteration: Option<u32>) -> Answer {
+        wait_until(at, self.assignment.crowded);
+        self.suffer(iteration);
+        let late = clock::now().since(at);
+        let conditions = Conditions {
+            deadline: self.deadline,
+            abort: &self.abort,
+            crowded: self.assignment.crowded,
+            slowdown: self.slowdown(),
+        };
+        let took = match self.execution.run(&self.buffers, iteration, &conditions) {
+            Ok(took) => took,
+            Err(stopped) => {
+                return Answer::Stopped {
+                    cell: self.cell().id,
+                    step: stopped.step,
+                    waiting_for: stopped.waiting_for,
+                    waited: stopped.waited,
+                    problem: stopped.problem,
+                    aborted: stopped.aborted,
+                };
+            }
+        };
+        self.runs += 1;
+        let checked = iteration.is_some_and(|iteration| self.is_checked(iteration));
+        let wrong = if checked { self.check() } else { None };
+        self.fill_for(Some(iteration.map_or(0, |iteration| iteration + 1)));
+        Answer::Done {
+            cell: self.cell().id,
+            iteration,
+            started: took.started,
+            ns: took.total,
+            wait_ns: took.waited,
+            late_ns: late,
+            checked,
+            wrong,
+        }
+    }
+
+    /// What was sent, and the connections for whoever needs them next.
+    pub fn finish(self) -> (u64, Vec<Moved>, Vec<Channel>) {
+        let mut moved = Vec::new();
+        for channel in self.execution.channels() {
+            let to = channel.peer();
+            let sent = channel.moved().into_iter().filter(|(_, bytes)| *bytes > 0);
+            moved.extend(sent.map(|(rail, bytes)| Moved { from: self.rank, to, rail, bytes: Bytes(bytes) }));
+        }
+        (self.runs, moved, self.execution.into_channels())
+    }
+
+    fn is_checked(&self, iteration: u32) -> bool {
+        let every = self.assignment.verify_every;
+        every > 0 && iteration.is_multiple_of(every)
+    }
+
+    /// Puts the input in place for the next iteration, where it is not there already.
+    fn fill_for(&mut self, next: Option<u32>) {
+        let in_place = self.assignment.cell.placement == Placement::InPlace;
+        let will_be_checked = next.is_none_or(|iteration| self.is_checked(iteration));
+        if self.filled.is_some() && !in_place && !will_be_checked {
+            return;
+        }
+        let pattern = self.runs;
+        if let Some(mut input) = self.lease_all(&self.buffers.input, Region::try_write) {
+            let input: &mut WriteLease = &mut input;
+            self.oracle.input(self.position, pattern, input);
+            self.filled = Some(pattern);
+        }
+    }
+
+    fn check(&self) -> Option<Wrong> {
+        let output = self.lease_all(&self.buffers.output, Region::try_read)?;
+        let output: &ReadLease = &output;
+        let mismatch = self.oracle.check(self.position, self.filled?, output).err()?;
+        Some(Wrong {
+            element: mismatch.element,
+            byte_offset: mismatch.byte_offset,
+            expected_bits: mismatch.expected_bits,
+            found_bits: mismatch.found_bits,
+            wrong_elements: mismatch.wrong_elements,
+        })
+    }
+
+    /// Leases a whole region; a peer may still be reading the last chunk of it for a moment.
+    fn lease_all<L>(
+        &self,
+        region: &Arc<Region>,
+        lease: impl Fn(&Arc<Region>, std::ops::Range<usize>) -> Option<L>,
+    ) -> Option<L> {
+        let until = Instant::now() + self.deadline;
+        loop {
+            if let Some(leased) = lease(region, 0..region.len()) {
+                return Some(leased);
+            }
+            if Instant::now() > until || self.abort.load(Ordering::Relaxed) {
+                return None;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn slowdown(&self) -> f64 {
+        let mine = self.faults.iter().find_map(|fault| match fault {
+            Fault::SlowRank { rank, factor } if *rank == self.rank => Some(*factor),
+            _ => None,
+        });
+        mine.unwrap_or(1.0)
+    }
+
+    /// Dies or freezes here if a negative control asks for it.
+    fn suffer(&self, iteration: Option<u32>) {
+        for fault in &self.faults {
+            match fault {
+                Fault::Kill { rank, iteration: when } if *rank == self.rank && iteration == Some(*when) => {
+                    let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
+                }
+                Fault::Freeze { rank, iteration: when } if *rank == self.rank && iteration == Some(*when) => {
+                    while !self.abort.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Returns at `at`, as exactly as the host allows; at once when that has passed.
+fn wait_until(at: Nanos, crowded: bool) {
+    loop {
+        let left = at.since(clock::now());
+        if left == Nanos(0) {
+            return;
+        }
+        if left > SPIN {
+            std::thread::sleep(Duration::from(left - SPIN));
+        } else if crowded {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}

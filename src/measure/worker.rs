@@ -1,0 +1,270 @@
+//! A rank's side: carries out orders until the run is over.
+//!
+//! Orders are read on the rank's own thread; every cell of a slot runs on a thread of its own, so that an abort is heard
+//! while a collective hangs.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::orders::{Answer, Assignment, Card, Order, Setup};
+use super::task::{Surroundings, Task};
+use crate::collective::Program;
+use crate::fabric::{host, rails, sysfs};
+use crate::launch::{Answering, Gone, Member, Token, clock};
+use crate::record::{CounterDelta, RailEnd};
+use crate::transport::shm::Hub;
+use crate::transport::{Channel, ConnectError, Mesh, Wanted};
+
+/// A rank that hears nothing for so long concludes that the coordinator is gone.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// What the ranks of one process share.
+#[derive(Clone)]
+pub struct Shared {
+    /// The run's secret.
+    pub token: Token,
+    /// Where ranks of this process find each other.
+    pub hub: Arc<Hub>,
+}
+
+/// Takes part in the run until it is over; an error when the coordinator was lost.
+pub fn serve(mut member: Member, shared: &Shared) -> Result<(), Gone> {
+    let answering = Voice(member.answering());
+    let mut rank = Rank { me: member.rank(), shared: shared.clone(), voice: answering.clone(), met: None };
+    let result = loop {
+        let order = match member.receive(PATIENCE) {
+            Ok(message) => serde_json::from_slice(&message)
+                .map_err(|error| Gone(format!("an order that makes no sense: {error}"))),
+            Err(gone) => Err(gone),
+        };
+        match order {
+            Ok(Order::Quit) => break Ok(()),
+            Ok(order) => {
+                if let Err(gone) = rank.obey(order) {
+                    break Err(gone);
+                }
+            }
+            Err(gone) => break Err(gone),
+        }
+    };
+    rank.stop();
+    answering.0.leave("it has left the run");
+    result
+}
+
+/// Says things to the coordinator.
+#[derive(Clone)]
+struct Voice(Answering);
+
+impl Voice {
+    fn say(&self, answer: &Answer) -> Result<(), Gone> {
+        let message = serde_json::to_vec(answer).map_err(|error| Gone(error.to_string()))?;
+        self.0.send(message)
+    }
+}
+
+/// What a task is told.
+enum Word {
+    Go { at: crate::units::Nanos, iteration: Option<u32> },
+    Finish,
+}
+
+/// A cell in flight.
+struct Running {
+    cell: u32,
+    round: u16,
+    words: Sender<Word>,
+    thread: JoinHandle<Task>,
+    counters_before: Vec<(String, String, Option<u64>)>,
+}
+
+/// Everything a rank has once it has met the others.
+struct Met {
+    setup: Setup,
+    rails: Vec<RailEnd>,
+    mesh: Mesh,
+    running: Vec<Running>,
+    abort: Arc<AtomicBool>,
+}
+
+struct Rank {
+    me: u32,
+    shared: Shared,
+    voice: Voice,
+    met: Option<Met>,
+}
+
+impl Rank {
+    fn obey(&mut self, order: Order) -> Result<(), Gone> {
+        match order {
+            Order::Meet(setup) => {
+                let answer = match self.meet(setup) {
+                    Ok(card) => Answer::Met(Box::new(card)),
+                    Err(reason) => Answer::CannotMeet(reason),
+                };
+                self.voice.say(&answer)
+            }
+            Order::Ping => self.voice.say(&Answer::Pong(clock::now())),
+            Order::Quit => Ok(()),
+            order => match &mut self.met {
+                Some(met) => met.obey(order, self.me, &self.voice),
+                None => Err(Gone("orders came before the introduction".to_string())),
+            },
+        }
+    }
+
+    fn meet(&mut self, setup: Setup) -> Result<Card, String> {
+        let rails = if setup.rails.is_empty() { rails::loopback() } else { rails::resolve_here(&setup.rails) };
+        let rails = rails.map_err(|error| error.to_string())?;
+        let mut addresses: Vec<(String, IpAddr)> = Vec::with_capacity(rails.len());
+        for end in &rails {
+            let address = end.address.parse();
+            addresses.push((end.rail.clone(), address.map_err(|_| format!("{} is no address", end.address))?));
+        }
+        let hub = Arc::clone(&self.shared.hub);
+        let mesh = Mesh::open(self.me, addresses, self.shared.token, hub, setup.faults.clone())
+            .map_err(|error| error.to_string())?;
+        let card = Card {
+            host: host::here(),
+            pid: std::process::id(),
+            rails: rails.clone(),
+            endpoint: mesh.endpoint(),
+            timer_ns: clock::cost(),
+        };
+        let abort = Arc::new(AtomicBool::new(false));
+        self.met = Some(Met { setup, rails, mesh, running: Vec::new(), abort });
+        Ok(card)
+    }
+
+    /// Ends what is still running.
+    fn stop(&mut self) {
+        if let Some(met) = &mut self.met {
+            met.abort.store(true, Ordering::Relaxed);
+            for running in met.running.drain(..) {
+                drop(running.words);
+                // A task that panicked has been reported by its silence.
+                let _ = running.thread.join();
+            }
+        }
+    }
+}
+
+impl Met {
+    fn obey(&mut self, order: Order, me: u32, voice: &Voice) -> Result<(), Gone> {
+        match order {
+            Order::Peers(peers) => self.mesh.meet(peers),
+            Order::Prepare(assignments) => {
+                for assignment in assignments {
+                    voice.say(&self.prepare(assignment, me, voice))?;
+                }
+            }
+            Order::Go { at, iteration } => {
+                for running in &self.running {
+                    // A task that has ended says so itself when it is finished or aborted.
+                    let _ = running.words.send(Word::Go { at, iteration });
+                }
+            }
+            Order::Finish => {
+                for answer in self.finish(me) {
+                    voice.say(&answer)?;
+                }
+            }
+            Order::Abort => self.abort.store(true, Ordering::Relaxed),
+            Order::Meet(_) | Order::Ping | Order::Quit => {}
+        }
+        for stranger in self.mesh.strangers() {
+            voice.say(&Answer::Intruder(format!("on a port of rank {me}: {stranger}")))?;
+        }
+        Ok(())
+    }
+
+    fn prepare(&mut self, assignment: Assignment, me: u32, voice: &Voice) -> Answer {
+        let (cell, round) = (assignment.cell.id, assignment.round);
+        let names = assignment.cell.rails.clone();
+        let refuse = |reason: String, waiting_for| Answer::CannotPrepare { cell, reason, waiting_for };
+        let program = match Program::new(&assignment.cell, me) {
+            Ok(program) => program,
+            Err(error) => return refuse(error.to_string(), None),
+        };
+        let channels = match self.connect(&assignment, &program.peers()) {
+            Ok(channels) => channels,
+            Err((peer, error)) => return refuse(error.to_string(), Some(peer)),
+        };
+        let around = Surroundings {
+            rank: me,
+            deadline: self.setup.deadline.into(),
+            abort: Arc::clone(&self.abort),
+            faults: self.setup.faults.clone(),
+        };
+        let mut task = match Task::new(assignment, program, channels, around) {
+            Ok(task) => task,
+            Err(error) => return refuse(error.to_string(), None),
+        };
+        let counters_before = self.counters(&names);
+        let (words, told) = channel();
+        let voice = voice.clone();
+        let thread = std::thread::spawn(move || {
+            while let Ok(Word::Go { at, iteration }) = told.recv() {
+                let answer = task.run(at, iteration);
+                let stopped = matches!(answer, Answer::Stopped { .. });
+                if voice.say(&answer).is_err() || stopped {
+                    break;
+                }
+            }
+            task
+        });
+        self.running.push(Running { cell, round, words, thread, counters_before });
+        Answer::Prepared { cell }
+    }
+
+    fn connect(
+        &mut self,
+        assignment: &Assignment,
+        peers: &[u32],
+    ) -> Result<Vec<Channel>, (u32, ConnectError)> {
+        let abort = Arc::clone(&self.abort);
+        let give_up = move || abort.load(Ordering::Relaxed);
+        let deadline = Instant::now() + Duration::from(self.setup.deadline);
+        let wanted = Wanted { cell: &assignment.cell, deadline, give_up: &give_up };
+        let mut channels = Vec::with_capacity(peers.len());
+        for peer in peers {
+            channels.push(self.mesh.connect(*peer, &wanted).map_err(|error| (*peer, error))?);
+        }
+        Ok(channels)
+    }
+
+    fn finish(&mut self, me: u32) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        for running in std::mem::take(&mut self.running) {
+            let _ = running.words.send(Word::Finish);
+            let Ok(task) = running.thread.join() else { continue };
+            let names: Vec<String> = task.cell().rails.clone();
+            let (runs, moved, channels) = task.finish();
+            for channel in channels {
+                self.mesh.release(channel);
+            }
+            let after = self.counters(&names);
+            let counters = running.counters_before.into_iter().zip(after).map(|((rail, name, before), after)| {
+                CounterDelta { cell: running.cell, round: running.round, rank: me, rail, name, before, after: after.2 }
+            });
+            answers.push(Answer::Finished { cell: running.cell, runs, moved, counters: counters.collect() });
+        }
+        answers
+    }
+
+    /// The counters of the interfaces behind the named rails: rail, counter, value.
+    fn counters(&self, names: &[String]) -> Vec<(String, String, Option<u64>)> {
+        let ends = self.rails.iter().filter(|end| names.contains(&end.rail));
+        ends.filter_map(|end| end.interface.as_ref().map(|interface| (end, interface)))
+            .flat_map(|(end, interface)| {
+                let counters = sysfs::read_counters(Path::new("/sys"), interface);
+                counters.into_iter().map(|(name, value)| (end.rail.clone(), name, value))
+            })
+            .collect()
+    }
+}
