@@ -5,7 +5,9 @@
 //! use which; `tests/layering.rs` fails when an edge is not in that table.
 
 pub mod device;
+pub mod fabric;
 pub mod launch;
 pub mod record;
+pub mod suite;
 pub mod transport;
 pub mod units;

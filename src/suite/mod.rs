@@ -1,0 +1,64 @@
+//! The suite file: what to measure and what to expect.
+//!
+//! A suite is parsed, then checked: [`SuiteFile::parse`] accepts TOML whose every key is known, [`SuiteFile::check`] gives
+//! every value its meaning. After that a [`Suite`] holds no contradiction that can be seen without the fabric: algorithms
+//! exist for their collectives, sweeps end, names are unique. Every complaint names file, line and column, and the nearest
+//! word that would have been right.
+
+mod builtin;
+mod check;
+mod error;
+mod file;
+mod nearest;
+mod reader;
+mod settings;
+pub mod spec;
+pub mod sweep;
+mod test_case;
+mod test_check;
+
+pub use error::{Position, SuiteError};
+pub use file::SuiteFile;
+pub use nearest::{nearest, quoted, suggestion};
+pub use settings::{RunSettings, TransportChoice};
+pub use test_case::{AlgorithmChoice, Directions, Expectation, Groups, SpecChoice, TestCase, TestKind};
+
+use crate::record::DecisionRule;
+
+/// A checked suite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suite {
+    /// Its name; part of the run folder's name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Settings of the whole run.
+    pub run: RunSettings,
+    /// How verdicts are reached.
+    pub rule: DecisionRule,
+    /// Its tests, in order.
+    pub tests: Vec<TestCase>,
+}
+
+impl Suite {
+    /// A suite of the given tests with default settings, for commands that measure without a file.
+    pub fn of(name: impl Into<String>, tests: Vec<TestCase>) -> Suite {
+        Suite {
+            name: name.into(),
+            description: String::new(),
+            run: RunSettings::default(),
+            rule: DecisionRule::default(),
+            tests,
+        }
+    }
+
+    /// The built-in suite of that name, or the suite in that file.
+    pub fn load(name_or_path: &str) -> Result<Suite, SuiteError> {
+        builtin::load(name_or_path)
+    }
+
+    /// Names of the built-in suites.
+    pub fn built_in() -> impl Iterator<Item = &'static str> {
+        builtin::SUITES.iter().map(|(name, _)| *name)
+    }
+}

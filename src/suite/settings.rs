@@ -1,0 +1,128 @@
+//! Settings of a whole run: what a suite's `[run]` table and the command line may both say. The command line wins.
+
+use strum::{Display, EnumString, VariantNames};
+
+use crate::record::{DeviceKind, TransportKind};
+use crate::units::Nanos;
+
+/// The transport asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum TransportChoice {
+    /// Shared memory when all ranks are in one process, else TCP.
+    #[default]
+    Auto,
+    /// Memory shared by the ranks of one process.
+    Shm,
+    /// TCP over the rails.
+    Tcp,
+    /// GPU peer memory.
+    Peer,
+    /// RDMA verbs.
+    Verbs,
+}
+
+impl TransportChoice {
+    /// The transport named, unless the choice is left to the plan.
+    pub fn named(self) -> Option<TransportKind> {
+        match self {
+            TransportChoice::Auto => None,
+            TransportChoice::Shm => Some(TransportKind::Shm),
+            TransportChoice::Tcp => Some(TransportKind::Tcp),
+            TransportChoice::Peer => Some(TransportKind::Peer),
+            TransportChoice::Verbs => Some(TransportKind::Verbs),
+        }
+    }
+}
+
+/// Settings of a whole run; what is `None` was not said. The methods of the same names fill in the defaults.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunSettings {
+    /// Local ranks.
+    pub ranks: Option<u32>,
+    /// Local ranks as processes instead of threads.
+    pub procs: Option<bool>,
+    /// What carries the bytes, where a test does not say.
+    pub transport: Option<TransportChoice>,
+    /// Where the data lies.
+    pub device: Option<DeviceKind>,
+    /// Rails as `NAME=ADDRESS`, address or interface name.
+    pub rails: Option<Vec<String>>,
+    /// Seed of patterns and order.
+    pub seed: Option<u64>,
+    /// Longest any single wait may take.
+    pub deadline: Option<Nanos>,
+    /// Longest the whole run may take.
+    pub budget: Option<Nanos>,
+}
+
+impl RunSettings {
+    /// The most local ranks a suite may ask for.
+    pub const MOST_RANKS: u32 = 1024;
+
+    /// These settings, with everything that `stronger` says taken from there.
+    pub fn overridden_by(&self, stronger: &RunSettings) -> RunSettings {
+        RunSettings {
+            ranks: stronger.ranks.or(self.ranks),
+            procs: stronger.procs.or(self.procs),
+            transport: stronger.transport.or(self.transport),
+            device: stronger.device.or(self.device),
+            rails: stronger.rails.clone().or_else(|| self.rails.clone()),
+            seed: stronger.seed.or(self.seed),
+            deadline: stronger.deadline.or(self.deadline),
+            budget: stronger.budget.or(self.budget),
+        }
+    }
+
+    /// Local ranks; two when nothing was said, the fewest that have a link between them.
+    pub fn ranks(&self) -> u32 {
+        self.ranks.unwrap_or(2)
+    }
+
+    /// Whether local ranks are processes; threads when nothing was said.
+    pub fn procs(&self) -> bool {
+        self.procs.unwrap_or(false)
+    }
+
+    /// What carries the bytes, where a test does not say.
+    pub fn transport(&self) -> TransportChoice {
+        self.transport.unwrap_or_default()
+    }
+
+    /// Where the data lies; CPU memory when nothing was said.
+    pub fn device(&self) -> DeviceKind {
+        self.device.unwrap_or(DeviceKind::Host)
+    }
+
+    /// Seed of patterns and order; fixed when nothing was said, so that a run can be repeated as it was.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
+
+    /// Longest any single wait may take; 30 s when nothing was said.
+    pub fn deadline(&self) -> Nanos {
+        self.deadline.unwrap_or(Nanos::from_secs(30))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_wins_and_leaves_the_rest_of_the_suite_alone() {
+        let suite = RunSettings {
+            ranks: Some(4),
+            seed: Some(7),
+            ..Default::default()
+        };
+        let typed = RunSettings {
+            ranks: Some(2),
+            procs: Some(true),
+            ..Default::default()
+        };
+        let merged = suite.overridden_by(&typed);
+        assert_eq!((merged.ranks(), merged.seed(), merged.procs()), (2, 7, true));
+        assert_eq!(merged.deadline(), Nanos::from_secs(30));
+    }
+}

@@ -1,0 +1,213 @@
+//! One test of a suite, as checked: everything it says, with the defaults filled in.
+
+use strum::{Display, EnumString, VariantNames};
+
+use super::TransportChoice;
+use crate::record::{Algorithm, Collective, DType, Placement, ReduceOp};
+use crate::units::{Bytes, Nanos};
+
+/// What a test is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum TestKind {
+    /// Collectives over groups of ranks.
+    #[default]
+    Collective,
+    /// Each rail alone, then all rails at the same time.
+    Rails,
+    /// Every pair of ranks.
+    Pairs,
+}
+
+/// Which algorithms run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum AlgorithmChoice {
+    /// Each collective's first.
+    #[default]
+    First,
+    /// Every one there is.
+    All,
+    /// These; they exist for every collective of the test.
+    These(Vec<Algorithm>),
+}
+
+/// Which ranks run a collective with each other. Groups run one after another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Groups {
+    /// All of them.
+    #[default]
+    World,
+    /// Neighbours: 0 with 1, 2 with 3, ...
+    Pairs,
+    /// The lower half, then the upper half.
+    Halves,
+    /// As listed.
+    Listed(Vec<Vec<u32>>),
+}
+
+/// In which directions a pair is measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Directions {
+    /// Each direction by itself.
+    OneWay,
+    /// Both directions at the same time.
+    Bidirectional,
+    /// Each direction by itself, then both at the same time.
+    #[default]
+    Both,
+}
+
+impl Directions {
+    /// What the two ranks of a pair do.
+    pub fn collectives(self) -> &'static [Collective] {
+        match self {
+            Directions::OneWay => &[Collective::PointToPoint],
+            Directions::Bidirectional => &[Collective::Bidirectional],
+            Directions::Both => &[Collective::PointToPoint, Collective::Bidirectional],
+        }
+    }
+}
+
+/// Which expected rate a test is compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpecChoice {
+    /// The row for the link speed of the rails.
+    Auto,
+    /// The row with this id.
+    Row(String),
+}
+
+/// What a test's speed is compared with. With neither, its verdict is `inconclusive`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Expectation {
+    /// An absolute figure.
+    pub spec: Option<SpecChoice>,
+    /// Accepted distance below peers of the same run (0.1 = 10 %).
+    pub peers: Option<f64>,
+}
+
+/// One test of a suite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestCase {
+    /// Unique name.
+    pub name: String,
+    /// What it is about.
+    pub kind: TestKind,
+    /// What is done; for pairs this follows from `directions`.
+    pub collectives: Vec<Collective>,
+    /// How it is done.
+    pub algorithms: AlgorithmChoice,
+    /// Payloads, before rounding to whole elements.
+    pub sizes: Vec<Bytes>,
+    /// Element types.
+    pub dtypes: Vec<DType>,
+    /// Reduction operators, for the collectives that reduce.
+    pub ops: Vec<ReduceOp>,
+    /// In place, out of place or both.
+    pub placements: Vec<Placement>,
+    /// What carries the bytes, if it is not left to the run.
+    pub transport: Option<TransportChoice>,
+    /// Who runs a collective with whom.
+    pub groups: Groups,
+    /// Whether, beside each rail by itself, one measurement stripes the payload over all rails.
+    pub stripe: bool,
+    /// Connections per peer and rail.
+    pub flows: u16,
+    /// First of the pinned source ports, when they are pinned.
+    pub source_port: Option<u16>,
+    /// Position of the root within its group.
+    pub root: u32,
+    /// In which directions a pair is measured.
+    pub directions: Directions,
+    /// Iterations before timing starts.
+    pub warmup: u32,
+    /// At least this many timed iterations.
+    pub min_iterations: u32,
+    /// At most this many.
+    pub max_iterations: u32,
+    /// Half width of the interval over the median at which a cell is done.
+    pub tight: f64,
+    /// Time budget of one cell.
+    pub budget: Nanos,
+    /// The data of every n-th timed iteration is checked; 0 = never.
+    pub verify_every: u32,
+    /// What its speed is compared with.
+    pub expect: Expectation,
+}
+
+impl TestCase {
+    /// A test with everything left at its default.
+    pub fn new(name: impl Into<String>, kind: TestKind, sizes: Vec<Bytes>) -> TestCase {
+        TestCase {
+            name: name.into(),
+            kind,
+            collectives: match kind {
+                TestKind::Collective | TestKind::Rails => vec![Collective::AllReduce],
+                TestKind::Pairs => Directions::default().collectives().to_vec(),
+            },
+            algorithms: AlgorithmChoice::default(),
+            sizes,
+            dtypes: vec![DType::F32],
+            ops: vec![ReduceOp::Sum],
+            placements: vec![Placement::OutOfPlace],
+            transport: None,
+            groups: Groups::default(),
+            stripe: false,
+            flows: 1,
+            source_port: None,
+            root: 0,
+            directions: Directions::default(),
+            warmup: 3,
+            min_iterations: 10,
+            max_iterations: 200,
+            tight: 0.02,
+            budget: Nanos::from_secs(2),
+            verify_every: 1,
+            expect: Expectation::default(),
+        }
+    }
+
+    /// The algorithms that run for one of its collectives.
+    pub fn algorithms_of(&self, collective: Collective) -> &[Algorithm] {
+        let exist = collective.algorithms();
+        match &self.algorithms {
+            AlgorithmChoice::First => &exist[..1],
+            AlgorithmChoice::All => exist,
+            AlgorithmChoice::These(these) => these,
+        }
+    }
+
+    /// The operators that run for one of its collectives: a single one where nothing is reduced.
+    pub fn ops_of(&self, collective: Collective) -> &[ReduceOp] {
+        if collective.reduces() {
+            &self.ops
+        } else {
+            &[ReduceOp::Sum]
+        }
+    }
+
+    /// What is measured per group of ranks and set of rails: every combination of its lists.
+    pub fn combinations(&self) -> usize {
+        let variants: usize = self
+            .collectives
+            .iter()
+            .map(|collective| self.algorithms_of(*collective).len() * self.ops_of(*collective).len())
+            .sum();
+        variants * self.dtypes.len() * self.placements.len() * self.sizes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_do_not_multiply_measurements_that_reduce_nothing() {
+        let mut test = TestCase::new("t", TestKind::Collective, vec![Bytes(8), Bytes(64)]);
+        test.collectives = vec![Collective::AllReduce, Collective::AllGather];
+        test.ops = vec![ReduceOp::Sum, ReduceOp::Max];
+        test.algorithms = AlgorithmChoice::All;
+        assert_eq!(test.combinations(), 2 * (3 * 2 + 1));
+    }
+}

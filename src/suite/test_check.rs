@@ -1,0 +1,263 @@
+//! From a `[[test]]` table to a test case.
+//!
+//! A key that its kind of test would ignore is an error: what a suite says, the run does.
+
+use super::check::{duration, name};
+use super::error::SuiteError;
+use super::reader::{Item, Section};
+use super::sweep::{LARGEST_SIZE, MOST_SIZES, Step, Sweep};
+use super::{AlgorithmChoice, Expectation, Groups, SpecChoice, TestCase, TestKind, TransportChoice};
+use crate::record::{Algorithm, Collective};
+use crate::units::Bytes;
+
+/// The most iterations, and the most warm-up iterations, of one cell.
+const MOST_ITERATIONS: u32 = 1_000_000;
+
+/// The highest rank a group may name.
+const HIGHEST_RANK: u32 = 999_999;
+
+/// Keys that mean something for one kind of test only, or for all but one.
+const NOT_FOR: &[(TestKind, &[&str])] = &[
+    (TestKind::Collective, &["directions"]),
+    (TestKind::Rails, &["directions", "groups", "stripe"]),
+    (
+        TestKind::Pairs,
+        &["collective", "algorithm", "groups", "stripe", "root", "op"],
+    ),
+];
+
+/// Reads one `[[test]]`.
+pub(super) fn test(section: &Section<'_>) -> Result<TestCase, SuiteError> {
+    let kind = match section.get("kind") {
+        Some(item) => item.word()?,
+        None => TestKind::default(),
+    };
+    refuse_keys_of_other_kinds(section, kind)?;
+    let mut test = TestCase::new(name(section)?, kind, sizes(&section.require("sizes")?)?);
+    what_runs(section, &mut test)?;
+    between_whom(section, &mut test)?;
+    how_long(section, &mut test)?;
+    if let Some(item) = section.get("expect") {
+        test.expect = expectation(&item.must_be_section("[test.expect]")?)?;
+    }
+    if test.combinations() > MOST_SIZES {
+        return Err(section.error(format!(
+            "test `{}` has {} combinations of size, type, operator, algorithm and placement; at most {MOST_SIZES} are accepted",
+            test.name,
+            test.combinations()
+        )));
+    }
+    Ok(test)
+}
+
+fn refuse_keys_of_other_kinds(section: &Section<'_>, kind: TestKind) -> Result<(), SuiteError> {
+    for (_, keys) in NOT_FOR.iter().filter(|(of, _)| *of == kind) {
+        if let Some((key, item)) = keys.iter().find_map(|key| Some((key, section.get(key)?))) {
+            return Err(item.error(format!(
+                "`{key}` means nothing for a test of kind \"{kind}\"; remove it"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn what_runs(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
+    if let Some(item) = section.get("directions") {
+        test.directions = item.word()?;
+        test.collectives = test.directions.collectives().to_vec();
+    }
+    if let Some(item) = section.get("collective") {
+        test.collectives = item.words()?;
+        let of_pairs = [Collective::PointToPoint, Collective::Bidirectional];
+        if let Some(collective) = test.collectives.iter().find(|c| of_pairs.contains(c)) {
+            return Err(item.error(format!(
+                "{collective} takes exactly two ranks: write a test of kind = \"pairs\""
+            )));
+        }
+    }
+    if let Some(item) = section.get("algorithm") {
+        test.algorithms = algorithms(&item, &test.collectives)?;
+    }
+    if let Some(item) = section.get("type") {
+        test.dtypes = item.words()?;
+    }
+    if let Some(item) = section.get("op") {
+        test.ops = item.words()?;
+    }
+    if let Some(item) = section.get("placement") {
+        test.placements = item.words()?;
+    }
+    Ok(())
+}
+
+fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
+    if let Some(item) = section.get("transport") {
+        let transport = item.word()?;
+        if test.kind == TestKind::Rails && transport == TransportChoice::Shm {
+            return Err(item.error("shared memory has no rails: a test of kind \"rails\" runs over tcp"));
+        }
+        test.transport = Some(transport);
+    }
+    if let Some(item) = section.get("groups") {
+        test.groups = groups(&item)?;
+    }
+    if let Some(item) = section.get("stripe") {
+        test.stripe = item.flag()?;
+    }
+    if let Some(item) = section.get("flows") {
+        test.flows = item.whole(1..=256)?;
+    }
+    if let Some(item) = section.get("source_port") {
+        test.source_port = Some(item.whole(1024..=u16::MAX)?);
+    }
+    if let Some(item) = section.get("root") {
+        test.root = item.whole(0..=HIGHEST_RANK)?;
+    }
+    Ok(())
+}
+
+fn how_long(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
+    if let Some(item) = section.get("warmup") {
+        test.warmup = item.whole(0..=MOST_ITERATIONS)?;
+    }
+    if let Some(item) = section.get("iterations") {
+        (test.min_iterations, test.max_iterations) = iterations(&item)?;
+    }
+    if let Some(item) = section.get("tight") {
+        test.tight = item.share(0.0, 1.0)?;
+    }
+    if let Some(budget) = duration(section, "budget")? {
+        test.budget = budget;
+    }
+    if let Some(item) = section.get("verify") {
+        test.verify_every = verify_every(&item)?;
+    }
+    Ok(())
+}
+
+fn size(item: &Item<'_>) -> Result<Bytes, SuiteError> {
+    let size = match item.integer() {
+        Some(bytes) => u64::try_from(bytes).map(Bytes).ok(),
+        None => Some(item.quantity()?),
+    };
+    size.filter(|size| *size <= LARGEST_SIZE)
+        .ok_or_else(|| item.expected(&format!("a size from 0 to {LARGEST_SIZE}")))
+}
+
+fn sizes(item: &Item<'_>) -> Result<Vec<Bytes>, SuiteError> {
+    let Some(sweep) = item.section("`sizes`") else {
+        let mut sizes: Vec<Bytes> = Vec::new();
+        for member in item.one_or_many()? {
+            let size = size(&member)?;
+            if !sizes.contains(&size) {
+                sizes.push(size);
+            }
+            if sizes.len() > MOST_SIZES {
+                return Err(item.error(format!("more than {MOST_SIZES} sizes")));
+            }
+        }
+        return Ok(sizes);
+    };
+    let from = size(&sweep.require("from")?)?;
+    let to = size(&sweep.require("to")?)?;
+    let (step, said_by) = match (sweep.get("factor"), sweep.get("step")) {
+        (Some(_), Some(step)) => return Err(step.error("a sweep has either `factor` or `step`, not both")),
+        (Some(factor), None) => (Step::Factor(factor.whole(2..=u64::MAX)?), factor),
+        (None, Some(step)) => (Step::Add(size(&step)?), step),
+        (None, None) => return Err(item.error("a sweep needs `factor` or `step`")),
+    };
+    let place = if from > to {
+        sweep.require("from")?
+    } else {
+        said_by
+    };
+    let sweep = Sweep::new(from, to, step).map_err(|error| place.error(error.to_string()))?;
+    Ok(sweep.sizes())
+}
+
+fn algorithms(item: &Item<'_>, collectives: &[Collective]) -> Result<AlgorithmChoice, SuiteError> {
+    if item.text() == Ok("all") {
+        return Ok(AlgorithmChoice::All);
+    }
+    let algorithms: Vec<Algorithm> = item.words()?;
+    for (algorithm, member) in algorithms.iter().zip(item.one_or_many()?) {
+        for collective in collectives {
+            let exist = collective.algorithms();
+            if !exist.contains(algorithm) {
+                let exist: Vec<&str> = exist.iter().map(|algorithm| algorithm.into()).collect();
+                let message = format!(
+                    "there is no {algorithm} {collective}; {collective} runs as {}",
+                    exist.join(", ")
+                );
+                return Err(member.error(message));
+            }
+        }
+    }
+    Ok(AlgorithmChoice::These(algorithms))
+}
+
+fn groups(item: &Item<'_>) -> Result<Groups, SuiteError> {
+    if let Ok(word) = item.text() {
+        return match word {
+            "world" => Ok(Groups::World),
+            "pairs" => Ok(Groups::Pairs),
+            "halves" => Ok(Groups::Halves),
+            _ => Err(item.unknown_word(word, "groups", &["world", "pairs", "halves"])),
+        };
+    }
+    let mut groups = Vec::new();
+    for member in item.list("world, pairs, halves or lists of ranks such as [[0, 1], [2, 3]]")? {
+        let mut group = Vec::new();
+        for rank in member.list("a list of ranks such as [0, 1]")? {
+            let number = rank.whole(0..=HIGHEST_RANK)?;
+            if group.contains(&number) {
+                return Err(rank.error(format!("rank {number} is twice in one group")));
+            }
+            group.push(number);
+        }
+        groups.push(group);
+    }
+    Ok(Groups::Listed(groups))
+}
+
+fn iterations(item: &Item<'_>) -> Result<(u32, u32), SuiteError> {
+    let Some(table) = item.section("`iterations`") else {
+        let fixed = item.whole(1..=MOST_ITERATIONS)?;
+        return Ok((fixed, fixed));
+    };
+    let min = table.require("min")?.whole(1..=MOST_ITERATIONS)?;
+    let max = table.require("max")?.whole(1..=MOST_ITERATIONS)?;
+    if min > max {
+        return Err(item.error(format!(
+            "at least {min} and at most {max} iterations cannot both hold"
+        )));
+    }
+    Ok((min, max))
+}
+
+fn verify_every(item: &Item<'_>) -> Result<u32, SuiteError> {
+    let every = match item.text()? {
+        "every" => Some(1),
+        "never" => Some(0),
+        text => text
+            .strip_prefix("1/")
+            .and_then(|every| every.parse().ok())
+            .filter(|every| (1..=MOST_ITERATIONS).contains(every)),
+    };
+    every.ok_or_else(|| item.expected("\"every\", \"never\" or a fraction such as \"1/8\""))
+}
+
+fn expectation(section: &Section<'_>) -> Result<Expectation, SuiteError> {
+    let mut expect = Expectation::default();
+    if let Some(item) = section.get("spec") {
+        expect.spec = Some(match item.text()? {
+            "auto" => SpecChoice::Auto,
+            "" => return Err(item.expected("\"auto\" or the id of a row in suites/specs")),
+            row => SpecChoice::Row(row.to_string()),
+        });
+    }
+    if let Some(item) = section.get("peers") {
+        expect.peers = Some(item.share(0.0, 1.0)?);
+    }
+    Ok(expect)
+}
