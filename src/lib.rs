@@ -5,4 +5,5 @@
 //! use which; `tests/layering.rs` fails when an edge is not in that table.
 
 pub mod record;
+pub mod stats;
 pub mod units;
