@@ -4,10 +4,13 @@
 //! statistics and detectors judge the record, reports render the judgement. `docs/architecture.md` shows which module may
 //! use which; `tests/layering.rs` fails when an edge is not in that table.
 
+pub mod collective;
 pub mod device;
 pub mod fabric;
 pub mod launch;
+pub mod measure;
 pub mod record;
+pub mod stats;
 pub mod suite;
 pub mod transport;
 pub mod units;

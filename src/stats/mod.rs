@@ -1,0 +1,26 @@
+//! Statistics of times and rates: plain numbers in, plain numbers out, no knowledge of what was measured.
+//!
+//! Nothing here assumes a distribution: times of collectives are skewed and often have two modes, so every statement is
+//! about medians and ranks. What is assumed, in each method, is that samples are independent. Iterations that follow each
+//! other never quite are, and no formula repairs that: it is the reason a suspect is measured again, in a separate round,
+//! before anyone is accused.
+//!
+//! No function drops a sample, and none panics: what cannot be said (too few samples, a threshold that is not a number)
+//! is `None`, or a probability of 1.
+
+mod binomial;
+mod histogram;
+mod interval;
+mod median;
+mod multiple;
+mod outliers;
+mod rank_sum;
+mod sign;
+
+pub use histogram::{Spread, spread};
+pub use interval::{MedianInterval, Sorted, interval_of_sorted, is_tight, samples_needed};
+pub use median::{median, median_of_sorted, quantile_of_sorted};
+pub use multiple::holm;
+pub use outliers::beyond_fences;
+pub use rank_sum::rank_sum_above;
+pub use sign::{sign_test, sign_test_above};
