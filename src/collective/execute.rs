@@ -34,9 +34,17 @@ impl Buffers {
         let bytes = cell.size.as_usize();
         let output = Region::new(bytes);
         let in_place = cell.placement == Placement::InPlace;
-        let input = if in_place { Arc::clone(&output) } else { Region::new(bytes) };
+        let input = if in_place {
+            Arc::clone(&output)
+        } else {
+            Region::new(bytes)
+        };
         let staging = (in_place && stages_input).then(|| Region::new(bytes));
-        Buffers { input, output, staging }
+        Buffers {
+            input,
+            output,
+            staging,
+        }
     }
 }
 
@@ -110,7 +118,10 @@ impl Execution {
                 let with_peer = |sends: bool| -> Vec<usize> {
                     let wanted = |work: &Work| work.peer == channel.peer() && work.action.sends() == sends;
                     let works = program.works.iter().enumerate();
-                    works.filter(|(_, work)| work.action != Action::Keep && wanted(work)).map(|(at, _)| at).collect()
+                    works
+                        .filter(|(_, work)| work.action != Action::Keep && wanted(work))
+                        .map(|(at, _)| at)
+                        .collect()
                 };
                 Side {
                     sends: with_peer(true),
@@ -165,12 +176,20 @@ impl Execution {
             let idle = waiter.wait(self.sides.iter().flat_map(|side| side.channel.waitables()));
             let aborted = conditions.abort.load(Ordering::Relaxed);
             if aborted || Duration::from(idle) > conditions.deadline {
-                let problem = if aborted { "the run is being ended" } else { "nothing moved for the deadline" };
+                let problem = if aborted {
+                    "the run is being ended"
+                } else {
+                    "nothing moved for the deadline"
+                };
                 return Err(self.stopped(problem, idle, aborted));
             }
         }
         waiter.moved();
-        Ok(Took { started, total: clock::now().since(started), waited: waiter.waited() })
+        Ok(Took {
+            started,
+            total: clock::now().since(started),
+            waited: waiter.waited(),
+        })
     }
 
     /// Looks at every channel once; whether anything moved.
@@ -196,7 +215,10 @@ impl Execution {
 
     /// Whether everything that must come before chunk `chunk` of `work` has happened.
     fn is_ready(&self, work: usize, chunk: usize) -> bool {
-        self.program.works[work].after.iter().all(|earlier| self.done[*earlier] > chunk)
+        self.program.works[work]
+            .after
+            .iter()
+            .all(|earlier| self.done[*earlier] > chunk)
     }
 
     fn send_ready(&mut self, index: usize, memory: &Memory<'_>) -> Result<bool, LinkError> {
@@ -208,7 +230,10 @@ impl Execution {
             }
             let source = memory.source(work);
             let side = &mut self.sides[index];
-            let lease = side.outgoing.take().or_else(|| source.try_read(work.chunk(chunk)));
+            let lease = side
+                .outgoing
+                .take()
+                .or_else(|| source.try_read(work.chunk(chunk)));
             let Some(lease) = lease else { break };
             side.outgoing = side.channel.offer(lease)?;
             if side.outgoing.is_some() {
@@ -230,19 +255,30 @@ impl Execution {
         memory: &Memory<'_>,
         conditions: &Conditions<'_>,
     ) -> Result<bool, LinkError> {
-        let Some(&at) = self.sides[index].receives.get(self.sides[index].receive) else { return Ok(false) };
+        let Some(&at) = self.sides[index].receives.get(self.sides[index].receive) else {
+            return Ok(false);
+        };
         let (work, chunk) = (&self.program.works[at], self.done[at]);
         if !self.is_ready(at, chunk) {
             return Ok(false);
         }
         let range = work.chunk(chunk);
         let side = &mut self.sides[index];
-        let target = side.incoming.take().or_else(|| memory.output.try_write(range.clone()));
-        let Some(mut target) = target else { return Ok(false) };
+        let target = side
+            .incoming
+            .take()
+            .or_else(|| memory.output.try_write(range.clone()));
+        let Some(mut target) = target else {
+            return Ok(false);
+        };
         let received = if work.action == Action::RecvCopy {
             side.channel.receive(range.len(), Sink::Into(&mut target))?
         } else {
-            let other = if work.reads_input { memory.input.try_read(range.clone()) } else { None };
+            let other = if work.reads_input {
+                memory.input.try_read(range.clone())
+            } else {
+                None
+            };
             if work.reads_input && other.is_none() {
                 side.incoming = Some(target);
                 return Ok(false);
@@ -250,7 +286,9 @@ impl Execution {
             let program = &self.program;
             side.channel.receive(
                 range.len(),
-                Sink::With(&mut |chunk| program.reduce(work, &mut target, other.as_deref(), chunk, conditions.slowdown)),
+                Sink::With(&mut |chunk| {
+                    program.reduce(work, &mut target, other.as_deref(), chunk, conditions.slowdown)
+                }),
             )?
         };
         match received {
@@ -291,20 +329,33 @@ impl Execution {
     /// Where this rank stands, in words, and whom it waits for.
     fn stopped(&self, problem: &str, waited: Nanos, aborted: bool) -> Stopped {
         let ready = |at: &usize| self.is_ready(*at, self.done[*at]);
-        let receiving = self.sides.iter().find_map(|side| side.receives.get(side.receive).filter(|at| ready(at)));
-        let sending = self.sides.iter().find_map(|side| side.sends.get(side.send).filter(|at| ready(at)));
+        let receiving = self
+            .sides
+            .iter()
+            .find_map(|side| side.receives.get(side.receive).filter(|at| ready(at)));
+        let sending = self
+            .sides
+            .iter()
+            .find_map(|side| side.sends.get(side.send).filter(|at| ready(at)));
         let flushing = self.sides.iter().find(|side| !side.channel.flushed());
         let (step, waiting_for) = match (receiving.or(sending), flushing) {
-            (Some(&at), _) => {
-                (self.program.describe(at, self.done[at]), Some(self.program.works[at].peer))
-            }
+            (Some(&at), _) => (
+                self.program.describe(at, self.done[at]),
+                Some(self.program.works[at].peer),
+            ),
             (None, Some(side)) => {
                 let peer = side.channel.peer();
                 (format!("last chunk to rank {peer} not taken"), Some(peer))
             }
             (None, None) => ("between steps".to_string(), None),
         };
-        Stopped { step, waiting_for, waited, problem: problem.to_string(), aborted }
+        Stopped {
+            step,
+            waiting_for,
+            waited,
+            problem: problem.to_string(),
+            aborted,
+        }
     }
 }
 
@@ -331,7 +382,11 @@ impl<'a> Memory<'a> {
             }
             None => &buffers.input,
         };
-        Memory { input, output: &buffers.output, in_place }
+        Memory {
+            input,
+            output: &buffers.output,
+            in_place,
+        }
     }
 
     fn source(&self, work: &Work) -> &'a Arc<Region> {

@@ -66,11 +66,24 @@ impl Program {
     /// World rank `me`'s program for `cell`.
     pub fn new(cell: &Cell, me: u32) -> Result<Program, ProgramError> {
         let scheme = scheme_of(cell)?;
-        let rank = cell.ranks.iter().position(|rank| *rank == me).ok_or(ProgramError::NotAMember(me))?;
-        let shape =
-            Shape { rank, ranks: cell.world(), elements: cell.elements(), root: cell.root as usize };
+        let rank = cell
+            .ranks
+            .iter()
+            .position(|rank| *rank == me)
+            .ok_or(ProgramError::NotAMember(me))?;
+        let shape = Shape {
+            rank,
+            ranks: cell.world(),
+            elements: cell.elements(),
+            root: cell.root as usize,
+        };
         let schedule = scheme.schedule(shape);
-        Ok(Program { works: lower(cell, &schedule), dtype: cell.dtype, op: cell.op, ranks: cell.world() })
+        Ok(Program {
+            works: lower(cell, &schedule),
+            dtype: cell.dtype,
+            op: cell.op,
+            ranks: cell.world(),
+        })
     }
 
     /// World ranks this rank exchanges data with, each once, in order of first use.
@@ -145,13 +158,23 @@ pub fn planned_bytes(cell: &Cell) -> Result<Vec<Moved>, ProgramError> {
 /// What `from` sends to `to`, by rail.
 fn striped(cell: &Cell, program: &Program, from: u32, to: u32) -> Vec<Moved> {
     let mut per_rail = vec![0u64; cell.rails.len()];
-    let sends = program.works.iter().filter(|work| work.action.sends() && work.peer == to);
+    let sends = program
+        .works
+        .iter()
+        .filter(|work| work.action.sends() && work.peer == to);
     let chunks = sends.flat_map(|work| (0..work.chunks).map(|chunk| work.chunk(chunk).len() as u64));
     for (number, bytes) in chunks.enumerate() {
         per_rail[number % cell.rails.len()] += bytes;
     }
     let loaded = cell.rails.iter().zip(per_rail).filter(|(_, bytes)| *bytes > 0);
-    loaded.map(|(rail, bytes)| Moved { from, to, rail: Some(rail.clone()), bytes: Bytes(bytes) }).collect()
+    loaded
+        .map(|(rail, bytes)| Moved {
+            from,
+            to,
+            rail: Some(rail.clone()),
+            bytes: Bytes(bytes),
+        })
+        .collect()
 }
 
 /// Links between two ranks of a cell.
@@ -182,7 +205,10 @@ fn lower(cell: &Cell, schedule: &Schedule) -> Vec<Work> {
         let after: Vec<usize> = match step.action {
             Action::SendInput => Vec::new(),
             Action::Send => written[step.block].into_iter().collect(),
-            _ => written[step.block].into_iter().chain(read_since[step.block].drain(..)).collect(),
+            _ => written[step.block]
+                .into_iter()
+                .chain(read_since[step.block].drain(..))
+                .collect(),
         };
         let untouched = written[step.block].is_none();
         match step.action {

@@ -31,7 +31,12 @@ impl Waiter {
     /// For a host that is `crowded` or not.
     pub fn new(crowded: bool) -> Waiter {
         let looks = if crowded { LOOKS_CROWDED } else { LOOKS };
-        Waiter { looks, since: None, tries: 0, waited: Nanos(0) }
+        Waiter {
+            looks,
+            since: None,
+            tries: 0,
+            waited: Nanos(0),
+        }
     }
 
     /// Something moved: the wait, if there was one, is over.
@@ -67,11 +72,19 @@ impl Waiter {
 fn sleep<'a>(waitables: impl Iterator<Item = Option<Waitable<'a>>>) {
     let waitables: Vec<Option<Waitable<'a>>> = waitables.collect();
     let interest = |waitable: &Waitable<'a>| -> (BorrowedFd<'a>, PollFlags) {
-        let sending = if waitable.wants_to_send { PollFlags::POLLOUT } else { PollFlags::empty() };
+        let sending = if waitable.wants_to_send {
+            PollFlags::POLLOUT
+        } else {
+            PollFlags::empty()
+        };
         (waitable.fd, PollFlags::POLLIN | sending)
     };
-    let mut sockets: Vec<PollFd<'a>> =
-        waitables.iter().flatten().map(interest).map(|(fd, flags)| PollFd::new(fd, flags)).collect();
+    let mut sockets: Vec<PollFd<'a>> = waitables
+        .iter()
+        .flatten()
+        .map(interest)
+        .map(|(fd, flags)| PollFd::new(fd, flags))
+        .collect();
     if sockets.len() < waitables.len() || sockets.is_empty() {
         std::thread::sleep(std::time::Duration::from_micros(20));
     } else {

@@ -84,7 +84,11 @@ pub(super) enum Answer {
     /// Connected and allocated.
     Prepared { cell: u32 },
     /// This cell cannot run here.
-    CannotPrepare { cell: u32, reason: String, waiting_for: Option<u32> },
+    CannotPrepare {
+        cell: u32,
+        reason: String,
+        waiting_for: Option<u32>,
+    },
     /// One iteration of one cell.
     Done {
         cell: u32,
@@ -108,7 +112,12 @@ pub(super) enum Answer {
         aborted: bool,
     },
     /// A cell is done here: bytes sent over all its iterations, warm-up included, and counters.
-    Finished { cell: u32, runs: u64, moved: Vec<Moved>, counters: Vec<CounterDelta> },
+    Finished {
+        cell: u32,
+        runs: u64,
+        moved: Vec<Moved>,
+        counters: Vec<CounterDelta>,
+    },
     /// Somebody who is not part of the run knocked.
     Intruder(String),
 }

@@ -91,7 +91,10 @@ impl Session {
             setup,
             end_of,
             interrupted,
-            fabric: Fabric { hosts: Vec::new(), ranks: Vec::new() },
+            fabric: Fabric {
+                hosts: Vec::new(),
+                ranks: Vec::new(),
+            },
             offsets: Vec::new(),
             timer: Nanos(0),
         };
@@ -142,7 +145,8 @@ impl Session {
                 return Ok(EndReason::Budget);
             }
             run.progress.slot(slot, round);
-            let measured = Slot::new(self, slot, test, round, run.seed, run.until, run.confidence).measure(run.sink)?;
+            let measured =
+                Slot::new(self, slot, test, round, run.seed, run.until, run.confidence).measure(run.sink)?;
             self.report(&measured, slot, run)?;
             match measured.end {
                 SlotEnd::Complete => {}
@@ -221,7 +225,11 @@ impl Session {
                     break remote;
                 }
             };
-            trips.push(RoundTrip { sent, remote, received: clock::now() });
+            trips.push(RoundTrip {
+                sent,
+                remote,
+                received: clock::now(),
+            });
         }
         Offset::from_round_trips(&trips).ok_or_else(|| MeasureError::Protocol {
             rank,
@@ -231,15 +239,16 @@ impl Session {
 
     /// The next answer before anything is measured; losing a rank then ends the run.
     fn hear(&mut self, until: Instant, waiting_for: u32) -> Result<(u32, Answer), MeasureError> {
-        loop {
-            match self.listen(until) {
-                Heard::Answer(rank, answer) => return Ok((rank, answer)),
-                Heard::Gone(rank, reason) => return Err(MeasureError::LostEarly { rank, reason }),
-                Heard::Interrupted => return Err(MeasureError::InterruptedEarly),
-                Heard::Nothing => {
-                    let reason = format!("no answer within {}", self.setup.deadline);
-                    return Err(MeasureError::LostEarly { rank: waiting_for, reason });
-                }
+        match self.listen(until) {
+            Heard::Answer(rank, answer) => Ok((rank, answer)),
+            Heard::Gone(rank, reason) => Err(MeasureError::LostEarly { rank, reason }),
+            Heard::Interrupted => Err(MeasureError::InterruptedEarly),
+            Heard::Nothing => {
+                let reason = format!("no answer within {}", self.setup.deadline);
+                Err(MeasureError::LostEarly {
+                    rank: waiting_for,
+                    reason,
+                })
             }
         }
     }
@@ -249,24 +258,43 @@ impl Session {
     }
 
     pub(super) fn offset(&self, rank: u32) -> Offset {
-        self.offsets.get(rank as usize).copied().unwrap_or(Offset { nanos: 0, uncertainty: 0 })
+        self.offsets.get(rank as usize).copied().unwrap_or(Offset {
+            nanos: 0,
+            uncertainty: 0,
+        })
     }
 
     /// Whether more ranks than cores share the host of `rank`.
     pub(super) fn is_crowded(&self, rank: u32) -> bool {
-        let Some(record) = self.fabric.rank(rank) else { return true };
-        let neighbours = self.fabric.ranks.iter().filter(|other| other.host == record.host).count();
+        let Some(record) = self.fabric.rank(rank) else {
+            return true;
+        };
+        let neighbours = self
+            .fabric
+            .ranks
+            .iter()
+            .filter(|other| other.host == record.host)
+            .count();
         let host = self.fabric.hosts.iter().find(|host| host.name == record.host);
         host.is_none_or(|host| neighbours > host.cores as usize)
     }
 
     pub(super) fn lost(&mut self, rank: u32, cell: Option<u32>, doing: &str, noticed: &str) -> Lost {
-        let host = self.fabric.rank(rank).map_or_else(String::new, |record| record.host.clone());
+        let host = self
+            .fabric
+            .rank(rank)
+            .map_or_else(String::new, |record| record.host.clone());
         let reason = match self.patiently_end_of(rank) {
             Some(end) => end,
             None => noticed.to_string(),
         };
-        Lost { rank, host, cell, doing: doing.to_string(), reason }
+        Lost {
+            rank,
+            host,
+            cell,
+            doing: doing.to_string(),
+            reason,
+        }
     }
 
     /// How a process ended is known a moment after its socket closes.
@@ -282,7 +310,10 @@ impl Session {
 
     pub(super) fn order(&self, rank: u32, order: &Order) -> Result<(), MeasureError> {
         let message = serde_json::to_vec(order);
-        let message = message.map_err(|error| MeasureError::Protocol { rank, problem: error.to_string() })?;
+        let message = message.map_err(|error| MeasureError::Protocol {
+            rank,
+            problem: error.to_string(),
+        })?;
         if let Err(gone) = self.coordinator.send(rank, message) {
             // Not an error here: the same loss arrives through the inbox, where it can be put in its place.
             tracing::debug!(rank, %gone, "order not delivered");

@@ -28,18 +28,26 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes the folder, or takes an existing one that holds no run yet, and makes sure that `room` bytes fit.
     pub fn create(path: &Path, room: u64) -> Result<RunFolder, SinkError> {
-        let error = |path: &Path, source| SinkError { path: path.to_path_buf(), source };
+        let error = |path: &Path, source| SinkError {
+            path: path.to_path_buf(),
+            source,
+        };
         fs::create_dir_all(path).map_err(|source| error(path, source))?;
         let run = path.join(files::RUN);
         if run.exists() {
-            let source = io::Error::new(io::ErrorKind::AlreadyExists, "there is a recorded run already; choose another --out");
+            let source = io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "there is a recorded run already; choose another --out",
+            );
             return Err(error(&run, source));
         }
         let probe = path.join(".room");
         let result = File::create(&probe).and_then(|file| reserve(&file, room));
         let _ = fs::remove_file(&probe);
         result.map_err(|source| error(path, source))?;
-        Ok(RunFolder { path: path.to_path_buf() })
+        Ok(RunFolder {
+            path: path.to_path_buf(),
+        })
     }
 
     /// The folder.
@@ -51,11 +59,18 @@ impl RunFolder {
     pub fn start(&self, run: &Run) -> Result<Sink, SinkError> {
         let path = self.path.join(files::RUN);
         let text = serde_json::to_vec_pretty(run).map_err(io::Error::other);
-        text.and_then(|text| fs::write(&path, text)).map_err(|source| SinkError { path, source })?;
+        text.and_then(|text| fs::write(&path, text))
+            .map_err(|source| SinkError { path, source })?;
         let path = self.path.join(files::SAMPLES);
         let file = OpenOptions::new().create_new(true).append(true).open(&path);
-        let file = file.map_err(|source| SinkError { path: path.clone(), source })?;
-        Ok(Sink { path, file: BufWriter::new(file) })
+        let file = file.map_err(|source| SinkError {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Sink {
+            path,
+            file: BufWriter::new(file),
+        })
     }
 }
 
@@ -84,7 +99,9 @@ impl Sink {
     /// Appends one event.
     pub fn write(&mut self, event: &Event) -> Result<(), SinkError> {
         let written = serde_json::to_writer(&mut self.file, event).map_err(io::Error::from);
-        written.and_then(|()| self.file.write_all(b"\n")).map_err(|source| self.error(source))
+        written
+            .and_then(|()| self.file.write_all(b"\n"))
+            .map_err(|source| self.error(source))
     }
 
     /// Hands everything written so far to the kernel.
@@ -95,10 +112,16 @@ impl Sink {
     /// Hands everything to the disk: the run is over.
     pub fn close(mut self) -> Result<(), SinkError> {
         self.flush()?;
-        self.file.get_ref().sync_data().map_err(|source| self.error(source))
+        self.file
+            .get_ref()
+            .sync_data()
+            .map_err(|source| self.error(source))
     }
 
     fn error(&self, source: io::Error) -> SinkError {
-        SinkError { path: self.path.clone(), source }
+        SinkError {
+            path: self.path.clone(),
+            source,
+        }
     }
 }

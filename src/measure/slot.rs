@@ -105,7 +105,17 @@ impl<'a> Slot<'a> {
             all_checked: true,
         };
         let cells = cells.iter().map(running).collect();
-        Slot { session, cells, test, round, seed, ranks, run_until, confidence, notes: Vec::new() }
+        Slot {
+            session,
+            cells,
+            test,
+            round,
+            seed,
+            ranks,
+            run_until,
+            confidence,
+            notes: Vec::new(),
+        }
     }
 
     /// Measures; every event goes to `sink` as it happens.
@@ -129,7 +139,11 @@ impl<'a> Slot<'a> {
     }
 
     fn measured(self, end: SlotEnd) -> Measured {
-        Measured { end, rates: self.cells.iter().map(Running::rate).collect(), notes: self.notes }
+        Measured {
+            end,
+            rates: self.cells.iter().map(Running::rate).collect(),
+            notes: self.notes,
+        }
     }
 
     /// Prepares, warms up and times; why it stopped.
@@ -155,7 +169,12 @@ impl<'a> Slot<'a> {
             if iteration + 1 >= self.test.max_iterations {
                 return Ok(Ok(StopReason::Iterations));
             }
-            if enough && self.cells.iter().all(|cell| cell.times.is_tight(self.confidence, self.test.tight)) {
+            if enough
+                && self
+                    .cells
+                    .iter()
+                    .all(|cell| cell.times.is_tight(self.confidence, self.test.tight))
+            {
                 return Ok(Ok(StopReason::Tight));
             }
             if is_spent(self.run_until) {
@@ -168,7 +187,10 @@ impl<'a> Slot<'a> {
     fn prepare(&mut self, sink: &mut Sink) -> Result<Result<(), Trouble>, MeasureError> {
         for &rank in &self.ranks {
             let crowded = self.session.is_crowded(rank);
-            let mine = self.cells.iter().filter(|running| running.cell.ranks.contains(&rank));
+            let mine = self
+                .cells
+                .iter()
+                .filter(|running| running.cell.ranks.contains(&rank));
             let assignments = mine.map(|running| Assignment {
                 cell: running.cell.clone(),
                 round: self.round,
@@ -178,12 +200,18 @@ impl<'a> Slot<'a> {
             });
             self.session.order(rank, &Order::Prepare(assignments.collect()))?;
         }
-        self.collect(Duration::ZERO, sink, |_, _, answer| matches!(answer, Answer::Prepared { .. }))
+        self.collect(Duration::ZERO, sink, |_, _, answer| {
+            matches!(answer, Answer::Prepared { .. })
+        })
     }
 
     /// One iteration on all ranks.
     fn go(&mut self, iteration: Option<u32>, sink: &mut Sink) -> Result<Result<(), Trouble>, MeasureError> {
-        let uncertainty = self.ranks.iter().map(|rank| self.session.offset(*rank).uncertainty).max();
+        let uncertainty = self
+            .ranks
+            .iter()
+            .map(|rank| self.session.offset(*rank).uncertainty)
+            .max();
         let lead = Nanos(4 * uncertainty.unwrap_or(0) + 10_000 * self.ranks.len() as u64);
         let at = clock::now() + lead.clamp(SHORTEST_LEAD, LONGEST_LEAD);
         for &rank in &self.ranks {
@@ -194,12 +222,29 @@ impl<'a> Slot<'a> {
         let mut corruptions = Vec::new();
         let round = self.round;
         let outcome = self.collect(Duration::ZERO, sink, |slot, rank, answer| {
-            let Answer::Done { cell, iteration: Some(iter), started, ns, wait_ns, late_ns, checked, wrong } = answer
+            let Answer::Done {
+                cell,
+                iteration: Some(iter),
+                started,
+                ns,
+                wait_ns,
+                late_ns,
+                checked,
+                wrong,
+            } = answer
             else {
                 return matches!(answer, Answer::Done { .. });
             };
             let (cell, iter) = (*cell, *iter);
-            samples.push(Sample { cell, round, iter, rank, ns: ns.0, wait_ns: wait_ns.0, late_ns: late_ns.0 });
+            samples.push(Sample {
+                cell,
+                round,
+                iter,
+                rank,
+                ns: ns.0,
+                wait_ns: wait_ns.0,
+                late_ns: late_ns.0,
+            });
             let started = slot.session.offset(rank).to_ours(*started);
             if let Some(running) = slot.cells.iter_mut().find(|running| running.cell.id == cell) {
                 running.slowest = running.slowest.max(*ns);
@@ -237,10 +282,21 @@ impl<'a> Slot<'a> {
         }
         let mut deltas = Vec::new();
         let outcome = self.collect(Duration::ZERO, sink, |slot, _, answer| {
-            let Answer::Finished { cell, runs, moved, counters } = answer else { return false };
+            let Answer::Finished {
+                cell,
+                runs,
+                moved,
+                counters,
+            } = answer
+            else {
+                return false;
+            };
             deltas.extend(counters.iter().cloned().map(Event::Counter));
             if let Some(running) = slot.cells.iter_mut().find(|running| running.cell.id == *cell) {
-                let per_run = |moved: &Moved| Moved { bytes: Bytes(moved.bytes.0 / (*runs).max(1)), ..moved.clone() };
+                let per_run = |moved: &Moved| Moved {
+                    bytes: Bytes(moved.bytes.0 / (*runs).max(1)),
+                    ..moved.clone()
+                };
                 running.moved.extend(moved.iter().map(per_run));
             }
             true
@@ -267,13 +323,16 @@ impl<'a> Slot<'a> {
         let until = Instant::now() + self.session.deadline() + GRACE + extra;
         while !pending.is_empty() {
             match self.session.listen(until) {
-                Heard::Answer(rank, Answer::Intruder(what)) => {
+                Heard::Answer(_, Answer::Intruder(what)) => {
                     self.notes.push(format!("turned away a stranger {what}"));
                     sink.write(&Event::Intruder { what })?;
                 }
                 Heard::Answer(rank, answer) => {
                     if matches!(answer, Answer::Stopped { .. } | Answer::CannotPrepare { .. }) {
-                        return Ok(Err(Trouble::Lost { gone: Vec::new(), stopped: vec![(rank, answer)] }));
+                        return Ok(Err(Trouble::Lost {
+                            gone: Vec::new(),
+                            stopped: vec![(rank, answer)],
+                        }));
                     }
                     if expected(self, rank, &answer)
                         && let Some(cell) = cell_of(&answer)
@@ -282,14 +341,22 @@ impl<'a> Slot<'a> {
                     }
                 }
                 Heard::Gone(rank, reason) => {
-                    return Ok(Err(Trouble::Lost { gone: vec![(rank, reason)], stopped: Vec::new() }));
+                    return Ok(Err(Trouble::Lost {
+                        gone: vec![(rank, reason)],
+                        stopped: Vec::new(),
+                    }));
                 }
                 Heard::Interrupted => return Ok(Err(Trouble::Interrupted)),
                 Heard::Nothing => {
                     let silent: HashSet<u32> = pending.iter().map(|(_, rank)| *rank).collect();
                     let waited = Nanos::from(self.session.deadline() + GRACE);
-                    let gone = silent.into_iter().map(|rank| (rank, format!("no answer for {waited}")));
-                    return Ok(Err(Trouble::Lost { gone: gone.collect(), stopped: Vec::new() }));
+                    let gone = silent
+                        .into_iter()
+                        .map(|rank| (rank, format!("no answer for {waited}")));
+                    return Ok(Err(Trouble::Lost {
+                        gone: gone.collect(),
+                        stopped: Vec::new(),
+                    }));
                 }
             }
         }
@@ -307,7 +374,10 @@ impl<'a> Slot<'a> {
         };
         let until = Instant::now() + GRACE;
         let heard_of = |gone: &[(u32, String)], stopped: &[(u32, Answer)]| {
-            let ranks = gone.iter().map(|(rank, _)| *rank).chain(stopped.iter().map(|(rank, _)| *rank));
+            let ranks = gone
+                .iter()
+                .map(|(rank, _)| *rank)
+                .chain(stopped.iter().map(|(rank, _)| *rank));
             ranks.collect::<HashSet<u32>>().len()
         };
         while heard_of(&gone, &stopped) < self.ranks.len() {
@@ -395,14 +465,25 @@ fn cell_of(answer: &Answer) -> Option<u32> {
 /// The standstill an answer tells of.
 fn stalled(rank: u32, answer: &Answer) -> Option<Stalled> {
     match answer {
-        Answer::Stopped { cell, step, waiting_for, waited, problem, .. } => Some(Stalled {
+        Answer::Stopped {
+            cell,
+            step,
+            waiting_for,
+            waited,
+            problem,
+            ..
+        } => Some(Stalled {
             rank,
             cell: *cell,
             step: format!("{step} ({problem})"),
             waiting_for: *waiting_for,
             waited_ns: *waited,
         }),
-        Answer::CannotPrepare { cell, reason, waiting_for } => Some(Stalled {
+        Answer::CannotPrepare {
+            cell,
+            reason,
+            waiting_for,
+        } => Some(Stalled {
             rank,
             cell: *cell,
             step: format!("connecting ({reason})"),

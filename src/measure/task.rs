@@ -132,7 +132,12 @@ impl Task {
         for channel in self.execution.channels() {
             let to = channel.peer();
             let sent = channel.moved().into_iter().filter(|(_, bytes)| *bytes > 0);
-            moved.extend(sent.map(|(rail, bytes)| Moved { from: self.rank, to, rail, bytes: Bytes(bytes) }));
+            moved.extend(sent.map(|(rail, bytes)| Moved {
+                from: self.rank,
+                to,
+                rail,
+                bytes: Bytes(bytes),
+            }));
         }
         (self.runs, moved, self.execution.into_channels())
     }
@@ -200,10 +205,17 @@ impl Task {
     fn suffer(&self, iteration: Option<u32>) {
         for fault in &self.faults {
             match fault {
-                Fault::Kill { rank, iteration: when } if *rank == self.rank && iteration == Some(*when) => {
-                    let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
+                Fault::Kill {
+                    rank,
+                    iteration: when,
+                } if *rank == self.rank && iteration == Some(*when) => {
+                    let _ =
+                        nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
                 }
-                Fault::Freeze { rank, iteration: when } if *rank == self.rank && iteration == Some(*when) => {
+                Fault::Freeze {
+                    rank,
+                    iteration: when,
+                } if *rank == self.rank && iteration == Some(*when) => {
                     while !self.abort.load(Ordering::Relaxed) {
                         std::thread::sleep(Duration::from_millis(20));
                     }

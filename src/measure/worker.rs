@@ -35,7 +35,12 @@ pub struct Shared {
 /// Takes part in the run until it is over; an error when the coordinator was lost.
 pub fn serve(mut member: Member, shared: &Shared) -> Result<(), Gone> {
     let answering = Voice(member.answering());
-    let mut rank = Rank { me: member.rank(), shared: shared.clone(), voice: answering.clone(), met: None };
+    let mut rank = Rank {
+        me: member.rank(),
+        shared: shared.clone(),
+        voice: answering.clone(),
+        met: None,
+    };
     let result = loop {
         let order = match member.receive(PATIENCE) {
             Ok(message) => serde_json::from_slice(&message)
@@ -70,7 +75,10 @@ impl Voice {
 
 /// What a task is told.
 enum Word {
-    Go { at: crate::units::Nanos, iteration: Option<u32> },
+    Go {
+        at: crate::units::Nanos,
+        iteration: Option<u32>,
+    },
     Finish,
 }
 
@@ -119,12 +127,19 @@ impl Rank {
     }
 
     fn meet(&mut self, setup: Setup) -> Result<Card, String> {
-        let rails = if setup.rails.is_empty() { rails::loopback() } else { rails::resolve_here(&setup.rails) };
+        let rails = if setup.rails.is_empty() {
+            rails::loopback()
+        } else {
+            rails::resolve_here(&setup.rails)
+        };
         let rails = rails.map_err(|error| error.to_string())?;
         let mut addresses: Vec<(String, IpAddr)> = Vec::with_capacity(rails.len());
         for end in &rails {
             let address = end.address.parse();
-            addresses.push((end.rail.clone(), address.map_err(|_| format!("{} is no address", end.address))?));
+            addresses.push((
+                end.rail.clone(),
+                address.map_err(|_| format!("{} is no address", end.address))?,
+            ));
         }
         let hub = Arc::clone(&self.shared.hub);
         let mesh = Mesh::open(self.me, addresses, self.shared.token, hub, setup.faults.clone())
@@ -137,7 +152,13 @@ impl Rank {
             timer_ns: clock::cost(),
         };
         let abort = Arc::new(AtomicBool::new(false));
-        self.met = Some(Met { setup, rails, mesh, running: Vec::new(), abort });
+        self.met = Some(Met {
+            setup,
+            rails,
+            mesh,
+            running: Vec::new(),
+            abort,
+        });
         Ok(card)
     }
 
@@ -186,7 +207,11 @@ impl Met {
     fn prepare(&mut self, assignment: Assignment, me: u32, voice: &Voice) -> Answer {
         let (cell, round) = (assignment.cell.id, assignment.round);
         let names = assignment.cell.rails.clone();
-        let refuse = |reason: String, waiting_for| Answer::CannotPrepare { cell, reason, waiting_for };
+        let refuse = |reason: String, waiting_for| Answer::CannotPrepare {
+            cell,
+            reason,
+            waiting_for,
+        };
         let program = match Program::new(&assignment.cell, me) {
             Ok(program) => program,
             Err(error) => return refuse(error.to_string(), None),
@@ -218,7 +243,13 @@ impl Met {
             }
             task
         });
-        self.running.push(Running { cell, round, words, thread, counters_before });
+        self.running.push(Running {
+            cell,
+            round,
+            words,
+            thread,
+            counters_before,
+        });
         Answer::Prepared { cell }
     }
 
@@ -230,10 +261,18 @@ impl Met {
         let abort = Arc::clone(&self.abort);
         let give_up = move || abort.load(Ordering::Relaxed);
         let deadline = Instant::now() + Duration::from(self.setup.deadline);
-        let wanted = Wanted { cell: &assignment.cell, deadline, give_up: &give_up };
+        let wanted = Wanted {
+            cell: &assignment.cell,
+            deadline,
+            give_up: &give_up,
+        };
         let mut channels = Vec::with_capacity(peers.len());
         for peer in peers {
-            channels.push(self.mesh.connect(*peer, &wanted).map_err(|error| (*peer, error))?);
+            channels.push(
+                self.mesh
+                    .connect(*peer, &wanted)
+                    .map_err(|error| (*peer, error))?,
+            );
         }
         Ok(channels)
     }
@@ -249,10 +288,26 @@ impl Met {
                 self.mesh.release(channel);
             }
             let after = self.counters(&names);
-            let counters = running.counters_before.into_iter().zip(after).map(|((rail, name, before), after)| {
-                CounterDelta { cell: running.cell, round: running.round, rank: me, rail, name, before, after: after.2 }
+            let counters =
+                running
+                    .counters_before
+                    .into_iter()
+                    .zip(after)
+                    .map(|((rail, name, before), after)| CounterDelta {
+                        cell: running.cell,
+                        round: running.round,
+                        rank: me,
+                        rail,
+                        name,
+                        before,
+                        after: after.2,
+                    });
+            answers.push(Answer::Finished {
+                cell: running.cell,
+                runs,
+                moved,
+                counters: counters.collect(),
             });
-            answers.push(Answer::Finished { cell: running.cell, runs, moved, counters: counters.collect() });
         }
         answers
     }
@@ -263,7 +318,9 @@ impl Met {
         ends.filter_map(|end| end.interface.as_ref().map(|interface| (end, interface)))
             .flat_map(|(end, interface)| {
                 let counters = sysfs::read_counters(Path::new("/sys"), interface);
-                counters.into_iter().map(|(name, value)| (end.rail.clone(), name, value))
+                counters
+                    .into_iter()
+                    .map(|(name, value)| (end.rail.clone(), name, value))
             })
             .collect()
     }
