@@ -1,0 +1,11 @@
+//! Memory and arithmetic on one rank.
+//!
+//! What a reduction yields and which test data it is fed are defined here once, for every kind of device: a device that
+//! disagrees with [`host`] by one bit is wrong. Nothing here knows about peers, schedules or time.
+
+mod element;
+pub mod host;
+pub mod pattern;
+
+pub use element::Element;
+pub use pattern::Pattern;
