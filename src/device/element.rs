@@ -131,7 +131,7 @@ macro_rules! native {
 
 /// A type kept in 16 bits and calculated in `f32`: the loops widen and narrow a few cache lines at a time.
 macro_rules! half_precision {
-    ($type:ty) => {
+    ($type:ty, $widen:path, $narrow:path) => {
         impl Element for $type {
             type Wide = f32;
 
@@ -140,10 +140,10 @@ macro_rules! half_precision {
                 let (mut left, mut right) = ([0f32; LANES], [0f32; LANES]);
                 for (dst, src) in dst.chunks_mut(LANES).zip(src.chunks(LANES)) {
                     let (left, right) = (&mut left[..dst.len()], &mut right[..src.len()]);
-                    dst.convert_to_f32_slice(left);
-                    src.convert_to_f32_slice(right);
+                    $widen(dst, left);
+                    $widen(src, right);
                     f32::fold(left, right, &f);
-                    dst.convert_from_f32_slice(left);
+                    $narrow(dst, left);
                 }
             }
 
@@ -156,10 +156,10 @@ macro_rules! half_precision {
                     .zip(b.chunks(LANES))
                 {
                     let (left, right) = (&mut left[..a.len()], &mut right[..b.len()]);
-                    a.convert_to_f32_slice(left);
-                    b.convert_to_f32_slice(right);
+                    $widen(a, left);
+                    $widen(b, right);
                     f32::fold(left, right, &f);
-                    dst.convert_from_f32_slice(left);
+                    $narrow(dst, left);
                 }
             }
 
@@ -168,9 +168,9 @@ macro_rules! half_precision {
                 let mut wide = [0f32; LANES];
                 for dst in dst.chunks_mut(LANES) {
                     let wide = &mut wide[..dst.len()];
-                    dst.convert_to_f32_slice(wide);
+                    $widen(dst, wide);
                     f32::map(wide, &f);
-                    dst.convert_from_f32_slice(wide);
+                    $narrow(dst, wide);
                 }
             }
 
@@ -180,7 +180,7 @@ macro_rules! half_precision {
                 for (dst, integers) in dst.chunks_mut(LANES).zip(integers.chunks(LANES)) {
                     let wide = &mut wide[..dst.len()];
                     f32::from_integers(wide, integers);
-                    dst.convert_from_f32_slice(wide);
+                    $narrow(dst, wide);
                 }
             }
         }
@@ -200,8 +200,37 @@ native!(i32);
 native!(i64);
 native!(u32);
 native!(u8);
-half_precision!(f16);
-half_precision!(bf16);
+half_precision!(f16, widen_f16, narrow_f16);
+half_precision!(bf16, widen_bf16, narrow_bf16);
+
+fn widen_f16(from: &[f16], to: &mut [f32]) {
+    from.convert_to_f32_slice(to);
+}
+
+fn narrow_f16(to: &mut [f16], from: &[f32]) {
+    to.convert_from_f32_slice(from);
+}
+
+fn widen_bf16(from: &[bf16], to: &mut [f32]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = f32::from_bits(u32::from(from.to_bits()) << 16);
+    }
+}
+
+/// Rounds to nearest even in integer arithmetic, without a branch: the loop is vector code.
+fn narrow_bf16(to: &mut [bf16], from: &[f32]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        let bits = from.to_bits();
+        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+        // Rounding could carry a NaN into infinity; it keeps its upper bits instead, and one that keeps it a NaN.
+        let bits = if from.is_nan() {
+            bits | 0x0040_0000
+        } else {
+            rounded
+        };
+        *to = bf16::from_bits((bits >> 16) as u16);
+    }
+}
 
 /// Runs an expression with `$element` standing for the Rust type of a [`DType`](crate::record::DType).
 macro_rules! with_element {
@@ -243,3 +272,28 @@ macro_rules! with_element {
     };
 }
 pub(crate) use with_element;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bf16_rounds_as_the_reference_does_at_ties_infinities_and_nans() {
+        let uppers = (0..=u16::MAX)
+            .step_by(7)
+            .chain([0x7f7f, 0x7f80, 0x7f81, 0x7fff, 0xff7f, 0xff80, 0xffff]);
+        for upper in uppers {
+            for lower in [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff] {
+                let value = f32::from_bits(u32::from(upper) << 16 | lower);
+                let mut narrow = [bf16::ZERO];
+                narrow_bf16(&mut narrow, &[value]);
+                assert_eq!(
+                    narrow[0].to_bits(),
+                    bf16::from_f32(value).to_bits(),
+                    "{:#010x}",
+                    value.to_bits()
+                );
+            }
+        }
+    }
+}

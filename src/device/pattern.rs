@@ -84,18 +84,18 @@ impl Pattern {
             slots,
             turns,
         } = rule;
-        let own = Key::new([self.seed, self.iteration, span, 2 * u64::from(self.rank)]);
+        let words = |whose: u64| Words::new([self.seed, self.iteration, span, whose], first_lane);
+        let mut own = words(2 * u64::from(self.rank));
         if turns == 1 {
-            for (i, value) in out.iter_mut().enumerate() {
-                *value = least + (own.hash(first_lane + i as u32) & mask);
+            for value in out {
+                *value = least + (own.draw() & mask);
             }
         } else {
             let (slot, turn) = (self.rank % slots, self.rank / slots);
-            let shared = Key::new([self.seed, self.iteration, span, 2 * u64::from(slot) + 1]);
-            for (i, value) in out.iter_mut().enumerate() {
-                let lane = first_lane + i as u32;
-                let its_turn = u32::from(shared.hash(lane) & (turns - 1) == turn);
-                *value = least + (own.hash(lane) & mask) * its_turn;
+            let mut shared = words(2 * u64::from(slot) + 1);
+            for value in out {
+                let its_turn = u32::from(shared.draw() & (turns - 1) == turn);
+                *value = least + (own.draw() & mask) * its_turn;
             }
         }
     }
@@ -157,27 +157,35 @@ fn exact_limit(dtype: DType) -> u32 {
     }
 }
 
-/// 64 well-mixed bits; per element, they are stirred into the lane by 32-bit multiplications, which vector units have.
+/// Pseudo-random words for consecutive elements of a span.
+///
+/// A word costs one 32-bit multiplication by a constant of the span, and the next one needs nothing from it but an
+/// addition, so the loops that draw from it are compiled to vector code. Any device can draw word `i` by itself from
+/// `weyl + i * STEP`.
 #[derive(Debug, Clone, Copy)]
-struct Key {
-    offset: u32,
-    twist: u32,
+struct Words {
+    weyl: u32,
+    factor: u32,
 }
 
-impl Key {
-    fn new(words: [u64; 4]) -> Key {
-        let mixed = words.into_iter().fold(0, |state, word| mix(state ^ word));
-        Key {
-            offset: mixed as u32,
-            twist: (mixed >> 32) as u32,
+impl Words {
+    /// Odd, so that 2^32 elements pass before it repeats; the golden ratio, so that neighbours are far apart.
+    const STEP: u32 = 0x9e37_79b9;
+
+    fn new(key: [u64; 4], first_lane: u32) -> Words {
+        let mixed = key.into_iter().fold(0, |state, word| mix(state ^ word));
+        let (start, factor) = (mixed as u32, (mixed >> 32) as u32 | 1);
+        Words {
+            weyl: start.wrapping_add(first_lane.wrapping_mul(Self::STEP)),
+            factor,
         }
     }
 
     #[inline(always)]
-    fn hash(self, lane: u32) -> u32 {
-        let x = lane.wrapping_add(self.offset);
-        let x = (x ^ (x >> 16)).wrapping_mul(0x9e37_79b9) ^ self.twist;
-        let x = (x ^ (x >> 15)).wrapping_mul(0x85eb_ca6b);
+    fn draw(&mut self) -> u32 {
+        let x = self.weyl;
+        self.weyl = x.wrapping_add(Self::STEP);
+        let x = (x ^ (x >> 15)).wrapping_mul(self.factor);
         x ^ (x >> 16)
     }
 }
