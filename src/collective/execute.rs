@@ -159,6 +159,7 @@ impl Execution {
         for side in &mut self.sides {
             side.channel.begin(iteration);
             (side.send, side.receive) = (0, 0);
+            (side.outgoing, side.incoming) = (None, None);
         }
         let started = clock::now();
         let mut waiter = Waiter::new(conditions.crowded);

@@ -151,7 +151,12 @@ fn run_rank(
         drop(input);
         took = execution.run(&buffers, Some(iteration), &conditions);
         if took.is_err() {
-            break;
+            return Outcome {
+                took,
+                verdict: Err("did not finish".into()),
+                input_untouched: true,
+                moved: Vec::new(),
+            };
         }
     }
     let last = u64::from(iterations - 1);
