@@ -5,6 +5,7 @@
 //! use which; `tests/layering.rs` fails when an edge is not in that table.
 
 pub mod fabric;
+pub mod plan;
 pub mod record;
 pub mod suite;
 pub mod units;
