@@ -209,8 +209,8 @@ fn rails_of(
             .iter()
             .map(|rank| fabric.rank_name(*rank))
             .collect();
-        let why = format!("{} lack it", who.join(", "));
-        lacks.push(format!("rail {}: {why}", partial.rail));
+        let why = format!("missing on {}", who.join(", "));
+        lacks.push(format!("rail {} is {why}", partial.rail));
         note(untested, format!("rail {}", partial.rail), why);
     }
     if common.is_empty() {
