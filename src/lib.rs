@@ -9,6 +9,7 @@ pub mod device;
 pub mod fabric;
 pub mod launch;
 pub mod measure;
+pub mod plan;
 pub mod record;
 pub mod stats;
 pub mod suite;

@@ -1,0 +1,309 @@
+//! The slots of one test: every combination it asks for, before order and numbers.
+
+use std::collections::HashSet;
+
+use crate::fabric::Fabric;
+use crate::record::{
+    Algorithm, Cell, Collective, DType, DeviceKind, Load, Placement, ReduceOp, TransportKind, Untested,
+};
+use crate::suite::{Groups, TestCase, TestKind};
+use crate::units::Bytes;
+
+use super::{PlanError, note, tournament};
+
+/// More cells than this in one test would take weeks; refused before they are made.
+const MOST_CELLS: u64 = 1_000_000;
+
+/// Cells that run at the same time.
+pub(super) type Slot = Vec<Cell>;
+
+/// One test about to be laid out on a fabric.
+pub(super) struct Draft<'a> {
+    pub test: &'a TestCase,
+    pub fabric: &'a Fabric,
+    pub transport: TransportKind,
+    pub device: DeviceKind,
+    /// Rails by name; empty for a transport without rails.
+    pub rails: &'a [String],
+    pub untested: &'a mut Vec<Untested>,
+}
+
+/// What a cell does, apart from where.
+#[derive(Clone, Copy)]
+struct Work {
+    collective: Collective,
+    algorithm: Algorithm,
+    dtype: DType,
+    op: ReduceOp,
+    placement: Placement,
+    size: Bytes,
+}
+
+impl Draft<'_> {
+    /// All slots of the test, in no particular order.
+    pub fn slots(&mut self) -> Result<Vec<Slot>, PlanError> {
+        self.check_ports()?;
+        match self.test.kind {
+            TestKind::Collective => self.collective(),
+            TestKind::Rails => self.rails(),
+            TestKind::Pairs => self.pairs(),
+        }
+    }
+
+    /// Each group by itself, on each rail by itself and, if asked for, striped over all rails.
+    fn collective(&mut self) -> Result<Vec<Slot>, PlanError> {
+        let groups = self.groups()?;
+        let mut rail_sets: Vec<Vec<String>> = self.rails.iter().map(|rail| vec![rail.clone()]).collect();
+        if self.transport == TransportKind::Shm {
+            rail_sets.push(Vec::new());
+        }
+        if self.test.stripe {
+            match self.rails {
+                [] => self.leave_out("the payload striped over rails", "shared memory has no rails"),
+                [_] => self.leave_out("the payload striped over rails", "there is one rail only"),
+                all => rail_sets.push(all.to_vec()),
+            }
+        }
+        self.check_count(groups.len() * rail_sets.len())?;
+        let mut slots = Vec::new();
+        for group in &groups {
+            for work in self.work(group.len())? {
+                for rails in &rail_sets {
+                    slots.push(vec![self.cell(work, group.clone(), rails.clone(), Load::Alone)]);
+                }
+            }
+        }
+        Ok(slots)
+    }
+
+    /// For every size each rail alone, then all rails at the same time.
+    fn rails(&mut self) -> Result<Vec<Slot>, PlanError> {
+        if self.transport == TransportKind::Shm {
+            self.leave_out("all of it", "shared memory has no rails; use --transport tcp");
+            return Ok(Vec::new());
+        }
+        let world = self.world();
+        if world.len() < 2 {
+            self.leave_out("all of it", "one rank alone has no link to measure");
+            return Ok(Vec::new());
+        }
+        if self.rails.len() < 2 {
+            self.leave_out("rails at the same time", "there is one rail only");
+        }
+        self.check_count(2 * self.rails.len())?;
+        let mut slots = Vec::new();
+        for work in self.work(world.len())? {
+            let on = |rail: &String, load| self.cell(work, world.clone(), vec![rail.clone()], load);
+            slots.extend(self.rails.iter().map(|rail| vec![on(rail, Load::Alone)]));
+            if self.rails.len() > 1 {
+                slots.push(self.rails.iter().map(|rail| on(rail, Load::Together)).collect());
+            }
+        }
+        Ok(slots)
+    }
+
+    /// Every pair of ranks, on each rail. Where every rank has a host to itself the pairs of a round run at the same time;
+    /// where ranks share a host they would measure each other, so pairs run one after another.
+    fn pairs(&mut self) -> Result<Vec<Slot>, PlanError> {
+        let world = self.world();
+        if world.len() < 2 {
+            self.leave_out("all of it", "one rank alone has no partner");
+            return Ok(Vec::new());
+        }
+        let rail_sets: Vec<Vec<String>> = match self.transport {
+            TransportKind::Shm => vec![Vec::new()],
+            _ => self.rails.iter().map(|rail| vec![rail.clone()]).collect(),
+        };
+        self.check_count(world.len() * (world.len() - 1) * rail_sets.len())?;
+        let at_once = self.fabric.is_one_rank_per_host() && world.len() > 3;
+        let load = if at_once { Load::Together } else { Load::Alone };
+        let mut slots = Vec::new();
+        for work in self.work(2)? {
+            for rails in &rail_sets {
+                for round in tournament::rounds(world.len()) {
+                    for forward in directions(work.collective) {
+                        let cells = round.iter().map(|(a, b)| {
+                            let (a, b) = (world[*a], world[*b]);
+                            let ranks = if *forward { vec![a, b] } else { vec![b, a] };
+                            self.cell(work, ranks, rails.clone(), load)
+                        });
+                        if at_once {
+                            slots.push(cells.collect());
+                        } else {
+                            slots.extend(cells.map(|cell| vec![cell]));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(slots)
+    }
+
+    fn world(&self) -> Vec<u32> {
+        self.fabric.ranks.iter().map(|record| record.rank).collect()
+    }
+
+    /// The groups that run the collective; ranks that are in none are noted.
+    fn groups(&mut self) -> Result<Vec<Vec<u32>>, PlanError> {
+        let world = self.world();
+        let size = match &self.test.groups {
+            Groups::World => {
+                if world.len() < 2 {
+                    self.leave_out("any link", "there is one rank only");
+                }
+                return Ok(vec![world]);
+            }
+            Groups::Listed(groups) => {
+                for alone in groups.iter().filter(|group| group.len() < 2).flatten() {
+                    self.leave_out(&format!("any link of rank {alone}"), "it is alone in its group");
+                }
+                let unknown = groups.iter().flatten().find(|rank| !world.contains(rank));
+                return match unknown {
+                    None => Ok(groups.clone()),
+                    Some(rank) => Err(PlanError::UnknownRank {
+                        test: self.test.name.clone(),
+                        rank: *rank,
+                        last: world.last().copied().unwrap_or(0),
+                    }),
+                };
+            }
+            Groups::Pairs => 2,
+            Groups::Halves => world.len() / 2,
+        };
+        if size < 2 {
+            let why = format!("{} ranks do not make two groups of two", world.len());
+            self.leave_out("all of it", &why);
+            return Ok(Vec::new());
+        }
+        let groups = world.chunks_exact(size);
+        for rank in groups.remainder() {
+            let what = self.fabric.rank_name(*rank);
+            self.leave_out(
+                &what,
+                &format!("groups of {size} do not use up {} ranks", world.len()),
+            );
+        }
+        Ok(groups.map(<[u32]>::to_vec).collect())
+    }
+
+    /// Every combination of the test's lists for a group of `ranks`. Sizes are whole elements, each size once.
+    fn work(&mut self, ranks: usize) -> Result<Vec<Work>, PlanError> {
+        let test = self.test;
+        if test.collectives.contains(&Collective::Broadcast) && test.root as usize >= ranks {
+            return Err(PlanError::RootOutside {
+                test: test.name.clone(),
+                root: test.root,
+                ranks,
+            });
+        }
+        let mut works = Vec::new();
+        for collective in test.collectives.iter().copied() {
+            for dtype in test.dtypes.iter().copied() {
+                for size in self.sizes(collective, dtype, ranks) {
+                    for algorithm in test.algorithms_of(collective).iter().copied() {
+                        for op in test.ops_of(collective).iter().copied() {
+                            let of = |placement| Work {
+                                collective,
+                                algorithm,
+                                dtype,
+                                op,
+                                placement,
+                                size,
+                            };
+                            works.extend(test.placements.iter().copied().map(of));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(works)
+    }
+
+    /// The payloads, rounded down to whole elements (in every block, for blocked collectives).
+    fn sizes(&mut self, collective: Collective, dtype: DType, ranks: usize) -> Vec<Bytes> {
+        let blocks = if collective.is_blocked() { ranks } else { 1 };
+        let unit = (dtype.size() * blocks) as u64;
+        let mut sizes = Vec::new();
+        let mut seen = HashSet::new();
+        for asked in &self.test.sizes {
+            let size = Bytes(asked.0 - asked.0 % unit);
+            if size.0 == 0 && asked.0 > 0 {
+                let what = format!("{asked} {collective} of {dtype} over {ranks} ranks");
+                self.leave_out(&what, &format!("less than the {unit} B of one element per block"));
+            } else if seen.insert(size) {
+                sizes.push(size);
+            }
+        }
+        sizes
+    }
+
+    fn cell(&self, work: Work, ranks: Vec<u32>, rails: Vec<String>, load: Load) -> Cell {
+        let has_root = work.collective == Collective::Broadcast;
+        Cell {
+            id: 0,
+            test: self.test.name.clone(),
+            slot: 0,
+            load,
+            collective: work.collective,
+            algorithm: work.algorithm,
+            ranks,
+            root: if has_root { self.test.root } else { 0 },
+            rails,
+            flows: self.test.flows,
+            source_port: self.test.source_port,
+            transport: self.transport,
+            device: self.device,
+            size: work.size,
+            dtype: work.dtype,
+            op: work.op,
+            placement: work.placement,
+        }
+    }
+
+    fn leave_out(&mut self, what: &str, why: &str) {
+        note(self.untested, format!("test `{}`: {what}", self.test.name), why);
+    }
+
+    fn check_ports(&self) -> Result<(), PlanError> {
+        let ranks = self
+            .fabric
+            .ranks
+            .iter()
+            .map(|record| record.rank as usize + 1)
+            .max()
+            .unwrap_or(0);
+        match self.test.source_port {
+            Some(first) if usize::from(first) + ranks * usize::from(self.test.flows) > 1 << 16 => {
+                Err(PlanError::TooManyPorts {
+                    test: self.test.name.clone(),
+                    first,
+                    flows: self.test.flows,
+                    ranks,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a test that makes too many cells, before making them.
+    fn check_count(&self, places: usize) -> Result<(), PlanError> {
+        let cells = (places as u64).saturating_mul(self.test.combinations() as u64);
+        if cells > MOST_CELLS {
+            let test = self.test.name.clone();
+            return Err(PlanError::TooManyCells {
+                test,
+                cells,
+                most: MOST_CELLS,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Whether a pair is measured from the first to the second, or that and back.
+fn directions(collective: Collective) -> &'static [bool] {
+    match collective {
+        Collective::PointToPoint => &[true, false],
+        _ => &[true],
+    }
+}

@@ -1,0 +1,125 @@
+//! Why a suite cannot be planned on a fabric.
+
+use crate::record::TransportKind;
+use crate::suite::SuiteError;
+
+/// Why a suite cannot be planned on a fabric.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Nobody is there.
+    #[error("there are no ranks to plan for")]
+    NoRanks,
+    /// Ranks keep their data in different kinds of memory.
+    #[error("ranks keep their data in different kinds of memory ({0}); a run needs one kind")]
+    MixedDevices(String),
+    /// The transport does not exist here.
+    #[error(
+        "test `{test}` asks for the {transport} transport, which this build does not have; it has shm and tcp"
+    )]
+    NotInThisBuild {
+        /// Test.
+        test: String,
+        /// Transport asked for.
+        transport: TransportKind,
+    },
+    /// Ranks share no memory.
+    #[error(
+        "test `{test}` asks for the shm transport, but the ranks are in different processes; \
+         run them as threads (without --procs) or use --transport tcp"
+    )]
+    NotInOneProcess {
+        /// Test.
+        test: String,
+    },
+    /// No rail reaches all ranks.
+    #[error("test `{test}` needs a rail that all ranks have; {why}")]
+    NoRail {
+        /// Test.
+        test: String,
+        /// Who lacks what.
+        why: String,
+    },
+    /// A rail was asked for that does not exist.
+    #[error("no rail `{rail}` that all ranks have; {suggestion}")]
+    UnknownRail {
+        /// Rail.
+        rail: String,
+        /// What there is.
+        suggestion: String,
+    },
+    /// A group names a rank that does not exist.
+    #[error("test `{test}`: a group names rank {rank}, but the ranks are 0 to {last}")]
+    UnknownRank {
+        /// Test.
+        test: String,
+        /// Rank.
+        rank: u32,
+        /// The last rank there is.
+        last: u32,
+    },
+    /// The root is not in the group.
+    #[error("test `{test}`: root {root} is not in a group of {ranks} ranks (they count from 0)")]
+    RootOutside {
+        /// Test.
+        test: String,
+        /// Root.
+        root: u32,
+        /// Size of the group.
+        ranks: usize,
+    },
+    /// Pinned source ports run past the last port.
+    #[error("test `{test}`: {flows} flows of {ranks} ranks pinned from port {first} on run past port 65535")]
+    TooManyPorts {
+        /// Test.
+        test: String,
+        /// First port.
+        first: u16,
+        /// Flows per peer and rail.
+        flows: u16,
+        /// Ranks.
+        ranks: usize,
+    },
+    /// The plan would not end in anybody's lifetime.
+    #[error(
+        "test `{test}` makes {cells} cells on this fabric, more than {most}; give it fewer sizes, types or ranks"
+    )]
+    TooManyCells {
+        /// Test.
+        test: String,
+        /// How many.
+        cells: u64,
+        /// How many are accepted.
+        most: u64,
+    },
+    /// The filter leaves nothing.
+    #[error("--only {filter} matches no cell of this plan; {there_is}")]
+    NothingLeft {
+        /// The filter.
+        filter: String,
+        /// What it could have matched.
+        there_is: String,
+    },
+    /// A built-in table of expected rates is broken.
+    #[error(transparent)]
+    Table(#[from] SuiteError),
+}
+
+impl PlanError {
+    /// The exit code it causes: 2 for what was typed, 3 for an environment that is not what the suite asks for.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            PlanError::NoRanks
+            | PlanError::MixedDevices(_)
+            | PlanError::NotInThisBuild { .. }
+            | PlanError::NotInOneProcess { .. }
+            | PlanError::NoRail { .. }
+            | PlanError::UnknownRank { .. }
+            | PlanError::RootOutside { .. } => 3,
+            PlanError::UnknownRail { .. }
+            | PlanError::TooManyPorts { .. }
+            | PlanError::TooManyCells { .. }
+            | PlanError::NothingLeft { .. }
+            | PlanError::Table(_) => 2,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How long a plan will take: enough to decide between lunch and a night, stated with its assumptions.
+//!
+//! The expected time is warm-up and the fewest iterations of every cell at an assumed rate, cut off by the cell's budget;
+//! the upper bound is what the budgets allow. Nothing is measured for it.
+
+use std::iter::Sum;
+use std::ops::Add;
+
+use serde::Serialize;
+
+use super::Plan;
+use crate::record::{Cell, TestRecord};
+use crate::units::{Nanos, Rate};
+
+/// What an iteration is assumed to take beside moving its bytes: start together, agree, record.
+pub const OVERHEAD: Nanos = Nanos(200_000);
+
+/// The rate at which bytes are assumed to move and to be checked.
+pub const RATE: Rate = Rate(1e9);
+
+/// What a cell is assumed to take beside its iterations: connections, buffers, patterns.
+pub const SETUP: Nanos = Nanos(20_000_000);
+
+/// A time with its upper bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Estimate {
+    /// What it will take under the assumptions.
+    pub expected: Nanos,
+    /// What the budgets allow, re-measurement of suspects not counted.
+    pub at_most: Nanos,
+}
+
+impl Add for Estimate {
+    type Output = Estimate;
+    fn add(self, other: Estimate) -> Estimate {
+        Estimate {
+            expected: self.expected + other.expected,
+            at_most: self.at_most + other.at_most,
+        }
+    }
+}
+
+impl Sum for Estimate {
+    fn sum<I: Iterator<Item = Estimate>>(items: I) -> Estimate {
+        items.fold(Estimate::default(), Estimate::add)
+    }
+}
+
+/// The assumptions in one sentence.
+pub fn assumptions() -> String {
+    format!(
+        "assumes {RATE}, {OVERHEAD} per iteration and {SETUP} per cell, and the fewest iterations each test allows"
+    )
+}
+
+/// What one cell of a test takes.
+pub fn of_cell(cell: &Cell, test: &TestRecord) -> Estimate {
+    let payload = cell.size.0 as f64;
+    let moved = payload * cell.collective.bus_factor(cell.world());
+    let checked = match test.verify_every {
+        0 => 0.0,
+        every => payload / f64::from(every),
+    };
+    let iteration = OVERHEAD.0 as f64 + (moved + checked) / RATE.0 * 1e9;
+    let iterations = f64::from(test.warmup) + f64::from(test.min_iterations);
+    let measuring = Nanos((iteration * iterations) as u64);
+    Estimate {
+        expected: measuring.min(test.budget) + SETUP,
+        at_most: test.budget + SETUP,
+    }
+}
+
+/// What the cells of one slot take: as long as the longest of them.
+pub fn of_slot(slot: &[Cell], tests: &[TestRecord]) -> Estimate {
+    let mut longest = Estimate::default();
+    for cell in slot {
+        if let Some(test) = tests.iter().find(|test| test.name == cell.test) {
+            let estimate = of_cell(cell, test);
+            longest.expected = longest.expected.max(estimate.expected);
+            longest.at_most = longest.at_most.max(estimate.at_most);
+        }
+    }
+    longest
+}
+
+impl Plan {
+    /// What the whole plan takes.
+    pub fn estimate(&self) -> Estimate {
+        self.slots().map(|slot| of_slot(slot, &self.tests)).sum()
+    }
+}

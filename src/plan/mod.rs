@@ -1,0 +1,255 @@
+//! Suite x fabric: the cells to measure, in order, and what stays unmeasured.
+//!
+//! A plan is a pure function of suite, fabric, choices and seed: the same four give the same plan, cell for cell. Whatever
+//! was asked for and is not in the plan is in `untested` with the reason, or is an error; nothing is dropped or replaced in
+//! silence. Cells of one slot run at the same time and never share an end of a rail.
+
+mod draft;
+mod error;
+pub mod estimate;
+pub mod filter;
+mod outline;
+mod references;
+pub mod tournament;
+
+pub use error::PlanError;
+pub use filter::{Filter, FilterError};
+pub use outline::{Outline, TestOutline};
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::fabric::Fabric;
+use crate::record::{Cell, DecisionRule, DeviceKind, TestRecord, TransportKind, Untested};
+use crate::suite::{Suite, TestCase, TestKind, TransportChoice, nearest, spec};
+use crate::units::Nanos;
+
+use draft::Draft;
+use references::References;
+
+/// What the command line decides about a plan; it wins over the suite.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// The transport of every test.
+    pub transport: Option<TransportChoice>,
+    /// The rails to use, by name.
+    pub rails: Option<Vec<String>>,
+    /// The cells to measure.
+    pub only: Option<Filter>,
+    /// `auto` or the id of the expected-rate row every test over rails is compared with.
+    pub spec: Option<String>,
+    /// Whether all ranks are in one process, so that they can share memory.
+    pub same_process: bool,
+}
+
+/// What will be measured, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The suite's tests with their references resolved.
+    pub tests: Vec<TestRecord>,
+    /// The cells in the order in which they run. Ids and slots count over the whole plan, so that `--only cell=17` means the
+    /// same cell every time: after `--only` they have gaps, and `id` is no index into this list.
+    pub cells: Vec<Cell>,
+    /// What stays unmeasured, and why.
+    pub untested: Vec<Untested>,
+    /// How verdicts are reached.
+    pub rule: DecisionRule,
+    /// Seed of patterns and order.
+    pub seed: u64,
+    /// Longest any single wait may take.
+    pub deadline: Nanos,
+    /// Longest the whole run may take.
+    pub budget: Option<Nanos>,
+}
+
+impl Plan {
+    /// Plans `suite` on `fabric`. The suite's run settings are those of the run: merge the command line into them first.
+    pub fn new(suite: &Suite, fabric: &Fabric, choices: &Choices) -> Result<Plan, PlanError> {
+        let device = one_device(fabric)?;
+        let specs = spec::entries()?;
+        let mut rng = ChaCha8Rng::seed_from_u64(suite.run.seed());
+        let mut plan = Plan {
+            tests: Vec::new(),
+            cells: Vec::new(),
+            untested: Vec::new(),
+            rule: suite.rule.clone(),
+            seed: suite.run.seed(),
+            deadline: suite.run.deadline(),
+            budget: suite.run.budget,
+        };
+        let mut slots = 0;
+        for test in &suite.tests {
+            let transport = transport_of(test, suite, choices)?;
+            let rails = rails_of(test, transport, fabric, choices, &mut plan.untested)?;
+            let references = References {
+                fabric,
+                specs: &specs,
+                transport,
+                rails: &rails,
+            };
+            plan.tests.push(references.resolve(test, choices.spec.as_deref()));
+            let mut draft = Draft {
+                test,
+                fabric,
+                transport,
+                device,
+                rails: &rails,
+                untested: &mut plan.untested,
+            };
+            let mut drafted = draft.slots()?;
+            drafted.shuffle(&mut rng);
+            for slot in drafted {
+                for cell in slot {
+                    let id = plan.cells.len() as u32;
+                    plan.cells.push(Cell {
+                        id,
+                        slot: slots,
+                        ..cell
+                    });
+                }
+                slots += 1;
+            }
+        }
+        if let Some(filter) = &choices.only {
+            plan.keep_only(filter, fabric)?;
+        }
+        references::name_missing_peers(&mut plan.tests, &plan.cells);
+        Ok(plan)
+    }
+
+    /// A cell by its id.
+    pub fn cell(&self, id: u32) -> Option<&Cell> {
+        let at = self.cells.binary_search_by_key(&id, |cell| cell.id).ok()?;
+        self.cells.get(at)
+    }
+
+    /// The slots in order, each with the cells that run at the same time.
+    pub fn slots(&self) -> impl Iterator<Item = &[Cell]> {
+        self.cells.chunk_by(|a, b| a.slot == b.slot)
+    }
+
+    /// Keeps the slots with a matching cell, whole: a measurement of all rails together is none without the others.
+    fn keep_only(&mut self, filter: &Filter, fabric: &Fabric) -> Result<(), PlanError> {
+        let slots = self.slots();
+        let kept = slots.filter(|slot| slot.iter().any(|cell| filter.matches(cell, fabric)));
+        let kept: Vec<Cell> = kept.flatten().cloned().collect();
+        if kept.is_empty() {
+            return Err(PlanError::NothingLeft {
+                filter: filter.to_string(),
+                there_is: filter.what_there_is(&self.cells, fabric),
+            });
+        }
+        let count = |cells: &[Cell], test: &str| cells.iter().filter(|cell| cell.test == test).count();
+        for test in &self.tests {
+            let (before, after) = (count(&self.cells, &test.name), count(&kept, &test.name));
+            if after < before {
+                self.untested.push(Untested {
+                    what: format!("{} of {before} cells of test `{}`", before - after, test.name),
+                    why: format!("left out by --only {filter}"),
+                });
+            }
+        }
+        self.tests.retain(|test| count(&kept, &test.name) > 0);
+        self.cells = kept;
+        Ok(())
+    }
+}
+
+fn one_device(fabric: &Fabric) -> Result<DeviceKind, PlanError> {
+    let first = fabric.ranks.first().ok_or(PlanError::NoRanks)?.device;
+    match fabric.ranks.iter().find(|record| record.device != first) {
+        None => Ok(first),
+        Some(other) => Err(PlanError::MixedDevices(format!(
+            "{} on {}, {} on {}",
+            first,
+            fabric.rank_name(fabric.ranks[0].rank),
+            other.device,
+            fabric.rank_name(other.rank)
+        ))),
+    }
+}
+
+/// What carries a test's bytes: the command line's word, else the test's, else the run's; `auto` is settled here.
+fn transport_of(test: &TestCase, suite: &Suite, choices: &Choices) -> Result<TransportKind, PlanError> {
+    let choice = choices
+        .transport
+        .or(test.transport)
+        .unwrap_or(suite.run.transport());
+    let name = || test.name.clone();
+    match choice.named() {
+        Some(TransportKind::Tcp) => Ok(TransportKind::Tcp),
+        Some(TransportKind::Shm) if choices.same_process => Ok(TransportKind::Shm),
+        Some(TransportKind::Shm) => Err(PlanError::NotInOneProcess { test: name() }),
+        Some(transport) => Err(PlanError::NotInThisBuild {
+            test: name(),
+            transport,
+        }),
+        None if choices.same_process && test.kind != TestKind::Rails => Ok(TransportKind::Shm),
+        None => Ok(TransportKind::Tcp),
+    }
+}
+
+/// The rails a test runs over; none for a transport without rails. Rails that stay unused are noted.
+fn rails_of(
+    test: &TestCase,
+    transport: TransportKind,
+    fabric: &Fabric,
+    choices: &Choices,
+    untested: &mut Vec<Untested>,
+) -> Result<Vec<String>, PlanError> {
+    if transport != TransportKind::Tcp {
+        return Ok(Vec::new());
+    }
+    let common = fabric.common_rails();
+    let mut lacks = Vec::new();
+    for partial in fabric.partial_rails() {
+        let who: Vec<String> = partial
+            .lacking
+            .iter()
+            .map(|rank| fabric.rank_name(*rank))
+            .collect();
+        let why = format!("missing on {}", who.join(", "));
+        lacks.push(format!("rail {} is {why}", partial.rail));
+        note(untested, format!("rail {}", partial.rail), why);
+    }
+    if common.is_empty() {
+        let why = if lacks.is_empty() {
+            "no rank names one".to_string()
+        } else {
+            lacks.join("; ")
+        };
+        return Err(PlanError::NoRail {
+            test: test.name.clone(),
+            why,
+        });
+    }
+    let Some(chosen) = &choices.rails else {
+        return Ok(common.into_iter().map(String::from).collect());
+    };
+    if let Some(unknown) = chosen.iter().find(|rail| !common.contains(&rail.as_str())) {
+        let near = nearest(unknown, common.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+        return Err(PlanError::UnknownRail {
+            rail: unknown.clone(),
+            suggestion: format!("there are {}{}", common.join(", "), near.unwrap_or_default()),
+        });
+    }
+    let (used, unused): (Vec<&str>, Vec<&str>) = common
+        .into_iter()
+        .partition(|rail| chosen.iter().any(|name| name == rail));
+    for rail in unused {
+        note(untested, format!("rail {rail}"), "left out by --rails");
+    }
+    Ok(used.into_iter().map(String::from).collect())
+}
+
+/// Adds to what stays untested, once.
+fn note(untested: &mut Vec<Untested>, what: impl Into<String>, why: impl Into<String>) {
+    let entry = Untested {
+        what: what.into(),
+        why: why.into(),
+    };
+    if !untested.contains(&entry) {
+        untested.push(entry);
+    }
+}
