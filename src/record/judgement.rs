@@ -55,12 +55,16 @@ pub struct CellVerdict {
     pub verdict: Verdict,
     /// Timed iterations that are complete on all ranks.
     pub iterations: u32,
+    /// Measurement rounds they come from.
+    pub rounds: u16,
     /// Timed iterations whose data was checked.
     pub verified: u32,
     /// Time of the collective: the maximum over ranks, per iteration.
     pub time: Option<Interval<Nanos>>,
     /// Percentiles of that time.
     pub percentiles: Option<Percentiles>,
+    /// Iterations beyond Tukey's fences; counted, never dropped.
+    pub outliers: u32,
     /// Payload over time.
     pub algorithm_rate: Option<Rate>,
     /// As nccl-tests computes it.

@@ -20,6 +20,8 @@ pub mod files {
     pub const FINDINGS: &str = "findings.json";
     /// The report as Markdown.
     pub const MARKDOWN: &str = "report.md";
+    /// Wire rate over message size, as a picture.
+    pub const BANDWIDTH: &str = "bandwidth.svg";
 }
 
 /// A recorded run that cannot be read.
@@ -172,6 +174,9 @@ fn parse_stretch(text: &[u8]) -> Stretch {
     let mut lines = text.split(|byte| *byte == b'\n').peekable();
     while let Some(line) = lines.next() {
         let is_last = lines.peek().is_none();
+        if is_last && line.is_empty() {
+            break; // what follows the last line end is no line
+        }
         if !line.is_empty() {
             match serde_json::from_slice(line) {
                 Ok(Event::Sample(sample)) => stretch.samples.push(sample),

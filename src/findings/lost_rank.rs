@@ -1,0 +1,266 @@
+//! A rank vanished, or everybody waits: who was lost, who waited for whom, and for whom in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Detector, Seen, coverage, phrase, repeat};
+use crate::record::{EndReason, Event, Finding, FindingKind, Lost, Place, Stalled};
+
+/// One finding per lost rank; one for a hang in which none is known to be lost.
+pub(super) struct LostRank;
+
+impl Detector for LostRank {
+    fn question(&self) -> &'static str {
+        "Did a rank vanish, or did the ranks wait for each other for ever?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let events = &seen.recorded.events;
+        let mut stalled: Vec<&Stalled> = Vec::new();
+        let mut lost: BTreeMap<u32, &Lost> = BTreeMap::new();
+        let mut ended_lost = false;
+        for event in events {
+            match event {
+                Event::Stalled(stall) => stalled.push(stall),
+                Event::Lost(loss) => _ = lost.entry(loss.rank).or_insert(loss),
+                Event::End { reason, .. } => ended_lost = *reason == EndReason::Lost,
+                _ => {}
+            }
+        }
+        if !lost.is_empty() {
+            return lost.values().map(|loss| one_loss(seen, loss, &stalled)).collect();
+        }
+        match stalled.is_empty() && !ended_lost {
+            true => Vec::new(),
+            false => vec![hang(seen, &stalled)],
+        }
+    }
+}
+
+fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
+    let at = match lost.cell {
+        Some(cell) => format!(" {}, {}", iteration(seen, cell, lost.rank), describe(seen, cell)),
+        None => " between cells".to_string(),
+    };
+    let waits = waits(stalled, Some(lost.rank));
+    let sentence = format!(
+        "rank {} ({}) lost{at}: {}; it was asked to {}{}",
+        lost.rank,
+        lost.host,
+        lost.reason,
+        lost.doing,
+        waits.first().map(|wait| format!("; {wait}")).unwrap_or_default()
+    );
+    let host = match lost.host.is_empty() {
+        true => seen.hosts(&[lost.rank]),
+        false => vec![lost.host.clone()],
+    };
+    Finding {
+        place: Place {
+            hosts: host,
+            ranks: vec![lost.rank],
+            rail: None,
+        },
+        evidence: waits,
+        cells: lost.cell.into_iter().collect(),
+        next_step: format!(
+            "look on {} for why the process of rank {} ended: kernel log (out of memory, device error), scheduler, reboot",
+            lost.host, lost.rank
+        ),
+        ..finding(seen, sentence)
+    }
+}
+
+fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
+    let cells: BTreeSet<u32> = stalled.iter().map(|stall| stall.cell).collect();
+    let (sentence, ranks) = match waited_for(stalled) {
+        Cause::Rank(rank) => {
+            let name = seen.run().rank_name(rank);
+            (
+                format!("hang: everybody waited for {name}, directly or through others"),
+                vec![rank],
+            )
+        }
+        Cause::Circle(ranks) => (
+            format!(
+                "hang: {} waited for each other in a circle",
+                phrase::ranks(&ranks)
+            ),
+            ranks,
+        ),
+        Cause::Unclear(ranks) if ranks.is_empty() => (
+            "a rank was lost or a step passed its deadline; the record does not say which".into(),
+            ranks,
+        ),
+        Cause::Unclear(ranks) => (
+            format!("hang: waited for at the end: {}", phrase::ranks(&ranks)),
+            ranks,
+        ),
+    };
+    let waits = waits(stalled, None);
+    let at = cells
+        .first()
+        .map(|cell| format!(" in {}", describe(seen, *cell)))
+        .unwrap_or_default();
+    let sentence = [
+        vec![format!("{sentence}{at}")],
+        waits.iter().take(2).cloned().collect(),
+    ]
+    .concat()
+    .join("; ");
+    Finding {
+        place: Place {
+            hosts: seen.hosts(&ranks),
+            ranks: ranks.clone(),
+            rail: None,
+        },
+        evidence: waits,
+        cells: cells.into_iter().collect(),
+        next_step: match ranks.as_slice() {
+            [] => "repeat with a shorter deadline and watch which rank stops answering".into(),
+            ranks => format!(
+                "look at {} first: is its process alive, what does its stack say, can it reach the ranks it talks to",
+                phrase::ranks(ranks)
+            ),
+        },
+        ..finding(seen, sentence)
+    }
+}
+
+fn finding(seen: &Seen<'_>, sentence: String) -> Finding {
+    Finding {
+        kind: FindingKind::LostRank,
+        sentence,
+        place: Place::default(),
+        measured: None,
+        expected: None,
+        rule: "lost: a rank stopped answering, or a step passed its deadline".into(),
+        confirmation: None,
+        not_told_apart_from: vec!["the network between it and the ranks that waited".into()],
+        evidence: vec![coverage::how_it_ended(seen.recorded).to_string()],
+        cells: Vec::new(),
+        next_step: String::new(),
+        repeat: Some(repeat::command(seen.run(), &[])),
+    }
+}
+
+fn describe(seen: &Seen<'_>, cell: u32) -> String {
+    seen.cell(cell)
+        .map_or(format!("cell {cell}"), |cell| cell.describe())
+}
+
+/// The iteration a rank was in: the one after its last sample of that cell.
+fn iteration(seen: &Seen<'_>, cell: u32, rank: u32) -> String {
+    let samples = seen
+        .recorded
+        .samples
+        .iter()
+        .filter(|sample| (sample.cell, sample.rank) == (cell, rank));
+    match samples.map(|sample| (sample.round, sample.iter)).max() {
+        Some((round, iter)) => format!("after iteration {iter} of round {round}"),
+        None => "before its first recorded iteration".to_string(),
+    }
+}
+
+/// `rank 1 waited for rank 2 in step 3 for 2.10 s`: those who waited for `lost` first, then the longest.
+fn waits(stalled: &[&Stalled], lost: Option<u32>) -> Vec<String> {
+    let mut stalled = stalled.to_vec();
+    stalled.sort_by_key(|stall| {
+        let waits_for_another = lost.is_some() && stall.waiting_for != lost;
+        (waits_for_another, std::cmp::Reverse(stall.waited_ns), stall.rank)
+    });
+    let whom = |stall: &Stalled| match stall.waiting_for {
+        Some(rank) => format!("waited for rank {rank}"),
+        None => "was".to_string(),
+    };
+    let line = |stall: &&Stalled| {
+        format!(
+            "rank {} {} in {} for {}",
+            stall.rank,
+            whom(stall),
+            stall.step,
+            stall.waited_ns
+        )
+    };
+    stalled.iter().map(line).collect()
+}
+
+/// Where following "waits for" leads in the end.
+#[derive(Debug, PartialEq)]
+enum Cause {
+    Rank(u32),
+    Circle(Vec<u32>),
+    Unclear(Vec<u32>),
+}
+
+/// Follows every stalled rank to the one that waits for nobody.
+fn waited_for(stalled: &[&Stalled]) -> Cause {
+    let next: BTreeMap<u32, u32> = stalled
+        .iter()
+        .filter_map(|stall| Some((stall.rank, stall.waiting_for?)))
+        .collect();
+    let mut ends = BTreeSet::new();
+    let mut circle = BTreeSet::new();
+    for start in next.keys() {
+        let (mut at, mut passed) = (*start, BTreeSet::new());
+        while let Some(after) = next.get(&at).filter(|_| passed.insert(at)) {
+            at = *after;
+        }
+        match next.contains_key(&at) {
+            true => _ = circle.insert(at),
+            false => _ = ends.insert(at),
+        }
+    }
+    // Whoever a rank on the circle waits for is on it too.
+    let mut on_circle = circle.clone();
+    for start in &circle {
+        let mut at = *start;
+        while let Some(after) = next.get(&at).filter(|after| on_circle.insert(**after)) {
+            at = *after;
+        }
+    }
+    match (
+        ends.into_iter().collect::<Vec<_>>().as_slice(),
+        on_circle.is_empty(),
+    ) {
+        ([end], true) => Cause::Rank(*end),
+        ([], false) => Cause::Circle(on_circle.into_iter().collect()),
+        (ends, _) => Cause::Unclear(ends.iter().copied().chain(on_circle).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Nanos;
+
+    fn cause(waits: &[(u32, Option<u32>)]) -> Cause {
+        let stalled: Vec<Stalled> = waits
+            .iter()
+            .map(|(rank, waiting_for)| Stalled {
+                rank: *rank,
+                cell: 0,
+                step: "step 1".into(),
+                waiting_for: *waiting_for,
+                waited_ns: Nanos(1),
+            })
+            .collect();
+        waited_for(&stalled.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_rank_everybody_waits_for_is_found_through_others() {
+        assert_eq!(cause(&[(0, Some(3)), (1, Some(0)), (2, Some(1))]), Cause::Rank(3));
+        assert_eq!(cause(&[(0, Some(1)), (1, None)]), Cause::Rank(1));
+        assert_eq!(
+            cause(&[(0, Some(1)), (1, Some(2)), (2, Some(0))]),
+            Cause::Circle(vec![0, 1, 2])
+        );
+        assert_eq!(
+            cause(&[(5, Some(0)), (0, Some(1)), (1, Some(0))]),
+            Cause::Circle(vec![0, 1])
+        );
+        assert_eq!(cause(&[(0, Some(0))]), Cause::Circle(vec![0]));
+        assert_eq!(cause(&[(0, Some(4)), (1, Some(5))]), Cause::Unclear(vec![4, 5]));
+        assert_eq!(cause(&[(0, None)]), Cause::Unclear(vec![]));
+    }
+}

@@ -1,0 +1,105 @@
+//! Judging a recorded run: pure functions from what was recorded to verdicts and findings.
+//!
+//! The way a verdict is reached, in the order of the files: samples become one [`summary`] per cell; each cell's wire rate
+//! is compared with what its test expects ([`speed`]); each rank's own work with that of the others ([`busy`]); cells that
+//! are slow are laid at the door of as few parts as possible ([`blame`]); the detectors put that, and what went wrong
+//! otherwise, into findings; [`verdict`] draws the conclusion for cells, tests and the run.
+//!
+//! Held true: nothing is accused on one measurement; nothing unmeasured is healthy; whatever is in the record, however
+//! strange, is judged without a panic; the same record gives the same judgement.
+
+mod blame;
+mod busy;
+mod corruption;
+mod counters;
+mod coverage;
+mod incomplete_coverage;
+mod interference;
+mod lost_rank;
+mod peers;
+mod phrase;
+mod repeat;
+mod seen;
+mod slow_collective;
+mod slow_pair;
+mod slow_rail;
+mod speed;
+mod straggler;
+mod summary;
+mod verdict;
+mod wire;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod proofs;
+
+pub use seen::Seen;
+
+use crate::record::{Event, Finding, Judgement, Recorded, SCHEMA};
+
+/// Looks for one kind of trouble in a recorded run.
+pub trait Detector: Sync {
+    /// The question it answers, for documentation.
+    fn question(&self) -> &'static str;
+    /// What it found, in a fixed order.
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding>;
+}
+
+/// Every detector there is. A new one is a file and a line here.
+pub const DETECTORS: &[&dyn Detector] = &[
+    &corruption::Corruption,
+    &lost_rank::LostRank,
+    &incomplete_coverage::IncompleteCoverage,
+    &slow_rail::SlowRail,
+    &slow_pair::SlowPair,
+    &slow_collective::SlowCollective,
+    &straggler::Straggler,
+];
+
+/// Everything that can be said about a recorded run.
+pub fn judge(recorded: &Recorded) -> Judgement {
+    let seen = Seen::of(recorded);
+    let mut findings: Vec<Finding> = DETECTORS
+        .iter()
+        .flat_map(|detector| detector.find(&seen))
+        .collect();
+    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.kind.exit_code()), finding.kind));
+    let cells = verdict::of_cells(&seen);
+    let tests = verdict::of_tests(&seen, &cells);
+    let run = verdict::of_run(&seen, &findings, &tests);
+    Judgement {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        suite: recorded.run.suite.clone(),
+        started: recorded.run.started.clone(),
+        ended: recorded.events.iter().rev().find_map(|event| match event {
+            Event::End { reason, .. } => Some(*reason),
+            _ => None,
+        }),
+        verdict: run.verdict,
+        exit_code: run.exit_code,
+        summary: run.summary,
+        rule: recorded.run.rule.clone(),
+        findings,
+        tests,
+        cells,
+        interference: interference::of(&seen),
+        coverage: coverage::of(&seen),
+        injected: recorded.run.injected.clone(),
+    }
+}
+
+/// Ids of the cells that look slow so far and have not been measured often enough to be accused.
+///
+/// The runner measures them again, together with their peers where the reference is their peers, before it asks anew.
+pub fn suspects(recorded: &Recorded) -> Vec<u32> {
+    let seen = Seen::of(recorded);
+    let wanted = usize::from(recorded.run.rule.remeasure) + 1;
+    let is_suspect =
+        |index: &usize| seen.speeds[*index].looks_slow() && seen.summaries[*index].rounds.len() < wanted;
+    (0..seen.summaries.len())
+        .filter(is_suspect)
+        .map(|index| seen.summaries[index].cell.id)
+        .collect()
+}

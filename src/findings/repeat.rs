@@ -1,0 +1,113 @@
+//! The command that repeats a measurement: the one that was typed, narrowed to the suspect.
+//!
+//! Names come from other machines, so every word is quoted for a shell: pasted, it runs this command and nothing else.
+
+use crate::record::Run;
+
+/// Options of the original command that a repetition replaces.
+const REPLACED: [&str; 2] = ["--only", "--out"];
+
+/// The original command with `--only filter`. Filter terms are `key=value`, joined by commas.
+pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
+    let mut words = vec!["railgauge".to_string()];
+    match run.command.get(1..) {
+        Some(arguments) if !arguments.is_empty() => words.extend(without_replaced(arguments)),
+        _ => words.extend(["run".to_string(), run.suite.clone()]),
+    }
+    // Only `run` has suites to narrow; an ad-hoc command is one measurement already.
+    let takes_filter = words.get(1).is_some_and(|subcommand| subcommand == "run");
+    if takes_filter && !terms.is_empty() {
+        let filter: Vec<String> = terms
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        words.extend(["--only".to_string(), filter.join(",")]);
+    }
+    words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn without_replaced(arguments: &[String]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut skip_value = false;
+    for argument in arguments {
+        if std::mem::take(&mut skip_value) {
+            continue;
+        }
+        skip_value = REPLACED.contains(&argument.as_str());
+        let is_joined = REPLACED
+            .iter()
+            .any(|option| argument.starts_with(&format!("{option}=")));
+        if !skip_value && !is_joined {
+            kept.push(argument.clone());
+        }
+    }
+    kept
+}
+
+/// A word as a shell reads it back unchanged.
+fn quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_string();
+    }
+    if word.chars().any(char::is_control) {
+        let escaped: String = word
+            .chars()
+            .map(|c| match c {
+                '\\' | '\'' => format!("\\{c}"),
+                c if c.is_control() => c
+                    .to_string()
+                    .bytes()
+                    .map(|byte| format!("\\x{byte:02x}"))
+                    .collect(),
+                c => c.to_string(),
+            })
+            .collect();
+        return format!("$'{escaped}'");
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Fixture;
+
+    fn run_of(command: &[&str]) -> Run {
+        let mut run = Fixture::rails(2).recorded().run;
+        run.command = command.iter().map(ToString::to_string).collect();
+        run
+    }
+
+    #[test]
+    fn the_command_is_the_one_typed_narrowed_to_the_suspect() {
+        let run = run_of(&[
+            "/opt/railgauge",
+            "run",
+            "smoke",
+            "--ranks",
+            "4",
+            "--out",
+            "/tmp/x",
+            "--only=size=1M",
+        ]);
+        assert_eq!(
+            command(&run, &[("test", "rails"), ("rail", "rail1")]),
+            "railgauge run smoke --ranks 4 --only test=rails,rail=rail1"
+        );
+        let adhoc = run_of(&["railgauge", "all-reduce", "-b", "8"]);
+        assert_eq!(command(&adhoc, &[("rail", "rail1")]), "railgauge all-reduce -b 8");
+    }
+
+    #[test]
+    fn a_hostile_name_cannot_start_a_command() {
+        let run = run_of(&[]);
+        let text = command(&run, &[("rail", "r'; rm -rf ~; echo \u{1b}[2J")]);
+        assert!(
+            text.ends_with(r"--only $'rail=r\'; rm -rf ~; echo \x1b[2J'"),
+            "{text}"
+        );
+        let text = command(&run, &[("rail", "$(reboot)")]);
+        assert!(text.ends_with("--only 'rail=$(reboot)'"), "{text}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Everything the detectors look at, computed once.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::blame::Blame;
+use super::busy::{Straggling, stragglers};
+use super::speed::{Speed, speeds};
+use super::summary::{CellSummary, summarise};
+use crate::record::{Cell, Event, Recorded, Run, Untested};
+
+/// A recorded run with what was computed from it. Lists of cells run parallel to the plan.
+pub struct Seen<'a> {
+    /// The record.
+    pub(super) recorded: &'a Recorded,
+    /// One summary per planned cell.
+    pub(super) summaries: Vec<CellSummary<'a>>,
+    /// The speed of every cell.
+    pub(super) speeds: Vec<Speed>,
+    /// Comparisons that the correction of p-values covers.
+    pub(super) comparisons: u32,
+    /// Ranks that keep others waiting.
+    pub(super) stragglers: Vec<Straggling>,
+    /// What the record does not allow to judge.
+    pub(super) unjudged: Vec<Untested>,
+    /// Whom the slow cells are laid at the door of.
+    pub(super) blame: Blame,
+    /// Ids of cells that delivered wrong data.
+    pub(super) corrupt: BTreeSet<u32>,
+    by_id: HashMap<u32, usize>,
+}
+
+impl<'a> Seen<'a> {
+    /// Summarises and compares a recorded run.
+    pub fn of(recorded: &'a Recorded) -> Seen<'a> {
+        let summaries = summarise(recorded);
+        let (speeds, comparisons) = speeds(recorded, &summaries);
+        let (stragglers, unjudged) = stragglers(recorded, &summaries);
+        let blame = Blame::of(&recorded.run, &summaries, &speeds, &stragglers);
+        let corrupt = recorded.events.iter().filter_map(|event| match event {
+            Event::Corruption(corruption) => Some(corruption.cell),
+            _ => None,
+        });
+        let mut by_id = HashMap::with_capacity(summaries.len());
+        for (place, summary) in summaries.iter().enumerate() {
+            by_id.entry(summary.cell.id).or_insert(place);
+        }
+        Seen {
+            corrupt: corrupt.collect(),
+            recorded,
+            summaries,
+            speeds,
+            comparisons,
+            stragglers,
+            unjudged,
+            blame,
+            by_id,
+        }
+    }
+
+    /// What was run.
+    pub(super) fn run(&self) -> &'a Run {
+        &self.recorded.run
+    }
+
+    /// The planned cell with this id.
+    pub(super) fn cell(&self, id: u32) -> Option<&'a Cell> {
+        self.by_id.get(&id).map(|place| self.summaries[*place].cell)
+    }
+
+    /// Ids of the cells at these places.
+    pub(super) fn ids(&self, places: &[usize]) -> Vec<u32> {
+        places
+            .iter()
+            .map(|place| self.summaries[*place].cell.id)
+            .collect()
+    }
+
+    /// The host of a rank.
+    pub(super) fn host(&self, rank: u32) -> Option<&'a str> {
+        self.run()
+            .ranks
+            .iter()
+            .find(|record| record.rank == rank)
+            .map(|record| record.host.as_str())
+    }
+
+    /// The hosts of some ranks, each once, in order.
+    pub(super) fn hosts(&self, ranks: &[u32]) -> Vec<String> {
+        let hosts: BTreeSet<&str> = ranks.iter().filter_map(|rank| self.host(*rank)).collect();
+        hosts.into_iter().map(str::to_string).collect()
+    }
+}
