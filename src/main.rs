@@ -1,1 +1,5 @@
-fn main() {}
+//! The `railgauge` command.
+
+fn main() -> std::process::ExitCode {
+    railgauge::cli::main()
+}

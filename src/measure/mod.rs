@@ -16,6 +16,6 @@ mod task;
 mod worker;
 
 pub use orders::Setup;
-pub use session::{EndOf, MeasureError, Measuring, Progress, Session};
+pub use session::{CellResult, EndOf, MeasureError, Measuring, Progress, Session};
 pub use sink::{RunFolder, Sink, SinkError};
 pub use worker::{Shared, serve};

@@ -56,12 +56,28 @@ pub enum MeasureError {
 
 /// Told how the run goes.
 pub trait Progress {
+    /// The plan is made; so many cells will be measured.
+    fn plan(&self, cells: usize);
     /// A slot is about to be measured.
     fn slot(&self, cells: &[&Cell], round: u16);
-    /// A cell is done; its median wire rate, when it has one.
-    fn cell_done(&self, cell: &Cell, rate: Option<Rate>);
+    /// A cell is done.
+    fn cell_done(&self, result: &CellResult<'_>);
     /// Something worth saying.
     fn note(&self, text: &str);
+}
+
+/// What a finished cell came to, for whoever watches.
+pub struct CellResult<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Measurement round.
+    pub round: u16,
+    /// Times of the timed iterations, ascending.
+    pub times: &'a [u64],
+    /// Wrong elements found, over all iterations and ranks; none when nothing was checked.
+    pub wrong: Option<u64>,
+    /// Median wire rate of the busiest link.
+    pub rate: Option<Rate>,
 }
 
 /// Says how a rank's process ended, when it has.
@@ -147,7 +163,7 @@ impl Session {
             run.progress.slot(slot, round);
             let measured =
                 Slot::new(self, slot, test, round, run.seed, run.until, run.confidence).measure(run.sink)?;
-            self.report(&measured, slot, run)?;
+            self.report(&measured, slot, round, run)?;
             match measured.end {
                 SlotEnd::Complete => {}
                 SlotEnd::Budget => return Ok(EndReason::Budget),
@@ -168,11 +184,18 @@ impl Session {
         &self,
         measured: &Measured,
         slot: &[&Cell],
+        round: u16,
         run: &mut Measuring<'_>,
     ) -> Result<(), MeasureError> {
-        for (cell, rate) in slot.iter().zip(&measured.rates) {
-            if measured.end == SlotEnd::Complete {
-                run.progress.cell_done(cell, *rate);
+        for (cell, outcome) in slot.iter().zip(&measured.cells) {
+            if measured.is_complete() {
+                run.progress.cell_done(&CellResult {
+                    cell,
+                    round,
+                    times: outcome.times.as_slice(),
+                    wrong: outcome.wrong,
+                    rate: outcome.rate,
+                });
             }
         }
         for note in &measured.notes {

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 use crate::record::{Event, Run, files};
 
+/// Even a run of one cell and its reports take this much.
+const SMALLEST_RUN: u64 = 1 << 20;
+
 /// The run cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the run to {path}: {source}")]
@@ -26,28 +29,27 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes the folder, or takes an existing one that holds no run yet, and makes sure that `room` bytes fit.
-    pub fn create(path: &Path, room: u64) -> Result<RunFolder, SinkError> {
-        let error = |path: &Path, source| SinkError {
-            path: path.to_path_buf(),
-            source,
-        };
-        fs::create_dir_all(path).map_err(|source| error(path, source))?;
+    /// Makes the folder, or takes an existing one that holds no run yet, and makes sure that it can be written to.
+    pub fn create(path: &Path) -> Result<RunFolder, SinkError> {
+        fs::create_dir_all(path).map_err(|source| SinkError { path: path.to_path_buf(), source })?;
         let run = path.join(files::RUN);
         if run.exists() {
-            let source = io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "there is a recorded run already; choose another --out",
-            );
-            return Err(error(&run, source));
+            let problem = "there is a recorded run already; choose another --out";
+            let source = io::Error::new(io::ErrorKind::AlreadyExists, problem);
+            return Err(SinkError { path: run, source });
         }
-        let probe = path.join(".room");
+        let folder = RunFolder { path: path.to_path_buf() };
+        folder.make_sure_of(SMALLEST_RUN)?;
+        Ok(folder)
+    }
+
+    /// Makes sure that `room` bytes fit on the disk now.
+    pub fn make_sure_of(&self, room: u64) -> Result<(), SinkError> {
+        let probe = self.path.join(".room");
         let result = File::create(&probe).and_then(|file| reserve(&file, room));
+        // Whether or not there was room, the probe has served its purpose.
         let _ = fs::remove_file(&probe);
-        result.map_err(|source| error(path, source))?;
-        Ok(RunFolder {
-            path: path.to_path_buf(),
-        })
+        result.map_err(|source| SinkError { path: self.path.clone(), source })
     }
 
     /// The folder.
@@ -123,5 +125,33 @@ impl Sink {
             path: self.path.clone(),
             source,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_written_or_holds_a_run_is_refused_at_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        fs::write(&file, "not a folder").unwrap();
+        assert!(RunFolder::create(&file.join("run")).is_err());
+        let taken = parent.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        fs::write(taken.join(files::RUN), "{}").unwrap();
+        let error = RunFolder::create(&taken).err().unwrap().to_string();
+        assert!(error.contains("--out"), "{error}");
+    }
+
+    #[test]
+    fn a_run_larger_than_the_disk_is_refused_before_it_is_measured() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(&parent.path().join("run")).unwrap();
+        assert!(folder.make_sure_of(1 << 20).is_ok());
+        assert!(folder.make_sure_of(1 << 60).is_err());
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert!(left.is_empty(), "the probe is gone");
     }
 }

@@ -36,9 +36,23 @@ pub(super) enum SlotEnd {
 /// What measuring a slot came to.
 pub(super) struct Measured {
     pub end: SlotEnd,
-    /// Median wire rate of every cell.
-    pub rates: Vec<Option<Rate>>,
+    /// One for every cell.
+    pub cells: Vec<Outcome>,
     pub notes: Vec<String>,
+}
+
+impl Measured {
+    /// Whether the cells were measured to their end, whatever comes next.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.end, SlotEnd::Complete | SlotEnd::Budget)
+    }
+}
+
+/// What one cell came to.
+pub(super) struct Outcome {
+    pub times: Sorted,
+    pub wrong: Option<u64>,
+    pub rate: Option<Rate>,
 }
 
 /// One cell while it is measured.
@@ -54,6 +68,7 @@ struct Running<'a> {
     iterations: u32,
     verified: u32,
     all_checked: bool,
+    wrong: u64,
 }
 
 /// The cells of a slot and their ranks.
@@ -103,6 +118,7 @@ impl<'a> Slot<'a> {
             iterations: 0,
             verified: 0,
             all_checked: true,
+            wrong: 0,
         };
         let cells = cells.iter().map(running).collect();
         Slot {
@@ -250,6 +266,7 @@ impl<'a> Slot<'a> {
                 running.slowest = running.slowest.max(*ns);
                 running.starts.push(started);
                 running.all_checked &= checked;
+                running.wrong += wrong.as_ref().map_or(0, |wrong| wrong.wrong_elements);
             }
             corruptions.extend(wrong.as_ref().map(|wrong| Corruption {
                 cell,
@@ -444,6 +461,11 @@ impl Running<'_> {
         let busiest = self.planned.iter().map(|moved| moved.bytes).max()?;
         let median = crate::stats::median_of_sorted(self.times.as_slice())?;
         Rate::of(busiest, Nanos(median as u64))
+    }
+
+    fn outcome(self) -> Outcome {
+        let wrong = (self.verified > 0).then_some(self.wrong);
+        Outcome { wrong, rate: self.rate(), times: self.times }
     }
 
     fn doing(&self) -> String {

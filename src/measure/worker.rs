@@ -3,7 +3,9 @@
 //! Orders are read on the rank's own thread; every cell of a slot runs on a thread of its own, so that an abort is heard
 //! while a collective hangs.
 
+use std::any::Any;
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +21,7 @@ use crate::launch::{Answering, Gone, Member, Token, clock};
 use crate::record::{CounterDelta, RailEnd};
 use crate::transport::shm::Hub;
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
+use crate::units::Nanos;
 
 /// A rank that hears nothing for so long concludes that the coordinator is gone.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -70,6 +73,20 @@ impl Voice {
     fn say(&self, answer: &Answer) -> Result<(), Gone> {
         let message = serde_json::to_vec(answer).map_err(|error| Gone(error.to_string()))?;
         self.0.send(message)
+    }
+}
+
+/// A bug of ours must not look like a lost rank.
+fn failed_inside(cell: u32, panic: &(dyn Any + Send)) -> Answer {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+    Answer::Stopped {
+        cell,
+        step: "internal failure".to_string(),
+        waiting_for: None,
+        waited: Nanos(0),
+        problem: text.to_string(),
+        aborted: false,
     }
 }
 
@@ -235,7 +252,8 @@ impl Met {
         let voice = voice.clone();
         let thread = std::thread::spawn(move || {
             while let Ok(Word::Go { at, iteration }) = told.recv() {
-                let answer = task.run(at, iteration);
+                let answer = catch_unwind(AssertUnwindSafe(|| task.run(at, iteration)))
+                    .unwrap_or_else(|panic| failed_inside(cell, panic.as_ref()));
                 let stopped = matches!(answer, Answer::Stopped { .. });
                 if voice.say(&answer).is_err() || stopped {
                     break;

@@ -1,0 +1,123 @@
+//! The command line: one file per subcommand, arguments and a call.
+//!
+//! `conduct` is the story all measuring commands share; `world` starts the ranks; `shared` holds the flags that are the
+//! same everywhere; `progress` is what a person sees meanwhile.
+
+mod all_reduce;
+mod conduct;
+mod plan;
+mod progress;
+mod report;
+mod run;
+mod shared;
+mod worker;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::launch::{JoinError, MeetError};
+use crate::measure::{MeasureError, SinkError};
+use crate::plan::PlanError;
+use crate::record::LoadError;
+use crate::suite::SuiteError;
+
+/// Measures what a GPU fabric delivers, compares it with what it should deliver, and names the part at fault.
+#[derive(Debug, Parser)]
+#[command(name = "railgauge", version, max_term_width = 110, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 pass; 1 internal failure; 2 usage or bad file; 3 environment is not what the suite asks \
+for; 10 drift; 11 ECMP imbalance; 12 slow; 20 inconclusive or incomplete; 21 hang or lost rank; 22 corrupt data. The \
+highest that applies wins.\n\nExample: railgauge run smoke")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Plan, measure, judge and report a suite: the main job
+    Run(run::Arguments),
+    /// Measure one all-reduce over a range of sizes, with nccl-tests' flags and columns
+    AllReduce(all_reduce::Arguments),
+    /// Print what a suite would measure, how long it would take, and what stays untested
+    Plan(plan::Arguments),
+    /// Judge and render a recorded run again, complete or cut off
+    Report(report::Arguments),
+    /// Take part in a run as one rank (started by railgauge itself)
+    #[command(hide = true)]
+    Worker(worker::Arguments),
+}
+
+/// Why a command ended without a verdict.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Environment(String),
+    #[error(transparent)]
+    Suite(#[from] SuiteError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Meet(#[from] MeetError),
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("{what}: {source}")]
+    System { what: String, source: std::io::Error },
+}
+
+impl CliError {
+    fn system(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> CliError {
+        let what = what.into();
+        |source| CliError::System { what, source }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            CliError::Usage(_) | CliError::Suite(_) | CliError::Load(_) => 2,
+            CliError::Environment(_) => 3,
+            CliError::Plan(error) => error.exit_code(),
+            CliError::Measure(MeasureError::CannotMeet { .. }) => 3,
+            CliError::Measure(MeasureError::InterruptedEarly) => 20,
+            CliError::Meet(MeetError::Missing { .. }) | CliError::Measure(MeasureError::LostEarly { .. }) => 21,
+            CliError::Join(JoinError::Variable { .. }) => 2,
+            CliError::Join(_) => 21,
+            CliError::Meet(_) | CliError::Measure(_) | CliError::Sink(_) | CliError::System { .. } => 1,
+        }
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    start_logging();
+    let result = match Cli::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::AllReduce(arguments) => all_reduce::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Worker(arguments) => worker::run(&arguments),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("railgauge: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Log lines go to standard error; `RAILGAUGE_LOG=debug` shows more of them.
+fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("RAILGAUGE_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let colored = shared::use_color(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colored).init();
+}

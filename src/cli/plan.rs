@@ -1,0 +1,71 @@
+//! `railgauge plan SUITE`: what would be measured, how long, and what stays untested.
+
+use clap::Args;
+use comfy_table::{ContentArrangement, Table, presets};
+
+use super::CliError;
+use super::shared::Shared;
+use crate::fabric::{Fabric, rails};
+use crate::plan::{Plan, TestOutline};
+use crate::suite::Suite;
+
+/// What to plan.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: railgauge plan rails --ranks 8")]
+pub struct Arguments {
+    /// A built-in suite (smoke, all-reduce, rails) or a suite file
+    #[arg(value_name = "SUITE")]
+    suite: String,
+    /// List every cell
+    #[arg(long)]
+    cells: bool,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// Prints the plan for ranks of this machine.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    let flags = &arguments.shared;
+    let mut suite = Suite::load(&arguments.suite)?;
+    flags.settle(&mut suite)?;
+    let ends = match &suite.run.rails {
+        Some(specs) => rails::resolve_here(specs),
+        None => rails::loopback(),
+    };
+    let ends = ends.map_err(|error| CliError::Environment(error.to_string()))?;
+    let fabric = Fabric::local(suite.run.ranks(), suite.run.device(), ends);
+    let plan = Plan::new(&suite, &fabric, &flags.choices(&suite))?;
+    let outline = plan.describe();
+    if flags.json {
+        let text = serde_json::to_string_pretty(&outline).map_err(std::io::Error::from);
+        println!("{}", text.map_err(CliError::system("cannot print the plan"))?);
+        return Ok(0);
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(TestOutline::HEADINGS);
+    for test in &outline.tests {
+        table.add_row(test.row());
+    }
+    println!("{} ({} ranks, seed {})\n{table}", suite.name, fabric.rank_count(), plan.seed);
+    println!("{} cells in {} slots, about {}", outline.cells, plan.slots().count(), outline.time.expected);
+    println!("at most {}; {}", outline.time.at_most, outline.assumptions);
+    if let Some(warning) = &outline.warning {
+        println!("warning: {warning}");
+    }
+    for test in &outline.tests {
+        for missing in &test.missing_references {
+            println!("no verdict on speed for `{}`: {missing}", test.name);
+        }
+    }
+    match outline.untested.as_slice() {
+        [] => println!("untested: nothing that the suite asks for"),
+        untested => untested.iter().for_each(|gap| println!("untested: {}: {}", gap.what, gap.why)),
+    }
+    if arguments.cells {
+        for cell in &plan.cells {
+            println!("cell {:>4}, slot {:>4}: {} [{}]", cell.id, cell.slot, cell.describe(), cell.test);
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,42 @@
+//! `railgauge run SUITE`: the main job.
+
+use clap::Args;
+
+use super::conduct::{conduct, default_folder};
+use super::progress::{Plain, Silent, Watched};
+use super::shared::{Shared, use_color};
+use super::{CliError, report};
+use crate::measure::Progress;
+use crate::suite::Suite;
+
+/// What to run.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  railgauge run smoke\n  railgauge run rails --rails mlx5_0=10.0.0.1,mlx5_1=10.1.0.1\n  \
+railgauge run my-suite.toml --out /var/tmp/tonight --json\n  \
+railgauge run smoke --inject throttle:rail=loop1,rate=50MB/s   (a negative control: must exit 12)")]
+pub struct Arguments {
+    /// A built-in suite (smoke, all-reduce, rails) or a suite file
+    #[arg(value_name = "SUITE")]
+    suite: String,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// Plans, measures, judges, reports.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    let flags = &arguments.shared;
+    let mut suite = Suite::load(&arguments.suite)?;
+    flags.settle(&mut suite)?;
+    let out = flags.out.clone().unwrap_or_else(|| default_folder(&suite.name));
+    let progress: Box<dyn Progress> = match (flags.quiet || flags.json, use_color(&std::io::stderr())) {
+        (true, _) => Box::new(Silent),
+        (false, true) => Box::new(Watched::new()),
+        (false, false) => Box::new(Plain::default()),
+    };
+    let conducted = conduct(&suite, flags, &flags.choices(&suite), &out, progress.as_ref(), &|plan| {
+        progress.plan(plan.cells.len());
+    })?;
+    drop(progress);
+    report::show(&conducted.recorded, &conducted.judgement, &conducted.folder, flags.json, flags.quiet);
+    Ok(conducted.judgement.exit_code)
+}

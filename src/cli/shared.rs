@@ -1,0 +1,114 @@
+//! Flags that mean the same in every measuring command. A suite may set them too; the command line wins.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::CliError;
+use crate::plan::{Choices, Filter};
+use crate::record::DeviceKind;
+use crate::suite::{RunSettings, Suite, TransportChoice};
+use crate::transport::Fault;
+use crate::units::Nanos;
+
+/// How ranks are started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Launch {
+    /// What fits: ranks of this machine, in this build.
+    #[default]
+    Auto,
+    /// Ranks on this machine.
+    Local,
+}
+
+/// The flags.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Shared {
+    /// Folder of the run [default: a new one under reports/]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Ranks on this machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub ranks: Option<u32>,
+    /// Ranks as processes that meet over TCP, instead of threads
+    #[arg(long)]
+    pub procs: bool,
+    /// Where data lies and who does the arithmetic: host
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<DeviceKind>,
+    /// What carries the bytes: auto, shm or tcp
+    #[arg(long, value_name = "NAME")]
+    pub transport: Option<TransportChoice>,
+    /// How ranks are started
+    #[arg(long, value_enum, default_value_t)]
+    pub launch: Launch,
+    /// Rails as NAME=ADDRESS, address or interface name, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub rails: Option<Vec<String>>,
+    /// Row of the expected-rate tables to compare with, or auto
+    #[arg(long, value_name = "ROW")]
+    pub spec: Option<String>,
+    /// Seed of patterns and order
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Longest any single wait may take, such as 30s
+    #[arg(long, value_name = "DUR")]
+    pub deadline: Option<Nanos>,
+    /// Longest the whole run may take, such as 10m
+    #[arg(long, value_name = "DUR")]
+    pub budget: Option<Nanos>,
+    /// Measure only matching cells, such as rail=rail1,size=1M or pair=0:1
+    #[arg(long, value_name = "FILTER")]
+    pub only: Option<Filter>,
+    /// Break something on purpose to prove that it is found, such as throttle:rail=loop1,rate=100MB/s
+    #[arg(long, value_name = "FAULT")]
+    pub inject: Vec<Fault>,
+    /// Print the verdict only
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Shared {
+    /// Puts what was typed into the suite's settings.
+    pub fn settle(&self, suite: &mut Suite) -> Result<(), CliError> {
+        let typed = RunSettings {
+            ranks: self.ranks,
+            procs: self.procs.then_some(true),
+            transport: self.transport,
+            device: self.device,
+            rails: self.rails.clone(),
+            seed: self.seed,
+            deadline: self.deadline,
+            budget: self.budget,
+        };
+        suite.run = suite.run.overridden_by(&typed);
+        if suite.run.deadline() < Nanos(100_000_000) {
+            return Err(CliError::Usage("--deadline must be at least 100ms".to_string()));
+        }
+        if suite.run.device() == DeviceKind::Cuda {
+            let problem = "device cuda is not part of this build: it has the host device only";
+            return Err(CliError::Environment(problem.to_string()));
+        }
+        Ok(())
+    }
+
+    /// What was typed about the plan.
+    pub fn choices(&self, suite: &Suite) -> Choices {
+        Choices {
+            transport: self.transport,
+            rails: None,
+            only: self.only.clone(),
+            spec: self.spec.clone(),
+            same_process: !suite.run.procs(),
+        }
+    }
+}
+
+/// Whether colour belongs on `stream`: a terminal, and nobody said NO_COLOR.
+pub fn use_color(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}

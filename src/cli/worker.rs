@@ -1,0 +1,35 @@
+//! `railgauge worker`: one rank of a run, started by railgauge itself with everything it needs in its environment.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::CliError;
+use crate::launch::{JoinAddress, join};
+use crate::measure::{Shared, serve};
+use crate::transport::shm::Hub;
+
+/// How long the coordinator may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// It takes none.
+#[derive(Debug, Args)]
+pub struct Arguments {}
+
+/// Joins the run and serves until it is over.
+pub fn run(_: &Arguments) -> Result<u8, CliError> {
+    // A Ctrl-C reaches the whole process group; the coordinator decides what it means.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)));
+    let address = JoinAddress::from_environment()?;
+    let member = join(&address, PATIENCE)?;
+    let shared = Shared { token: address.token, hub: Hub::new() };
+    match serve(member, &shared) {
+        Ok(()) => Ok(0),
+        Err(gone) => {
+            tracing::debug!(%gone, "left the run");
+            Ok(21)
+        }
+    }
+}
