@@ -1,0 +1,92 @@
+//! What a fabric cannot do is refused or reported, never replaced in silence.
+
+use super::*;
+
+#[test]
+fn a_rank_left_over_by_groups_is_said_and_an_unknown_one_is_an_error() {
+    let plan = Plan::new(
+        &suite("sizes = [\"8\"]\ngroups = \"halves\""),
+        &fabric(5, 1, None),
+        &threads(),
+    )
+    .unwrap();
+    assert_eq!(plan.cells.len(), 2);
+    assert!(untested(&plan).contains("rank 4"), "{}", untested(&plan));
+    let error = Plan::new(
+        &suite("sizes = [\"8\"]\ngroups = [[0, 9]]"),
+        &fabric(4, 1, None),
+        &threads(),
+    );
+    let error = error.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "test `t`: a group names rank 9, but the ranks are 0 to 3"
+    );
+    assert_eq!(error.exit_code(), 3);
+}
+
+#[test]
+fn a_transport_that_is_not_to_be_had_is_an_error_and_never_another_transport() {
+    let shm = suite("sizes = [\"8\"]\ntransport = \"shm\"");
+    let error = Plan::new(&shm, &fabric(2, 1, None), &Choices::default()).unwrap_err();
+    assert!(error.to_string().contains("different processes"), "{error}");
+    assert_eq!(error.exit_code(), 3);
+    for transport in ["verbs", "peer"] {
+        let suite = suite(&format!("sizes = [\"8\"]\ntransport = \"{transport}\""));
+        let error = Plan::new(&suite, &fabric(2, 1, None), &threads()).unwrap_err();
+        assert!(error.to_string().contains("this build does not have"), "{error}");
+        assert_eq!(error.exit_code(), 3);
+    }
+    let auto = suite("sizes = [\"8\"]");
+    let plan = Plan::new(&auto, &fabric(2, 1, None), &Choices::default()).unwrap();
+    assert_eq!(plan.cells[0].transport, TransportKind::Tcp);
+}
+
+#[test]
+fn a_rail_that_some_rank_lacks_is_untested_and_no_common_rail_is_an_error() {
+    let tcp = suite("sizes = [\"8\"]\ntransport = \"tcp\"");
+    let mut fabric = cluster(2, 2);
+    fabric.ranks[1].rails.remove(1);
+    let plan = Plan::new(&tcp, &fabric, &Choices::default()).unwrap();
+    assert_eq!(untested(&plan), "rail rail1: missing on rank 1 (node01)");
+    fabric.ranks[1].rails.clear();
+    let error = Plan::new(&tcp, &fabric, &Choices::default()).unwrap_err();
+    assert!(matches!(error, PlanError::NoRail { .. }), "{error}");
+    assert!(error.to_string().contains("rank 1 (node01)"), "{error}");
+}
+
+#[test]
+fn rails_chosen_on_the_command_line_are_used_and_the_others_reported() {
+    let tcp = suite("sizes = [\"8\"]\ntransport = \"tcp\"");
+    let choose = |rail: &str| Choices {
+        rails: Some(vec![rail.to_string()]),
+        ..threads()
+    };
+    let plan = Plan::new(&tcp, &fabric(2, 2, None), &choose("rail1")).unwrap();
+    assert_eq!(plan.cells[0].rails, ["rail1"]);
+    assert_eq!(untested(&plan), "rail rail0: left out by --rails");
+    let error = Plan::new(&tcp, &fabric(2, 2, None), &choose("rail7")).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    assert!(error.to_string().contains("there are rail0, rail1"), "{error}");
+}
+
+#[test]
+fn a_plan_that_would_never_end_is_refused_before_memory_runs_out() {
+    let suite = suite("kind = \"pairs\"\nsizes = { from = 8, to = \"64K\", step = 16 }");
+    let error = Plan::new(&suite, &fabric(1000, 1, None), &threads()).unwrap_err();
+    assert!(matches!(error, PlanError::TooManyCells { .. }), "{error}");
+}
+
+#[test]
+fn pinned_ports_and_roots_outside_their_range_are_refused() {
+    let ports = suite("sizes = [\"8\"]\nsource_port = 65500\nflows = 16");
+    assert!(matches!(
+        Plan::new(&ports, &fabric(4, 1, None), &threads()),
+        Err(PlanError::TooManyPorts { .. })
+    ));
+    let root = suite("sizes = [\"8\"]\ncollective = \"broadcast\"\nroot = 4");
+    assert!(matches!(
+        Plan::new(&root, &fabric(4, 1, None), &threads()),
+        Err(PlanError::RootOutside { .. })
+    ));
+}
