@@ -5,6 +5,7 @@
 
 mod all_reduce;
 mod conduct;
+mod nccl_table;
 mod plan;
 mod progress;
 mod report;

@@ -103,6 +103,7 @@ impl Shared {
             rails: None,
             only: self.only.clone(),
             spec: self.spec.clone(),
+            in_order: false,
             same_process: !suite.run.procs(),
         }
     }

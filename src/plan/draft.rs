@@ -6,7 +6,7 @@ use crate::fabric::Fabric;
 use crate::record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Load, Placement, ReduceOp, TransportKind, Untested,
 };
-use crate::suite::{Groups, TestCase, TestKind};
+use crate::suite::{Groups, Striping, TestCase, TestKind};
 use crate::units::Bytes;
 
 use super::{PlanError, note, tournament};
@@ -53,16 +53,17 @@ impl Draft<'_> {
     /// Each group by itself, on each rail by itself and, if asked for, striped over all rails.
     fn collective(&mut self) -> Result<Vec<Slot>, PlanError> {
         let groups = self.groups()?;
-        let mut rail_sets: Vec<Vec<String>> = self.rails.iter().map(|rail| vec![rail.clone()]).collect();
-        if self.transport == TransportKind::Shm {
-            rail_sets.push(Vec::new());
-        }
-        if self.test.stripe {
-            match self.rails {
-                [] => self.leave_out("the payload striped over rails", "shared memory has no rails"),
-                [_] => self.leave_out("the payload striped over rails", "there is one rail only"),
-                all => rail_sets.push(all.to_vec()),
-            }
+        let each = self.rails.iter().map(|rail| vec![rail.clone()]);
+        let rail_sets: Vec<Vec<String>> = match (self.test.stripe, self.rails) {
+            (_, []) => vec![Vec::new()],
+            (Striping::Each, _) => each.collect(),
+            (Striping::All, all) => vec![all.to_vec()],
+            (Striping::EachAndAll, [_]) => each.collect(),
+            (Striping::EachAndAll, all) => each.chain([all.to_vec()]).collect(),
+        };
+        if self.test.stripe == Striping::EachAndAll && self.rails.len() < 2 {
+            let why = if self.rails.is_empty() { "shared memory has no rails" } else { "there is one rail only" };
+            self.leave_out("the payload striped over rails", why);
         }
         self.check_count(groups.len() * rail_sets.len())?;
         let mut slots = Vec::new();

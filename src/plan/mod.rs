@@ -16,6 +16,8 @@ pub use error::PlanError;
 pub use filter::{Filter, FilterError};
 pub use outline::{Outline, TestOutline};
 
+use std::cmp::Reverse;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -39,6 +41,8 @@ pub struct Choices {
     pub only: Option<Filter>,
     /// `auto` or the id of the expected-rate row every test over rails is compared with.
     pub spec: Option<String>,
+    /// Whether cells run in the order of their sizes instead of a seeded one.
+    pub in_order: bool,
     /// Whether all ranks are in one process, so that they can share memory.
     pub same_process: bool,
 }
@@ -98,7 +102,11 @@ impl Plan {
                 untested: &mut plan.untested,
             };
             let mut drafted = draft.slots()?;
-            drafted.shuffle(&mut rng);
+            if choices.in_order {
+                drafted.sort_by_key(|slot| slot.first().map(|cell| (cell.dtype, cell.op, cell.size, Reverse(cell.placement))));
+            } else {
+                drafted.shuffle(&mut rng);
+            }
             for slot in drafted {
                 for cell in slot {
                     let id = plan.cells.len() as u32;

@@ -95,7 +95,7 @@ impl Cell {
         };
         let load = match self.load {
             Load::Alone => "",
-            Load::Together => ", all rails together",
+            Load::Together => ", together with the rest of its slot",
         };
         format!(
             "{} {} {} {}, {ranks} over {}{rails}{load}",

@@ -45,6 +45,18 @@ pub enum Groups {
     Listed(Vec<Vec<u32>>),
 }
 
+/// How a collective uses several rails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Striping {
+    /// Each rail by itself, so that rails can be compared.
+    #[default]
+    Each,
+    /// Each rail by itself, and the payload striped over all of them.
+    EachAndAll,
+    /// The payload striped over all of them only.
+    All,
+}
+
 /// In which directions a pair is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
@@ -110,8 +122,8 @@ pub struct TestCase {
     pub transport: Option<TransportChoice>,
     /// Who runs a collective with whom.
     pub groups: Groups,
-    /// Whether, beside each rail by itself, one measurement stripes the payload over all rails.
-    pub stripe: bool,
+    /// Whether the payload is striped over rails.
+    pub stripe: Striping,
     /// Connections per peer and rail.
     pub flows: u16,
     /// First of the pinned source ports, when they are pinned.
@@ -153,7 +165,7 @@ impl TestCase {
             placements: vec![Placement::OutOfPlace],
             transport: None,
             groups: Groups::default(),
-            stripe: false,
+            stripe: Striping::default(),
             flows: 1,
             source_port: None,
             root: 0,

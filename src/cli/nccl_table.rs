@@ -1,0 +1,207 @@
+//! nccl-tests' names, columns and footer, as wrappers in the field read them.
+
+use std::str::FromStr;
+
+use strum::{IntoEnumIterator, VariantNames};
+
+use crate::measure::CellResult;
+use crate::record::{Algorithm, Bandwidths, DType, Placement, ReduceOp};
+use crate::stats::{median_of_sorted, spread};
+use crate::suite::suggestion;
+use crate::units::{Bytes, Nanos};
+
+/// One or more of a kind: a name, or `all`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Several<T>(pub Vec<T>);
+
+/// nccl's names of our types, for those that have one.
+const NCCL_TYPES: &[(&str, DType)] = &[
+    ("float", DType::F32),
+    ("double", DType::F64),
+    ("half", DType::F16),
+    ("bfloat16", DType::Bf16),
+    ("int32", DType::I32),
+    ("int64", DType::I64),
+    ("uint32", DType::U32),
+    ("uint8", DType::U8),
+];
+
+/// A type by our name or nccl's, or all of them. A mistyped one is an error, never float.
+pub fn parse_types(text: &str) -> Result<Several<DType>, String> {
+    if let Some((_, dtype)) = NCCL_TYPES.iter().find(|(name, _)| *name == text) {
+        return Ok(Several(vec![*dtype]));
+    }
+    parse(text).map_err(|problem| {
+        let nccl: Vec<&str> = NCCL_TYPES.iter().map(|(name, _)| *name).collect();
+        format!("{problem} (or nccl's names {})", nccl.join(", "))
+    })
+}
+
+/// An operator, or all of them.
+pub fn parse_ops(text: &str) -> Result<Several<ReduceOp>, String> {
+    parse(text)
+}
+
+fn parse<T: FromStr + VariantNames + IntoEnumIterator>(text: &str) -> Result<Several<T>, String> {
+    if text == "all" {
+        return Ok(Several(T::iter().collect()));
+    }
+    text.parse().map(|one| Several(vec![one])).map_err(|_| {
+        format!("`{text}` is none of {}, all{}", T::VARIANTS.join(", "), suggestion(text, T::VARIANTS))
+    })
+}
+
+/// The header above the rows.
+pub fn header(percentiles: bool) -> String {
+    let more = |text: &str| if percentiles { text.to_string() } else { String::new() };
+    let lines = [
+        format!("#{:>62}{:>35}", "out-of-place", "in-place"),
+        format!(
+            "#{:>12}{:>14}{:>10}{:>8}{:>8}{}{}{}",
+            "size",
+            "count",
+            "type",
+            "redop",
+            "root",
+            "     time   algbw   busbw  #wrong",
+            "     time   algbw   busbw  #wrong",
+            more("        p50       p95       p99       max  algorithm")
+        ),
+        format!(
+            "#{:>12}{:>14}{:>10}{:>8}{:>8}{}{}{}",
+            "(B)",
+            "(elements)",
+            "",
+            "",
+            "",
+            "     (us)  (GB/s)  (GB/s)        ",
+            "     (us)  (GB/s)  (GB/s)        ",
+            more("       (us)      (us)      (us)      (us)")
+        ),
+    ];
+    lines.map(|line| line.trim_end().to_string() + "\n").concat()
+}
+
+/// One measurement of one size.
+#[derive(Debug, Clone)]
+pub struct Row {
+    size: Bytes,
+    count: usize,
+    dtype: DType,
+    op: ReduceOp,
+    algorithm: Algorithm,
+    placement: Placement,
+    time: Option<Nanos>,
+    rates: Bandwidths,
+    wrong: Option<u64>,
+    percentiles: Option<[Nanos; 4]>,
+}
+
+impl Row {
+    /// From what a cell came to.
+    pub fn of(result: &CellResult<'_>) -> Row {
+        let cell = result.cell;
+        let time = median_of_sorted(result.times).map(|median| Nanos(median.round() as u64));
+        let percentiles = spread(result.times).map(|spread| {
+            [Nanos(spread.p50), Nanos(spread.p95), Nanos(spread.p99), Nanos(spread.max)]
+        });
+        Row {
+            size: cell.size,
+            count: cell.elements(),
+            dtype: cell.dtype,
+            op: cell.op,
+            algorithm: cell.algorithm,
+            placement: cell.placement,
+            time,
+            rates: Bandwidths::of(cell, time.unwrap_or_default()),
+            wrong: result.wrong,
+            percentiles,
+        }
+    }
+
+    fn columns(&self) -> String {
+        let micros = |time: Nanos| match time.as_micros_f64() {
+            us if us >= 10_000.0 => format!("{us:.0}"),
+            us if us >= 100.0 => format!("{us:.1}"),
+            us => format!("{us:.2}"),
+        };
+        let rate = |rate: Option<crate::units::Rate>| rate.map_or(0.0, |rate| rate.gb_per_s());
+        let wrong = self.wrong.map_or_else(|| "N/A".to_string(), |wrong| wrong.to_string());
+        format!(
+            "  {:>7}  {:>6.2}  {:>6.2}  {:>6}",
+            self.time.map_or_else(|| "N/A".to_string(), micros),
+            rate(self.rates.algorithm),
+            rate(self.rates.bus),
+            wrong
+        )
+    }
+}
+
+/// Rows so far.
+#[derive(Debug, Default)]
+pub struct Table {
+    waiting: Option<Row>,
+    bus: Vec<f64>,
+    wrong: u64,
+    checked: bool,
+}
+
+impl Table {
+    /// Takes a measurement; a line when out of place and in place of one size are both there.
+    pub fn add(&mut self, row: Row, percentiles: bool) -> Option<String> {
+        self.bus.push(row.rates.bus.map_or(0.0, |rate| rate.gb_per_s()));
+        self.wrong += row.wrong.unwrap_or(0);
+        self.checked |= row.wrong.is_some();
+        if row.placement == Placement::OutOfPlace {
+            self.waiting = Some(row);
+            return None;
+        }
+        let out = self.waiting.take()?;
+        let name = NCCL_TYPES.iter().find(|(_, dtype)| *dtype == out.dtype).map_or("", |(name, _)| *name);
+        let facts = format!("{:>13}{:>14}{name:>10}{:>8}{:>8}", out.size.0, out.count, out.op.to_string(), -1);
+        let mut line = format!("{facts}{}{}", out.columns(), row.columns());
+        if percentiles && let Some(percentiles) = out.percentiles {
+            line.extend(percentiles.map(|time| format!("  {:>8.2}", time.as_micros_f64())));
+            line.push_str(&format!("  {}", out.algorithm));
+        }
+        Some(line)
+    }
+
+    /// The two lines that wrappers look for.
+    pub fn footer(&self) -> String {
+        let verdict = match (self.checked, self.wrong) {
+            (_, 1..) => "FAILED",
+            (true, 0) => "OK",
+            (false, 0) => "OK (not checked)",
+        };
+        let average = self.bus.iter().sum::<f64>() / self.bus.len().max(1) as f64;
+        format!(
+            "# Out of bounds values : {} {verdict}\n# Avg bus bandwidth    : {average:.6}\n#\n",
+            self.wrong
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_type_never_becomes_float() {
+        assert_eq!(parse_types("float"), Ok(Several(vec![DType::F32])));
+        assert_eq!(parse_types("bf16"), Ok(Several(vec![DType::Bf16])));
+        assert_eq!(parse_types("all").unwrap().0.len(), 8);
+        let error = parse_types("flaot").unwrap_err();
+        assert!(error.contains("f32") && error.contains("bfloat16"), "{error}");
+        let error = parse_ops("summ").unwrap_err();
+        assert!(error.contains("sum, prod, min, max, avg"), "{error}");
+    }
+
+    #[test]
+    fn the_footer_is_what_wrappers_look_for() {
+        let table = Table { bus: vec![1.0, 3.0], checked: true, ..Table::default() };
+        assert_eq!(table.footer(), "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 2.000000\n#\n");
+        let table = Table { wrong: 7, checked: true, ..table };
+        assert!(table.footer().starts_with("# Out of bounds values : 7 FAILED\n"));
+    }
+}
