@@ -7,5 +7,4 @@ mod element;
 pub mod host;
 pub mod pattern;
 
-pub use element::Element;
 pub use pattern::Pattern;

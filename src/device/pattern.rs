@@ -14,7 +14,7 @@
 //!
 //! With more ranks than may contribute, ranks with the same remainder take turns, element by element.
 
-use bytemuck::{Zeroable, cast_slice};
+use bytemuck::cast_slice;
 
 use super::element::{Element, with_element};
 use crate::record::{DType, ReduceOp};
