@@ -268,6 +268,11 @@ mod tests {
     }
 
     #[test]
+    fn a_seed_means_the_same_data_on_every_device_and_in_every_version() {
+        assert_eq!(integers(PATTERN, 1022, 4), [7257252, 8189208, 5813291, 7237357]);
+    }
+
+    #[test]
     fn a_part_filled_alone_has_the_bytes_of_the_whole_at_any_offset() {
         for dtype in DType::iter() {
             let size = dtype.size();
