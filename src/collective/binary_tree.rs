@@ -146,7 +146,8 @@ mod tests {
                     let mut naming: Vec<usize> = (0..ranks)
                         .filter(|&child| tree.parent(child) == Some(rank))
                         .collect();
-                    (named.sort(), naming.sort());
+                    named.sort();
+                    naming.sort();
                     assert_eq!(named, naming, "{tree:?} at rank {rank}");
                 }
             }

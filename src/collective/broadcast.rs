@@ -16,7 +16,7 @@
 
 use super::Scheme;
 use super::binary_tree::BinaryTree;
-use super::schedule::{Action, LinkLoad, Schedule, Shape, Step};
+use super::schedule::{Action, LinkLoad, Schedule, Shape, Step, near_equal};
 use super::tree::broadcast_down;
 use crate::record::{Algorithm, Collective};
 
@@ -39,7 +39,7 @@ impl Scheme for TreeBroadcast {
             .is_none()
             .then(|| Step::new(Action::Keep, shape.rank, 0));
         let steps = own.into_iter().chain(broadcast_down(&tree, shape.rank, 0));
-        Schedule::new(vec![0..shape.elements], steps, [0])
+        Schedule::new(near_equal(shape.elements, 1), steps, [0])
     }
 
     fn link_elements(&self, ranks: usize, elements: usize, root: usize) -> Vec<LinkLoad> {

@@ -10,8 +10,8 @@
 //!             3                                 2
 //!           /   \                             /   \
 //!         1       5                         4       0
-//!        / \     /                         / \       \
-//!       0   2   4                         5   3       1
+//!        / \     /                         / \     /
+//!       0   2   4                         5   3   1
 //! ```
 //!
 //! Every edge of a tree carries half the payload up and half down; an edge that both trees have carries both.

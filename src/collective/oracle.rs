@@ -26,7 +26,7 @@ pub struct Oracle {
     pub dtype: DType,
     /// Reduction operator; of no consequence where nothing is reduced.
     pub op: ReduceOp,
-    /// Ranks taking part.
+    /// Ranks taking part, at least one.
     pub ranks: usize,
     /// Where the data of a broadcast comes from.
     pub root: usize,

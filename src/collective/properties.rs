@@ -166,6 +166,44 @@ fn an_average_is_right_for_every_type_and_reducing_algorithm() {
 }
 
 #[test]
+fn a_cluster_with_more_ranks_than_may_contribute_to_a_value_is_not_called_corrupt() {
+    for &scheme in ALGORITHMS
+        .iter()
+        .filter(|scheme| scheme.collective() == Collective::AllReduce)
+    {
+        for (dtype, op) in [
+            (DType::Bf16, ReduceOp::Sum),
+            (DType::U8, ReduceOp::Prod),
+            (DType::F16, ReduceOp::Avg),
+        ] {
+            let collective = scheme.collective();
+            let oracle = Oracle {
+                collective,
+                dtype,
+                op,
+                ranks: 150,
+                root: 0,
+                elements: 400,
+                seed: 4,
+            };
+            let placement = Placement::InPlace;
+            let conditions = Conditions {
+                placement,
+                chunk: 100,
+                strict: true,
+                seed: 5,
+            };
+            assert_eq!(
+                simulate(scheme, &oracle, conditions),
+                Ok(()),
+                "{} {dtype} {op}",
+                name(scheme)
+            );
+        }
+    }
+}
+
+#[test]
 fn the_closed_form_of_every_link_load_is_what_the_steps_send() {
     for &scheme in ALGORITHMS {
         for ranks in 1..=64 {

@@ -12,8 +12,8 @@
 //! rank 3   b3>    b2>    b1>   |  b0*>   b3*>   b2*>
 //! ```
 //!
-//! Link `r -> r+1` carries every block twice, except once less `b(r+1)` and once less `b(r+2)`: `2 (n-1)/n` of the
-//! payload, which no all-reduce can beat. All links are busy all the time; the price is `2 (n-1)` latencies.
+//! Link `r -> r+1` carries every block twice, except that `b(r+1)` and `b(r+2)` pass it once: `2 (n-1)/n` of the payload,
+//! the least any all-reduce can send per rank. All links are busy all the time; the price is `2 (n-1)` latencies.
 
 use super::Scheme;
 use super::schedule::{Action, LinkLoad, Schedule, Shape, Step, near_equal};

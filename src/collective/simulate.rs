@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use rand::seq::SliceRandom;
+use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -26,7 +26,9 @@ pub enum Fault {
     Length { rank: usize, step: usize },
     /// The input changed although the result goes elsewhere.
     InputTouched { rank: usize },
-    /// The oracle disagrees.
+    /// A block is called a result that the collective does not define.
+    Undefined { rank: usize, block: usize },
+    /// The oracle disagrees, after everything that is not called a result was overwritten.
     Wrong { rank: usize, mismatch: Mismatch },
 }
 
@@ -108,7 +110,7 @@ pub fn simulate_schedules(
     if let Some((&(from, to), _)) = wire.iter().find(|(_, queue)| !queue.is_empty()) {
         return Err(Fault::Unmatched { from, to });
     }
-    for worker in workers {
+    for mut worker in workers {
         let rank = worker.rank;
         if let Some(input) = &worker.input {
             let mut original = vec![0; input.len()];
@@ -117,9 +119,16 @@ pub fn simulate_schedules(
                 return Err(Fault::InputTouched { rank });
             }
         }
+        worker.scribble_outside_results();
         oracle
             .check(rank, ITERATION, &worker.output)
             .map_err(|mismatch| Fault::Wrong { rank, mismatch })?;
+        if let Some(&block) = schedules[rank].results.choose(&mut random) {
+            worker.output[schedules[rank].blocks[block].start * oracle.dtype.size()] ^= 1;
+            if oracle.check(rank, ITERATION, &worker.output).is_ok() {
+                return Err(Fault::Undefined { rank, block });
+            }
+        }
     }
     Ok(())
 }
@@ -263,6 +272,17 @@ impl<'a> Worker<'a> {
         if action == Action::RecvReduceLast && self.op == ReduceOp::Avg {
             host::finish_avg(self.dtype, &mut self.output[range], self.ranks);
         }
+    }
+
+    fn scribble_outside_results(&mut self) {
+        let Schedule { blocks, results, .. } = self.schedule;
+        let size = self.dtype.size();
+        let mut scribbled = vec![0x5a; self.output.len()];
+        for block in results.iter().map(|&block| &blocks[block]) {
+            let bytes = block.start * size..block.end * size;
+            scribbled[bytes.clone()].copy_from_slice(&self.output[bytes]);
+        }
+        self.output = scribbled;
     }
 
     /// Where the current value of a chunk lies.

@@ -16,7 +16,7 @@
 
 use super::Scheme;
 use super::binary_tree::BinaryTree;
-use super::schedule::{Action, LinkLoad, Schedule, Shape, Step};
+use super::schedule::{Action, LinkLoad, Schedule, Shape, Step, near_equal};
 use crate::record::{Algorithm, Collective};
 
 /// All-reduce over one binary tree.
@@ -32,7 +32,7 @@ impl Scheme for Tree {
     }
 
     fn schedule(&self, shape: Shape) -> Schedule {
-        let blocks = vec![0..shape.elements];
+        let blocks = near_equal(shape.elements, 1);
         if shape.ranks == 1 {
             return Schedule::new(blocks, [Step::new(Action::Keep, 0, 0)], [0]);
         }

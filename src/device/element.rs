@@ -271,7 +271,7 @@ macro_rules! with_element {
         }
     };
 }
-pub(crate) use with_element;
+pub(super) use with_element;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 //! Bytes come from message buffers, so nothing is assumed about their alignment: aligned slices are worked on where they
 //! are, others pass through a small aligned buffer. Both ways give the same bits.
 
-use bytemuck::{Zeroable, cast_slice, cast_slice_mut, try_cast_slice, try_cast_slice_mut};
+use bytemuck::{cast_slice, cast_slice_mut, try_cast_slice, try_cast_slice_mut};
 
 use super::element::{Element, Number, with_element};
 use crate::record::{DType, ReduceOp};

@@ -8,6 +8,5 @@ pub mod host;
 pub mod pattern;
 mod region;
 
-pub use element::Element;
 pub use pattern::Pattern;
 pub use region::{ReadLease, Region, WriteLease};
