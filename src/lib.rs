@@ -4,6 +4,7 @@
 //! statistics and detectors judge the record, reports render the judgement. `docs/architecture.md` shows which module may
 //! use which; `tests/layering.rs` fails when an edge is not in that table.
 
+pub mod cli;
 pub mod collective;
 pub mod device;
 pub mod fabric;
@@ -12,6 +13,7 @@ pub mod launch;
 pub mod measure;
 pub mod plan;
 pub mod record;
+pub mod report;
 pub mod stats;
 pub mod suite;
 pub mod transport;

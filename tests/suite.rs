@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use railgauge::record::{Algorithm, Collective, DType, Placement, ReduceOp};
-use railgauge::suite::{AlgorithmChoice, Directions, Groups, SpecChoice, Suite, SuiteFile, TestKind};
+use railgauge::suite::{
+    AlgorithmChoice, Directions, Groups, SpecChoice, Striping, Suite, SuiteFile, TestKind,
+};
 use railgauge::units::{Bytes, Nanos};
 
 /// Parses and checks, errors as the user sees them.
@@ -60,7 +62,7 @@ verify = "never"
     assert_eq!(a.groups, Groups::Listed(vec![vec![0, 1], vec![2, 3]]));
     assert_eq!(
         (a.stripe, a.flows, a.source_port, a.root),
-        (true, 4, Some(47000), 1)
+        (Striping::EachAndAll, 4, Some(47000), 1)
     );
     assert_eq!((a.warmup, a.min_iterations, a.max_iterations), (0, 5, 7));
     assert_eq!((a.tight, a.budget, a.verify_every), (0.5, Nanos(250_000_000), 8));

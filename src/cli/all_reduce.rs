@@ -36,9 +36,11 @@ enum AlgorithmFlag {
 
 /// nccl-tests' flags, and ours.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  railgauge all-reduce -b 8 -e 64M -f 2 --ranks 2\n  \
+#[command(
+    after_help = "Examples:\n  railgauge all-reduce -b 8 -e 64M -f 2 --ranks 2\n  \
 railgauge all-reduce -b 1M -e 64M -f 4 --transport tcp --algorithm tree --percentiles\n\n\
-Exit codes: 0 right data; 20 incomplete; 21 hang or lost rank; 22 wrong data. Speed is not judged: use a suite for that.")]
+Exit codes: 0 right data; 20 incomplete; 21 hang or lost rank; 22 wrong data. Speed is not judged: use a suite for that."
+)]
 pub struct Arguments {
     /// Smallest size
     #[arg(short = 'b', long, value_name = "SIZE", default_value = "32M")]
@@ -109,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     }
     let conducted = conducted?;
     if flags.json {
-        super::report::show(&conducted.recorded, &conducted.judgement, &conducted.folder, true, false);
+        super::report::show(&conducted.judgement, &conducted.folder, true, false);
     } else {
         live.footer();
     }
@@ -136,7 +138,9 @@ impl Arguments {
             (None, None) => Step::Add(Bytes(1 << 20)),
         };
         let sweep = Sweep::new(self.minbytes, self.maxbytes, step);
-        let sizes = sweep.map_err(|error| CliError::Usage(format!("-b, -e, -f, -i: {error}")))?.sizes();
+        let sizes = sweep
+            .map_err(|error| CliError::Usage(format!("-b, -e, -f, -i: {error}")))?
+            .sizes();
         let ranks = self.shared.ranks.or(self.ngpus.map(|gpus| gpus * self.nthreads));
         let ranks = ranks.unwrap_or(if self.nthreads > 1 { self.nthreads } else { 2 });
         let (small, large): (Vec<Bytes>, Vec<Bytes>) = match self.algorithm {
@@ -148,9 +152,14 @@ impl Arguments {
             AlgorithmFlag::Tree => Algorithm::Tree,
             AlgorithmFlag::DoubleTree => Algorithm::DoubleTree,
         };
-        let parts = [("small", small, Algorithm::Tree), ("all-reduce", large, algorithm)];
+        let parts = [
+            ("small", small, Algorithm::Tree),
+            ("all-reduce", large, algorithm),
+        ];
         let parts = parts.into_iter().filter(|(_, sizes, _)| !sizes.is_empty());
-        let tests = parts.map(|(name, sizes, algorithm)| self.test(name, sizes, algorithm)).collect();
+        let tests = parts
+            .map(|(name, sizes, algorithm)| self.test(name, sizes, algorithm))
+            .collect();
         let mut suite = Suite::of("all-reduce", tests);
         suite.run = RunSettings {
             ranks: Some(ranks),
@@ -202,12 +211,23 @@ struct Live {
 impl Live {
     fn new(arguments: &Arguments, ranks: u32) -> Live {
         let silent = arguments.shared.json;
-        Live { percentiles: arguments.percentiles, silent, ranks, table: RefCell::new(Table::default()) }
+        Live {
+            percentiles: arguments.percentiles,
+            silent,
+            ranks,
+            table: RefCell::new(Table::default()),
+        }
     }
 
     fn header(&self, plan: &Plan) {
-        let Some(cell) = plan.cells.first().filter(|_| !self.silent) else { return };
-        let rails = if cell.rails.is_empty() { String::new() } else { format!(" on {}", cell.rails.join("+")) };
+        let Some(cell) = plan.cells.first().filter(|_| !self.silent) else {
+            return;
+        };
+        let rails = if cell.rails.is_empty() {
+            String::new()
+        } else {
+            format!(" on {}", cell.rails.join("+"))
+        };
         println!(
             "# railgauge {} all-reduce: {} ranks over {}{rails}; time is the median of single synchronised iterations",
             env!("CARGO_PKG_VERSION"),
@@ -229,7 +249,12 @@ impl Progress for Live {
 
     fn cell_done(&self, result: &CellResult<'_>) {
         let row = Row::of(result);
-        if let Some(line) = self.table.borrow_mut().add(row, self.percentiles).filter(|_| !self.silent) {
+        if let Some(line) = self
+            .table
+            .borrow_mut()
+            .add(row, self.percentiles)
+            .filter(|_| !self.silent)
+        {
             println!("{line}");
         }
     }

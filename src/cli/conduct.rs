@@ -25,8 +25,6 @@ const MOST_ROOM: u64 = 1 << 30;
 pub struct Conducted {
     /// Its folder.
     pub folder: PathBuf,
-    /// What was recorded.
-    pub recorded: Recorded,
     /// What it means.
     pub judgement: Judgement,
 }
@@ -64,8 +62,12 @@ pub fn conduct(
     result?;
     let recorded = Recorded::read(folder.path())?;
     let judgement = judge(&recorded);
-    report::write_all(folder.path(), &recorded, &judgement).map_err(CliError::system("cannot write the report"))?;
-    Ok(Conducted { folder: folder.path().to_path_buf(), recorded, judgement })
+    report::write_all(folder.path(), &recorded, &judgement)
+        .map_err(CliError::system("cannot write the report"))?;
+    Ok(Conducted {
+        folder: folder.path().to_path_buf(),
+        judgement,
+    })
 }
 
 /// Measures every cell, then the suspects again, and records how it ended.
@@ -95,7 +97,11 @@ fn measure(
         if again.is_empty() {
             break;
         }
-        progress.note(&format!("measuring {} cells again before accusing anybody", again.len()));
+        progress.note(&format!(
+            "measuring {} cells again before accusing anybody",
+            again.len()
+        ));
+        progress.plan(again.len());
         end = session.measure(&again, &plan.tests, round, &mut measuring)?;
     }
     measuring.end(end, now())?;
@@ -107,9 +113,15 @@ fn measure(
 fn to_measure_again<'p>(suspects: &[u32], cells: &'p [Cell]) -> Vec<&'p Cell> {
     let suspected: Vec<&Cell> = cells.iter().filter(|cell| suspects.contains(&cell.id)).collect();
     let concerns = |cell: &Cell| {
-        suspected.iter().any(|suspect| suspect.slot == cell.slot || suspect.is_peer_of(cell) || suspect.id == cell.id)
+        suspected
+            .iter()
+            .any(|suspect| suspect.slot == cell.slot || suspect.is_peer_of(cell) || suspect.id == cell.id)
     };
-    let slots: Vec<u32> = cells.iter().filter(|cell| concerns(cell)).map(|cell| cell.slot).collect();
+    let slots: Vec<u32> = cells
+        .iter()
+        .filter(|cell| concerns(cell))
+        .map(|cell| cell.slot)
+        .collect();
     cells.iter().filter(|cell| slots.contains(&cell.slot)).collect()
 }
 
@@ -152,14 +164,25 @@ fn listen_for_signals() -> Result<Arc<AtomicBool>, CliError> {
     for signal in [SIGINT, SIGTERM] {
         let at_once = signal_hook::flag::register_conditional_shutdown(signal, 20, Arc::clone(&interrupted));
         let orderly = signal_hook::flag::register(signal, Arc::clone(&interrupted));
-        at_once.and(orderly).map_err(CliError::system("cannot listen for signals"))?;
+        at_once
+            .and(orderly)
+            .map_err(CliError::system("cannot listen for signals"))?;
     }
     Ok(interrupted)
 }
 
 /// A new folder under `reports/` named after the time and the suite.
 pub fn default_folder(suite: &str) -> PathBuf {
-    let name: String = suite.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    let name: String = suite
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
     let stamp = now().replace(':', "-");
     let base = Path::new("reports").join(format!("{stamp}-{name}"));
     let numbered = (2..).map(|number| base.with_file_name(format!("{stamp}-{name}-{number}")));

@@ -26,10 +26,17 @@ use crate::suite::SuiteError;
 
 /// Measures what a GPU fabric delivers, compares it with what it should deliver, and names the part at fault.
 #[derive(Debug, Parser)]
-#[command(name = "railgauge", version, max_term_width = 110, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 pass; 1 internal failure; 2 usage or bad file; 3 environment is not what the suite asks \
+#[command(
+    name = "railgauge",
+    version,
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Exit codes: 0 pass; 1 internal failure; 2 usage or bad file; 3 environment is not what the suite asks \
 for; 10 drift; 11 ECMP imbalance; 12 slow; 20 inconclusive or incomplete; 21 hang or lost rank; 22 corrupt data. The \
-highest that applies wins.\n\nExample: railgauge run smoke")]
+highest that applies wins.\n\nExample: railgauge run smoke"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -88,7 +95,9 @@ impl CliError {
             CliError::Plan(error) => error.exit_code(),
             CliError::Measure(MeasureError::CannotMeet { .. }) => 3,
             CliError::Measure(MeasureError::InterruptedEarly) => 20,
-            CliError::Meet(MeetError::Missing { .. }) | CliError::Measure(MeasureError::LostEarly { .. }) => 21,
+            CliError::Meet(MeetError::Missing { .. }) | CliError::Measure(MeasureError::LostEarly { .. }) => {
+                21
+            }
             CliError::Join(JoinError::Variable { .. }) => 2,
             CliError::Join(_) => 21,
             CliError::Meet(_) | CliError::Measure(_) | CliError::Sink(_) | CliError::System { .. } => 1,
@@ -120,5 +129,9 @@ fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("RAILGAUGE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     let colored = shared::use_color(&std::io::stderr());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colored).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colored)
+        .init();
 }

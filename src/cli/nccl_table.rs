@@ -47,13 +47,23 @@ fn parse<T: FromStr + VariantNames + IntoEnumIterator>(text: &str) -> Result<Sev
         return Ok(Several(T::iter().collect()));
     }
     text.parse().map(|one| Several(vec![one])).map_err(|_| {
-        format!("`{text}` is none of {}, all{}", T::VARIANTS.join(", "), suggestion(text, T::VARIANTS))
+        format!(
+            "`{text}` is none of {}, all{}",
+            T::VARIANTS.join(", "),
+            suggestion(text, T::VARIANTS)
+        )
     })
 }
 
 /// The header above the rows.
 pub fn header(percentiles: bool) -> String {
-    let more = |text: &str| if percentiles { text.to_string() } else { String::new() };
+    let more = |text: &str| {
+        if percentiles {
+            text.to_string()
+        } else {
+            String::new()
+        }
+    };
     let lines = [
         format!("#{:>62}{:>35}", "out-of-place", "in-place"),
         format!(
@@ -103,7 +113,12 @@ impl Row {
         let cell = result.cell;
         let time = median_of_sorted(result.times).map(|median| Nanos(median.round() as u64));
         let percentiles = spread(result.times).map(|spread| {
-            [Nanos(spread.p50), Nanos(spread.p95), Nanos(spread.p99), Nanos(spread.max)]
+            [
+                Nanos(spread.p50),
+                Nanos(spread.p95),
+                Nanos(spread.p99),
+                Nanos(spread.max),
+            ]
         });
         Row {
             size: cell.size,
@@ -126,7 +141,9 @@ impl Row {
             us => format!("{us:.2}"),
         };
         let rate = |rate: Option<crate::units::Rate>| rate.map_or(0.0, |rate| rate.gb_per_s());
-        let wrong = self.wrong.map_or_else(|| "N/A".to_string(), |wrong| wrong.to_string());
+        let wrong = self
+            .wrong
+            .map_or_else(|| "N/A".to_string(), |wrong| wrong.to_string());
         format!(
             "  {:>7}  {:>6.2}  {:>6.2}  {:>6}",
             self.time.map_or_else(|| "N/A".to_string(), micros),
@@ -157,8 +174,17 @@ impl Table {
             return None;
         }
         let out = self.waiting.take()?;
-        let name = NCCL_TYPES.iter().find(|(_, dtype)| *dtype == out.dtype).map_or("", |(name, _)| *name);
-        let facts = format!("{:>13}{:>14}{name:>10}{:>8}{:>8}", out.size.0, out.count, out.op.to_string(), -1);
+        let name = NCCL_TYPES
+            .iter()
+            .find(|(_, dtype)| *dtype == out.dtype)
+            .map_or("", |(name, _)| *name);
+        let facts = format!(
+            "{:>13}{:>14}{name:>10}{:>8}{:>8}",
+            out.size.0,
+            out.count,
+            out.op.to_string(),
+            -1
+        );
         let mut line = format!("{facts}{}{}", out.columns(), row.columns());
         if percentiles && let Some(percentiles) = out.percentiles {
             line.extend(percentiles.map(|time| format!("  {:>8.2}", time.as_micros_f64())));
@@ -199,9 +225,20 @@ mod tests {
 
     #[test]
     fn the_footer_is_what_wrappers_look_for() {
-        let table = Table { bus: vec![1.0, 3.0], checked: true, ..Table::default() };
-        assert_eq!(table.footer(), "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 2.000000\n#\n");
-        let table = Table { wrong: 7, checked: true, ..table };
+        let table = Table {
+            bus: vec![1.0, 3.0],
+            checked: true,
+            ..Table::default()
+        };
+        assert_eq!(
+            table.footer(),
+            "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 2.000000\n#\n"
+        );
+        let table = Table {
+            wrong: 7,
+            checked: true,
+            ..table
+        };
         assert!(table.footer().starts_with("# Out of bounds values : 7 FAILED\n"));
     }
 }

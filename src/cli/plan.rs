@@ -42,13 +42,25 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         return Ok(0);
     }
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(TestOutline::HEADINGS);
     for test in &outline.tests {
         table.add_row(test.row());
     }
-    println!("{} ({} ranks, seed {})\n{table}", suite.name, fabric.rank_count(), plan.seed);
-    println!("{} cells in {} slots, about {}", outline.cells, plan.slots().count(), outline.time.expected);
+    println!(
+        "{} ({} ranks, seed {})\n{table}",
+        suite.name,
+        fabric.rank_count(),
+        plan.seed
+    );
+    println!(
+        "{} cells in {} slots, about {}",
+        outline.cells,
+        plan.slots().count(),
+        outline.time.expected
+    );
     println!("at most {}; {}", outline.time.at_most, outline.assumptions);
     if let Some(warning) = &outline.warning {
         println!("warning: {warning}");
@@ -60,11 +72,19 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     }
     match outline.untested.as_slice() {
         [] => println!("untested: nothing that the suite asks for"),
-        untested => untested.iter().for_each(|gap| println!("untested: {}: {}", gap.what, gap.why)),
+        untested => untested
+            .iter()
+            .for_each(|gap| println!("untested: {}: {}", gap.what, gap.why)),
     }
     if arguments.cells {
         for cell in &plan.cells {
-            println!("cell {:>4}, slot {:>4}: {} [{}]", cell.id, cell.slot, cell.describe(), cell.test);
+            println!(
+                "cell {:>4}, slot {:>4}: {} [{}]",
+                cell.id,
+                cell.slot,
+                cell.describe(),
+                cell.test
+            );
         }
     }
     Ok(0)

@@ -26,7 +26,8 @@ impl Watched {
     /// A bar of unknown length.
     pub fn new() -> Watched {
         let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} cells, {eta} left: {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} cells, {eta} left: {wide_msg}")
+        {
             bar.set_style(style);
         }
         Watched { bar }
@@ -35,13 +36,10 @@ impl Watched {
 
 impl Progress for Watched {
     fn plan(&self, cells: usize) {
-        self.bar.set_length(cells as u64);
+        self.bar.inc_length(cells as u64);
     }
 
-    fn slot(&self, cells: &[&Cell], round: u16) {
-        if round > 0 {
-            self.bar.inc_length(cells.len() as u64);
-        }
+    fn slot(&self, cells: &[&Cell], _round: u16) {
         self.bar.set_message(cells[0].describe());
     }
 
@@ -69,15 +67,11 @@ pub struct Plain {
 
 impl Progress for Plain {
     fn plan(&self, cells: usize) {
-        self.cells.set(cells);
+        self.cells.set(self.cells.get() + cells);
         eprintln!("{cells} cells to measure");
     }
 
-    fn slot(&self, cells: &[&Cell], round: u16) {
-        if round > 0 {
-            self.cells.set(self.cells.get() + cells.len());
-        }
-    }
+    fn slot(&self, _cells: &[&Cell], _round: u16) {}
 
     fn cell_done(&self, result: &CellResult<'_>) {
         let (done, cells) = (self.done.get() + 1, self.cells.get());

@@ -34,14 +34,17 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let judgement = judge(&recorded);
     if !arguments.dry_run {
         let written = write_all(&arguments.run, &recorded, &judgement);
-        written.map_err(CliError::system(format!("cannot write to {}", arguments.run.display())))?;
+        written.map_err(CliError::system(format!(
+            "cannot write to {}",
+            arguments.run.display()
+        )))?;
     }
-    show(&recorded, &judgement, &arguments.run, arguments.json, arguments.quiet);
+    show(&judgement, &arguments.run, arguments.json, arguments.quiet);
     Ok(judgement.exit_code)
 }
 
 /// Prints a judged run the way it was asked for.
-pub fn show(recorded: &Recorded, judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
+pub fn show(judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
     if json {
         match serde_json::to_string_pretty(judgement) {
             Ok(text) => println!("{text}"),
@@ -50,6 +53,9 @@ pub fn show(recorded: &Recorded, judgement: &Judgement, folder: &Path, json: boo
     } else if quiet {
         println!("{}", judgement.summary);
     } else {
-        print!("{}", terminal::render(recorded, judgement, folder, use_color(&std::io::stdout())));
+        print!(
+            "{}",
+            terminal::summary(judgement, folder, use_color(&std::io::stdout()))
+        );
     }
 }

@@ -11,9 +11,11 @@ use crate::suite::Suite;
 
 /// What to run.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  railgauge run smoke\n  railgauge run rails --rails mlx5_0=10.0.0.1,mlx5_1=10.1.0.1\n  \
+#[command(
+    after_help = "Examples:\n  railgauge run smoke\n  railgauge run rails --rails mlx5_0=10.0.0.1,mlx5_1=10.1.0.1\n  \
 railgauge run my-suite.toml --out /var/tmp/tonight --json\n  \
-railgauge run smoke --inject throttle:rail=loop1,rate=50MB/s   (a negative control: must exit 12)")]
+railgauge run smoke --inject throttle:rail=loop1,rate=50MB/s   (a negative control: must exit 12)"
+)]
 pub struct Arguments {
     /// A built-in suite (smoke, all-reduce, rails) or a suite file
     #[arg(value_name = "SUITE")]
@@ -33,10 +35,17 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         (false, true) => Box::new(Watched::new()),
         (false, false) => Box::new(Plain::default()),
     };
-    let conducted = conduct(&suite, flags, &flags.choices(&suite), &out, progress.as_ref(), &|plan| {
-        progress.plan(plan.cells.len());
-    })?;
+    let conducted = conduct(
+        &suite,
+        flags,
+        &flags.choices(&suite),
+        &out,
+        progress.as_ref(),
+        &|plan| {
+            progress.plan(plan.cells.len());
+        },
+    )?;
     drop(progress);
-    report::show(&conducted.recorded, &conducted.judgement, &conducted.folder, flags.json, flags.quiet);
+    report::show(&conducted.judgement, &conducted.folder, flags.json, flags.quiet);
     Ok(conducted.judgement.exit_code)
 }

@@ -24,7 +24,10 @@ pub fn run(_: &Arguments) -> Result<u8, CliError> {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)));
     let address = JoinAddress::from_environment()?;
     let member = join(&address, PATIENCE)?;
-    let shared = Shared { token: address.token, hub: Hub::new() };
+    let shared = Shared {
+        token: address.token,
+        hub: Hub::new(),
+    };
     match serve(member, &shared) {
         Ok(()) => Ok(0),
         Err(gone) => {

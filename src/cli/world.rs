@@ -15,7 +15,7 @@ use crate::transport::shm::Hub;
 pub struct World {
     /// The link to all of them.
     pub coordinator: Coordinator,
-    /// How a rank's process ended.
+    /// How a rank's process ended; owns the processes.
     pub end_of: EndOf,
     /// How they were started, in words.
     pub launch: String,
@@ -23,23 +23,25 @@ pub struct World {
     pub crew: Crew,
 }
 
-/// Whoever runs the ranks. Dropping it waits for them to end.
-pub enum Crew {
-    /// Threads of this process.
-    Threads(Vec<JoinHandle<()>>),
-    /// Child processes.
-    Processes(Arc<Mutex<Children>>),
-}
+/// The threads that run the ranks, if threads do. Dropping it waits for them to end.
+pub struct Crew(Vec<JoinHandle<()>>);
 
 /// Starts the ranks that `settings` ask for.
 pub fn start(settings: &RunSettings) -> Result<World, CliError> {
     let token = Token::generate().map_err(CliError::system("cannot make the run's token"))?;
     let ranks = settings.ranks();
-    if settings.procs() { as_processes(ranks, token, settings) } else { as_threads(ranks, token) }
+    if settings.procs() {
+        as_processes(ranks, token, settings)
+    } else {
+        as_threads(ranks, token)
+    }
 }
 
 fn as_threads(ranks: u32, token: Token) -> Result<World, CliError> {
-    let shared = Shared { token, hub: Hub::new() };
+    let shared = Shared {
+        token,
+        hub: Hub::new(),
+    };
     let (coordinator, members) = threads(ranks);
     let mut crew = Vec::with_capacity(members.len());
     for member in members {
@@ -56,23 +58,27 @@ fn as_threads(ranks: u32, token: Token) -> Result<World, CliError> {
         coordinator,
         end_of: Box::new(|_| None),
         launch: format!("{ranks} threads of one process"),
-        crew: Crew::Threads(crew),
+        crew: Crew(crew),
     })
 }
 
 fn as_processes(ranks: u32, token: Token, settings: &RunSettings) -> Result<World, CliError> {
     let door = Rendezvous::open(IpAddr::V4(Ipv4Addr::LOCALHOST), ranks, token)?;
-    let address = door.address().map_err(CliError::system("the rendezvous has no address"))?;
-    let children = spawn(ranks, address, &token, &["worker"]).map_err(CliError::system("cannot start a rank"))?;
+    let address = door
+        .address()
+        .map_err(CliError::system("the rendezvous has no address"))?;
+    let children =
+        spawn(ranks, address, &token, &["worker"]).map_err(CliError::system("cannot start a rank"))?;
     let children = Arc::new(Mutex::new(children));
     let watched = Arc::clone(&children);
-    let coordinator = door.meet(Duration::from(settings.deadline()), || lock(&watched).first_ended())?;
-    let watched = Arc::clone(&children);
+    let coordinator = door.meet(Duration::from(settings.deadline()), || {
+        lock(&watched).first_ended()
+    })?;
     Ok(World {
         coordinator,
-        end_of: Box::new(move |rank| lock(&watched).end_of(rank)),
+        end_of: Box::new(move |rank| lock(&children).end_of(rank)),
         launch: format!("{ranks} processes of one machine"),
-        crew: Crew::Processes(children),
+        crew: Crew(Vec::new()),
     })
 }
 
@@ -82,11 +88,9 @@ fn lock(children: &Mutex<Children>) -> std::sync::MutexGuard<'_, Children> {
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        if let Crew::Threads(threads) = self {
-            for thread in threads.drain(..) {
-                // A rank's panic was reported when it happened.
-                let _ = thread.join();
-            }
+        for thread in self.0.drain(..) {
+            // A rank's panic was reported when it happened.
+            let _ = thread.join();
         }
     }
 }

@@ -72,6 +72,19 @@ impl Coordinator {
     }
 }
 
+impl Drop for Coordinator {
+    /// Ranks that still listen learn that nothing more will come.
+    fn drop(&mut self) {
+        for post in &self.posts {
+            if let Post::Socket(socket) = post {
+                let socket = socket.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                // A socket that is closed already is what is wanted.
+                let _ = socket.shutdown(std::net::Shutdown::Both);
+            }
+        }
+    }
+}
+
 /// Where a member's orders come from.
 pub(super) enum Orders {
     Channel(Receiver<Vec<u8>>),

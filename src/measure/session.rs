@@ -56,7 +56,7 @@ pub enum MeasureError {
 
 /// Told how the run goes.
 pub trait Progress {
-    /// The plan is made; so many cells will be measured.
+    /// So many cells will be measured; said again when suspects are measured again.
     fn plan(&self, cells: usize);
     /// A slot is about to be measured.
     fn slot(&self, cells: &[&Cell], round: u16);

@@ -31,14 +31,19 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes the folder, or takes an existing one that holds no run yet, and makes sure that it can be written to.
     pub fn create(path: &Path) -> Result<RunFolder, SinkError> {
-        fs::create_dir_all(path).map_err(|source| SinkError { path: path.to_path_buf(), source })?;
+        fs::create_dir_all(path).map_err(|source| SinkError {
+            path: path.to_path_buf(),
+            source,
+        })?;
         let run = path.join(files::RUN);
         if run.exists() {
             let problem = "there is a recorded run already; choose another --out";
             let source = io::Error::new(io::ErrorKind::AlreadyExists, problem);
             return Err(SinkError { path: run, source });
         }
-        let folder = RunFolder { path: path.to_path_buf() };
+        let folder = RunFolder {
+            path: path.to_path_buf(),
+        };
         folder.make_sure_of(SMALLEST_RUN)?;
         Ok(folder)
     }
@@ -49,7 +54,10 @@ impl RunFolder {
         let result = File::create(&probe).and_then(|file| reserve(&file, room));
         // Whether or not there was room, the probe has served its purpose.
         let _ = fs::remove_file(&probe);
-        result.map_err(|source| SinkError { path: self.path.clone(), source })
+        result.map_err(|source| SinkError {
+            path: self.path.clone(),
+            source,
+        })
     }
 
     /// The folder.

@@ -157,7 +157,7 @@ impl<'a> Slot<'a> {
     fn measured(self, end: SlotEnd) -> Measured {
         Measured {
             end,
-            rates: self.cells.iter().map(Running::rate).collect(),
+            cells: self.cells.into_iter().map(Running::outcome).collect(),
             notes: self.notes,
         }
     }
@@ -465,7 +465,11 @@ impl Running<'_> {
 
     fn outcome(self) -> Outcome {
         let wrong = (self.verified > 0).then_some(self.wrong);
-        Outcome { wrong, rate: self.rate(), times: self.times }
+        Outcome {
+            wrong,
+            rate: self.rate(),
+            times: self.times,
+        }
     }
 
     fn doing(&self) -> String {

@@ -79,7 +79,9 @@ impl Voice {
 /// A bug of ours must not look like a lost rank.
 fn failed_inside(cell: u32, panic: &(dyn Any + Send)) -> Answer {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+    let text = text
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("unknown");
     Answer::Stopped {
         cell,
         step: "internal failure".to_string(),

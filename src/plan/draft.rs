@@ -62,7 +62,11 @@ impl Draft<'_> {
             (Striping::EachAndAll, all) => each.chain([all.to_vec()]).collect(),
         };
         if self.test.stripe == Striping::EachAndAll && self.rails.len() < 2 {
-            let why = if self.rails.is_empty() { "shared memory has no rails" } else { "there is one rail only" };
+            let why = if self.rails.is_empty() {
+                "shared memory has no rails"
+            } else {
+                "there is one rail only"
+            };
             self.leave_out("the payload striped over rails", why);
         }
         self.check_count(groups.len() * rail_sets.len())?;

@@ -103,7 +103,10 @@ impl Plan {
             };
             let mut drafted = draft.slots()?;
             if choices.in_order {
-                drafted.sort_by_key(|slot| slot.first().map(|cell| (cell.dtype, cell.op, cell.size, Reverse(cell.placement))));
+                drafted.sort_by_key(|slot| {
+                    slot.first()
+                        .map(|cell| (cell.dtype, cell.op, cell.size, Reverse(cell.placement)))
+                });
             } else {
                 drafted.shuffle(&mut rng);
             }

@@ -4,6 +4,7 @@
 //! detector written tomorrow can be run on last year's samples. This module therefore knows no hardware and no statistics.
 //! Numbers are bytes and nanoseconds; an absent value is `None`, never zero; what was not measured is never healthy.
 
+mod bandwidth;
 mod cell;
 mod event;
 mod judgement;
@@ -11,6 +12,7 @@ mod load;
 mod run;
 mod words;
 
+pub use bandwidth::Bandwidths;
 pub use cell::{Cell, Load};
 pub use event::{
     CellDone, Corruption, CounterDelta, EndReason, Event, Lost, Moved, Sample, Stalled, StopReason,

@@ -21,7 +21,9 @@ pub use error::{Position, SuiteError};
 pub use file::SuiteFile;
 pub use nearest::{nearest, quoted, suggestion};
 pub use settings::{RunSettings, TransportChoice};
-pub use test_case::{AlgorithmChoice, Directions, Expectation, Groups, SpecChoice, Striping, TestCase, TestKind};
+pub use test_case::{
+    AlgorithmChoice, Directions, Expectation, Groups, SpecChoice, Striping, TestCase, TestKind,
+};
 
 use crate::record::DecisionRule;
 

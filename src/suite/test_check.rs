@@ -6,7 +6,9 @@ use super::check::{duration, name};
 use super::error::SuiteError;
 use super::reader::{Item, Section};
 use super::sweep::{LARGEST_SIZE, MOST_SIZES, Step, Sweep};
-use super::{AlgorithmChoice, Expectation, Groups, SpecChoice, Striping, TestCase, TestKind, TransportChoice};
+use super::{
+    AlgorithmChoice, Expectation, Groups, SpecChoice, Striping, TestCase, TestKind, TransportChoice,
+};
 use crate::record::{Algorithm, Collective};
 use crate::units::Bytes;
 
@@ -102,7 +104,11 @@ fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteE
         test.groups = groups(&item)?;
     }
     if let Some(item) = section.get("stripe") {
-        test.stripe = if item.flag()? { Striping::EachAndAll } else { Striping::Each };
+        test.stripe = if item.flag()? {
+            Striping::EachAndAll
+        } else {
+            Striping::Each
+        };
     }
     if let Some(item) = section.get("flows") {
         test.flows = item.whole(1..=256)?;
