@@ -6,5 +6,6 @@
 
 pub mod findings;
 pub mod record;
+pub mod report;
 pub mod stats;
 pub mod units;

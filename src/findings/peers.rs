@@ -55,7 +55,7 @@ impl PeerGroups {
     }
 
     /// The measured peers of the cell at `place`, itself left out, slowest first.
-    pub(super) fn others(&self, place: usize) -> impl DoubleEndedIterator<Item = &Peer> {
+    pub(super) fn others(&self, place: usize) -> impl Iterator<Item = &Peer> {
         self.groups[self.group_of[place]]
             .iter()
             .filter(move |peer| peer.place != place)

@@ -1,0 +1,56 @@
+//! Rendering a judged run: pure functions from the record and its judgement to text.
+//!
+//! Held true: the same input gives the same bytes; names that came from other machines are data and stay inert in every
+//! format ([`escape`]); a file is either the old one or the new one, never half of one.
+
+pub mod escape;
+mod json;
+mod markdown;
+mod plot;
+pub mod schema;
+pub mod terminal;
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::record::{Judgement, Recorded};
+
+/// Renders a judged run as one file of its folder.
+pub trait Writer: Sync {
+    /// Name of the file within the run's folder.
+    fn file(&self) -> &'static str;
+    /// Its content.
+    fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String>;
+}
+
+/// Every file a report consists of. A new format is a file here and a line in this list.
+pub const WRITERS: &[&dyn Writer] = &[&json::Json, &plot::Bandwidth, &markdown::Markdown];
+
+/// Writes every report into the folder of the run, each atomically.
+pub fn write_all(folder: &Path, recorded: &Recorded, judgement: &Judgement) -> io::Result<()> {
+    for writer in WRITERS {
+        let content = writer.render(recorded, judgement)?;
+        replace(&folder.join(writer.file()), content.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Puts `content` at `path`: written beside it first, then moved over it.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()
+    });
+    let moved = written.and_then(|()| fs::rename(&beside, path));
+    if moved.is_err() {
+        // The error that matters is the first one; a leftover is only untidy.
+        _ = fs::remove_file(&beside);
+    }
+    moved.map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod proofs;

@@ -1,0 +1,53 @@
+//! The JSON Schema of `findings.json`, published as `docs/findings.schema.json`.
+
+use crate::record::Judgement;
+
+/// The schema, pretty-printed.
+pub fn findings_schema() -> String {
+    let schema = schemars::schema_for!(Judgement);
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Fixture;
+    use crate::findings::judge;
+
+    #[test]
+    fn the_published_schema_is_the_one_the_code_has() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/findings.schema.json");
+        if std::env::var_os("RAILGAUGE_UPDATE").is_some() {
+            std::fs::write(path, findings_schema()).unwrap();
+        }
+        let published = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            published == findings_schema(),
+            "{path} is out of date: set RAILGAUGE_UPDATE=1 and run this test again"
+        );
+    }
+
+    #[test]
+    fn judgements_are_as_the_schema_says() {
+        let schema = serde_json::from_str(&findings_schema()).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let slow = |cell: &crate::record::Cell, _| if cell.rails[0] == "rail1" { 6e8 } else { 1e9 };
+        let mut cut_off = Fixture::rails(2).recorded();
+        cut_off.events.truncate(3);
+        for recorded in [
+            Fixture::rails(2).recorded(),
+            Fixture::rails(3).speed(slow).recorded(),
+            cut_off,
+        ] {
+            let value = serde_json::to_value(judge(&recorded)).unwrap();
+            let errors: Vec<String> = validator
+                .iter_errors(&value)
+                .map(|error| error.to_string())
+                .collect();
+            assert_eq!(errors, Vec::<String>::new());
+        }
+        assert!(!validator.is_valid(&serde_json::json!({ "schema": 1 })));
+    }
+}

@@ -1,0 +1,244 @@
+//! The summary for a terminal: the verdict, the worst finding in full, the rest in a line each; at most 24 lines of 80.
+//!
+//! Colour is decoration: every fact is also in the words. `NO_COLOR` in the environment wins over everything.
+
+use std::path::Path;
+
+use super::escape;
+use crate::record::{Finding, Judgement, Verdict, files};
+
+/// Lines and columns of the smallest terminal it must fit.
+const LINES: usize = 24;
+const COLUMNS: usize = 80;
+/// Most tests that are listed.
+const TESTS: usize = 5;
+
+/// The summary of a judged run. `folder` is where the files are; `color` asks for colour, unless `NO_COLOR` is set.
+pub fn summary(judgement: &Judgement, folder: &Path, color: bool) -> String {
+    let paint = Paint(color && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
+    let tests = tests(judgement, &paint);
+    let mut tail = tests;
+    tail.push(clip(&coverage(judgement)));
+    tail.push(format!(
+        "files      {}/{{{}, {}, {}}}",
+        escape::line(&folder.display().to_string()),
+        files::MARKDOWN,
+        files::FINDINGS,
+        files::BANDWIDTH
+    ));
+    let mut head = vec![headline(judgement, &paint)];
+    if !judgement.injected.is_empty() {
+        let faults: Vec<String> = judgement
+            .injected
+            .iter()
+            .map(|fault| escape::line(fault))
+            .collect();
+        head.push(clip(&format!(
+            "negative control, injected on purpose: {}",
+            faults.join("; ")
+        )));
+    }
+    let mut room = LINES.saturating_sub(head.len() + height(&tail));
+    let mut listed = 0;
+    for finding in &judgement.findings {
+        let left = judgement.findings.len() - listed - 1;
+        let lines = if listed == 0 {
+            in_full(finding, &paint)
+        } else {
+            vec![in_one_line(finding, &paint)]
+        };
+        if height(&lines) + usize::from(left > 0) > room {
+            break;
+        }
+        room -= height(&lines);
+        head.extend(lines);
+        listed += 1;
+    }
+    if listed < judgement.findings.len() {
+        head.push(format!(
+            "... {} more in {}",
+            judgement.findings.len() - listed,
+            files::MARKDOWN
+        ));
+    }
+    head.extend(tail);
+    head.join("\n") + "\n"
+}
+
+fn headline(judgement: &Judgement, paint: &Paint) -> String {
+    let (word, why) = words(&judgement.verdict);
+    let count = judgement.findings.len();
+    let what = match (count, why) {
+        (0, Some(why)) => escape::line(why),
+        (0, None) => format!("{} cells measured, all as expected", judgement.coverage.measured),
+        (1, _) => "1 finding".to_string(),
+        (n, _) => format!("{n} findings"),
+    };
+    let suite = escape::line(&judgement.suite);
+    let text = clip(&format!(
+        "{:<13}{suite}: {what} (exit code {})",
+        word.to_uppercase(),
+        judgement.exit_code
+    ));
+    match text.split_once(' ') {
+        Some((word, rest)) => format!("{} {rest}", paint.verdict(&judgement.verdict, word)),
+        None => text,
+    }
+}
+
+fn in_full(finding: &Finding, paint: &Paint) -> Vec<String> {
+    let mut lines = wrap("", &format!("{}: {}", finding.kind, finding.sentence), 5);
+    if let Some(first) = lines.first_mut() {
+        *first = paint.bold(first);
+    }
+    lines.extend(wrap("  rule     ", &finding.rule, 3));
+    lines.extend(wrap("  next     ", &finding.next_step, 3));
+    // Not wrapped: it is meant to be copied.
+    lines.extend(
+        finding
+            .repeat
+            .iter()
+            .map(|repeat| format!("  repeat   {}", escape::line(repeat))),
+    );
+    lines
+}
+
+fn in_one_line(finding: &Finding, paint: &Paint) -> String {
+    paint.bold(&clip(&format!(
+        "{}: {}",
+        finding.kind,
+        escape::line(&finding.sentence)
+    )))
+}
+
+fn tests(judgement: &Judgement, paint: &Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    // Those that did not pass come first, so that a cut list loses the least.
+    let mut tests: Vec<_> = judgement.tests.iter().collect();
+    tests.sort_by_key(|test| test.verdict == Verdict::Pass);
+    for test in tests.iter().take(TESTS) {
+        let (word, why) = words(&test.verdict);
+        let name = escape::line(&test.name);
+        let why = why.map(escape::line).unwrap_or_default();
+        let text = clip(&format!(
+            "{word:<13} {name:<16} {:>4} of {:<4} cells  {why}",
+            test.measured, test.planned
+        ));
+        let (word, rest) = text.split_at(word.len());
+        lines.push(format!(
+            "{}{}",
+            paint.verdict(&test.verdict, word),
+            rest.trim_end()
+        ));
+    }
+    if tests.len() > TESTS {
+        lines.push(format!(
+            "... {} more tests in {}",
+            tests.len() - TESTS,
+            files::MARKDOWN
+        ));
+    }
+    lines
+}
+
+fn coverage(judgement: &Judgement) -> String {
+    let coverage = &judgement.coverage;
+    let untested = match coverage.untested.as_slice() {
+        [] => "nothing left out".to_string(),
+        [first, ..] => {
+            format!(
+                "{} left out, first: {} ({})",
+                coverage.untested.len(),
+                escape::line(&first.what),
+                escape::line(&first.why)
+            )
+        }
+    };
+    format!(
+        "coverage   {} of {} cells measured; {untested}",
+        coverage.measured, coverage.planned
+    )
+}
+
+/// A verdict's word and its reason.
+pub(super) fn words(verdict: &Verdict) -> (&'static str, Option<&str>) {
+    match verdict {
+        Verdict::Pass => ("pass", None),
+        Verdict::Fail(why) => ("fail", Some(why)),
+        Verdict::Inconclusive(why) => ("inconclusive", Some(why)),
+        Verdict::NotRun(why) => ("not run", Some(why)),
+    }
+}
+
+/// Inert text cut to one line.
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(COLUMNS) {
+        None => text.to_string(),
+        Some(_) => text.chars().take(COLUMNS - 3).chain("...".chars()).collect(),
+    }
+}
+
+/// Breaks text at spaces into at most `most` lines behind a label; what does not fit is cut.
+fn wrap(label: &str, text: &str, most: usize) -> Vec<String> {
+    let indent = " ".repeat(label.len().max(2));
+    let mut lines = vec![label.to_string()];
+    let text = escape::line(text);
+    for word in text.split(' ') {
+        let is_full = lines.len() == most;
+        let Some(line) = lines.last_mut() else { break };
+        if line.chars().count() + 1 + word.chars().count() <= COLUMNS {
+            if !line.is_empty() && !line.ends_with(' ') {
+                line.push(' ');
+            }
+            line.push_str(word);
+        } else if is_full {
+            *line = line.chars().take(COLUMNS - 4).chain(" ...".chars()).collect();
+            break;
+        } else {
+            lines.push(format!("{indent}{word}"));
+        }
+    }
+    lines.iter().map(|line| clip(line)).collect()
+}
+
+/// How many lines of the terminal these take; only the long ones (commands, paths) run over.
+fn height(lines: &[String]) -> usize {
+    let columns = |line: &String| {
+        let escapes: usize = line
+            .split('\u{1b}')
+            .skip(1)
+            .map(|part| 1 + part.find('m').map_or(0, |at| at + 1))
+            .sum();
+        line.chars().count().saturating_sub(escapes)
+    };
+    lines
+        .iter()
+        .map(|line| columns(line).div_ceil(COLUMNS).max(1))
+        .sum()
+}
+
+/// Colour, or none.
+struct Paint(bool);
+
+impl Paint {
+    fn with(&self, code: &str, text: &str) -> String {
+        if self.0 {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_string()
+        }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    fn verdict(&self, verdict: &Verdict, text: &str) -> String {
+        let code = match verdict {
+            Verdict::Pass => "1;32",
+            Verdict::Fail(_) => "1;31",
+            Verdict::Inconclusive(_) | Verdict::NotRun(_) => "1;33",
+        };
+        self.with(code, text)
+    }
+}
