@@ -126,7 +126,11 @@ fn plan() -> Run {
         id,
         test: "rails".into(),
         slot: id,
-        load: if id % 2 == 0 { Load::Alone } else { Load::Together },
+        load: if id.is_multiple_of(2) {
+            Load::Alone
+        } else {
+            Load::Together
+        },
         collective: Collective::AllReduce,
         algorithm: Algorithm::Ring,
         ranks: (0..RANKS).collect(),

@@ -188,6 +188,15 @@ fn noise_over_two_hundred_cells_accuses_nobody_in_a_hundred_runs() {
 }
 
 #[test]
+fn noise_makes_no_stragglers_and_no_slow_rails() {
+    for seed in 0..50 {
+        let judgement = judge(&Fixture::rails(8).noise(0.1, seed).recorded());
+        assert_eq!(judgement.findings, [], "seed {seed}");
+        assert_eq!(judgement.exit_code, 0, "seed {seed}: {}", judgement.summary);
+    }
+}
+
+#[test]
 fn a_straggler_is_not_blamed_on_a_rail() {
     // Rank 2 works 12 ms longer than the others whenever it uses rail 1: the wire is innocent.
     let extra = |cell: &Cell, rank| {
