@@ -9,14 +9,16 @@
 //! lent to another thread and come back in their own time.
 #![allow(unsafe_code)]
 
-use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
 use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
-/// One cache line; regions are aligned to it.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// Regions that fill several of these are aligned to one.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// A lease that is out.
 struct Held {
@@ -24,10 +26,12 @@ struct Held {
     writes: bool,
 }
 
-/// Zeroed memory whose ranges are leased.
+/// Zeroed, page-aligned memory whose ranges are leased.
 pub struct Region {
-    memory: UnsafeCell<Box<[Line]>>,
+    memory: NonNull<u8>,
     len: usize,
+    /// What was asked of the kernel.
+    mapping: (NonNull<c_void>, NonZeroUsize),
     held: Mutex<Vec<Held>>,
 }
 
@@ -38,12 +42,32 @@ unsafe impl Sync for Region {}
 unsafe impl Send for Region {}
 
 impl Region {
-    /// A region of `len` zero bytes.
+    /// A region of `len` zero bytes. Memory is taken when it is first touched.
+    ///
+    /// # Panics
+    ///
+    /// When the address space has no room for it.
     pub fn new(len: usize) -> Arc<Region> {
-        let lines = vec![Line([0; 64]); len.div_ceil(64)].into_boxed_slice();
+        let is_large = len >= 2 * HUGE_PAGE;
+        let slack = if is_large { HUGE_PAGE } else { 0 };
+        let mapped = NonZeroUsize::new(len + slack).unwrap_or(NonZeroUsize::MIN);
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a private anonymous mapping at an address the kernel chooses overlaps nothing.
+        let mapping = unsafe { mmap_anonymous(None, mapped, protection, MapFlags::MAP_PRIVATE) };
+        let mapping = mapping.unwrap_or_else(|error| panic!("no room for a region of {len} bytes: {error}"));
+        let mut memory = mapping.cast::<u8>();
+        if is_large {
+            let to_boundary = memory.as_ptr().align_offset(HUGE_PAGE);
+            // SAFETY: the slack is one huge page, so the next boundary and `len` bytes behind it lie in the mapping.
+            memory = unsafe { memory.add(to_boundary) };
+            // Huge pages spare address translation on large payloads; where they are not to be had, small ones do.
+            // SAFETY: the range is this region's own, and the advice does not change what it holds.
+            let _ = unsafe { madvise(memory.cast(), len, MmapAdvise::MADV_HUGEPAGE) };
+        }
         Arc::new(Region {
-            memory: UnsafeCell::new(lines),
+            memory,
             len,
+            mapping: (mapping, mapped),
             held: Mutex::new(Vec::new()),
         })
     }
@@ -99,9 +123,17 @@ impl Region {
     }
 
     fn start(&self) -> *mut u8 {
-        // SAFETY: the box itself is never replaced after construction, so reading its address races with nothing; the
-        // pointer is derived without creating a reference to the bytes.
-        unsafe { (&raw mut **self.memory.get()).cast::<u8>() }
+        self.memory.as_ptr()
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        let (mapping, mapped) = self.mapping;
+        // SAFETY: mapped in `new` with this length; every lease holds the region, so none is out any more.
+        if let Err(error) = unsafe { munmap(mapping, mapped.get()) } {
+            tracing::error!(%error, "a region's memory could not be given back");
+        }
     }
 }
 

@@ -7,16 +7,19 @@
 
 pub mod clock;
 mod frame;
+mod greeting;
+mod join;
 mod link;
 mod local;
 mod processes;
 mod rendezvous;
 mod token;
 
+pub use join::{JoinAddress, JoinError, join};
 pub use link::{Answering, Coordinator, Gone, Incoming, Member};
 pub use local::threads;
 pub use processes::{Children, spawn};
-pub use rendezvous::{JoinAddress, JoinError, MeetError, Rendezvous, join};
+pub use rendezvous::{MeetError, Rendezvous};
 pub use token::Token;
 
 /// What a rank must know to join a run, as environment variables. The token never stands on a command line.

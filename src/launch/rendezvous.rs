@@ -12,18 +12,15 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::link::{Answers, Coordinator, Incoming, Member, Orders, Post};
-use super::{Token, frame, variables};
+use super::link::{Coordinator, Incoming, Post};
+use super::{Token, frame, greeting};
 
-const MAGIC: &[u8; 8] = b"RGJOIN01";
-const GREETING: usize = 8 + Token::LEN + 4 + 4;
 /// How long a caller may take to say who it is.
 const GREETING_PATIENCE: Duration = Duration::from_secs(5);
 /// Callers whose greeting is awaited at the same time; more are turned away at once.
 const MAX_UNGREETED: usize = 256;
 /// How long a message may take to be accepted by the other side before the link counts as broken.
-const WRITE_PATIENCE: Duration = Duration::from_secs(30);
-const WELCOME: u8 = 1;
+pub(super) const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Ranks did not meet.
 #[derive(Debug, thiserror::Error)]
@@ -50,39 +47,6 @@ pub enum MeetError {
 
 fn list(ranks: &[u32]) -> String {
     ranks.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// A rank could not join.
-#[derive(Debug, thiserror::Error)]
-pub enum JoinError {
-    /// A variable is missing or malformed.
-    #[error("{variable} {problem}")]
-    Variable {
-        /// Which.
-        variable: &'static str,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The coordinator cannot be reached.
-    #[error("rank {rank} cannot reach the coordinator at {address}: {source}")]
-    Unreachable {
-        /// This rank.
-        rank: u32,
-        /// Where it dialled.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The coordinator does not want this rank.
-    #[error(
-        "the coordinator at {address} refused rank {rank}: wrong token, wrong world size, or the rank has joined already"
-    )]
-    Refused {
-        /// This rank.
-        rank: u32,
-        /// Where it dialled.
-        address: SocketAddr,
-    },
 }
 
 /// The coordinator's open door.
@@ -204,24 +168,11 @@ fn greet(mut stream: TcpStream, token: Token, world: u32) -> Result<(u32, TcpStr
     stream.set_read_timeout(Some(GREETING_PATIENCE)).map_err(text)?;
     stream.set_write_timeout(Some(WRITE_PATIENCE)).map_err(text)?;
     stream.set_nodelay(true).map_err(text)?;
-    let mut greeting = [0; GREETING];
+    let mut greeting = [0; greeting::GREETING];
     stream
         .read_exact(&mut greeting)
         .map_err(|error| format!("no greeting: {error}"))?;
-    let number =
-        |at: usize| u32::from_le_bytes([greeting[at], greeting[at + 1], greeting[at + 2], greeting[at + 3]]);
-    let (rank, their_world) = (number(8 + Token::LEN), number(12 + Token::LEN));
-    if &greeting[..8] != MAGIC {
-        return Err("it does not speak railgauge's protocol".to_string());
-    }
-    if !token.matches(&greeting[8..8 + Token::LEN]) {
-        return Err("wrong run token".to_string());
-    }
-    if their_world != world || rank >= world {
-        return Err(format!(
-            "it is rank {rank} of {their_world}, this run has {world} ranks"
-        ));
-    }
+    let rank = greeting::read(&greeting, world, &token)?;
     Ok((rank, stream))
 }
 
@@ -229,7 +180,7 @@ fn take_seat(seats: &mut [Option<TcpStream>], rank: u32, mut stream: TcpStream) 
     let seat = &mut seats[rank as usize];
     if seat.is_some() {
         tracing::warn!(rank, "a second process claims this rank; dropped");
-    } else if let Err(error) = stream.write_all(&[WELCOME]) {
+    } else if let Err(error) = stream.write_all(&[greeting::WELCOME]) {
         tracing::warn!(rank, %error, "a rank left while joining");
     } else {
         *seat = Some(stream);
@@ -273,93 +224,11 @@ fn listen(rank: u32, mut stream: TcpStream, arrived: Sender<(u32, Incoming)>) {
     });
 }
 
-/// Everything a rank needs to join.
-#[derive(Debug, Clone)]
-pub struct JoinAddress {
-    /// This rank.
-    pub rank: u32,
-    /// Ranks in the run.
-    pub world: u32,
-    /// Where the coordinator listens.
-    pub rendezvous: SocketAddr,
-    /// The run's secret.
-    pub token: Token,
-}
-
-impl JoinAddress {
-    /// From railgauge's own environment variables.
-    pub fn from_environment() -> Result<JoinAddress, JoinError> {
-        fn read<T: std::str::FromStr>(variable: &'static str) -> Result<T, JoinError>
-        where
-            T::Err: std::fmt::Display,
-        {
-            let problem = |problem: String| JoinError::Variable { variable, problem };
-            let text = std::env::var(variable).map_err(|_| problem("is not set".to_string()))?;
-            text.parse()
-                .map_err(|error| problem(format!("is malformed: {error}")))
-        }
-        Ok(JoinAddress {
-            rank: read(variables::RANK)?,
-            world: read(variables::WORLD)?,
-            rendezvous: read(variables::RENDEZVOUS)?,
-            token: read(variables::TOKEN)?,
-        })
-    }
-}
-
-/// Joins the run at `address`.
-pub fn join(address: &JoinAddress, deadline: Duration) -> Result<Member, JoinError> {
-    let (rank, at) = (address.rank, address.rendezvous);
-    let unreachable = |source| JoinError::Unreachable {
-        rank,
-        address: at,
-        source,
-    };
-    let mut stream = dial(at, deadline).map_err(unreachable)?;
-    stream.set_nodelay(true).map_err(unreachable)?;
-    stream
-        .set_write_timeout(Some(WRITE_PATIENCE))
-        .map_err(unreachable)?;
-    stream.set_read_timeout(Some(deadline)).map_err(unreachable)?;
-    let mut greeting = Vec::with_capacity(GREETING);
-    greeting.extend_from_slice(MAGIC);
-    greeting.extend_from_slice(address.token.as_bytes());
-    greeting.extend_from_slice(&rank.to_le_bytes());
-    greeting.extend_from_slice(&address.world.to_le_bytes());
-    stream.write_all(&greeting).map_err(unreachable)?;
-    let mut answer = [0];
-    match stream.read_exact(&mut answer) {
-        Ok(()) if answer[0] == WELCOME => {}
-        _ => return Err(JoinError::Refused { rank, address: at }),
-    }
-    let answers = stream.try_clone().map_err(unreachable)?;
-    Ok(Member {
-        rank,
-        world: address.world,
-        orders: Orders::Socket(stream),
-        answers: Answers::Socket(Arc::new(Mutex::new(answers))),
-    })
-}
-
-/// Dials until somebody answers or the deadline passes: the coordinator may start later than its ranks.
-fn dial(address: SocketAddr, deadline: Duration) -> io::Result<TcpStream> {
-    let until = Instant::now() + deadline;
-    loop {
-        let left = until
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1));
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(stream) => return Ok(stream),
-            Err(error) if Instant::now() >= until => return Err(error),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
+    use super::super::{JoinAddress, JoinError, Member, join};
     use super::*;
 
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
