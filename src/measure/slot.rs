@@ -389,6 +389,9 @@ impl<'a> Slot<'a> {
             Trouble::Interrupted => return Ok(SlotEnd::Interrupted),
             Trouble::Lost { gone, stopped } => (gone, stopped),
         };
+        let deadline = Nanos::from(self.session.deadline());
+        let hangs = |(_, answer): &(u32, Answer)| matches!(answer, Answer::Stopped { waited, .. } if *waited >= deadline);
+        let part_of_hang = stopped.iter().any(hangs).then_some(Nanos(deadline.0 / 2));
         let until = Instant::now() + GRACE;
         let heard_of = |gone: &[(u32, String)], stopped: &[(u32, Answer)]| {
             let ranks = gone
@@ -415,7 +418,7 @@ impl<'a> Slot<'a> {
             sink.write(&Event::Lost(lost))?;
         }
         for (rank, answer) in stopped {
-            if let Some(stalled) = stalled(rank, &answer) {
+            if let Some(stalled) = stalled(rank, &answer, part_of_hang) {
                 sink.write(&Event::Stalled(stalled))?;
             }
         }
@@ -488,8 +491,10 @@ fn cell_of(answer: &Answer) -> Option<u32> {
     }
 }
 
-/// The standstill an answer tells of.
-fn stalled(rank: u32, answer: &Answer) -> Option<Stalled> {
+/// The standstill an answer tells of. In a hang, a rank that was told to stop and had hardly waited by then was busy, or
+/// frozen, or slow: it is what the others waited for, and waited for nobody. `part_of_hang` is the shortest wait that
+/// counts; none when a rank was lost, which ends waits of any length.
+fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>) -> Option<Stalled> {
     match answer {
         Answer::Stopped {
             cell,
@@ -497,14 +502,17 @@ fn stalled(rank: u32, answer: &Answer) -> Option<Stalled> {
             waiting_for,
             waited,
             problem,
-            ..
-        } => Some(Stalled {
-            rank,
-            cell: *cell,
-            step: format!("{step} ({problem})"),
-            waiting_for: *waiting_for,
-            waited_ns: *waited,
-        }),
+            aborted,
+        } => {
+            let was_busy = *aborted && part_of_hang.is_some_and(|shortest| *waited < shortest);
+            Some(Stalled {
+                rank,
+                cell: *cell,
+                step: format!("{step} ({problem})"),
+                waiting_for: waiting_for.filter(|_| !was_busy),
+                waited_ns: *waited,
+            })
+        }
         Answer::CannotPrepare {
             cell,
             reason,
@@ -517,5 +525,37 @@ fn stalled(rank: u32, answer: &Answer) -> Option<Stalled> {
             waited_ns: Nanos(0),
         }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told_to_stop_after(waited: Nanos) -> Answer {
+        Answer::Stopped {
+            cell: 0,
+            step: "step 1".to_string(),
+            waiting_for: Some(1),
+            waited,
+            problem: "the run is being ended".to_string(),
+            aborted: true,
+        }
+    }
+
+    #[test]
+    fn the_rank_a_hang_waited_for_is_not_said_to_have_waited_itself() {
+        let waits_for = |waited, shortest| {
+            stalled(0, &told_to_stop_after(waited), shortest)
+                .unwrap()
+                .waiting_for
+        };
+        assert_eq!(waits_for(Nanos(3), Some(Nanos(500))), None);
+        assert_eq!(waits_for(Nanos(900), Some(Nanos(500))), Some(1));
+        assert_eq!(
+            waits_for(Nanos(3), None),
+            Some(1),
+            "a lost rank ends waits of any length"
+        );
     }
 }
