@@ -14,14 +14,15 @@ use crate::units::{Bytes, Nanos, Rate};
 /// What a healthy cell reaches, bytes per second.
 pub(crate) const HEALTHY: f64 = 1e9;
 
-type OfCell = Box<dyn Fn(&Cell, u16) -> f64>;
+type OfRound = Box<dyn Fn(&Cell, u16) -> f64>;
+type OfRank = Box<dyn Fn(&Cell, u32) -> f64>;
 
 /// A run to be recorded.
 pub(crate) struct Fixture {
     /// What is planned.
     pub(crate) run: Run,
-    speed: OfCell,
-    extra_work: Box<dyn Fn(&Cell, u32) -> f64>,
+    speed: OfRound,
+    extra_work: OfRank,
     noise: f64,
     iterations: u32,
     random: ChaCha8Rng,

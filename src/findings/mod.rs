@@ -1,9 +1,9 @@
 //! Judging a recorded run: pure functions from what was recorded to verdicts and findings.
 //!
-//! The way a verdict is reached, in the order of the files: samples become one [`summary`] per cell; each cell's wire rate
-//! is compared with what its test expects ([`speed`]); each rank's own work with that of the others ([`busy`]); cells that
-//! are slow are laid at the door of as few parts as possible ([`blame`]); the detectors put that, and what went wrong
-//! otherwise, into findings; [`verdict`] draws the conclusion for cells, tests and the run.
+//! The way a verdict is reached, in the order of the files: samples become one `summary` per cell; each cell's wire rate
+//! is compared with what its test expects (`speed`); each rank's own work with that of the others (`busy`); cells that
+//! are slow are laid at the door of as few parts as possible (`blame`); the detectors put that, and what went wrong
+//! otherwise, into findings; `verdict` draws the conclusion for cells, tests and the run.
 //!
 //! Held true: nothing is accused on one measurement; nothing unmeasured is healthy; whatever is in the record, however
 //! strange, is judged without a panic; the same record gives the same judgement.

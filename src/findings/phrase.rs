@@ -1,19 +1,17 @@
 //! The phrases findings are made of, so that the same fact reads the same everywhere.
 
 use super::speed::Comparison;
-use crate::record::{Cell, DecisionRule, Interval};
+use crate::record::{Cell, DecisionRule};
 
 /// `0.61 GB/s [0.60, 0.62] of 1.02 expected (median of 1 peer rail, margin 25 %)`.
 pub(super) fn against(comparison: &Comparison) -> String {
-    let largest = comparison.expected.0.max(comparison.measured.upper.0);
-    let (scale, unit) = scale_of(largest);
-    let Interval { median, lower, upper } = comparison.measured;
-    let [median, lower, upper, expected] =
-        [median, lower, upper, comparison.expected].map(|rate| digits(rate.0 / scale));
-    format!(
-        "{median} {unit} [{lower}, {upper}] of {expected} expected ({})",
-        comparison.from
-    )
+    let (measured, expected) = (comparison.measured.to_string(), comparison.expected.to_string());
+    // The unit is not said twice.
+    let expected = match expected.split_once(' ') {
+        Some((number, unit)) if measured.contains(unit) => number,
+        _ => &expected,
+    };
+    format!("{measured} of {expected} expected ({})", comparison.from)
 }
 
 /// The rule a slow cell broke, with its numbers.
@@ -77,22 +75,6 @@ pub(super) fn list(items: &[String]) -> String {
 pub(super) fn ranks(ranks: &[u32]) -> String {
     let names: Vec<String> = ranks.iter().map(u32::to_string).collect();
     format!("rank{} {}", plural(ranks.len()), list(&names))
-}
-
-fn scale_of(largest: f64) -> (f64, &'static str) {
-    match largest {
-        r if r >= 0.1e9 => (1e9, "GB/s"),
-        r if r >= 0.1e6 => (1e6, "MB/s"),
-        _ => (1e3, "kB/s"),
-    }
-}
-
-fn digits(value: f64) -> String {
-    if value >= 100.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `findings.json`: verdicts and findings. The schema is published in `docs/findings.schema.json`.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
@@ -29,6 +31,22 @@ pub struct Interval<T> {
     pub lower: T,
     /// Upper end of the interval.
     pub upper: T,
+}
+
+impl fmt::Display for Interval<Rate> {
+    /// `0.61 GB/s [0.60, 0.62]`: all three in the unit that fits the largest.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, unit) = match self.upper.0 {
+            rate if rate >= 0.1e9 => (1e9, "GB/s"),
+            rate if rate >= 0.1e6 => (1e6, "MB/s"),
+            _ => (1e3, "kB/s"),
+        };
+        let decimals = if self.upper.0 >= 100.0 * scale { 1 } else { 2 };
+        let [median, lower, upper] = [self.median, self.lower, self.upper].map(|rate| rate.0 / scale);
+        f.pad(&format!(
+            "{median:.decimals$} {unit} [{lower:.decimals$}, {upper:.decimals$}]"
+        ))
+    }
 }
 
 /// Percentiles of a cell's times.

@@ -6,8 +6,7 @@ use std::io;
 use super::Writer;
 use super::escape::{markdown as inert, markdown_code};
 use super::terminal::words;
-use crate::record::{CellVerdict, Event, Finding, Interval, Judgement, Recorded, Untested, Verdict, files};
-use crate::units::Rate;
+use crate::record::{CellVerdict, Event, Finding, Judgement, Recorded, Untested, Verdict, files};
 
 /// Rows after which a table refers to `findings.json`.
 const MOST_ROWS: usize = 500;
@@ -84,11 +83,7 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
         inert(&finding.sentence)
     )?;
     if let (Some(measured), Some(expected)) = (&finding.measured, finding.expected) {
-        writeln!(
-            out,
-            "- measured: {} [{}, {}]",
-            measured.median, measured.lower, measured.upper
-        )?;
+        writeln!(out, "- measured: {measured}")?;
         writeln!(out, "- expected: {expected}")?;
     }
     writeln!(out, "- rule: {}", inert(&finding.rule))?;
@@ -152,8 +147,8 @@ fn interference(out: &mut String, judgement: &Judgement) -> Written {
             inert(&row.test),
             inert(&row.rail),
             size.map(|size| size.to_string()).unwrap_or_default(),
-            rate(&row.alone),
-            rate(&row.together),
+            row.alone,
+            row.together,
             row.ratio
         )?;
     }
@@ -186,7 +181,7 @@ fn one_cell(out: &mut String, cell: &CellVerdict) -> Written {
         String::new()
     };
     let outliers = if cell.outliers > 0 {
-        format!(", {} outliers", cell.outliers)
+        format!(", outliers: {}", cell.outliers)
     } else {
         String::new()
     };
@@ -204,7 +199,7 @@ fn one_cell(out: &mut String, cell: &CellVerdict) -> Written {
         or_dash(cell.percentiles.map(|percentiles| percentiles.max.to_string())),
         or_dash(cell.algorithm_rate.map(|rate| rate.to_string())),
         or_dash(cell.bus_rate.map(|rate| rate.to_string())),
-        or_dash(cell.wire_rate.as_ref().map(rate)),
+        or_dash(cell.wire_rate.map(|rate| rate.to_string())),
         or_dash(cell.expected.map(|expected| {
             format!(
                 "{expected} ({})",
@@ -303,8 +298,4 @@ fn more(out: &mut String, rows: usize) -> Written {
             files::FINDINGS
         ),
     }
-}
-
-fn rate(interval: &Interval<Rate>) -> String {
-    format!("{} [{}, {}]", interval.median, interval.lower, interval.upper)
 }

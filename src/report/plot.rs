@@ -86,6 +86,7 @@ fn draw(area: &Area<'_>, recorded: &Recorded, judgement: &Judgement) -> Drawn {
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 20))
         .margin(14)
+        .margin_right(36)
         .x_label_area_size(46)
         .y_label_area_size(64)
         .build_cartesian_2d(sizes.0..sizes.1, 0.0..highest)?;

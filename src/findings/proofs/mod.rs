@@ -1,0 +1,15 @@
+//! What a user would lose if judging went wrong, each as one recorded run.
+
+mod expectations;
+mod slowness;
+mod trouble;
+
+use crate::record::{Cell, FindingKind, Judgement};
+
+fn kinds(judgement: &Judgement) -> Vec<FindingKind> {
+    judgement.findings.iter().map(|finding| finding.kind).collect()
+}
+
+fn on_rail(cell: &Cell, rail: &str) -> bool {
+    cell.rails.iter().any(|name| name == rail)
+}
