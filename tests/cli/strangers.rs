@@ -10,17 +10,19 @@ use railgauge::record::{Event, FindingKind};
 
 use crate::harness::{Bench, LONG, Started};
 
-/// What a stranger may send: noise, silence, the right start with a wrong token, and a length nobody should believe.
+/// What a stranger may send: noise, silence, both protocols' first bytes with a wrong token or cut short, and lengths
+/// nobody should believe.
 fn bad_manners() -> Vec<Vec<u8>> {
-    let mut almost = b"railgage".to_vec();
-    almost.extend([0x5a; 64]);
+    let greeting = |magic: &[u8], rest: usize| [magic, &vec![0x5a; rest]].concat();
     vec![
         vec![0xff; 4096],
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
         Vec::new(),
-        almost,
-        u64::MAX.to_le_bytes().to_vec(),
-        u32::MAX.to_be_bytes().repeat(32),
+        greeting(b"RGDATA01", 256),
+        greeting(b"RGJOIN01", 256),
+        greeting(b"RGDATA01", 7),
+        greeting(b"RGJOIN01", 7),
+        u32::MAX.to_le_bytes().repeat(32),
     ]
 }
 
