@@ -7,7 +7,7 @@ use strum::{IntoEnumIterator, VariantNames};
 use crate::measure::CellResult;
 use crate::record::{Algorithm, Bandwidths, DType, Placement, ReduceOp};
 use crate::stats::{median_of_sorted, spread};
-use crate::suite::suggestion;
+use crate::suite::nearest;
 use crate::units::{Bytes, Nanos};
 
 /// One or more of a kind: a name, or `all`.
@@ -47,11 +47,9 @@ fn parse<T: FromStr + VariantNames + IntoEnumIterator>(text: &str) -> Result<Sev
         return Ok(Several(T::iter().collect()));
     }
     text.parse().map(|one| Several(vec![one])).map_err(|_| {
-        format!(
-            "`{text}` is none of {}, all{}",
-            T::VARIANTS.join(", "),
-            suggestion(text, T::VARIANTS)
-        )
+        let near = nearest(text, T::VARIANTS.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("`{text}` is none of {}, all{near}", T::VARIANTS.join(", "))
     })
 }
 

@@ -5,9 +5,11 @@
 //! it lets the coordinator decide after every iteration whether another one is needed, so all ranks always agree on the
 //! count. Orders and answers travel over the management network; only the collective itself is on the rails.
 //!
-//! `session` is the coordinator's side (with `slot` for the loop over iterations), `worker` a rank's side (with `task` for
-//! one cell on one rank), `orders` what passes between them, `sink` where events are written as they arrive.
+//! `session` is the coordinator's side (with `slot` for the loop over iterations and `loss` for when one does not end),
+//! `worker` a rank's side (with `task` for one cell on one rank), `orders` what passes between them, `sink` where events
+//! are written as they arrive.
 
+mod loss;
 mod orders;
 mod session;
 mod sink;

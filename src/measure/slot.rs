@@ -7,14 +7,13 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use super::loss::Loss;
 use super::orders::{Answer, Assignment, Order};
 use super::session::{Heard, MeasureError, Session};
 use super::sink::Sink;
 use crate::collective::planned_bytes;
 use crate::launch::clock;
-use crate::record::{
-    Cell, CellDone, Corruption, Event, Lost, Moved, Sample, Stalled, StopReason, TestRecord,
-};
+use crate::record::{Cell, CellDone, Corruption, Event, Lost, Moved, Sample, StopReason, TestRecord};
 use crate::stats::Sorted;
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -87,11 +86,7 @@ pub(super) struct Slot<'a> {
 /// Trouble that ends the slot.
 enum Trouble {
     Interrupted,
-    /// Ranks that are gone (with how that was noticed) and answers that tell of a standstill.
-    Lost {
-        gone: Vec<(u32, String)>,
-        stopped: Vec<(u32, Answer)>,
-    },
+    Lost(Loss),
 }
 
 impl<'a> Slot<'a> {
@@ -216,7 +211,7 @@ impl<'a> Slot<'a> {
             });
             self.session.order(rank, &Order::Prepare(assignments.collect()))?;
         }
-        self.collect(Duration::ZERO, sink, |_, _, answer| {
+        self.collect("prepared", sink, |_, _, answer| {
             matches!(answer, Answer::Prepared { .. })
         })
     }
@@ -237,7 +232,11 @@ impl<'a> Slot<'a> {
         let mut samples = Vec::new();
         let mut corruptions = Vec::new();
         let round = self.round;
-        let outcome = self.collect(Duration::ZERO, sink, |slot, rank, answer| {
+        let had_done = match iteration {
+            Some(iteration) => format!("iteration {iteration} done"),
+            None => "a warm-up iteration done".to_string(),
+        };
+        let outcome = self.collect(&had_done, sink, |slot, rank, answer| {
             let Answer::Done {
                 cell,
                 iteration: Some(iter),
@@ -298,7 +297,7 @@ impl<'a> Slot<'a> {
             self.session.order(rank, &Order::Finish)?;
         }
         let mut deltas = Vec::new();
-        let outcome = self.collect(Duration::ZERO, sink, |slot, _, answer| {
+        let outcome = self.collect("the cell done", sink, |slot, _, answer| {
             let Answer::Finished {
                 cell,
                 runs,
@@ -325,10 +324,10 @@ impl<'a> Slot<'a> {
     }
 
     /// Waits until every rank has answered for every cell it takes part in. `expected` says whether an answer is the one
-    /// that is waited for.
+    /// that is waited for; `had_done` what a rank has done once it has given it.
     fn collect(
         &mut self,
-        extra: Duration,
+        had_done: &str,
         sink: &mut Sink,
         mut expected: impl FnMut(&mut Slot<'a>, u32, &Answer) -> bool,
     ) -> Result<Result<(), Trouble>, MeasureError> {
@@ -336,8 +335,9 @@ impl<'a> Slot<'a> {
         for running in &self.cells {
             pending.extend(running.cell.ranks.iter().map(|rank| (running.cell.id, *rank)));
         }
+        let mut so_far = Loss::after(had_done);
         // A rank may stand still for one deadline and says so then; one that says nothing gets a little longer.
-        let until = Instant::now() + self.session.deadline() + GRACE + extra;
+        let until = Instant::now() + self.session.deadline() + GRACE;
         while !pending.is_empty() {
             match self.session.listen(until) {
                 Heard::Answer(_, Answer::Intruder(what)) => {
@@ -346,22 +346,25 @@ impl<'a> Slot<'a> {
                 }
                 Heard::Answer(rank, answer) => {
                     if matches!(answer, Answer::Stopped { .. } | Answer::CannotPrepare { .. }) {
-                        return Ok(Err(Trouble::Lost {
-                            gone: Vec::new(),
+                        return Ok(Err(Trouble::Lost(Loss {
                             stopped: vec![(rank, answer)],
-                        }));
+                            ..so_far
+                        })));
                     }
                     if expected(self, rank, &answer)
                         && let Some(cell) = cell_of(&answer)
                     {
                         pending.remove(&(cell, rank));
+                        if !pending.iter().any(|(_, waited_for)| *waited_for == rank) {
+                            so_far.idle.push((rank, Instant::now()));
+                        }
                     }
                 }
                 Heard::Gone(rank, reason) => {
-                    return Ok(Err(Trouble::Lost {
+                    return Ok(Err(Trouble::Lost(Loss {
                         gone: vec![(rank, reason)],
-                        stopped: Vec::new(),
-                    }));
+                        ..so_far
+                    })));
                 }
                 Heard::Interrupted => return Ok(Err(Trouble::Interrupted)),
                 Heard::Nothing => {
@@ -370,10 +373,10 @@ impl<'a> Slot<'a> {
                     let gone = silent
                         .into_iter()
                         .map(|rank| (rank, format!("no answer for {waited}")));
-                    return Ok(Err(Trouble::Lost {
+                    return Ok(Err(Trouble::Lost(Loss {
                         gone: gone.collect(),
-                        stopped: Vec::new(),
-                    }));
+                        ..so_far
+                    })));
                 }
             }
         }
@@ -385,39 +388,35 @@ impl<'a> Slot<'a> {
         for &rank in &self.ranks {
             self.session.order(rank, &Order::Abort)?;
         }
-        let (mut gone, mut stopped) = match trouble {
+        let mut loss = match trouble {
             Trouble::Interrupted => return Ok(SlotEnd::Interrupted),
-            Trouble::Lost { gone, stopped } => (gone, stopped),
+            Trouble::Lost(loss) => loss,
         };
         let until = Instant::now() + GRACE;
-        let heard_of = |gone: &[(u32, String)], stopped: &[(u32, Answer)]| {
-            let ranks = gone
-                .iter()
-                .map(|(rank, _)| *rank)
-                .chain(stopped.iter().map(|(rank, _)| *rank));
-            ranks.collect::<HashSet<u32>>().len()
-        };
-        while heard_of(&gone, &stopped) < self.ranks.len() {
+        while !self.ranks.iter().all(|rank| loss.knows(*rank)) {
             match self.session.listen(until) {
                 Heard::Answer(rank, answer @ (Answer::Stopped { .. } | Answer::CannotPrepare { .. })) => {
-                    stopped.push((rank, answer));
+                    loss.stopped.push((rank, answer));
+                }
+                // The last thing it was asked for; with several cells it may have more to say.
+                Heard::Answer(rank, answer) if self.cells.len() == 1 && cell_of(&answer).is_some() => {
+                    loss.idle.push((rank, Instant::now()));
                 }
                 Heard::Answer(..) => {}
-                Heard::Gone(rank, reason) => gone.push((rank, reason)),
+                Heard::Gone(rank, reason) => loss.gone.push((rank, reason)),
                 Heard::Interrupted | Heard::Nothing => break,
             }
         }
         let cell = self.cells.first().map(|running| running.cell.id);
         let doing = self.cells.first().map(Running::doing).unwrap_or_default();
-        for (rank, reason) in gone {
-            let lost: Lost = self.session.lost(rank, cell, &doing, &reason);
+        for (rank, reason) in &loss.gone {
+            let lost: Lost = self.session.lost(*rank, cell, &doing, reason);
             self.notes.push(format!("rank {rank} is lost: {}", lost.reason));
             sink.write(&Event::Lost(lost))?;
         }
-        for (rank, answer) in stopped {
-            if let Some(stalled) = stalled(rank, &answer) {
-                sink.write(&Event::Stalled(stalled))?;
-            }
+        let deadline = self.session.deadline().into();
+        for stalled in loss.standstill(cell.unwrap_or_default(), deadline) {
+            sink.write(&Event::Stalled(stalled))?;
         }
         sink.flush()?;
         Ok(SlotEnd::Lost)
@@ -484,38 +483,6 @@ fn cell_of(answer: &Answer) -> Option<u32> {
         | Answer::Finished { cell, .. }
         | Answer::Stopped { cell, .. }
         | Answer::CannotPrepare { cell, .. } => Some(*cell),
-        _ => None,
-    }
-}
-
-/// The standstill an answer tells of.
-fn stalled(rank: u32, answer: &Answer) -> Option<Stalled> {
-    match answer {
-        Answer::Stopped {
-            cell,
-            step,
-            waiting_for,
-            waited,
-            problem,
-            ..
-        } => Some(Stalled {
-            rank,
-            cell: *cell,
-            step: format!("{step} ({problem})"),
-            waiting_for: *waiting_for,
-            waited_ns: *waited,
-        }),
-        Answer::CannotPrepare {
-            cell,
-            reason,
-            waiting_for,
-        } => Some(Stalled {
-            rank,
-            cell: *cell,
-            step: format!("connecting ({reason})"),
-            waiting_for: *waiting_for,
-            waited_ns: Nanos(0),
-        }),
         _ => None,
     }
 }

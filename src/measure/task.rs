@@ -89,7 +89,9 @@ impl Task {
     /// Runs once at the agreed instant and says how it went.
     pub fn run(&mut self, at: Nanos, iteration: Option<u32>) -> Answer {
         wait_until(at, self.assignment.crowded);
-        self.suffer(iteration);
+        if let Some(frozen) = self.suffer(iteration) {
+            return frozen;
+        }
         let late = clock::now().since(at);
         let conditions = Conditions {
             deadline: self.deadline,
@@ -201,8 +203,9 @@ impl Task {
         mine.unwrap_or(1.0)
     }
 
-    /// Dies or freezes here if a negative control asks for it.
-    fn suffer(&self, iteration: Option<u32>) {
+    /// Dies or freezes here if a negative control asks for it. A frozen rank waits for nobody: when the run is ended
+    /// around it, that is what it says.
+    fn suffer(&self, iteration: Option<u32>) -> Option<Answer> {
         for fault in &self.faults {
             match fault {
                 Fault::Kill {
@@ -216,13 +219,23 @@ impl Task {
                     rank,
                     iteration: when,
                 } if *rank == self.rank && iteration == Some(*when) => {
+                    let since = Instant::now();
                     while !self.abort.load(Ordering::Relaxed) {
                         std::thread::sleep(Duration::from_millis(20));
                     }
+                    return Some(Answer::Stopped {
+                        cell: self.cell().id,
+                        step: "before its first step".to_string(),
+                        waiting_for: None,
+                        waited: Nanos::from(since.elapsed()),
+                        problem: "frozen on purpose".to_string(),
+                        aborted: true,
+                    });
                 }
                 _ => {}
             }
         }
+        None
     }
 }
 

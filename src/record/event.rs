@@ -121,7 +121,7 @@ pub struct Corruption {
     pub rank: u32,
     /// First wrong element.
     pub element: u64,
-    /// First wrong byte within the result.
+    /// Where that element starts within the result, in bytes.
     pub byte_offset: u64,
     /// The element as it should be, bits in hex.
     pub expected_bits: String,

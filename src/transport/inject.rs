@@ -13,6 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Rate;
 
+/// What is flipped unless told otherwise: a bit that no type's arithmetic rounds away. The lowest bits of a float's
+/// mantissa would be, and a negative control must not depend on the numbers it happens to hit.
+const FLIPPED_BYTE: u64 = 3;
+const FLIPPED_BIT: u64 = 6;
+
 /// One thing to break.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -123,8 +128,8 @@ impl FromStr for Fault {
             "flip" => Fault::Flip {
                 rank: rank()?,
                 iteration: iteration()?,
-                byte: or("byte", 0)?,
-                bit: or("bit", 0)?.min(7) as u8,
+                byte: or("byte", FLIPPED_BYTE)?,
+                bit: or("bit", FLIPPED_BIT)?.min(7) as u8,
             },
             "throttle" => {
                 let rate: Rate = need("rate")?.parse().map_err(|error| bad(format!("{error}")))?;
@@ -281,6 +286,15 @@ mod tests {
                     iteration: 1,
                     byte: 5,
                     bit: 3,
+                },
+            ),
+            (
+                "flip:rank=0",
+                Fault::Flip {
+                    rank: 0,
+                    iteration: 1,
+                    byte: 3,
+                    bit: 6,
                 },
             ),
             (

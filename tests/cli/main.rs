@@ -1,0 +1,11 @@
+//! The real binary, from the command line to the files it leaves behind.
+
+mod all_reduce;
+mod bad_input;
+mod harness;
+mod interrupted;
+mod lost_ranks;
+mod negative_controls;
+mod output;
+mod strangers;
+mod whole_run;

@@ -1,0 +1,191 @@
+//! Faults injected on purpose: each is found, named, and nothing else is blamed.
+
+use railgauge::record::{FindingKind, Judgement};
+
+use crate::harness::{Bench, SMALL};
+
+/// Rails, and both directions of the only pair, each with a margin that loopback's own unevenness stays within.
+const RAILS: &str = r#"
+name = "controls"
+[run]
+ranks = 2
+transport = "tcp"
+rails = ["loop0=127.0.1.1", "loop1=127.0.1.2"]
+deadline = "10s"
+[[test]]
+name = "rails"
+kind = "rails"
+collective = "all-reduce"
+algorithm = "ring"
+sizes = ["1M"]
+warmup = 2
+iterations = 16
+[test.expect]
+peers = "30%"
+"#;
+
+const PAIRS: &str = r#"
+name = "controls"
+[run]
+ranks = 3
+transport = "tcp"
+rails = ["loop0=127.0.1.1"]
+deadline = "10s"
+[[test]]
+name = "pairs"
+kind = "pairs"
+directions = "one-way"
+sizes = ["1M"]
+warmup = 2
+iterations = 16
+[test.expect]
+peers = "60%"
+"#;
+
+/// The same two ranks in both orders are each other's reference, so that speed is judged at all.
+const ARITHMETIC: &str = r#"
+name = "controls"
+[run]
+ranks = 2
+transport = "shm"
+deadline = "20s"
+[rule]
+straggler_factor = 2.0
+[[test]]
+name = "ring"
+collective = "all-reduce"
+algorithm = "ring"
+groups = [[0, 1], [1, 0]]
+sizes = ["1M", "4M"]
+warmup = 2
+iterations = 20
+[test.expect]
+peers = "99%"
+"#;
+
+fn accusations(judgement: &Judgement) -> Vec<&str> {
+    judgement
+        .findings
+        .iter()
+        .map(|finding| finding.sentence.as_str())
+        .collect()
+}
+
+#[test]
+fn a_flipped_bit_is_found_with_rank_offset_and_bits() {
+    for words in ["--transport shm", "--transport tcp", "--procs"] {
+        let bench = Bench::new(SMALL);
+        let ended = bench.run(&format!("--inject flip:rank=1 {words}")).must_exit(22);
+        let judgement = bench.judgement();
+        let corrupt = judgement
+            .findings
+            .iter()
+            .find(|finding| finding.kind == FindingKind::Corruption);
+        let sentence = &corrupt.expect("no corruption found").sentence;
+        for text in ["rank ", "byte ", "bit", "0x"] {
+            assert!(sentence.contains(text), "`{text}` is missing: {sentence}");
+            assert!(
+                ended.stdout.contains(text),
+                "`{text}` is missing: {}",
+                ended.stdout
+            );
+        }
+        assert!(ended.words().contains("wrong"), "{}", ended.stdout);
+        assert!(bench.recorded().run.injected[0].contains("received by rank 1"));
+        assert!(
+            ended.words().contains("injected"),
+            "the report does not say it is a control: {}",
+            ended.stdout
+        );
+    }
+}
+
+#[test]
+fn a_flip_is_named_at_the_rank_and_byte_where_it_struck() {
+    // The second block is only copied to rank 1 in the gathering half, so that its result alone is wrong.
+    let suite = SMALL.replace("collective = \"all-reduce\"", "collective = \"all-gather\"");
+    let bench = Bench::new(&suite);
+    bench
+        .run("--only size=1K --inject flip:rank=1,iteration=4,byte=5,bit=3")
+        .must_exit(22);
+    let corrupt = bench.the_finding(FindingKind::Corruption);
+    assert_eq!(corrupt.place.ranks, [1]);
+    assert!(corrupt.sentence.contains("iteration 4"), "{}", corrupt.sentence);
+    assert!(corrupt.sentence.contains("bit"), "{}", corrupt.sentence);
+    let recorded = bench.recorded();
+    let seen = recorded.events.iter().filter_map(|event| match event {
+        railgauge::record::Event::Corruption(corruption) => Some(corruption),
+        _ => None,
+    });
+    let [seen] = seen.collect::<Vec<_>>()[..] else {
+        panic!("one wrong result was asked for");
+    };
+    let bits = |text: &str| u32::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+    let flipped = bits(&seen.expected_bits) ^ bits(&seen.found_bits);
+    assert_eq!(
+        flipped,
+        1 << (8 + 3),
+        "byte 5 is byte 1 of element 1, which starts at byte 4"
+    );
+    assert_eq!(
+        (seen.rank, seen.element, seen.byte_offset, seen.wrong_elements),
+        (1, 1, 4, 1)
+    );
+}
+
+#[test]
+fn a_throttled_rail_is_named_and_its_neighbour_is_not() {
+    let bench = Bench::new(RAILS);
+    let ended = bench
+        .railgauge_alone("run suite.toml --out out --inject throttle:rail=loop1,rate=20MB/s")
+        .must_exit(12);
+    let slow = bench.the_finding(FindingKind::SlowRail);
+    assert_eq!(slow.place.rail.as_deref(), Some("loop1"), "{}", slow.sentence);
+    assert!(ended.stdout.contains("loop1"), "{}", ended.stdout);
+    let judgement = bench.judgement();
+    let others = judgement
+        .findings
+        .iter()
+        .filter(|finding| finding.kind.exit_code() == 12);
+    for finding in others {
+        assert_ne!(
+            finding.place.rail.as_deref(),
+            Some("loop0"),
+            "{}",
+            finding.sentence
+        );
+    }
+}
+
+#[test]
+fn a_throttled_pair_is_named_with_its_direction_and_no_other_is() {
+    let bench = Bench::new(PAIRS);
+    let words = "run suite.toml --out out --inject throttle:pair=2:0,rate=10MB/s";
+    let ended = bench.railgauge_alone(words).must_exit(12);
+    let slow = bench.the_finding(FindingKind::SlowPair);
+    assert_eq!(slow.place.ranks, [2, 0], "{}", slow.sentence);
+    assert!(slow.sentence.contains("rank 2 "), "{}", slow.sentence);
+    assert!(ended.stdout.contains("slow-pair"), "{}", ended.stdout);
+    let judgement = bench.judgement();
+    let slow = judgement
+        .findings
+        .iter()
+        .filter(|finding| finding.kind.exit_code() == 12);
+    assert_eq!(slow.count(), 1, "{:?}", accusations(&judgement));
+}
+
+#[test]
+fn a_slow_rank_is_named_and_no_rail_or_pair_is_blamed_for_it() {
+    let bench = Bench::new(ARITHMETIC);
+    let words = "run suite.toml --out out --inject slow-rank:rank=1,factor=8";
+    let ended = bench.railgauge_alone(words).must_exit(12);
+    let straggler = bench.the_finding(FindingKind::StragglerRank);
+    assert_eq!(straggler.place.ranks, [1], "{}", straggler.sentence);
+    assert!(ended.stdout.contains("rank 1"), "{}", ended.stdout);
+    let slow = |kind: &FindingKind| matches!(kind, FindingKind::SlowRail | FindingKind::SlowPair);
+    assert!(
+        !bench.kinds().iter().any(slow),
+        "{:?}",
+        accusations(&bench.judgement())
+    );
+}

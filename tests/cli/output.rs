@@ -1,0 +1,137 @@
+//! What is printed: plans, help, and nothing a log or a pipe chokes on.
+
+use std::process::{Command, Stdio};
+
+use crate::harness::{Bench, SMALL};
+
+#[test]
+fn a_plan_says_what_how_long_and_what_not() {
+    let bench = Bench::new(SMALL);
+    let plan = bench
+        .railgauge("plan suite.toml --transport tcp")
+        .must_exit(0)
+        .stdout;
+    assert!(plan.contains("4 cells in"), "two sizes on two rails: {plan}");
+    assert!(plan.contains("about") && plan.contains("at most"), "{plan}");
+    assert!(plan.contains("untested: "), "{plan}");
+    let cells = bench
+        .railgauge("plan suite.toml --transport tcp --cells")
+        .must_exit(0)
+        .stdout;
+    assert_eq!(
+        cells.lines().filter(|line| line.starts_with("cell ")).count(),
+        4,
+        "{cells}"
+    );
+    let asked = bench
+        .railgauge("plan suite.toml --transport tcp --only rail=loop1,size=1K")
+        .must_exit(0)
+        .stdout;
+    assert!(
+        asked.contains("1 cells in 1 slots") || asked.contains("1 cell in 1 slot"),
+        "{asked}"
+    );
+    assert!(!bench.path().join("reports").exists(), "a plan writes nothing");
+}
+
+#[test]
+fn a_plan_for_machines_says_the_same() {
+    let bench = Bench::new(SMALL);
+    let text = bench
+        .railgauge("plan suite.toml --transport tcp --json")
+        .must_exit(0)
+        .stdout;
+    let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(plan["cells"], 4);
+    assert!(plan["time"]["expected"].as_u64().unwrap() > 0);
+    assert!(plan["untested"].is_array());
+}
+
+#[test]
+fn a_planned_run_measures_what_was_planned() {
+    let bench = Bench::new(SMALL);
+    let only = "--transport tcp --only rail=loop1";
+    let text = bench
+        .railgauge(&format!("plan suite.toml {only} --json"))
+        .must_exit(0)
+        .stdout;
+    let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
+    bench.run(only).must_exit(20);
+    let recorded = bench.recorded();
+    assert_eq!(plan["cells"], recorded.run.cells.len());
+    assert!(recorded.run.cells.iter().all(|cell| cell.rails == ["loop1"]));
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    let bench = Bench::new(SMALL);
+    for command in ["run", "all-reduce", "plan", "report"] {
+        let help = bench.railgauge(&format!("{command} --help")).must_exit(0).stdout;
+        assert!(help.contains("Example"), "{command}: {help}");
+        assert!(
+            help.contains(&format!("railgauge {command} ")),
+            "{command}: {help}"
+        );
+    }
+    let help = bench.railgauge("--help").must_exit(0).stdout;
+    for text in ["run", "all-reduce", "plan", "report", "Exit codes"] {
+        assert!(help.contains(text), "{help}");
+    }
+    bench.railgauge("").must_exit(2);
+    bench.railgauge("runn").must_exit(2);
+}
+
+#[test]
+fn pipes_and_logs_get_no_escape_bytes() {
+    let bench = Bench::new(SMALL);
+    for words in [
+        "run suite.toml --out a --inject flip:rank=1",
+        "report a",
+        "plan suite.toml",
+        "run nosuch",
+    ] {
+        let ended = bench.railgauge(words);
+        assert!(!ended.stdout.contains('\x1b'), "{words}: {:?}", ended.stdout);
+        assert!(!ended.stderr.contains('\x1b'), "{words}: {:?}", ended.stderr);
+    }
+}
+
+/// Runs `report out` on a terminal made by `script`; what the terminal got, if there is such a program.
+fn on_a_terminal(bench: &Bench, no_color: &str) -> Option<String> {
+    let report = format!("{} report out --dry-run", env!("CARGO_BIN_EXE_railgauge"));
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", &report, "/dev/null"])
+        .current_dir(bench.path());
+    command.env("TERM", "xterm").env("NO_COLOR", no_color);
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn a_terminal_gets_colour_unless_no_color_is_set() {
+    let bench = Bench::new(SMALL);
+    bench.run("").must_exit(20);
+    let Some(colored) = on_a_terminal(&bench, "") else {
+        return println!("skipped: no `script` to make a terminal with");
+    };
+    assert!(colored.contains('\x1b'), "{colored:?}");
+    let plain = on_a_terminal(&bench, "1").unwrap();
+    assert!(plain.contains("small") && !plain.contains('\x1b'), "{plain:?}");
+}
+
+#[test]
+fn quiet_prints_the_verdict_only() {
+    let bench = Bench::new(SMALL);
+    let ended = bench.run("--quiet").must_exit(20);
+    assert_eq!(ended.stdout.lines().count(), 1, "{}", ended.stdout);
+    assert!(ended.stdout.contains("INCONCLUSIVE"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_run_printed_as_json_is_its_findings_file() {
+    let bench = Bench::new(SMALL);
+    let ended = bench.run("--json").must_exit(20);
+    let printed: railgauge::record::Judgement = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(printed, bench.judgement());
+}
