@@ -12,6 +12,7 @@ mod binary_tree;
 mod broadcast;
 mod double_tree;
 mod execute;
+mod memory;
 pub mod oracle;
 mod point_to_point;
 mod program;
@@ -26,7 +27,8 @@ mod properties;
 #[cfg(test)]
 mod simulate;
 
-pub use execute::{Buffers, Conditions, Execution, Stopped, Took};
+pub use execute::{Conditions, Execution, Stopped, Took};
+pub use memory::Buffers;
 pub use oracle::{Mismatch, Oracle};
 pub use program::{Program, ProgramError, planned_bytes, scheme_of};
 pub use schedule::{Action, LinkLoad, Schedule, Shape, Step};

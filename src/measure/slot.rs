@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 
 use super::loss::Loss;
 use super::orders::{Answer, Assignment, Order};
+use super::running::{Outcome, Running};
 use super::session::{Heard, MeasureError, Session};
 use super::sink::Sink;
-use crate::collective::planned_bytes;
 use crate::launch::clock;
-use crate::record::{Cell, CellDone, Corruption, Event, Lost, Moved, Sample, StopReason, TestRecord};
-use crate::stats::Sorted;
-use crate::units::{Bytes, Nanos, Rate};
+use crate::record::{Cell, Corruption, Event, Lost, Moved, Sample, StopReason, TestRecord};
+use crate::units::{Bytes, Nanos};
 
 /// How long survivors may take to say where they were.
 const GRACE: Duration = Duration::from_secs(2);
@@ -45,29 +44,6 @@ impl Measured {
     pub fn is_complete(&self) -> bool {
         matches!(self.end, SlotEnd::Complete | SlotEnd::Budget)
     }
-}
-
-/// What one cell came to.
-pub(super) struct Outcome {
-    pub times: Sorted,
-    pub wrong: Option<u64>,
-    pub rate: Option<Rate>,
-}
-
-/// One cell while it is measured.
-struct Running<'a> {
-    cell: &'a Cell,
-    planned: Vec<Moved>,
-    moved: Vec<Moved>,
-    times: Sorted,
-    /// Slowest rank of the current iteration.
-    slowest: Nanos,
-    starts: Vec<Nanos>,
-    max_skew: Nanos,
-    iterations: u32,
-    verified: u32,
-    all_checked: bool,
-    wrong: u64,
 }
 
 /// The cells of a slot and their ranks.
@@ -102,20 +78,7 @@ impl<'a> Slot<'a> {
         let mut ranks: Vec<u32> = cells.iter().flat_map(|cell| cell.ranks.iter().copied()).collect();
         ranks.sort_unstable();
         ranks.dedup();
-        let running = |cell: &&'a Cell| Running {
-            cell,
-            planned: planned_bytes(cell).unwrap_or_default(),
-            moved: Vec::new(),
-            times: Sorted::default(),
-            slowest: Nanos(0),
-            starts: Vec::new(),
-            max_skew: Nanos(0),
-            iterations: 0,
-            verified: 0,
-            all_checked: true,
-            wrong: 0,
-        };
-        let cells = cells.iter().map(running).collect();
+        let cells = cells.iter().map(|cell| Running::new(cell)).collect();
         Slot {
             session,
             cells,
@@ -420,59 +383,6 @@ impl<'a> Slot<'a> {
         }
         sink.flush()?;
         Ok(SlotEnd::Lost)
-    }
-}
-
-impl Running<'_> {
-    fn close_iteration(&mut self) {
-        self.times.insert(self.slowest.0);
-        let (first, last) = (self.starts.iter().min(), self.starts.iter().max());
-        if let (Some(first), Some(last)) = (first, last) {
-            self.max_skew = self.max_skew.max(last.since(*first));
-        }
-        self.iterations += 1;
-        self.verified += u32::from(self.all_checked);
-        self.all_checked = true;
-        self.slowest = Nanos(0);
-        self.starts.clear();
-    }
-
-    fn done(&self, round: u16, stop: StopReason) -> CellDone {
-        let sorted = |moved: &[Moved]| {
-            let mut moved = moved.to_vec();
-            moved.sort_by(|a, b| (a.from, a.to, &a.rail).cmp(&(b.from, b.to, &b.rail)));
-            moved
-        };
-        CellDone {
-            cell: self.cell.id,
-            round,
-            iterations: self.iterations,
-            verified: self.verified,
-            stop,
-            max_skew_ns: self.max_skew,
-            planned: sorted(&self.planned),
-            moved: sorted(&self.moved),
-        }
-    }
-
-    /// What the busiest link carried per iteration, over the median time.
-    fn rate(&self) -> Option<Rate> {
-        let busiest = self.planned.iter().map(|moved| moved.bytes).max()?;
-        let median = crate::stats::median_of_sorted(self.times.as_slice())?;
-        Rate::of(busiest, Nanos(median as u64))
-    }
-
-    fn outcome(self) -> Outcome {
-        let wrong = (self.verified > 0).then_some(self.wrong);
-        Outcome {
-            wrong,
-            rate: self.rate(),
-            times: self.times,
-        }
-    }
-
-    fn doing(&self) -> String {
-        format!("iteration {} of {}", self.iterations, self.cell.describe())
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::orders::{Answer, Assignment, Wrong};
 use crate::collective::{Buffers, Conditions, Execution, Oracle, Program, ProgramError, scheme_of};
-use crate::device::{ReadLease, Region, WriteLease};
+use crate::device::Region;
 use crate::launch::clock;
 use crate::record::{Cell, Moved, Placement};
 use crate::transport::{Channel, Fault};
@@ -113,8 +113,8 @@ impl Task {
             }
         };
         self.runs += 1;
-        let checked = iteration.is_some_and(|iteration| self.is_checked(iteration));
-        let wrong = if checked { self.check() } else { None };
+        let is_due = iteration.is_some_and(|iteration| self.is_checked(iteration));
+        let check = if is_due { self.check() } else { None };
         self.fill_for(Some(iteration.map_or(0, |iteration| iteration + 1)));
         Answer::Done {
             cell: self.cell().id,
@@ -123,8 +123,8 @@ impl Task {
             ns: took.total,
             wait_ns: took.waited,
             late_ns: late,
-            checked,
-            wrong,
+            checked: check.is_some(),
+            wrong: check.and_then(Result::err),
         }
     }
 
@@ -157,24 +157,25 @@ impl Task {
             return;
         }
         let pattern = self.runs;
-        if let Some(mut input) = self.lease_all(&self.buffers.input, Region::try_write) {
-            let input: &mut WriteLease = &mut input;
-            self.oracle.input(self.position, pattern, input);
-            self.filled = Some(pattern);
-        }
+        self.filled = self
+            .lease_all(&self.buffers.input, Region::try_write)
+            .map(|mut input| {
+                self.oracle.input(self.position, pattern, &mut input);
+                pattern
+            });
     }
 
-    fn check(&self) -> Option<Wrong> {
+    /// Whether the result is right; none when it could not be looked at, which must not count as checked.
+    fn check(&self) -> Option<Result<(), Wrong>> {
         let output = self.lease_all(&self.buffers.output, Region::try_read)?;
-        let output: &ReadLease = &output;
-        let mismatch = self.oracle.check(self.position, self.filled?, output).err()?;
-        Some(Wrong {
+        let verdict = self.oracle.check(self.position, self.filled?, &output);
+        Some(verdict.map_err(|mismatch| Wrong {
             element: mismatch.element,
             byte_offset: mismatch.byte_offset,
             expected_bits: mismatch.expected_bits,
             found_bits: mismatch.found_bits,
             wrong_elements: mismatch.wrong_elements,
-        })
+        }))
     }
 
     /// Leases a whole region; a peer may still be reading the last chunk of it for a moment.

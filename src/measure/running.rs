@@ -1,0 +1,103 @@
+//! One cell while it is measured: what its ranks have answered so far.
+
+use crate::collective::planned_bytes;
+use crate::record::{Cell, CellDone, Moved, StopReason};
+use crate::stats::{Sorted, median_of_sorted};
+use crate::units::{Nanos, Rate};
+
+/// What one cell came to.
+pub(super) struct Outcome {
+    pub times: Sorted,
+    pub wrong: Option<u64>,
+    pub rate: Option<Rate>,
+}
+
+/// One cell while it is measured.
+pub(super) struct Running<'a> {
+    pub cell: &'a Cell,
+    pub planned: Vec<Moved>,
+    pub moved: Vec<Moved>,
+    pub times: Sorted,
+    /// Slowest rank of the current iteration.
+    pub slowest: Nanos,
+    pub starts: Vec<Nanos>,
+    pub max_skew: Nanos,
+    pub iterations: u32,
+    pub verified: u32,
+    pub all_checked: bool,
+    pub wrong: u64,
+}
+
+impl<'a> Running<'a> {
+    /// Nothing measured yet.
+    pub fn new(cell: &'a Cell) -> Running<'a> {
+        Running {
+            cell,
+            planned: planned_bytes(cell).unwrap_or_default(),
+            moved: Vec::new(),
+            times: Sorted::default(),
+            slowest: Nanos(0),
+            starts: Vec::new(),
+            max_skew: Nanos(0),
+            iterations: 0,
+            verified: 0,
+            all_checked: true,
+            wrong: 0,
+        }
+    }
+
+    /// Every rank has answered: the slowest one's time is the collective's.
+    pub fn close_iteration(&mut self) {
+        self.times.insert(self.slowest.0);
+        let (first, last) = (self.starts.iter().min(), self.starts.iter().max());
+        if let (Some(first), Some(last)) = (first, last) {
+            self.max_skew = self.max_skew.max(last.since(*first));
+        }
+        self.iterations += 1;
+        self.verified += u32::from(self.all_checked);
+        self.all_checked = true;
+        self.slowest = Nanos(0);
+        self.starts.clear();
+    }
+
+    /// What is recorded when its iterations are complete.
+    pub fn done(&self, round: u16, stop: StopReason) -> CellDone {
+        let sorted = |moved: &[Moved]| {
+            let mut moved = moved.to_vec();
+            moved.sort_by(|a, b| (a.from, a.to, &a.rail).cmp(&(b.from, b.to, &b.rail)));
+            moved
+        };
+        CellDone {
+            cell: self.cell.id,
+            round,
+            iterations: self.iterations,
+            verified: self.verified,
+            stop,
+            max_skew_ns: self.max_skew,
+            planned: sorted(&self.planned),
+            moved: sorted(&self.moved),
+        }
+    }
+
+    /// What the busiest link carried per iteration, over the median time.
+    fn rate(&self) -> Option<Rate> {
+        let busiest = self.planned.iter().map(|moved| moved.bytes).max()?;
+        let median = median_of_sorted(self.times.as_slice())?;
+        Rate::of(busiest, Nanos(median as u64))
+    }
+
+    /// What whoever watches is told.
+    pub fn outcome(self) -> Outcome {
+        let wrong = (self.verified > 0).then_some(self.wrong);
+        Outcome {
+            wrong,
+            rate: self.rate(),
+            times: self.times,
+        }
+    }
+
+    /// Where it stands, in words.
+    pub fn doing(&self) -> String {
+        format!("iteration {} of {}", self.iterations, self.cell.describe())
+    }
+}
