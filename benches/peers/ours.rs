@@ -27,20 +27,33 @@ pub fn all_reduce(wire: Wire, size: usize) -> f64 {
     median_seconds(&cell, iterations(size))
 }
 
-/// Bytes per nanosecond on the wire, each way: one rank sending, or both at once in an all-reduce.
-pub fn wire_rate(flows: u16, both_ways: bool) -> f64 {
+/// What moves over TCP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    OneWay,
+    BothWays,
+    AllReduce,
+}
+
+impl Traffic {
+    pub fn name(self) -> &'static str {
+        match self {
+            Traffic::OneWay => "one way",
+            Traffic::BothWays => "both ways",
+            Traffic::AllReduce => "all-reduce",
+        }
+    }
+}
+
+/// Bytes per nanosecond on the wire, in each direction that is used.
+pub fn wire_rate(flows: u16, traffic: Traffic) -> f64 {
     let size = 64 << 20;
-    let cell = if both_ways {
-        cell(Wire::Tcp, size, flows, Collective::AllReduce, Algorithm::Ring)
-    } else {
-        cell(
-            Wire::Tcp,
-            size,
-            flows,
-            Collective::PointToPoint,
-            Algorithm::Direct,
-        )
+    let (collective, algorithm) = match traffic {
+        Traffic::OneWay => (Collective::PointToPoint, Algorithm::Direct),
+        Traffic::BothWays => (Collective::Bidirectional, Algorithm::Direct),
+        Traffic::AllReduce => (Collective::AllReduce, Algorithm::Ring),
     };
+    let cell = cell(Wire::Tcp, size, flows, collective, algorithm);
     // With two ranks a ring all-reduce sends the payload once each way.
     size as f64 / median_seconds(&cell, 20) / 1e9
 }

@@ -131,7 +131,7 @@ impl Execution {
             (side.outgoing, side.incoming) = (None, None);
         }
         let started = clock::now();
-        let mut waiter = Waiter::new(conditions.crowded);
+        let mut waiter = Waiter::new(conditions.crowded, self.waits_on_sockets());
         let memory = Memory::stage(buffers);
         self.keep_own(&memory);
         loop {
@@ -160,6 +160,13 @@ impl Execution {
             total: clock::now().since(started),
             waited: waiter.waited(),
         })
+    }
+
+    fn waits_on_sockets(&self) -> bool {
+        self.sides
+            .iter()
+            .flat_map(|side| side.channel.waitables())
+            .any(|waitable| waitable.is_some())
     }
 
     /// Looks at every channel once; whether anything moved.
@@ -191,31 +198,33 @@ impl Execution {
             .all(|earlier| self.done[*earlier] > chunk)
     }
 
+    /// Sends at most one chunk, so that sending and receiving keep pace with each other: a rank that only sends while it can
+    /// leaves its peer without work later.
     fn send_ready(&mut self, index: usize, memory: &Memory<'_>) -> Result<bool, LinkError> {
-        let mut moved = self.sides[index].channel.advance()?;
-        while let Some(&at) = self.sides[index].sends.get(self.sides[index].send) {
-            let (work, chunk) = (&self.program.works[at], self.done[at]);
-            if !self.is_ready(at, chunk) {
-                break;
-            }
-            let source = memory.source(work);
-            let side = &mut self.sides[index];
-            let lease = side
-                .outgoing
-                .take()
-                .or_else(|| source.try_read(work.chunk(chunk)));
-            let Some(lease) = lease else { break };
-            side.outgoing = side.channel.offer(lease)?;
-            if side.outgoing.is_some() {
-                break;
-            }
-            moved = true;
-            self.done[at] += 1;
-            if self.done[at] == work.chunks {
-                side.send += 1;
-            }
+        let moved = self.sides[index].channel.advance()?;
+        let Some(&at) = self.sides[index].sends.get(self.sides[index].send) else {
+            return Ok(moved);
+        };
+        let (work, chunk) = (&self.program.works[at], self.done[at]);
+        if !self.is_ready(at, chunk) {
+            return Ok(moved);
         }
-        Ok(moved)
+        let source = memory.source(work);
+        let side = &mut self.sides[index];
+        let lease = side
+            .outgoing
+            .take()
+            .or_else(|| source.try_read(work.chunk(chunk)));
+        let Some(lease) = lease else { return Ok(moved) };
+        side.outgoing = side.channel.offer(lease)?;
+        if side.outgoing.is_some() {
+            return Ok(moved);
+        }
+        self.done[at] += 1;
+        if self.done[at] == work.chunks {
+            side.send += 1;
+        }
+        Ok(true)
     }
 
     /// Receives at most one chunk, so that what it completes can be sent on before the next is looked at.
@@ -241,25 +250,36 @@ impl Execution {
         let Some(mut target) = target else {
             return Ok(false);
         };
-        let received = if work.action == Action::RecvCopy {
-            side.channel.receive(range.len(), Sink::Into(&mut target))?
-        } else {
-            let other = if work.reads_input {
-                memory.input.try_read(range.clone())
-            } else {
-                None
-            };
-            if work.reads_input && other.is_none() {
+        let program = &self.program;
+        let input = if work.action != Action::RecvCopy && work.reads_input {
+            let Some(input) = memory.input.try_read(range.clone()) else {
                 side.incoming = Some(target);
                 return Ok(false);
+            };
+            Some(input)
+        } else {
+            None
+        };
+        let reduce = |target: &mut [u8], a: Option<&[u8]>, b: &[u8]| {
+            program.reduce(work, target, a, b, conditions.slowdown);
+        };
+        let received = match &input {
+            _ if work.action == Action::RecvCopy => {
+                side.channel.receive(range.len(), Sink::Into(&mut target))?
             }
-            let program = &self.program;
-            side.channel.receive(
-                range.len(),
-                Sink::With(&mut |chunk| {
-                    program.reduce(work, &mut target, other.as_deref(), chunk, conditions.slowdown)
-                }),
-            )?
+            // What arrives piece by piece is put together where the result belongs, and the input is added to it there.
+            Some(input) if side.channel.arrives_in_pieces() => {
+                let received = side.channel.receive(range.len(), Sink::Into(&mut target))?;
+                if received == Received::Chunk {
+                    reduce(&mut target, None, input);
+                }
+                received
+            }
+            input => {
+                let input = input.as_deref();
+                let mut consume = |chunk: &[u8]| reduce(&mut target, input, chunk);
+                side.channel.receive(range.len(), Sink::With(&mut consume))?
+            }
         };
         match received {
             Received::Chunk => {

@@ -11,7 +11,7 @@ use crate::units::Bytes;
 /// between the wire and the reduction.
 const LARGEST_CHUNK: usize = 256 << 10;
 /// And at least this long where a block is cut at all.
-const SMALLEST_CHUNK: usize = 32 << 10;
+const SMALLEST_CHUNK: usize = 64 << 10;
 /// A block is cut into at least this many chunks per link if it is long enough, so that links and steps overlap.
 const CHUNKS_PER_LINK: usize = 4;
 

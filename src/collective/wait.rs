@@ -14,6 +14,8 @@ use crate::units::Nanos;
 /// Looks at the channels before yielding, with a core of one's own and without.
 const LOOKS: u32 = 2_000;
 const LOOKS_CROWDED: u32 = 10;
+/// Pauses between two looks at sockets: each look takes the socket's lock, which the sending side needs to deliver.
+const PAUSES_BETWEEN_LOOKS: u32 = 16;
 /// Yields before sleeping.
 const YIELDS: u32 = 200;
 /// The longest sleep: an abort is noticed this soon.
@@ -22,17 +24,20 @@ const SLEEP_MILLIS: u8 = 1;
 /// Counts how long nothing moved, and waits accordingly.
 pub(super) struct Waiter {
     looks: u32,
+    pauses: u32,
     since: Option<Nanos>,
     tries: u32,
     waited: Nanos,
 }
 
 impl Waiter {
-    /// For a host that is `crowded` or not.
-    pub fn new(crowded: bool) -> Waiter {
+    /// For a host that is `crowded` or not, looking at `sockets` or at memory only.
+    pub fn new(crowded: bool, sockets: bool) -> Waiter {
         let looks = if crowded { LOOKS_CROWDED } else { LOOKS };
+        let pauses = if sockets { PAUSES_BETWEEN_LOOKS } else { 1 };
         Waiter {
             looks,
+            pauses,
             since: None,
             tries: 0,
             waited: Nanos(0),
@@ -53,7 +58,7 @@ impl Waiter {
         let since = *self.since.get_or_insert(now);
         self.tries += 1;
         if self.tries < self.looks {
-            std::hint::spin_loop();
+            (0..self.pauses).for_each(|_| std::hint::spin_loop());
         } else if self.tries < self.looks + YIELDS {
             std::thread::yield_now();
         } else {

@@ -121,6 +121,11 @@ impl Channel {
         Ok(received)
     }
 
+    /// Whether chunks arrive piece by piece.
+    pub fn arrives_in_pieces(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.link.arrives_in_pieces())
+    }
+
     /// Pushes taken chunks on; whether anything moved.
     pub fn advance(&mut self) -> Result<bool, LinkError> {
         let mut moved = false;

@@ -63,6 +63,9 @@ pub trait Link: Send {
     /// Receives the next chunk, which is `len` bytes. Until it answers `Chunk`, it must be asked again with the same sink.
     fn receive(&mut self, len: usize, sink: Sink<'_>) -> Result<Received, LinkError>;
 
+    /// Whether a chunk arrives piece by piece and must be put together, rather than being there as a whole.
+    fn arrives_in_pieces(&self) -> bool;
+
     /// Payload bytes that have left through this end since it was made.
     fn moved(&self) -> u64;
 

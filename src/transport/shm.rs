@@ -119,6 +119,10 @@ impl Link for ShmLink {
         Ok(Received::Chunk)
     }
 
+    fn arrives_in_pieces(&self) -> bool {
+        false
+    }
+
     fn moved(&self) -> u64 {
         self.moved
     }

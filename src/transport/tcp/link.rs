@@ -12,8 +12,6 @@ use crate::device::ReadLease;
 
 /// Chunks that may wait for room in the socket.
 const DEPTH: usize = 4;
-/// Asked of the kernel for both socket buffers; it grants what its limits allow.
-const SOCKET_BUFFER: usize = 4 << 20;
 
 /// One TCP connection carrying chunks both ways.
 pub struct TcpLink {
@@ -34,9 +32,7 @@ impl TcpLink {
     pub fn new(stream: TcpStream) -> io::Result<TcpLink> {
         let socket = SockRef::from(&stream);
         socket.set_tcp_nodelay(true)?;
-        // Buffers are a wish: a refusal costs speed, not correctness.
-        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
-        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+        // Socket buffers are left to the kernel, which fits them to the path; a fixed size would cap long fat ones.
         stream.set_read_timeout(None)?;
         stream.set_nonblocking(true)?;
         Ok(TcpLink {
@@ -129,6 +125,10 @@ impl Link for TcpLink {
         } else {
             Received::Nothing
         })
+    }
+
+    fn arrives_in_pieces(&self) -> bool {
+        true
     }
 
     fn moved(&self) -> u64 {
