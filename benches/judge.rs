@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let judgement = judge(&recorded);
     let judged = start.elapsed();
     report::write_all(folder.path(), &recorded, &judgement)?;
-    let text = report::terminal::summary(&judgement, folder.path(), false);
+    let text = report::terminal::summary(&judgement, folder.path(), report::terminal::Page::terminal(false));
     let took = start.elapsed().as_secs_f64();
 
     println!("{text}");

@@ -132,7 +132,10 @@ fn render_all(recorded: &Recorded) -> u8 {
     for writer in report::WRITERS {
         assert!(!writer.render(recorded, &judgement).unwrap().is_empty());
     }
-    assert!(!report::terminal::summary(&judgement, Path::new("x"), true).is_empty());
+    assert!(
+        !report::terminal::summary(&judgement, Path::new("x"), report::terminal::Page::terminal(true))
+            .is_empty()
+    );
     judgement.exit_code
 }
 

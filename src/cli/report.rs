@@ -1,5 +1,6 @@
 //! `railgauge report RUN`: judge and render a recorded run again.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,7 +9,8 @@ use super::CliError;
 use super::shared::use_color;
 use crate::findings::judge;
 use crate::record::{Judgement, Recorded};
-use crate::report::{terminal, write_all};
+use crate::report::terminal::{self, Page};
+use crate::report::write_all;
 
 /// Which run.
 #[derive(Debug, Args)]
@@ -53,9 +55,12 @@ pub fn show(judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
     } else if quiet {
         println!("{}", judgement.summary);
     } else {
-        print!(
-            "{}",
-            terminal::summary(judgement, folder, use_color(&std::io::stdout()))
-        );
+        let stdout = std::io::stdout();
+        let page = if stdout.is_terminal() {
+            Page::terminal(use_color(&stdout))
+        } else {
+            Page::log()
+        };
+        print!("{}", terminal::summary(judgement, folder, page));
     }
 }

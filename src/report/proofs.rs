@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::{WRITERS, terminal, write_all};
+use super::terminal::{self, Page};
+use super::{WRITERS, write_all};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::judge;
-use crate::record::{Cell, Event, Judgement, Recorded, Untested, files};
+use crate::record::{Cell, Event, Judgement, Recorded, Untested, Verdict, files};
 
 fn with_slow_rail() -> Recorded {
     let slow = |cell: &Cell, _| {
@@ -66,7 +67,7 @@ fn a_folder_that_cannot_be_written_is_an_error_that_names_the_file() {
 #[test]
 fn the_terminal_says_measured_expected_rule_and_next_step_in_24_lines() {
     let judgement = judge(&with_slow_rail());
-    let text = terminal::summary(&judgement, Path::new("reports/smoke"), false);
+    let text = terminal::summary(&judgement, Path::new("reports/smoke"), Page::terminal(false));
     for part in [
         "FAIL",
         "exit code 12",
@@ -96,7 +97,7 @@ fn many_findings_and_tests_still_fit_the_terminal() {
     judgement.tests = vec![judgement.tests[0].clone(); 40];
     judgement.injected = vec!["rail1 throttled".into()];
     for color in [false, true] {
-        let text = terminal::summary(&judgement, Path::new("reports/smoke"), color);
+        let text = terminal::summary(&judgement, Path::new("reports/smoke"), Page::terminal(color));
         assert!(
             text.lines().count() <= 24,
             "{} lines:\n{text}",
@@ -185,7 +186,7 @@ fn hostile_names_are_inert_in_every_format() {
             assert!(!text.contains(live), "{live:?}");
         }
     }
-    let text = terminal::summary(&judgement, Path::new(hostile), false);
+    let text = terminal::summary(&judgement, Path::new(hostile), Page::terminal(false));
     assert!(
         !text.contains('\u{1b}') && !text.contains('\u{202e}') && text.lines().count() <= 24,
         "{text}"
@@ -194,4 +195,14 @@ fn hostile_names_are_inert_in_every_format() {
         !render(files::FINDINGS, &recorded, &judgement).contains('\u{1b}'),
         "JSON escapes control characters"
     );
+}
+
+#[test]
+fn a_log_keeps_every_word_that_a_terminal_has_no_room_for() {
+    let mut judgement = judge(&Fixture::rails(3).recorded());
+    let long = "a reason much longer than any terminal is wide ".repeat(5);
+    judgement.tests[0].verdict = Verdict::Inconclusive(long.clone());
+    let on = |page| terminal::summary(&judgement, Path::new("reports/smoke"), page);
+    assert!(on(Page::log()).contains(long.trim_end()));
+    assert!(!on(Page::terminal(false)).contains(long.trim_end()));
 }

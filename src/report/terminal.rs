@@ -1,4 +1,5 @@
-//! The summary for a terminal: the verdict, the worst finding in full, the rest in a line each; at most 24 lines of 80.
+//! The summary for a person: the verdict, the worst finding in full, the rest in a line each; on a terminal at most 24 lines
+//! of 80, in a log everything in full.
 //!
 //! Colour is decoration: every fact is also in the words. `NO_COLOR` in the environment wins over everything.
 
@@ -7,18 +8,121 @@ use std::path::Path;
 use super::escape;
 use crate::record::{Finding, Judgement, Verdict, files};
 
-/// Lines and columns of the smallest terminal it must fit.
-const LINES: usize = 24;
-const COLUMNS: usize = 80;
-/// Most tests that are listed.
-const TESTS: usize = 5;
+/// What the summary is written on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    color: bool,
+    lines: usize,
+    columns: usize,
+    /// Most tests that are listed.
+    tests: usize,
+}
 
-/// The summary of a judged run. `folder` is where the files are; `color` asks for colour, unless `NO_COLOR` is set.
-pub fn summary(judgement: &Judgement, folder: &Path, color: bool) -> String {
-    let paint = Paint(color && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()));
-    let tests = tests(judgement, &paint);
+impl Page {
+    /// The smallest terminal it must fit, with or without colour. `NO_COLOR` in the environment wins.
+    pub fn terminal(color: bool) -> Page {
+        let color = color && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Page {
+            color,
+            lines: 24,
+            columns: 80,
+            tests: 5,
+        }
+    }
+
+    /// A log: nothing is cut, nothing is coloured.
+    pub fn log() -> Page {
+        Page {
+            color: false,
+            lines: usize::MAX,
+            columns: usize::MAX,
+            tests: usize::MAX,
+        }
+    }
+
+    fn is_log(&self) -> bool {
+        self.columns == usize::MAX
+    }
+
+    fn with(&self, code: &str, text: &str) -> String {
+        if self.color {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_string()
+        }
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    fn verdict(&self, verdict: &Verdict, text: &str) -> String {
+        let code = match verdict {
+            Verdict::Pass => "1;32",
+            Verdict::Fail(_) => "1;31",
+            Verdict::Inconclusive(_) | Verdict::NotRun(_) => "1;33",
+        };
+        self.with(code, text)
+    }
+
+    /// Inert text cut to one line.
+    fn clip(&self, text: &str) -> String {
+        match text.char_indices().nth(self.columns) {
+            None => text.to_string(),
+            Some(_) => text.chars().take(self.columns - 3).chain("...".chars()).collect(),
+        }
+    }
+
+    /// Breaks text at spaces into at most `most` lines behind a label; what does not fit is cut.
+    fn wrap(&self, label: &str, text: &str, most: usize) -> Vec<String> {
+        let indent = " ".repeat(label.len().max(2));
+        let mut lines = vec![label.to_string()];
+        let text = escape::line(text);
+        for word in text.split(' ') {
+            let is_full = lines.len() == most;
+            let Some(line) = lines.last_mut() else { break };
+            if line.chars().count() + 1 + word.chars().count() <= self.columns {
+                if !line.is_empty() && !line.ends_with(' ') {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            } else if is_full {
+                *line = line
+                    .chars()
+                    .take(self.columns - 4)
+                    .chain(" ...".chars())
+                    .collect();
+                break;
+            } else {
+                lines.push(format!("{indent}{word}"));
+            }
+        }
+        lines.iter().map(|line| self.clip(line)).collect()
+    }
+
+    /// How many lines of the terminal these take; only the long ones (commands, paths) run over.
+    fn height(&self, lines: &[String]) -> usize {
+        let columns = |line: &String| {
+            let escapes: usize = line
+                .split('\u{1b}')
+                .skip(1)
+                .map(|part| 1 + part.find('m').map_or(0, |at| at + 1))
+                .sum();
+            line.chars().count().saturating_sub(escapes)
+        };
+        lines
+            .iter()
+            .map(|line| columns(line).div_ceil(self.columns).max(1))
+            .sum()
+    }
+}
+
+/// The summary of a judged run. `folder` is where the files are.
+pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
+    let page = &page;
+    let tests = tests(judgement, page);
     let mut tail = tests;
-    tail.push(clip(&coverage(judgement)));
+    tail.push(page.clip(&coverage(judgement)));
     tail.push(format!(
         "files      {}/{{{}, {}, {}}}",
         escape::line(&folder.display().to_string()),
@@ -26,31 +130,31 @@ pub fn summary(judgement: &Judgement, folder: &Path, color: bool) -> String {
         files::FINDINGS,
         files::BANDWIDTH
     ));
-    let mut head = vec![headline(judgement, &paint)];
+    let mut head = vec![headline(judgement, page)];
     if !judgement.injected.is_empty() {
         let faults: Vec<String> = judgement
             .injected
             .iter()
             .map(|fault| escape::line(fault))
             .collect();
-        head.push(clip(&format!(
+        head.push(page.clip(&format!(
             "negative control, injected on purpose: {}",
             faults.join("; ")
         )));
     }
-    let mut room = LINES.saturating_sub(head.len() + height(&tail));
+    let mut room = page.lines.saturating_sub(head.len() + page.height(&tail));
     let mut listed = 0;
     for finding in &judgement.findings {
         let left = judgement.findings.len() - listed - 1;
-        let lines = if listed == 0 {
-            in_full(finding, &paint)
+        let lines = if listed == 0 || page.is_log() {
+            in_full(finding, page)
         } else {
-            vec![in_one_line(finding, &paint)]
+            vec![in_one_line(finding, page)]
         };
-        if height(&lines) + usize::from(left > 0) > room {
+        if page.height(&lines) + usize::from(left > 0) > room {
             break;
         }
-        room -= height(&lines);
+        room -= page.height(&lines);
         head.extend(lines);
         listed += 1;
     }
@@ -65,7 +169,7 @@ pub fn summary(judgement: &Judgement, folder: &Path, color: bool) -> String {
     head.join("\n") + "\n"
 }
 
-fn headline(judgement: &Judgement, paint: &Paint) -> String {
+fn headline(judgement: &Judgement, page: &Page) -> String {
     let (word, why) = words(&judgement.verdict);
     let count = judgement.findings.len();
     let what = match (count, why) {
@@ -75,24 +179,24 @@ fn headline(judgement: &Judgement, paint: &Paint) -> String {
         (n, _) => format!("{n} findings"),
     };
     let suite = escape::line(&judgement.suite);
-    let text = clip(&format!(
+    let text = page.clip(&format!(
         "{:<13}{suite}: {what} (exit code {})",
         word.to_uppercase(),
         judgement.exit_code
     ));
     match text.split_once(' ') {
-        Some((word, rest)) => format!("{} {rest}", paint.verdict(&judgement.verdict, word)),
+        Some((word, rest)) => format!("{} {rest}", page.verdict(&judgement.verdict, word)),
         None => text,
     }
 }
 
-fn in_full(finding: &Finding, paint: &Paint) -> Vec<String> {
-    let mut lines = wrap("", &format!("{}: {}", finding.kind, finding.sentence), 5);
+fn in_full(finding: &Finding, page: &Page) -> Vec<String> {
+    let mut lines = page.wrap("", &format!("{}: {}", finding.kind, finding.sentence), 5);
     if let Some(first) = lines.first_mut() {
-        *first = paint.bold(first);
+        *first = page.bold(first);
     }
-    lines.extend(wrap("  rule     ", &finding.rule, 3));
-    lines.extend(wrap("  next     ", &finding.next_step, 3));
+    lines.extend(page.wrap("  rule     ", &finding.rule, 3));
+    lines.extend(page.wrap("  next     ", &finding.next_step, 3));
     // Not wrapped: it is meant to be copied.
     lines.extend(
         finding
@@ -103,38 +207,34 @@ fn in_full(finding: &Finding, paint: &Paint) -> Vec<String> {
     lines
 }
 
-fn in_one_line(finding: &Finding, paint: &Paint) -> String {
-    paint.bold(&clip(&format!(
-        "{}: {}",
-        finding.kind,
-        escape::line(&finding.sentence)
-    )))
+fn in_one_line(finding: &Finding, page: &Page) -> String {
+    page.bold(&page.clip(&format!("{}: {}", finding.kind, escape::line(&finding.sentence))))
 }
 
-fn tests(judgement: &Judgement, paint: &Paint) -> Vec<String> {
+fn tests(judgement: &Judgement, page: &Page) -> Vec<String> {
     let mut lines = Vec::new();
     // Those that did not pass come first, so that a cut list loses the least.
     let mut tests: Vec<_> = judgement.tests.iter().collect();
     tests.sort_by_key(|test| test.verdict == Verdict::Pass);
-    for test in tests.iter().take(TESTS) {
+    for test in tests.iter().take(page.tests) {
         let (word, why) = words(&test.verdict);
         let name = escape::line(&test.name);
         let why = why.map(escape::line).unwrap_or_default();
-        let text = clip(&format!(
+        let text = page.clip(&format!(
             "{word:<13} {name:<16} {:>4} of {:<4} cells  {why}",
             test.measured, test.planned
         ));
         let (word, rest) = text.split_at(word.len());
         lines.push(format!(
             "{}{}",
-            paint.verdict(&test.verdict, word),
+            page.verdict(&test.verdict, word),
             rest.trim_end()
         ));
     }
-    if tests.len() > TESTS {
+    if tests.len() > page.tests {
         lines.push(format!(
             "... {} more tests in {}",
-            tests.len() - TESTS,
+            tests.len() - page.tests,
             files::MARKDOWN
         ));
     }
@@ -167,78 +267,5 @@ pub(super) fn words(verdict: &Verdict) -> (&'static str, Option<&str>) {
         Verdict::Fail(why) => ("fail", Some(why)),
         Verdict::Inconclusive(why) => ("inconclusive", Some(why)),
         Verdict::NotRun(why) => ("not run", Some(why)),
-    }
-}
-
-/// Inert text cut to one line.
-fn clip(text: &str) -> String {
-    match text.char_indices().nth(COLUMNS) {
-        None => text.to_string(),
-        Some(_) => text.chars().take(COLUMNS - 3).chain("...".chars()).collect(),
-    }
-}
-
-/// Breaks text at spaces into at most `most` lines behind a label; what does not fit is cut.
-fn wrap(label: &str, text: &str, most: usize) -> Vec<String> {
-    let indent = " ".repeat(label.len().max(2));
-    let mut lines = vec![label.to_string()];
-    let text = escape::line(text);
-    for word in text.split(' ') {
-        let is_full = lines.len() == most;
-        let Some(line) = lines.last_mut() else { break };
-        if line.chars().count() + 1 + word.chars().count() <= COLUMNS {
-            if !line.is_empty() && !line.ends_with(' ') {
-                line.push(' ');
-            }
-            line.push_str(word);
-        } else if is_full {
-            *line = line.chars().take(COLUMNS - 4).chain(" ...".chars()).collect();
-            break;
-        } else {
-            lines.push(format!("{indent}{word}"));
-        }
-    }
-    lines.iter().map(|line| clip(line)).collect()
-}
-
-/// How many lines of the terminal these take; only the long ones (commands, paths) run over.
-fn height(lines: &[String]) -> usize {
-    let columns = |line: &String| {
-        let escapes: usize = line
-            .split('\u{1b}')
-            .skip(1)
-            .map(|part| 1 + part.find('m').map_or(0, |at| at + 1))
-            .sum();
-        line.chars().count().saturating_sub(escapes)
-    };
-    lines
-        .iter()
-        .map(|line| columns(line).div_ceil(COLUMNS).max(1))
-        .sum()
-}
-
-/// Colour, or none.
-struct Paint(bool);
-
-impl Paint {
-    fn with(&self, code: &str, text: &str) -> String {
-        if self.0 {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
-        } else {
-            text.to_string()
-        }
-    }
-
-    fn bold(&self, text: &str) -> String {
-        self.with("1", text)
-    }
-
-    fn verdict(&self, verdict: &Verdict, text: &str) -> String {
-        let code = match verdict {
-            Verdict::Pass => "1;32",
-            Verdict::Fail(_) => "1;31",
-            Verdict::Inconclusive(_) | Verdict::NotRun(_) => "1;33",
-        };
-        self.with(code, text)
     }
 }
