@@ -156,3 +156,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn ranks_of_one_host_do_not_fight_over_pinned_source_ports() {
+    let mut cell = over_tcp(&cell(Collective::AllToAll, Algorithm::Direct, 4, 4_000), 2, 2);
+    cell.source_port = Some(25_000 + (std::process::id() % 5_000) as u16);
+    check(&cell).unwrap();
+}

@@ -109,20 +109,24 @@ fn measure(
     Ok(())
 }
 
-/// The suspects with everything their speed is compared with and everything that ran beside them.
+/// The suspects, each with everything its speed is compared with and everything that ran beside it, one right after the
+/// other: what changes on the machine between them is then least likely to be taken for a fault.
 fn to_measure_again<'p>(suspects: &[u32], cells: &'p [Cell]) -> Vec<&'p Cell> {
-    let suspected: Vec<&Cell> = cells.iter().filter(|cell| suspects.contains(&cell.id)).collect();
-    let concerns = |cell: &Cell| {
-        suspected
+    let mut slots: Vec<u32> = Vec::new();
+    for suspect in cells.iter().filter(|cell| suspects.contains(&cell.id)) {
+        let concerned = cells
             .iter()
-            .any(|suspect| suspect.slot == cell.slot || suspect.is_peer_of(cell) || suspect.id == cell.id)
-    };
-    let slots: Vec<u32> = cells
+            .filter(|cell| cell.id == suspect.id || cell.is_peer_of(suspect));
+        for slot in concerned.map(|cell| cell.slot) {
+            if !slots.contains(&slot) {
+                slots.push(slot);
+            }
+        }
+    }
+    slots
         .iter()
-        .filter(|cell| concerns(cell))
-        .map(|cell| cell.slot)
-        .collect();
-    cells.iter().filter(|cell| slots.contains(&cell.slot)).collect()
+        .flat_map(|slot| cells.iter().filter(move |cell| cell.slot == *slot))
+        .collect()
 }
 
 fn record(suite: &Suite, plan: &Plan, session: &Session, launch: &str, flags: &Shared) -> Run {
@@ -195,4 +199,38 @@ fn now() -> String {
     let now = jiff::Timestamp::now();
     let whole = now.round(jiff::Unit::Second).unwrap_or(now);
     whole.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::{Fabric, rails};
+    use crate::record::DeviceKind;
+
+    #[test]
+    fn a_suspect_is_measured_again_right_beside_what_it_is_compared_with() {
+        let suite = Suite::load("smoke").unwrap();
+        let fabric = Fabric::local(4, DeviceKind::Host, rails::loopback().unwrap());
+        let choices = Choices {
+            same_process: true,
+            ..Choices::default()
+        };
+        let mut suite = suite;
+        suite.run.rails = None;
+        let plan = Plan::new(&suite, &fabric, &choices).unwrap();
+        let together = |cell: &&Cell| cell.load == crate::record::Load::Together;
+        let suspect = plan.cells.iter().find(together).unwrap();
+        let again = to_measure_again(&[suspect.id], &plan.cells);
+        assert!(again.iter().any(|cell| cell.id == suspect.id));
+        assert!(
+            again.iter().all(|cell| cell.slot == suspect.slot),
+            "rails of one slot are each other's peers"
+        );
+
+        let alone = plan.cells.iter().find(|cell| cell.test == "pairs-shm").unwrap();
+        let again = to_measure_again(&[alone.id], &plan.cells);
+        let peers = plan.cells.iter().filter(|cell| cell.is_peer_of(alone)).count();
+        assert_eq!(again.len(), 1 + peers);
+        assert!(to_measure_again(&[], &plan.cells).is_empty());
+    }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use half::{bf16, f16};
 
 use crate::device::Pattern;
-use crate::record::{Collective, DType, ReduceOp};
+use crate::record::{Cell, Collective, DType, ReduceOp};
 
 /// Elements compared at a time: small enough for the stack and the first cache.
 const BLOCK: usize = 1024;
@@ -66,6 +66,19 @@ enum Source {
 }
 
 impl Oracle {
+    /// The oracle of a cell.
+    pub fn for_cell(cell: &Cell, seed: u64) -> Oracle {
+        Oracle {
+            collective: cell.collective,
+            dtype: cell.dtype,
+            op: cell.op,
+            ranks: cell.world(),
+            root: cell.root as usize,
+            elements: cell.elements(),
+            seed,
+        }
+    }
+
     /// Fills `out` with the input of `rank`: the whole payload, also where the collective looks at a block of it only.
     pub fn input(&self, rank: usize, iteration: u64, out: &mut [u8]) {
         self.pattern(rank, iteration).fill(0, out);

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::summary::CellSummary;
+use crate::stats::median_of_sorted;
 use crate::units::{Bytes, Rate};
 
 /// A measured member of a group.
@@ -59,6 +60,32 @@ impl PeerGroups {
         self.groups[self.group_of[place]]
             .iter()
             .filter(move |peer| peer.place != place)
+    }
+
+    /// The median of what those peers reached in one round; none unless every one of them was measured in it, because those
+    /// that were measured again may be just the slow ones.
+    pub(super) fn rate_in_round(
+        &self,
+        summaries: &[CellSummary<'_>],
+        place: usize,
+        number: u16,
+    ) -> Option<Rate> {
+        let in_round = |peer: &Peer| -> Option<f64> {
+            let round = summaries[peer.place]
+                .rounds
+                .iter()
+                .find(|round| round.number == number)?;
+            let median = median_of_sorted(&round.times).filter(|median| *median > 0.0)?;
+            Some(peer.bytes.0 as f64 * 1e9 / median)
+        };
+        let rates: Option<Vec<f64>> = self.others(place).map(in_round).collect();
+        let mut rates = rates?;
+        rates.sort_by(f64::total_cmp);
+        let (low, high) = (
+            rates.get(rates.len().checked_sub(1)? / 2)?,
+            rates.get(rates.len() / 2)?,
+        );
+        Some(Rate((low + high) / 2.0))
     }
 
     /// What those peers reach; none without any.

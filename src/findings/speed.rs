@@ -4,7 +4,8 @@
 //! Peers are the cells that measure the same on other parts; their reference is the median of their medians. The threshold
 //! is the reference less its tolerance or margin. A cell is *slow* only when all of this holds:
 //!
-//! 1. the upper end of its rate interval is below the threshold, over all rounds together and in every single round;
+//! 1. the upper end of its rate interval is below the threshold, over all rounds together and in every single round, where
+//!    a round is compared with what its peers reached in the same round: machines drift, and what drifts for all is no fault;
 //! 2. it was measured `1 + remeasure` times or more;
 //! 3. its p-value (sign test against a spec, rank-sum test against the peers in the middle), corrected by Holm for every comparison of the
 //!    run, is below the false-positive budget.
@@ -16,7 +17,7 @@
 use rayon::prelude::*;
 
 use super::peers::PeerGroups;
-use super::summary::{CellSummary, rate_interval};
+use super::summary::{CellSummary, Round, rate_interval};
 use super::wire::Wire;
 use super::{coverage, phrase};
 use crate::record::{DecisionRule, Interval, Recorded, Reference, SpecRow, TransportKind};
@@ -262,7 +263,9 @@ fn against_spec(
     }
     let threshold = checked_threshold(row.rate, row.tolerance, &format!("spec {}", row.id))?;
     let from = format!("spec {}, tolerance {}", row.id, phrase::percent(row.tolerance));
-    let mut comparison = compare_rates(summary, bytes, measured, row.rate, threshold, from, rule);
+    let mut comparison = compare_rates(summary, bytes, measured, row.rate, threshold, from, rule, |_| {
+        None
+    });
     comparison.is_spec = true;
     if comparison.looks_slow {
         comparison.p_value = sign_test_above(&summary.times, bytes.0 as f64 * 1e9 / threshold.0);
@@ -295,7 +298,10 @@ fn against_peers(
         phrase::plural(count),
         phrase::percent(margin)
     );
-    let mut comparison = compare_rates(summary, bytes, measured, expected, threshold, from, rule);
+    let of_round = |number: u16| Some(peers.rate_in_round(summaries, place, number)? * (1.0 - margin));
+    let mut comparison = compare_rates(
+        summary, bytes, measured, expected, threshold, from, rule, of_round,
+    );
     if comparison.looks_slow {
         // Times per byte, so that peers with other amounts on the wire stay comparable.
         let per_byte = |times: &[u64], bytes: Bytes, scale: f64| -> Vec<f64> {
@@ -323,6 +329,8 @@ fn checked_threshold(expected: Rate, slack: f64, what: &str) -> Result<Rate, Str
         .ok_or_else(|| format!("{what} gives no usable threshold"))
 }
 
+/// `of_round` is the threshold of one round, where rounds have one of their own.
+#[allow(clippy::too_many_arguments)]
 fn compare_rates(
     summary: &CellSummary<'_>,
     bytes: Bytes,
@@ -331,13 +339,19 @@ fn compare_rates(
     threshold: Rate,
     from: String,
     rule: &DecisionRule,
+    of_round: impl Fn(u16) -> Option<Rate>,
 ) -> Comparison {
-    let is_slow = |rate: Option<Interval<Rate>>| rate.is_some_and(|rate| rate.upper < threshold);
-    let slow_rounds = summary
-        .rounds
-        .iter()
-        .filter(|round| is_slow(rate_interval(&round.times, bytes, rule.confidence)))
-        .count();
+    let is_slow_round = |round: &Round| {
+        let threshold = of_round(round.number).unwrap_or(threshold);
+        rate_interval(&round.times, bytes, rule.confidence).is_some_and(|rate| rate.upper < threshold)
+    };
+    let looks_slow = measured.upper < threshold;
+    // Rounds are looked at one by one only where it matters: a healthy tournament has thousands of peers.
+    let slow_rounds = if looks_slow {
+        summary.rounds.iter().filter(|round| is_slow_round(round)).count()
+    } else {
+        0
+    };
     let count = |rounds: usize| u16::try_from(rounds).unwrap_or(u16::MAX);
     Comparison {
         measured,
@@ -347,6 +361,6 @@ fn compare_rates(
         is_spec: false,
         rounds: (count(summary.rounds.len()), count(slow_rounds)),
         p_value: 1.0,
-        looks_slow: is_slow(Some(measured)),
+        looks_slow,
     }
 }

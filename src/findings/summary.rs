@@ -17,6 +17,8 @@ use crate::units::{Bytes, Nanos, Rate};
 /// One measurement round of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Round {
+    /// Its number: 0 for the first measurement.
+    pub(super) number: u16,
     /// Times of its complete iterations, ascending.
     pub(super) times: Vec<u64>,
 }
@@ -195,17 +197,19 @@ impl Iterations {
     }
 
     fn rounds(&self, confidence: f64) -> Vec<Round> {
-        let mut rounds: Vec<(u16, Round)> = Vec::new();
+        let mut rounds: Vec<Round> = Vec::new();
         for samples in self.iter() {
             let number = samples.first().map_or(0, |sample| sample.round);
-            if rounds.last().is_none_or(|(last, _)| *last != number) {
-                rounds.push((number, Round { times: Vec::new() }));
+            if rounds.last().is_none_or(|last| last.number != number) {
+                rounds.push(Round {
+                    number,
+                    times: Vec::new(),
+                });
             }
-            if let Some((_, round)) = rounds.last_mut() {
+            if let Some(round) = rounds.last_mut() {
                 round.times.push(last_to_finish(samples).0);
             }
         }
-        let mut rounds: Vec<Round> = rounds.into_iter().map(|(_, round)| round).collect();
         rounds.iter_mut().for_each(|round| round.times.sort_unstable());
         rounds.retain(|round| interval_of_sorted(&round.times, confidence).is_some());
         rounds

@@ -55,15 +55,8 @@ impl Task {
         let cell = &assignment.cell;
         let stages = scheme_of(cell)?.stages_input_in_place();
         let position = cell.ranks.iter().position(|rank| *rank == around.rank);
-        let oracle = Oracle {
-            collective: cell.collective,
-            dtype: cell.dtype,
-            op: cell.op,
-            ranks: cell.world(),
-            root: cell.root as usize,
-            elements: cell.elements(),
-            seed: assignment.seed ^ u64::from(cell.id).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        };
+        let seed = assignment.seed ^ u64::from(cell.id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let oracle = Oracle::for_cell(cell, seed);
         let mut task = Task {
             rank: around.rank,
             position: position.ok_or(ProgramError::NotAMember(around.rank))?,

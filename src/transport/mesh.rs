@@ -264,3 +264,69 @@ fn connection(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> Connecti
         source_port,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Algorithm, Collective, DType, DeviceKind, Load, Placement, ReduceOp};
+    use crate::units::Bytes;
+
+    fn cell(flows: u16, source_port: Option<u16>) -> Cell {
+        Cell {
+            id: 0,
+            test: "test".to_string(),
+            slot: 0,
+            load: Load::Alone,
+            collective: Collective::AllReduce,
+            algorithm: Algorithm::Ring,
+            ranks: vec![0, 1, 2],
+            root: 0,
+            rails: vec!["rail0".to_string()],
+            flows,
+            source_port,
+            transport: TransportKind::Tcp,
+            device: DeviceKind::Host,
+            size: Bytes(64),
+            dtype: DType::F32,
+            op: ReduceOp::Sum,
+            placement: Placement::InPlace,
+        }
+    }
+
+    #[test]
+    fn both_ends_name_a_connection_alike_and_every_flow_has_its_own_port() {
+        let cell = cell(2, Some(47_000));
+        assert_eq!(connection(1, 2, 0, 1, &cell), connection(2, 1, 0, 1, &cell));
+        let port = |from, flow| connection(from, 9, 0, flow, &cell).source_port;
+        let ports = [port(0, 0), port(0, 1), port(1, 0), port(1, 1)];
+        assert_eq!(ports, [47_000, 47_001, 47_002, 47_003]);
+    }
+
+    #[test]
+    fn pinned_source_ports_are_those_on_the_wire() {
+        let rails = || vec![("rail0".to_string(), IpAddr::from([127, 0, 1, 1]))];
+        let token = Token::generate().unwrap();
+        let open = |rank| Mesh::open(rank, rails(), token, Hub::new(), Vec::new()).unwrap();
+        let (mut low, mut high) = (open(0), open(1));
+        let endpoints = vec![low.endpoint(), high.endpoint()];
+        low.meet(endpoints.clone());
+        high.meet(endpoints);
+        // Any two ports that are free now; the door of `high` is another one.
+        let base = 40_000 + (std::process::id() % 20_000) as u16;
+        let cell = cell(2, Some(base));
+        let deadline = Instant::now() + std::time::Duration::from_secs(10);
+        let wanted = Wanted {
+            cell: &cell,
+            deadline,
+            give_up: &|| false,
+        };
+        let door = high.endpoint().doors[0];
+        let _channel = low.connect(1, &wanted).unwrap();
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        for port in [base, base + 1] {
+            // Addresses stand there as little-endian hexadecimal words.
+            let way = format!("0101007F:{port:04X} 0101007F:{:04X} 01", door.port());
+            assert!(table.contains(&way), "no connection {way} in\n{table}");
+        }
+    }
+}

@@ -115,15 +115,7 @@ fn run_rank(
         .collect();
     let mut execution = Execution::new(program, channels);
     let buffers = Buffers::for_cell(cell, scheme_of(cell).unwrap().stages_input_in_place());
-    let oracle = Oracle {
-        collective: cell.collective,
-        dtype: cell.dtype,
-        op: cell.op,
-        ranks: cell.world(),
-        root: cell.root as usize,
-        elements: cell.elements(),
-        seed: 7,
-    };
+    let oracle = Oracle::for_cell(cell, 7);
     let position = cell.ranks.iter().position(|member| *member == rank).unwrap();
     let slowdown = faults_slowdown(mesh.faults(), rank);
     let conditions = Conditions {

@@ -3,7 +3,7 @@
 use super::{kinds, on_rail};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::{judge, suspects};
-use crate::record::{Cell, CounterDelta, Event, FindingKind, Reference, Verdict};
+use crate::record::{Cell, CounterDelta, Event, FindingKind, Reference, Sample, Verdict};
 
 #[test]
 fn a_rail_at_60_percent_is_named_and_its_neighbours_are_not() {
@@ -247,5 +247,39 @@ fn ranks_that_share_a_core_are_not_called_stragglers() {
             .untested
             .iter()
             .any(|entry| entry.what.contains("straggling ranks on node02"))
+    );
+}
+
+#[test]
+fn a_machine_that_slows_down_for_everybody_accuses_nobody() {
+    // Rail 1 is measured while the machine is slow, in both rounds; its peers of the same round are as slow.
+    let drifting = |cell: &Cell, round: u16| match (cell.rails[0].as_str(), round) {
+        ("rail1", 0) | (_, 1) => 0.6,
+        _ => 1.0,
+    };
+    let mut recorded = Fixture::rails(2).recorded();
+    let cells = recorded.run.cells.clone();
+    let all: Vec<Sample> = recorded
+        .samples
+        .drain(..)
+        .filter(|sample| sample.round == 0)
+        .collect();
+    for round in [0, 1] {
+        // The second round is shorter, as it is when the interval is tight at once: pooled, the peers look fast.
+        let kept = all.iter().filter(|sample| round == 0 || sample.iter < 8);
+        recorded.samples.extend(kept.map(|sample| {
+            let cell = cells.iter().find(|cell| cell.id == sample.cell).unwrap();
+            let ns = (sample.ns as f64 / drifting(cell, round)) as u64;
+            Sample { round, ns, ..*sample }
+        }));
+    }
+    let judgement = judge(&recorded);
+    assert!(
+        judgement
+            .findings
+            .iter()
+            .all(|finding| finding.kind != FindingKind::SlowRail),
+        "{:?}",
+        judgement.findings
     );
 }
