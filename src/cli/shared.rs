@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::CliError;
 use crate::plan::{Choices, Filter};
@@ -11,16 +11,6 @@ use crate::record::DeviceKind;
 use crate::suite::{RunSettings, Suite, TransportChoice};
 use crate::transport::Fault;
 use crate::units::Nanos;
-
-/// How ranks are started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Launch {
-    /// What fits: ranks of this machine, in this build.
-    #[default]
-    Auto,
-    /// Ranks on this machine.
-    Local,
-}
 
 /// The flags.
 #[derive(Debug, Clone, Default, Args)]
@@ -40,9 +30,6 @@ pub struct Shared {
     /// What carries the bytes: auto, shm or tcp
     #[arg(long, value_name = "NAME")]
     pub transport: Option<TransportChoice>,
-    /// How ranks are started
-    #[arg(long, value_enum, default_value_t)]
-    pub launch: Launch,
     /// Rails as NAME=ADDRESS, address or interface name, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rails: Option<Vec<String>>,

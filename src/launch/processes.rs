@@ -41,11 +41,6 @@ impl Children {
     pub fn first_ended(&mut self) -> Option<u32> {
         (0..self.0.len() as u32).find(|rank| self.end_of(*rank).is_some())
     }
-
-    /// Process id of `rank`.
-    pub fn pid(&self, rank: u32) -> Option<u32> {
-        self.0.get(rank as usize).map(Child::id)
-    }
 }
 
 fn describe(status: ExitStatus) -> String {
