@@ -1,15 +1,16 @@
 //! Who keeps the others waiting: how long each rank is busy itself, apart from waiting for a peer or the wire.
 //!
 //! A rank is a straggler when, in most of the cells where its own work matters (a tenth of the cell's time or more), the
-//! interval of its busy time lies above `straggler_factor` times the median of the other ranks' busy times, and a sign
-//! test over all those iterations, corrected for the number of ranks, agrees. Only cells that give every rank the same
+//! interval of its busy time lies above `straggler_factor` times the median of the other ranks' busy times in every
+//! round those cells were measured in, as often as the rule asks for, and a sign test over all those iterations,
+//! corrected for the number of ranks, agrees. Until it was measured again it is a suspect. Only cells that give every rank the same
 //! work are judged (a tree's inner ranks have more to do than its leaves), and only ranks of hosts with a core for each
 //! of their ranks: others take turns, and who is slow there is chance.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::summary::{CellSummary, Iterations};
-use crate::record::{Algorithm, Cell, Collective, DecisionRule, Recorded, Untested};
+use crate::record::{Algorithm, Cell, Collective, DecisionRule, Recorded, Sample, Untested};
 use crate::stats::{MedianInterval, holm, interval_of_sorted, median_of_sorted, sign_test};
 
 /// The share of a cell's time from which a rank's own work matters.
@@ -28,6 +29,15 @@ pub(super) struct Busy {
     above: u64,
     /// Iterations looked at.
     of: u64,
+    /// The same, round by round.
+    rounds: Vec<BusyRound>,
+}
+
+/// How long one rank was busy in one round, beside the others.
+#[derive(Debug, Clone, PartialEq)]
+struct BusyRound {
+    own: MedianInterval,
+    others: f64,
 }
 
 impl Busy {
@@ -35,6 +45,26 @@ impl Busy {
     pub(super) fn excess(&self) -> f64 {
         self.own.median - self.others
     }
+
+    /// Whether it kept the others waiting in every round of a cell whose iterations take `time`.
+    fn keeps_waiting(&self, time: f64, rule: &DecisionRule) -> bool {
+        let always = self.rounds.iter().all(|round| {
+            round.own.lower as f64 > rule.straggler_factor * round.others
+                && round.own.median - round.others >= MATTERS * time
+        });
+        always && !self.rounds.is_empty()
+    }
+}
+
+/// What is known of straggling ranks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Stragglers {
+    /// Ranks that keep the others waiting, measured as often as the rule asks for.
+    pub(super) accused: Vec<Straggling>,
+    /// Places of cells in which a rank looks like one and that have not been measured often enough.
+    pub(super) suspected: Vec<usize>,
+    /// What could not be judged.
+    pub(super) unjudged: Vec<Untested>,
 }
 
 /// A rank that keeps the others waiting.
@@ -58,47 +88,67 @@ pub(super) struct Straggling {
 
 /// Busy times per rank of one cell; empty when they cannot be compared.
 pub(super) fn busy_of(iterations: &Iterations, rule: &DecisionRule) -> Vec<Busy> {
-    let ranks = iterations.ranks.len();
-    if ranks < 2 {
+    if iterations.ranks.len() < 2 {
         return Vec::new();
     }
-    let mut busy: Vec<Vec<u64>> = vec![Vec::new(); ranks];
-    let mut above = vec![0u64; ranks];
-    let mut sorted = Vec::with_capacity(ranks);
-    for samples in iterations.iter() {
-        sorted.clear();
-        sorted.extend(
-            samples
-                .iter()
-                .map(|sample| sample.ns.saturating_sub(sample.wait_ns)),
-        );
-        for (rank, own) in sorted.iter().enumerate() {
-            busy[rank].push(*own);
-        }
-        sorted.sort_unstable();
-        for (rank, times) in busy.iter().enumerate() {
-            let own = times.last().copied().unwrap_or(0);
-            above[rank] += u64::from(own as f64 > rule.straggler_factor * median_without(&sorted, own));
-        }
-    }
-    busy.iter_mut().for_each(|times| times.sort_unstable());
-    let intervals: Option<Vec<MedianInterval>> = busy
-        .iter()
-        .map(|times| interval_of_sorted(times, rule.confidence))
-        .collect();
-    let Some(intervals) = intervals else {
+    let all: Vec<&[Sample]> = iterations.iter().collect();
+    let Some(pooled) = beside_the_others(&all, rule) else {
         return Vec::new();
     };
+    let above = above_the_others(&all, rule.straggler_factor);
+    let round_of = |samples: &[Sample]| samples.first().map(|sample| sample.round);
+    let rounds: Vec<Vec<BusyRound>> = all
+        .chunk_by(|a, b| round_of(a) == round_of(b))
+        .filter_map(|round| beside_the_others(round, rule))
+        .collect();
+    let busy = pooled.into_iter().enumerate().map(|(place, pooled)| Busy {
+        rank: iterations.ranks[place],
+        own: pooled.own,
+        others: pooled.others,
+        above: above[place],
+        of: all.len() as u64,
+        rounds: rounds.iter().map(|round| round[place].clone()).collect(),
+    });
+    busy.collect()
+}
+
+/// What a rank did itself, without waiting.
+fn work(sample: &Sample) -> u64 {
+    sample.ns.saturating_sub(sample.wait_ns)
+}
+
+/// For every rank the interval of its busy time and the median of the others' medians; none with too few iterations.
+fn beside_the_others(iterations: &[&[Sample]], rule: &DecisionRule) -> Option<Vec<BusyRound>> {
+    let ranks = iterations.first()?.len();
+    let interval_of = |rank: usize| {
+        let mut times: Vec<u64> = iterations.iter().map(|samples| work(&samples[rank])).collect();
+        times.sort_unstable();
+        interval_of_sorted(&times, rule.confidence)
+    };
+    let intervals: Vec<MedianInterval> = (0..ranks).map(interval_of).collect::<Option<_>>()?;
     let mut medians: Vec<u64> = intervals.iter().map(|interval| interval.median as u64).collect();
     medians.sort_unstable();
-    let summary = |place: usize| Busy {
-        rank: iterations.ranks[place],
-        own: intervals[place],
-        others: median_without(&medians, intervals[place].median as u64),
-        above: above[place],
-        of: busy[place].len() as u64,
-    };
-    (0..ranks).map(summary).collect()
+    let beside = intervals.into_iter().map(|own| BusyRound {
+        own,
+        others: median_without(&medians, own.median as u64),
+    });
+    Some(beside.collect())
+}
+
+/// For every rank the iterations in which it was busy longer than `factor` times the others' median.
+fn above_the_others(iterations: &[&[Sample]], factor: f64) -> Vec<u64> {
+    let mut above = vec![0; iterations.first().map_or(0, |samples| samples.len())];
+    let mut sorted = Vec::with_capacity(above.len());
+    for samples in iterations {
+        sorted.clear();
+        sorted.extend(samples.iter().map(work));
+        sorted.sort_unstable();
+        for (rank, sample) in samples.iter().enumerate() {
+            let own = work(sample);
+            above[rank] += u64::from(own as f64 > factor * median_without(&sorted, own));
+        }
+    }
+    above
 }
 
 /// The median of ascending values, one occurrence of `value` left out.
@@ -127,11 +177,8 @@ fn is_even(cell: &Cell) -> bool {
     }
 }
 
-/// Ranks that keep the others waiting, and what could not be judged.
-pub(super) fn stragglers(
-    recorded: &Recorded,
-    summaries: &[CellSummary<'_>],
-) -> (Vec<Straggling>, Vec<Untested>) {
+/// Ranks that keep the others waiting, those that seem to, and what could not be judged.
+pub(super) fn stragglers(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> Stragglers {
     let (crowded, mut unjudged) = crowded_hosts(recorded);
     let host_of: HashMap<u32, &str> = recorded
         .run
@@ -164,10 +211,27 @@ pub(super) fn stragglers(
             why: "no measured cell gives every rank the same work and enough of it".into(),
         });
     }
-    (accuse(&by_rank, summaries, &recorded.run.rule), unjudged)
+    let rule = &recorded.run.rule;
+    let wanted = usize::from(rule.remeasure) + 1;
+    let often_enough = |place: &usize| summaries[*place].rounds.len() >= wanted;
+    let mut stragglers = Stragglers::default();
+    for straggling in suspect(&by_rank, summaries, rule) {
+        if straggling.cells.iter().all(often_enough) {
+            stragglers.accused.push(straggling);
+        } else {
+            unjudged.push(Untested {
+                what: format!("whether {} straggles", recorded.run.rank_name(straggling.rank)),
+                why: "it seemed to, and was not measured again".to_string(),
+            });
+            stragglers.suspected.extend(straggling.cells);
+        }
+    }
+    stragglers.unjudged = unjudged;
+    stragglers
 }
 
-fn accuse(
+/// Ranks that keep the others waiting in all rounds there are so far.
+fn suspect(
     by_rank: &BTreeMap<u32, Vec<(usize, &Busy)>>,
     summaries: &[CellSummary<'_>],
     rule: &DecisionRule,
@@ -186,7 +250,7 @@ fn accuse(
     for ((rank, cells), p_value) in by_rank.iter().zip(adjusted) {
         let keeps_waiting = |(place, busy): &&(usize, &Busy)| {
             let time = median_of_sorted(&summaries[*place].times).unwrap_or(0.0);
-            busy.own.lower as f64 > rule.straggler_factor * busy.others && busy.excess() >= MATTERS * time
+            busy.keeps_waiting(time, rule)
         };
         let slow: Vec<&(usize, &Busy)> = cells.iter().filter(keeps_waiting).collect();
         let worst = slow.iter().max_by(|a, b| a.1.excess().total_cmp(&b.1.excess()));

@@ -8,7 +8,7 @@ use crate::record::{Coverage, EndReason, Event, Recorded, Untested};
 pub(super) fn of(seen: &Seen<'_>) -> Coverage {
     let recorded = seen.recorded;
     let mut untested = recorded.run.untested.clone();
-    untested.extend(seen.unjudged.iter().cloned());
+    untested.extend(seen.stragglers.unjudged.iter().cloned());
     Coverage {
         planned: seen.summaries.len() as u32,
         measured: seen.summaries.iter().filter(|summary| summary.done).count() as u32,

@@ -15,7 +15,7 @@ use crate::units::{Bytes, Nanos, Rate};
 pub(crate) const HEALTHY: f64 = 1e9;
 
 type OfRound = Box<dyn Fn(&Cell, u16) -> f64>;
-type OfRank = Box<dyn Fn(&Cell, u32) -> f64>;
+type OfRank = Box<dyn Fn(&Cell, u32, u16) -> f64>;
 
 /// A run to be recorded.
 pub(crate) struct Fixture {
@@ -79,7 +79,7 @@ impl Fixture {
         Fixture {
             run,
             speed: Box::new(|_, _| HEALTHY),
-            extra_work: Box::new(|_, _| 0.0),
+            extra_work: Box::new(|_, _, _| 0.0),
             noise: 0.03,
             iterations: 30,
             random: ChaCha8Rng::seed_from_u64(1),
@@ -146,7 +146,7 @@ impl Fixture {
     }
 
     /// Extra nanoseconds one rank works on each iteration while the others wait.
-    pub(crate) fn extra_work(mut self, extra: impl Fn(&Cell, u32) -> f64 + 'static) -> Fixture {
+    pub(crate) fn extra_work(mut self, extra: impl Fn(&Cell, u32, u16) -> f64 + 'static) -> Fixture {
         self.extra_work = Box::new(extra);
         self
     }
@@ -209,7 +209,7 @@ impl Fixture {
         let extra: Vec<f64> = cell
             .ranks
             .iter()
-            .map(|rank| (self.extra_work)(cell, *rank))
+            .map(|rank| (self.extra_work)(cell, *rank, round))
             .collect();
         let longest_extra = extra.iter().copied().fold(0.0, f64::max);
         for iter in 0..self.iterations {

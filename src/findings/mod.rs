@@ -90,14 +90,16 @@ pub fn judge(recorded: &Recorded) -> Judgement {
     }
 }
 
-/// Ids of the cells that look slow so far and have not been measured often enough to be accused.
+/// Ids of the cells that look slow so far, or in which a rank seems to keep the others waiting, and have not been measured often enough to be accused.
 ///
 /// The runner measures them again, together with their peers where the reference is their peers, before it asks anew.
 pub fn suspects(recorded: &Recorded) -> Vec<u32> {
     let seen = Seen::of(recorded);
     let wanted = usize::from(recorded.run.rule.remeasure) + 1;
-    let is_suspect =
-        |index: &usize| seen.speeds[*index].looks_slow() && seen.summaries[*index].rounds.len() < wanted;
+    let is_suspect = |index: &usize| {
+        let looks_slow = seen.speeds[*index].looks_slow() && seen.summaries[*index].rounds.len() < wanted;
+        looks_slow || seen.stragglers.suspected.contains(index)
+    };
     (0..seen.summaries.len())
         .filter(is_suspect)
         .map(|index| seen.summaries[index].cell.id)

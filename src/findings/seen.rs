@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::blame::Blame;
-use super::busy::{Straggling, stragglers};
+use super::busy::{Stragglers, stragglers};
 use super::speed::{Speed, speeds};
 use super::summary::{CellSummary, summarise};
-use crate::record::{Cell, Event, Recorded, Run, Untested};
+use crate::record::{Cell, Event, Recorded, Run};
 
 /// A recorded run with what was computed from it. Lists of cells run parallel to the plan.
 pub struct Seen<'a> {
@@ -18,10 +18,8 @@ pub struct Seen<'a> {
     pub(super) speeds: Vec<Speed>,
     /// Comparisons that the correction of p-values covers.
     pub(super) comparisons: u32,
-    /// Ranks that keep others waiting.
-    pub(super) stragglers: Vec<Straggling>,
-    /// What the record does not allow to judge.
-    pub(super) unjudged: Vec<Untested>,
+    /// Ranks that keep others waiting, and what the record does not allow to judge of that.
+    pub(super) stragglers: Stragglers,
     /// Whom the slow cells are laid at the door of.
     pub(super) blame: Blame,
     /// Ids of cells that delivered wrong data.
@@ -34,8 +32,8 @@ impl<'a> Seen<'a> {
     pub fn of(recorded: &'a Recorded) -> Seen<'a> {
         let summaries = summarise(recorded);
         let (speeds, comparisons) = speeds(recorded, &summaries);
-        let (stragglers, unjudged) = stragglers(recorded, &summaries);
-        let blame = Blame::of(&recorded.run, &summaries, &speeds, &stragglers);
+        let stragglers = stragglers(recorded, &summaries);
+        let blame = Blame::of(&recorded.run, &summaries, &speeds, &stragglers.accused);
         let corrupt = recorded.events.iter().filter_map(|event| match event {
             Event::Corruption(corruption) => Some(corruption.cell),
             _ => None,
@@ -51,7 +49,6 @@ impl<'a> Seen<'a> {
             speeds,
             comparisons,
             stragglers,
-            unjudged,
             blame,
             by_id,
         }

@@ -15,7 +15,7 @@ impl Detector for Straggler {
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
         let rule = &seen.run().rule;
         let mut findings = Vec::new();
-        for straggler in &seen.stragglers {
+        for straggler in &seen.stragglers.accused {
             let name = seen.run().rank_name(straggler.rank);
             let busy = &straggler.busy;
             let cell = seen.summaries[straggler.worst].cell;
@@ -52,12 +52,12 @@ impl Detector for Straggler {
                 expected: None,
                 rule: format!(
                     "straggler: the lower end of the {} interval of its busy time is above {} times the median of the \
-                     other ranks, in most cells where its work matters",
+                     other ranks, in every round of most cells where its work matters",
                     phrase::percent(rule.confidence),
                     rule.straggler_factor
                 ),
                 confirmation: Some(Confirmation {
-                    rounds: 1,
+                    rounds: seen.summaries[straggler.worst].rounds.len() as u16,
                     p_value: straggler.p_value,
                     comparisons: straggler.comparisons,
                 }),

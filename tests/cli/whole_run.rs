@@ -82,13 +82,22 @@ fn processes_leave_a_complete_verified_record() {
     leaves_a_complete_record("--procs", TransportKind::Tcp);
 }
 
+/// A machine that is busy with something else may leave suspicions open, which is honest; it must never accuse anybody,
+/// and must let the run pass once it is quiet.
 #[test]
-fn a_healthy_run_passes() {
-    let bench = Bench::new(RAILS);
-    let ended = bench.run("").must_exit(0);
-    assert!(ended.stdout.to_lowercase().contains("pass"), "{}", ended.stdout);
-    assert!(bench.judgement().findings.is_empty());
-    assert_eq!(bench.judgement().exit_code, 0);
+fn a_healthy_run_passes_and_never_accuses() {
+    for _ in 0..5 {
+        let bench = Bench::new(RAILS);
+        let ended = bench.railgauge_alone("run suite.toml --out out");
+        assert_eq!(bench.judgement().findings, [], "{}", ended.stdout);
+        if ended.code == Some(0) {
+            assert!(ended.stdout.to_lowercase().contains("pass"), "{}", ended.stdout);
+            assert_eq!(bench.judgement().exit_code, 0);
+            return;
+        }
+        assert_eq!(ended.code, Some(20), "{}", ended.stdout);
+    }
+    panic!("five runs on this machine, and none passed");
 }
 
 #[test]
@@ -130,11 +139,15 @@ fn shared_memory_between_processes_is_refused_and_not_replaced() {
 #[test]
 fn a_recorded_run_is_judged_the_same_again() {
     let bench = Bench::new(RAILS);
-    bench.run("").must_exit(0);
+    bench.run("");
     let first = bench.judgement();
-    bench.railgauge("report out").must_exit(0);
+    let code = i32::from(first.exit_code);
+    bench.railgauge("report out").must_exit(code);
     assert_eq!(bench.judgement(), first);
-    let json = bench.railgauge("report out --json --dry-run").must_exit(0).stdout;
+    let json = bench
+        .railgauge("report out --json --dry-run")
+        .must_exit(code)
+        .stdout;
     let printed: railgauge::record::Judgement = serde_json::from_str(&json).unwrap();
     assert_eq!(printed, first);
 }
@@ -142,7 +155,7 @@ fn a_recorded_run_is_judged_the_same_again() {
 #[test]
 fn a_run_that_was_cut_off_anywhere_is_still_judged_and_never_passes() {
     let bench = Bench::new(RAILS);
-    bench.run("").must_exit(0);
+    bench.run("");
     let samples = bench.out().join("samples.jsonl");
     let whole = std::fs::read(&samples).unwrap();
     let last_line = whole[..whole.len() - 1]

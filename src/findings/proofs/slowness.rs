@@ -3,7 +3,7 @@
 use super::{kinds, on_rail};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::{judge, suspects};
-use crate::record::{Cell, CounterDelta, Event, FindingKind, Reference, Sample, Verdict};
+use crate::record::{Cell, CounterDelta, Event, FindingKind, Reference, Sample, Untested, Verdict};
 
 #[test]
 fn a_rail_at_60_percent_is_named_and_its_neighbours_are_not() {
@@ -199,7 +199,7 @@ fn noise_makes_no_stragglers_and_no_slow_rails() {
 #[test]
 fn a_straggler_is_not_blamed_on_a_rail() {
     // Rank 2 works 12 ms longer than the others whenever it uses rail 1: the wire is innocent.
-    let extra = |cell: &Cell, rank| {
+    let extra = |cell: &Cell, rank, _| {
         if rank == 2 && on_rail(cell, "rail1") {
             12e6
         } else {
@@ -236,8 +236,31 @@ fn a_straggler_is_not_blamed_on_a_rail() {
 }
 
 #[test]
+fn a_straggler_is_measured_again_before_it_is_accused() {
+    let always = |_: &Cell, rank, _| if rank == 2 { 12e6 } else { 0.0 };
+    let once = Fixture::rails(2).extra_work(always).measured_once();
+    assert!(!suspects(&once).is_empty(), "its cells must be measured again");
+    let judgement = judge(&once);
+    assert_eq!(kinds(&judgement), []);
+    let open =
+        |entry: &Untested| entry.what.contains("rank 2 (node02)") && entry.why.contains("not measured again");
+    assert!(judgement.coverage.untested.iter().any(open));
+
+    let again = Fixture::rails(2).extra_work(always).recorded();
+    assert_eq!(kinds(&judge(&again)), [FindingKind::StragglerRank]);
+    let confirmation = judge(&again).findings[0].confirmation.clone().unwrap();
+    assert_eq!(confirmation.rounds, 2);
+
+    let busy_once = |_: &Cell, rank, round| if rank == 2 && round == 0 { 12e6 } else { 0.0 };
+    let gone = Fixture::rails(2).extra_work(busy_once).recorded();
+    let judgement = judge(&gone);
+    assert_eq!(kinds(&judgement), [], "other load passes, a bad machine stays");
+    assert_eq!(judgement.exit_code, 0, "{}", judgement.summary);
+}
+
+#[test]
 fn ranks_that_share_a_core_are_not_called_stragglers() {
-    let mut fixture = Fixture::rails(2).extra_work(|_, rank| if rank == 2 { 12e6 } else { 0.0 });
+    let mut fixture = Fixture::rails(2).extra_work(|_, rank, _| if rank == 2 { 12e6 } else { 0.0 });
     fixture.run.hosts.iter_mut().for_each(|host| host.cores = 0);
     let judgement = judge(&fixture.recorded());
     assert_eq!(judgement.findings, []);
