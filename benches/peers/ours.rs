@@ -136,6 +136,7 @@ fn run_rank(rank: u32, mut mesh: Mesh, cell: &Cell, iterations: usize, arrived: 
         deadline: Duration::from_secs(30),
         abort: &abort,
         crowded: false,
+        moving: None,
         slowdown: 1.0,
     };
     let warmup = iterations / 5 + 2;

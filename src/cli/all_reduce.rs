@@ -119,7 +119,10 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let serious = findings.filter(|finding| {
         matches!(
             finding.kind,
-            FindingKind::Corruption | FindingKind::LostRank | FindingKind::IncompleteCoverage
+            FindingKind::Corruption
+                | FindingKind::LostRank
+                | FindingKind::SilentRail
+                | FindingKind::IncompleteCoverage
         )
     });
     let mut code = 0;

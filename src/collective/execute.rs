@@ -14,7 +14,7 @@ use super::schedule::Action;
 use super::wait::Waiter;
 use crate::device::{ReadLease, WriteLease};
 use crate::launch::clock;
-use crate::transport::{Channel, LinkError, Received, Sink};
+use crate::transport::{Backlog, Channel, LinkError, Received, Sink};
 use crate::units::Nanos;
 
 /// How an iteration went on this rank.
@@ -52,6 +52,8 @@ pub struct Conditions<'a> {
     pub abort: &'a AtomicBool,
     /// Whether more ranks than cores share this host, so that spinning would take time from a peer.
     pub crowded: bool,
+    /// Called now and then, at least twice per deadline, while data moves: an iteration may take longer than the deadline.
+    pub moving: Option<&'a dyn Fn()>,
     /// How many times as long arithmetic is made to take, for negative controls; 1 is as it is.
     pub slowdown: f64,
 }
@@ -134,17 +136,24 @@ impl Execution {
         let mut waiter = Waiter::new(conditions.crowded, self.waits_on_sockets());
         let memory = Memory::stage(buffers);
         self.keep_own(&memory);
+        let mut said = started;
         loop {
             let moved = self.pass(&memory, conditions)?;
             if self.is_done() {
                 break;
             }
-            if moved {
+            let aborted = conditions.abort.load(Ordering::Relaxed);
+            if moved && !aborted {
                 waiter.moved();
+                if let Some(say) = conditions.moving
+                    && Duration::from(clock::now().since(said)) > conditions.deadline / 2
+                {
+                    say();
+                    said = clock::now();
+                }
                 continue;
             }
             let idle = waiter.wait(self.sides.iter().flat_map(|side| side.channel.waitables()));
-            let aborted = conditions.abort.load(Ordering::Relaxed);
             if aborted || Duration::from(idle) > conditions.deadline {
                 let problem = if aborted {
                     "the run is being ended"
@@ -314,6 +323,16 @@ impl Execution {
         self.sides.iter().all(|side| {
             side.send == side.sends.len() && side.receive == side.receives.len() && side.channel.flushed()
         })
+    }
+
+    /// Ways on which packets do not get through: peer, rail, what is not acknowledged.
+    pub fn stuck(&self) -> Vec<(u32, String, Backlog)> {
+        let mut stuck = Vec::new();
+        for side in &self.sides {
+            let rails = side.channel.stuck().into_iter();
+            stuck.extend(rails.filter_map(|(rail, backlog)| Some((side.channel.peer(), rail?, backlog))));
+        }
+        stuck
     }
 
     /// Where this rank stands, in words, and whom it waits for.

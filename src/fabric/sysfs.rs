@@ -68,6 +68,16 @@ pub fn speed_mbit(root: &Path, interface: &str) -> Option<u64> {
     number(&folder_of(root, interface)?.join("speed")).filter(|speed| *speed > 0 && *speed != UNKNOWN_SPEED)
 }
 
+/// Whether an interface has a carrier; none when it does not say, as one that is switched off does not.
+pub fn has_carrier(root: &Path, interface: &str) -> Option<bool> {
+    let folder = folder_of(root, interface)?;
+    match number(&folder.join("carrier")) {
+        Some(carrier) => Some(carrier != 0),
+        // An interface that is switched off refuses to tell its carrier.
+        None => (text(&folder.join("operstate"))? == "down").then_some(false),
+    }
+}
+
 /// The counters of an interface by their kernel names, always all of them: one that is absent or unreadable is `None`.
 pub fn read_counters(root: &Path, interface: &str) -> Vec<(String, Option<u64>)> {
     let folder = folder_of(root, interface);
@@ -154,6 +164,18 @@ mod tests {
             let root = tree(&[("eth0/speed", text.as_bytes())]);
             assert_eq!(speed_mbit(root.path(), "eth0"), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_cable_that_is_not_plugged_in_is_told_from_one_that_nobody_knows_about() {
+        let root = tree(&[
+            ("eth0/carrier", b"1\n"),
+            ("eth1/carrier", b"0\n"),
+            ("eth2/operstate", b"down\n"),
+            ("eth3/operstate", b"unknown\n"),
+        ]);
+        let found = ["eth0", "eth1", "eth2", "eth3", "eth4"].map(|name| has_carrier(root.path(), name));
+        assert_eq!(found, [Some(true), Some(false), Some(false), None, None]);
     }
 
     #[test]

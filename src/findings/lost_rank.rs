@@ -29,7 +29,9 @@ impl Detector for LostRank {
         if !lost.is_empty() {
             return lost.values().map(|loss| one_loss(seen, loss, &stalled)).collect();
         }
-        match stalled.is_empty() && !ended_lost {
+        // Where a rail went silent everybody waits for everybody; the rail is what is wrong.
+        let is_explained = !seen.silent_rails.is_empty();
+        match is_explained || stalled.is_empty() && !ended_lost {
             true => Vec::new(),
             false => vec![hang(seen, &stalled)],
         }
@@ -242,6 +244,8 @@ mod tests {
                 step: "step 1".into(),
                 waiting_for: *waiting_for,
                 waited_ns: Nanos(1),
+                stuck: Vec::new(),
+                no_carrier: Vec::new(),
             })
             .collect();
         waited_for(&stalled.iter().collect::<Vec<_>>())

@@ -20,6 +20,8 @@ mod peers;
 mod phrase;
 mod repeat;
 mod seen;
+mod silence;
+mod silent_rail;
 mod slow_collective;
 mod slow_pair;
 mod slow_rail;
@@ -36,6 +38,8 @@ mod proofs;
 
 pub use seen::Seen;
 
+use std::collections::BTreeSet;
+
 use crate::record::{Event, Finding, Judgement, Recorded, SCHEMA};
 
 /// Looks for one kind of trouble in a recorded run.
@@ -50,6 +54,7 @@ pub trait Detector: Sync {
 pub const DETECTORS: &[&dyn Detector] = &[
     &corruption::Corruption,
     &lost_rank::LostRank,
+    &silent_rail::SilentRail,
     &incomplete_coverage::IncompleteCoverage,
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
@@ -87,6 +92,36 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         interference: interference::of(&seen),
         coverage: coverage::of(&seen),
         injected: recorded.run.injected.clone(),
+    }
+}
+
+/// What a run must do without to go on after a loss.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Casualties {
+    /// Hosts that were lost.
+    pub hosts: BTreeSet<String>,
+    /// Hosts and the rails that are silent at their end.
+    pub rails: BTreeSet<(String, String)>,
+}
+
+/// What was lost so far, as far as it can be told.
+pub fn casualties(recorded: &Recorded) -> Casualties {
+    let host_of = |rank: u32| recorded.run.ranks.iter().find(|record| record.rank == rank);
+    let lost = recorded.events.iter().filter_map(|event| match event {
+        Event::Lost(lost) => host_of(lost.rank).map(|record| record.host.clone()),
+        _ => None,
+    });
+    let silent = silence::silent_rails(recorded).into_iter();
+    Casualties {
+        hosts: lost.collect(),
+        rails: silent
+            .flat_map(|silent| {
+                silent
+                    .hosts
+                    .into_iter()
+                    .map(move |host| (host, silent.rail.clone()))
+            })
+            .collect(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::blame::Blame;
 use super::busy::{Stragglers, stragglers};
+use super::silence::{SilentRail, silent_rails};
 use super::speed::{Speed, speeds};
 use super::summary::{CellSummary, summarise};
 use crate::record::{Cell, Event, Recorded, Run};
@@ -22,6 +23,8 @@ pub struct Seen<'a> {
     pub(super) stragglers: Stragglers,
     /// Whom the slow cells are laid at the door of.
     pub(super) blame: Blame,
+    /// Rails that went silent.
+    pub(super) silent_rails: Vec<SilentRail>,
     /// Ids of cells that delivered wrong data.
     pub(super) corrupt: BTreeSet<u32>,
     by_id: HashMap<u32, usize>,
@@ -44,6 +47,7 @@ impl<'a> Seen<'a> {
         }
         Seen {
             corrupt: corrupt.collect(),
+            silent_rails: silent_rails(recorded),
             recorded,
             summaries,
             speeds,

@@ -98,12 +98,8 @@ pub fn join(address: &JoinAddress, deadline: Duration) -> Result<Member, JoinErr
         _ => return Err(JoinError::Refused { rank, address: at }),
     }
     let answers = stream.try_clone().map_err(unreachable)?;
-    Ok(Member {
-        rank,
-        world: address.world,
-        orders: Orders::Socket(stream),
-        answers: Answers::Socket(Arc::new(Mutex::new(answers))),
-    })
+    let answers = Answers::Socket(Arc::new(Mutex::new(answers)));
+    Ok(Member::new(rank, address.world, Orders::Socket(stream), answers))
 }
 
 /// Dials until somebody answers or the deadline passes: the coordinator may start later than its ranks.

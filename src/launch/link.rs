@@ -7,12 +7,18 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::frame;
+use super::pulse::{Heard, Pulse};
+
+/// A rank whose coordinator has agreed on nothing shorter concludes after this long that it is gone.
+const LONGEST_SILENCE: Duration = Duration::from_secs(180);
 
 /// What reaches the coordinator from a rank.
 #[derive(Debug)]
 pub enum Incoming {
     /// A message.
     Message(Vec<u8>),
+    /// Nothing was heard from it for so long, not even a sign of life; its link is not known to be broken.
+    Silent(Duration),
     /// The link broke; nothing more will come.
     Gone(String),
 }
@@ -47,11 +53,42 @@ fn send_framed(socket: &Mutex<TcpStream>, message: &[u8]) -> Result<(), Gone> {
 
 /// The side that gives orders.
 pub struct Coordinator {
-    pub(super) posts: Vec<Post>,
-    pub(super) inbox: Receiver<(u32, Incoming)>,
+    posts: Vec<Post>,
+    inbox: Receiver<(u32, Incoming)>,
+    arrivals: Sender<(u32, Incoming)>,
+    heard: Arc<Heard>,
+    pulse: Option<Pulse>,
 }
 
 impl Coordinator {
+    /// Of ranks that have joined: where each is reached, and where everything they say arrives.
+    pub(super) fn new(
+        posts: Vec<Post>,
+        arrivals: Sender<(u32, Incoming)>,
+        inbox: Receiver<(u32, Incoming)>,
+        heard: Arc<Heard>,
+    ) -> Coordinator {
+        Coordinator {
+            posts,
+            inbox,
+            arrivals,
+            heard,
+            pulse: None,
+        }
+    }
+
+    /// Starts giving signs of life to ranks of other processes, and reports those not heard for `patience` as silent.
+    pub fn keep_alive(&mut self, patience: Duration) {
+        let sockets = (0..).zip(&self.posts).filter_map(|(rank, post)| match post {
+            Post::Socket(socket) => Some((rank, Arc::clone(socket))),
+            Post::Channel(_) => None,
+        });
+        let sockets: Vec<_> = sockets.collect();
+        sockets.iter().for_each(|(rank, _)| self.heard.note(*rank));
+        let (heard, arrivals) = (Arc::clone(&self.heard), self.arrivals.clone());
+        self.pulse = Some(Pulse::of_coordinator(sockets, heard, arrivals, patience));
+    }
+
     /// Ranks in the run.
     pub fn world(&self) -> u32 {
         self.posts.len() as u32
@@ -100,10 +137,12 @@ pub(super) enum Answers {
 
 /// One rank's side of the link.
 pub struct Member {
-    pub(super) rank: u32,
-    pub(super) world: u32,
-    pub(super) orders: Orders,
-    pub(super) answers: Answers,
+    rank: u32,
+    world: u32,
+    orders: Orders,
+    answers: Answers,
+    patience: Duration,
+    pulse: Option<Pulse>,
 }
 
 /// Sends a rank's answers; cheap to clone, one per thread that has something to say.
@@ -114,6 +153,26 @@ pub struct Answering {
 }
 
 impl Member {
+    pub(super) fn new(rank: u32, world: u32, orders: Orders, answers: Answers) -> Member {
+        Member {
+            rank,
+            world,
+            orders,
+            answers,
+            patience: LONGEST_SILENCE,
+            pulse: None,
+        }
+    }
+
+    /// Starts giving signs of life, and expects the coordinator's: without any for `patience` it counts as gone. A rank
+    /// that is a thread of the coordinator's process lives and dies with it and needs none.
+    pub fn keep_alive(&mut self, patience: Duration) {
+        if let Answers::Socket(socket) = &self.answers {
+            self.pulse = Some(Pulse::of_member(Arc::clone(socket), patience));
+            self.patience = patience;
+        }
+    }
+
     /// This rank.
     pub fn rank(&self) -> u32 {
         self.rank
@@ -132,12 +191,13 @@ impl Member {
         }
     }
 
-    /// The next order; an error when the coordinator is gone or says nothing for `patience`.
-    pub fn receive(&mut self, patience: Duration) -> Result<Vec<u8>, Gone> {
+    /// The next order; an error when the coordinator is gone, or has not been heard for longer than agreed.
+    pub fn receive(&mut self) -> Result<Vec<u8>, Gone> {
+        let patience = self.patience;
         let silent = || {
             Gone(format!(
-                "no order from the coordinator for {} s",
-                patience.as_secs()
+                "nothing heard from the coordinator for {:.1} s",
+                patience.as_secs_f64()
             ))
         };
         match &mut self.orders {
@@ -149,11 +209,17 @@ impl Member {
                 socket
                     .set_read_timeout(Some(patience))
                     .map_err(|error| Gone(error.to_string()))?;
-                frame::read(socket).map_err(|error| match error.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => silent(),
-                    io::ErrorKind::UnexpectedEof => Gone("the coordinator closed the link".to_string()),
-                    _ => Gone(error.to_string()),
-                })
+                loop {
+                    let message = frame::read(socket).map_err(|error| match error.kind() {
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => silent(),
+                        io::ErrorKind::UnexpectedEof => Gone("the coordinator closed the link".to_string()),
+                        _ => Gone(error.to_string()),
+                    })?;
+                    // An empty frame is a sign of life and nothing else.
+                    if !message.is_empty() {
+                        return Ok(message);
+                    }
+                }
             }
         }
     }

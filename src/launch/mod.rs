@@ -12,6 +12,7 @@ mod join;
 mod link;
 mod local;
 mod processes;
+mod pulse;
 mod rendezvous;
 mod token;
 

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::link::{Coordinator, Incoming, Post};
+use super::pulse::Heard;
 use super::{Token, frame, greeting};
 
 /// How long a caller may take to say who it is.
@@ -190,6 +191,7 @@ fn take_seat(seats: &mut [Option<TcpStream>], rank: u32, mut stream: TcpStream) 
 /// Starts listening to every joined rank.
 fn seat_all(streams: Vec<TcpStream>) -> Coordinator {
     let (arrived, inbox) = mpsc::channel();
+    let heard = Heard::all_now(streams.len());
     let mut posts = Vec::with_capacity(streams.len());
     for (rank, stream) in (0..).zip(streams) {
         let listening = stream.try_clone().and_then(|clone| {
@@ -197,19 +199,23 @@ fn seat_all(streams: Vec<TcpStream>) -> Coordinator {
             Ok(clone)
         });
         match listening {
-            Ok(clone) => listen(rank, clone, arrived.clone()),
+            Ok(clone) => listen(rank, clone, arrived.clone(), Arc::clone(&heard)),
             Err(error) => drop(arrived.send((rank, Incoming::Gone(error.to_string())))),
         }
         posts.push(Post::Socket(Arc::new(Mutex::new(stream))));
     }
-    Coordinator { posts, inbox }
+    Coordinator::new(posts, arrived, inbox, heard)
 }
 
 /// Forwards what a rank says until its link breaks.
-fn listen(rank: u32, mut stream: TcpStream, arrived: Sender<(u32, Incoming)>) {
+fn listen(rank: u32, mut stream: TcpStream, arrived: Sender<(u32, Incoming)>, heard: Arc<Heard>) {
     std::thread::spawn(move || {
         loop {
-            let incoming = match frame::read(&mut stream) {
+            let read = frame::read(&mut stream);
+            heard.note(rank);
+            let incoming = match read {
+                // A sign of life and nothing else.
+                Ok(message) if message.is_empty() => continue,
                 Ok(message) => Incoming::Message(message),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     Incoming::Gone("its link to the coordinator closed: the process has ended".to_string())
@@ -280,7 +286,7 @@ mod tests {
         let mut members: Vec<Member> = joining.into_iter().map(|thread| thread.join().unwrap()).collect();
         let coordinator = meeting.join().unwrap();
         coordinator.send(1, b"hello".to_vec()).unwrap();
-        assert_eq!(members[1].receive(Duration::from_secs(5)).unwrap(), b"hello");
+        assert_eq!(members[1].receive().unwrap(), b"hello");
 
         drop(members);
         let (_, gone) = coordinator

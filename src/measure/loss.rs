@@ -1,16 +1,18 @@
 //! What is known when a rank is lost or everybody stands still: who is gone, who waited for whom, who knew nothing of it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::orders::Answer;
-use crate::record::Stalled;
-use crate::units::Nanos;
+use crate::record::{Stalled, Stuck};
+use crate::units::{Bytes, Nanos};
 
 /// What is known so far.
 #[derive(Default)]
 pub(super) struct Loss {
     /// Ranks that are gone, with how that was noticed.
     pub gone: Vec<(u32, String)>,
+    /// Ranks not heard for so long, although their link is not known to be broken.
+    pub silent: Vec<(u32, Duration)>,
     /// Answers that tell of a standstill.
     pub stopped: Vec<(u32, Answer)>,
     /// Ranks that had done what they were asked to, and when.
@@ -30,18 +32,65 @@ impl Loss {
 
     /// Whether it is known where `rank` was. One that had done its part but is waited for may have been lost since.
     pub fn knows(&self, rank: u32) -> bool {
-        let waits_for_it = |answer: &Answer| {
+        self.is_in_trouble(rank) || self.is_idle(rank) && self.waits_for(rank).is_none()
+    }
+
+    fn is_idle(&self, rank: u32) -> bool {
+        self.idle.iter().any(|(known, _)| *known == rank)
+    }
+
+    /// A rank that stands still because of `rank`.
+    fn waits_for(&self, rank: u32) -> Option<u32> {
+        let waits = |(_, answer): &&(u32, Answer)| {
             matches!(answer, Answer::Stopped { waiting_for, .. } | Answer::CannotPrepare { waiting_for, .. }
                 if *waiting_for == Some(rank))
         };
-        let is_idle = self.idle.iter().any(|(known, _)| *known == rank);
-        let is_waited_for = self.stopped.iter().any(|(_, answer)| waits_for_it(answer));
-        self.is_in_trouble(rank) || is_idle && !is_waited_for
+        self.stopped.iter().find(waits).map(|(waiting, _)| *waiting)
+    }
+
+    /// The ranks that are lost, with how that was noticed and what it points to. `peers` are the ranks that share a cell
+    /// with a rank; `here` are the ranks of the coordinator's own host, of `world` in all.
+    pub fn lost(&self, peers: impl Fn(u32) -> Vec<u32>, here: &[u32], world: usize) -> Vec<(u32, String)> {
+        let mut lost = self.gone.clone();
+        let unheard = |how_long: Duration| {
+            format!(
+                "not heard over the management network for {}",
+                Nanos::from(how_long)
+            )
+        };
+        if let (Some((_, how_long)), Some(own)) = (self.silent.first(), here.first())
+            && self.silent.len() > 1
+            && self.silent.len() + here.len() == world
+        {
+            let reason = format!(
+                "all other hosts are {}: the management link of this host is cut",
+                unheard(*how_long)
+            );
+            lost.push((*own, reason));
+            return lost;
+        }
+        for (rank, how_long) in &self.silent {
+            let has_peer_done = peers(*rank)
+                .into_iter()
+                .any(|peer| peer != *rank && self.is_idle(peer));
+            let pointing = match self.waits_for(*rank) {
+                Some(waiting) => {
+                    format!(", and rank {waiting} waits for its data: its host is frozen or down")
+                }
+                None if has_peer_done => {
+                    ", although its data arrived on the rails: its management link is cut".to_string()
+                }
+                None => String::new(),
+            };
+            lost.push((*rank, unheard(*how_long) + &pointing));
+        }
+        lost
     }
 
     fn is_in_trouble(&self, rank: u32) -> bool {
         let gone = self.gone.iter().any(|(known, _)| *known == rank);
-        gone || self.stopped.iter().any(|(known, _)| *known == rank)
+        let silent = self.silent.iter().any(|(known, _)| *known == rank);
+        gone || silent || self.stopped.iter().any(|(known, _)| *known == rank)
     }
 
     /// Where the ranks that are still there were, in a slot whose first cell is `cell`.
@@ -62,6 +111,8 @@ impl Loss {
                 step: format!("wait for the next order ({})", self.had_done),
                 waiting_for: None,
                 waited_ns: Nanos::from(since.elapsed()),
+                stuck: Vec::new(),
+                no_carrier: Vec::new(),
             });
         stopped.chain(idle).collect()
     }
@@ -79,6 +130,8 @@ fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>) -> Option<St
             waited,
             problem,
             aborted,
+            stuck,
+            no_carrier,
         } => {
             let was_busy = *aborted && part_of_hang.is_some_and(|shortest| *waited < shortest);
             Some(Stalled {
@@ -87,21 +140,37 @@ fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>) -> Option<St
                 step: format!("{step} ({problem})"),
                 waiting_for: waiting_for.filter(|_| !was_busy),
                 waited_ns: *waited,
+                stuck: stuck.clone(),
+                no_carrier: no_carrier.clone(),
             })
         }
         Answer::CannotPrepare {
             cell,
             reason,
             waiting_for,
+            rail,
+            no_carrier,
         } => Some(Stalled {
             rank,
             cell: *cell,
             step: format!("connecting ({reason})"),
             waiting_for: *waiting_for,
             waited_ns: Nanos(0),
+            stuck: unconnected(*waiting_for, rail.as_deref()).into_iter().collect(),
+            no_carrier: no_carrier.clone(),
         }),
         _ => None,
     }
+}
+
+/// A way on which not even a connection came about.
+fn unconnected(peer: Option<u32>, rail: Option<&str>) -> Option<Stuck> {
+    Some(Stuck {
+        to: peer?,
+        rail: rail?.to_string(),
+        bytes: Bytes(0),
+        retransmits: 0,
+    })
 }
 
 #[cfg(test)]
@@ -134,7 +203,52 @@ mod tests {
             waited,
             problem: "the run is being ended".to_string(),
             aborted: true,
+            stuck: Vec::new(),
+            no_carrier: Vec::new(),
         }
+    }
+
+    fn reason_of(loss: &Loss, rank: u32) -> String {
+        let lost = loss.lost(|_| vec![0, 1, 2, 3], &[0], 4);
+        lost.into_iter().find(|(lost, _)| *lost == rank).unwrap().1
+    }
+
+    #[test]
+    fn a_frozen_host_is_told_from_one_whose_management_link_is_cut() {
+        let mut frozen = Loss::after("iteration 4 done");
+        frozen.silent = vec![(1, Duration::from_secs(5))];
+        frozen.stopped = vec![(0, told_to_stop_after(Nanos(3)))];
+        let reason = reason_of(&frozen, 1);
+        assert!(
+            reason.contains("rank 0 waits") && reason.contains("frozen"),
+            "{reason}"
+        );
+
+        let mut cut = Loss::after("iteration 4 done");
+        cut.silent = vec![(1, Duration::from_secs(5))];
+        cut.idle = vec![(0, Instant::now()), (2, Instant::now()), (3, Instant::now())];
+        let reason = reason_of(&cut, 1);
+        assert!(reason.contains("management link is cut"), "{reason}");
+
+        let mut unclear = Loss::after("iteration 4 done");
+        unclear.silent = vec![(1, Duration::from_secs(5))];
+        let reason = reason_of(&unclear, 1);
+        assert!(
+            reason.contains("5") && !reason.contains("cut") && !reason.contains("frozen"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn when_nobody_else_is_heard_the_link_at_fault_is_our_own() {
+        let mut loss = Loss::after("iteration 4 done");
+        loss.silent = [1, 2, 3].map(|rank| (rank, Duration::from_secs(5))).to_vec();
+        let lost = loss.lost(|_| Vec::new(), &[0], 4);
+        assert_eq!(lost.len(), 1);
+        assert_eq!(lost[0].0, 0);
+        assert!(lost[0].1.contains("this host"), "{}", lost[0].1);
+        loss.silent.pop();
+        assert_eq!(loss.lost(|_| Vec::new(), &[0], 4).len(), 2, "rank 3 is heard");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 mod loss;
 mod orders;
+mod regroup;
 mod running;
 mod session;
 mod sink;

@@ -1,10 +1,15 @@
 //! What the coordinator and the ranks say to each other. Small JSON messages over the control link.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Cell, CounterDelta, DeviceKind, HostRecord, Moved, RailEnd};
+use crate::record::{Cell, CounterDelta, DeviceKind, HostRecord, Moved, RailEnd, Stuck};
 use crate::transport::{Endpoint, Fault};
 use crate::units::Nanos;
+
+/// See [`Setup::silence`].
+const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
 
 /// What a rank must know to take part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +22,14 @@ pub struct Setup {
     pub faults: Vec<Fault>,
     /// Of every wait.
     pub deadline: Nanos,
+}
+
+impl Setup {
+    /// How long a side may go unheard before it counts as silent: as long as any wait may take, but never so short that
+    /// a busy machine looks dead.
+    pub(super) fn silence(&self) -> Duration {
+        Duration::from(self.deadline).max(SHORTEST_SILENCE)
+    }
 }
 
 /// A cell of the slot that is to be prepared.
@@ -48,6 +61,8 @@ pub(super) enum Order {
     Finish,
     /// Stop what you are doing and say where you were.
     Abort,
+    /// Drop what is in flight and every connection: others are lost, the rest goes on.
+    Reset,
     /// The run is over.
     Quit,
 }
@@ -88,7 +103,12 @@ pub(super) enum Answer {
         cell: u32,
         reason: String,
         waiting_for: Option<u32>,
+        /// The rail that did not get through, when it was one.
+        rail: Option<String>,
+        no_carrier: Vec<String>,
     },
+    /// Data still moves in this cell, although its iteration takes long.
+    Moving { cell: u32 },
     /// One iteration of one cell.
     Done {
         cell: u32,
@@ -110,6 +130,10 @@ pub(super) enum Answer {
         waited: Nanos,
         problem: String,
         aborted: bool,
+        /// Ways on which packets do not get through.
+        stuck: Vec<Stuck>,
+        /// Own rails without a carrier.
+        no_carrier: Vec<String>,
     },
     /// A cell is done here: bytes sent over all its iterations, warm-up included, and counters.
     Finished {
@@ -118,6 +142,8 @@ pub(super) enum Answer {
         moved: Vec<Moved>,
         counters: Vec<CounterDelta>,
     },
+    /// Nothing is in flight any more.
+    Reset,
     /// Somebody who is not part of the run knocked.
     Intruder(String),
 }

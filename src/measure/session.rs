@@ -1,5 +1,6 @@
 //! The coordinator's side of a run: ranks introduce themselves, clocks are compared, slots are measured one after another.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::orders::{Answer, Card, Order, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, host};
 use crate::launch::clock::{self, Offset, RoundTrip};
 use crate::launch::{Coordinator, Incoming};
 use crate::record::{Cell, ClockRecord, EndReason, Event, Lost, RankRecord, TestRecord};
@@ -92,6 +93,8 @@ pub struct Session {
     fabric: Fabric,
     offsets: Vec<Offset>,
     timer: Nanos,
+    /// Ranks the run goes on without.
+    pub(super) absent: BTreeSet<u32>,
 }
 
 impl Session {
@@ -113,7 +116,9 @@ impl Session {
             },
             offsets: Vec::new(),
             timer: Nanos(0),
+            absent: BTreeSet::new(),
         };
+        session.coordinator.keep_alive(session.setup.silence());
         let cards = session.introductions()?;
         session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();
         session.learn(&cards);
@@ -265,6 +270,11 @@ impl Session {
         match self.listen(until) {
             Heard::Answer(rank, answer) => Ok((rank, answer)),
             Heard::Gone(rank, reason) => Err(MeasureError::LostEarly { rank, reason }),
+            Heard::Silent(rank, how_long) => {
+                let how_long = Nanos::from(how_long);
+                let reason = format!("not heard over the management network for {how_long}");
+                Err(MeasureError::LostEarly { rank, reason })
+            }
             Heard::Interrupted => Err(MeasureError::InterruptedEarly),
             Heard::Nothing => {
                 let reason = format!("no answer within {}", self.setup.deadline);
@@ -344,8 +354,24 @@ impl Session {
         Ok(())
     }
 
-    fn order_all(&self, order: &Order) -> Result<(), MeasureError> {
-        (0..self.coordinator.world()).try_for_each(|rank| self.order(rank, order))
+    pub(super) fn order_all(&self, order: &Order) -> Result<(), MeasureError> {
+        let present = (0..self.coordinator.world()).filter(|rank| !self.absent.contains(rank));
+        present.into_iter().try_for_each(|rank| self.order(rank, order))
+    }
+
+    /// How many ranks take part.
+    pub(super) fn present(&self) -> usize {
+        self.coordinator.world() as usize - self.absent.len()
+    }
+
+    /// Ranks that take part on the coordinator's own host.
+    pub(super) fn ranks_here(&self) -> Vec<u32> {
+        let here = host::here().name;
+        let ranks = self.fabric.ranks.iter();
+        ranks
+            .filter(|record| record.host == here && !self.absent.contains(&record.rank))
+            .map(|record| record.rank)
+            .collect()
     }
 
     /// The next thing heard before `until`.
@@ -356,10 +382,13 @@ impl Session {
             }
             let glance = until.min(Instant::now() + GLANCE);
             match self.coordinator.receive(glance) {
+                // What comes late from a rank the run goes on without concerns nobody.
+                Some((rank, _)) if self.absent.contains(&rank) => {}
                 Some((rank, Incoming::Message(message))) => match serde_json::from_slice(&message) {
                     Ok(answer) => return Heard::Answer(rank, answer),
                     Err(error) => return Heard::Gone(rank, format!("it sent nonsense: {error}")),
                 },
+                Some((rank, Incoming::Silent(how_long))) => return Heard::Silent(rank, how_long),
                 Some((rank, Incoming::Gone(reason))) => return Heard::Gone(rank, reason),
                 None if Instant::now() >= until => return Heard::Nothing,
                 None => {}
@@ -372,6 +401,7 @@ impl Session {
 pub(super) enum Heard {
     Answer(u32, Answer),
     Gone(u32, String),
+    Silent(u32, Duration),
     Interrupted,
     Nothing,
 }

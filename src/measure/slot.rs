@@ -18,6 +18,8 @@ use crate::units::{Bytes, Nanos};
 
 /// How long survivors may take to say where they were.
 const GRACE: Duration = Duration::from_secs(2);
+/// After one rank fell silent, so long for others to be missed too: more than any two beats are apart.
+const MORE_SILENCE: Duration = Duration::from_millis(1500);
 /// The agreed instant lies at least and at most this far ahead of the order.
 const SHORTEST_LEAD: Nanos = Nanos(60_000);
 const LONGEST_LEAD: Nanos = Nanos(5_000_000);
@@ -299,14 +301,17 @@ impl<'a> Slot<'a> {
             pending.extend(running.cell.ranks.iter().map(|rank| (running.cell.id, *rank)));
         }
         let mut so_far = Loss::after(had_done);
-        // A rank may stand still for one deadline and says so then; one that says nothing gets a little longer.
-        let until = Instant::now() + self.session.deadline() + GRACE;
+        // A rank may stand still for one deadline and says so then; one that says nothing gets a little longer. While its
+        // data moves it says so, and an iteration may take as long as it takes.
+        let patience = self.session.deadline() + GRACE;
+        let mut until = Instant::now() + patience;
         while !pending.is_empty() {
             match self.session.listen(until) {
                 Heard::Answer(_, Answer::Intruder(what)) => {
                     self.notes.push(format!("turned away a stranger {what}"));
                     sink.write(&Event::Intruder { what })?;
                 }
+                Heard::Answer(_, Answer::Moving { .. }) => until = Instant::now() + patience,
                 Heard::Answer(rank, answer) => {
                     if matches!(answer, Answer::Stopped { .. } | Answer::CannotPrepare { .. }) {
                         return Ok(Err(Trouble::Lost(Loss {
@@ -329,10 +334,16 @@ impl<'a> Slot<'a> {
                         ..so_far
                     })));
                 }
+                Heard::Silent(rank, how_long) => {
+                    return Ok(Err(Trouble::Lost(Loss {
+                        silent: vec![(rank, how_long)],
+                        ..so_far
+                    })));
+                }
                 Heard::Interrupted => return Ok(Err(Trouble::Interrupted)),
                 Heard::Nothing => {
                     let silent: HashSet<u32> = pending.iter().map(|(_, rank)| *rank).collect();
-                    let waited = Nanos::from(self.session.deadline() + GRACE);
+                    let waited = Nanos::from(patience);
                     let gone = silent
                         .into_iter()
                         .map(|rank| (rank, format!("no answer for {waited}")));
@@ -356,23 +367,38 @@ impl<'a> Slot<'a> {
             Trouble::Lost(loss) => loss,
         };
         let until = Instant::now() + GRACE;
-        while !self.ranks.iter().all(|rank| loss.knows(*rank)) {
+        let at_least = match loss.silent.is_empty() {
+            true => Instant::now(),
+            false => Instant::now() + MORE_SILENCE,
+        };
+        while Instant::now() < at_least || !self.ranks.iter().all(|rank| loss.knows(*rank)) {
             match self.session.listen(until) {
                 Heard::Answer(rank, answer @ (Answer::Stopped { .. } | Answer::CannotPrepare { .. })) => {
                     loss.stopped.push((rank, answer));
                 }
+                Heard::Answer(_, Answer::Moving { .. }) => {}
                 // The last thing it was asked for; with several cells it may have more to say.
                 Heard::Answer(rank, answer) if self.cells.len() == 1 && cell_of(&answer).is_some() => {
                     loss.idle.push((rank, Instant::now()));
                 }
                 Heard::Answer(..) => {}
                 Heard::Gone(rank, reason) => loss.gone.push((rank, reason)),
+                Heard::Silent(rank, how_long) => loss.silent.push((rank, how_long)),
                 Heard::Interrupted | Heard::Nothing => break,
             }
         }
         let cell = self.cells.first().map(|running| running.cell.id);
         let doing = self.cells.first().map(Running::doing).unwrap_or_default();
-        for (rank, reason) in &loss.gone {
+        let peers = |rank| {
+            let shared = self
+                .cells
+                .iter()
+                .filter(|running| running.cell.ranks.contains(&rank));
+            shared.flat_map(|running| running.cell.ranks.clone()).collect()
+        };
+        let present = self.session.present();
+        let here: Vec<u32> = self.session.ranks_here();
+        for (rank, reason) in &loss.lost(peers, &here, present) {
             let lost: Lost = self.session.lost(*rank, cell, &doing, reason);
             self.notes.push(format!("rank {rank} is lost: {}", lost.reason));
             sink.write(&Event::Lost(lost))?;

@@ -3,15 +3,17 @@
 //! Only the collective is timed. Filling the input, checking the output and answering happen between iterations. The
 //! pattern changes with every checked iteration, so yesterday's right answer is wrong today.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::orders::{Answer, Assignment, Wrong};
-use crate::collective::{Buffers, Conditions, Execution, Oracle, Program, ProgramError, scheme_of};
+use crate::collective::{Buffers, Conditions, Execution, Oracle, Program, ProgramError, Stopped, scheme_of};
 use crate::device::Region;
+use crate::fabric::sysfs;
 use crate::launch::clock;
-use crate::record::{Cell, Moved, Placement};
+use crate::record::{Cell, Moved, Placement, Stuck};
 use crate::transport::{Channel, Fault};
 use crate::units::{Bytes, Nanos};
 
@@ -30,6 +32,7 @@ pub(super) struct Task {
     deadline: Duration,
     abort: Arc<AtomicBool>,
     faults: Vec<Fault>,
+    interfaces: Vec<(String, String)>,
     /// Iterations run so far, warm-up included.
     runs: u64,
     /// The pattern the input holds now.
@@ -42,6 +45,8 @@ pub(super) struct Surroundings {
     pub deadline: Duration,
     pub abort: Arc<AtomicBool>,
     pub faults: Vec<Fault>,
+    /// Rails with the interfaces behind them.
+    pub interfaces: Vec<(String, String)>,
 }
 
 impl Task {
@@ -67,6 +72,7 @@ impl Task {
             deadline: around.deadline,
             abort: around.abort,
             faults: around.faults,
+            interfaces: around.interfaces,
             runs: 0,
             filled: None,
         };
@@ -79,8 +85,8 @@ impl Task {
         &self.assignment.cell
     }
 
-    /// Runs once at the agreed instant and says how it went.
-    pub fn run(&mut self, at: Nanos, iteration: Option<u32>) -> Answer {
+    /// Runs once at the agreed instant and says how it went. `moving` is called now and then while data moves.
+    pub fn run(&mut self, at: Nanos, iteration: Option<u32>, moving: &dyn Fn()) -> Answer {
         wait_until(at, self.assignment.crowded);
         if let Some(frozen) = self.suffer(iteration) {
             return frozen;
@@ -90,20 +96,12 @@ impl Task {
             deadline: self.deadline,
             abort: &self.abort,
             crowded: self.assignment.crowded,
+            moving: Some(moving),
             slowdown: self.slowdown(),
         };
         let took = match self.execution.run(&self.buffers, iteration, &conditions) {
             Ok(took) => took,
-            Err(stopped) => {
-                return Answer::Stopped {
-                    cell: self.cell().id,
-                    step: stopped.step,
-                    waiting_for: stopped.waiting_for,
-                    waited: stopped.waited,
-                    problem: stopped.problem,
-                    aborted: stopped.aborted,
-                };
-            }
+            Err(stopped) => return self.stopped(stopped),
         };
         self.runs += 1;
         let is_due = iteration.is_some_and(|iteration| self.is_checked(iteration));
@@ -118,6 +116,30 @@ impl Task {
             late_ns: late,
             checked: check.is_some(),
             wrong: check.and_then(Result::err),
+        }
+    }
+
+    /// A standstill, with what can be seen of its cause from here.
+    fn stopped(&self, stopped: Stopped) -> Answer {
+        let stuck = self
+            .execution
+            .stuck()
+            .into_iter()
+            .map(|(to, rail, backlog)| Stuck {
+                to,
+                rail,
+                bytes: Bytes(backlog.bytes),
+                retransmits: backlog.retransmits,
+            });
+        Answer::Stopped {
+            cell: self.cell().id,
+            step: stopped.step,
+            waiting_for: stopped.waiting_for,
+            waited: stopped.waited,
+            problem: stopped.problem,
+            aborted: stopped.aborted,
+            stuck: stuck.collect(),
+            no_carrier: without_carrier(&self.interfaces),
         }
     }
 
@@ -224,6 +246,8 @@ impl Task {
                         waited: Nanos::from(since.elapsed()),
                         problem: "frozen on purpose".to_string(),
                         aborted: true,
+                        stuck: Vec::new(),
+                        no_carrier: Vec::new(),
                     });
                 }
                 _ => {}
@@ -231,6 +255,14 @@ impl Task {
         }
         None
     }
+}
+
+/// Those of `rails` (with their interfaces) that have no carrier now.
+pub(super) fn without_carrier(rails: &[(String, String)]) -> Vec<String> {
+    let dark = |(_, interface): &&(String, String)| {
+        sysfs::has_carrier(Path::new(sysfs::SYS), interface) == Some(false)
+    };
+    rails.iter().filter(dark).map(|(rail, _)| rail.clone()).collect()
 }
 
 /// Returns at `at`, as exactly as the host allows; at once when that has passed.

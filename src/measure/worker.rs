@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::orders::{Answer, Assignment, Card, Order, Setup};
-use super::task::{Surroundings, Task};
+use super::task::{Surroundings, Task, without_carrier};
 use crate::collective::Program;
 use crate::fabric::{host, rails, sysfs};
 use crate::launch::{Answering, Gone, Member, Token, clock};
@@ -22,9 +22,6 @@ use crate::record::{CounterDelta, RailEnd};
 use crate::transport::shm::Hub;
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
 use crate::units::Nanos;
-
-/// A rank that hears nothing for so long concludes that the coordinator is gone.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What the ranks of one process share.
 #[derive(Clone)]
@@ -45,7 +42,7 @@ pub fn serve(mut member: Member, shared: &Shared) -> Result<(), Gone> {
         met: None,
     };
     let result = loop {
-        let order = match member.receive(PATIENCE) {
+        let order = match member.receive() {
             Ok(message) => serde_json::from_slice(&message)
                 .map_err(|error| Gone(format!("an order that makes no sense: {error}"))),
             Err(gone) => Err(gone),
@@ -53,6 +50,9 @@ pub fn serve(mut member: Member, shared: &Shared) -> Result<(), Gone> {
         match order {
             Ok(Order::Quit) => break Ok(()),
             Ok(order) => {
+                if let Order::Meet(setup) = &order {
+                    member.keep_alive(setup.silence());
+                }
                 if let Err(gone) = rank.obey(order) {
                     break Err(gone);
                 }
@@ -89,6 +89,8 @@ fn failed_inside(cell: u32, panic: &(dyn Any + Send)) -> Answer {
         waited: Nanos(0),
         problem: text.to_string(),
         aborted: false,
+        stuck: Vec::new(),
+        no_carrier: Vec::new(),
     }
 }
 
@@ -184,12 +186,7 @@ impl Rank {
     /// Ends what is still running.
     fn stop(&mut self) {
         if let Some(met) = &mut self.met {
-            met.abort.store(true, Ordering::Relaxed);
-            for running in met.running.drain(..) {
-                drop(running.words);
-                // A task that panicked has been reported by its silence.
-                let _ = running.thread.join();
-            }
+            met.stop();
         }
     }
 }
@@ -215,6 +212,12 @@ impl Met {
                 }
             }
             Order::Abort => self.abort.store(true, Ordering::Relaxed),
+            Order::Reset => {
+                self.stop();
+                self.mesh.reset();
+                self.abort = Arc::new(AtomicBool::new(false));
+                voice.say(&Answer::Reset)?;
+            }
             Order::Meet(_) | Order::Ping | Order::Quit => {}
         }
         for stranger in self.mesh.strangers() {
@@ -226,35 +229,41 @@ impl Met {
     fn prepare(&mut self, assignment: Assignment, me: u32, voice: &Voice) -> Answer {
         let (cell, round) = (assignment.cell.id, assignment.round);
         let names = assignment.cell.rails.clone();
-        let refuse = |reason: String, waiting_for| Answer::CannotPrepare {
+        let interfaces = self.interfaces();
+        let refuse = |reason: String, waiting_for, rail: Option<&str>| Answer::CannotPrepare {
             cell,
             reason,
             waiting_for,
+            rail: rail.map(str::to_string),
+            no_carrier: without_carrier(&interfaces),
         };
         let program = match Program::new(&assignment.cell, me) {
             Ok(program) => program,
-            Err(error) => return refuse(error.to_string(), None),
+            Err(error) => return refuse(error.to_string(), None, None),
         };
         let channels = match self.connect(&assignment, &program.peers()) {
             Ok(channels) => channels,
-            Err((peer, error)) => return refuse(error.to_string(), Some(peer)),
+            Err((peer, error)) => return refuse(error.to_string(), Some(peer), error.rail()),
         };
         let around = Surroundings {
             rank: me,
             deadline: self.setup.deadline.into(),
             abort: Arc::clone(&self.abort),
             faults: self.setup.faults.clone(),
+            interfaces: interfaces.clone(),
         };
         let mut task = match Task::new(assignment, program, channels, around) {
             Ok(task) => task,
-            Err(error) => return refuse(error.to_string(), None),
+            Err(error) => return refuse(error.to_string(), None, None),
         };
         let counters_before = self.counters(&names);
         let (words, told) = channel();
         let voice = voice.clone();
         let thread = std::thread::spawn(move || {
+            // A link that broke is noticed with the next answer.
+            let moving = || drop(voice.say(&Answer::Moving { cell }));
             while let Ok(Word::Go { at, iteration }) = told.recv() {
-                let answer = catch_unwind(AssertUnwindSafe(|| task.run(at, iteration)))
+                let answer = catch_unwind(AssertUnwindSafe(|| task.run(at, iteration, &moving)))
                     .unwrap_or_else(|panic| failed_inside(cell, panic.as_ref()));
                 let stopped = matches!(answer, Answer::Stopped { .. });
                 if voice.say(&answer).is_err() || stopped {
@@ -330,6 +339,24 @@ impl Met {
             });
         }
         answers
+    }
+
+    /// Ends what is still running and gives its connections up.
+    fn stop(&mut self) {
+        self.abort.store(true, Ordering::Relaxed);
+        for running in self.running.drain(..) {
+            drop(running.words);
+            // A task that panicked has been reported by its silence.
+            if let Ok(task) = running.thread.join() {
+                task.finish().2.into_iter().for_each(Channel::abandon);
+            }
+        }
+    }
+
+    /// Rails with the interfaces behind them, where known.
+    fn interfaces(&self) -> Vec<(String, String)> {
+        let with_interface = |end: &RailEnd| Some((end.rail.clone(), end.interface.clone()?));
+        self.rails.iter().filter_map(with_interface).collect()
     }
 
     /// The counters of the interfaces behind the named rails: rail, counter, value.

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Cell;
 use crate::units::{Bytes, Nanos};
 
 /// One line of `samples.jsonl`.
@@ -29,6 +30,13 @@ pub enum Event {
     Stalled(Stalled),
     /// A hardware or interface counter around a cell.
     Counter(CounterDelta),
+    /// The run goes on without what was lost: cells that replace some that can no longer be measured.
+    Replanned {
+        /// What is left out from here on, in words.
+        without: String,
+        /// The new cells; their ids are new too.
+        cells: Vec<Cell>,
+    },
     /// Somebody who is not part of the run knocked at one of its ports.
     Intruder {
         /// What was seen.
@@ -159,6 +167,25 @@ pub struct Stalled {
     pub waiting_for: Option<u32>,
     /// For how long.
     pub waited_ns: Nanos,
+    /// Ways on which its packets did not get through.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stuck: Vec<Stuck>,
+    /// Its rails whose interface had no carrier.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub no_carrier: Vec<String>,
+}
+
+/// A way on which packets did not get through: sent again and again, never acknowledged; or no connection at all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stuck {
+    /// World rank at the other end.
+    pub to: u32,
+    /// Rail by name.
+    pub rail: String,
+    /// Bytes sent and not acknowledged.
+    pub bytes: Bytes,
+    /// How often the oldest of them was sent again; 0 when there was no connection to send on.
+    pub retransmits: u32,
 }
 
 /// A counter read before and after a cell.

@@ -141,6 +141,8 @@ pub enum FindingKind {
     Corruption,
     /// A rank vanished or a step passed its deadline.
     LostRank,
+    /// Nothing got through on a rail any more, while the ranks at its ends were alive.
+    SilentRail,
     /// Something planned was not measured.
     IncompleteCoverage,
 }
@@ -154,7 +156,7 @@ impl FindingKind {
             | FindingKind::SlowCollective
             | FindingKind::StragglerRank => 12,
             FindingKind::IncompleteCoverage => 20,
-            FindingKind::LostRank => 21,
+            FindingKind::LostRank | FindingKind::SilentRail => 21,
             FindingKind::Corruption => 22,
         }
     }

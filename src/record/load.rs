@@ -141,6 +141,11 @@ fn parse_events(run: Run, text: &[u8], path: &Path) -> Result<Recorded, LoadErro
         recorded.samples.extend(stretch.samples);
         recorded.events.extend(stretch.events);
     }
+    for event in &recorded.events {
+        if let Event::Replanned { cells, .. } = event {
+            recorded.run.cells.extend(cells.iter().cloned());
+        }
+    }
     Ok(recorded)
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::inject::{Flip, Pacer};
 use super::mesh::Route;
-use super::{Link, LinkError, Received, Sink, Waitable};
+use super::{Backlog, Link, LinkError, Received, Sink, Waitable};
 use crate::device::ReadLease;
 
 /// One link of a channel.
@@ -45,6 +45,11 @@ impl Channel {
 
     pub(super) fn into_lanes(self) -> Vec<Lane> {
         self.lanes
+    }
+
+    /// Gives up all links, with whatever is in flight.
+    pub fn abandon(mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.link.abandon());
     }
 
     /// World rank at the other end.
@@ -151,6 +156,22 @@ impl Channel {
             }
         }
         moved
+    }
+
+    /// The rails on which packets to the peer do not get through, each with its worst link.
+    pub fn stuck(&self) -> Vec<(Option<String>, Backlog)> {
+        let mut stuck: Vec<(Option<String>, Backlog)> = Vec::new();
+        for lane in &self.lanes {
+            let Some(backlog) = lane.link.backlog().filter(|backlog| backlog.retransmits > 0) else {
+                continue;
+            };
+            match stuck.iter_mut().find(|(rail, _)| *rail == lane.route.rail) {
+                Some((_, worst)) if worst.retransmits >= backlog.retransmits => {}
+                Some((_, worst)) => *worst = backlog,
+                None => stuck.push((lane.route.rail.clone(), backlog)),
+            }
+        }
+        stuck
     }
 
     /// What to wait on when nothing moves.

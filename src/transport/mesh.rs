@@ -109,6 +109,20 @@ pub struct Mesh {
     kept: HashMap<LinkKey, Option<Box<dyn Link>>>,
     faults: Vec<Fault>,
     flip: Option<Flip>,
+    /// How often everything was given up.
+    generation: u16,
+}
+
+impl ConnectError {
+    /// The rail that does not get through, when it is one.
+    pub fn rail(&self) -> Option<&str> {
+        match self {
+            ConnectError::Dial { rail, .. }
+            | ConnectError::NotDialled { rail, .. }
+            | ConnectError::Setup { rail, .. } => Some(rail),
+            _ => None,
+        }
+    }
 }
 
 impl Mesh {
@@ -133,6 +147,7 @@ impl Mesh {
             kept: HashMap::new(),
             faults,
             flip,
+            generation: 0,
         })
     }
 
@@ -189,6 +204,15 @@ impl Mesh {
         }
     }
 
+    /// Gives up every connection, in use or kept: after a loss, all that go on start with new ones.
+    pub fn reset(&mut self) {
+        for mut link in self.kept.drain().filter_map(|(_, link)| link) {
+            link.abandon();
+        }
+        self.doors.forget();
+        self.generation = self.generation.wrapping_add(1);
+    }
+
     fn routes(&self, peer: u32, cell: &Cell) -> Result<Vec<Route>, ConnectError> {
         match cell.transport {
             TransportKind::Shm => Ok(vec![Route {
@@ -216,7 +240,7 @@ impl Mesh {
 
     fn make(&self, peer: u32, route: &Route, wanted: &Wanted<'_>) -> Result<Box<dyn Link>, ConnectError> {
         let connection = match route.key {
-            LinkKey::Shm { peer } => return Ok(Box::new(self.hub.link(self.me, peer, 0))),
+            LinkKey::Shm { peer } => return Ok(Box::new(self.hub.link(self.me, peer, self.generation))),
             LinkKey::Tcp(connection) => connection,
         };
         let (rail, local) = &self.rails[usize::from(connection.rail)];

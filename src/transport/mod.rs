@@ -49,6 +49,15 @@ pub enum Received {
     Nothing,
 }
 
+/// What a link has sent and its peer's machine has not acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Bytes.
+    pub bytes: u64,
+    /// How often the oldest of them was sent again without an answer.
+    pub retransmits: u32,
+}
+
 /// One in-order path to one peer.
 pub trait Link: Send {
     /// Takes a chunk for sending; gives it back when there is no room for it now.
@@ -68,6 +77,14 @@ pub trait Link: Send {
 
     /// Payload bytes that have left through this end since it was made.
     fn moved(&self) -> u64;
+
+    /// Gives the link up, with whatever is in flight: nothing of it may disturb a new link between the same two.
+    fn abandon(&mut self) {}
+
+    /// What has been sent and not acknowledged, where the transport can tell.
+    fn backlog(&self) -> Option<Backlog> {
+        None
+    }
 
     /// Something to wait on when nothing moves; none when only looking again helps.
     fn waitable(&self) -> Option<Waitable<'_>>;

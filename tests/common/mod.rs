@@ -122,6 +122,7 @@ fn run_rank(
         deadline,
         abort,
         crowded: true,
+        moving: None,
         slowdown,
     };
     let all = 0..cell.size.as_usize();

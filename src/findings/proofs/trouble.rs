@@ -68,6 +68,8 @@ fn a_lost_rank_is_named_with_those_who_waited_for_it() {
             step: "step 3 of 6 (receive)".into(),
             waiting_for: Some(waiting_for),
             waited_ns: Nanos(2_100_000_000),
+            stuck: Vec::new(),
+            no_carrier: Vec::new(),
         })
     };
     recorded.events.extend([stalled(3, 2), stalled(0, 3)]);

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use socket2::SockRef;
 
-use super::super::{Link, LinkError, Received, Sink, Waitable};
+use super::super::{Backlog, Link, LinkError, Received, Sink, Waitable};
+use super::backlog::backlog;
 use crate::device::ReadLease;
 
 /// Chunks that may wait for room in the socket.
@@ -140,5 +142,16 @@ impl Link for TcpLink {
             fd: self.stream.as_fd(),
             wants_to_send: !self.queue.is_empty(),
         })
+    }
+
+    fn abandon(&mut self) {
+        // Closing then resets the connection, so that its ports can be used again at once.
+        if let Err(error) = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)) {
+            tracing::debug!(%error, "a connection that is given up will linger");
+        }
+    }
+
+    fn backlog(&self) -> Option<Backlog> {
+        backlog(self.stream.local_addr().ok()?, self.stream.peer_addr().ok()?)
     }
 }

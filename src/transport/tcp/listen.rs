@@ -90,6 +90,11 @@ impl Doors {
         }
     }
 
+    /// Forgets connections that nobody has taken.
+    pub fn forget(&self) {
+        self.mailbox.arrived().clear();
+    }
+
     /// Strangers turned away since the last call, in words.
     pub fn strangers(&self) -> Vec<String> {
         std::mem::take(&mut *self.mailbox.strangers())

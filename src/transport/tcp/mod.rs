@@ -3,6 +3,7 @@
 //! `listen` opens a rank's door on every rail and lets in only peers that present the run's token; `dial` connects from
 //! the rail's address, optionally from a pinned source port; `link` moves chunks over the connection.
 
+mod backlog;
 mod dial;
 mod greeting;
 mod link;
