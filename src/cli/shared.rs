@@ -51,6 +51,9 @@ pub struct Shared {
     /// Break something on purpose to prove that it is found, such as throttle:rail=loop1,rate=100MB/s
     #[arg(long, value_name = "FAULT")]
     pub inject: Vec<Fault>,
+    /// When a node is lost or a rail goes silent, leave it out and measure what remains
+    #[arg(long)]
+    pub keep_going: bool,
     /// Print the verdict only
     #[arg(long, short)]
     pub quiet: bool,

@@ -100,7 +100,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
 pub struct Casualties {
     /// Hosts that were lost.
     pub hosts: BTreeSet<String>,
-    /// Hosts and the rails that are silent at their end.
+    /// Hosts, each with a rail that is silent at its end.
     pub rails: BTreeSet<(String, String)>,
 }
 

@@ -10,6 +10,7 @@ pub mod estimate;
 pub mod filter;
 mod outline;
 mod references;
+pub mod replan;
 pub mod tournament;
 
 pub use error::PlanError;

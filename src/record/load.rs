@@ -82,6 +82,17 @@ impl Recorded {
     }
 }
 
+impl Recorded {
+    /// Ids of the cells about which everything is said: measured to their end, or known not to be.
+    pub fn settled_cells(&self) -> impl Iterator<Item = u32> {
+        self.events.iter().filter_map(|event| match event {
+            Event::CellDone(done) => Some(done.cell),
+            Event::NotRun { cell, .. } => Some(*cell),
+            _ => None,
+        })
+    }
+}
+
 fn read_run(path: &Path) -> Result<Run, LoadError> {
     let text = fs::read(path).map_err(|source| LoadError::Read {
         path: path.to_path_buf(),
