@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::CliError;
+use super::launching::LaunchFlags;
 use crate::plan::{Choices, Filter};
 use crate::record::DeviceKind;
 use crate::suite::{RunSettings, Suite, TransportChoice};
@@ -30,7 +31,7 @@ pub struct Shared {
     /// What carries the bytes: auto, shm or tcp
     #[arg(long, value_name = "NAME")]
     pub transport: Option<TransportChoice>,
-    /// Rails as NAME=ADDRESS, address or interface name, separated by commas
+    /// Rails as NAME=ADDRESS, NAME=SUBNET, address or interface name, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rails: Option<Vec<String>>,
     /// Row of the expected-rate tables to compare with, or auto
@@ -51,6 +52,8 @@ pub struct Shared {
     /// Break something on purpose to prove that it is found, such as throttle:rail=loop1,rate=100MB/s
     #[arg(long, value_name = "FAULT")]
     pub inject: Vec<Fault>,
+    #[command(flatten)]
+    pub launching: LaunchFlags,
     /// Print the verdict only
     #[arg(long, short)]
     pub quiet: bool,
@@ -71,6 +74,8 @@ impl Shared {
             seed: self.seed,
             deadline: self.deadline,
             budget: self.budget,
+            join_deadline: self.launching.join_deadline,
+            data_port: self.launching.data_port,
         };
         suite.run = suite.run.overridden_by(&typed);
         if suite.run.deadline() < Nanos(100_000_000) {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fabric::host::Identity;
 use crate::record::{Cell, CounterDelta, DeviceKind, HostRecord, Moved, RailEnd};
 use crate::transport::{Endpoint, Fault};
 use crate::units::Nanos;
@@ -9,7 +10,7 @@ use crate::units::Nanos;
 /// What a rank must know to take part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Rails as the operator named them; empty for the loopback rails of a single machine.
+    /// Rails as the operator named them; when empty, each rank looks for its own.
     pub rails: Vec<String>,
     /// Where data lies.
     pub device: DeviceKind,
@@ -17,6 +18,8 @@ pub struct Setup {
     pub faults: Vec<Fault>,
     /// Of every wait.
     pub deadline: Nanos,
+    /// Rank r listens for data on this port + r; on any free port when none is named.
+    pub data_port: Option<u16>,
 }
 
 /// A cell of the slot that is to be prepared.
@@ -56,6 +59,7 @@ pub(super) enum Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Card {
     pub host: HostRecord,
+    pub identity: Identity,
     pub pid: u32,
     pub rails: Vec<RailEnd>,
     pub endpoint: Endpoint,
