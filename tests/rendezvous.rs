@@ -29,8 +29,9 @@ fn joined_by_hand() -> (Coordinator, TcpStream) {
     let mut stream = TcpStream::connect(door.address().unwrap()).unwrap();
     stream.write_all(&greeting(&token, 0, 1)).unwrap();
     let coordinator = door.meet(PATIENCE, || None).unwrap();
-    let mut welcome = [0];
+    let mut welcome = [0; 23];
     stream.read_exact(&mut welcome).unwrap();
+    assert_eq!(welcome[0], 1);
     (coordinator, stream)
 }
 
@@ -62,7 +63,7 @@ proptest! {
         knock(rendezvous, &greeting(&token, 2, 2));
         knock(rendezvous, &greeting(&token, 0, 3));
         let ranks: Vec<_> = (0..2)
-            .map(|rank| JoinAddress { rank, world: 2, rendezvous, token })
+            .map(|rank| JoinAddress { rank, world: 2, rendezvous: rendezvous.into(), token })
             .map(|address| std::thread::spawn(move || join(&address, PATIENCE)))
             .collect();
         let coordinator = door.meet(PATIENCE, || None).unwrap();

@@ -11,6 +11,7 @@ use railgauge::record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Load, Placement, ReduceOp, TransportKind,
 };
 use railgauge::transport::shm::Hub;
+use railgauge::transport::tcp::Local;
 use railgauge::transport::{Mesh, Wanted};
 use railgauge::units::Bytes;
 
@@ -92,10 +93,10 @@ fn cell(wire: Wire, size: usize, flows: u16, collective: Collective, algorithm: 
 fn median_seconds(cell: &Cell, iterations: usize) -> f64 {
     let token = Token::generate().expect("random bytes");
     let hub = Hub::new();
-    let rails: Vec<(String, IpAddr)> = cell
+    let rails: Vec<(String, Local)> = cell
         .rails
         .iter()
-        .map(|rail| (rail.clone(), IpAddr::V4(Ipv4Addr::LOCALHOST)))
+        .map(|rail| (rail.clone(), IpAddr::V4(Ipv4Addr::LOCALHOST).into()))
         .collect();
     let open = |rank| Mesh::open(rank, rails.clone(), token, Arc::clone(&hub), Vec::new()).expect("loopback");
     let mut meshes = vec![open(0), open(1)];

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::CliError;
 use super::conduct::conduct;
+use super::launching::Role;
 use super::nccl_table::{self, Row, Table};
 use super::shared::Shared;
 use crate::measure::{CellResult, Progress};
@@ -96,8 +97,13 @@ pub type Ops = nccl_table::Several<ReduceOp>;
 /// Measures and prints.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let flags = &arguments.shared;
-    let mut suite = arguments.suite()?;
+    let role = match flags.launching.role()? {
+        Role::Follows(follow) => return follow.take_part(),
+        role => role,
+    };
+    let mut suite = arguments.suite(role.world())?;
     flags.settle(&mut suite)?;
+    role.settle(&mut suite, flags)?;
     let mut choices = flags.choices(&suite);
     choices.in_order = true;
     let (out, keep) = match &flags.out {
@@ -105,7 +111,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         None => (scratch_folder(), false),
     };
     let live = Live::new(arguments, suite.run.ranks());
-    let conducted = conduct(&suite, flags, &choices, &out, &live, &|plan| live.header(plan));
+    let conducted = conduct(&suite, role, flags, &choices, &out, &live, &|plan| {
+        live.header(plan)
+    });
     if !keep {
         discard(&out);
     }
@@ -125,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
                 | FindingKind::IncompleteCoverage
         )
     });
-    let mut code = 0;
+    let mut code = conducted.separate_worlds_code();
     for finding in serious {
         eprintln!("railgauge: {}", finding.sentence);
         code = code.max(finding.kind.exit_code());
@@ -134,7 +142,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
 }
 
 impl Arguments {
-    fn suite(&self) -> Result<Suite, CliError> {
+    /// The suite for `world` ranks that are there already, else for as many as were asked for.
+    fn suite(&self, world: Option<u32>) -> Result<Suite, CliError> {
         let step = match (self.stepfactor, self.stepbytes) {
             (Some(factor), _) => Step::Factor(factor),
             (None, Some(bytes)) => Step::Add(bytes),
@@ -144,7 +153,9 @@ impl Arguments {
         let sizes = sweep
             .map_err(|error| CliError::Usage(format!("-b, -e, -f, -i: {error}")))?
             .sizes();
-        let ranks = self.shared.ranks.or(self.ngpus.map(|gpus| gpus * self.nthreads));
+        let ranks = world
+            .or(self.shared.ranks)
+            .or(self.ngpus.map(|gpus| gpus * self.nthreads));
         let ranks = ranks.unwrap_or(if self.nthreads > 1 { self.nthreads } else { 2 });
         let (small, large): (Vec<Bytes>, Vec<Bytes>) = match self.algorithm {
             AlgorithmFlag::Auto if ranks > 2 => sizes.into_iter().partition(|size| *size < RING_FROM),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::launching::Role;
 use super::shared::Shared;
 use super::{CliError, world};
 use crate::findings::{Casualties, casualties, judge, suspects};
@@ -29,11 +30,29 @@ pub struct Conducted {
     pub folder: PathBuf,
     /// What it means.
     pub judgement: Judgement,
+    /// Callers that show that this was not the only world.
+    separate: Vec<String>,
+}
+
+impl Conducted {
+    /// The verdict's code; a run that was not the only world of its token is no success.
+    pub fn exit_code(&self) -> u8 {
+        self.judgement.exit_code.max(self.separate_worlds_code())
+    }
+
+    /// 3 when there was another world, else 0.
+    pub fn separate_worlds_code(&self) -> u8 {
+        for caller in &self.separate {
+            eprintln!("railgauge: separate worlds: {caller}");
+        }
+        if self.separate.is_empty() { 0 } else { 3 }
+    }
 }
 
 /// Measures and judges `suite`, whose settings are final.
 pub fn conduct(
     suite: &Suite,
+    role: Role,
     flags: &Shared,
     choices: &Choices,
     out: &Path,
@@ -43,19 +62,21 @@ pub fn conduct(
     let folder = RunFolder::create(out)?;
     let interrupted = listen_for_signals()?;
     let started = Instant::now();
-    let world = world::start(&suite.run)?;
+    let world = world::start(role, &suite.run, &interrupted)?;
     let setup = Setup {
         rails: suite.run.rails.clone().unwrap_or_default(),
         device: suite.run.device(),
         faults: flags.inject.clone(),
         deadline: suite.run.deadline(),
+        data_port: suite.run.data_port,
     };
     let mut session = Session::meet(world.coordinator, setup, world.end_of, interrupted)?;
     let plan = Plan::new(suite, session.fabric(), choices);
     let result = plan.map_err(CliError::from).and_then(|plan| {
         on_plan(&plan);
         folder.make_sure_of(room_for(&plan))?;
-        let run = record(suite, &plan, &session, &world.launch, flags);
+        let launch = world.launch.describe(session.fabric().hosts.len());
+        let run = record(suite, &plan, &session, &launch, flags);
         let story = Story {
             plan: &plan,
             run: &run,
@@ -68,6 +89,9 @@ pub fn conduct(
     });
     session.quit();
     drop((session, world.crew));
+    let separate = world
+        .door
+        .map_or_else(Vec::new, |door| door.evidence_of_separate_worlds());
     result?;
     let recorded = Recorded::read(folder.path())?;
     let judgement = judge(&recorded);
@@ -76,6 +100,7 @@ pub fn conduct(
     Ok(Conducted {
         folder: folder.path().to_path_buf(),
         judgement,
+        separate,
     })
 }
 

@@ -5,12 +5,14 @@
 
 mod all_reduce;
 mod conduct;
+mod launching;
 mod nccl_table;
 mod plan;
 mod progress;
 mod report;
 mod run;
 mod shared;
+mod token;
 mod worker;
 mod world;
 
@@ -18,6 +20,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::launch::env::PlaceError;
+use crate::launch::secret::SecretError;
 use crate::launch::{JoinError, MeetError};
 use crate::measure::{MeasureError, SinkError};
 use crate::plan::PlanError;
@@ -52,6 +56,8 @@ enum Command {
     Plan(plan::Arguments),
     /// Judge and render a recorded run again, complete or cut off
     Report(report::Arguments),
+    /// Make a secret token for a run on several hosts
+    Token(token::Arguments),
     /// Take part in a run as one rank (started by railgauge itself)
     #[command(hide = true)]
     Worker(worker::Arguments),
@@ -68,6 +74,10 @@ enum CliError {
     Suite(#[from] SuiteError),
     #[error(transparent)]
     Plan(#[from] PlanError),
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     #[error(transparent)]
     Meet(#[from] MeetError),
     #[error(transparent)]
@@ -93,14 +103,17 @@ impl CliError {
             CliError::Usage(_) | CliError::Suite(_) | CliError::Load(_) => 2,
             CliError::Environment(_) => 3,
             CliError::Plan(error) => error.exit_code(),
-            CliError::Measure(MeasureError::CannotMeet { .. }) => 3,
-            CliError::Measure(MeasureError::InterruptedEarly) => 20,
+            CliError::Place(PlaceError::Disagree { .. }) => 3,
+            CliError::Place(_) | CliError::Secret(_) => 2,
+            CliError::Measure(MeasureError::CannotMeet { .. } | MeasureError::RailsDiffer(_)) => 3,
+            CliError::Measure(MeasureError::InterruptedEarly) | CliError::Meet(MeetError::Interrupted) => 20,
             CliError::Meet(MeetError::Missing { .. }) | CliError::Measure(MeasureError::LostEarly { .. }) => {
                 21
             }
             CliError::Join(JoinError::Variable { .. }) => 2,
-            CliError::Join(_) => 21,
-            CliError::Meet(_) | CliError::Measure(_) | CliError::Sink(_) | CliError::System { .. } => 1,
+            CliError::Join(JoinError::Unreachable { .. }) => 21,
+            CliError::Join(_) | CliError::Meet(_) => 3,
+            CliError::Measure(_) | CliError::Sink(_) | CliError::System { .. } => 1,
         }
     }
 }
@@ -113,6 +126,7 @@ pub fn main() -> ExitCode {
         Command::AllReduce(arguments) => all_reduce::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Token(arguments) => token::run(&arguments),
         Command::Worker(arguments) => worker::run(&arguments),
     };
     match result {

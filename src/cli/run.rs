@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::conduct::{conduct, default_folder};
+use super::launching::Role;
 use super::progress::{Plain, Silent, Watched};
 use super::shared::{Shared, use_color};
 use super::{CliError, report};
@@ -27,8 +28,13 @@ pub struct Arguments {
 /// Plans, measures, judges, reports.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let flags = &arguments.shared;
+    let role = match flags.launching.role()? {
+        Role::Follows(follow) => return follow.take_part(),
+        role => role,
+    };
     let mut suite = Suite::load(&arguments.suite)?;
     flags.settle(&mut suite)?;
+    role.settle(&mut suite, flags)?;
     let out = flags.out.clone().unwrap_or_else(|| default_folder(&suite.name));
     let progress: Box<dyn Progress> = match (flags.quiet || flags.json, use_color(&std::io::stderr())) {
         (true, _) => Box::new(Silent),
@@ -37,6 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     };
     let conducted = conduct(
         &suite,
+        role,
         flags,
         &flags.choices(&suite),
         &out,
@@ -47,5 +54,5 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     )?;
     drop(progress);
     report::show(&conducted.judgement, &conducted.folder, flags.json, flags.quiet);
-    Ok(conducted.judgement.exit_code)
+    Ok(conducted.exit_code())
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::CliError;
+use super::launching::LaunchFlags;
 use crate::plan::{Choices, Filter};
 use crate::record::DeviceKind;
 use crate::suite::{RunSettings, Suite, TransportChoice};
@@ -30,7 +31,7 @@ pub struct Shared {
     /// What carries the bytes: auto, shm or tcp
     #[arg(long, value_name = "NAME")]
     pub transport: Option<TransportChoice>,
-    /// Rails as NAME=ADDRESS, address or interface name, separated by commas
+    /// Rails as NAME=ADDRESS, NAME=SUBNET, address or interface name, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rails: Option<Vec<String>>,
     /// Row of the expected-rate tables to compare with, or auto
@@ -54,6 +55,8 @@ pub struct Shared {
     /// When a node is lost or a rail goes silent, leave it out and measure what remains
     #[arg(long)]
     pub keep_going: bool,
+    #[command(flatten)]
+    pub launching: LaunchFlags,
     /// Print the verdict only
     #[arg(long, short)]
     pub quiet: bool,
@@ -74,6 +77,8 @@ impl Shared {
             seed: self.seed,
             deadline: self.deadline,
             budget: self.budget,
+            join_deadline: self.launching.join_deadline,
+            data_port: self.launching.data_port,
         };
         suite.run = suite.run.overridden_by(&typed);
         if suite.run.deadline() < Nanos(100_000_000) {

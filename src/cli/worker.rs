@@ -27,6 +27,7 @@ pub fn run(_: &Arguments) -> Result<u8, CliError> {
     let shared = Shared {
         token: address.token,
         hub: Hub::new(),
+        management: None,
     };
     match serve(member, &shared) {
         Ok(()) => Ok(0),

@@ -1,12 +1,14 @@
-//! Starting the ranks of a run on this machine, as threads or as processes.
+//! Starting the ranks of a run: as threads or processes of this machine, or by waiting for those that others start.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::CliError;
-use crate::launch::{Children, Coordinator, Rendezvous, Token, spawn, threads};
+use super::launching::{Lead, Role};
+use crate::launch::{Children, Coordinator, GiveUp, Member, Rendezvous, Token, spawn, threads};
 use crate::measure::{EndOf, Shared, serve};
 use crate::suite::RunSettings;
 use crate::transport::shm::Hub;
@@ -17,23 +19,53 @@ pub struct World {
     pub coordinator: Coordinator,
     /// How a rank's process ended; owns the processes.
     pub end_of: EndOf,
-    /// How they were started, in words.
-    pub launch: String,
+    /// How they were started.
+    pub launch: Launched,
     /// The ranks themselves; dropped when the run is over.
     pub crew: Crew,
+    /// Where latecomers are told that they are late.
+    pub door: Option<Rendezvous>,
+}
+
+/// How ranks were started.
+pub enum Launched {
+    /// Threads of this process.
+    Threads(u32),
+    /// Child processes of this one.
+    Children(u32),
+    /// Processes that somebody else started, and whose word it is.
+    Processes(u32, String),
 }
 
 /// The threads that run the ranks, if threads do. Dropping it waits for them to end.
 pub struct Crew(Vec<JoinHandle<()>>);
 
-/// Starts the ranks that `settings` ask for.
-pub fn start(settings: &RunSettings) -> Result<World, CliError> {
-    let token = Token::generate().map_err(CliError::system("cannot make the run's token"))?;
+impl Launched {
+    /// In words, for a run on `hosts` hosts.
+    pub fn describe(&self, hosts: usize) -> String {
+        let plural = if hosts == 1 { "" } else { "s" };
+        match self {
+            Launched::Threads(ranks) => format!("{ranks} threads of one process"),
+            Launched::Children(ranks) => format!("{ranks} processes of one machine"),
+            Launched::Processes(ranks, source) => {
+                format!("{ranks} processes on {hosts} host{plural} ({source})")
+            }
+        }
+    }
+}
+
+/// Starts the ranks that `settings` ask for, or waits for those that others start.
+pub fn start(role: Role, settings: &RunSettings, interrupted: &Arc<AtomicBool>) -> Result<World, CliError> {
     let ranks = settings.ranks();
-    if settings.procs() {
-        as_processes(ranks, token, settings)
-    } else {
-        as_threads(ranks, token)
+    match role {
+        Role::Leads(lead) => as_leader(*lead, settings, interrupted),
+        Role::Alone | Role::Follows(_) => {
+            let token = Token::generate().map_err(CliError::system("cannot make the run's token"))?;
+            match settings.procs() {
+                true => as_processes(ranks, token, settings),
+                false => as_threads(ranks, token),
+            }
+        }
     }
 }
 
@@ -41,25 +73,29 @@ fn as_threads(ranks: u32, token: Token) -> Result<World, CliError> {
     let shared = Shared {
         token,
         hub: Hub::new(),
+        management: None,
     };
     let (coordinator, members) = threads(ranks);
-    let mut crew = Vec::with_capacity(members.len());
-    for member in members {
-        let shared = shared.clone();
-        let name = format!("rank {}", member.rank());
-        let thread = std::thread::Builder::new().name(name).spawn(move || {
-            if let Err(gone) = serve(member, &shared) {
-                tracing::debug!(%gone, "a rank's thread ended early");
-            }
-        });
-        crew.push(thread.map_err(CliError::system("cannot start a rank's thread"))?);
-    }
+    let crew: Result<Vec<_>, CliError> = members.into_iter().map(|member| man(member, &shared)).collect();
     Ok(World {
         coordinator,
         end_of: Box::new(|_| None),
-        launch: format!("{ranks} threads of one process"),
-        crew: Crew(crew),
+        launch: Launched::Threads(ranks),
+        crew: Crew(crew?),
+        door: None,
     })
+}
+
+/// A thread that serves as one rank.
+fn man(member: Member, shared: &Shared) -> Result<JoinHandle<()>, CliError> {
+    let shared = shared.clone();
+    let name = format!("rank {}", member.rank());
+    let thread = std::thread::Builder::new().name(name).spawn(move || {
+        if let Err(gone) = serve(member, &shared) {
+            tracing::debug!(%gone, "a rank's thread ended early");
+        }
+    });
+    thread.map_err(CliError::system("cannot start a rank's thread"))
 }
 
 fn as_processes(ranks: u32, token: Token, settings: &RunSettings) -> Result<World, CliError> {
@@ -72,13 +108,34 @@ fn as_processes(ranks: u32, token: Token, settings: &RunSettings) -> Result<Worl
     let children = Arc::new(Mutex::new(children));
     let watched = Arc::clone(&children);
     let coordinator = door.meet(Duration::from(settings.deadline()), || {
-        lock(&watched).first_ended()
+        lock(&watched).first_ended().map(GiveUp::Dead)
     })?;
     Ok(World {
         coordinator,
         end_of: Box::new(move |rank| lock(&children).end_of(rank)),
-        launch: format!("{ranks} processes of one machine"),
+        launch: Launched::Children(ranks),
         crew: Crew(Vec::new()),
+        door: None,
+    })
+}
+
+/// This process is rank 0; the others come by themselves.
+fn as_leader(lead: Lead, settings: &RunSettings, interrupted: &AtomicBool) -> Result<World, CliError> {
+    let shared = Shared {
+        token: lead.token,
+        hub: Hub::new(),
+        management: Some(lead.management),
+    };
+    let own = man(lead.member, &shared)?;
+    let coordinator = lead.door.meet(settings.join_deadline().into(), || {
+        interrupted.load(Ordering::Relaxed).then_some(GiveUp::Interrupted)
+    })?;
+    Ok(World {
+        coordinator,
+        end_of: Box::new(|_| None),
+        launch: Launched::Processes(lead.door.world(), lead.source),
+        crew: Crew(vec![own]),
+        door: Some(lead.door),
     })
 }
 

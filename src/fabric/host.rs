@@ -1,5 +1,7 @@
 //! This machine, as it is recorded.
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::HostRecord;
 
 /// What a run records about the machine this process is on.
@@ -35,6 +37,28 @@ fn kernel() -> String {
         ),
         Err(_) => "unknown".to_string(),
     }
+}
+
+/// What tells this machine and its network from another of the same name: the boot of its kernel and the network namespace.
+pub fn identity() -> Identity {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let network = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    Identity {
+        // Without it, machines are told apart by name only.
+        machine: Some(boot.trim().to_string())
+            .filter(|boot| !boot.is_empty())
+            .unwrap_or_else(name),
+        network: network.display().to_string(),
+    }
+}
+
+/// Two processes with the same identity are on one host; two with the same machine share its cores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The running kernel.
+    pub machine: String,
+    /// The network namespace on it.
+    pub network: String,
 }
 
 #[cfg(test)]

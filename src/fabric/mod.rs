@@ -3,8 +3,11 @@
 //! A rail is usable by a run only when every rank has an end of it; one that some rank lacks is reported with who lacks it,
 //! never dropped in silence.
 
+pub mod discover;
 pub mod host;
+mod mismatch;
 pub mod rails;
+pub mod subnet;
 pub mod sysfs;
 
 use crate::record::{DeviceKind, HostRecord, RailEnd, RankRecord};

@@ -1,12 +1,14 @@
 //! Rails as people name them, resolved to addresses and interfaces of this host.
 //!
-//! A rail is written `NAME=ADDRESS`, `NAME=INTERFACE`, `ADDRESS` or `INTERFACE`. Names must be the same on all hosts; an
-//! address without a name is called after its position (`rail0`, `rail1`, ...), an interface after itself.
+//! A rail is written `NAME=ADDRESS`, `NAME=SUBNET`, `NAME=INTERFACE`, or without its name. A subnet (`10.0.0.0/16`) stands for
+//! this host's address in it, so that one command line fits all hosts. Names must be the same on all hosts; an address or
+//! subnet without a name is called after its position (`rail0`, `rail1`, ...), an interface after itself.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::Path;
 
+use super::subnet::Subnet;
 use super::sysfs;
 use crate::record::RailEnd;
 
@@ -21,7 +23,7 @@ const LONGEST_NAME: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RailError {
     /// It is not written as a rail is written.
-    #[error("rail `{0}`: {1}; write NAME=ADDRESS, ADDRESS or an interface name")]
+    #[error("rail `{0}`: {1}; write NAME=ADDRESS, NAME=SUBNET, ADDRESS or an interface name")]
     Unreadable(String, &'static str),
     /// Two rails have one name.
     #[error("rail `{0}` is named twice")]
@@ -52,6 +54,25 @@ pub enum RailError {
         /// Address.
         address: IpAddr,
     },
+    /// No interface has an address in the subnet.
+    #[error("rail `{rail}`: no interface of this host has an address in {subnet}")]
+    NotInSubnet {
+        /// Rail.
+        rail: String,
+        /// Subnet.
+        subnet: Subnet,
+    },
+    /// Nothing on this host looks like a rail.
+    #[error(
+        "no rails: besides the management address {management} no interface that is up has an IPv4 address of its own; name \
+them, for instance --rails {}", .present.first().map_or("eth1", String::as_str)
+    )]
+    NoneFound {
+        /// The management address.
+        management: IpAddr,
+        /// Interfaces that have addresses.
+        present: Vec<String>,
+    },
     /// The host does not tell its addresses.
     #[error("the addresses of this host cannot be listed: {0}")]
     NoList(String),
@@ -74,6 +95,27 @@ pub fn resolve_here(specs: &[String]) -> Result<Vec<RailEnd>, RailError> {
 /// The loopback rails of a local run for which none was named.
 pub fn loopback() -> Result<Vec<RailEnd>, RailError> {
     resolve_here(&LOOPBACK_RAILS.map(String::from))
+}
+
+/// The rails of this host when none is named and it is one of several: its interfaces for data.
+pub fn discover_here(management: IpAddr) -> Result<Vec<RailEnd>, RailError> {
+    if management.is_loopback() {
+        // Whoever meets over loopback is on one machine.
+        return loopback();
+    }
+    super::discover::discover(&addresses_here()?, management, Path::new(sysfs::SYS))
+}
+
+/// The address of this host that an interface, address or subnet stands for.
+pub fn address_here(spec: &str) -> Result<IpAddr, RailError> {
+    let end = resolve_one(
+        &format!("management={spec}"),
+        0,
+        &addresses_here()?,
+        Path::new(sysfs::SYS),
+    )?;
+    let bad = || RailError::Unreadable(end.address.clone(), "no address");
+    end.address.parse().map_err(|_| bad())
 }
 
 /// The rails named in `specs`, resolved with the given addresses; link speeds are read below `root`.
@@ -117,9 +159,10 @@ fn resolve_one(
     root: &Path,
 ) -> Result<RailEnd, RailError> {
     let (name, target) = split(spec, position)?;
-    let (interface, address) = match target.parse::<IpAddr>() {
-        Ok(address) => (holder(&name, address, addresses)?, address),
-        Err(_) => {
+    let (interface, address) = match (target.parse::<IpAddr>(), target.parse::<Subnet>()) {
+        (Ok(address), _) => (holder(&name, address, addresses)?, address),
+        (_, Ok(subnet)) => address_in(&name, subnet, addresses)?,
+        _ => {
             let address = address_of(&name, target, addresses, root)?;
             (Some(target.to_string()), address)
         }
@@ -140,7 +183,9 @@ fn split(spec: &str, position: usize) -> Result<(String, &str), RailError> {
     let unreadable = |why| RailError::Unreadable(spec.chars().take(64).collect(), why);
     let (name, target) = match spec.split_once('=') {
         Some((name, target)) => (name.trim().to_string(), target.trim()),
-        None if spec.parse::<IpAddr>().is_ok() => (format!("rail{position}"), spec),
+        None if spec.parse::<IpAddr>().is_ok() || spec.parse::<Subnet>().is_ok() => {
+            (format!("rail{position}"), spec)
+        }
         None => (spec.to_string(), spec),
     };
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -169,6 +214,22 @@ fn holder(rail: &str, address: IpAddr, addresses: &[InterfaceAddress]) -> Result
             address,
         }),
     }
+}
+
+/// This host's address in a subnet, and the interface that has it.
+fn address_in(
+    rail: &str,
+    subnet: Subnet,
+    addresses: &[InterfaceAddress],
+) -> Result<(Option<String>, IpAddr), RailError> {
+    let found = addresses
+        .iter()
+        .find_map(|entry| Some((entry, entry.address.filter(|address| subnet.contains(*address))?)));
+    let (entry, address) = found.ok_or_else(|| RailError::NotInSubnet {
+        rail: rail.to_string(),
+        subnet,
+    })?;
+    Ok((Some(entry.interface.clone()), address))
 }
 
 /// The address of an interface that traffic is bound to: the first one that needs no scope.

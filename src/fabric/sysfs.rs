@@ -78,6 +78,22 @@ pub fn has_carrier(root: &Path, interface: &str) -> Option<bool> {
     }
 }
 
+/// Whether an interface is up and no bridge. One that the tree does not know is believed to be: in a container the tree may
+/// be another network namespace's.
+pub fn carries_data(root: &Path, name: &str) -> bool {
+    match (folder_of(root, name), interface(root, name)) {
+        (Some(folder), Some(interface)) => {
+            let is_up = interface
+                .operstate
+                .as_deref()
+                .is_none_or(|state| matches!(state, "up" | "unknown"));
+            is_up && !folder.join("bridge").is_dir()
+        }
+        (folder, None) => folder.is_some(),
+        (None, Some(_)) => false,
+    }
+}
+
 /// The counters of an interface by their kernel names, always all of them: one that is absent or unreadable is `None`.
 pub fn read_counters(root: &Path, interface: &str) -> Vec<(String, Option<u64>)> {
     let folder = folder_of(root, interface);

@@ -1,13 +1,23 @@
 //! A rank of another process joining the run: it dials the coordinator and presents itself.
+//!
+//! Processes of one run start in any order and names may become known late, so the name is resolved and dialled again and
+//! again until somebody answers or the deadline passes. An answer is final.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::greeting::{self, Answer};
 use super::link::{Answers, Member, Orders};
+use super::meeting::{Halves, Meeting};
 use super::rendezvous::WRITE_PATIENCE;
-use super::{Token, greeting, variables};
+use super::{Token, variables};
+
+/// One attempt to connect takes no longer: the name may soon stand for another address.
+const ATTEMPT: Duration = Duration::from_secs(3);
+/// Between attempts.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A rank could not join.
 #[derive(Debug, thiserror::Error)]
@@ -21,24 +31,59 @@ pub enum JoinError {
         problem: String,
     },
     /// The coordinator cannot be reached.
-    #[error("rank {rank} cannot reach the coordinator at {address}: {source}")]
+    #[error(
+        "rank {rank} did not reach rank 0 at {meeting} within {} s: {problem}. Is rank 0 running, and does a firewall let \
+this port through?",
+        deadline.as_secs()
+    )]
     Unreachable {
         /// This rank.
         rank: u32,
         /// Where it dialled.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
+        meeting: Meeting,
+        /// How long it tried.
+        deadline: Duration,
+        /// What the last attempt came to.
+        problem: String,
     },
-    /// The coordinator does not want this rank.
+    /// The coordinator does not know this run's secret, or this is not its run.
     #[error(
-        "the coordinator at {address} refused rank {rank}: wrong token, wrong world size, or the rank has joined already"
+        "rank {rank} was refused at {address}: what listens there is another run, or this process has another token; all \
+processes of a run need the same RAILGAUGE_TOKEN"
     )]
     Refused {
         /// This rank.
         rank: u32,
         /// Where it dialled.
         address: SocketAddr,
+    },
+    /// The run has another number of ranks.
+    #[error(
+        "rank {rank} was refused at {address}: this run has {theirs} ranks, you say {ours}; these are separate worlds: \
+start every process with the same world size"
+    )]
+    OtherWorld {
+        /// This rank.
+        rank: u32,
+        /// Where it dialled.
+        address: SocketAddr,
+        /// Ranks there.
+        theirs: u32,
+        /// Ranks here.
+        ours: u32,
+    },
+    /// Another process is this rank.
+    #[error(
+        "rank {rank} was refused at {address}: rank {rank} has joined already from {from}; give every process a rank of \
+its own"
+    )]
+    Taken {
+        /// This rank.
+        rank: u32,
+        /// Where it dialled.
+        address: SocketAddr,
+        /// Where the other one is.
+        from: SocketAddr,
     },
 }
 
@@ -50,7 +95,7 @@ pub struct JoinAddress {
     /// Ranks in the run.
     pub world: u32,
     /// Where the coordinator listens.
-    pub rendezvous: SocketAddr,
+    pub rendezvous: Meeting,
     /// The run's secret.
     pub token: Token,
 }
@@ -58,19 +103,32 @@ pub struct JoinAddress {
 impl JoinAddress {
     /// From railgauge's own environment variables.
     pub fn from_environment() -> Result<JoinAddress, JoinError> {
+        fn text(variable: &'static str) -> Result<String, JoinError> {
+            let problem = "is not set".to_string();
+            std::env::var(variable).map_err(|_| JoinError::Variable { variable, problem })
+        }
+        fn malformed(variable: &'static str) -> impl FnOnce(String) -> JoinError {
+            move |error| JoinError::Variable {
+                variable,
+                problem: format!("is malformed: {error}"),
+            }
+        }
         fn read<T: std::str::FromStr>(variable: &'static str) -> Result<T, JoinError>
         where
             T::Err: std::fmt::Display,
         {
-            let problem = |problem: String| JoinError::Variable { variable, problem };
-            let text = std::env::var(variable).map_err(|_| problem("is not set".to_string()))?;
-            text.parse()
-                .map_err(|error| problem(format!("is malformed: {error}")))
+            let parsed = text(variable)?.parse();
+            parsed.map_err(|error: T::Err| malformed(variable)(error.to_string()))
         }
+        let halves = Halves::parse(&text(variables::RENDEZVOUS)?);
+        let halves = halves.map_err(|bad| malformed(variables::RENDEZVOUS)(bad.to_string()))?;
+        let (Some(host), Some(port)) = (halves.host, halves.port) else {
+            return Err(malformed(variables::RENDEZVOUS)("write HOST:PORT".to_string()));
+        };
         Ok(JoinAddress {
             rank: read(variables::RANK)?,
             world: read(variables::WORLD)?,
-            rendezvous: read(variables::RENDEZVOUS)?,
+            rendezvous: Meeting { host, port },
             token: read(variables::TOKEN)?,
         })
     }
@@ -78,41 +136,100 @@ impl JoinAddress {
 
 /// Joins the run at `address`.
 pub fn join(address: &JoinAddress, deadline: Duration) -> Result<Member, JoinError> {
-    let (rank, at) = (address.rank, address.rendezvous);
-    let unreachable = |source| JoinError::Unreachable {
-        rank,
-        address: at,
-        source,
-    };
-    let mut stream = dial(at, deadline).map_err(unreachable)?;
-    stream.set_nodelay(true).map_err(unreachable)?;
-    stream
-        .set_write_timeout(Some(WRITE_PATIENCE))
-        .map_err(unreachable)?;
-    stream.set_read_timeout(Some(deadline)).map_err(unreachable)?;
-    let greeting = greeting::write(rank, address.world, &address.token);
-    stream.write_all(&greeting).map_err(unreachable)?;
-    let mut answer = [0];
-    match stream.read_exact(&mut answer) {
-        Ok(()) if answer[0] == greeting::WELCOME => {}
-        _ => return Err(JoinError::Refused { rank, address: at }),
-    }
-    let answers = stream.try_clone().map_err(unreachable)?;
-    let answers = Answers::Socket(Arc::new(Mutex::new(answers)));
-    Ok(Member::new(rank, address.world, Orders::Socket(stream), answers))
-}
-
-/// Dials until somebody answers or the deadline passes: the coordinator may start later than its ranks.
-fn dial(address: SocketAddr, deadline: Duration) -> io::Result<TcpStream> {
+    let rank = address.rank;
     let until = Instant::now() + deadline;
     loop {
-        let left = until
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1));
-        match TcpStream::connect_timeout(&address, left) {
-            Ok(stream) => return Ok(stream),
-            Err(error) if Instant::now() >= until => return Err(error),
-            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        let problem = match attempt(address, until) {
+            Ok((Answer::Welcome, at, stream)) => {
+                return seat(address, stream).map_err(|error| unreachable(address, deadline, at, error));
+            }
+            Ok((Answer::Refused, address, _)) => return Err(JoinError::Refused { rank, address }),
+            Ok((Answer::OtherWorld(theirs), at, _)) => {
+                return Err(JoinError::OtherWorld {
+                    rank,
+                    address: at,
+                    theirs,
+                    ours: address.world,
+                });
+            }
+            Ok((Answer::Taken(from), address, _)) => return Err(JoinError::Taken { rank, address, from }),
+            Err(problem) => problem,
+        };
+        if Instant::now() + PAUSE >= until {
+            return Err(JoinError::Unreachable {
+                rank,
+                meeting: address.rendezvous.clone(),
+                deadline,
+                problem,
+            });
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn unreachable(address: &JoinAddress, deadline: Duration, at: SocketAddr, error: io::Error) -> JoinError {
+    JoinError::Unreachable {
+        rank: address.rank,
+        meeting: address.rendezvous.clone(),
+        deadline,
+        problem: format!("{at}: {error}"),
+    }
+}
+
+/// What the first address that answers has to say; the problem in words when none does.
+pub(super) fn attempt(
+    address: &JoinAddress,
+    until: Instant,
+) -> Result<(Answer, SocketAddr, TcpStream), String> {
+    let host = &address.rendezvous.host;
+    let found = address.rendezvous.resolve();
+    let found = found.map_err(|error| format!("the name {host} cannot be resolved: {error}"))?;
+    let mut problems = Vec::new();
+    for at in found {
+        match present(address, at, until) {
+            Ok((answer, stream)) => return Ok((answer, at, stream)),
+            Err(error) => problems.push(format!("{at}: {error}")),
         }
     }
+    Err(problems.join("; "))
+}
+
+fn present(address: &JoinAddress, at: SocketAddr, until: Instant) -> io::Result<(Answer, TcpStream)> {
+    let left = || {
+        until
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1))
+    };
+    let mut stream = TcpStream::connect_timeout(&at, left().min(ATTEMPT))?;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(WRITE_PATIENCE))?;
+    stream.set_read_timeout(Some(left()))?;
+    let greeting = greeting::write(address.rank, address.world, &address.token);
+    stream.write_all(&greeting)?;
+    let mut answer = [0; greeting::ANSWER];
+    stream
+        .read_exact(&mut answer)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                io::Error::new(error.kind(), "it closed the connection without an answer")
+            }
+            io::ErrorKind::WouldBlock => {
+                io::Error::new(error.kind(), "it accepts connections but does not answer")
+            }
+            _ => error,
+        })?;
+    let answer =
+        Answer::from_bytes(&answer).ok_or_else(|| io::Error::other("it answers in another language"))?;
+    Ok((answer, stream))
+}
+
+fn seat(address: &JoinAddress, stream: TcpStream) -> io::Result<Member> {
+    let answers = stream.try_clone()?;
+    let answers = Answers::Socket(Arc::new(Mutex::new(answers)));
+    Ok(Member::new(
+        address.rank,
+        address.world,
+        Orders::Socket(stream),
+        answers,
+    ))
 }

@@ -1,7 +1,7 @@
 //! The link between the coordinator and each rank: a channel for threads of one process, a socket otherwise.
 
 use std::io;
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -181,6 +181,17 @@ impl Member {
     /// Ranks in the run.
     pub fn world(&self) -> u32 {
         self.world
+    }
+
+    /// This host's address on the management network, where there is one.
+    pub fn management_address(&self) -> Option<IpAddr> {
+        match &self.orders {
+            Orders::Socket(stream) => stream
+                .local_addr()
+                .ok()
+                .map(|address| address.ip().to_canonical()),
+            Orders::Channel(_) => None,
+        }
     }
 
     /// A handle for answering.

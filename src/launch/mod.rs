@@ -6,22 +6,32 @@
 //! joins without the run's secret token, every wait has a deadline, and a link that breaks is reported by rank.
 
 pub mod clock;
+pub mod env;
 mod frame;
 mod greeting;
+pub mod hosts;
 mod join;
 mod link;
 mod local;
+pub mod meeting;
+#[cfg(feature = "mpi")]
+pub mod mpi;
+pub mod nodelist;
 mod processes;
 mod pulse;
 mod rendezvous;
+pub mod secret;
 mod token;
 
 pub use join::{JoinAddress, JoinError, join};
 pub use link::{Answering, Coordinator, Gone, Incoming, Member};
 pub use local::threads;
 pub use processes::{Children, spawn};
-pub use rendezvous::{MeetError, Rendezvous};
+pub use rendezvous::{GiveUp, MeetError, Rendezvous};
 pub use token::Token;
+
+/// The most ranks of a run whose processes are started by somebody else.
+pub const MOST_RANKS: u32 = 4096;
 
 /// What a rank must know to join a run, as environment variables. The token never stands on a command line.
 pub mod variables {
@@ -33,4 +43,8 @@ pub mod variables {
     pub const RENDEZVOUS: &str = "RAILGAUGE_RENDEZVOUS";
     /// The run's secret token in hex.
     pub const TOKEN: &str = "RAILGAUGE_TOKEN";
+    /// A file that holds it.
+    pub const TOKEN_FILE: &str = "RAILGAUGE_TOKEN_FILE";
+    /// Interface, address or subnet of the management network.
+    pub const MANAGEMENT: &str = "RAILGAUGE_MANAGEMENT";
 }

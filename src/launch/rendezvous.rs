@@ -4,24 +4,35 @@
 //! world) and is answered; only after that is any length read from the connection. A stranger (wrong magic, wrong token,
 //! silence) is dropped and logged and cannot hold up the others, because every greeting is read on its own short-lived
 //! thread with its own deadline. The world is complete when every rank of *this* run has joined exactly once.
+//!
+//! The door stays open until it is dropped: whoever comes late, twice, or from another world is told so, and is remembered
+//! as evidence that what should be one world is several.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::link::{Coordinator, Incoming, Post};
+use super::greeting::{self, Answer, Caller};
+use super::join::{JoinAddress, attempt};
+use super::link::{Answers, Coordinator, Incoming, Member, Orders, Post};
+use super::meeting::Meeting;
 use super::pulse::Heard;
-use super::{Token, frame, greeting};
+use super::{Token, frame};
 
 /// How long a caller may take to say who it is.
 const GREETING_PATIENCE: Duration = Duration::from_secs(5);
-/// Callers whose greeting is awaited at the same time; more are turned away at once.
+/// Callers whose greeting is awaited at the same time; more are turned away at once and try again.
 const MAX_UNGREETED: usize = 256;
 /// How long a message may take to be accepted by the other side before the link counts as broken.
 pub(super) const WRITE_PATIENCE: Duration = Duration::from_secs(30);
+/// How long whoever holds our port may take to say who it is.
+const HOLDER_PATIENCE: Duration = Duration::from_secs(2);
+/// Evidence kept, and how much of it is said.
+const MOST_EVIDENCE: usize = 8;
 
 /// Ranks did not meet.
 #[derive(Debug, thiserror::Error)]
@@ -30,140 +41,371 @@ pub enum MeetError {
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
-        address: IpAddr,
+        address: SocketAddr,
         /// What the system said.
         source: io::Error,
     },
+    /// The name has no address.
+    #[error("the name {host} of the rendezvous cannot be resolved on rank 0's machine: {source}")]
+    Unresolved {
+        /// The name.
+        host: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The meeting place is on another machine.
+    #[error("{address} is not an address of this machine: rank 0 must run on {host}")]
+    Elsewhere {
+        /// What the name stands for.
+        address: IpAddr,
+        /// The name.
+        host: String,
+    },
+    /// Somebody else listens there.
+    #[error("port taken: {address}: {holder}")]
+    PortTaken {
+        /// The address.
+        address: SocketAddr,
+        /// Who that is, as far as it can be known.
+        holder: String,
+    },
     /// Some ranks did not arrive in time.
-    #[error("rank {} of {world} did not join within {} s", list(missing), deadline.as_secs())]
+    #[error("rank {} of {world} did not join within {} s", missing.join(", "), deadline.as_secs())]
     Missing {
-        /// Who is missing.
-        missing: Vec<u32>,
+        /// Who is missing, with their hosts where known.
+        missing: Vec<String>,
         /// Ranks in the run.
         world: u32,
         /// The deadline that passed.
         deadline: Duration,
     },
+    /// Some ranks did not arrive, and others knocked that count differently.
+    #[error(
+        "rank {} of {world} did not join within {} s, but {}: these are separate worlds that should be one; give every \
+process the same world size and a rank of its own",
+        missing.join(", "),
+        deadline.as_secs(),
+        evidence.join("; ")
+    )]
+    Separate {
+        /// Who is missing, with their hosts where known.
+        missing: Vec<String>,
+        /// Ranks in the run.
+        world: u32,
+        /// The deadline that passed.
+        deadline: Duration,
+        /// Who knocked.
+        evidence: Vec<String>,
+    },
+    /// The operator asked to stop.
+    #[error("interrupted while waiting for ranks to join")]
+    Interrupted,
 }
 
-fn list(ranks: &[u32]) -> String {
-    ranks.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+/// Why the wait for ranks ends before its deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GiveUp {
+    /// This rank's process has ended.
+    Dead(u32),
+    /// The operator asked to stop.
+    Interrupted,
 }
 
-/// The coordinator's open door.
-pub struct Rendezvous {
-    listener: TcpListener,
+/// A rank's seat.
+enum Seat {
+    Free,
+    Remote(TcpStream, SocketAddr),
+    /// A thread of the coordinator's own process.
+    Own(Post),
+    /// Handed to the coordinator.
+    Given(SocketAddr),
+}
+
+struct State {
+    seats: Mutex<Seats>,
+    changed: Condvar,
+    closing: AtomicBool,
+    ungreeted: AtomicUsize,
     token: Token,
     world: u32,
+    address: SocketAddr,
+}
+
+struct Seats {
+    seats: Vec<Seat>,
+    evidence: Vec<String>,
+}
+
+/// The coordinator's open door. Dropping it closes it.
+pub struct Rendezvous {
+    state: Arc<State>,
+    arrived: Sender<(u32, Incoming)>,
+    inbox: Mutex<Option<Receiver<(u32, Incoming)>>>,
+    hosts: Option<Vec<String>>,
+    porter: Option<JoinHandle<()>>,
 }
 
 impl Rendezvous {
     /// Opens the door for `world` ranks on `address`, any free port.
     pub fn open(address: IpAddr, world: u32, token: Token) -> Result<Rendezvous, MeetError> {
-        let listener =
-            TcpListener::bind((address, 0)).map_err(|source| MeetError::Listen { address, source })?;
-        Ok(Rendezvous {
-            listener,
+        Rendezvous::listen(SocketAddr::new(address, 0), world, token)
+    }
+
+    /// Opens the door at a meeting place that must be on this machine; says who is there when somebody else is.
+    pub fn open_at(meeting: &Meeting, world: u32, token: Token) -> Result<Rendezvous, MeetError> {
+        let unresolved = |source| MeetError::Unresolved {
+            host: meeting.host.clone(),
+            source,
+        };
+        let mut failure = None;
+        for address in meeting.resolve().map_err(unresolved)? {
+            match Rendezvous::listen(address, world, token) {
+                Ok(door) => return Ok(door),
+                Err(MeetError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrNotAvailable => {
+                    let (address, host) = (address.ip(), meeting.host.clone());
+                    failure.get_or_insert(MeetError::Elsewhere { address, host });
+                }
+                Err(MeetError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
+                    let holder = who_holds(address, world, token);
+                    return Err(MeetError::PortTaken { address, holder });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failure.unwrap_or_else(|| unresolved(io::ErrorKind::NotFound.into())))
+    }
+
+    fn listen(address: SocketAddr, world: u32, token: Token) -> Result<Rendezvous, MeetError> {
+        let failed = |source| MeetError::Listen { address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let state = Arc::new(State {
+            seats: Mutex::new(Seats {
+                seats: (0..world).map(|_| Seat::Free).collect(),
+                evidence: Vec::new(),
+            }),
+            changed: Condvar::new(),
+            closing: AtomicBool::new(false),
+            ungreeted: AtomicUsize::new(0),
             token,
             world,
+            address: listener.local_addr().map_err(failed)?,
+        });
+        let (arrived, inbox) = mpsc::channel();
+        let at_door = Arc::clone(&state);
+        let porter = std::thread::Builder::new()
+            .name("rendezvous".to_string())
+            .spawn(move || answer_door(&listener, &at_door))
+            .map_err(failed)?;
+        Ok(Rendezvous {
+            state,
+            arrived,
+            inbox: Mutex::new(Some(inbox)),
+            hosts: None,
+            porter: Some(porter),
         })
+    }
+
+    /// The same door, which knows the host of every rank and names it when one is missing.
+    pub fn expecting(mut self, hosts: Option<Vec<String>>) -> Rendezvous {
+        self.hosts = hosts;
+        self
     }
 
     /// Where ranks must dial.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        Ok(self.state.address)
     }
 
-    /// Waits until every rank has joined. `still_hopeful` is asked now and then and may end the wait with a reason, for
+    /// Ranks in the run.
+    pub fn world(&self) -> u32 {
+        self.state.world
+    }
+
+    /// Takes the seat of `rank` for a thread of this process; none when there is no such seat or it is taken.
+    pub fn sit(&self, rank: u32) -> Option<Member> {
+        let (post, orders) = mpsc::channel();
+        let mut seats = self.state.lock();
+        let seat = seats.seats.get_mut(rank as usize)?;
+        if !matches!(seat, Seat::Free) {
+            return None;
+        }
+        *seat = Seat::Own(Post::Channel(post));
+        let answers = Answers::Channel(self.arrived.clone());
+        Some(Member::new(
+            rank,
+            self.state.world,
+            Orders::Channel(orders),
+            answers,
+        ))
+    }
+
+    /// Callers with this run's token who did not belong: another world size, or a rank that had joined.
+    pub fn evidence_of_separate_worlds(&self) -> Vec<String> {
+        self.state.lock().evidence.clone()
+    }
+
+    /// Waits until every rank has joined. `give_up` is asked now and then and may end the wait with a reason, for
     /// instance because a child process has died.
     pub fn meet(
-        self,
+        &self,
         deadline: Duration,
-        mut still_hopeful: impl FnMut() -> Option<u32>,
+        mut give_up: impl FnMut() -> Option<GiveUp>,
     ) -> Result<Coordinator, MeetError> {
         let until = Instant::now() + deadline;
-        let (joined, joining) = mpsc::channel();
-        let door = self.listener.try_clone().and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        });
-        let door = door.map_err(|source| MeetError::Listen {
-            address: IpAddr::from([0, 0, 0, 0]),
-            source,
-        })?;
-        let closing = Arc::new(AtomicUsize::new(0));
-        let (token, world, closed) = (self.token, self.world, Arc::clone(&closing));
-        let porter = std::thread::spawn(move || answer_door(&door, token, world, &joined, &closed));
-
-        let mut seats: Vec<Option<TcpStream>> = (0..world).map(|_| None).collect();
-        let missing = |seats: &[Option<TcpStream>]| -> Vec<u32> {
-            (0..world)
-                .filter(|rank| seats[*rank as usize].is_none())
-                .collect()
-        };
-        let mut given_up = None;
-        while given_up.is_none() && seats.iter().any(Option::is_none) {
-            match joining.recv_timeout(Duration::from_millis(50)) {
-                Ok((rank, stream)) => take_seat(&mut seats, rank, stream),
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Some(rank) = still_hopeful().filter(|rank| seats[*rank as usize].is_none()) {
-                        given_up = Some(vec![rank]);
-                    } else if Instant::now() >= until {
-                        given_up = Some(missing(&seats));
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => given_up = Some(missing(&seats)),
+        let mut seats = self.state.lock();
+        loop {
+            let free = |seats: &Seats| -> Vec<u32> {
+                let free = (0..)
+                    .zip(&seats.seats)
+                    .filter(|(_, seat)| matches!(seat, Seat::Free));
+                free.map(|(rank, _)| rank).collect()
+            };
+            let missing = free(&seats);
+            if missing.is_empty() {
+                return Ok(self.seat_all(&mut seats.seats));
             }
+            match give_up() {
+                Some(GiveUp::Interrupted) => return Err(MeetError::Interrupted),
+                Some(GiveUp::Dead(rank)) if missing.contains(&rank) => {
+                    return Err(self.missing(&[rank], deadline, &seats.evidence));
+                }
+                _ if Instant::now() >= until => {
+                    return Err(self.missing(&missing, deadline, &seats.evidence));
+                }
+                _ => {}
+            }
+            let glance = Duration::from_millis(50);
+            seats = match self.state.changed.wait_timeout(seats, glance) {
+                Ok((guard, _)) => guard,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
         }
-        closing.store(1, Ordering::Relaxed);
-        // The porter looks at the flag many times a second; a panic in it would only have turned strangers away.
-        let _ = porter.join();
-        if let Some(missing) = given_up {
-            return Err(MeetError::Missing {
+    }
+
+    fn missing(&self, ranks: &[u32], deadline: Duration, evidence: &[String]) -> MeetError {
+        let host = |rank: u32| self.hosts.as_ref().and_then(|hosts| hosts.get(rank as usize));
+        let name = |rank: &u32| match host(*rank) {
+            Some(host) => format!("{rank} ({host})"),
+            None => rank.to_string(),
+        };
+        let (missing, world) = (ranks.iter().map(name).collect(), self.state.world);
+        match evidence {
+            [] => MeetError::Missing {
                 missing,
                 world,
                 deadline,
-            });
+            },
+            evidence => MeetError::Separate {
+                missing,
+                world,
+                deadline,
+                evidence: evidence.to_vec(),
+            },
         }
-        Ok(seat_all(seats.into_iter().flatten().collect()))
+    }
+
+    /// Starts listening to every joined rank.
+    fn seat_all(&self, seats: &mut [Seat]) -> Coordinator {
+        let heard = Heard::all_now(seats.len());
+        let mut posts = Vec::with_capacity(seats.len());
+        for (rank, seat) in (0..).zip(seats) {
+            let address = match seat {
+                Seat::Remote(_, address) => *address,
+                _ => self.state.address,
+            };
+            match std::mem::replace(seat, Seat::Given(address)) {
+                Seat::Own(post) => posts.push(post),
+                Seat::Remote(stream, _) => {
+                    let listening = stream.try_clone().and_then(|clone| {
+                        clone.set_read_timeout(None)?;
+                        Ok(clone)
+                    });
+                    match listening {
+                        Ok(clone) => listen(rank, clone, self.arrived.clone(), Arc::clone(&heard)),
+                        Err(error) => drop(self.arrived.send((rank, Incoming::Gone(error.to_string())))),
+                    }
+                    posts.push(Post::Socket(Arc::new(Mutex::new(stream))));
+                }
+                // Nobody meets twice at one door, and a free seat ends the wait before this.
+                Seat::Free | Seat::Given(_) => {}
+            }
+        }
+        let inbox = self
+            .inbox
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .take();
+        let inbox = inbox.unwrap_or_else(|| mpsc::channel().1);
+        Coordinator::new(posts, self.arrived.clone(), inbox, heard)
+    }
+}
+
+impl Drop for Rendezvous {
+    fn drop(&mut self) {
+        self.state.closing.store(true, Ordering::Relaxed);
+        if let Some(porter) = self.porter.take() {
+            // The porter looks at the flag many times a second; a panic in it would only have turned strangers away.
+            let _ = porter.join();
+        }
+    }
+}
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Who listens where rank 0 wants to listen, found out by presenting ourselves there. The holder then knows of us, too.
+fn who_holds(address: SocketAddr, world: u32, token: Token) -> String {
+    let me = JoinAddress {
+        rank: 0,
+        world,
+        rendezvous: Meeting::from(address),
+        token,
+    };
+    match attempt(&me, Instant::now() + HOLDER_PATIENCE) {
+        Ok((Answer::Taken(_) | Answer::Welcome, ..)) => {
+            "another rank 0 of this run is already here; give every process a rank of its own".to_string()
+        }
+        Ok((Answer::OtherWorld(theirs), ..)) => format!(
+            "another rank 0 is already here with {theirs} ranks, you say {world}: these are separate worlds"
+        ),
+        Ok((Answer::Refused, ..)) => "another run is already here; choose another port".to_string(),
+        Err(_) => {
+            "another program, or a run that has just ended, is already here; choose another port".to_string()
+        }
     }
 }
 
 /// Accepts callers until told to close; greets each on its own thread.
-fn answer_door(
-    door: &TcpListener,
-    token: Token,
-    world: u32,
-    joined: &Sender<(u32, TcpStream)>,
-    closing: &AtomicUsize,
-) {
-    let ungreeted = Arc::new(AtomicUsize::new(0));
-    while closing.load(Ordering::Relaxed) == 0 {
+fn answer_door(door: &TcpListener, state: &Arc<State>) {
+    while !state.closing.load(Ordering::Relaxed) {
         let Ok((stream, caller)) = door.accept() else {
             std::thread::sleep(Duration::from_millis(2));
             continue;
         };
-        if ungreeted.load(Ordering::Relaxed) >= MAX_UNGREETED {
+        if state.ungreeted.load(Ordering::Relaxed) >= MAX_UNGREETED {
             tracing::warn!(%caller, "turned away: too many callers that have not said who they are");
             continue;
         }
-        ungreeted.fetch_add(1, Ordering::Relaxed);
-        let (joined, ungreeted) = (joined.clone(), Arc::clone(&ungreeted));
-        std::thread::spawn(move || {
-            match greet(stream, token, world) {
-                // The receiver is gone when the world is complete; a late caller is simply dropped.
-                Ok(seat) => drop(joined.send(seat)),
-                Err(problem) => {
-                    tracing::warn!(%caller, %problem, "dropped a caller that is not part of this run")
-                }
+        state.ungreeted.fetch_add(1, Ordering::Relaxed);
+        let at_door = Arc::clone(state);
+        let greeting = std::thread::Builder::new().spawn(move || {
+            if let Err(problem) = greet(stream, caller, &at_door) {
+                tracing::warn!(%caller, %problem, "dropped a caller that is not part of this run");
             }
-            ungreeted.fetch_sub(1, Ordering::Relaxed);
+            at_door.ungreeted.fetch_sub(1, Ordering::Relaxed);
         });
+        if greeting.is_err() {
+            state.ungreeted.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
-/// Reads a caller's greeting; its rank if it belongs here.
-fn greet(mut stream: TcpStream, token: Token, world: u32) -> Result<(u32, TcpStream), String> {
+/// Reads a caller's greeting, answers it, and gives it its seat if it belongs here.
+fn greet(mut stream: TcpStream, from: SocketAddr, state: &State) -> Result<(), String> {
     let text = |error: io::Error| error.to_string();
     stream.set_nonblocking(false).map_err(text)?;
     stream.set_read_timeout(Some(GREETING_PATIENCE)).map_err(text)?;
@@ -173,38 +415,64 @@ fn greet(mut stream: TcpStream, token: Token, world: u32) -> Result<(u32, TcpStr
     stream
         .read_exact(&mut greeting)
         .map_err(|error| format!("no greeting: {error}"))?;
-    let rank = greeting::read(&greeting, world, &token)?;
-    Ok((rank, stream))
-}
-
-fn take_seat(seats: &mut [Option<TcpStream>], rank: u32, mut stream: TcpStream) {
-    let seat = &mut seats[rank as usize];
-    if seat.is_some() {
-        tracing::warn!(rank, "a second process claims this rank; dropped");
-    } else if let Err(error) = stream.write_all(&[greeting::WELCOME]) {
-        tracing::warn!(rank, %error, "a rank left while joining");
-    } else {
-        *seat = Some(stream);
-    }
-}
-
-/// Starts listening to every joined rank.
-fn seat_all(streams: Vec<TcpStream>) -> Coordinator {
-    let (arrived, inbox) = mpsc::channel();
-    let heard = Heard::all_now(streams.len());
-    let mut posts = Vec::with_capacity(streams.len());
-    for (rank, stream) in (0..).zip(streams) {
-        let listening = stream.try_clone().and_then(|clone| {
-            clone.set_read_timeout(None)?;
-            Ok(clone)
-        });
-        match listening {
-            Ok(clone) => listen(rank, clone, arrived.clone(), Arc::clone(&heard)),
-            Err(error) => drop(arrived.send((rank, Incoming::Gone(error.to_string())))),
+    let caller = match greeting::read(&greeting, &state.token) {
+        Ok(caller) => caller,
+        Err(problem) => {
+            // It may not wait for an answer.
+            let _ = stream.write_all(&Answer::Refused.to_bytes());
+            return Err(problem.to_string());
         }
-        posts.push(Post::Socket(Arc::new(Mutex::new(stream))));
+    };
+    let mut seats = state.lock();
+    let answer = seats.answer_to(caller, state.world, state.address);
+    stream.write_all(&answer.to_bytes()).map_err(text)?;
+    let Caller { rank, world } = caller;
+    if answer == Answer::Welcome {
+        seats.seats[rank as usize] = Seat::Remote(stream, from);
+        state.changed.notify_all();
+        return Ok(());
     }
-    Coordinator::new(posts, arrived, inbox, heard)
+    let problem = match answer {
+        Answer::Taken(first) => format!(
+            "a second rank {rank} called from {}, the first from {first}",
+            from.ip()
+        ),
+        _ => format!(
+            "{} calls itself rank {rank} of {world}, this run has {} ranks",
+            from.ip(),
+            state.world
+        ),
+    };
+    if seats.evidence.len() < MOST_EVIDENCE {
+        seats.evidence.push(problem.clone());
+    }
+    Err(problem)
+}
+
+impl Seats {
+    fn answer_to(&mut self, caller: Caller, world: u32, here: SocketAddr) -> Answer {
+        if caller.world != world {
+            return Answer::OtherWorld(world);
+        }
+        match self.seats.get(caller.rank as usize) {
+            None => Answer::OtherWorld(world),
+            Some(Seat::Free) => Answer::Welcome,
+            // It joined, ended, and was started again before the others came.
+            Some(Seat::Remote(stream, _)) if has_ended(stream) => Answer::Welcome,
+            Some(Seat::Remote(_, from) | Seat::Given(from)) => Answer::Taken(*from),
+            Some(Seat::Own(_)) => Answer::Taken(here),
+        }
+    }
+}
+
+/// Whether the other side of a link that has nothing to say yet has closed it.
+fn has_ended(stream: &TcpStream) -> bool {
+    let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
+    let ended = match peeked {
+        Ok(bytes) => bytes == 0,
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+    };
+    stream.set_nonblocking(false).is_err() || ended
 }
 
 /// Forwards what a rank says until its link breaks.
@@ -245,7 +513,7 @@ mod tests {
         let address = JoinAddress {
             rank: 0,
             world,
-            rendezvous: door.address().unwrap(),
+            rendezvous: door.address().unwrap().into(),
             token,
         };
         (door, address)
@@ -254,7 +522,7 @@ mod tests {
     #[test]
     fn ranks_meet_although_strangers_knock() {
         let (door, address) = open(2);
-        let at = address.rendezvous;
+        let at = door.address().unwrap();
         let mut garbage = TcpStream::connect(at).unwrap();
         garbage.write_all(&[0xff; 4096]).unwrap();
         let _silent = TcpStream::connect(at).unwrap();
@@ -273,7 +541,11 @@ mod tests {
         };
         assert!(matches!(
             join(&other_world, Duration::from_secs(5)),
-            Err(JoinError::Refused { .. })
+            Err(JoinError::OtherWorld {
+                theirs: 2,
+                ours: 3,
+                ..
+            })
         ));
 
         let joining: Vec<_> = (0..2)
@@ -315,7 +587,7 @@ mod tests {
         let (door, _) = open(2);
         let started = Instant::now();
         let error = door
-            .meet(Duration::from_secs(60), || Some(1))
+            .meet(Duration::from_secs(60), || Some(GiveUp::Dead(1)))
             .map(|_| ())
             .unwrap_err()
             .to_string();

@@ -25,6 +25,11 @@ impl Token {
         Ok(Token(bytes))
     }
 
+    /// A token that was made elsewhere.
+    pub fn from_bytes(bytes: [u8; Token::LEN]) -> Token {
+        Token(bytes)
+    }
+
     /// The bytes, for presenting on a connection.
     pub fn as_bytes(&self) -> &[u8; Token::LEN] {
         &self.0

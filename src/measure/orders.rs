@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fabric::host::Identity;
 use crate::record::{Cell, CounterDelta, DeviceKind, HostRecord, Moved, RailEnd, Stuck};
 use crate::transport::{Endpoint, Fault};
 use crate::units::Nanos;
@@ -14,7 +15,7 @@ const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
 /// What a rank must know to take part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
-    /// Rails as the operator named them; empty for the loopback rails of a single machine.
+    /// Rails as the operator named them; when empty, each rank looks for its own.
     pub rails: Vec<String>,
     /// Where data lies.
     pub device: DeviceKind,
@@ -22,6 +23,8 @@ pub struct Setup {
     pub faults: Vec<Fault>,
     /// Of every wait.
     pub deadline: Nanos,
+    /// Rank r listens for data on this port + r; on any free port when none is named.
+    pub data_port: Option<u16>,
 }
 
 impl Setup {
@@ -71,6 +74,7 @@ pub(super) enum Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Card {
     pub host: HostRecord,
+    pub identity: Identity,
     pub pid: u32,
     pub rails: Vec<RailEnd>,
     pub endpoint: Endpoint,

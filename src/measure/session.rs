@@ -12,7 +12,7 @@ use super::slot::{Measured, Slot, SlotEnd};
 use crate::fabric::{Fabric, host};
 use crate::launch::clock::{self, Offset, RoundTrip};
 use crate::launch::{Coordinator, Incoming};
-use crate::record::{Cell, ClockRecord, EndReason, Event, Lost, RankRecord, TestRecord};
+use crate::record::{Cell, ClockRecord, EndReason, Event, HostRecord, Lost, RankRecord, TestRecord};
 use crate::units::{Nanos, Rate};
 
 /// Round trips per rank when clocks are compared.
@@ -39,6 +39,9 @@ pub enum MeasureError {
         /// What was noticed.
         reason: String,
     },
+    /// Hosts do not have the same rails.
+    #[error("{}", .0.join("\n"))]
+    RailsDiffer(Vec<String>),
     /// The operator asked to stop before anything was measured.
     #[error("interrupted while ranks were meeting")]
     InterruptedEarly,
@@ -91,6 +94,8 @@ pub struct Session {
     end_of: EndOf,
     interrupted: Arc<AtomicBool>,
     fabric: Fabric,
+    /// The machine of every rank, which several hosts (containers, namespaces) may share.
+    machines: Vec<String>,
     offsets: Vec<Offset>,
     timer: Nanos,
     /// Ranks the run goes on without.
@@ -114,6 +119,7 @@ impl Session {
                 hosts: Vec::new(),
                 ranks: Vec::new(),
             },
+            machines: Vec::new(),
             offsets: Vec::new(),
             timer: Nanos(0),
             absent: BTreeSet::new(),
@@ -122,6 +128,10 @@ impl Session {
         let cards = session.introductions()?;
         session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();
         session.learn(&cards);
+        let differences = session.fabric.rail_differences();
+        if !differences.is_empty() {
+            return Err(MeasureError::RailsDiffer(differences));
+        }
         let endpoints = cards.into_iter().map(|card| card.endpoint).collect();
         session.order_all(&Order::Peers(endpoints))?;
         for rank in 0..session.coordinator.world() {
@@ -227,12 +237,18 @@ impl Session {
 
     fn learn(&mut self, cards: &[Card]) {
         for (rank, card) in (0..).zip(cards) {
-            if !self.fabric.hosts.contains(&card.host) {
-                self.fabric.hosts.push(card.host.clone());
+            let host = host_name(cards, rank as usize);
+            match self.fabric.hosts.iter_mut().find(|known| known.name == host) {
+                Some(known) => known.cores = known.cores.max(card.host.cores),
+                None => self.fabric.hosts.push(HostRecord {
+                    name: host.clone(),
+                    ..card.host.clone()
+                }),
             }
+            self.machines.push(card.identity.machine.clone());
             self.fabric.ranks.push(RankRecord {
                 rank,
-                host: card.host.name.clone(),
+                host,
                 pid: card.pid,
                 device: self.setup.device,
                 rails: card.rails.clone(),
@@ -297,16 +313,16 @@ impl Session {
         })
     }
 
-    /// Whether more ranks than cores share the host of `rank`.
+    /// Whether more ranks than cores share the machine of `rank`.
     pub(super) fn is_crowded(&self, rank: u32) -> bool {
         let Some(record) = self.fabric.rank(rank) else {
             return true;
         };
+        let machine = self.machines.get(rank as usize);
         let neighbours = self
-            .fabric
-            .ranks
+            .machines
             .iter()
-            .filter(|other| other.host == record.host)
+            .filter(|other| Some(*other) == machine)
             .count();
         let host = self.fabric.hosts.iter().find(|host| host.name == record.host);
         host.is_none_or(|host| neighbours > host.cores as usize)
@@ -394,6 +410,23 @@ impl Session {
                 None => {}
             }
         }
+    }
+}
+
+/// The name of a rank's host, told apart from another host of the same name by its address.
+fn host_name(cards: &[Card], rank: usize) -> String {
+    let card = &cards[rank];
+    let is_double = |other: &Card| other.host.name == card.host.name && other.identity != card.identity;
+    if !cards.iter().any(is_double) {
+        return card.host.name.clone();
+    }
+    // Ranks of one host name it after the first of them.
+    let first = cards
+        .iter()
+        .find(|other| other.host.name == card.host.name && other.identity == card.identity);
+    match first.unwrap_or(card).endpoint.doors.first() {
+        Some(door) => format!("{}@{}", card.host.name, door.ip()),
+        None => format!("{}@{}", card.host.name, card.identity.network),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::fabric::{host, rails, sysfs};
 use crate::launch::{Answering, Gone, Member, Token, clock};
 use crate::record::{CounterDelta, RailEnd};
 use crate::transport::shm::Hub;
+use crate::transport::tcp::Local;
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
 use crate::units::Nanos;
 
@@ -30,6 +31,8 @@ pub struct Shared {
     pub token: Token,
     /// Where ranks of this process find each other.
     pub hub: Arc<Hub>,
+    /// This host's management address in a run of several hosts; none when all ranks are on this machine.
+    pub management: Option<IpAddr>,
 }
 
 /// Takes part in the run until it is over; an error when the coordinator was lost.
@@ -74,6 +77,13 @@ impl Voice {
         let message = serde_json::to_vec(answer).map_err(|error| Gone(error.to_string()))?;
         self.0.send(message)
     }
+}
+
+/// The port of rank `me`'s doors: any when no base is named.
+fn door_port(base: Option<u16>, me: u32) -> Result<u16, String> {
+    let Some(base) = base else { return Ok(0) };
+    let port = u16::try_from(me).ok().and_then(|me| base.checked_add(me));
+    port.ok_or_else(|| format!("data port {base} + rank {me} is beyond 65535"))
 }
 
 /// A bug of ours must not look like a lost rank.
@@ -148,25 +158,28 @@ impl Rank {
     }
 
     fn meet(&mut self, setup: Setup) -> Result<Card, String> {
-        let rails = if setup.rails.is_empty() {
-            rails::loopback()
-        } else {
-            rails::resolve_here(&setup.rails)
+        let rails = match (setup.rails.as_slice(), self.shared.management) {
+            ([], None) => rails::loopback(),
+            ([], Some(management)) => rails::discover_here(management),
+            (named, _) => rails::resolve_here(named),
         };
         let rails = rails.map_err(|error| error.to_string())?;
-        let mut addresses: Vec<(String, IpAddr)> = Vec::with_capacity(rails.len());
+        let mut ends: Vec<(String, Local)> = Vec::with_capacity(rails.len());
         for end in &rails {
             let address = end.address.parse();
-            addresses.push((
-                end.rail.clone(),
-                address.map_err(|_| format!("{} is no address", end.address))?,
-            ));
+            let local = Local {
+                address: address.map_err(|_| format!("{} is no address", end.address))?,
+                interface: end.interface.clone(),
+                port: door_port(setup.data_port, self.me)?,
+            };
+            ends.push((end.rail.clone(), local));
         }
         let hub = Arc::clone(&self.shared.hub);
-        let mesh = Mesh::open(self.me, addresses, self.shared.token, hub, setup.faults.clone())
+        let mesh = Mesh::open(self.me, ends, self.shared.token, hub, setup.faults.clone())
             .map_err(|error| error.to_string())?;
         let card = Card {
             host: host::here(),
+            identity: host::identity(),
             pid: std::process::id(),
             rails: rails.clone(),
             endpoint: mesh.endpoint(),

@@ -76,6 +76,7 @@ fn run(section: &Section<'_>) -> Result<RunSettings, SuiteError> {
     let mut settings = RunSettings {
         deadline: duration(section, "deadline")?,
         budget: duration(section, "budget")?,
+        join_deadline: duration(section, "join_deadline")?,
         ..Default::default()
     };
     if let Some(item) = section.get("ranks") {
@@ -89,6 +90,9 @@ fn run(section: &Section<'_>) -> Result<RunSettings, SuiteError> {
     }
     if let Some(item) = section.get("device") {
         settings.device = Some(item.word()?);
+    }
+    if let Some(item) = section.get("data_port") {
+        settings.data_port = Some(item.whole(1..=u16::MAX)?);
     }
     if let Some(item) = section.get("seed") {
         settings.seed = Some(item.whole(0..=u64::MAX)?);
@@ -145,6 +149,7 @@ mod tests {
     fn what_a_suite_says_about_the_run_arrives() {
         let text = "name = \"s\"\n[run]\nranks = 4\nprocs = true\ntransport = \"tcp\"\ndevice = \"host\"\n\
                     rails = [\"a=127.0.1.1\"]\nseed = 9\ndeadline = \"5s\"\nbudget = \"1m\"\n\
+                    join_deadline = \"2m\"\ndata_port = 30000\n\
                     [rule]\nconfidence = \"99%\"\nremeasure = 2\n";
         let suite = check(&format!("{text}{TEST}")).unwrap();
         assert_eq!(suite.run.ranks, Some(4));
@@ -155,6 +160,8 @@ mod tests {
         assert_eq!(suite.run.seed, Some(9));
         assert_eq!(suite.run.deadline, Some(Nanos::from_secs(5)));
         assert_eq!(suite.run.budget, Some(Nanos::from_secs(60)));
+        assert_eq!(suite.run.join_deadline, Some(Nanos::from_secs(120)));
+        assert_eq!(suite.run.data_port, Some(30_000));
         assert_eq!(suite.rule.confidence, 0.99);
         assert_eq!(suite.rule.remeasure, 2);
         assert_eq!(

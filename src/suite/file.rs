@@ -25,6 +25,8 @@ mod keys {
         "seed",
         "deadline",
         "budget",
+        "join_deadline",
+        "data_port",
     ];
     pub const RULE: &[&str] = &[
         "confidence",

@@ -54,6 +54,10 @@ pub struct RunSettings {
     pub deadline: Option<Nanos>,
     /// Longest the whole run may take.
     pub budget: Option<Nanos>,
+    /// Longest ranks started elsewhere may take to join.
+    pub join_deadline: Option<Nanos>,
+    /// Rank r listens for data on this port + r.
+    pub data_port: Option<u16>,
 }
 
 impl RunSettings {
@@ -71,6 +75,8 @@ impl RunSettings {
             seed: stronger.seed.or(self.seed),
             deadline: stronger.deadline.or(self.deadline),
             budget: stronger.budget.or(self.budget),
+            join_deadline: stronger.join_deadline.or(self.join_deadline),
+            data_port: stronger.data_port.or(self.data_port),
         }
     }
 
@@ -97,6 +103,11 @@ impl RunSettings {
     /// Seed of patterns and order; fixed when nothing was said, so that a run can be repeated as it was.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
+    }
+
+    /// Longest ranks started elsewhere may take to join; 60 s when nothing was said.
+    pub fn join_deadline(&self) -> Nanos {
+        self.join_deadline.unwrap_or(Nanos::from_secs(60))
     }
 
     /// Longest any single wait may take; 30 s when nothing was said.

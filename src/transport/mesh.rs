@@ -5,7 +5,7 @@
 //! measured on connections that are still warming up.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use super::Link;
 use super::channel::{Channel, Lane};
 use super::inject::{Fault, Flip, Pacer};
 use super::shm::Hub;
-use super::tcp::{Connection, DialError, Doors, TcpLink, dial};
+use super::tcp::{Connection, DialError, Doors, Local, TcpLink, dial};
 use crate::launch::Token;
 use crate::record::{Cell, TransportKind};
 
@@ -103,7 +103,7 @@ pub struct Mesh {
     me: u32,
     token: Token,
     hub: Arc<Hub>,
-    rails: Vec<(String, IpAddr)>,
+    rails: Vec<(String, Local)>,
     doors: Doors,
     peers: Vec<Endpoint>,
     kept: HashMap<LinkKey, Option<Box<dyn Link>>>,
@@ -129,13 +129,13 @@ impl Mesh {
     /// Opens rank `me`'s doors on its rails.
     pub fn open(
         me: u32,
-        rails: Vec<(String, IpAddr)>,
+        rails: Vec<(String, Local)>,
         token: Token,
         hub: Arc<Hub>,
         faults: Vec<Fault>,
     ) -> std::io::Result<Mesh> {
-        let addresses: Vec<IpAddr> = rails.iter().map(|(_, address)| *address).collect();
-        let doors = Doors::open(me, &addresses, token)?;
+        let ends: Vec<Local> = rails.iter().map(|(_, local)| local.clone()).collect();
+        let doors = Doors::open(me, &ends, token)?;
         let flip = Flip::for_rank(&faults, me);
         Ok(Mesh {
             me,
@@ -252,7 +252,7 @@ impl Mesh {
                 .find(|endpoint| endpoint.rank == peer)
                 .and_then(|endpoint| endpoint.doors.get(usize::from(connection.rail)))
                 .ok_or(ConnectError::UnknownPeer(peer))?;
-            dial(&connection, *local, *door, &self.token, wanted.deadline).map_err(|source| {
+            dial(&connection, local, *door, &self.token, wanted.deadline).map_err(|source| {
                 ConnectError::Dial {
                     peer,
                     rail: rail.clone(),
@@ -291,6 +291,8 @@ fn connection(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> Connecti
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
     use crate::record::{Algorithm, Collective, DType, DeviceKind, Load, Placement, ReduceOp};
     use crate::units::Bytes;
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn pinned_source_ports_are_those_on_the_wire() {
-        let rails = || vec![("rail0".to_string(), IpAddr::from([127, 0, 1, 1]))];
+        let rails = || vec![("rail0".to_string(), IpAddr::from([127, 0, 1, 1]).into())];
         let token = Token::generate().unwrap();
         let open = |rank| Mesh::open(rank, rails(), token, Hub::new(), Vec::new()).unwrap();
         let (mut low, mut high) = (open(0), open(1));

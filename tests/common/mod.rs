@@ -11,6 +11,7 @@ use railgauge::record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Load, Moved, Placement, ReduceOp, TransportKind,
 };
 use railgauge::transport::shm::Hub;
+use railgauge::transport::tcp::Local;
 use railgauge::transport::{Fault, Mesh, Wanted};
 use railgauge::units::Bytes;
 
@@ -71,9 +72,14 @@ pub struct Outcome {
 pub fn run(cell: &Cell, iterations: u32, faults: &[Fault], deadline: Duration) -> Vec<Outcome> {
     let token = Token::generate().unwrap();
     let hub = Hub::new();
-    let rails: Vec<(String, IpAddr)> = (0u8..)
+    let rails: Vec<(String, Local)> = (0u8..)
         .zip(&cell.rails)
-        .map(|(index, name)| (name.clone(), IpAddr::V4(Ipv4Addr::new(127, 0, 1, index + 1))))
+        .map(|(index, name)| {
+            (
+                name.clone(),
+                IpAddr::V4(Ipv4Addr::new(127, 0, 1, index + 1)).into(),
+            )
+        })
         .collect();
     let mut meshes: Vec<Mesh> = cell
         .ranks

@@ -1,11 +1,12 @@
 //! Dialling a peer from a rail's own address, so that the kernel cannot choose another way out.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use super::Local;
 use super::greeting::{self, Connection};
 use crate::launch::Token;
 
@@ -40,16 +41,17 @@ pub enum DialError {
     },
 }
 
-/// Connects to `peer` from the rail address `local`, presents the token, and waits for the welcome.
+/// Connects to `peer` from this host's end of the rail, `local`, presents the token, and waits for the welcome.
 pub fn dial(
     connection: &Connection,
-    local: IpAddr,
+    local: &Local,
     peer: SocketAddr,
     token: &Token,
     deadline: Instant,
 ) -> Result<TcpStream, DialError> {
-    let from = SocketAddr::new(local, connection.source_port);
+    let from = SocketAddr::new(local.address, connection.source_port);
     let socket = bind(from).map_err(|source| DialError::Bind { local: from, source })?;
+    local.confine(SockRef::from(&socket), peer.ip());
     let left = || {
         deadline
             .saturating_duration_since(Instant::now())

@@ -5,11 +5,14 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use socket2::SockRef;
+
+use super::Local;
 use super::greeting::{self, Connection};
 use crate::launch::Token;
 
@@ -46,18 +49,18 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// Opens a door on each of `rails`, in order, on any free port.
-    pub fn open(me: u32, rails: &[IpAddr], token: Token) -> io::Result<Doors> {
+    /// Opens a door on each of `rails`, in order.
+    pub fn open(me: u32, rails: &[Local], token: Token) -> io::Result<Doors> {
         let mailbox = Arc::new(Mailbox::default());
         let mut addresses = Vec::with_capacity(rails.len());
-        for address in rails {
-            let listener = TcpListener::bind((*address, 0)).map_err(|error| {
-                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-            })?;
+        for rail in rails {
+            let door = rail.door();
+            let listener = TcpListener::bind(door)
+                .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {door}: {error}")))?;
             listener.set_nonblocking(true)?;
             addresses.push(listener.local_addr()?);
-            let mailbox = Arc::clone(&mailbox);
-            std::thread::spawn(move || answer(&listener, me, token, &mailbox));
+            let (mailbox, rail) = (Arc::clone(&mailbox), rail.clone());
+            std::thread::spawn(move || answer(&listener, &rail, me, token, &mailbox));
         }
         Ok(Doors { mailbox, addresses })
     }
@@ -108,7 +111,7 @@ impl Drop for Doors {
 }
 
 /// Accepts callers until the rank ends.
-fn answer(listener: &TcpListener, me: u32, token: Token, mailbox: &Arc<Mailbox>) {
+fn answer(listener: &TcpListener, rail: &Local, me: u32, token: Token, mailbox: &Arc<Mailbox>) {
     while !mailbox.closing.load(Ordering::Relaxed) {
         let Ok((stream, caller)) = listener.accept() else {
             std::thread::sleep(Duration::from_millis(2));
@@ -123,9 +126,9 @@ fn answer(listener: &TcpListener, me: u32, token: Token, mailbox: &Arc<Mailbox>)
             );
             continue;
         }
-        let mailbox = Arc::clone(mailbox);
+        let (mailbox, rail) = (Arc::clone(mailbox), rail.clone());
         std::thread::spawn(move || {
-            match greet(stream, me, &token) {
+            match greet(&rail, stream, me, &token) {
                 Ok((connection, stream)) => {
                     mailbox.arrived().insert(connection, stream);
                     mailbox.changed.notify_all();
@@ -145,7 +148,12 @@ fn refuse(mailbox: &Mailbox, caller: SocketAddr, problem: &str) {
     }
 }
 
-fn greet(mut stream: TcpStream, me: u32, token: &Token) -> Result<(Connection, TcpStream), String> {
+fn greet(
+    rail: &Local,
+    mut stream: TcpStream,
+    me: u32,
+    token: &Token,
+) -> Result<(Connection, TcpStream), String> {
     let text = |error: io::Error| error.to_string();
     stream.set_nonblocking(false).map_err(text)?;
     stream.set_read_timeout(Some(GREETING_PATIENCE)).map_err(text)?;
@@ -158,12 +166,15 @@ fn greet(mut stream: TcpStream, me: u32, token: &Token) -> Result<(Connection, T
     if connection.to != me {
         return Err(format!("it wants rank {}, this is rank {me}", connection.to));
     }
+    rail.confine(SockRef::from(&stream), stream.peer_addr().map_err(text)?.ip());
     stream.write_all(&[greeting::WELCOME]).map_err(text)?;
     Ok((connection, stream))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::super::dial;
     use super::*;
 
@@ -172,7 +183,7 @@ mod tests {
     #[test]
     fn a_peer_gets_in_while_strangers_are_dropped_and_named() {
         let token = Token::generate().unwrap();
-        let doors = Doors::open(1, &[LOOPBACK], token).unwrap();
+        let doors = Doors::open(1, &[LOOPBACK.into()], token).unwrap();
         let door = doors.addresses()[0];
         let connection = Connection {
             from: 0,
@@ -188,10 +199,10 @@ mod tests {
             .write_all(&[0xab; 5000])
             .unwrap();
         let wrong_token = Token::generate().unwrap();
-        assert!(dial(&connection, LOOPBACK, door, &wrong_token, soon).is_err());
+        assert!(dial(&connection, &LOOPBACK.into(), door, &wrong_token, soon).is_err());
         let _silent = TcpStream::connect(door).unwrap();
 
-        let mine = dial(&connection, LOOPBACK, door, &token, soon).unwrap();
+        let mine = dial(&connection, &LOOPBACK.into(), door, &token, soon).unwrap();
         let theirs = doors.take(&connection, soon, &|| false).unwrap();
         assert_eq!(mine.local_addr().unwrap(), theirs.peer_addr().unwrap());
         let mut strangers = Vec::new();
@@ -212,7 +223,7 @@ mod tests {
     #[test]
     fn a_pinned_source_port_is_the_one_on_the_wire() {
         let token = Token::generate().unwrap();
-        let doors = Doors::open(1, &[LOOPBACK], token).unwrap();
+        let doors = Doors::open(1, &[LOOPBACK.into()], token).unwrap();
         let free = TcpListener::bind((LOOPBACK, 0))
             .unwrap()
             .local_addr()
@@ -226,13 +237,13 @@ mod tests {
             source_port: free,
         };
         let soon = Instant::now() + Duration::from_secs(10);
-        let stream = dial(&connection, LOOPBACK, doors.addresses()[0], &token, soon).unwrap();
+        let stream = dial(&connection, &LOOPBACK.into(), doors.addresses()[0], &token, soon).unwrap();
         assert_eq!(stream.local_addr().unwrap().port(), free);
     }
 
     #[test]
     fn a_peer_that_never_dials_is_not_waited_for_forever() {
-        let doors = Doors::open(1, &[LOOPBACK], Token::generate().unwrap()).unwrap();
+        let doors = Doors::open(1, &[LOOPBACK.into()], Token::generate().unwrap()).unwrap();
         let connection = Connection {
             from: 0,
             to: 1,

@@ -8,8 +8,10 @@ mod dial;
 mod greeting;
 mod link;
 mod listen;
+mod local;
 
 pub use dial::{DialError, dial};
 pub use greeting::Connection;
 pub use link::TcpLink;
 pub use listen::Doors;
+pub use local::Local;

@@ -1,0 +1,298 @@
+//! What this process is in a run: everything by itself, the one that leads, or one of those that follow.
+//!
+//! The first rank's process holds the coordinator and is the only one that prints or writes. All others join it, serve, and
+//! leave with it.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::CliError;
+use super::shared::Shared;
+use crate::fabric::{host, rails};
+use crate::launch::env::{self, Place, PlaceError, Typed};
+use crate::launch::hosts::{Here, HostsFile};
+use crate::launch::{JoinAddress, MOST_RANKS, Member, Rendezvous, Token, join, secret, variables};
+use crate::measure::{self, serve};
+use crate::suite::Suite;
+use crate::transport::shm::Hub;
+use crate::units::Nanos;
+
+/// How long a follower that was told to end waits for the leader to end the run for everybody.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// How ranks are started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LaunchChoice {
+    /// MPI or env when a launcher started this process as one of several, else local.
+    #[default]
+    Auto,
+    /// By this process, on this machine.
+    Local,
+    /// By mpirun or srun; ranks find each other through MPI.
+    Mpi,
+    /// By anything that says rank, world size and where to meet.
+    Env,
+}
+
+/// The flags about ranks on several hosts.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Many hosts")]
+pub struct LaunchFlags {
+    /// How ranks are started
+    #[arg(long, value_enum, default_value_t)]
+    pub launch: LaunchChoice,
+    /// Rank of this process [env: RAILGAUGE_RANK]
+    #[arg(long, value_name = "N")]
+    pub rank: Option<u32>,
+    /// Ranks in the run [env: RAILGAUGE_WORLD]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
+    pub world: Option<u32>,
+    /// Where ranks meet: an address of rank 0's machine and a free port [env: RAILGAUGE_RENDEZVOUS]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub rendezvous: Option<String>,
+    /// One host per line, `slots=N` ranks each; says rank, world and where to meet
+    #[arg(long, value_name = "FILE")]
+    pub hosts: Option<PathBuf>,
+    /// File with the run's token, readable by its owner only [env: RAILGAUGE_TOKEN, RAILGAUGE_TOKEN_FILE]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Longest ranks may take to join [default: 60s]
+    #[arg(long, value_name = "DUR")]
+    pub join_deadline: Option<Nanos>,
+    /// The management network on this host: interface, address or subnet [env: RAILGAUGE_MANAGEMENT]
+    #[arg(long, value_name = "WHICH")]
+    pub management: Option<String>,
+    /// Rank r listens for data on port BASE + r of every rail [default: any free port]
+    #[arg(long, value_name = "BASE", value_parser = clap::value_parser!(u16).range(1..))]
+    pub data_port: Option<u16>,
+}
+
+/// What this process is.
+pub enum Role {
+    /// The only process; starts ranks itself.
+    Alone,
+    /// Rank 0 of several processes.
+    Leads(Box<Lead>),
+    /// Another rank.
+    Follows(Box<Follow>),
+}
+
+/// Rank 0 of several processes.
+pub struct Lead {
+    /// Where the others join.
+    pub door: Rendezvous,
+    /// This process's own rank.
+    pub member: Member,
+    /// The run's secret.
+    pub token: Token,
+    /// This host's management address.
+    pub management: IpAddr,
+    /// Whose word rank and world are, in words.
+    pub source: String,
+}
+
+/// Another rank than the first.
+pub struct Follow {
+    address: JoinAddress,
+    management: Option<IpAddr>,
+    deadline: Duration,
+}
+
+impl Role {
+    /// Ranks of the world, where others have decided that.
+    pub fn world(&self) -> Option<u32> {
+        match self {
+            Role::Leads(lead) => Some(lead.door.world()),
+            Role::Alone | Role::Follows(_) => None,
+        }
+    }
+
+    /// Makes the suite's settings those of this world.
+    pub fn settle(&self, suite: &mut Suite, flags: &Shared) -> Result<(), CliError> {
+        match self {
+            Role::Leads(lead) => lead.settle(suite, flags),
+            Role::Alone | Role::Follows(_) => Ok(()),
+        }
+    }
+}
+
+impl LaunchFlags {
+    /// Finds out what this process is; the first rank opens the door.
+    pub fn role(&self) -> Result<Role, CliError> {
+        match self.launch {
+            LaunchChoice::Local => self.refuse_place().map(|()| Role::Alone),
+            LaunchChoice::Mpi => Err(CliError::Environment(NO_MPI.to_string())),
+            LaunchChoice::Env => match self.place()? {
+                Some(place) => self.take(place),
+                None if env::most_ranks_said(&variable).is_some() => Ok(Role::Alone),
+                None => Err(PlaceError::Nobody.into()),
+            },
+            LaunchChoice::Auto => match self.place()? {
+                Some(place) => self.take(place),
+                None => Ok(Role::Alone),
+            },
+        }
+    }
+
+    /// What was said about ranks elsewhere has no meaning for ranks of this machine.
+    fn refuse_place(&self) -> Result<(), CliError> {
+        let typed = [
+            ("--rank", self.rank.is_some()),
+            ("--world", self.world.is_some()),
+            ("--rendezvous", self.rendezvous.is_some()),
+            ("--hosts", self.hosts.is_some()),
+        ];
+        match typed.iter().find(|(_, is_typed)| *is_typed) {
+            Some((flag, _)) => Err(CliError::Usage(format!(
+                "{flag} says where this process stands among others; --launch local has no others"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn place(&self) -> Result<Option<Place>, CliError> {
+        let file = self.hosts.as_deref().map(HostsFile::read).transpose();
+        let typed = Typed {
+            rank: self.rank,
+            world: self.world,
+            rendezvous: self.rendezvous.clone(),
+            hosts: file.map_err(CliError::Usage)?,
+        };
+        let held = rails::addresses_here().unwrap_or_default();
+        let here = Here {
+            name: host::here().name,
+            addresses: held.into_iter().filter_map(|entry| entry.address).collect(),
+        };
+        let place = env::place(&typed, &here, &variable)?;
+        if place.is_none() && self.rendezvous.is_some() {
+            return Err(PlaceError::Nobody.into());
+        }
+        Ok(place)
+    }
+
+    fn take(&self, place: Place) -> Result<Role, CliError> {
+        let token = secret::find(self.token_file.as_deref(), &variable)?;
+        let management = self.management()?;
+        if place.rank != 0 {
+            return Ok(Role::Follows(Box::new(Follow {
+                address: JoinAddress {
+                    rank: place.rank,
+                    world: place.world,
+                    rendezvous: place.rendezvous,
+                    token,
+                },
+                management,
+                deadline: self.join_deadline.unwrap_or(Nanos::from_secs(60)).into(),
+            })));
+        }
+        let door = Rendezvous::open_at(&place.rendezvous, place.world, token)?.expecting(place.hosts);
+        let source = place.source;
+        Lead::open(door, token, management, source).map(|lead| Role::Leads(Box::new(lead)))
+    }
+
+    /// The management address, if it was named.
+    fn management(&self) -> Result<Option<IpAddr>, CliError> {
+        let named = self
+            .management
+            .clone()
+            .or_else(|| variable(variables::MANAGEMENT));
+        let address = named.map(|named| rails::address_here(&named)).transpose();
+        address.map_err(|error| CliError::Environment(format!("--management: {error}")))
+    }
+}
+
+impl Lead {
+    fn open(
+        door: Rendezvous,
+        token: Token,
+        management: Option<IpAddr>,
+        source: String,
+    ) -> Result<Lead, CliError> {
+        let address = door
+            .address()
+            .map_err(CliError::system("the rendezvous has no address"))?;
+        let member = door.sit(0);
+        let member = member.ok_or_else(|| CliError::Environment("rank 0 is taken".to_string()))?;
+        Ok(Lead {
+            door,
+            member,
+            token,
+            management: management.unwrap_or(address.ip()),
+            source,
+        })
+    }
+
+    fn settle(&self, suite: &mut Suite, flags: &Shared) -> Result<(), CliError> {
+        let world = self.door.world();
+        for (flag, is_typed) in [("--ranks", flags.ranks.is_some()), ("--procs", flags.procs)] {
+            if is_typed {
+                return Err(CliError::Usage(format!(
+                    "{flag} starts ranks on this machine; here every process is one of {world} ranks already"
+                )));
+            }
+        }
+        suite.run.ranks = Some(world);
+        suite.run.procs = Some(true);
+        let stands_in = |rails: &Vec<String>| rails.iter().all(|rail| rail.contains("=127."));
+        if flags.rails.is_none() && !self.management.is_loopback() {
+            // A suite's loopback rails stand in for real ones on a single machine; other hosts cannot be reached there.
+            suite.run.rails = suite.run.rails.take().filter(|rails| !stands_in(rails));
+        }
+        Ok(())
+    }
+}
+
+impl Follow {
+    /// Joins, serves until the run is over, and says how that ended.
+    pub fn take_part(&self) -> Result<u8, CliError> {
+        leave_when_told()?;
+        let member = join(&self.address, self.deadline)?;
+        let shared = measure::Shared {
+            token: self.address.token,
+            hub: Hub::new(),
+            management: self.management.or_else(|| member.management_address()),
+        };
+        match serve(member, &shared) {
+            Ok(()) => Ok(0),
+            Err(gone) => {
+                let rank = self.address.rank;
+                eprintln!(
+                    "railgauge: rank {rank} lost rank 0 at {}: {gone}",
+                    self.address.rendezvous
+                );
+                Ok(21)
+            }
+        }
+    }
+}
+
+/// TERM and Ctrl-C often reach all processes of a job: the first rank then ends the run for everybody in an orderly way, and
+/// this one only leaves by itself when that does not happen.
+fn leave_when_told() -> Result<(), CliError> {
+    let signals = Signals::new([SIGINT, SIGTERM]);
+    let mut signals = signals.map_err(CliError::system("cannot listen for signals"))?;
+    let watching = std::thread::Builder::new()
+        .name("signals".to_string())
+        .spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                std::thread::sleep(PARTING);
+                std::process::exit(128 + signal);
+            }
+        });
+    watching.map_err(CliError::system("cannot listen for signals"))?;
+    Ok(())
+}
+
+fn variable(name: &str) -> Option<String> {
+    // An empty variable is how shells and job files say "not set".
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// What is said where the binary has no MPI.
+const NO_MPI: &str = "this binary was built without MPI. Install an MPI and libclang (Debian: libopenmpi-dev openmpi-bin \
+libclang-dev) and build with: cargo build --release --features mpi. Or use --launch env, which needs no MPI";
