@@ -45,11 +45,10 @@ fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
     };
     let waits = waits(stalled, Some(lost.rank));
     let sentence = format!(
-        "rank {} ({}) lost{at}: {}; it was asked to {}{}",
+        "rank {} ({}) lost{at}: {}{}",
         lost.rank,
         lost.host,
         lost.reason,
-        lost.doing,
         waits.first().map(|wait| format!("; {wait}")).unwrap_or_default()
     );
     let host = match lost.host.is_empty() {
@@ -62,7 +61,9 @@ fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
             ranks: vec![lost.rank],
             rail: None,
         },
-        evidence: waits,
+        evidence: std::iter::once(format!("it was last asked for: {}", lost.doing))
+            .chain(waits)
+            .collect(),
         cells: lost.cell.into_iter().collect(),
         next_step: format!(
             "look on {} for why the process of rank {} ended: kernel log (out of memory, device error), scheduler, reboot",

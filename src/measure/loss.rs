@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::orders::Answer;
 use crate::record::{Stalled, Stuck};
+use crate::transport::Knock;
 use crate::units::{Bytes, Nanos};
 
 /// What is known so far.
@@ -13,6 +14,8 @@ pub(super) struct Loss {
     pub gone: Vec<(u32, String)>,
     /// Ranks not heard for so long, although their link is not known to be broken.
     pub silent: Vec<(u32, Duration)>,
+    /// What came of knocking at the doors of silent ranks.
+    pub knocks: Vec<(u32, Knock)>,
     /// Answers that tell of a standstill.
     pub stopped: Vec<(u32, Answer)>,
     /// Ranks that had done what they were asked to, and when.
@@ -32,25 +35,24 @@ impl Loss {
 
     /// Whether it is known where `rank` was. One that had done its part but is waited for may have been lost since.
     pub fn knows(&self, rank: u32) -> bool {
-        self.is_in_trouble(rank) || self.is_idle(rank) && self.waits_for(rank).is_none()
+        self.is_in_trouble(rank) || self.is_idle(rank) && !self.is_waited_for(rank)
     }
 
     fn is_idle(&self, rank: u32) -> bool {
         self.idle.iter().any(|(known, _)| *known == rank)
     }
 
-    /// A rank that stands still because of `rank`.
-    fn waits_for(&self, rank: u32) -> Option<u32> {
-        let waits = |(_, answer): &&(u32, Answer)| {
+    /// Whether somebody stands still because of `rank`.
+    fn is_waited_for(&self, rank: u32) -> bool {
+        self.stopped.iter().any(|(_, answer)| {
             matches!(answer, Answer::Stopped { waiting_for, .. } | Answer::CannotPrepare { waiting_for, .. }
                 if *waiting_for == Some(rank))
-        };
-        self.stopped.iter().find(waits).map(|(waiting, _)| *waiting)
+        })
     }
 
-    /// The ranks that are lost, with how that was noticed and what it points to. `peers` are the ranks that share a cell
-    /// with a rank; `here` are the ranks of the coordinator's own host, of `world` in all.
-    pub fn lost(&self, peers: impl Fn(u32) -> Vec<u32>, here: &[u32], world: usize) -> Vec<(u32, String)> {
+    /// The ranks that are lost, with how that was noticed and what it points to. `here` are the ranks of the coordinator's
+    /// own host, of `world` in all.
+    pub fn lost(&self, here: &[u32], world: usize) -> Vec<(u32, String)> {
         let mut lost = self.gone.clone();
         let unheard = |how_long: Duration| {
             format!(
@@ -70,27 +72,32 @@ impl Loss {
             return lost;
         }
         for (rank, how_long) in &self.silent {
-            let has_peer_done = peers(*rank)
-                .into_iter()
-                .any(|peer| peer != *rank && self.is_idle(peer));
-            let pointing = match self.waits_for(*rank) {
-                Some(waiting) => {
-                    format!(", and rank {waiting} waits for its data: its host is frozen or down")
+            let knock = self.knocks.iter().find(|(knocked, _)| knocked == rank);
+            let pointing = match knock.map(|(_, knock)| knock) {
+                Some(Knock::Answered { rail }) => {
+                    format!(", but it answers on {rail}: its management link is cut")
                 }
-                None if has_peer_done => {
-                    ", although its data arrived on the rails: its management link is cut".to_string()
+                Some(Knock::Mute { rail }) => {
+                    format!(", and on {rail} its machine answers but the process does not: it is frozen")
                 }
-                None => String::new(),
+                Some(Knock::Unreachable) => {
+                    ", and it cannot be reached on any rail: its host is down or cut off".to_string()
+                }
+                Some(Knock::Unknown) | None => String::new(),
             };
             lost.push((*rank, unheard(*how_long) + &pointing));
         }
         lost
     }
 
-    fn is_in_trouble(&self, rank: u32) -> bool {
+    /// Whether nothing more can be heard from `rank`.
+    pub fn is_missing(&self, rank: u32) -> bool {
         let gone = self.gone.iter().any(|(known, _)| *known == rank);
-        let silent = self.silent.iter().any(|(known, _)| *known == rank);
-        gone || silent || self.stopped.iter().any(|(known, _)| *known == rank)
+        gone || self.silent.iter().any(|(known, _)| *known == rank)
+    }
+
+    fn is_in_trouble(&self, rank: u32) -> bool {
+        self.is_missing(rank) || self.stopped.iter().any(|(known, _)| *known == rank)
     }
 
     /// Where the ranks that are still there were, in a slot whose first cell is `cell`.
@@ -209,46 +216,38 @@ mod tests {
     }
 
     fn reason_of(loss: &Loss, rank: u32) -> String {
-        let lost = loss.lost(|_| vec![0, 1, 2, 3], &[0], 4);
+        let lost = loss.lost(&[0], 4);
         lost.into_iter().find(|(lost, _)| *lost == rank).unwrap().1
     }
 
     #[test]
     fn a_frozen_host_is_told_from_one_whose_management_link_is_cut() {
-        let mut frozen = Loss::after("iteration 4 done");
-        frozen.silent = vec![(1, Duration::from_secs(5))];
-        frozen.stopped = vec![(0, told_to_stop_after(Nanos(3)))];
-        let reason = reason_of(&frozen, 1);
-        assert!(
-            reason.contains("rank 0 waits") && reason.contains("frozen"),
-            "{reason}"
-        );
-
-        let mut cut = Loss::after("iteration 4 done");
-        cut.silent = vec![(1, Duration::from_secs(5))];
-        cut.idle = vec![(0, Instant::now()), (2, Instant::now()), (3, Instant::now())];
-        let reason = reason_of(&cut, 1);
-        assert!(reason.contains("management link is cut"), "{reason}");
-
-        let mut unclear = Loss::after("iteration 4 done");
-        unclear.silent = vec![(1, Duration::from_secs(5))];
-        let reason = reason_of(&unclear, 1);
-        assert!(
-            reason.contains("5") && !reason.contains("cut") && !reason.contains("frozen"),
-            "{reason}"
-        );
+        let rail = || "rail0".to_string();
+        let cases = [
+            (Knock::Mute { rail: rail() }, "the process does not: it is frozen"),
+            (Knock::Answered { rail: rail() }, "its management link is cut"),
+            (Knock::Unreachable, "its host is down or cut off"),
+            (Knock::Unknown, "for 5.00 s"),
+        ];
+        for (knock, end) in cases {
+            let mut loss = Loss::after("iteration 4 done");
+            loss.silent = vec![(1, Duration::from_secs(5))];
+            loss.knocks = vec![(1, knock)];
+            let reason = reason_of(&loss, 1);
+            assert!(reason.ends_with(end), "{reason}");
+        }
     }
 
     #[test]
     fn when_nobody_else_is_heard_the_link_at_fault_is_our_own() {
         let mut loss = Loss::after("iteration 4 done");
         loss.silent = [1, 2, 3].map(|rank| (rank, Duration::from_secs(5))).to_vec();
-        let lost = loss.lost(|_| Vec::new(), &[0], 4);
+        let lost = loss.lost(&[0], 4);
         assert_eq!(lost.len(), 1);
         assert_eq!(lost[0].0, 0);
         assert!(lost[0].1.contains("this host"), "{}", lost[0].1);
         loss.silent.pop();
-        assert_eq!(loss.lost(|_| Vec::new(), &[0], 4).len(), 2, "rank 3 is heard");
+        assert_eq!(loss.lost(&[0], 4).len(), 2, "rank 3 is heard");
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! it lets the coordinator decide after every iteration whether another one is needed, so all ranks always agree on the
 //! count. Orders and answers travel over the management network; only the collective itself is on the rails.
 //!
-//! `session` is the coordinator's side (with `slot` for the loop over iterations and `loss` for when one does not end),
+//! `session` is the coordinator's side (with `slot` for the loop over iterations and `loss` for when one does not end,
+//! `knocking` for what became of the lost, `regroup` for going on without them),
 //! `worker` a rank's side (with `task` for one cell on one rank), `orders` what passes between them, `sink` where events
 //! are written as they arrive.
 
+mod knocking;
 mod loss;
 mod orders;
 mod regroup;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fabric::host::Identity;
 use crate::record::{Cell, CounterDelta, DeviceKind, HostRecord, Moved, RailEnd, Stuck};
-use crate::transport::{Endpoint, Fault};
+use crate::transport::{Endpoint, Fault, Knock};
 use crate::units::Nanos;
 
 /// See [`Setup::silence`].
@@ -64,6 +64,8 @@ pub(super) enum Order {
     Finish,
     /// Stop what you are doing and say where you were.
     Abort,
+    /// Does anybody answer at the doors of this rank?
+    Knock(u32),
     /// Drop what is in flight and every connection: others are lost, the rest goes on.
     Reset,
     /// The run is over.
@@ -146,6 +148,8 @@ pub(super) enum Answer {
         moved: Vec<Moved>,
         counters: Vec<CounterDelta>,
     },
+    /// What came of knocking at a rank's doors.
+    Knocked { rank: u32, knock: Knock },
     /// Nothing is in flight any more.
     Reset,
     /// Somebody who is not part of the run knocked.

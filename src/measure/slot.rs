@@ -389,16 +389,10 @@ impl<'a> Slot<'a> {
         }
         let cell = self.cells.first().map(|running| running.cell.id);
         let doing = self.cells.first().map(Running::doing).unwrap_or_default();
-        let peers = |rank| {
-            let shared = self
-                .cells
-                .iter()
-                .filter(|running| running.cell.ranks.contains(&rank));
-            shared.flat_map(|running| running.cell.ranks.clone()).collect()
-        };
+        self.session.knock_at_the_silent(&mut loss)?;
         let present = self.session.present();
         let here: Vec<u32> = self.session.ranks_here();
-        for (rank, reason) in &loss.lost(peers, &here, present) {
+        for (rank, reason) in &loss.lost(&here, present) {
             let lost: Lost = self.session.lost(*rank, cell, &doing, reason);
             self.notes.push(format!("rank {rank} is lost: {}", lost.reason));
             sink.write(&Event::Lost(lost))?;

@@ -24,6 +24,9 @@ use crate::transport::tcp::Local;
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
 use crate::units::Nanos;
 
+/// How long a rank that fell silent may take to answer at one of its doors.
+const KNOCK_PATIENCE: Duration = Duration::from_millis(700);
+
 /// What the ranks of one process share.
 #[derive(Clone)]
 pub struct Shared {
@@ -225,6 +228,10 @@ impl Met {
                 }
             }
             Order::Abort => self.abort.store(true, Ordering::Relaxed),
+            Order::Knock(rank) => {
+                let knock = self.mesh.knock(rank, KNOCK_PATIENCE);
+                voice.say(&Answer::Knocked { rank, knock })?;
+            }
             Order::Reset => {
                 self.stop();
                 self.mesh.reset();

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use super::Link;
 use super::channel::{Channel, Lane};
 use super::inject::{Fault, Flip, Pacer};
 use super::shm::Hub;
-use super::tcp::{Connection, DialError, Doors, Local, TcpLink, dial};
+use super::tcp::{Connection, DialError, Doors, KNOCK, Local, TcpLink, dial};
 use crate::launch::Token;
 use crate::record::{Cell, TransportKind};
 
@@ -26,6 +26,25 @@ pub struct Endpoint {
     pub rank: u32,
     /// Doors, rail by rail.
     pub doors: Vec<SocketAddr>,
+}
+
+/// What came of knocking at a rank's doors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Knock {
+    /// Its process answers.
+    Answered {
+        /// Over this rail.
+        rail: String,
+    },
+    /// Its machine takes the connection, but the process does not answer.
+    Mute {
+        /// Over this rail.
+        rail: String,
+    },
+    /// Not even its machine answers, on any rail.
+    Unreachable,
+    /// There was no way to ask.
+    Unknown,
 }
 
 /// Which way a link goes.
@@ -202,6 +221,34 @@ impl Mesh {
         for lane in channel.into_lanes() {
             self.kept.insert(lane.route.key, Some(lane.link));
         }
+    }
+
+    /// Whether somebody answers at the doors of `peer`, asked from here over one rail after the other.
+    pub fn knock(&self, peer: u32, patience: Duration) -> Knock {
+        let doors = self.peers.iter().find(|endpoint| endpoint.rank == peer);
+        let mut outcome = Knock::Unknown;
+        for (rail, door) in (0u16..).zip(doors.map_or(&[][..], |endpoint| &endpoint.doors)) {
+            let Some((name, local)) = self.rails.get(usize::from(rail)) else {
+                break;
+            };
+            let connection = Connection {
+                from: self.me,
+                to: peer,
+                rail,
+                flow: KNOCK,
+                source_port: 0,
+            };
+            let heard = match dial(&connection, local, *door, &self.token, Instant::now() + patience) {
+                Ok(_) => return Knock::Answered { rail: name.clone() },
+                Err(DialError::Refused { .. }) => Knock::Mute { rail: name.clone() },
+                Err(_) => Knock::Unreachable,
+            };
+            // That one rail is dead says less than that another one is alive.
+            if !matches!(outcome, Knock::Mute { .. }) {
+                outcome = heard;
+            }
+        }
+        outcome
     }
 
     /// Gives up every connection, in use or kept: after a loss, all that go on start with new ones.

@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 
 pub use channel::Channel;
 pub use inject::{BadFault, Fault};
-pub use mesh::{ConnectError, Endpoint, Mesh, Route, Wanted};
+pub use mesh::{ConnectError, Endpoint, Knock, Mesh, Route, Wanted};
 
 use crate::device::ReadLease;
 

@@ -20,6 +20,9 @@ pub struct Connection {
     pub source_port: u16,
 }
 
+/// The flow number of a caller that only wants to know whether anybody is there.
+pub const KNOCK: u16 = u16::MAX;
+
 const MAGIC: &[u8; 8] = b"RGDATA01";
 /// Bytes of a greeting.
 pub const GREETING: usize = 8 + Token::LEN + 14;

@@ -129,6 +129,8 @@ fn answer(listener: &TcpListener, rail: &Local, me: u32, token: Token, mailbox: 
         let (mailbox, rail) = (Arc::clone(mailbox), rail.clone());
         std::thread::spawn(move || {
             match greet(&rail, stream, me, &token) {
+                // Answered already; that is all it wanted.
+                Ok((connection, _)) if connection.flow == greeting::KNOCK => {}
                 Ok((connection, stream)) => {
                     mailbox.arrived().insert(connection, stream);
                     mailbox.changed.notify_all();
