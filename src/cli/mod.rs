@@ -5,6 +5,7 @@
 
 mod all_reduce;
 mod conduct;
+mod lab;
 mod nccl_table;
 mod plan;
 mod progress;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::lab::LabError;
 use crate::launch::{JoinError, MeetError};
 use crate::measure::{MeasureError, SinkError};
 use crate::plan::PlanError;
@@ -52,6 +54,8 @@ enum Command {
     Plan(plan::Arguments),
     /// Judge and render a recorded run again, complete or cut off
     Report(report::Arguments),
+    /// A fabric in a box: hosts, routers, cables and faults in network namespaces
+    Lab(lab::Arguments),
     /// Take part in a run as one rank (started by railgauge itself)
     #[command(hide = true)]
     Worker(worker::Arguments),
@@ -78,6 +82,8 @@ enum CliError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error(transparent)]
+    Lab(#[from] LabError),
     #[error("{what}: {source}")]
     System { what: String, source: std::io::Error },
 }
@@ -93,6 +99,7 @@ impl CliError {
             CliError::Usage(_) | CliError::Suite(_) | CliError::Load(_) => 2,
             CliError::Environment(_) => 3,
             CliError::Plan(error) => error.exit_code(),
+            CliError::Lab(error) => error.exit_code(),
             CliError::Measure(MeasureError::CannotMeet { .. }) => 3,
             CliError::Measure(MeasureError::InterruptedEarly) => 20,
             CliError::Meet(MeetError::Missing { .. }) | CliError::Measure(MeasureError::LostEarly { .. }) => {
@@ -113,6 +120,7 @@ pub fn main() -> ExitCode {
         Command::AllReduce(arguments) => all_reduce::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Worker(arguments) => worker::run(&arguments),
     };
     match result {

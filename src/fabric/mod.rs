@@ -6,6 +6,7 @@
 pub mod host;
 pub mod rails;
 pub mod sysfs;
+pub mod topology;
 
 use crate::record::{DeviceKind, HostRecord, RailEnd, RankRecord};
 
