@@ -9,6 +9,7 @@ pub mod collective;
 pub mod device;
 pub mod fabric;
 pub mod findings;
+pub mod lab;
 pub mod launch;
 pub mod measure;
 pub mod plan;

@@ -5,6 +5,7 @@
 
 mod all_reduce;
 mod conduct;
+mod lab;
 mod launching;
 mod nccl_table;
 mod plan;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::lab::LabError;
 use crate::launch::env::PlaceError;
 use crate::launch::secret::SecretError;
 use crate::launch::{JoinError, MeetError};
@@ -58,6 +60,8 @@ enum Command {
     Report(report::Arguments),
     /// Make a secret token for a run on several hosts
     Token(token::Arguments),
+    /// A fabric in a box: hosts, routers, cables and faults in network namespaces
+    Lab(lab::Arguments),
     /// Take part in a run as one rank (started by railgauge itself)
     #[command(hide = true)]
     Worker(worker::Arguments),
@@ -88,6 +92,8 @@ enum CliError {
     Sink(#[from] SinkError),
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error(transparent)]
+    Lab(#[from] LabError),
     #[error("{what}: {source}")]
     System { what: String, source: std::io::Error },
 }
@@ -103,6 +109,7 @@ impl CliError {
             CliError::Usage(_) | CliError::Suite(_) | CliError::Load(_) => 2,
             CliError::Environment(_) => 3,
             CliError::Plan(error) => error.exit_code(),
+            CliError::Lab(error) => error.exit_code(),
             CliError::Place(PlaceError::Disagree { .. }) => 3,
             CliError::Place(_) | CliError::Secret(_) => 2,
             CliError::Measure(MeasureError::CannotMeet { .. } | MeasureError::RailsDiffer(_)) => 3,
@@ -127,6 +134,7 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Worker(arguments) => worker::run(&arguments),
     };
     match result {

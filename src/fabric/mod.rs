@@ -9,6 +9,7 @@ mod mismatch;
 pub mod rails;
 pub mod subnet;
 pub mod sysfs;
+pub mod topology;
 
 use crate::record::{DeviceKind, HostRecord, RailEnd, RankRecord};
 

@@ -1,0 +1,92 @@
+//! What the faults in force mean for one part of the lab. Pure questions; faults combine by the worst that applies.
+
+use super::{Cable, Fault, Node, Port};
+
+/// Parts per million of packets that a dead hop loses: all.
+const ALL: u32 = 1_000_000;
+
+/// The faults in force.
+#[derive(Debug, Clone, Copy)]
+pub struct Faults<'f>(pub &'f [Fault]);
+
+impl Faults<'_> {
+    /// The share of its rate that is left to what leaves `port`.
+    pub fn share(&self, port: &Port, cable: &Cable) -> f64 {
+        let shares = self.0.iter().filter_map(|fault| match fault {
+            Fault::Slow { port: slow, percent } if *slow == port.to_string() => Some(percent / 100.0),
+            Fault::SlowCable { cable: slow, percent } if *slow == cable.name => Some(percent / 100.0),
+            _ => None,
+        });
+        shares.fold(1.0, f64::min)
+    }
+
+    /// Whether a cable is cut.
+    pub fn is_cut(&self, cable: &Cable) -> bool {
+        let cuts = |fault: &Fault| matches!(fault, Fault::Cut { cable: cut } if *cut == cable.name);
+        self.0.iter().any(cuts)
+    }
+
+    /// How many of a million packets that leave `port` vanish.
+    pub fn lost_ppm(&self, port: &Port, cable: &Cable) -> u32 {
+        let other = |node: Node| cable.ends.iter().any(|end| end.node == node);
+        let lost = self.0.iter().filter_map(|fault| match fault {
+            Fault::Loss { port: lossy, percent } if *lossy == port.to_string() => {
+                Some((percent * 1e4).round() as u32)
+            }
+            Fault::DeadHop { from, to } if *from == port.node && other(*to) => Some(ALL),
+            _ => None,
+        });
+        lost.max().unwrap_or(0)
+    }
+
+    /// Whether a switch hashes addresses only.
+    pub fn hashes_l3(&self, node: Node) -> bool {
+        let l3 = |fault: &Fault| matches!(fault, Fault::HashL3 { switch } if switch.is_none_or(|switch| switch == node));
+        self.0.iter().any(l3)
+    }
+
+    /// The weight of a spine on a leaf.
+    pub fn weight(&self, leaf: Node, spine: u16) -> u16 {
+        let weights = self.0.iter().find_map(|fault| match fault {
+            Fault::Weights { switch, weights } if *switch == leaf => weights.get(usize::from(spine)).copied(),
+            _ => None,
+        });
+        weights.unwrap_or(1)
+    }
+
+    /// Whether all tiers hash with the same seed.
+    pub fn polarised(&self) -> bool {
+        self.0.contains(&Fault::Polarised)
+    }
+
+    /// Whether a host's management cable is down.
+    pub fn management_cut(&self, host: u16) -> bool {
+        self.0.contains(&Fault::ManagementCut {
+            host: Node::Host(host),
+        })
+    }
+
+    /// The firmware a device of a host shows, when it is not the usual one; what is said of one device wins.
+    pub fn firmware(&self, host: u16, device: &str) -> Option<&str> {
+        let said = |wanted: Option<&str>| {
+            self.0.iter().find_map(|fault| match fault {
+                Fault::Firmware {
+                    host: of,
+                    version,
+                    device,
+                } if *of == Node::Host(host) && device.as_deref() == wanted => Some(version.as_str()),
+                _ => None,
+            })
+        };
+        said(Some(device)).or_else(|| said(None))
+    }
+
+    /// By how many nanoseconds a node's clock is off.
+    pub fn clock_offset(&self, node: Node) -> i64 {
+        let offset = self.0.iter().find_map(|fault| match fault {
+            Fault::Clock { host, offset } if *host == node => Some(*offset),
+            _ => None,
+        });
+        offset.unwrap_or(0)
+    }
+}

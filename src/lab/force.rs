@@ -1,0 +1,138 @@
+//! Putting faults into force and healing them.
+
+use std::path::Path;
+
+use nix::sys::signal::Signal;
+
+use super::nearest::hint;
+use super::state::NAMESPACES;
+use super::{Fault, Lab, LabError, LabName, Node, apply, config, flap, inventory, processes, tools};
+
+/// Puts `faults` into force, all or none; a fault about the same thing as one in force replaces it.
+pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
+    tools::make_sure()?;
+    let lock = super::folder::Folder::of(name).lock()?;
+    let mut lab = Lab::open(name)?;
+    let checked = faults.iter().map(|fault| fault.clone().check(&lab.wiring));
+    let checked = checked.collect::<Result<Vec<_>, _>>()?;
+    checked.iter().try_for_each(possible)?;
+    let mut wanted = lab.faults.clone();
+    for fault in checked.iter().filter(|fault| fault.lasts()) {
+        wanted.retain(|other| other.key() != fault.key());
+        wanted.push(fault.clone());
+    }
+    lead_to(&mut lab, wanted)?;
+    for fault in &checked {
+        match fault {
+            Fault::Kill { host } => {
+                let namespace = [path_of(&lab, *host)];
+                if !processes::kill_all(|| processes::inside(&namespace)) {
+                    return Err(LabError::Busy(name.to_string()));
+                }
+            }
+            Fault::Freeze { host } => {
+                processes::signal(&processes::inside(&[path_of(&lab, *host)]), Signal::SIGSTOP)
+            }
+            _ => {}
+        }
+    }
+    drop(lock);
+    Ok(lab)
+}
+
+/// Heals the faults that `texts` name, whole or without their value.
+pub fn heal(name: &LabName, texts: &[String]) -> Result<Lab, LabError> {
+    tools::make_sure()?;
+    let _lock = super::folder::Folder::of(name).lock()?;
+    let mut lab = Lab::open(name)?;
+    let mut wanted = lab.faults.clone();
+    for text in texts {
+        let is_meant = |fault: &Fault| {
+            let same = text
+                .parse::<Fault>()
+                .ok()
+                .and_then(|given| given.check(&lab.wiring).ok());
+            fault.key() == *text
+                || fault.to_string() == *text
+                || same.is_some_and(|same| same.key() == fault.key())
+        };
+        let before = wanted.len();
+        wanted.retain(|fault| !is_meant(fault));
+        if wanted.len() == before {
+            let known: Vec<String> = lab.faults.iter().map(Fault::to_string).collect();
+            return Err(LabError::Unknown {
+                kind: "fault in force",
+                given: text.chars().take(80).collect(),
+                hint: hint(text, &known),
+            });
+        }
+    }
+    lead_to(&mut lab, wanted)?;
+    Ok(lab)
+}
+
+/// Heals everything; what was healed.
+pub fn heal_all(name: &LabName) -> Result<Vec<Fault>, LabError> {
+    tools::make_sure()?;
+    let _lock = super::folder::Folder::of(name).lock()?;
+    let mut lab = Lab::open(name)?;
+    let healed = lab.faults.clone();
+    lead_to(&mut lab, Vec::new())?;
+    apply::restate_everything(&lab)?;
+    Ok(healed)
+}
+
+/// Leads the lab from the faults in force to `wanted`. The state is written first: whatever fails afterwards, healing all
+/// faults states everything that should be.
+fn lead_to(lab: &mut Lab, wanted: Vec<Fault>) -> Result<(), LabError> {
+    let before = std::mem::replace(&mut lab.faults, wanted);
+    lab.save(true)?;
+    let gone = |fault: &&Fault| !lab.faults.contains(fault);
+    for fault in before.iter().filter(gone) {
+        match fault {
+            Fault::Flap { cable, .. } => flap::stop(lab, cable)?,
+            Fault::Freeze { host } => {
+                processes::signal(&processes::inside(&[path_of(lab, *host)]), Signal::SIGCONT)
+            }
+            _ => {}
+        }
+    }
+    // A cable that is just now down because it flaps would refuse the routes through it.
+    for fault in before.iter().chain(&lab.faults) {
+        if let Fault::Flap { cable, .. } = fault {
+            let settled = Lab {
+                name: lab.name.clone(),
+                wiring: lab.wiring.clone(),
+                faults: before.clone(),
+            };
+            apply::restate(&settled, lab.wiring.cable(cable)?.ends[1].node)?;
+        }
+    }
+    apply::difference(lab, &before)?;
+    for host in 0..lab.wiring.shape.hosts {
+        inventory::write(lab, host)?;
+    }
+    for fault in lab.faults.iter().filter(|fault| !before.contains(fault)) {
+        if let Fault::Flap { cable, .. } = fault {
+            flap::start(lab, cable)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what this kernel cannot do.
+fn possible(fault: &Fault) -> Result<(), LabError> {
+    let has_seed = Path::new("/proc/sys").join(config::HASH_SEED).exists();
+    match fault {
+        Fault::Polarised if !has_seed => Err(LabError::BadFault {
+            given: fault.to_string(),
+            why: "this kernel has one hash seed for all namespaces (6.11 and later have one each)"
+                .to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn path_of(lab: &Lab, node: Node) -> std::path::PathBuf {
+    Path::new(NAMESPACES).join(lab.name.namespace(node))
+}

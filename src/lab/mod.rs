@@ -1,0 +1,50 @@
+//! The fabric in a box: hosts, rails, routers and cables as network namespaces of one machine, with faults on demand.
+//!
+//! What holds true: every address exists only inside namespaces that carry the lab's prefix, so the machine's own network
+//! is never touched. What the lab should look like is a pure function of its shape and the faults in force (`config`);
+//! a fault is applied, and healed, by computing that twice and applying the difference. `lab down` needs the prefix only.
+
+mod apply;
+mod config;
+mod counters;
+mod crew;
+mod demo;
+mod down;
+mod error;
+mod fault;
+mod faults;
+mod flap;
+mod folder;
+mod force;
+mod inside;
+mod inventory;
+mod mpi;
+mod name;
+mod nearest;
+mod node;
+mod processes;
+mod routes;
+mod run;
+mod shape;
+mod state;
+mod status;
+mod tools;
+mod up;
+mod wiring;
+
+pub use counters::{PortCounters, counters};
+pub use demo::demo;
+pub use down::{down, down_all};
+pub use error::LabError;
+pub use fault::{Fault, HELP as FAULT_HELP};
+pub use flap::flap;
+pub use force::{fault, heal, heal_all};
+pub use inside::{Command, exec};
+pub use name::LabName;
+pub use node::Node;
+pub use run::{Launch, Run, run};
+pub use shape::Shape;
+pub use state::Lab;
+pub use status::Status;
+pub use up::up;
+pub use wiring::{Cable, Port, Wiring};

@@ -1,0 +1,166 @@
+//! `lab run`: one railgauge command on every lab host.
+//!
+//! With `env` each rank is started here, with its place in its environment; with `mpi` mpirun starts them, from inside h0.
+//! Every process carries a mark in its environment, by which whatever is left at the end is found and ended.
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use super::crew::{Crew, Member};
+use super::wiring::management_address;
+use super::{Lab, LabError, Node, apply, mpi, tools};
+
+/// The variables of `--launch env`.
+const RANK: &str = "RAILGAUGE_RANK";
+const WORLD: &str = "RAILGAUGE_WORLD";
+const RENDEZVOUS: &str = "RAILGAUGE_RENDEZVOUS";
+const TOKEN: &str = "RAILGAUGE_TOKEN";
+/// The mark of a run's processes.
+const MARK: &str = "RAILGAUGE_LAB_RUN";
+/// Most ranks on one host.
+const MOST_PER_HOST: u32 = 64;
+
+/// How ranks are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString, clap::ValueEnum)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Launch {
+    /// Each with its place in its environment.
+    Env,
+    /// By mpirun.
+    Mpi,
+}
+
+/// What to run on the hosts.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// How ranks are started.
+    pub launch: Launch,
+    /// Ranks on each host.
+    pub per_host: u32,
+    /// Another program than this one, which gets the arguments as they are.
+    pub program: Option<PathBuf>,
+    /// Arguments of the command.
+    pub arguments: Vec<OsString>,
+}
+
+/// Runs a command on every host of a lab; the code it ended with.
+pub fn run(lab: &Lab, run: &Run) -> Result<u8, LabError> {
+    tools::be_root()?;
+    if !(1..=MOST_PER_HOST).contains(&run.per_host) {
+        return Err(LabError::CannotRun(format!(
+            "{} ranks per host: use 1 to {MOST_PER_HOST}",
+            run.per_host
+        )));
+    }
+    let this = std::env::current_exe().map_err(LabError::system("cannot find this program"))?;
+    let words = command(lab, run, &this);
+    let mark = format!("{MARK}={}", random_hex(8)?);
+    let crew = match run.launch {
+        Launch::Env => start_by_environment(lab, run, &this, &words, &mark)?,
+        Launch::Mpi => {
+            let mpirun = mpi::command(lab, run.per_host, &this, &words)?;
+            let mut command = on_host(lab, &this, 0, &mpirun, &mark);
+            let child = command.spawn().map_err(LabError::system("cannot start mpirun"))?;
+            Crew::new(vec![Member::leader(child)], mark)?
+        }
+    };
+    Ok(crew.wait())
+}
+
+/// Program and arguments of every rank.
+fn command(lab: &Lab, run: &Run, this: &std::path::Path) -> Vec<OsString> {
+    if let Some(program) = &run.program {
+        return [vec![program.clone().into_os_string()], run.arguments.clone()].concat();
+    }
+    let mut words = vec![this.as_os_str().to_owned()];
+    words.extend(run.arguments.iter().cloned());
+    words.extend(["--launch".into(), run.launch.to_string().into()]);
+    words.extend(topology_arguments(lab));
+    words
+}
+
+/// The one place where a measuring command is told the lab's topology: `--topology FILE`, once commands take it.
+fn topology_arguments(_lab: &Lab) -> Vec<OsString> {
+    Vec::new()
+}
+
+fn start_by_environment(
+    lab: &Lab,
+    run: &Run,
+    this: &std::path::Path,
+    words: &[OsString],
+    mark: &str,
+) -> Result<Crew, LabError> {
+    let hosts = u32::from(lab.wiring.shape.hosts);
+    let (world, token) = (hosts * run.per_host, random_hex(32)?);
+    let rendezvous = free_address(lab)?;
+    let mut crew = Crew::new(Vec::new(), mark.to_string())?;
+    for rank in 0..world {
+        let host = (rank / run.per_host) as u16;
+        let mut command = on_host(lab, this, host, words, mark);
+        command
+            .env(RANK, rank.to_string())
+            .env(WORLD, world.to_string())
+            .env(RENDEZVOUS, rendezvous.to_string())
+            .env(TOKEN, &token);
+        if rank > 0 {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        let child = command
+            .spawn()
+            .map_err(LabError::system(format!("cannot start rank {rank} on h{host}")))?;
+        crew.add(match rank {
+            0 => Member::leader(child),
+            _ => Member::other(child, format!("h{host}")),
+        });
+    }
+    Ok(crew)
+}
+
+/// `lab exec` of `words` on a host, in a process group of its own: signals reach it through the crew only.
+fn on_host(lab: &Lab, this: &std::path::Path, host: u16, words: &[OsString], mark: &str) -> Command {
+    use std::os::unix::process::CommandExt;
+    let mut command = Command::new(this);
+    let node = Node::Host(host).to_string();
+    command
+        .args([
+            "lab",
+            "exec",
+            "--die-with-parent",
+            "--name",
+            lab.name.as_str(),
+            &node,
+            "--",
+        ])
+        .args(words);
+    if let Some((key, value)) = mark.split_once('=') {
+        command.env(key, value);
+    }
+    command.process_group(0).stdin(Stdio::null());
+    command
+}
+
+/// A management address of h0 that nobody listens on.
+fn free_address(lab: &Lab) -> Result<SocketAddr, LabError> {
+    let found = Mutex::new(None);
+    apply::inside(lab, &[Node::Host(0)], |_| {
+        let door = TcpListener::bind((management_address(0), 0)).and_then(|door| door.local_addr());
+        let address = door.map_err(LabError::system("h0: cannot use its management address"))?;
+        *found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(address);
+        Ok(())
+    })?;
+    let found = found
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    found.ok_or_else(|| LabError::CannotRun("h0 has no management address".to_string()))
+}
+
+fn random_hex(bytes: usize) -> Result<String, LabError> {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random)
+        .map_err(|error| LabError::CannotRun(format!("no random numbers: {error}")))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
