@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let mut suite = arguments.suite(role.world())?;
     flags.settle(&mut suite)?;
     role.settle(&mut suite, flags)?;
-    let mut choices = flags.choices(&suite);
+    let mut choices = flags.choices(&suite)?;
     choices.in_order = true;
     let (out, keep) = match &flags.out {
         Some(out) => (out.clone(), true),

@@ -15,7 +15,7 @@ use crate::findings::{Casualties, casualties, judge, suspects};
 use crate::measure::{Measuring, Progress, RunFolder, Session, Setup};
 use crate::plan::replan::{self, LostParts};
 use crate::plan::{Choices, Plan};
-use crate::record::{Cell, EndReason, Event, Judgement, Recorded, Run, SCHEMA};
+use crate::record::{Cell, EndReason, Event, Judgement, Recorded, Run, SCHEMA, files};
 use crate::report;
 use crate::suite::Suite;
 
@@ -75,6 +75,9 @@ pub fn conduct(
     let result = plan.map_err(CliError::from).and_then(|plan| {
         on_plan(&plan);
         folder.make_sure_of(room_for(&plan))?;
+        if let Some(topology) = &choices.topology {
+            folder.keep(files::TOPOLOGY, &topology.to_toml())?;
+        }
         let launch = world.launch.describe(session.fabric().hosts.len());
         let run = record(suite, &plan, &session, &launch, flags);
         let story = Story {

@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     };
     let ends = ends.map_err(|error| CliError::Environment(error.to_string()))?;
     let fabric = Fabric::local(suite.run.ranks(), suite.run.device(), ends);
-    let plan = Plan::new(&suite, &fabric, &flags.choices(&suite))?;
+    let plan = Plan::new(&suite, &fabric, &flags.choices(&suite)?)?;
     let outline = plan.describe();
     if flags.json {
         let text = serde_json::to_string_pretty(&outline).map_err(std::io::Error::from);

@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         &suite,
         role,
         flags,
-        &flags.choices(&suite),
+        &flags.choices(&suite)?,
         &out,
         progress.as_ref(),
         &|plan| {

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::CliError;
 use super::launching::LaunchFlags;
+use crate::fabric::topology::Topology;
 use crate::plan::{Choices, Filter};
 use crate::record::DeviceKind;
 use crate::suite::{RunSettings, Suite, TransportChoice};
@@ -37,6 +38,9 @@ pub struct Shared {
     /// Row of the expected-rate tables to compare with, or auto
     #[arg(long, value_name = "ROW")]
     pub spec: Option<String>,
+    /// Topology file: which cable is where, and how fast it should be
+    #[arg(long, value_name = "FILE")]
+    pub topology: Option<PathBuf>,
     /// Seed of patterns and order
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -92,15 +96,17 @@ impl Shared {
     }
 
     /// What was typed about the plan.
-    pub fn choices(&self, suite: &Suite) -> Choices {
-        Choices {
+    pub fn choices(&self, suite: &Suite) -> Result<Choices, CliError> {
+        let topology = self.topology.as_deref().map(Topology::read).transpose();
+        Ok(Choices {
+            topology: topology.map_err(|error| CliError::Usage(error.to_string()))?,
             transport: self.transport,
             rails: None,
             only: self.only.clone(),
             spec: self.spec.clone(),
             in_order: false,
             same_process: !suite.run.procs(),
-        }
+        })
     }
 }
 

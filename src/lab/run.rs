@@ -82,9 +82,9 @@ fn command(lab: &Lab, run: &Run, this: &std::path::Path) -> Vec<OsString> {
     words
 }
 
-/// The one place where a measuring command is told the lab's topology: `--topology FILE`, once commands take it.
-fn topology_arguments(_lab: &Lab) -> Vec<OsString> {
-    Vec::new()
+/// What a command that measures is told about the lab: which cables there are and how fast they should be.
+fn topology_arguments(lab: &Lab) -> Vec<OsString> {
+    vec!["--topology".into(), lab.folder().topology().into_os_string()]
 }
 
 fn start_by_environment(

@@ -65,6 +65,12 @@ impl RunFolder {
         &self.path
     }
 
+    /// Keeps something the run was told, so that it can be judged without it elsewhere.
+    pub fn keep(&self, name: &str, text: &str) -> Result<(), SinkError> {
+        let path = self.path.join(name);
+        fs::write(&path, text).map_err(|source| SinkError { path, source })
+    }
+
     /// Writes `run.json` and opens `samples.jsonl`.
     pub fn start(&self, run: &Run) -> Result<Sink, SinkError> {
         let path = self.path.join(files::RUN);

@@ -24,6 +24,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::fabric::Fabric;
+use crate::fabric::topology::Topology;
 use crate::record::{Cell, DecisionRule, DeviceKind, TestRecord, TransportKind, Untested};
 use crate::suite::{Suite, TestCase, TestKind, TransportChoice, nearest, spec};
 use crate::units::Nanos;
@@ -42,6 +43,8 @@ pub struct Choices {
     pub only: Option<Filter>,
     /// `auto` or the id of the expected-rate row every test over rails is compared with.
     pub spec: Option<String>,
+    /// Which cable is where and how fast it should be, where the operator says so.
+    pub topology: Option<Topology>,
     /// Whether cells run in the order of their sizes instead of a seeded one.
     pub in_order: bool,
     /// Whether all ranks are in one process, so that they can share memory.
@@ -92,6 +95,7 @@ impl Plan {
                 specs: &specs,
                 transport,
                 rails: &rails,
+                topology: choices.topology.as_ref(),
             };
             plan.tests.push(references.resolve(test, choices.spec.as_deref()));
             let mut draft = Draft {

@@ -6,9 +6,11 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::fabric::Fabric;
+use crate::fabric::topology::Topology;
 use crate::record::{Cell, Reference, SpecRow, TestRecord, TransportKind};
 use crate::suite::spec::{LinkLayer, SpecEntry, by_id, by_speed};
 use crate::suite::{SpecChoice, TestCase};
+use crate::units::{Bytes, Rate};
 
 /// Where one test's references come from.
 pub(super) struct References<'a> {
@@ -16,7 +18,16 @@ pub(super) struct References<'a> {
     pub specs: &'a [SpecEntry],
     pub transport: TransportKind,
     pub rails: &'a [String],
+    /// What the operator says the cables are; it wins over what interfaces say.
+    pub topology: Option<&'a Topology>,
 }
+
+/// Acceptance in common use: the share of the port rate that must be delivered, and how far below is still accepted.
+const ACCEPTED_SHARE: f64 = 0.92;
+const ACCEPTED_BELOW: f64 = 0.02;
+/// A rate is judged on messages that keep the link busy for at least this long, up to the size the built-in rows ask for.
+const JUDGED_SECONDS: f64 = 0.02;
+const JUDGED_SIZE: Bytes = Bytes(16 << 20);
 
 impl References<'_> {
     /// The test as it is recorded. `override_spec` replaces what it asks for, where there are rails to compare.
@@ -31,7 +42,7 @@ impl References<'_> {
             });
         if let Some(choice) = typed.as_ref().or(test.expect.spec.as_ref()) {
             match self.spec(choice) {
-                Ok(row) => references.push(Reference::Spec(row.clone())),
+                Ok(row) => references.push(Reference::Spec(row)),
                 Err(why) => missing.push(format!("spec: {why}")),
             }
         }
@@ -52,18 +63,62 @@ impl References<'_> {
         }
     }
 
-    fn spec(&self, choice: &SpecChoice) -> Result<&SpecRow, String> {
+    fn spec(&self, choice: &SpecChoice) -> Result<SpecRow, String> {
         if self.transport == TransportKind::Shm {
             return Err("expected rates are those of links; shared memory has none".to_string());
         }
         match choice {
-            SpecChoice::Row(id) => by_id(self.specs, id),
-            SpecChoice::Auto => {
-                let speed = self.link_speed()?;
-                by_speed(self.specs, LinkLayer::Ethernet, speed)
-                    .ok_or_else(|| format!("no row in suites/specs for Ethernet at {speed} Mbit/s"))
+            SpecChoice::Row(id) => by_id(self.specs, id).cloned(),
+            SpecChoice::Auto => match self.topology {
+                Some(topology) => self.row_from(topology),
+                None => {
+                    let speed = self.link_speed()?;
+                    by_speed(self.specs, LinkLayer::Ethernet, speed)
+                        .cloned()
+                        .ok_or_else(|| format!("no row in suites/specs for Ethernet at {speed} Mbit/s"))
+                }
+            },
+        }
+    }
+
+    /// The row that follows from the rate the topology file states for the rails.
+    fn row_from(&self, topology: &Topology) -> Result<SpecRow, String> {
+        let mut rates: Vec<(Rate, String)> = Vec::new();
+        for rail in self.rails {
+            for (rank, end) in self.fabric.ends_of(rail) {
+                let port = end.interface.as_deref().unwrap_or(rail);
+                let rate = topology
+                    .rate_of(&rank.host, port)
+                    .or_else(|| topology.rate_of(&rank.host, rail));
+                let rate =
+                    rate.ok_or_else(|| format!("the topology file has no cable at {}/{port}", rank.host))?;
+                if rates.iter().all(|(known, _)| *known != rate) {
+                    rates.push((rate, format!("{}/{port}", rank.host)));
+                }
             }
         }
+        let rate = match rates.as_slice() {
+            [] => return Err("there are no rails".to_string()),
+            [(rate, _)] => *rate,
+            [(one, here), (other, there), ..] => {
+                return Err(format!(
+                    "the topology file states {one} for {here} and {other} for {there}; name a row"
+                ));
+            }
+        };
+        let judged = ((rate.0 * JUDGED_SECONDS) as u64).next_power_of_two();
+        Ok(SpecRow {
+            id: "topology".to_string(),
+            title: format!("{rate}, as the topology file states"),
+            rate: rate * ACCEPTED_SHARE,
+            tolerance: ACCEPTED_BELOW,
+            algorithm: None,
+            from_size: Bytes(judged).min(JUDGED_SIZE),
+            scale: "per cable".to_string(),
+            source: format!(
+                "computed: {ACCEPTED_SHARE} x {rate}, the acceptance in common use; the rate is the topology file's"
+            ),
+        })
     }
 
     /// The one link speed of all ends of all rails.

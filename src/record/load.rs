@@ -16,6 +16,8 @@ pub mod files {
     pub const RUN: &str = "run.json";
     /// Every event as it arrived.
     pub const SAMPLES: &str = "samples.jsonl";
+    /// Which cable is where, when the run was told.
+    pub const TOPOLOGY: &str = "topology.toml";
     /// Verdicts and findings.
     pub const FINDINGS: &str = "findings.json";
     /// The report as Markdown.

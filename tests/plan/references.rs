@@ -1,6 +1,8 @@
 //! What tests are compared with, and what is said when that is not to be had.
 
 use super::*;
+use railgauge::fabric::topology::Topology;
+use railgauge::units::Rate;
 
 #[test]
 fn smoke_compares_every_cell_with_a_peer_and_fits_a_minute() {
@@ -64,6 +66,37 @@ fn the_expected_rate_follows_the_link_speed_or_is_said_to_be_missing() {
     uneven.ranks[1].rails[1].speed_mbit = Some(200_000);
     let (_, missing) = references(&uneven, &threads());
     assert!(missing.contains("link speeds differ"), "{missing}");
+    let mut told = fabric(2, 2, Some(10_000));
+    told.ranks
+        .iter_mut()
+        .for_each(|record| record.host = format!("h{}", record.rank));
+    let cable = |host: u32, rail: u32, rate: &str| {
+        format!(
+            "[[link]]\nname = \"c{host}{rail}\"\nends = [\"h{host}/rail{rail}\", \"leaf/p{host}{rail}\"]\nrate = \"{rate}\"\n"
+        )
+    };
+    let topology = |last: &str| {
+        let nodes = "[[host]]\nname = \"h0\"\n[[host]]\nname = \"h1\"\n[[switch]]\nname = \"leaf\"\ntier = \"leaf\"\n";
+        let cables = cable(0, 0, "200 Mb/s") + &cable(0, 1, "200 Mb/s") + &cable(1, 0, "200 Mb/s") + last;
+        let topology = Topology::parse("told", &(nodes.to_string() + &cables)).unwrap();
+        Choices {
+            topology: Some(topology),
+            ..threads()
+        }
+    };
+    let (found, missing) = references(&told, &topology(&cable(1, 1, "200 Mb/s")));
+    let [Reference::Spec(row)] = &found[..] else {
+        panic!("{missing}")
+    };
+    assert_eq!((row.rate, row.from_size), (Rate(23e6), Bytes(512 << 10)));
+    assert!(row.source.contains("topology file"), "{}", row.source);
+    let (_, missing) = references(&told, &topology(&cable(1, 1, "100 Mb/s")));
+    assert!(
+        missing.contains("h1/rail1") && missing.contains("name a row"),
+        "{missing}"
+    );
+    let (_, missing) = references(&told, &topology(""));
+    assert!(missing.contains("no cable at h1/rail1"), "{missing}");
     let typed = Choices {
         spec: Some("ndr400".to_string()),
         ..threads()
