@@ -42,6 +42,7 @@ fn run() -> Run {
         started: "2026-11-14T23:50:12Z".into(),
         seed: 1,
         command: vec!["railgauge".into(), "run".into(), "small".into()],
+        started_as: None,
         launch: "local threads".into(),
         hosts: vec![HostRecord {
             name: "here".into(),

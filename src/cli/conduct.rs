@@ -19,6 +19,8 @@ use crate::record::{Cell, EndReason, Event, Judgement, Recorded, Run, SCHEMA, fi
 use crate::report;
 use crate::suite::Suite;
 
+/// Set by whoever starts railgauge on many hosts: what to write before a command so that it is started the same way.
+const STARTED_AS: &str = "RAILGAUGE_STARTED_AS";
 /// Bytes of one sample's line, generously.
 const SAMPLE_LINE: u64 = 120;
 /// Room asked of the disk is bounded: a run that stops early by its statistics writes far less than it might.
@@ -248,6 +250,9 @@ fn record(suite: &Suite, plan: &Plan, session: &Session, launch: &str, flags: &S
         started: now(),
         seed: plan.seed,
         command: std::env::args().collect(),
+        started_as: std::env::var(STARTED_AS)
+            .ok()
+            .filter(|words| !words.trim().is_empty()),
         launch: launch.to_string(),
         hosts: session.fabric().hosts.clone(),
         ranks: session.fabric().ranks.clone(),

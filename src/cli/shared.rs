@@ -39,7 +39,7 @@ pub struct Shared {
     #[arg(long, value_name = "ROW")]
     pub spec: Option<String>,
     /// Topology file: which cable is where, and how fast it should be
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", env = "RAILGAUGE_TOPOLOGY", hide_env_values = true)]
     pub topology: Option<PathBuf>,
     /// Seed of patterns and order
     #[arg(long, value_name = "N")]

@@ -7,15 +7,19 @@ use crate::record::Run;
 /// Options of the original command that a repetition replaces.
 const REPLACED: [&str; 2] = ["--only", "--out"];
 
-/// The original command with `--only filter`. Filter terms are `key=value`, joined by commas.
+/// The original command with `--only filter`, after whatever it was started with on every host. Filter terms are `key=value`, joined by commas.
 pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
-    let mut words = vec!["railgauge".to_string()];
-    match run.command.get(1..) {
-        Some(arguments) if !arguments.is_empty() => words.extend(without_replaced(arguments)),
-        _ => words.extend(["run".to_string(), run.suite.clone()]),
-    }
+    let mut words: Vec<String> = match &run.started_as {
+        Some(before) => before.split_whitespace().map(str::to_string).collect(),
+        None => vec!["railgauge".to_string()],
+    };
+    let arguments = match run.command.get(1..) {
+        Some(arguments) if !arguments.is_empty() => without_replaced(arguments),
+        _ => vec!["run".to_string(), run.suite.clone()],
+    };
     // Only `run` has suites to narrow; an ad-hoc command is one measurement already.
-    let takes_filter = words.get(1).is_some_and(|subcommand| subcommand == "run");
+    let takes_filter = arguments.first().is_some_and(|subcommand| subcommand == "run");
+    words.extend(arguments);
     if takes_filter && !terms.is_empty() {
         let filter: Vec<String> = terms
             .iter()
@@ -94,6 +98,12 @@ mod tests {
         assert_eq!(
             command(&run, &[("test", "rails"), ("rail", "rail1")]),
             "railgauge run smoke --ranks 4 --only test=rails,rail=rail1"
+        );
+        let mut elsewhere = run_of(&["railgauge", "run", "rails"]);
+        elsewhere.started_as = Some("srun -N4 railgauge".to_string());
+        assert_eq!(
+            command(&elsewhere, &[("rail", "rail1")]),
+            "srun -N4 railgauge run rails --only rail=rail1"
         );
         let adhoc = run_of(&["railgauge", "all-reduce", "-b", "8"]);
         assert_eq!(command(&adhoc, &[("rail", "rail1")]), "railgauge all-reduce -b 8");

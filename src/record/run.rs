@@ -22,6 +22,9 @@ pub struct Run {
     pub seed: u64,
     /// The command line as typed.
     pub command: Vec<String>,
+    /// What the command line was started with on every host, such as `srun -N4`, when the launcher said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_as: Option<String>,
     /// How ranks were started: local threads, local processes, ...
     pub launch: String,
     /// Machines taking part.
