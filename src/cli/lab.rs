@@ -1,6 +1,7 @@
 //! `railgauge lab`: a fabric in a box. Arguments and calls; everything else is in `crate::lab`.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -221,7 +222,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             Ok(0)
         }
         Action::Topology { which } => {
-            print!("{}", Lab::open(&which.name)?.wiring.topology().to_toml());
+            write(&Lab::open(&which.name)?.wiring.topology().to_toml());
             Ok(0)
         }
         Action::Counters { which, json } => {
@@ -271,19 +272,26 @@ fn print_counters(lab: &Lab, json: bool) {
     if json {
         return print_json(&counters);
     }
+    let mut text = String::new();
     for port in counters {
         let known = |(name, value): &(String, Option<u64>)| match value {
             Some(value) => format!("{name}={value}"),
             None => format!("{name}=unknown"),
         };
         let values: Vec<String> = port.counters.iter().map(known).collect();
-        println!("{}/{}: {}", port.switch, port.port, values.join(" "));
+        text.push_str(&format!("{}/{}: {}\n", port.switch, port.port, values.join(" ")));
     }
+    write(&text);
 }
 
 fn print_json(value: &impl serde::Serialize) {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => println!("{text}"),
+        Ok(text) => write(&(text + "\n")),
         Err(error) => eprintln!("railgauge: {error}"),
     }
+}
+
+/// Writes to standard output; a reader that has seen enough and closed is no trouble.
+fn write(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
