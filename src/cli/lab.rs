@@ -148,6 +148,9 @@ struct Up {
     /// Rate of every cable in each direction
     #[arg(long, default_value = "200mbit")]
     rate: Rate,
+    /// Rate of the cables between switches, where it is another one
+    #[arg(long)]
+    uplink_rate: Option<Rate>,
     /// Largest packet on the rails
     #[arg(long, default_value_t = 9000)]
     mtu: u32,
@@ -240,6 +243,7 @@ fn bring_up(up: &Up) -> Result<u8, CliError> {
         spines: up.spines,
         trunk: up.trunk,
         rate: up.rate,
+        uplink: up.uplink_rate.unwrap_or(up.rate),
         mtu: up.mtu,
         seed: up.seed,
         ..Shape::parse(&up.shape)?

@@ -112,7 +112,7 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
             "link set dev {interface} {}",
             if is_down { "down" } else { "up" }
         ));
-        let bits = (wiring.shape.rate.0 * 8.0 * faults.share(port, cable)).round();
+        let bits = (cable.rate.0 * 8.0 * faults.share(port, cable)).round();
         config.rates.push(format!(
             "qdisc replace dev {interface} root tbf rate {bits}bit burst 128k latency 20ms"
         ));

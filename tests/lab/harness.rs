@@ -144,7 +144,7 @@ impl TestLab {
             .collect();
         let over = AtomicBool::new(false);
         let arrived: Vec<AtomicU64> = pairs.iter().map(|_| AtomicU64::new(0)).collect();
-        let counted = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             for ((mut from, mut to), arrived) in streams.into_iter().zip(&arrived) {
                 let over = &over;
                 from.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -179,8 +179,7 @@ impl TestLab {
                 .zip(&after)
                 .map(|(before, after)| (after - before) as f64)
                 .collect()
-        });
-        counted
+        })
     }
 
     /// Datagrams that arrive when each of `flows` source ports sends `each`, over a rail.

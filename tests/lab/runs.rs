@@ -131,3 +131,69 @@ fn asking_for_mpi_from_a_program_without_it_says_how_to_get_it() {
         "{output:?}"
     );
 }
+
+#[test]
+fn mpirun_starts_a_rank_on_every_host_through_the_lab() {
+    if !labs_can_be_made() {
+        return;
+    }
+    if !std::path::Path::new("/usr/bin/mpirun").exists() {
+        eprintln!("skipped: mpirun is not installed");
+        return;
+    }
+    let lab = TestLab::up(&["3x1"]);
+    let output = run(
+        &lab,
+        &["--launch", "mpi", "--per-host", "2"],
+        "echo $(hostname) $OMPI_COMM_WORLD_RANK",
+    );
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(
+        lines(&output.stdout),
+        ["h0 0", "h0 1", "h1 2", "h1 3", "h2 4", "h2 5"]
+    );
+    assert!(!busy(&lab), "no daemon is left behind");
+}
+
+#[test]
+fn a_whole_run_across_the_lab_keeps_its_traffic_on_the_rails() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["2x2", "--leaves", "1", "--spines", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("short.toml");
+    let text = "name = \"short\"\n[run]\ntransport = \"tcp\"\n[[test]]\nname = \"ring\"\nkind = \"rails\"\n\
+        collective = \"all-reduce\"\nsizes = [\"256K\"]\nwarmup = 0\niterations = 6\n[test.expect]\npeers = \"50%\"\n";
+    std::fs::write(&suite, text).unwrap();
+    let out = folder.path().join("out");
+    let management = || {
+        lab.on("mgmt", "cat /sys/class/net/h1/statistics/rx_bytes")
+            .trim()
+            .parse::<u64>()
+            .unwrap()
+    };
+    let rail = |rail: &str| lab.counter(&format!("{rail}-leaf0"), "p1", "rx_bytes");
+    let before = (rail("rail0"), rail("rail1"), management());
+    let arguments = [
+        "--",
+        "run",
+        suite.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let output = lab.run("run", &arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("PASS"),
+        "{output:?}"
+    );
+    // h1 sends 256 KiB per ring all-reduce of two ranks, at least 12 times on each rail.
+    let least = 12 * (256 << 10);
+    assert!(rail("rail0") - before.0 > least && rail("rail1") - before.1 > least);
+    assert!(
+        management() - before.2 < least / 4,
+        "management carried {}",
+        management() - before.2
+    );
+}
