@@ -1,6 +1,7 @@
 //! `railgauge lab`: a fabric in a box. Arguments and calls; everything else is in `crate::lab`.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -147,6 +148,9 @@ struct Up {
     /// Rate of every cable in each direction
     #[arg(long, default_value = "200mbit")]
     rate: Rate,
+    /// Rate of the cables between switches, where it is another one
+    #[arg(long)]
+    uplink_rate: Option<Rate>,
     /// Largest packet on the rails
     #[arg(long, default_value_t = 9000)]
     mtu: u32,
@@ -221,7 +225,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             Ok(0)
         }
         Action::Topology { which } => {
-            print!("{}", Lab::open(&which.name)?.wiring.topology().to_toml());
+            write(&Lab::open(&which.name)?.wiring.topology().to_toml());
             Ok(0)
         }
         Action::Counters { which, json } => {
@@ -239,6 +243,7 @@ fn bring_up(up: &Up) -> Result<u8, CliError> {
         spines: up.spines,
         trunk: up.trunk,
         rate: up.rate,
+        uplink: up.uplink_rate.unwrap_or(up.rate),
         mtu: up.mtu,
         seed: up.seed,
         ..Shape::parse(&up.shape)?
@@ -271,19 +276,26 @@ fn print_counters(lab: &Lab, json: bool) {
     if json {
         return print_json(&counters);
     }
+    let mut text = String::new();
     for port in counters {
         let known = |(name, value): &(String, Option<u64>)| match value {
             Some(value) => format!("{name}={value}"),
             None => format!("{name}=unknown"),
         };
         let values: Vec<String> = port.counters.iter().map(known).collect();
-        println!("{}/{}: {}", port.switch, port.port, values.join(" "));
+        text.push_str(&format!("{}/{}: {}\n", port.switch, port.port, values.join(" ")));
     }
+    write(&text);
 }
 
 fn print_json(value: &impl serde::Serialize) {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => println!("{text}"),
+        Ok(text) => write(&(text + "\n")),
         Err(error) => eprintln!("railgauge: {error}"),
     }
+}
+
+/// Writes to standard output; a reader that has seen enough and closed is no trouble.
+fn write(text: &str) {
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

@@ -6,7 +6,7 @@
 use super::faults::Faults;
 use super::routes::routes;
 use super::wiring::{MANAGEMENT_SWITCH, management_address};
-use super::{Node, Wiring};
+use super::{Node, Port, Wiring};
 
 /// The interface of a host on the management network.
 pub const MANAGEMENT: &str = "mg0";
@@ -52,27 +52,46 @@ pub fn namespaces(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<St
 }
 
 /// The lines for `ip`, in the root namespace, that plug all cables. Both ends are born inside their namespaces.
+///
+/// The two ends of a cable must not have the same index: the kernel then takes them for one ordinary interface and may
+/// take a second to say that it is up.
 pub fn cables(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<String> {
     let mtu = wiring.shape.mtu;
+    let end = |port: &Port| {
+        let index = index_of(&port.interface);
+        format!(
+            "name {} index {index} mtu {mtu} netns {}",
+            port.interface,
+            namespace(port.node)
+        )
+    };
     let rails = wiring.cables.iter().map(|cable| {
         let [low, high] = &cable.ends;
+        format!("link add {} type veth peer {}", end(low), end(high))
+    });
+    let switch = namespace(Node::Management);
+    let management = (0..wiring.shape.hosts).map(|host| {
+        let (node, here, there) = (namespace(Node::Host(host)), index_of(MANAGEMENT), 1000 + host);
         format!(
-            "link add name {} mtu {mtu} netns {} type veth peer name {} mtu {mtu} netns {}",
-            low.interface,
-            namespace(low.node),
-            high.interface,
-            namespace(high.node)
+            "link add name {MANAGEMENT} index {here} netns {node} type veth peer name h{host} index {there} netns {switch}"
         )
     });
-    let management = (0..wiring.shape.hosts).map(|host| {
-        let (node, switch) = (namespace(Node::Host(host)), namespace(Node::Management));
-        format!("link add name {MANAGEMENT} netns {node} type veth peer name h{host} netns {switch}")
-    });
-    let bridge = format!(
-        "link add name {BRIDGE} netns {} type bridge",
-        namespace(Node::Management)
-    );
+    let bridge = format!("link add name {BRIDGE} netns {switch} type bridge");
     rails.chain([bridge]).chain(management).collect()
+}
+
+/// The index of an interface, fixed by its name: each kind has a range of its own.
+fn index_of(interface: &str) -> u16 {
+    let start = interface.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number: u16 = interface[start.len()..].parse().unwrap_or(0);
+    number
+        + match start {
+            "rail" => 10,
+            "p" => 100,
+            "u" => 200,
+            "d" => 400,
+            _ => 50,
+        }
 }
 
 /// What `node` should look like.
@@ -93,17 +112,15 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
             "link set dev {interface} {}",
             if is_down { "down" } else { "up" }
         ));
-        let bits = (wiring.shape.rate.0 * 8.0 * faults.share(port, cable)).round();
+        let bits = (cable.rate.0 * 8.0 * faults.share(port, cable)).round();
         config.rates.push(format!(
             "qdisc replace dev {interface} root tbf rate {bits}bit burst 128k latency 20ms"
         ));
         config.plain.push(interface.clone());
-        match faults.lost_ppm(port, cable) {
-            0 => {}
-            ppm => config.filter.push(format!(
-                "chain {interface} {{ type filter hook egress device \"{interface}\" priority 0; policy accept; \
-                 meta protocol ip numgen random mod 1000000 < {ppm} drop; }}"
-            )),
+        if let Some(drop) = drop_rule(faults.lost_ppm(port, cable)) {
+            config.filter.push(format!(
+                "chain {interface} {{ type filter hook egress device \"{interface}\" priority 0; policy accept; {drop}; }}"
+            ));
         }
     }
     match node {
@@ -118,6 +135,15 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
         Node::Leaf { .. } | Node::Spine { .. } => {}
     }
     config
+}
+
+/// The rule that loses this many of a million packets; ARP stays, so that routes keep pointing where packets vanish.
+fn drop_rule(ppm: u32) -> Option<String> {
+    match ppm {
+        0 => None,
+        1..1_000_000 => Some(format!("meta protocol ip numgen random mod 1000000 < {ppm} drop")),
+        _ => Some("meta protocol ip drop".to_string()),
+    }
 }
 
 /// The lines that plug all hosts into the management bridge.
@@ -188,7 +214,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::lab::{Fault, Shape};
+    use crate::lab::{Cable, Fault, Shape};
 
     fn wiring() -> Wiring {
         Wiring::new(&Shape {
@@ -254,7 +280,7 @@ mod tests {
         let dead = changed("rail0-leaf0", "dead-hop:rail0-leaf0->rail0-spine1");
         assert_eq!(dead.len(), 2, "both cables of the trunk: {dead:?}");
         assert!(
-            dead.iter().all(|line| line.contains("< 1000000 drop")),
+            dead.iter().all(|line| line.contains("meta protocol ip drop;")),
             "{dead:?}"
         );
         assert!(changed("rail0-spine1", "dead-hop:rail0-leaf0->rail0-spine1").is_empty());
@@ -294,8 +320,12 @@ mod tests {
         let lines = cables(&wiring(), &namespace);
         assert_eq!(
             lines[0],
-            "link add name rail0 mtu 9000 netns rg-x-h0 type veth peer name p0 mtu 9000 netns rg-x-rail0-leaf0"
+            "link add name rail0 index 10 mtu 9000 netns rg-x-h0 type veth \
+             peer name p0 index 100 mtu 9000 netns rg-x-rail0-leaf0"
         );
+        let wired = wiring();
+        let indices = |cable: &Cable| cable.ends.clone().map(|port| index_of(&port.interface));
+        assert!(wired.cables.iter().map(indices).all(|[low, high]| low != high));
         let ends = lines.iter().map(|line| line.matches(" netns rg-x-").count());
         assert_eq!(
             ends.sum::<usize>(),

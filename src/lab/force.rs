@@ -82,10 +82,20 @@ pub fn heal_all(name: &LabName) -> Result<Vec<Fault>, LabError> {
     Ok(healed)
 }
 
-/// Leads the lab from the faults in force to `wanted`. The state is written first: whatever fails afterwards, healing all
-/// faults states everything that should be.
+/// Leads the lab from the faults in force to `wanted`, or leaves it as it was.
 fn lead_to(lab: &mut Lab, wanted: Vec<Fault>) -> Result<(), LabError> {
     let before = std::mem::replace(&mut lab.faults, wanted);
+    let reached = try_to_reach(lab, &before);
+    if reached.is_err() {
+        lab.faults = before;
+        // The first error is the one worth reading.
+        let _ = lab.save(true).and_then(|()| apply::restate_everything(lab));
+    }
+    reached
+}
+
+/// The state is written first: a command killed half way leaves faults listed that healing will state away.
+fn try_to_reach(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
     lab.save(true)?;
     let gone = |fault: &&Fault| !lab.faults.contains(fault);
     for fault in before.iter().filter(gone) {
@@ -103,12 +113,12 @@ fn lead_to(lab: &mut Lab, wanted: Vec<Fault>) -> Result<(), LabError> {
             let settled = Lab {
                 name: lab.name.clone(),
                 wiring: lab.wiring.clone(),
-                faults: before.clone(),
+                faults: before.to_vec(),
             };
             apply::restate(&settled, lab.wiring.cable(cable)?.ends[1].node)?;
         }
     }
-    apply::difference(lab, &before)?;
+    apply::difference(lab, before)?;
     for host in 0..lab.wiring.shape.hosts {
         inventory::write(lab, host)?;
     }

@@ -11,7 +11,8 @@ use super::{Lab, LabError, tools};
 
 /// mpirun with everything it needs to run `words` as `per_host` ranks on every host.
 pub fn command(lab: &Lab, per_host: u32, this: &Path, words: &[OsString]) -> Result<Vec<OsString>, LabError> {
-    if !cfg!(feature = "mpi") {
+    let runs_this = words.first().is_some_and(|program| program == this.as_os_str());
+    if runs_this && !cfg!(feature = "mpi") {
         return Err(LabError::CannotRun(
             "this railgauge was built without MPI; build it with: cargo build --features mpi (needs openmpi-bin \
              libopenmpi-dev libclang-dev), or use --launch env"

@@ -21,8 +21,10 @@ pub struct Shape {
     pub spines: u16,
     /// Parallel cables between a leaf and a spine.
     pub trunk: u16,
-    /// Rate of every cable, in each direction.
+    /// Rate of the hosts' cables, in each direction.
     pub rate: Rate,
+    /// Rate of the cables between switches.
+    pub uplink: Rate,
     /// Largest packet on the rails.
     pub mtu: u32,
     /// Seed of the switches' hash functions.
@@ -42,6 +44,7 @@ impl Shape {
             spines: 2,
             trunk: 1,
             rate: Rate(25e6),
+            uplink: Rate(25e6),
             mtu: 9000,
             seed: 1,
         })
@@ -49,16 +52,18 @@ impl Shape {
 
     /// Whether it can be built here: within bounds, and every leaf has a host.
     pub fn check(&self) -> Result<(), LabError> {
-        let bounds: [(&str, u64, Range<u64>); 7] = [
+        let bits = |rate: Rate| (rate.0 * 8.0) as u64;
+        let bounds: [(&str, u64, Range<u64>); 8] = [
             ("hosts", self.hosts.into(), 2..129),
             ("rails", self.rails.into(), 1..9),
             ("leaves", self.leaves.into(), 1..17),
             ("spines", self.spines.into(), 1..17),
             ("parallel cables (trunk)", self.trunk.into(), 1..5),
             ("bytes of MTU", self.mtu.into(), 576..9001),
+            ("bits per second", bits(self.rate), 1_000_000..10_000_000_001),
             (
-                "bits per second",
-                (self.rate.0 * 8.0) as u64,
+                "bits per second between switches",
+                bits(self.uplink),
                 1_000_000..10_000_000_001,
             ),
         ];
@@ -117,17 +122,22 @@ impl Shape {
 
     /// `4 hosts x 2 rails, 2 leaves and 2 spines per rail, cables of 200 Mb/s`.
     pub fn describe(&self) -> String {
+        let megabits = |rate: Rate| rate.0 * 8.0 / 1e6;
         let trunk = match self.trunk {
             1 => String::new(),
             trunk => format!(", {trunk} parallel cables to each spine"),
         };
+        let uplink = match self.uplink == self.rate {
+            true => String::new(),
+            false => format!(", {} Mb/s between switches", megabits(self.uplink)),
+        };
         format!(
-            "{} hosts x {} rails, {} leaves and {} spines per rail{trunk}, cables of {} Mb/s",
+            "{} hosts x {} rails, {} leaves and {} spines per rail{trunk}, cables of {} Mb/s{uplink}",
             self.hosts,
             self.rails,
             self.leaves,
             self.spines,
-            self.rate.0 * 8.0 / 1e6
+            megabits(self.rate)
         )
     }
 }

@@ -9,6 +9,7 @@ use std::net::Ipv4Addr;
 use super::nearest::hint;
 use super::{LabError, Node, Shape};
 use crate::fabric::topology::{self, Link, Switch, Tier, Topology};
+use crate::units::Rate;
 
 /// One end of a cable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Port {
 }
 
 /// A cable of a rail: the lower end (host or leaf) and the upper one (leaf or spine).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Cable {
     /// `h1-rail0-leaf0` or `rail0-leaf0-spine1`.
     pub name: String,
@@ -30,6 +31,8 @@ pub struct Cable {
     pub rail: u16,
     /// Lower and upper end.
     pub ends: [Port; 2],
+    /// What it carries in each direction.
+    pub rate: Rate,
 }
 
 /// All cables of a lab.
@@ -48,7 +51,7 @@ impl Wiring {
         for rail in 0..shape.rails {
             for leaf in 0..shape.leaves {
                 for (position, host) in (0u16..).zip(shape.hosts_of(leaf)) {
-                    cables.push(host_cable(rail, leaf, position, host));
+                    cables.push(host_cable(shape, rail, leaf, position, host));
                 }
             }
             for leaf in 0..shape.leaves {
@@ -154,7 +157,7 @@ impl Wiring {
                         node: port.node.to_string(),
                         interface: port.interface,
                     }),
-                    rate: self.shape.rate,
+                    rate: cable.rate,
                     rail: Some(format!("rail{}", cable.rail)),
                 })
                 .collect(),
@@ -188,7 +191,7 @@ pub fn rail_net(rail: u16) -> String {
     format!("10.{rail}.0.0/16")
 }
 
-fn host_cable(rail: u16, leaf: u16, position: u16, host: u16) -> Cable {
+fn host_cable(shape: &Shape, rail: u16, leaf: u16, position: u16, host: u16) -> Cable {
     let address = |last: u16| Ipv4Addr::new(10, rail as u8, leaf as u8, (4 * position + last) as u8);
     let host_end = Port {
         node: Node::Host(host),
@@ -204,6 +207,7 @@ fn host_cable(rail: u16, leaf: u16, position: u16, host: u16) -> Cable {
         name: format!("h{host}-rail{rail}-leaf{leaf}"),
         rail,
         ends: [host_end, leaf_end],
+        rate: shape.rate,
     }
 }
 
@@ -232,6 +236,7 @@ fn trunk_cable(shape: &Shape, rail: u16, leaf: u16, spine: u16, strand: u16) -> 
         name: format!("rail{rail}-leaf{leaf}-spine{spine}{suffix}"),
         rail,
         ends: [leaf_end, spine_end],
+        rate: shape.uplink,
     }
 }
 

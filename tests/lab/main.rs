@@ -1,0 +1,13 @@
+//! The fabric in a box, with real namespaces, real traffic and real faults.
+//!
+//! Needs root, `ip`, `tc`, `nft` and `ethtool`; where they are missing every test says so and passes. Labs are named after
+//! this process, so that tests running at the same time do not disturb each other.
+
+mod exec;
+mod fabric_faults;
+mod harness;
+mod host_faults;
+mod life;
+mod path_faults;
+mod refusals;
+mod runs;

@@ -1,0 +1,199 @@
+//! `lab run` starts one process per rank where it belongs, passes signals on, and leaves nothing behind.
+
+use std::process::{Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::harness::{TestLab, command, labs_can_be_made, until};
+
+/// Runs a shell script as every rank.
+fn run(lab: &TestLab, flags: &[&str], script: &str) -> Output {
+    lab.run(
+        "run",
+        &[flags, &["--program", "/bin/sh", "--", "-c", script]].concat(),
+    )
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = String::from_utf8_lossy(bytes)
+        .lines()
+        .map(str::to_string)
+        .collect();
+    lines.sort();
+    lines
+}
+
+fn busy(lab: &TestLab) -> bool {
+    lab.does("status", &[]).contains("processes:")
+}
+
+#[test]
+fn every_rank_runs_on_its_host_with_its_place_and_the_same_secret() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["3x1"]);
+    let script = "echo $(hostname) $RAILGAUGE_RANK/$RAILGAUGE_WORLD $RAILGAUGE_RENDEZVOUS ${#RAILGAUGE_TOKEN} >&2; \
+        [ $RAILGAUGE_RANK = 0 ] && echo result; exit $((RAILGAUGE_RANK + 12))";
+    let output = run(&lab, &["--per-host", "2"], script);
+    assert_eq!(output.status.code(), Some(12), "the first rank's: {output:?}");
+    assert_eq!(output.stdout, b"result\n", "the first rank's output, unchanged");
+    let said = lines(&output.stderr);
+    let rendezvous = said[0].split(' ').nth(2).unwrap();
+    assert!(rendezvous.starts_with("10.255.0.1:"), "{said:?}");
+    let wanted: Vec<String> = (0..6)
+        .map(|rank| {
+            let host = rank / 2;
+            let prefix = if rank == 0 {
+                String::new()
+            } else {
+                format!("h{host}: ")
+            };
+            format!("{prefix}h{host} {rank}/6 {rendezvous} 64")
+        })
+        .collect();
+    let mut wanted = wanted;
+    wanted.sort();
+    assert_eq!(said, wanted);
+    assert!(!busy(&lab));
+}
+
+#[test]
+fn when_the_first_rank_is_killed_the_run_says_that_a_rank_was_lost_and_ends() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["2x1"]);
+    // The other rank would run for ever, ignores requests to end, and has a child in a session of its own.
+    let script =
+        "if [ $RAILGAUGE_RANK = 0 ]; then kill -9 $$; fi; trap '' TERM; setsid sleep 1000 & sleep 1000";
+    let output = run(&lab, &[], script);
+    assert_eq!(output.status.code(), Some(21), "{output:?}");
+    assert!(!busy(&lab), "nothing is left behind");
+}
+
+#[test]
+fn a_signal_reaches_all_ranks_and_a_killed_lab_run_takes_them_along() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["2x1"]);
+    let start = |script: &str| {
+        let words = [
+            "run",
+            "--name",
+            &lab.name,
+            "--program",
+            "/bin/sh",
+            "--",
+            "-c",
+            script,
+        ];
+        command(&words)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let both_run = || lab.does("status", &[]).contains("processes: h0: 2, h1: 2");
+    let polite = start("trap 'echo heard >&2; exit 5' TERM; sleep 1000 & wait");
+    until("both ranks run", both_run);
+    kill(Pid::from_raw(polite.id() as i32), Signal::SIGTERM).unwrap();
+    let output = polite.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let said = lines(&output.stderr);
+    assert!(
+        said.contains(&"heard".to_string()) && said.contains(&"h1: heard".to_string()),
+        "{said:?}"
+    );
+    until("nobody runs", || !busy(&lab));
+
+    let mut killed = start("exec sleep 1000");
+    until("both ranks run", || {
+        lab.does("status", &[]).contains("processes: h0: 1, h1: 1")
+    });
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    until("the ranks went with it", || !busy(&lab));
+}
+
+#[test]
+fn asking_for_mpi_from_a_program_without_it_says_how_to_get_it() {
+    if !labs_can_be_made() || cfg!(feature = "mpi") {
+        return;
+    }
+    let lab = TestLab::up(&["2x1"]);
+    let output = lab.run("run", &["--launch", "mpi", "--", "run", "smoke"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("--features mpi"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn mpirun_starts_a_rank_on_every_host_through_the_lab() {
+    if !labs_can_be_made() {
+        return;
+    }
+    if !std::path::Path::new("/usr/bin/mpirun").exists() {
+        eprintln!("skipped: mpirun is not installed");
+        return;
+    }
+    let lab = TestLab::up(&["3x1"]);
+    let output = run(
+        &lab,
+        &["--launch", "mpi", "--per-host", "2"],
+        "echo $(hostname) $OMPI_COMM_WORLD_RANK",
+    );
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(
+        lines(&output.stdout),
+        ["h0 0", "h0 1", "h1 2", "h1 3", "h2 4", "h2 5"]
+    );
+    assert!(!busy(&lab), "no daemon is left behind");
+}
+
+#[test]
+fn a_whole_run_across_the_lab_keeps_its_traffic_on_the_rails() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["2x2", "--leaves", "1", "--spines", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("short.toml");
+    let text = "name = \"short\"\n[run]\ntransport = \"tcp\"\n[[test]]\nname = \"ring\"\nkind = \"rails\"\n\
+        collective = \"all-reduce\"\nsizes = [\"256K\"]\nwarmup = 0\niterations = 6\n[test.expect]\npeers = \"50%\"\n";
+    std::fs::write(&suite, text).unwrap();
+    let out = folder.path().join("out");
+    let management = || {
+        lab.on("mgmt", "cat /sys/class/net/h1/statistics/rx_bytes")
+            .trim()
+            .parse::<u64>()
+            .unwrap()
+    };
+    let rail = |rail: &str| lab.counter(&format!("{rail}-leaf0"), "p1", "rx_bytes");
+    let before = (rail("rail0"), rail("rail1"), management());
+    let arguments = [
+        "--",
+        "run",
+        suite.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let output = lab.run("run", &arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("PASS"),
+        "{output:?}"
+    );
+    // h1 sends 256 KiB per ring all-reduce of two ranks, at least 12 times on each rail.
+    let least = 12 * (256 << 10);
+    assert!(rail("rail0") - before.0 > least && rail("rail1") - before.1 > least);
+    assert!(
+        management() - before.2 < least / 4,
+        "management carried {}",
+        management() - before.2
+    );
+}
