@@ -15,7 +15,7 @@ use crate::findings::{Casualties, casualties, judge, suspects};
 use crate::measure::{Measuring, Progress, RunFolder, Session, Setup};
 use crate::plan::replan::{self, LostParts};
 use crate::plan::{Choices, Plan};
-use crate::record::{Cell, EndReason, Event, Judgement, Recorded, Run, SCHEMA, files};
+use crate::record::{Cell, EndReason, Event, FindingKind, Judgement, Recorded, Run, SCHEMA, files};
 use crate::report;
 use crate::suite::Suite;
 
@@ -102,6 +102,10 @@ pub fn conduct(
     let judgement = judge(&recorded);
     report::write_all(folder.path(), &recorded, &judgement)
         .map_err(CliError::system("cannot write the report"))?;
+    if let Some(mpi) = world.mpi {
+        let mut kinds = judgement.findings.iter().map(|finding| finding.kind);
+        mpi.leave(!kinds.any(|kind| kind == FindingKind::LostRank));
+    }
     Ok(Conducted {
         folder: folder.path().to_path_buf(),
         judgement,

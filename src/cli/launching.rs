@@ -13,6 +13,8 @@ use signal_hook::iterator::Signals;
 
 use super::CliError;
 use super::shared::Shared;
+#[cfg(feature = "mpi")]
+use crate::fabric::management::management_here;
 use crate::fabric::{host, rails};
 use crate::launch::env::{self, Place, PlaceError, Typed};
 use crate::launch::hosts::{Here, HostsFile};
@@ -94,6 +96,8 @@ pub struct Lead {
     pub management: IpAddr,
     /// Whose word rank and world are, in words.
     pub source: String,
+    /// MPI, if it brought the processes together.
+    pub mpi: Option<Mpi>,
 }
 
 /// Another rank than the first.
@@ -101,6 +105,23 @@ pub struct Follow {
     address: JoinAddress,
     management: Option<IpAddr>,
     deadline: Duration,
+    mpi: Option<Mpi>,
+}
+
+/// MPI while it runs.
+#[cfg(feature = "mpi")]
+pub type Mpi = crate::launch::mpi::World;
+
+/// There is none in this build.
+#[cfg(not(feature = "mpi"))]
+pub enum Mpi {}
+
+#[cfg(not(feature = "mpi"))]
+impl Mpi {
+    /// Never called.
+    pub fn leave(self, _clean: bool) {
+        match self {}
+    }
 }
 
 impl Role {
@@ -126,17 +147,88 @@ impl LaunchFlags {
     pub fn role(&self) -> Result<Role, CliError> {
         match self.launch {
             LaunchChoice::Local => self.refuse_place().map(|()| Role::Alone),
-            LaunchChoice::Mpi => Err(CliError::Environment(NO_MPI.to_string())),
+            LaunchChoice::Mpi => self.through_mpi(),
             LaunchChoice::Env => match self.place()? {
                 Some(place) => self.take(place),
                 None if env::most_ranks_said(&variable).is_some() => Ok(Role::Alone),
                 None => Err(PlaceError::Nobody.into()),
             },
+            LaunchChoice::Auto if cfg!(feature = "mpi") && self.is_up_to_mpi() => self.through_mpi(),
             LaunchChoice::Auto => match self.place()? {
                 Some(place) => self.take(place),
                 None => Ok(Role::Alone),
             },
         }
+    }
+
+    /// Whether an MPI launcher started this process as one of several and nobody said otherwise.
+    fn is_up_to_mpi(&self) -> bool {
+        let own = [variables::RANK, variables::WORLD, variables::RENDEZVOUS];
+        let is_said = self.refuse_place().is_err() || own.iter().any(|name| variable(name).is_some());
+        let sizes = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+        let several = |name: &&str| variable(name).is_some_and(|size| size != "1");
+        !is_said && (sizes.iter().any(|name| several(&name)) || variable("PMIX_RANK").is_some())
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    fn through_mpi(&self) -> Result<Role, CliError> {
+        Err(CliError::Environment(NO_MPI.to_string()))
+    }
+
+    /// Lets the processes that MPI knows of tell each other where to meet.
+    #[cfg(feature = "mpi")]
+    fn through_mpi(&self) -> Result<Role, CliError> {
+        use crate::launch::mpi::{Invitation, World};
+
+        let failed = |problem: String| CliError::Environment(problem);
+        let world = World::start(&variable).map_err(|error| failed(error.to_string()))?;
+        let size = world.size();
+        if size == 1 {
+            world.leave(true);
+            return Ok(Role::Alone);
+        }
+        let identity = host::identity();
+        let hosts = world.gather(&host::here().name);
+        let places = world.gather(&format!("{} {}", identity.machine, identity.network));
+        let named = self.management();
+        if world.rank() != 0 {
+            let invitation = world.invite(None);
+            let invitation =
+                invitation.ok_or_else(|| failed("rank 0 cannot open a place to meet".to_string()))?;
+            return Ok(Role::Follows(Box::new(Follow {
+                address: JoinAddress {
+                    rank: world.rank(),
+                    world: size,
+                    rendezvous: invitation.address.into(),
+                    token: invitation.token,
+                },
+                management: named?,
+                deadline: self.join_deadline.unwrap_or(Nanos::from_secs(60)).into(),
+                mpi: Some(world),
+            })));
+        }
+        let is_one_host = places.iter().all(|place| *place == places[0]);
+        let open = || -> Result<(Lead, Invitation), CliError> {
+            let token = Token::generate().map_err(CliError::system("cannot make the run's token"))?;
+            let named = named?;
+            let address = match (named, is_one_host) {
+                (Some(named), _) => named,
+                (None, true) => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+                (None, false) => management_here().map_err(|error| failed(error.to_string()))?,
+            };
+            let door = Rendezvous::open(address, size, token)?.expecting(Some(hosts));
+            let address = door
+                .address()
+                .map_err(CliError::system("the rendezvous has no address"))?;
+            let lead = Lead::open(door, token, named, World::library())?;
+            Ok((lead, Invitation { address, token }))
+        };
+        // The others wait for an answer, whatever it is.
+        let opened = open();
+        world.invite(opened.as_ref().ok().map(|(_, invitation)| invitation));
+        let (mut lead, _) = opened?;
+        lead.mpi = Some(world);
+        Ok(Role::Leads(Box::new(lead)))
     }
 
     /// What was said about ranks elsewhere has no meaning for ranks of this machine.
@@ -188,6 +280,7 @@ impl LaunchFlags {
                 },
                 management,
                 deadline: self.join_deadline.unwrap_or(Nanos::from_secs(60)).into(),
+                mpi: None,
             })));
         }
         let door = Rendezvous::open_at(&place.rendezvous, place.world, token)?.expecting(place.hosts);
@@ -224,6 +317,7 @@ impl Lead {
             token,
             management: management.unwrap_or(address.ip()),
             source,
+            mpi: None,
         })
     }
 
@@ -249,7 +343,16 @@ impl Lead {
 
 impl Follow {
     /// Joins, serves until the run is over, and says how that ended.
-    pub fn take_part(&self) -> Result<u8, CliError> {
+    pub fn take_part(mut self) -> Result<u8, CliError> {
+        let mpi = self.mpi.take();
+        let code = self.serve()?;
+        if let Some(mpi) = mpi {
+            mpi.leave(code == 0);
+        }
+        Ok(code)
+    }
+
+    fn serve(&self) -> Result<u8, CliError> {
         leave_when_told()?;
         let member = join(&self.address, self.deadline)?;
         let shared = measure::Shared {
@@ -294,5 +397,6 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// What is said where the binary has no MPI.
+#[cfg(not(feature = "mpi"))]
 const NO_MPI: &str = "this binary was built without MPI. Install an MPI and libclang (Debian: libopenmpi-dev openmpi-bin \
 libclang-dev) and build with: cargo build --release --features mpi. Or use --launch env, which needs no MPI";

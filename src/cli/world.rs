@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::CliError;
-use super::launching::{Lead, Role};
+use super::launching::{Lead, Mpi, Role};
 use crate::launch::{Children, Coordinator, GiveUp, Member, Rendezvous, Token, spawn, threads};
 use crate::measure::{EndOf, Shared, serve};
 use crate::suite::RunSettings;
@@ -25,6 +25,8 @@ pub struct World {
     pub crew: Crew,
     /// Where latecomers are told that they are late.
     pub door: Option<Rendezvous>,
+    /// MPI, if it brought the processes together.
+    pub mpi: Option<Mpi>,
 }
 
 /// How ranks were started.
@@ -83,6 +85,7 @@ fn as_threads(ranks: u32, token: Token) -> Result<World, CliError> {
         launch: Launched::Threads(ranks),
         crew: Crew(crew?),
         door: None,
+        mpi: None,
     })
 }
 
@@ -116,6 +119,7 @@ fn as_processes(ranks: u32, token: Token, settings: &RunSettings) -> Result<Worl
         launch: Launched::Children(ranks),
         crew: Crew(Vec::new()),
         door: None,
+        mpi: None,
     })
 }
 
@@ -136,6 +140,7 @@ fn as_leader(lead: Lead, settings: &RunSettings, interrupted: &AtomicBool) -> Re
         launch: Launched::Processes(lead.door.world(), lead.source),
         crew: Crew(vec![own]),
         door: Some(lead.door),
+        mpi: lead.mpi,
     })
 }
 

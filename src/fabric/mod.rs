@@ -5,6 +5,7 @@
 
 pub mod discover;
 pub mod host;
+pub mod management;
 mod mismatch;
 pub mod rails;
 pub mod subnet;

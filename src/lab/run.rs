@@ -18,6 +18,9 @@ const RANK: &str = "RAILGAUGE_RANK";
 const WORLD: &str = "RAILGAUGE_WORLD";
 const RENDEZVOUS: &str = "RAILGAUGE_RENDEZVOUS";
 const TOKEN: &str = "RAILGAUGE_TOKEN";
+/// What a measuring command is told besides.
+const TOPOLOGY: &str = "RAILGAUGE_TOPOLOGY";
+const STARTED_AS: &str = "RAILGAUGE_STARTED_AS";
 /// The mark of a run's processes.
 const MARK: &str = "RAILGAUGE_LAB_RUN";
 /// Most ranks on one host.
@@ -56,35 +59,43 @@ pub fn run(lab: &Lab, run: &Run) -> Result<u8, LabError> {
         )));
     }
     let this = std::env::current_exe().map_err(LabError::system("cannot find this program"))?;
-    let words = command(lab, run, &this);
+    let words = command(run, &this);
     let mark = format!("{MARK}={}", random_hex(8)?);
     let crew = match run.launch {
         Launch::Env => start_by_environment(lab, run, &this, &words, &mark)?,
         Launch::Mpi => {
             let mpirun = mpi::command(lab, run.per_host, &this, &words)?;
             let mut command = on_host(lab, &this, 0, &mpirun, &mark);
-            let child = command.spawn().map_err(LabError::system("cannot start mpirun"))?;
+            let child = command
+                .envs(surroundings(lab, run))
+                .spawn()
+                .map_err(LabError::system("cannot start mpirun"))?;
             Crew::new(vec![Member::leader(child)], mark)?
         }
     };
     Ok(crew.wait())
 }
 
-/// Program and arguments of every rank.
-fn command(lab: &Lab, run: &Run, this: &std::path::Path) -> Vec<OsString> {
-    if let Some(program) = &run.program {
-        return [vec![program.clone().into_os_string()], run.arguments.clone()].concat();
-    }
-    let mut words = vec![this.as_os_str().to_owned()];
-    words.extend(run.arguments.iter().cloned());
-    words.extend(["--launch".into(), run.launch.to_string().into()]);
-    words.extend(topology_arguments(lab));
-    words
+/// Program and arguments of every rank: as typed, so that the record holds what can be typed again.
+fn command(run: &Run, this: &std::path::Path) -> Vec<OsString> {
+    let program = run.program.as_deref().unwrap_or(this);
+    [vec![program.as_os_str().to_owned()], run.arguments.clone()].concat()
 }
 
-/// What a command that measures is told about the lab: which cables there are and how fast they should be.
-fn topology_arguments(lab: &Lab) -> Vec<OsString> {
-    vec!["--topology".into(), lab.folder().topology().into_os_string()]
+/// What every rank is told about the lab, whoever starts it: which cables there are and how fast they should be, and how
+/// to start the same command again.
+fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 2] {
+    let mut again = format!("railgauge lab run --name {}", lab.name);
+    if run.launch != Launch::Env {
+        again += &format!(" --launch {}", run.launch);
+    }
+    if run.per_host != 1 {
+        again += &format!(" --per-host {}", run.per_host);
+    }
+    [
+        (TOPOLOGY, lab.folder().topology().into_os_string()),
+        (STARTED_AS, (again + " --").into()),
+    ]
 }
 
 fn start_by_environment(
@@ -102,6 +113,7 @@ fn start_by_environment(
         let host = (rank / run.per_host) as u16;
         let mut command = on_host(lab, this, host, words, mark);
         command
+            .envs(surroundings(lab, run))
             .env(RANK, rank.to_string())
             .env(WORLD, world.to_string())
             .env(RENDEZVOUS, rendezvous.to_string())

@@ -1,6 +1,6 @@
 //! Processes started by mpirun or srun tell each other where to meet, through MPI.
 //!
-//! MPI carries one small message of fixed size, once: addresses, port and token, from rank 0 to all. Everything after that
+//! MPI carries one small message of fixed size, once: address, port and token, from rank 0 to all. Everything after that
 //! goes over sockets of our own, because MPI can neither say which rank is lost nor end without it. For the same reason MPI
 //! is ended properly only after a clean run; otherwise the process leaves without it, and the launcher cleans up.
 //!
@@ -15,12 +15,10 @@ use mpi::topology::{Communicator, SimpleCommunicator};
 use super::Token;
 use super::env::{self, Look};
 
-/// Addresses of rank 0 that are offered at most.
-const MOST_ADDRESSES: usize = 8;
-/// Bytes of an invitation: how many addresses, those, the port, the token.
-const INVITATION: usize = 1 + 16 * MOST_ADDRESSES + 2 + Token::LEN;
-/// Bytes of a host's name that are compared.
-const HOST: usize = 64;
+/// Bytes of an invitation: address, port, token.
+const INVITATION: usize = 16 + 2 + Token::LEN;
+/// Bytes that every rank may say about its host.
+const WORDS: usize = 128;
 
 /// MPI cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,8 +50,8 @@ pub struct World {
 /// Where to meet, and the run's secret.
 #[derive(Debug, Clone)]
 pub struct Invitation {
-    /// Addresses of rank 0, the likeliest first.
-    pub addresses: Vec<SocketAddr>,
+    /// Where rank 0 listens.
+    pub address: SocketAddr,
     /// The secret.
     pub token: Token,
 }
@@ -67,16 +65,10 @@ impl World {
             universe: Some(universe),
         };
         match env::most_ranks_said(look) {
-            Some((ranks, said)) if ranks > 1 && world.size() == 1 => {
-                let version = mpi::environment::library_version().unwrap_or_default();
-                let library = version
-                    .split([',', '\n'])
-                    .next()
-                    .unwrap_or_default()
-                    .trim()
-                    .to_string();
-                Err(MpiError::Singleton { said, library })
-            }
+            Some((ranks, said)) if ranks > 1 && world.size() == 1 => Err(MpiError::Singleton {
+                said,
+                library: World::library(),
+            }),
             _ => Ok(world),
         }
     }
@@ -91,16 +83,26 @@ impl World {
         self.communicator.size().unsigned_abs()
     }
 
-    /// The host of every rank, from each rank's own word.
-    pub fn hosts(&self, own: &str) -> Vec<String> {
-        let mut mine = [0u8; HOST];
-        let bytes = own.as_bytes();
-        let length = bytes.len().min(HOST);
-        mine[..length].copy_from_slice(&bytes[..length]);
-        let mut all = vec![0u8; HOST * self.size() as usize];
+    /// What every rank says, cut to 128 bytes.
+    pub fn gather(&self, own: &str) -> Vec<String> {
+        let mut mine = [0u8; WORDS];
+        let length = own.len().min(WORDS);
+        mine[..length].copy_from_slice(&own.as_bytes()[..length]);
+        let mut all = vec![0u8; WORDS * self.size() as usize];
         self.communicator.all_gather_into(&mine[..], &mut all[..]);
-        let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string();
-        all.chunks(HOST).map(name).collect()
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string();
+        all.chunks(WORDS).map(words).collect()
+    }
+
+    /// The library in words.
+    pub fn library() -> String {
+        let version = mpi::environment::library_version().unwrap_or_default();
+        version
+            .split([',', '\n'])
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_string()
     }
 
     /// Rank 0 tells all others where to meet; nobody goes on before it has. None when rank 0 cannot invite anybody.
@@ -134,33 +136,24 @@ impl Drop for World {
 impl Invitation {
     fn to_bytes(&self) -> [u8; INVITATION] {
         let mut bytes = [0; INVITATION];
-        let addresses = &self.addresses[..self.addresses.len().min(MOST_ADDRESSES)];
-        bytes[0] = addresses.len() as u8;
-        for (index, address) in addresses.iter().enumerate() {
-            let ip = match address.ip() {
-                IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-                IpAddr::V6(ip) => ip,
-            };
-            bytes[1 + 16 * index..17 + 16 * index].copy_from_slice(&ip.octets());
-            bytes[1 + 16 * MOST_ADDRESSES..][..2].copy_from_slice(&address.port().to_le_bytes());
-        }
-        bytes[INVITATION - Token::LEN..].copy_from_slice(self.token.as_bytes());
+        let ip = match self.address.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        bytes[..16].copy_from_slice(&ip.octets());
+        bytes[16..18].copy_from_slice(&self.address.port().to_le_bytes());
+        bytes[18..].copy_from_slice(self.token.as_bytes());
         bytes
     }
 
     fn from_bytes(bytes: &[u8; INVITATION]) -> Option<Invitation> {
-        let count = usize::from(bytes[0]).min(MOST_ADDRESSES);
-        let at = 1 + 16 * MOST_ADDRESSES;
-        let port = u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let address = |index: usize| {
-            let mut octets = [0; 16];
-            octets.copy_from_slice(&bytes[1 + 16 * index..17 + 16 * index]);
-            SocketAddr::new(Ipv6Addr::from(octets).to_canonical(), port)
-        };
+        let mut octets = [0; 16];
+        octets.copy_from_slice(&bytes[..16]);
+        let port = u16::from_le_bytes([bytes[16], bytes[17]]);
         let mut token = [0; Token::LEN];
-        token.copy_from_slice(&bytes[INVITATION - Token::LEN..]);
-        (count > 0).then(|| Invitation {
-            addresses: (0..count).map(address).collect(),
+        token.copy_from_slice(&bytes[18..]);
+        (port != 0).then(|| Invitation {
+            address: SocketAddr::new(Ipv6Addr::from(octets).to_canonical(), port),
             token: Token::from_bytes(token),
         })
     }
@@ -172,16 +165,15 @@ mod tests {
 
     #[test]
     fn an_invitation_arrives_as_it_was_sent() {
-        let invitation = Invitation {
-            addresses: vec![
-                "10.0.0.1:4711".parse().unwrap(),
-                "[fd00::1]:4711".parse().unwrap(),
-            ],
-            token: Token::generate().unwrap(),
-        };
-        let read = Invitation::from_bytes(&invitation.to_bytes()).unwrap();
-        assert_eq!(read.addresses, invitation.addresses);
-        assert!(read.token.matches(invitation.token.as_bytes()));
+        for address in ["10.0.0.1:4711", "[fd00::1]:65535"] {
+            let invitation = Invitation {
+                address: address.parse().unwrap(),
+                token: Token::generate().unwrap(),
+            };
+            let read = Invitation::from_bytes(&invitation.to_bytes()).unwrap();
+            assert_eq!(read.address, invitation.address);
+            assert!(read.token.matches(invitation.token.as_bytes()));
+        }
         assert!(Invitation::from_bytes(&[0; INVITATION]).is_none());
     }
 }

@@ -1,0 +1,7 @@
+//! Real processes on loopback, started as schedulers start them: they meet as one world or say why not.
+
+mod families;
+mod harness;
+mod mpi;
+mod refusals;
+mod tokens;
