@@ -144,6 +144,8 @@ def mpijob_problems(documents, versions):
     slots = workers["replicas"] * spec.get("slotsPerWorker", 1)
     if arguments[arguments.index("-np") + 1] != str(slots):
         problems.append(f"mpirun's -np is not {slots}, the slots of all workers")
+    if "orte_abort_on_non_zero_status" in arguments:
+        problems.append("orte_abort_on_non_zero_status makes mpirun end with 0 whatever rank 0 ends with")
     if spec.get("runPolicy", {}).get("backoffLimit") != 0 or launcher.get("restartPolicy") != "Never":
         problems.append("a verdict would be retried: backoffLimit is to be 0 and the launcher's restartPolicy Never")
     return problems
