@@ -8,6 +8,7 @@ mod fabric_faults;
 mod harness;
 mod host_faults;
 mod life;
+mod liveness;
 mod path_faults;
 mod refusals;
 mod runs;
