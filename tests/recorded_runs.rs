@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use railgauge::findings::judge;
 use railgauge::record::{
     Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Event, HostRecord,
-    Load, LoadError, Lost, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
-    StopReason, TestRecord, TransportKind, Verdict, files,
+    Load, LoadError, LossCause, Lost, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run,
+    SCHEMA, Sample, Stalled, StopReason, Stuck, TestRecord, TransportKind, Verdict, files,
 };
 use railgauge::report;
 use railgauge::units::{Bytes, Nanos};
@@ -268,10 +268,32 @@ fn any_event() -> impl Strategy<Value = Event> {
             cell,
             doing: text.clone(),
             reason: text,
+            cause: LossCause::Unclear,
         })
     });
     let not_run = (0u32..3, ".*").prop_map(|(cell, reason)| Event::NotRun { cell, reason });
-    prop_oneof![20 => sample, 4 => done, 1 => lost, 1 => not_run]
+    let stuck = (number, "rail[01]", 0u64..3, 0u32..4).prop_map(|(to, rail, bytes, retransmits)| Stuck {
+        to,
+        rail,
+        bytes: Bytes(bytes),
+        retransmits,
+    });
+    let stuck = proptest::collection::vec(stuck, 0..4);
+    let dark = proptest::collection::vec("rail[01]", 0..2);
+    let stalled = (number, 0u32..4, proptest::option::of(number), stuck, dark).prop_map(
+        |(rank, cell, waiting_for, stuck, no_carrier)| {
+            Event::Stalled(Stalled {
+                rank,
+                cell,
+                step: "step".to_string(),
+                waiting_for,
+                waited_ns: Nanos(1),
+                stuck,
+                no_carrier,
+            })
+        },
+    );
+    prop_oneof![20 => sample, 4 => done, 1 => lost, 1 => not_run, 2 => stalled]
 }
 
 proptest! {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Detector, Seen, coverage, phrase, repeat};
-use crate::record::{EndReason, Event, Finding, FindingKind, Lost, Place, Stalled};
+use crate::record::{EndReason, Event, Finding, FindingKind, LossCause, Lost, Place, Stalled};
 
 /// One finding per lost rank; one for a hang in which none is known to be lost.
 pub(super) struct LostRank;
@@ -65,11 +65,34 @@ fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
             .chain(waits)
             .collect(),
         cells: lost.cell.into_iter().collect(),
-        next_step: format!(
-            "look on {} for why the process of rank {} ended: kernel log (out of memory, device error), scheduler, reboot",
-            lost.host, lost.rank
-        ),
+        next_step: next_step(lost),
         ..finding(seen, sentence)
+    }
+}
+
+/// Where to look, by what the loss points to.
+fn next_step(lost: &Lost) -> String {
+    let (host, rank) = (&lost.host, lost.rank);
+    match lost.cause {
+        LossCause::Ended => format!(
+            "look on {host} for why the process of rank {rank} ended: kernel log (out of memory, device error), scheduler, \
+             reboot"
+        ),
+        LossCause::Frozen => format!(
+            "look on {host} at the process of rank {rank}: stopped by a debugger or a signal, stuck in the kernel (state D), \
+             or the machine is out of memory"
+        ),
+        LossCause::ManagementCut => {
+            format!("check the management link of {host}: cable, switch port, address, filters")
+        }
+        LossCause::Unreachable => {
+            format!("check whether {host} has power, has crashed or is cut off; then its console")
+        }
+        LossCause::Unclear => {
+            format!(
+                "check whether {host} is up and reachable over the management network, then the process of rank {rank}"
+            )
+        }
     }
 }
 

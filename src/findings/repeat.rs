@@ -4,8 +4,8 @@
 
 use crate::record::Run;
 
-/// Options of the original command that a repetition replaces.
-const REPLACED: [&str; 2] = ["--only", "--out"];
+/// Options of the original command that a repetition replaces: the folder always, the filter when it has another.
+const REPLACED: [&str; 2] = ["--out", "--only"];
 
 /// The original command with `--only filter`, after whatever it was started with on every host. Filter terms are `key=value`, joined by commas.
 pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
@@ -14,7 +14,7 @@ pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
         None => vec!["railgauge".to_string()],
     };
     let arguments = match run.command.get(1..) {
-        Some(arguments) if !arguments.is_empty() => without_replaced(arguments),
+        Some(arguments) if !arguments.is_empty() => without_replaced(arguments, !terms.is_empty()),
         _ => vec!["run".to_string(), run.suite.clone()],
     };
     // Only `run` has suites to narrow; an ad-hoc command is one measurement already.
@@ -30,15 +30,16 @@ pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }
 
-fn without_replaced(arguments: &[String]) -> Vec<String> {
+fn without_replaced(arguments: &[String], has_filter: bool) -> Vec<String> {
+    let replaced = if has_filter { &REPLACED[..] } else { &REPLACED[..1] };
     let mut kept = Vec::new();
     let mut skip_value = false;
     for argument in arguments {
         if std::mem::take(&mut skip_value) {
             continue;
         }
-        skip_value = REPLACED.contains(&argument.as_str());
-        let is_joined = REPLACED
+        skip_value = replaced.contains(&argument.as_str());
+        let is_joined = replaced
             .iter()
             .any(|option| argument.starts_with(&format!("{option}=")));
         if !skip_value && !is_joined {
@@ -99,6 +100,7 @@ mod tests {
             command(&run, &[("test", "rails"), ("rail", "rail1")]),
             "railgauge run smoke --ranks 4 --only test=rails,rail=rail1"
         );
+        assert_eq!(command(&run, &[]), "railgauge run smoke --ranks 4 --only=size=1M");
         let mut elsewhere = run_of(&["railgauge", "run", "rails"]);
         elsewhere.started_as = Some("srun -N4 railgauge".to_string());
         assert_eq!(

@@ -15,9 +15,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::{LabError, processes};
 
 /// What the others get after the first rank has ended.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(2);
 /// What a process gets between being asked to end and being killed.
-const MERCY: Duration = Duration::from_secs(2);
+const MERCY: Duration = Duration::from_secs(1);
 /// What the first rank gets after all others have ended: time to judge and write.
 const ALONE: Duration = Duration::from_secs(60);
 /// The same when it is stopped and cannot do anything.

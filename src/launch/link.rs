@@ -164,11 +164,11 @@ impl Member {
         }
     }
 
-    /// Starts giving signs of life, and expects the coordinator's: without any for `patience` it counts as gone. A rank
-    /// that is a thread of the coordinator's process lives and dies with it and needs none.
-    pub fn keep_alive(&mut self, patience: Duration) {
+    /// Starts giving signs of life, often enough for a coordinator that misses them after `silence`, and expects the
+    /// coordinator's: without any for `patience` it counts as gone. A rank that is a thread of the coordinator's process lives and dies with it and needs none.
+    pub fn keep_alive(&mut self, silence: Duration, patience: Duration) {
         if let Answers::Socket(socket) = &self.answers {
-            self.pulse = Some(Pulse::of_member(Arc::clone(socket), patience));
+            self.pulse = Some(Pulse::of_member(Arc::clone(socket), silence));
             self.patience = patience;
         }
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::orders::Answer;
-use crate::record::{Stalled, Stuck};
+use crate::record::{LossCause, Stalled, Stuck};
 use crate::transport::Knock;
 use crate::units::{Bytes, Nanos};
 
@@ -52,8 +52,11 @@ impl Loss {
 
     /// The ranks that are lost, with how that was noticed and what it points to. `here` are the ranks of the coordinator's
     /// own host, of `world` in all.
-    pub fn lost(&self, here: &[u32], world: usize) -> Vec<(u32, String)> {
-        let mut lost = self.gone.clone();
+    pub fn lost(&self, here: &[u32], world: usize) -> Vec<(u32, LossCause, String)> {
+        let gone = self.gone.iter().cloned();
+        let mut lost: Vec<_> = gone
+            .map(|(rank, reason)| (rank, LossCause::Ended, reason))
+            .collect();
         let unheard = |how_long: Duration| {
             format!(
                 "not heard over the management network for {}",
@@ -64,28 +67,15 @@ impl Loss {
             && self.silent.len() > 1
             && self.silent.len() + here.len() == world
         {
-            let reason = format!(
-                "all other hosts are {}: the management link of this host is cut",
-                unheard(*how_long)
-            );
-            lost.push((*own, reason));
+            let unheard = unheard(*how_long);
+            let reason = format!("all other hosts are {unheard}: the management link of this host is cut");
+            lost.push((*own, LossCause::ManagementCut, reason));
             return lost;
         }
         for (rank, how_long) in &self.silent {
             let knock = self.knocks.iter().find(|(knocked, _)| knocked == rank);
-            let pointing = match knock.map(|(_, knock)| knock) {
-                Some(Knock::Answered { rail }) => {
-                    format!(", but it answers on {rail}: its management link is cut")
-                }
-                Some(Knock::Mute { rail }) => {
-                    format!(", and on {rail} its machine answers but the process does not: it is frozen")
-                }
-                Some(Knock::Unreachable) => {
-                    ", and it cannot be reached on any rail: its host is down or cut off".to_string()
-                }
-                Some(Knock::Unknown) | None => String::new(),
-            };
-            lost.push((*rank, unheard(*how_long) + &pointing));
+            let (cause, pointing) = points_to(knock.map(|(_, knock)| knock));
+            lost.push((*rank, cause, unheard(*how_long) + &pointing));
         }
         lost
     }
@@ -170,6 +160,29 @@ fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>) -> Option<St
     }
 }
 
+/// What came of knocking at a silent rank's doors, and what that means.
+fn points_to(knock: Option<&Knock>) -> (LossCause, String) {
+    match knock {
+        Some(Knock::Answered { rail }) => (
+            LossCause::ManagementCut,
+            format!(", but it answers on {rail}: its management link is cut"),
+        ),
+        Some(Knock::Mute { rail }) => (
+            LossCause::Frozen,
+            format!(", and on {rail} its machine answers but the process does not: it is frozen"),
+        ),
+        Some(Knock::Ended { rail }) => (
+            LossCause::Ended,
+            format!(", and on {rail} its machine answers that nobody is there: the process has ended"),
+        ),
+        Some(Knock::Unreachable) => (
+            LossCause::Unreachable,
+            ", and it cannot be reached on any rail: its host is down or cut off".to_string(),
+        ),
+        Some(Knock::Unknown) | None => (LossCause::Unclear, String::new()),
+    }
+}
+
 /// A way on which not even a connection came about.
 fn unconnected(peer: Option<u32>, rail: Option<&str>) -> Option<Stuck> {
     Some(Stuck {
@@ -217,7 +230,7 @@ mod tests {
 
     fn reason_of(loss: &Loss, rank: u32) -> String {
         let lost = loss.lost(&[0], 4);
-        lost.into_iter().find(|(lost, _)| *lost == rank).unwrap().1
+        lost.into_iter().find(|(lost, ..)| *lost == rank).unwrap().2
     }
 
     #[test]
@@ -226,6 +239,7 @@ mod tests {
         let cases = [
             (Knock::Mute { rail: rail() }, "the process does not: it is frozen"),
             (Knock::Answered { rail: rail() }, "its management link is cut"),
+            (Knock::Ended { rail: rail() }, "the process has ended"),
             (Knock::Unreachable, "its host is down or cut off"),
             (Knock::Unknown, "for 5.00 s"),
         ];
@@ -245,7 +259,7 @@ mod tests {
         let lost = loss.lost(&[0], 4);
         assert_eq!(lost.len(), 1);
         assert_eq!(lost[0].0, 0);
-        assert!(lost[0].1.contains("this host"), "{}", lost[0].1);
+        assert!(lost[0].2.contains("this host"), "{}", lost[0].2);
         loss.silent.pop();
         assert_eq!(loss.lost(&[0], 4).len(), 2, "rank 3 is heard");
     }

@@ -6,11 +6,11 @@
 //! count. Orders and answers travel over the management network; only the collective itself is on the rails.
 //!
 //! `session` is the coordinator's side (with `slot` for the loop over iterations and `loss` for when one does not end,
-//! `knocking` for what became of the lost, `regroup` for going on without them),
+//! `aftermath` for what became of the lost, `regroup` for going on without them),
 //! `worker` a rank's side (with `task` for one cell on one rank), `orders` what passes between them, `sink` where events
 //! are written as they arrive.
 
-mod knocking;
+mod aftermath;
 mod loss;
 mod orders;
 mod regroup;

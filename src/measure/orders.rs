@@ -12,6 +12,9 @@ use crate::units::Nanos;
 /// See [`Setup::silence`].
 const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
 
+/// See [`Setup::loneliness`].
+const OUTLASTING: Duration = Duration::from_secs(3);
+
 /// What a rank must know to take part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
@@ -32,6 +35,12 @@ impl Setup {
     /// a busy machine looks dead.
     pub(super) fn silence(&self) -> Duration {
         Duration::from(self.deadline).max(SHORTEST_SILENCE)
+    }
+
+    /// How long a rank goes without the coordinator: longer than the coordinator without the rank, so that a rank that
+    /// is only cut off is still there when its doors are knocked at.
+    pub(super) fn loneliness(&self) -> Duration {
+        self.silence() + OUTLASTING
     }
 }
 
@@ -91,6 +100,20 @@ pub(super) struct Wrong {
     pub expected_bits: String,
     pub found_bits: String,
     pub wrong_elements: u64,
+}
+
+impl Answer {
+    /// The cell it is about.
+    pub fn cell(&self) -> Option<u32> {
+        match self {
+            Answer::Prepared { cell }
+            | Answer::Done { cell, .. }
+            | Answer::Finished { cell, .. }
+            | Answer::Stopped { cell, .. }
+            | Answer::CannotPrepare { cell, .. } => Some(*cell),
+            _ => None,
+        }
+    }
 }
 
 /// From a rank to the coordinator.

@@ -12,7 +12,9 @@ use super::slot::{Measured, Slot, SlotEnd};
 use crate::fabric::{Fabric, host};
 use crate::launch::clock::{self, Offset, RoundTrip};
 use crate::launch::{Coordinator, Incoming};
-use crate::record::{Cell, ClockRecord, EndReason, Event, HostRecord, Lost, RankRecord, TestRecord};
+use crate::record::{
+    Cell, ClockRecord, EndReason, Event, HostRecord, LossCause, Lost, RankRecord, TestRecord,
+};
 use crate::units::{Nanos, Rate};
 
 /// Round trips per rank when clocks are compared.
@@ -328,14 +330,21 @@ impl Session {
         host.is_none_or(|host| neighbours > host.cores as usize)
     }
 
-    pub(super) fn lost(&mut self, rank: u32, cell: Option<u32>, doing: &str, noticed: &str) -> Lost {
+    pub(super) fn lost(
+        &mut self,
+        rank: u32,
+        cause: LossCause,
+        cell: Option<u32>,
+        doing: &str,
+        noticed: String,
+    ) -> Lost {
         let host = self
             .fabric
             .rank(rank)
             .map_or_else(String::new, |record| record.host.clone());
         let reason = match self.patiently_end_of(rank) {
             Some(end) => end,
-            None => noticed.to_string(),
+            None => noticed,
         };
         Lost {
             rank,
@@ -343,6 +352,7 @@ impl Session {
             cell,
             doing: doing.to_string(),
             reason,
+            cause,
         }
     }
 

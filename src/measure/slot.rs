@@ -16,10 +16,8 @@ use crate::launch::clock;
 use crate::record::{Cell, Corruption, Event, Lost, Moved, Sample, StopReason, TestRecord};
 use crate::units::{Bytes, Nanos};
 
-/// How long survivors may take to say where they were.
+/// How much longer than the deadline a rank may take to say that it stands still.
 const GRACE: Duration = Duration::from_secs(2);
-/// After one rank fell silent, so long for others to be missed too: more than any two beats are apart.
-const MORE_SILENCE: Duration = Duration::from_millis(1500);
 /// The agreed instant lies at least and at most this far ahead of the order.
 const SHORTEST_LEAD: Nanos = Nanos(60_000);
 const LONGEST_LEAD: Nanos = Nanos(5_000_000);
@@ -320,7 +318,7 @@ impl<'a> Slot<'a> {
                         })));
                     }
                     if expected(self, rank, &answer)
-                        && let Some(cell) = cell_of(&answer)
+                        && let Some(cell) = answer.cell()
                     {
                         pending.remove(&(cell, rank));
                         if !pending.iter().any(|(_, waited_for)| *waited_for == rank) {
@@ -366,34 +364,14 @@ impl<'a> Slot<'a> {
             Trouble::Interrupted => return Ok(SlotEnd::Interrupted),
             Trouble::Lost(loss) => loss,
         };
-        let until = Instant::now() + GRACE;
-        let at_least = match loss.silent.is_empty() {
-            true => Instant::now(),
-            false => Instant::now() + MORE_SILENCE,
-        };
-        while Instant::now() < at_least || !self.ranks.iter().all(|rank| loss.knows(*rank)) {
-            match self.session.listen(until) {
-                Heard::Answer(rank, answer @ (Answer::Stopped { .. } | Answer::CannotPrepare { .. })) => {
-                    loss.stopped.push((rank, answer));
-                }
-                Heard::Answer(_, Answer::Moving { .. }) => {}
-                // The last thing it was asked for; with several cells it may have more to say.
-                Heard::Answer(rank, answer) if self.cells.len() == 1 && cell_of(&answer).is_some() => {
-                    loss.idle.push((rank, Instant::now()));
-                }
-                Heard::Answer(..) => {}
-                Heard::Gone(rank, reason) => loss.gone.push((rank, reason)),
-                Heard::Silent(rank, how_long) => loss.silent.push((rank, how_long)),
-                Heard::Interrupted | Heard::Nothing => break,
-            }
-        }
+        self.session
+            .gather(&mut loss, &self.ranks, self.cells.len() == 1)?;
         let cell = self.cells.first().map(|running| running.cell.id);
         let doing = self.cells.first().map(Running::doing).unwrap_or_default();
-        self.session.knock_at_the_silent(&mut loss)?;
         let present = self.session.present();
         let here: Vec<u32> = self.session.ranks_here();
-        for (rank, reason) in &loss.lost(&here, present) {
-            let lost: Lost = self.session.lost(*rank, cell, &doing, reason);
+        for (rank, cause, reason) in loss.lost(&here, present) {
+            let lost: Lost = self.session.lost(rank, cause, cell, &doing, reason);
             self.notes.push(format!("rank {rank} is lost: {}", lost.reason));
             sink.write(&Event::Lost(lost))?;
         }
@@ -403,16 +381,5 @@ impl<'a> Slot<'a> {
         }
         sink.flush()?;
         Ok(SlotEnd::Lost)
-    }
-}
-
-fn cell_of(answer: &Answer) -> Option<u32> {
-    match answer {
-        Answer::Prepared { cell }
-        | Answer::Done { cell, .. }
-        | Answer::Finished { cell, .. }
-        | Answer::Stopped { cell, .. }
-        | Answer::CannotPrepare { cell, .. } => Some(*cell),
-        _ => None,
     }
 }

@@ -24,8 +24,8 @@ use crate::transport::tcp::Local;
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
 use crate::units::Nanos;
 
-/// How long a rank that fell silent may take to answer at one of its doors.
-const KNOCK_PATIENCE: Duration = Duration::from_millis(700);
+/// How long the doors of a rank that fell silent are knocked at.
+const KNOCK_PATIENCE: Duration = Duration::from_millis(1500);
 
 /// What the ranks of one process share.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub fn serve(mut member: Member, shared: &Shared) -> Result<(), Gone> {
             Ok(Order::Quit) => break Ok(()),
             Ok(order) => {
                 if let Order::Meet(setup) = &order {
-                    member.keep_alive(setup.silence());
+                    member.keep_alive(setup.silence(), setup.loneliness());
                 }
                 if let Err(gone) = rank.obey(order) {
                     break Err(gone);

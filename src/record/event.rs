@@ -152,6 +152,26 @@ pub struct Lost {
     pub doing: String,
     /// How the loss was noticed.
     pub reason: String,
+    /// What it points to.
+    #[serde(default)]
+    pub cause: LossCause,
+}
+
+/// What the loss of a rank points to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossCause {
+    /// Its process ended.
+    Ended,
+    /// Its process is there and does nothing.
+    Frozen,
+    /// It works, and cannot be reached over the management network.
+    ManagementCut,
+    /// Its machine does not answer on any way.
+    Unreachable,
+    /// That cannot be told.
+    #[default]
+    Unclear,
 }
 
 /// What a surviving rank was doing when the run stopped.

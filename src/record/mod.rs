@@ -15,7 +15,8 @@ mod words;
 pub use bandwidth::Bandwidths;
 pub use cell::{Cell, Load};
 pub use event::{
-    CellDone, Corruption, CounterDelta, EndReason, Event, Lost, Moved, Sample, Stalled, StopReason, Stuck,
+    CellDone, Corruption, CounterDelta, EndReason, Event, LossCause, Lost, Moved, Sample, Stalled,
+    StopReason, Stuck,
 };
 pub use judgement::{
     CellVerdict, Confirmation, Coverage, Finding, FindingKind, Interference, Interval, Judgement,

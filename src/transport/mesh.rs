@@ -5,6 +5,7 @@
 //! measured on connections that are still warming up.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,6 +39,11 @@ pub enum Knock {
     },
     /// Its machine takes the connection, but the process does not answer.
     Mute {
+        /// Over this rail.
+        rail: String,
+    },
+    /// Its machine answers that nobody listens there any more.
+    Ended {
         /// Over this rail.
         rail: String,
     },
@@ -116,6 +122,9 @@ pub enum ConnectError {
         source: std::io::Error,
     },
 }
+
+/// How long one door is knocked at.
+const EACH_DOOR: Duration = Duration::from_millis(600);
 
 /// One rank's connections.
 pub struct Mesh {
@@ -225,6 +234,7 @@ impl Mesh {
 
     /// Whether somebody answers at the doors of `peer`, asked from here over one rail after the other.
     pub fn knock(&self, peer: u32, patience: Duration) -> Knock {
+        let until = Instant::now() + patience;
         let doors = self.peers.iter().find(|endpoint| endpoint.rank == peer);
         let mut outcome = Knock::Unknown;
         for (rail, door) in (0u16..).zip(doors.map_or(&[][..], |endpoint| &endpoint.doors)) {
@@ -238,14 +248,24 @@ impl Mesh {
                 flow: KNOCK,
                 source_port: 0,
             };
-            let heard = match dial(&connection, local, *door, &self.token, Instant::now() + patience) {
-                Ok(_) => return Knock::Answered { rail: name.clone() },
-                Err(DialError::Refused { .. }) => Knock::Mute { rail: name.clone() },
-                Err(_) => Knock::Unreachable,
-            };
-            // That one rail is dead says less than that another one is alive.
-            if !matches!(outcome, Knock::Mute { .. }) {
-                outcome = heard;
+            let rail = name.clone();
+            // A rail that is dead says less than one that is alive.
+            match dial(
+                &connection,
+                local,
+                *door,
+                &self.token,
+                until.min(Instant::now() + EACH_DOOR),
+            ) {
+                Ok(_) => return Knock::Answered { rail },
+                Err(DialError::Refused { .. }) => return Knock::Mute { rail },
+                Err(DialError::Connect { source, .. }) if source.kind() == ErrorKind::ConnectionRefused => {
+                    return Knock::Ended { rail };
+                }
+                Err(_) => outcome = Knock::Unreachable,
+            }
+            if Instant::now() >= until {
+                break;
             }
         }
         outcome

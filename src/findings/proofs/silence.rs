@@ -3,7 +3,7 @@
 use super::kinds;
 use crate::findings::fixture::Fixture;
 use crate::findings::{Casualties, casualties, judge};
-use crate::record::{EndReason, Event, FindingKind, Lost, Recorded, Stalled, Stuck};
+use crate::record::{EndReason, Event, FindingKind, LossCause, Lost, Recorded, Stalled, Stuck};
 use crate::units::{Bytes, Nanos};
 
 /// A run of four hosts that ended in a standstill of cell 3; each rank says whom it waited for and which of its ways on
@@ -95,6 +95,7 @@ fn packets_to_a_lost_host_accuse_no_rail() {
         cell: Some(3),
         doing: "run an iteration".into(),
         reason: "not heard over the management network for 5.00 s".into(),
+        cause: LossCause::Ended,
     }));
     let found = kinds(&judge(&recorded));
     assert!(

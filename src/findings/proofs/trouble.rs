@@ -3,7 +3,9 @@
 use super::kinds;
 use crate::findings::fixture::{Fixture, spec};
 use crate::findings::{judge, suspects};
-use crate::record::{Corruption, EndReason, Event, FindingKind, Lost, Reference, Stalled, Verdict};
+use crate::record::{
+    Corruption, EndReason, Event, FindingKind, LossCause, Lost, Reference, Stalled, Verdict,
+};
 use crate::units::Nanos;
 
 #[test]
@@ -91,6 +93,7 @@ fn a_lost_rank_is_named_with_those_who_waited_for_it() {
         cell: Some(7),
         doing: "run an iteration".into(),
         reason: "its process was killed by signal 9".into(),
+        cause: LossCause::Ended,
     }));
     recorded.events.push(Event::End {
         reason: EndReason::Lost,
