@@ -204,7 +204,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             Ok(lab::run(&Lab::open(&which.name)?, &run)?)
         }
         Action::Fault { which, faults } => {
-            print!("{}", Status::of(&lab::fault(&which.name, faults)?));
+            write(&Status::of(&lab::fault(&which.name, faults)?).to_string());
             Ok(0)
         }
         Action::Heal { which, all: true, .. } => {
@@ -213,14 +213,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             Ok(0)
         }
         Action::Heal { which, faults, .. } => {
-            print!("{}", Status::of(&lab::heal(&which.name, faults)?));
+            write(&Status::of(&lab::heal(&which.name, faults)?).to_string());
             Ok(0)
         }
         Action::Status { which, json } => {
             let status = Status::of(&Lab::open(&which.name)?);
             match json {
                 true => print_json(&status),
-                false => print!("{status}"),
+                false => write(&status.to_string()),
             }
             Ok(0)
         }
@@ -251,8 +251,12 @@ fn bring_up(up: &Up) -> Result<u8, CliError> {
     let started = Instant::now();
     let lab = lab::up(&up.which.name, &shape)?;
     let seconds = started.elapsed().as_secs_f64();
-    println!("lab {}: {}; up in {seconds:.2} s", lab.name, shape.describe());
-    println!("topology: {}", lab.topology_file().display());
+    let (what, topology) = (shape.describe(), lab.topology_file());
+    write(&format!(
+        "lab {}: {what}; up in {seconds:.2} s\ntopology: {}\n",
+        lab.name,
+        topology.display()
+    ));
     Ok(0)
 }
 

@@ -6,7 +6,7 @@ const SMALL: [&str; 5] = ["2x2", "--leaves", "1", "--spines", "1"];
 
 /// Everything the kernel was told about every node, without what changes by itself.
 fn snapshot(lab: &TestLab, nodes: &[&str]) -> String {
-    let script = "ip -o link show | sed 's/qdisc tbf [0-9a-f]*:/tbf/; s/ link-netns.*//'; ip -o -4 addr show; \
+    let script = "ip -o link show | sed 's/qdisc tbf [0-9a-f]*:/tbf/; s/ link-netns.*//; /: br0:/s/state [A-Z]*//'; ip -o -4 addr show; \
          ip route show; tc qdisc show | sed 's/tbf [0-9a-f]*:/tbf/'; nft list ruleset; \
          cat /proc/sys/net/ipv4/fib_multipath_hash_policy /proc/sys/net/ipv4/fib_multipath_hash_seed 2>&1";
     nodes
