@@ -167,7 +167,7 @@ impl LaunchFlags {
         let is_said = self.refuse_place().is_err() || own.iter().any(|name| variable(name).is_some());
         let sizes = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
         let several = |name: &&str| variable(name).is_some_and(|size| size != "1");
-        !is_said && (sizes.iter().any(|name| several(&name)) || variable("PMIX_RANK").is_some())
+        !is_said && (sizes.iter().any(several) || variable("PMIX_RANK").is_some())
     }
 
     #[cfg(not(feature = "mpi"))]
