@@ -213,17 +213,10 @@ fn a_run_killed_before_its_first_sample_is_inconclusive() {
 
 /// Events with every number and name a record could hold.
 fn any_event() -> impl Strategy<Value = Event> {
-    let number = prop_oneof![0u32..4, Just(u32::MAX)];
+    let number = || prop_oneof![0u32..4, Just(u32::MAX)];
     let long = prop_oneof![0u64..4, Just(u64::MAX), 1_000_000u64..2_000_000];
-    let sample = (
-        number.clone(),
-        0u16..3,
-        0u32..9,
-        0u32..3,
-        long.clone(),
-        long.clone(),
-    )
-        .prop_map(|(cell, round, iter, rank, ns, wait_ns)| {
+    let sample = (number(), 0u16..3, 0u32..9, 0u32..3, long.clone(), long.clone()).prop_map(
+        |(cell, round, iter, rank, ns, wait_ns)| {
             Event::Sample(Sample {
                 cell,
                 round,
@@ -233,15 +226,10 @@ fn any_event() -> impl Strategy<Value = Event> {
                 wait_ns,
                 late_ns: ns,
             })
-        });
-    let done = (
-        number.clone(),
-        0u16..3,
-        number.clone(),
-        long.clone(),
-        long.clone(),
-    )
-        .prop_map(|(cell, round, count, planned, moved)| {
+        },
+    );
+    let done = (number(), 0u16..3, number(), long.clone(), long.clone()).prop_map(
+        |(cell, round, count, planned, moved)| {
             let link = |bytes| {
                 vec![Moved {
                     from: 0,
@@ -260,8 +248,9 @@ fn any_event() -> impl Strategy<Value = Event> {
                 planned: link(planned),
                 moved: link(moved),
             })
-        });
-    let lost = (number, proptest::option::of(0u32..3), ".*").prop_map(|(rank, cell, text)| {
+        },
+    );
+    let lost = (number(), proptest::option::of(0u32..3), ".*").prop_map(|(rank, cell, text)| {
         Event::Lost(Lost {
             rank,
             host: text.clone(),
@@ -272,7 +261,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         })
     });
     let not_run = (0u32..3, ".*").prop_map(|(cell, reason)| Event::NotRun { cell, reason });
-    let stuck = (number, "rail[01]", 0u64..3, 0u32..4).prop_map(|(to, rail, bytes, retransmits)| Stuck {
+    let stuck = (number(), "rail[01]", 0u64..3, 0u32..4).prop_map(|(to, rail, bytes, retransmits)| Stuck {
         to,
         rail,
         bytes: Bytes(bytes),
@@ -280,7 +269,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     });
     let stuck = proptest::collection::vec(stuck, 0..4);
     let dark = proptest::collection::vec("rail[01]", 0..2);
-    let stalled = (number, 0u32..4, proptest::option::of(number), stuck, dark).prop_map(
+    let stalled = (number(), 0u32..4, proptest::option::of(number()), stuck, dark).prop_map(
         |(rank, cell, waiting_for, stuck, no_carrier)| {
             Event::Stalled(Stalled {
                 rank,
