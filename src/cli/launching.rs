@@ -19,7 +19,7 @@ use crate::fabric::{host, rails};
 use crate::launch::env::{self, Place, PlaceError, Typed};
 use crate::launch::hosts::{Here, HostsFile};
 use crate::launch::{JoinAddress, MOST_RANKS, Member, Rendezvous, Token, join, secret, variables};
-use crate::measure::{self, serve};
+use crate::measure::{self, Parting, serve};
 use crate::suite::Suite;
 use crate::transport::shm::Hub;
 use crate::units::Nanos;
@@ -345,14 +345,15 @@ impl Follow {
     /// Joins, serves until the run is over, and says how that ended.
     pub fn take_part(mut self) -> Result<u8, CliError> {
         let mpi = self.mpi.take();
-        let code = self.serve()?;
+        let parting = self.serve()?;
         if let Some(mpi) = mpi {
-            mpi.leave(code == 0);
+            mpi.leave(parting == Some(Parting::Complete));
         }
-        Ok(code)
+        Ok(if parting.is_some() { 0 } else { 21 })
     }
 
-    fn serve(&self) -> Result<u8, CliError> {
+    /// Who was there at the end; none when the first rank was lost.
+    fn serve(&self) -> Result<Option<Parting>, CliError> {
         leave_when_told()?;
         let member = join(&self.address, self.deadline)?;
         let shared = measure::Shared {
@@ -361,14 +362,14 @@ impl Follow {
             management: self.management.or_else(|| member.management_address()),
         };
         match serve(member, &shared) {
-            Ok(()) => Ok(0),
+            Ok(parting) => Ok(Some(parting)),
             Err(gone) => {
                 let rank = self.address.rank;
                 eprintln!(
                     "railgauge: rank {rank} lost rank 0 at {}: {gone}",
                     self.address.rendezvous
                 );
-                Ok(21)
+                Ok(None)
             }
         }
     }

@@ -1,12 +1,11 @@
 //! `railgauge report RUN`: judge and render a recorded run again.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::CliError;
-use super::shared::use_color;
+use super::shared::{is_watched, use_color};
 use crate::findings::judge;
 use crate::record::{Judgement, Recorded};
 use crate::report::terminal::{self, Page};
@@ -56,7 +55,7 @@ pub fn show(judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
         println!("{}", judgement.summary);
     } else {
         let stdout = std::io::stdout();
-        let page = if stdout.is_terminal() {
+        let page = if is_watched(&stdout) {
             Page::terminal(use_color(&stdout))
         } else {
             Page::log()

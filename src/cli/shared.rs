@@ -110,7 +110,13 @@ impl Shared {
     }
 }
 
+/// Whether a person looks at `stream`. Open MPI gives every rank a terminal of its own and passes on what is written to
+/// it, so that one says nothing.
+pub fn is_watched(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("OMPI_COMM_WORLD_RANK").is_none()
+}
+
 /// Whether colour belongs on `stream`: a terminal, and nobody said NO_COLOR.
 pub fn use_color(stream: &impl IsTerminal) -> bool {
-    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    is_watched(stream) && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

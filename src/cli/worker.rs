@@ -30,7 +30,7 @@ pub fn run(_: &Arguments) -> Result<u8, CliError> {
         management: None,
     };
     match serve(member, &shared) {
-        Ok(()) => Ok(0),
+        Ok(_) => Ok(0),
         Err(gone) => {
             tracing::debug!(%gone, "left the run");
             Ok(21)

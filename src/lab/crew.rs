@@ -73,10 +73,10 @@ impl Member {
         }
     }
 
-    /// How it ended, as a code; none when it did not end by itself.
+    /// How it ended, as a code; none when it did not end by itself, which launchers report as 128 and the signal.
     fn code(&self) -> Option<u8> {
-        let code = self.ended?.code()?;
-        (!self.asked).then_some(code.clamp(0, 255) as u8)
+        let code = u8::try_from(self.ended?.code()?).ok()?;
+        (!self.asked && code < 128).then_some(code)
     }
 }
 

@@ -60,15 +60,9 @@ fn arguments(hosts: u16, per_host: u32, agent: &str) -> Vec<String> {
         ("oob_tcp_keepalive_intvl", "1"),
         ("oob_tcp_keepalive_probes", "3"),
     ];
-    let mut line = [
-        "--allow-run-as-root",
-        "--enable-recovery",
-        "--bind-to",
-        "none",
-        "--host",
-    ]
-    .map(str::to_string)
-    .to_vec();
+    let mut line = ["--allow-run-as-root", "--bind-to", "none", "--host"]
+        .map(str::to_string)
+        .to_vec();
     line.push(hosts.join(","));
     for (name, value) in parameters {
         line.extend(["--mca".to_string(), name.to_string(), value.to_string()]);

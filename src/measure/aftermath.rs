@@ -10,6 +10,8 @@ use super::session::{Heard, MeasureError, Session};
 
 /// How long survivors may take to say where they were.
 const GRACE: Duration = Duration::from_secs(2);
+/// The same when the operator wants to stop.
+const HURRY: Duration = Duration::from_millis(500);
 /// After one rank fell silent, so long for others to be missed too: more than any two beats are apart.
 const MORE_SILENCE: Duration = Duration::from_millis(1200);
 
@@ -23,7 +25,8 @@ impl Session {
         only_cell: bool,
     ) -> Result<(), MeasureError> {
         let started = Instant::now();
-        let until = started + GRACE;
+        // Somebody who was asked to stop is about to be killed.
+        let until = started + if self.is_interrupted() { HURRY } else { GRACE };
         let mut asked: BTreeSet<u32> = BTreeSet::new();
         loop {
             for rank in self.unasked(loss, &asked) {
@@ -41,7 +44,7 @@ impl Session {
                     .max(Instant::now() + Duration::from_millis(10)),
                 false => until,
             };
-            match self.listen(glance) {
+            match self.listen_on(glance) {
                 Heard::Answer(_, Answer::Knocked { rank, knock }) => loss.knocks.push((rank, knock)),
                 Heard::Answer(rank, answer @ (Answer::Stopped { .. } | Answer::CannotPrepare { .. })) => {
                     loss.stopped.push((rank, answer));
@@ -55,6 +58,23 @@ impl Session {
                 Heard::Silent(rank, how_long) => loss.silent.push((rank, how_long)),
                 Heard::Nothing if Instant::now() < until => {}
                 Heard::Interrupted | Heard::Nothing => return Ok(()),
+            }
+        }
+    }
+
+    /// Ranks that are lost at the moment the run is interrupted. A launcher that misses a rank asks all others to stop:
+    /// then the loss is what ends the run.
+    pub(super) fn lost_meanwhile(&self) -> Vec<(u32, String)> {
+        let until = Instant::now() + HURRY;
+        let mut gone = Vec::new();
+        loop {
+            match self.listen_on(until) {
+                Heard::Gone(rank, reason) => gone.push((rank, reason)),
+                Heard::Nothing => return gone,
+                _ => {}
+            }
+            if !gone.is_empty() {
+                return gone;
             }
         }
     }

@@ -21,7 +21,7 @@ mod slot;
 mod task;
 mod worker;
 
-pub use orders::Setup;
+pub use orders::{Parting, Setup};
 pub use session::{CellResult, EndOf, MeasureError, Measuring, Progress, Session};
 pub use sink::{RunFolder, Sink, SinkError};
 pub use worker::{Shared, serve};

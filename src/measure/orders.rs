@@ -56,6 +56,15 @@ pub(super) struct Assignment {
     pub crowded: bool,
 }
 
+/// Who is there at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Parting {
+    /// Everybody who met.
+    Complete,
+    /// Not everybody: nobody may wait for all.
+    WithLosses,
+}
+
 /// From the coordinator to a rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Order {
@@ -78,7 +87,7 @@ pub(super) enum Order {
     /// Drop what is in flight and every connection: others are lost, the rest goes on.
     Reset,
     /// The run is over.
-    Quit,
+    Quit(Parting),
 }
 
 /// What one rank looks like to the others.

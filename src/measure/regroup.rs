@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use super::orders::{Answer, Order};
+use super::orders::{Answer, Order, Parting};
 use super::session::{Heard, MeasureError, Session};
 
 impl Session {
@@ -39,7 +39,7 @@ impl Session {
     }
 
     fn leave_out(&mut self, rank: u32) -> Result<(), MeasureError> {
-        self.order(rank, &Order::Quit)?;
+        self.order(rank, &Order::Quit(Parting::WithLosses))?;
         self.absent.insert(rank);
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::orders::{Answer, Card, Order, Setup};
+use super::orders::{Answer, Card, Order, Parting, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
 use crate::fabric::{Fabric, host};
@@ -102,6 +102,8 @@ pub struct Session {
     timer: Nanos,
     /// Ranks the run goes on without.
     pub(super) absent: BTreeSet<u32>,
+    /// Whether a rank was lost.
+    has_lost: bool,
 }
 
 impl Session {
@@ -125,6 +127,7 @@ impl Session {
             offsets: Vec::new(),
             timer: Nanos(0),
             absent: BTreeSet::new(),
+            has_lost: false,
         };
         session.coordinator.keep_alive(session.setup.silence());
         let cards = session.introductions()?;
@@ -194,7 +197,11 @@ impl Session {
     /// Tells every rank that the run is over.
     pub fn quit(&self) {
         // Whoever is gone already does not need to be told.
-        let _ = self.order_all(&Order::Quit);
+        let parting = match self.has_lost {
+            true => Parting::WithLosses,
+            false => Parting::Complete,
+        };
+        let _ = self.order_all(&Order::Quit(parting));
     }
 
     fn report(
@@ -338,6 +345,7 @@ impl Session {
         doing: &str,
         noticed: String,
     ) -> Lost {
+        self.has_lost = true;
         let host = self
             .fabric
             .rank(rank)
@@ -400,14 +408,27 @@ impl Session {
             .collect()
     }
 
-    /// The next thing heard before `until`.
+    /// The next thing heard before `until`, unless the operator asks to stop.
     pub(super) fn listen(&self, until: Instant) -> Heard {
         loop {
-            if self.interrupted.load(Ordering::Relaxed) {
-                return Heard::Interrupted;
-            }
             let glance = until.min(Instant::now() + GLANCE);
-            match self.coordinator.receive(glance) {
+            match self.listen_on(glance) {
+                Heard::Nothing if self.is_interrupted() => return Heard::Interrupted,
+                Heard::Nothing if Instant::now() < until => {}
+                heard => return heard,
+            }
+        }
+    }
+
+    /// Whether the operator has asked to stop.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// The next thing heard before `until`, whatever the operator asks.
+    pub(super) fn listen_on(&self, until: Instant) -> Heard {
+        loop {
+            match self.coordinator.receive(until) {
                 // What comes late from a rank the run goes on without concerns nobody.
                 Some((rank, _)) if self.absent.contains(&rank) => {}
                 Some((rank, Incoming::Message(message))) => match serde_json::from_slice(&message) {
@@ -416,8 +437,7 @@ impl Session {
                 },
                 Some((rank, Incoming::Silent(how_long))) => return Heard::Silent(rank, how_long),
                 Some((rank, Incoming::Gone(reason))) => return Heard::Gone(rank, reason),
-                None if Instant::now() >= until => return Heard::Nothing,
-                None => {}
+                None => return Heard::Nothing,
             }
         }
     }

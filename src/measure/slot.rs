@@ -361,7 +361,13 @@ impl<'a> Slot<'a> {
             self.session.order(rank, &Order::Abort)?;
         }
         let mut loss = match trouble {
-            Trouble::Interrupted => return Ok(SlotEnd::Interrupted),
+            Trouble::Interrupted => match self.session.lost_meanwhile() {
+                gone if gone.is_empty() => return Ok(SlotEnd::Interrupted),
+                gone => Loss {
+                    gone,
+                    ..Loss::default()
+                },
+            },
             Trouble::Lost(loss) => loss,
         };
         self.session

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::orders::{Answer, Assignment, Card, Order, Setup};
+use super::orders::{Answer, Assignment, Card, Order, Parting, Setup};
 use super::task::{Surroundings, Task, without_carrier};
 use crate::collective::Program;
 use crate::fabric::{host, rails, sysfs};
@@ -38,8 +38,8 @@ pub struct Shared {
     pub management: Option<IpAddr>,
 }
 
-/// Takes part in the run until it is over; an error when the coordinator was lost.
-pub fn serve(mut member: Member, shared: &Shared) -> Result<(), Gone> {
+/// Takes part in the run until it is over, and says whether all are there then; an error when the coordinator was lost.
+pub fn serve(mut member: Member, shared: &Shared) -> Result<Parting, Gone> {
     let answering = Voice(member.answering());
     let mut rank = Rank {
         me: member.rank(),
@@ -54,7 +54,7 @@ pub fn serve(mut member: Member, shared: &Shared) -> Result<(), Gone> {
             Err(gone) => Err(gone),
         };
         match order {
-            Ok(Order::Quit) => break Ok(()),
+            Ok(Order::Quit(parting)) => break Ok(parting),
             Ok(order) => {
                 if let Order::Meet(setup) = &order {
                     member.keep_alive(setup.silence(), setup.loneliness());
@@ -152,7 +152,7 @@ impl Rank {
                 self.voice.say(&answer)
             }
             Order::Ping => self.voice.say(&Answer::Pong(clock::now())),
-            Order::Quit => Ok(()),
+            Order::Quit(_) => Ok(()),
             order => match &mut self.met {
                 Some(met) => met.obey(order, self.me, &self.voice),
                 None => Err(Gone("orders came before the introduction".to_string())),
@@ -238,7 +238,7 @@ impl Met {
                 self.abort = Arc::new(AtomicBool::new(false));
                 voice.say(&Answer::Reset)?;
             }
-            Order::Meet(_) | Order::Ping | Order::Quit => {}
+            Order::Meet(_) | Order::Ping | Order::Quit(_) => {}
         }
         for stranger in self.mesh.strangers() {
             voice.say(&Answer::Intruder(format!("on a port of rank {me}: {stranger}")))?;

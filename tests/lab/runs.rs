@@ -155,6 +155,104 @@ fn mpirun_starts_a_rank_on_every_host_through_the_lab() {
     assert!(!busy(&lab), "no daemon is left behind");
 }
 
+#[cfg(feature = "mpi")]
+#[test]
+fn a_run_through_mpi_is_one_world_and_survives_to_say_who_was_lost() {
+    use railgauge::record::{FindingKind, Recorded};
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["3x2", "--leaves", "1", "--spines", "1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("short.toml");
+    let text = |iterations: &str| {
+        format!(
+            "name = \"short\"\n[run]\ntransport = \"tcp\"\ndeadline = \"3s\"\n[[test]]\nname = \"ring\"\n\
+             collective = \"all-reduce\"\nsizes = [\"256K\"]\nwarmup = 0\niterations = {iterations}\nbudget = \"60s\"\n"
+        )
+    };
+    std::fs::write(&suite, text("6")).unwrap();
+    let out = folder.path().join("whole");
+    let words = |out: &std::path::Path| {
+        [
+            "run",
+            suite.to_str().unwrap(),
+            "--out",
+            out.to_str().unwrap(),
+            "--only",
+            "rail=rail1",
+        ]
+        .map(str::to_string)
+    };
+    let all = |out: &std::path::Path| {
+        let start = [
+            "run",
+            "--name",
+            &lab.name,
+            "--launch",
+            "mpi",
+            "--per-host",
+            "2",
+            "--",
+        ]
+        .map(str::to_string);
+        [start.to_vec(), words(out).to_vec()].concat()
+    };
+    let output = command(&all(&out)).output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(20),
+        "nothing to compare with: {output:?}"
+    );
+    let recorded = Recorded::read(&out).unwrap();
+    let hosts: Vec<&str> = recorded
+        .run
+        .ranks
+        .iter()
+        .map(|record| record.host.as_str())
+        .collect();
+    assert_eq!(hosts, ["h0", "h0", "h1", "h1", "h2", "h2"]);
+    assert!(
+        recorded
+            .run
+            .launch
+            .starts_with("6 processes on 3 hosts (Open MPI"),
+        "{}",
+        recorded.run.launch
+    );
+
+    std::fs::write(&suite, text("{ min = 100000, max = 100000 }")).unwrap();
+    let out = folder.path().join("lost");
+    let running = command(&all(&out))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("samples are recorded", || {
+        std::fs::read_to_string(out.join("samples.jsonl")).is_ok_and(|text| text.lines().count() > 60)
+    });
+    // The ranks of a host, and not mpirun's own helper there: that would end everything at once.
+    for record in Recorded::read(&out)
+        .unwrap()
+        .run
+        .ranks
+        .iter()
+        .filter(|record| record.host == "h2")
+    {
+        kill(Pid::from_raw(record.pid as i32), Signal::SIGKILL).unwrap();
+    }
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(21), "{output:?}");
+    let judged = std::fs::read_to_string(out.join("findings.json")).unwrap();
+    let judgement: railgauge::record::Judgement = serde_json::from_str(&judged).unwrap();
+    let lost = judgement
+        .findings
+        .iter()
+        .find(|finding| finding.kind == FindingKind::LostRank);
+    assert_eq!(lost.unwrap().place.hosts, ["h2"], "{judged}");
+    assert!(!busy(&lab));
+}
+
 #[test]
 fn a_whole_run_across_the_lab_keeps_its_traffic_on_the_rails() {
     if !labs_can_be_made() {
