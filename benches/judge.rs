@@ -167,6 +167,7 @@ fn plan() -> Run {
                 name: format!("node{r}"),
                 cores: 8,
                 kernel: "6.1".into(),
+                machine: None,
             })
             .collect(),
         ranks: (0..RANKS).map(rank).collect(),

@@ -48,6 +48,7 @@ fn run() -> Run {
             name: "here".into(),
             cores: 2,
             kernel: "6.1".into(),
+            machine: None,
         }],
         ranks: (0..2)
             .map(|rank| RankRecord {

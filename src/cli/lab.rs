@@ -257,6 +257,9 @@ fn bring_up(up: &Up) -> Result<u8, CliError> {
         lab.name,
         topology.display()
     ));
+    if let Some(warning) = shape.warning() {
+        write(&format!("{warning}\n"));
+    }
     Ok(0)
 }
 

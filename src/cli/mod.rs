@@ -1,6 +1,6 @@
 //! The command line: one file per subcommand, arguments and a call.
 //!
-//! `conduct` is the story all measuring commands share; `world` starts the ranks; `shared` holds the flags that are the
+//! `conduct` is what all measuring commands share, `story` how a plan is measured; `world` starts the ranks; `shared` holds the flags that are the
 //! same everywhere; `progress` is what a person sees meanwhile.
 
 mod all_reduce;
@@ -13,6 +13,7 @@ mod progress;
 mod report;
 mod run;
 mod shared;
+mod story;
 mod token;
 mod worker;
 mod world;

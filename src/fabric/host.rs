@@ -10,6 +10,7 @@ pub fn here() -> HostRecord {
         name: name(),
         cores: cores(),
         kernel: kernel(),
+        machine: Some(identity().machine),
     }
 }
 

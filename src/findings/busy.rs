@@ -7,7 +7,7 @@
 //! work are judged (a tree's inner ranks have more to do than its leaves), and only ranks of hosts with a core for each
 //! of their ranks: others take turns, and who is slow there is chance.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::summary::{CellSummary, Iterations};
 use crate::record::{Algorithm, Cell, Collective, DecisionRule, Recorded, Sample, Untested};
@@ -198,7 +198,7 @@ pub(super) fn stragglers(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> 
         for busy in &summary.busy {
             let has_core = host_of
                 .get(&busy.rank)
-                .is_some_and(|host| !crowded.contains_key(host));
+                .is_some_and(|host| !crowded.contains(host));
             if has_core && busy.own.median >= MATTERS * time {
                 by_rank.entry(busy.rank).or_default().push((place, busy));
             }
@@ -270,22 +270,24 @@ fn suspect(
     found
 }
 
-/// Hosts with more ranks than cores, and what that leaves unjudged.
-fn crowded_hosts(recorded: &Recorded) -> (BTreeMap<&str, u32>, Vec<Untested>) {
-    let mut ranks_on: BTreeMap<&str, u32> = BTreeMap::new();
+/// Hosts on machines with more ranks than cores, and what that leaves unjudged.
+fn crowded_hosts(recorded: &Recorded) -> (BTreeSet<&str>, Vec<Untested>) {
+    let host = |name: &str| recorded.run.hosts.iter().find(|host| host.name == name);
+    let machine = |name: &str| {
+        host(name)
+            .and_then(|host| host.machine.clone())
+            .unwrap_or(name.to_string())
+    };
+    let mut ranks_on: BTreeMap<String, u32> = BTreeMap::new();
     for rank in &recorded.run.ranks {
-        *ranks_on.entry(&rank.host).or_default() += 1;
+        *ranks_on.entry(machine(&rank.host)).or_default() += 1;
     }
+    let names: BTreeSet<&str> = recorded.run.ranks.iter().map(|rank| rank.host.as_str()).collect();
     let mut unjudged = Vec::new();
-    let mut crowded = BTreeMap::new();
-    for (name, ranks) in ranks_on {
-        let cores = recorded
-            .run
-            .hosts
-            .iter()
-            .find(|host| host.name == name)
-            .map(|host| host.cores);
-        let why = match cores {
+    let mut crowded = BTreeSet::new();
+    for name in names {
+        let ranks = ranks_on.get(&machine(name)).copied().unwrap_or(0);
+        let why = match host(name).map(|host| host.cores) {
             Some(cores) if ranks <= cores => continue,
             Some(cores) => format!("{ranks} ranks share {cores} cores there, so who is slow is chance"),
             None => "its number of cores is not recorded".to_string(),
@@ -294,7 +296,7 @@ fn crowded_hosts(recorded: &Recorded) -> (BTreeMap<&str, u32>, Vec<Untested>) {
             what: format!("straggling ranks on {name}"),
             why,
         });
-        crowded.insert(name, ranks);
+        crowded.insert(name);
     }
     (crowded, unjudged)
 }

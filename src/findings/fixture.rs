@@ -58,6 +58,7 @@ impl Fixture {
                     name: host(r),
                     cores: 8,
                     kernel: "6.1".into(),
+                    machine: None,
                 })
                 .collect(),
             ranks: (0..ranks)

@@ -120,6 +120,20 @@ impl Shape {
         (0..self.hosts).filter(move |host| self.leaf_of(*host) == leaf)
     }
 
+    /// What whoever measures several pairs at a time should know, when flows that hash to one uplink get less than a
+    /// host's rate.
+    pub fn warning(&self) -> Option<String> {
+        let busiest = (0..self.leaves).map(|leaf| self.hosts_of(leaf).count()).max()?;
+        let needed = self.rate.0 * busiest as f64;
+        (self.leaves > 1 && self.uplink.0 < needed).then(|| {
+            format!(
+                "note: the {busiest} hosts of a leaf share its uplinks by hash, so flows that cross leaves at the same time may \
+                 halve each other, as in any fabric; --uplink-rate {}mbit rules that out",
+                needed * 8.0 / 1e6
+            )
+        })
+    }
+
     /// `4 hosts x 2 rails, 2 leaves and 2 spines per rail, cables of 200 Mb/s`.
     pub fn describe(&self) -> String {
         let megabits = |rate: Rate| rate.0 * 8.0 / 1e6;
@@ -145,6 +159,19 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_uplinks_that_flows_must_share_are_warned_about() {
+        let shape = Shape::parse("4x2").unwrap();
+        let warning = shape.warning().unwrap();
+        assert!(warning.contains("--uplink-rate 400mbit"), "{warning}");
+        let wide = Shape {
+            uplink: shape.rate * 2.0,
+            ..shape.clone()
+        };
+        assert_eq!(wide.warning(), None);
+        assert_eq!(Shape { leaves: 1, ..shape }.warning(), None);
+    }
 
     #[test]
     fn hosts_are_spread_over_leaves_in_blocks() {

@@ -6,6 +6,7 @@
 //! joins without the run's secret token, every wait has a deadline, and a link that breaks is reported by rank.
 
 pub mod clock;
+mod door;
 pub mod env;
 mod frame;
 mod greeting;

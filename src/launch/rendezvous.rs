@@ -8,32 +8,26 @@
 //! The door stays open until it is dropped: whoever comes late, twice, or from another world is told so, and is remembered
 //! as evidence that what should be one world is several.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::greeting::{self, Answer, Caller};
+use super::door::{Seat, Seats, State, answer_door};
+use super::greeting::Answer;
 use super::join::{JoinAddress, attempt};
 use super::link::{Answers, Coordinator, Incoming, Member, Orders, Post};
 use super::meeting::Meeting;
 use super::pulse::Heard;
 use super::{Token, frame};
 
-/// How long a caller may take to say who it is.
-const GREETING_PATIENCE: Duration = Duration::from_secs(5);
-/// Callers whose greeting is awaited at the same time; more are turned away at once and try again.
-const MAX_UNGREETED: usize = 256;
 /// How long a message may take to be accepted by the other side before the link counts as broken.
 pub(super) const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 /// How long whoever holds our port may take to say who it is.
 const HOLDER_PATIENCE: Duration = Duration::from_secs(2);
-/// Evidence kept, and how much of it is said.
-const MOST_EVIDENCE: usize = 8;
-
 /// Ranks did not meet.
 #[derive(Debug, thiserror::Error)]
 pub enum MeetError {
@@ -111,31 +105,6 @@ pub enum GiveUp {
     Interrupted,
 }
 
-/// A rank's seat.
-enum Seat {
-    Free,
-    Remote(TcpStream, SocketAddr),
-    /// A thread of the coordinator's own process.
-    Own(Post),
-    /// Handed to the coordinator.
-    Given(SocketAddr),
-}
-
-struct State {
-    seats: Mutex<Seats>,
-    changed: Condvar,
-    closing: AtomicBool,
-    ungreeted: AtomicUsize,
-    token: Token,
-    world: u32,
-    address: SocketAddr,
-}
-
-struct Seats {
-    seats: Vec<Seat>,
-    evidence: Vec<String>,
-}
-
 /// The coordinator's open door. Dropping it closes it.
 pub struct Rendezvous {
     state: Arc<State>,
@@ -179,18 +148,7 @@ impl Rendezvous {
         let failed = |source| MeetError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let state = Arc::new(State {
-            seats: Mutex::new(Seats {
-                seats: (0..world).map(|_| Seat::Free).collect(),
-                evidence: Vec::new(),
-            }),
-            changed: Condvar::new(),
-            closing: AtomicBool::new(false),
-            ungreeted: AtomicUsize::new(0),
-            token,
-            world,
-            address: listener.local_addr().map_err(failed)?,
-        });
+        let state = State::new(world, token, listener.local_addr().map_err(failed)?);
         let (arrived, inbox) = mpsc::channel();
         let at_door = Arc::clone(&state);
         let porter = std::thread::Builder::new()
@@ -351,12 +309,6 @@ impl Drop for Rendezvous {
     }
 }
 
-impl State {
-    fn lock(&self) -> MutexGuard<'_, Seats> {
-        self.seats.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
 /// Who listens where rank 0 wants to listen, found out by presenting ourselves there. The holder then knows of us, too.
 fn who_holds(address: SocketAddr, world: u32, token: Token) -> String {
     let me = JoinAddress {
@@ -377,102 +329,6 @@ fn who_holds(address: SocketAddr, world: u32, token: Token) -> String {
             "another program, or a run that has just ended, is already here; choose another port".to_string()
         }
     }
-}
-
-/// Accepts callers until told to close; greets each on its own thread.
-fn answer_door(door: &TcpListener, state: &Arc<State>) {
-    while !state.closing.load(Ordering::Relaxed) {
-        let Ok((stream, caller)) = door.accept() else {
-            std::thread::sleep(Duration::from_millis(2));
-            continue;
-        };
-        if state.ungreeted.load(Ordering::Relaxed) >= MAX_UNGREETED {
-            tracing::warn!(%caller, "turned away: too many callers that have not said who they are");
-            continue;
-        }
-        state.ungreeted.fetch_add(1, Ordering::Relaxed);
-        let at_door = Arc::clone(state);
-        let greeting = std::thread::Builder::new().spawn(move || {
-            if let Err(problem) = greet(stream, caller, &at_door) {
-                tracing::warn!(%caller, %problem, "dropped a caller that is not part of this run");
-            }
-            at_door.ungreeted.fetch_sub(1, Ordering::Relaxed);
-        });
-        if greeting.is_err() {
-            state.ungreeted.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Reads a caller's greeting, answers it, and gives it its seat if it belongs here.
-fn greet(mut stream: TcpStream, from: SocketAddr, state: &State) -> Result<(), String> {
-    let text = |error: io::Error| error.to_string();
-    stream.set_nonblocking(false).map_err(text)?;
-    stream.set_read_timeout(Some(GREETING_PATIENCE)).map_err(text)?;
-    stream.set_write_timeout(Some(WRITE_PATIENCE)).map_err(text)?;
-    stream.set_nodelay(true).map_err(text)?;
-    let mut greeting = [0; greeting::GREETING];
-    stream
-        .read_exact(&mut greeting)
-        .map_err(|error| format!("no greeting: {error}"))?;
-    let caller = match greeting::read(&greeting, &state.token) {
-        Ok(caller) => caller,
-        Err(problem) => {
-            // It may not wait for an answer.
-            let _ = stream.write_all(&Answer::Refused.to_bytes());
-            return Err(problem.to_string());
-        }
-    };
-    let mut seats = state.lock();
-    let answer = seats.answer_to(caller, state.world, state.address);
-    stream.write_all(&answer.to_bytes()).map_err(text)?;
-    let Caller { rank, world } = caller;
-    if answer == Answer::Welcome {
-        seats.seats[rank as usize] = Seat::Remote(stream, from);
-        state.changed.notify_all();
-        return Ok(());
-    }
-    let problem = match answer {
-        Answer::Taken(first) => format!(
-            "a second rank {rank} called from {}, the first from {first}",
-            from.ip()
-        ),
-        _ => format!(
-            "{} calls itself rank {rank} of {world}, this run has {} ranks",
-            from.ip(),
-            state.world
-        ),
-    };
-    if seats.evidence.len() < MOST_EVIDENCE {
-        seats.evidence.push(problem.clone());
-    }
-    Err(problem)
-}
-
-impl Seats {
-    fn answer_to(&mut self, caller: Caller, world: u32, here: SocketAddr) -> Answer {
-        if caller.world != world {
-            return Answer::OtherWorld(world);
-        }
-        match self.seats.get(caller.rank as usize) {
-            None => Answer::OtherWorld(world),
-            Some(Seat::Free) => Answer::Welcome,
-            // It joined, ended, and was started again before the others came.
-            Some(Seat::Remote(stream, _)) if has_ended(stream) => Answer::Welcome,
-            Some(Seat::Remote(_, from) | Seat::Given(from)) => Answer::Taken(*from),
-            Some(Seat::Own(_)) => Answer::Taken(here),
-        }
-    }
-}
-
-/// Whether the other side of a link that has nothing to say yet has closed it.
-fn has_ended(stream: &TcpStream) -> bool {
-    let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
-    let ended = match peeked {
-        Ok(bytes) => bytes == 0,
-        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
-    };
-    stream.set_nonblocking(false).is_err() || ended
 }
 
 /// Forwards what a rank says until its link breaks.
@@ -500,6 +356,7 @@ fn listen(rank: u32, mut stream: TcpStream, arrived: Sender<(u32, Incoming)>, he
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::Ipv4Addr;
 
     use super::super::{JoinAddress, JoinError, Member, join};

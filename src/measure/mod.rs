@@ -5,13 +5,13 @@
 //! it lets the coordinator decide after every iteration whether another one is needed, so all ranks always agree on the
 //! count. Orders and answers travel over the management network; only the collective itself is on the rails.
 //!
-//! `session` is the coordinator's side (with `slot` for the loop over iterations and `loss` for when one does not end,
-//! `aftermath` for what became of the lost, `regroup` for going on without them),
-//! `worker` a rank's side (with `task` for one cell on one rank), `orders` what passes between them, `sink` where events
+//! `session` is the coordinator's side (with `meeting` for what comes first, `slot` for the loop over iterations, `loss` and
+//! `aftermath` for when one does not end, `regroup` for going on without the lost), `worker` a rank's side (with `task` for one cell on one rank), `orders` what passes between them, `sink` where events
 //! are written as they arrive.
 
 mod aftermath;
 mod loss;
+mod meeting;
 mod orders;
 mod regroup;
 mod running;

@@ -71,6 +71,9 @@ pub struct HostRecord {
     pub cores: u32,
     /// Kernel release.
     pub kernel: String,
+    /// What names the machine it runs on: hosts with the same are containers or namespaces that share its cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
 }
 
 /// One rank: where it runs and by which rails it can be reached.

@@ -4,6 +4,7 @@ use std::process::{Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use railgauge::record::Event;
 
 use crate::harness::{TestLab, command, labs_can_be_made, until};
 
@@ -253,6 +254,41 @@ fn a_run_through_mpi_is_one_world_and_survives_to_say_who_was_lost() {
     assert!(!busy(&lab));
 }
 
+/// Every host's interface counters, read around every cell, against the bytes the schedule put on that rail: not one byte
+/// less, and no more than headers and acknowledgements on top.
+fn compare_counters(out: &std::path::Path) {
+    let recorded = railgauge::record::Recorded::read(out).unwrap();
+    let mut compared = 0;
+    for event in &recorded.events {
+        let Event::Counter(counter) = event else { continue };
+        if counter.name != "tx_bytes" {
+            continue;
+        }
+        let done = recorded.events.iter().find_map(|event| match event {
+            Event::CellDone(done) if (done.cell, done.round) == (counter.cell, counter.round) => Some(done),
+            _ => None,
+        });
+        let done = done.unwrap();
+        let sent = done.moved.iter().filter(|moved| moved.from == counter.rank);
+        let per_iteration: u64 = sent
+            .filter(|moved| moved.rail.as_ref() == Some(&counter.rail))
+            .map(|moved| moved.bytes.0)
+            .sum();
+        let payload = per_iteration * u64::from(done.iterations);
+        let counted = counter.after.unwrap() - counter.before.unwrap();
+        let most = payload + payload / 20 + (64 << 10);
+        assert!(
+            (payload..=most).contains(&counted),
+            "{counter:?}: {payload} bytes of payload"
+        );
+        compared += 1;
+    }
+    assert!(
+        compared >= 2 * recorded.run.cells.len(),
+        "both hosts in every cell"
+    );
+}
+
 #[test]
 fn a_whole_run_across_the_lab_keeps_its_traffic_on_the_rails() {
     if !labs_can_be_made() {
@@ -286,6 +322,7 @@ fn a_whole_run_across_the_lab_keeps_its_traffic_on_the_rails() {
         String::from_utf8_lossy(&output.stdout).contains("PASS"),
         "{output:?}"
     );
+    compare_counters(&out);
     // h1 sends 256 KiB per ring all-reduce of two ranks, at least 12 times on each rail.
     let least = 12 * (256 << 10);
     assert!(rail("rail0") - before.0 > least && rail("rail1") - before.1 > least);

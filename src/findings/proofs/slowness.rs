@@ -271,6 +271,12 @@ fn ranks_that_share_a_core_are_not_called_stragglers() {
             .iter()
             .any(|entry| entry.what.contains("straggling ranks on node02"))
     );
+    // Hosts may be containers of one machine, which share its cores although none of them says so.
+    let mut fixture = Fixture::rails(2).extra_work(|_, rank, _| if rank == 2 { 12e6 } else { 0.0 });
+    for host in &mut fixture.run.hosts {
+        (host.cores, host.machine) = (3, Some("one".to_string()));
+    }
+    assert_eq!(judge(&fixture.recorded()).findings, []);
 }
 
 #[test]

@@ -1,0 +1,117 @@
+//! Ranks introduce themselves, and their clocks are compared. Losing one now ends the run: nothing was measured yet.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::orders::{Answer, Card, Order};
+use super::session::{Heard, MeasureError, Session};
+use crate::launch::clock::{self, Offset, RoundTrip};
+use crate::record::{HostRecord, RankRecord};
+use crate::units::Nanos;
+
+/// Round trips per rank when clocks are compared.
+const ROUND_TRIPS: usize = 16;
+
+impl Session {
+    /// Lets every rank say who it is.
+    pub(super) fn introductions(&mut self) -> Result<Vec<Card>, MeasureError> {
+        self.order_all(&Order::Meet(self.setup.clone()))?;
+        let world = self.coordinator.world() as usize;
+        let mut cards: Vec<Option<Card>> = vec![None; world];
+        let until = Instant::now() + self.deadline();
+        while let Some(missing) = cards.iter().position(Option::is_none) {
+            match self.hear(until, missing as u32)? {
+                (rank, Answer::Met(card)) => cards[rank as usize] = Some(*card),
+                (rank, Answer::CannotMeet(reason)) => return Err(MeasureError::CannotMeet { rank, reason }),
+                _ => {}
+            }
+        }
+        Ok(cards.into_iter().flatten().collect())
+    }
+
+    /// Puts together the fabric that the ranks make up.
+    pub(super) fn learn(&mut self, cards: &[Card]) {
+        for (rank, card) in (0..).zip(cards) {
+            let host = host_name(cards, rank as usize);
+            match self.fabric.hosts.iter_mut().find(|known| known.name == host) {
+                Some(known) => known.cores = known.cores.max(card.host.cores),
+                None => self.fabric.hosts.push(HostRecord {
+                    name: host.clone(),
+                    ..card.host.clone()
+                }),
+            }
+            self.machines.push(card.identity.machine.clone());
+            self.fabric.ranks.push(RankRecord {
+                rank,
+                host,
+                pid: card.pid,
+                device: self.setup.device,
+                rails: card.rails.clone(),
+            });
+            let doors: Vec<&SocketAddr> = card.endpoint.doors.iter().collect();
+            tracing::debug!(rank, host = card.host.name, pid = card.pid, ?doors, "joined");
+        }
+    }
+
+    /// How far a rank's clock is off.
+    pub(super) fn compare_clock(&mut self, rank: u32) -> Result<Offset, MeasureError> {
+        let mut trips = Vec::with_capacity(ROUND_TRIPS);
+        for _ in 0..ROUND_TRIPS {
+            let sent = clock::now();
+            self.order(rank, &Order::Ping)?;
+            let until = Instant::now() + self.deadline();
+            let remote = loop {
+                if let (_, Answer::Pong(remote)) = self.hear(until, rank)? {
+                    break remote;
+                }
+            };
+            trips.push(RoundTrip {
+                sent,
+                remote,
+                received: clock::now(),
+            });
+        }
+        Offset::from_round_trips(&trips).ok_or_else(|| MeasureError::Protocol {
+            rank,
+            problem: "no answer about its clock".to_string(),
+        })
+    }
+
+    /// The next answer before anything is measured; losing a rank then ends the run.
+    fn hear(&mut self, until: Instant, waiting_for: u32) -> Result<(u32, Answer), MeasureError> {
+        match self.listen(until) {
+            Heard::Answer(rank, answer) => Ok((rank, answer)),
+            Heard::Gone(rank, reason) => Err(MeasureError::LostEarly { rank, reason }),
+            Heard::Silent(rank, how_long) => {
+                let how_long = Nanos::from(how_long);
+                let reason = format!("not heard over the management network for {how_long}");
+                Err(MeasureError::LostEarly { rank, reason })
+            }
+            Heard::Interrupted => Err(MeasureError::InterruptedEarly),
+            Heard::Nothing => {
+                let reason = format!("no answer within {}", self.setup.deadline);
+                Err(MeasureError::LostEarly {
+                    rank: waiting_for,
+                    reason,
+                })
+            }
+        }
+    }
+}
+
+/// The name of a rank's host, told apart from another host of the same name by its address.
+fn host_name(cards: &[Card], rank: usize) -> String {
+    let card = &cards[rank];
+    let is_double = |other: &Card| other.host.name == card.host.name && other.identity != card.identity;
+    if !cards.iter().any(is_double) {
+        return card.host.name.clone();
+    }
+    // Ranks of one host name it after the first of them.
+    let first = cards
+        .iter()
+        .find(|other| other.host.name == card.host.name && other.identity == card.identity);
+    match first.unwrap_or(card).endpoint.doors.first() {
+        Some(door) => format!("{}@{}", card.host.name, door.ip()),
+        None => format!("{}@{}", card.host.name, card.identity.network),
+    }
+}
