@@ -58,6 +58,18 @@ fn a_spent_budget_ends_the_run_with_what_was_measured() {
 }
 
 #[test]
+fn a_long_warm_up_does_not_use_up_the_time_for_measuring() {
+    let suite = LONG.replace("budget = \"10m\"\n", "");
+    let suite = suite.replace("warmup = 1\n", "warmup = 100000\nbudget = \"800ms\"\n");
+    let suite = suite.replace("{ min = 100000, max = 1000000 }", "8");
+    let bench = Bench::new(&suite);
+    // Every iteration takes tens of milliseconds: the whole warm-up would take an hour.
+    bench.run("--inject throttle:rail=loop0,rate=1MB/s").must_exit(20);
+    assert_eq!(bench.judgement().ended, Some(EndReason::Finished));
+    assert!(!bench.recorded().samples.is_empty());
+}
+
+#[test]
 fn ranks_do_not_outlive_a_killed_run_and_its_record_is_still_judged() {
     let bench = Bench::new(LONG);
     let run = bench.start_measuring("--procs");
