@@ -181,6 +181,7 @@ impl LaunchFlags {
         use crate::launch::mpi::{Invitation, World};
 
         let failed = |problem: String| CliError::Environment(problem);
+        let waiting = Watchdog::start(self.join_deadline());
         let world = World::start(&variable).map_err(|error| failed(error.to_string()))?;
         let size = world.size();
         if size == 1 {
@@ -193,6 +194,7 @@ impl LaunchFlags {
         let named = self.management();
         if world.rank() != 0 {
             let invitation = world.invite(None);
+            drop(waiting);
             let invitation =
                 invitation.ok_or_else(|| failed("rank 0 cannot open a place to meet".to_string()))?;
             return Ok(Role::Follows(Box::new(Follow {
@@ -203,7 +205,7 @@ impl LaunchFlags {
                     token: invitation.token,
                 },
                 management: named?,
-                deadline: self.join_deadline.unwrap_or(Nanos::from_secs(60)).into(),
+                deadline: self.join_deadline(),
                 mpi: Some(world),
             })));
         }
@@ -226,6 +228,7 @@ impl LaunchFlags {
         // The others wait for an answer, whatever it is.
         let opened = open();
         world.invite(opened.as_ref().ok().map(|(_, invitation)| invitation));
+        drop(waiting);
         let (mut lead, _) = opened?;
         lead.mpi = Some(world);
         Ok(Role::Leads(Box::new(lead)))
@@ -279,13 +282,17 @@ impl LaunchFlags {
                     token,
                 },
                 management,
-                deadline: self.join_deadline.unwrap_or(Nanos::from_secs(60)).into(),
+                deadline: self.join_deadline(),
                 mpi: None,
             })));
         }
         let door = Rendezvous::open_at(&place.rendezvous, place.world, token)?.expecting(place.hosts);
         let source = place.source;
         Lead::open(door, token, management, source).map(|lead| Role::Leads(Box::new(lead)))
+    }
+
+    fn join_deadline(&self) -> Duration {
+        self.join_deadline.unwrap_or(Nanos::from_secs(60)).into()
     }
 
     /// The management address, if it was named.
@@ -296,6 +303,30 @@ impl LaunchFlags {
             .or_else(|| variable(variables::MANAGEMENT));
         let address = named.map(|named| rails::address_here(&named)).transpose();
         address.map_err(|error| CliError::Environment(format!("--management: {error}")))
+    }
+}
+
+/// Ends the process when MPI does not bring its ranks together in time: a wait inside MPI has no deadline of its own.
+#[cfg(feature = "mpi")]
+struct Watchdog {
+    /// Dropping it tells the thread that all is well.
+    _alive: std::sync::mpsc::Sender<()>,
+}
+
+#[cfg(feature = "mpi")]
+impl Watchdog {
+    fn start(patience: Duration) -> Watchdog {
+        let (alive, dropped) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            if dropped.recv_timeout(patience) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                let seconds = patience.as_secs();
+                eprintln!(
+                    "railgauge: MPI did not bring the ranks together within {seconds} s; see what the others say"
+                );
+                std::process::exit(21);
+            }
+        });
+        Watchdog { _alive: alive }
     }
 }
 

@@ -323,12 +323,19 @@ impl Session {
 
     /// The next thing heard before `until`, unless the operator asks to stop.
     pub(super) fn listen(&self, until: Instant) -> Heard {
-        loop {
+        while !self.is_interrupted() {
             let glance = until.min(Instant::now() + GLANCE);
             match self.listen_on(glance) {
-                Heard::Nothing if self.is_interrupted() => return Heard::Interrupted,
                 Heard::Nothing if Instant::now() < until => {}
                 heard => return heard,
+            }
+        }
+        // Whoever asks to stop may do so because a rank is lost; that is worth more than the request.
+        loop {
+            match self.listen_on(Instant::now()) {
+                gone @ Heard::Gone(..) => return gone,
+                Heard::Nothing => return Heard::Interrupted,
+                _ => {}
             }
         }
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, setns};
 
 /// How long anything in a lab may take.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Whether labs can be made here; says why when not.
 pub fn labs_can_be_made() -> bool {

@@ -254,6 +254,70 @@ fn a_run_through_mpi_is_one_world_and_survives_to_say_who_was_lost() {
     assert!(!busy(&lab));
 }
 
+#[test]
+fn rails_that_differ_between_hosts_are_named_before_anything_is_measured() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["3x2", "--leaves", "1", "--spines", "1"]);
+    lab.on("h2", "ip link set rail1 down");
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = lab.run("run", &["--", "run", "rails", "--out", out.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("h2 has rail0; the other 2 hosts have rail0, rail1"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_host_whose_clock_is_off_is_measured_like_the_others() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["2x1", "--leaves", "1", "--spines", "1"]);
+    lab.does("fault", &["clock:h1=+250ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("short.toml");
+    let text = "name = \"short\"\n[run]\ntransport = \"tcp\"\n[[test]]\nname = \"ring\"\ncollective = \"all-reduce\"\n\
+        sizes = [\"64K\"]\nwarmup = 1\niterations = 8\n";
+    std::fs::write(&suite, text).unwrap();
+    let out = folder.path().join("out");
+    let words = [
+        "--",
+        "run",
+        suite.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    assert_eq!(
+        lab.run("run", &words).status.code(),
+        Some(20),
+        "nothing to compare with"
+    );
+    let recorded = railgauge::record::Recorded::read(&out).unwrap();
+    let off = recorded
+        .run
+        .clocks
+        .iter()
+        .map(|clock| clock.offset_ns)
+        .max()
+        .unwrap();
+    assert!(
+        (240_000_000..260_000_000).contains(&off),
+        "{:?}",
+        recorded.run.clocks
+    );
+    // Both started at the agreed instant, each by its own clock: far closer together than the clocks are.
+    let skews = recorded.events.iter().filter_map(|event| match event {
+        Event::CellDone(done) => Some(done.max_skew_ns.0),
+        _ => None,
+    });
+    assert!(skews.into_iter().all(|skew| skew < 200_000_000));
+}
+
 /// Every host's interface counters, read around every cell, against the bytes the schedule put on that rail: not one byte
 /// less, and no more than headers and acknowledgements on top.
 fn compare_counters(out: &std::path::Path) {
@@ -317,11 +381,8 @@ fn a_whole_run_across_the_lab_keeps_its_traffic_on_the_rails() {
         out.to_str().unwrap(),
     ];
     let output = lab.run("run", &arguments);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(
-        String::from_utf8_lossy(&output.stdout).contains("PASS"),
-        "{output:?}"
-    );
+    // A busy machine may leave a suspicion open; it must not accuse anybody.
+    assert!(matches!(output.status.code(), Some(0 | 20)), "{output:?}");
     compare_counters(&out);
     // h1 sends 256 KiB per ring all-reduce of two ranks, at least 12 times on each rail.
     let least = 12 * (256 << 10);

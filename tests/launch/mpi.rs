@@ -20,6 +20,11 @@ mod with_mpi {
 
     /// `mpirun -n 4 railgauge WORDS`; none where there is no mpirun.
     fn mpirun(lot: &Lot, words: &str) -> Option<Started> {
+        mpirun_beside(lot, words, &[])
+    }
+
+    /// The same with more words for mpirun behind it.
+    fn mpirun_beside(lot: &Lot, words: &str, more: &[&str]) -> Option<Started> {
         if Command::new("mpirun").arg("--version").output().is_err() {
             eprintln!("skipped: there is no mpirun here");
             return None;
@@ -43,7 +48,19 @@ mod with_mpi {
         ]);
         command.arg(env!("CARGO_BIN_EXE_railgauge"));
         lot.prepare(&mut command, words, "RAILGAUGE_TOKEN=");
+        command.args(more);
         Some(Started::spawn(command))
+    }
+
+    #[test]
+    fn a_process_that_never_starts_mpi_is_not_waited_for_forever() {
+        let lot = Lot::new();
+        let words = "run suite.toml --launch mpi --join-deadline 2s";
+        let Some(run) = mpirun_beside(&lot, words, &[":", "-n", "1", "sleep", "1000"]) else {
+            return;
+        };
+        let ended = run.wait().must_exit(21);
+        ended.says(&["MPI did not bring the ranks together within 2 s"]);
     }
 
     #[test]
