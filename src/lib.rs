@@ -2,7 +2,7 @@
 //!
 //! The way data flows: a suite file becomes a plan, ranks meet, cells are measured, samples are recorded as they arrive,
 //! statistics and detectors judge the record, reports render the judgement. `docs/architecture.md` shows which module may
-//! use which; `tests/layering.rs` fails when an edge is not in that table.
+//! use which; `tests/layering` fails when an edge is not in that table.
 
 pub mod cli;
 pub mod collective;

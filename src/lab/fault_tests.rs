@@ -1,7 +1,7 @@
 //! What a user who types faults relies on.
 
 use super::*;
-use crate::lab::Shape;
+use crate::lab::{Shape, Wiring};
 
 fn wiring() -> Wiring {
     Wiring::new(&Shape::parse("4x2").unwrap())

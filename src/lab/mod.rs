@@ -12,6 +12,7 @@ mod demo;
 mod down;
 mod error;
 mod fault;
+mod fault_text;
 mod faults;
 mod flap;
 mod folder;
