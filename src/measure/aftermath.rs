@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use super::loss::Loss;
 use super::orders::{Answer, Order};
 use super::session::{Heard, MeasureError, Session};
+use crate::record::RankRecord;
+use crate::transport::Knock;
 
 /// How long survivors may take to say where they were.
 const GRACE: Duration = Duration::from_secs(2);
@@ -85,16 +87,17 @@ impl Session {
         silent.filter(|rank| !asked.contains(rank)).collect()
     }
 
-    /// Asks a rank of another host to knock at the doors of `rank`; notes when there is none to ask.
+    /// Asks another rank to knock at the doors of `rank`, one on another host if there is one; notes when there is nobody.
     fn have_knocked_at(&self, rank: u32, loss: &mut Loss) -> Result<(), MeasureError> {
         let host = self.fabric().rank(rank).map(|record| &record.host);
-        let mut others = self.fabric().ranks.iter().filter(|record| {
-            Some(&record.host) != host && !self.absent.contains(&record.rank) && !loss.is_missing(record.rank)
-        });
-        match others.next() {
+        let there = |record: &&RankRecord| {
+            record.rank != rank && !self.absent.contains(&record.rank) && !loss.is_missing(record.rank)
+        };
+        let others = self.fabric().ranks.iter().filter(there);
+        match others.min_by_key(|record| Some(&record.host) == host) {
             Some(prober) => self.order(prober.rank, &Order::Knock(rank)),
             None => {
-                loss.knocks.push((rank, crate::transport::Knock::Unknown));
+                loss.knocks.push((rank, Knock::Unknown));
                 Ok(())
             }
         }

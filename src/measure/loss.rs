@@ -10,8 +10,10 @@ use crate::units::{Bytes, Nanos};
 /// What is known so far.
 #[derive(Default)]
 pub(super) struct Loss {
-    /// Ranks that are gone, with how that was noticed.
+    /// Ranks whose link is broken, with how that was noticed.
     pub gone: Vec<(u32, String)>,
+    /// Ranks that should have answered long ago and give signs of life all the same, with what they were waited for.
+    pub mute: Vec<(u32, String)>,
     /// Ranks not heard for so long, although their link is not known to be broken.
     pub silent: Vec<(u32, Duration)>,
     /// What came of knocking at the doors of silent ranks.
@@ -57,6 +59,8 @@ impl Loss {
         let mut lost: Vec<_> = gone
             .map(|(rank, reason)| (rank, LossCause::Ended, reason))
             .collect();
+        let mute = self.mute.iter().cloned();
+        lost.extend(mute.map(|(rank, reason)| (rank, LossCause::Unclear, reason)));
         let unheard = |how_long: Duration| {
             format!(
                 "not heard over the management network for {}",
@@ -83,7 +87,8 @@ impl Loss {
     /// Whether nothing more can be heard from `rank`.
     pub fn is_missing(&self, rank: u32) -> bool {
         let gone = self.gone.iter().any(|(known, _)| *known == rank);
-        gone || self.silent.iter().any(|(known, _)| *known == rank)
+        let mute = self.mute.iter().any(|(known, _)| *known == rank);
+        gone || mute || self.silent.iter().any(|(known, _)| *known == rank)
     }
 
     fn is_in_trouble(&self, rank: u32) -> bool {
@@ -250,6 +255,15 @@ mod tests {
             let reason = reason_of(&loss, 1);
             assert!(reason.ends_with(end), "{reason}");
         }
+    }
+
+    #[test]
+    fn a_rank_that_says_nothing_is_not_said_to_have_ended() {
+        let mut loss = Loss::after("iteration 4 done");
+        loss.mute = vec![(2, "no answer for 5.00 s, and nothing moved".to_string())];
+        assert!(loss.knows(2));
+        let lost = loss.lost(&[0], 4);
+        assert_eq!((lost[0].0, lost[0].1), (2, LossCause::Unclear));
     }
 
     #[test]

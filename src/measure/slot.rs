@@ -4,7 +4,7 @@
 //! every cell is known tightly enough, or the iterations or the time are spent. When a rank is lost or stands still, the
 //! others are told to stop and to say where they were, and everything seen so far is kept.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use super::loss::Loss;
@@ -344,13 +344,10 @@ impl<'a> Slot<'a> {
                 }
                 Heard::Interrupted => return Ok(Err(Trouble::Interrupted)),
                 Heard::Nothing => {
-                    let silent: HashSet<u32> = pending.iter().map(|(_, rank)| *rank).collect();
-                    let waited = Nanos::from(patience);
-                    let gone = silent
-                        .into_iter()
-                        .map(|rank| (rank, format!("no answer for {waited}")));
+                    let mute: BTreeSet<u32> = pending.iter().map(|(_, rank)| *rank).collect();
+                    let reason = format!("no answer for {}, and nothing moved", Nanos::from(patience));
                     return Ok(Err(Trouble::Lost(Loss {
-                        gone: gone.collect(),
+                        mute: mute.into_iter().map(|rank| (rank, reason.clone())).collect(),
                         ..so_far
                     })));
                 }
