@@ -9,6 +9,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
@@ -60,13 +61,16 @@ fn enter(lab: &Lab, node: Node) -> Result<(), LabError> {
         .map_err(LabError::system(cannot("leave this machine's namespaces")))?;
     nix::unistd::sethostname(node.to_string()).map_err(LabError::system(cannot("take its name")))?;
     // Slave, not private: what `lab down` unmounts must vanish here too.
-    attach(
-        None,
-        Path::new("/"),
-        None,
-        MsFlags::MS_REC | MsFlags::MS_SLAVE,
-        node,
-    )?;
+    let flags = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    match mount(None::<&str>, "/", None::<&str>, flags, None::<&str>) {
+        Err(Errno::EINVAL) => {
+            return Err(LabError::CannotRun(format!(
+                "{node}: the root folder is no mount point, as in a plain chroot, so a lab host cannot have mounts of its own; \
+                 bind the chroot's folder onto itself before entering it"
+            )));
+        }
+        result => result.map_err(LabError::system(cannot("have mounts of its own")))?,
+    }
     let fresh = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     attach(
         Some("sysfs"),
