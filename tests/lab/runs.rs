@@ -281,7 +281,7 @@ fn a_host_whose_clock_is_off_is_measured_like_the_others() {
     lab.does("fault", &["clock:h1=+250ms"]);
     let folder = tempfile::tempdir().unwrap();
     let suite = folder.path().join("short.toml");
-    let text = "name = \"short\"\n[run]\ntransport = \"tcp\"\n[[test]]\nname = \"ring\"\ncollective = \"all-reduce\"\n\
+    let text = "name = \"short\"\n[run]\ntransport = \"tcp\"\n[rule]\nstraggler_factor = 1000\n[[test]]\nname = \"ring\"\ncollective = \"all-reduce\"\n\
         sizes = [\"64K\"]\nwarmup = 1\niterations = 8\n";
     std::fs::write(&suite, text).unwrap();
     let out = folder.path().join("out");
@@ -361,7 +361,7 @@ fn a_whole_run_across_the_lab_keeps_its_traffic_on_the_rails() {
     let lab = TestLab::up(&["2x2", "--leaves", "1", "--spines", "1"]);
     let folder = tempfile::tempdir().unwrap();
     let suite = folder.path().join("short.toml");
-    let text = "name = \"short\"\n[run]\ntransport = \"tcp\"\n[[test]]\nname = \"ring\"\nkind = \"rails\"\n\
+    let text = "name = \"short\"\n[run]\ntransport = \"tcp\"\n[rule]\nstraggler_factor = 1000\n[[test]]\nname = \"ring\"\nkind = \"rails\"\n\
         collective = \"all-reduce\"\nsizes = [\"256K\"]\nwarmup = 0\niterations = 6\n[test.expect]\npeers = \"50%\"\n";
     std::fs::write(&suite, text).unwrap();
     let out = folder.path().join("out");
