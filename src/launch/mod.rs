@@ -14,6 +14,7 @@ pub mod hosts;
 mod join;
 mod link;
 mod local;
+mod meet_error;
 pub mod meeting;
 #[cfg(feature = "mpi")]
 pub mod mpi;
@@ -27,8 +28,9 @@ mod token;
 pub use join::{JoinAddress, JoinError, join};
 pub use link::{Answering, Coordinator, Gone, Incoming, Member};
 pub use local::threads;
+pub use meet_error::MeetError;
 pub use processes::{Children, spawn};
-pub use rendezvous::{GiveUp, MeetError, Rendezvous};
+pub use rendezvous::{GiveUp, Rendezvous};
 pub use token::Token;
 
 /// The most ranks of a run whose processes are started by somebody else.
