@@ -3,6 +3,7 @@
 //! What a reduction yields and which test data it is fed are defined here once, for every kind of device: a device that
 //! disagrees with [`host`] by one bit is wrong. Nothing here knows about peers, schedules or time.
 
+pub mod cuda;
 mod element;
 pub mod host;
 pub mod pattern;
