@@ -4,9 +4,14 @@
 //! host. Between hosts it starts anywhere, so the coordinator measures each rank's offset by round trips: of several, the
 //! shortest bounds the error best (its half is the uncertainty that is recorded).
 
+use std::time::Duration;
+
 use nix::time::{ClockId, clock_gettime};
 
 use crate::units::Nanos;
+
+/// The last stretch before an agreed instant is spent looking at the clock.
+const SPIN: Nanos = Nanos(100_000);
 
 /// Now, on this host's monotonic clock.
 pub fn now() -> Nanos {
@@ -27,6 +32,24 @@ pub fn cost() -> Nanos {
         .collect();
     distances.sort_unstable();
     Nanos(distances[READINGS / 2])
+}
+
+/// Returns at `at`, as exactly as the host allows; at once when that has passed. On a `crowded` host, the last stretch
+/// is left to others.
+pub fn wait_until(at: Nanos, crowded: bool) {
+    loop {
+        let left = at.since(now());
+        if left == Nanos(0) {
+            return;
+        }
+        if left > SPIN {
+            std::thread::sleep(Duration::from(left - SPIN));
+        } else if crowded {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 /// One round trip to another clock.

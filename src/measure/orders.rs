@@ -56,6 +56,13 @@ pub(super) struct Assignment {
     pub crowded: bool,
 }
 
+impl Assignment {
+    /// Seed of this cell's patterns: no two cells of a run share their data.
+    pub fn seed_of_cell(&self) -> u64 {
+        self.seed ^ u64::from(self.cell.id).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
 /// Who is there at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Parting {

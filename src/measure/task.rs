@@ -1,4 +1,4 @@
-//! One cell on one rank: memory, connections, and the iterations it is told to run.
+//! One cell on one rank: an engine made ready for it, and the iterations it is told to run.
 //!
 //! Only the collective is timed. Filling the input, checking the output and answering happen between iterations. The
 //! pattern changes with every checked iteration, so yesterday's right answer is wrong today.
@@ -8,33 +8,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::engine::Engine;
 use super::orders::{Answer, Assignment, Wrong};
-use crate::collective::{Buffers, Conditions, Execution, Oracle, Program, ProgramError, Stopped, scheme_of};
-use crate::device::Region;
+use crate::collective::{Conditions, Mismatch, Stopped, Took};
 use crate::fabric::sysfs;
 use crate::launch::clock;
-use crate::record::{Cell, Moved, Placement, Stuck};
+use crate::record::{Cell, Moved, Placement};
 use crate::transport::{Channel, Fault};
-use crate::units::{Bytes, Nanos};
-
-/// The last stretch before the agreed instant is spent looking at the clock.
-const SPIN: Nanos = Nanos(100_000);
+use crate::units::Nanos;
 
 /// One cell on one rank.
 pub(super) struct Task {
     rank: u32,
-    /// Position in the cell.
-    position: usize,
     assignment: Assignment,
-    execution: Execution,
-    buffers: Buffers,
-    oracle: Oracle,
+    engine: Box<dyn Engine>,
     deadline: Duration,
     abort: Arc<AtomicBool>,
     faults: Vec<Fault>,
     interfaces: Vec<(String, String)>,
-    /// Iterations run so far, warm-up included.
-    runs: u64,
+    /// Inputs used up so far: one for every run that was ordered, warm-up included.
+    patterns: u64,
+    /// Collectives run so far, warm-up included.
+    collectives: u64,
     /// The pattern the input holds now.
     filled: Option<u64>,
 }
@@ -50,34 +45,22 @@ pub(super) struct Surroundings {
 }
 
 impl Task {
-    /// Allocates and joins the program with its channels.
-    pub fn new(
-        assignment: Assignment,
-        program: Program,
-        channels: Vec<Channel>,
-        around: Surroundings,
-    ) -> Result<Task, ProgramError> {
-        let cell = &assignment.cell;
-        let stages = scheme_of(cell)?.stages_input_in_place();
-        let position = cell.ranks.iter().position(|rank| *rank == around.rank);
-        let seed = assignment.seed ^ u64::from(cell.id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let oracle = Oracle::for_cell(cell, seed);
+    /// Takes an engine that is ready for the cell, and fills its input.
+    pub fn new(assignment: Assignment, engine: Box<dyn Engine>, around: Surroundings) -> Task {
         let mut task = Task {
             rank: around.rank,
-            position: position.ok_or(ProgramError::NotAMember(around.rank))?,
-            buffers: Buffers::for_cell(cell, stages),
-            execution: Execution::new(program, channels),
-            oracle,
             assignment,
+            engine,
             deadline: around.deadline,
             abort: around.abort,
             faults: around.faults,
             interfaces: around.interfaces,
-            runs: 0,
+            patterns: 0,
+            collectives: 0,
             filled: None,
         };
         task.fill_for(None);
-        Ok(task)
+        task
     }
 
     /// The cell.
@@ -87,25 +70,24 @@ impl Task {
 
     /// Runs once at the agreed instant and says how it went. `moving` is called now and then while data moves.
     pub fn run(&mut self, at: Nanos, iteration: Option<u32>, moving: &dyn Fn()) -> Answer {
-        wait_until(at, self.assignment.crowded);
-        if let Some(frozen) = self.suffer(iteration) {
+        if let Some(frozen) = self.suffer(at, iteration) {
             return frozen;
         }
-        let late = clock::now().since(at);
-        let conditions = Conditions {
-            deadline: self.deadline,
-            abort: &self.abort,
-            crowded: self.assignment.crowded,
-            moving: Some(moving),
-            slowdown: self.slowdown(),
-        };
-        let took = match self.execution.run(&self.buffers, iteration, &conditions) {
+        let batch = 1u16;
+        let took = match self.collective(at, iteration, batch, moving) {
             Ok(took) => took,
             Err(stopped) => return self.stopped(stopped),
         };
-        self.runs += 1;
         let is_due = iteration.is_some_and(|iteration| self.is_checked(iteration));
-        let check = if is_due { self.check() } else { None };
+        let check = match is_due {
+            true if batch > 1 && self.is_in_place() => match self.check_one_more(moving) {
+                Ok(check) => check,
+                Err(stopped) => return self.stopped(stopped),
+            },
+            true => self.check(),
+            false => None,
+        };
+        self.patterns += 1;
         self.fill_for(Some(iteration.map_or(0, |iteration| iteration + 1)));
         Answer::Done {
             cell: self.cell().id,
@@ -113,24 +95,43 @@ impl Task {
             started: took.started,
             ns: took.total,
             wait_ns: took.waited,
-            late_ns: late,
+            late_ns: took.started.since(at),
             checked: check.is_some(),
-            wrong: check.and_then(Result::err),
+            wrong: check.and_then(Result::err).map(wrong),
         }
+    }
+
+    /// The collective, `times` times without a pause.
+    fn collective(
+        &mut self,
+        at: Nanos,
+        iteration: Option<u32>,
+        times: u16,
+        moving: &dyn Fn(),
+    ) -> Result<Took, Stopped> {
+        let conditions = Conditions {
+            deadline: self.deadline,
+            abort: &self.abort,
+            crowded: self.assignment.crowded,
+            moving: Some(moving),
+            slowdown: self.slowdown(),
+        };
+        let took = self.engine.run(at, iteration, times, &conditions)?;
+        self.collectives += u64::from(times);
+        Ok(took)
+    }
+
+    /// In place, a batch feeds every result to the next collective: what it leaves behind says nothing. One more collective
+    /// on fresh data, not timed, is what is checked then.
+    fn check_one_more(&mut self, moving: &dyn Fn()) -> Result<Option<Result<(), Mismatch>>, Stopped> {
+        self.patterns += 1;
+        self.fill_for(None);
+        self.collective(clock::now(), None, 1, moving)?;
+        Ok(self.check())
     }
 
     /// A standstill, with what can be seen of its cause from here.
     fn stopped(&self, stopped: Stopped) -> Answer {
-        let stuck = self
-            .execution
-            .stuck()
-            .into_iter()
-            .map(|(to, rail, backlog)| Stuck {
-                to,
-                rail,
-                bytes: Bytes(backlog.bytes),
-                retransmits: backlog.retransmits,
-            });
         Answer::Stopped {
             cell: self.cell().id,
             step: stopped.step,
@@ -138,25 +139,15 @@ impl Task {
             waited: stopped.waited,
             problem: stopped.problem,
             aborted: stopped.aborted,
-            stuck: stuck.collect(),
+            stuck: self.engine.stuck(),
             no_carrier: without_carrier(&self.interfaces),
         }
     }
 
-    /// What was sent, and the connections for whoever needs them next.
+    /// How many collectives ran, what was sent, and the connections for whoever needs them next.
     pub fn finish(self) -> (u64, Vec<Moved>, Vec<Channel>) {
-        let mut moved = Vec::new();
-        for channel in self.execution.channels() {
-            let to = channel.peer();
-            let sent = channel.moved().into_iter().filter(|(_, bytes)| *bytes > 0);
-            moved.extend(sent.map(|(rail, bytes)| Moved {
-                from: self.rank,
-                to,
-                rail,
-                bytes: Bytes(bytes),
-            }));
-        }
-        (self.runs, moved, self.execution.into_channels())
+        let (moved, channels) = self.engine.finish();
+        (self.collectives, moved, channels)
     }
 
     fn is_checked(&self, iteration: u32) -> bool {
@@ -164,51 +155,23 @@ impl Task {
         every > 0 && iteration.is_multiple_of(every)
     }
 
+    fn is_in_place(&self) -> bool {
+        self.assignment.cell.placement == Placement::InPlace
+    }
+
     /// Puts the input in place for the next iteration, where it is not there already.
     fn fill_for(&mut self, next: Option<u32>) {
-        let in_place = self.assignment.cell.placement == Placement::InPlace;
         let will_be_checked = next.is_none_or(|iteration| self.is_checked(iteration));
-        if self.filled.is_some() && !in_place && !will_be_checked {
+        if self.filled.is_some() && !self.is_in_place() && !will_be_checked {
             return;
         }
-        let pattern = self.runs;
-        self.filled = self
-            .lease_all(&self.buffers.input, Region::try_write)
-            .map(|mut input| {
-                self.oracle.input(self.position, pattern, &mut input);
-                pattern
-            });
+        let pattern = self.patterns;
+        self.filled = self.engine.fill(pattern).then_some(pattern);
     }
 
     /// Whether the result is right; none when it could not be looked at, which must not count as checked.
-    fn check(&self) -> Option<Result<(), Wrong>> {
-        let output = self.lease_all(&self.buffers.output, Region::try_read)?;
-        let verdict = self.oracle.check(self.position, self.filled?, &output);
-        Some(verdict.map_err(|mismatch| Wrong {
-            element: mismatch.element,
-            byte_offset: mismatch.byte_offset,
-            expected_bits: mismatch.expected_bits,
-            found_bits: mismatch.found_bits,
-            wrong_elements: mismatch.wrong_elements,
-        }))
-    }
-
-    /// Leases a whole region; a peer may still be reading the last chunk of it for a moment.
-    fn lease_all<L>(
-        &self,
-        region: &Arc<Region>,
-        lease: impl Fn(&Arc<Region>, std::ops::Range<usize>) -> Option<L>,
-    ) -> Option<L> {
-        let until = Instant::now() + self.deadline;
-        loop {
-            if let Some(leased) = lease(region, 0..region.len()) {
-                return Some(leased);
-            }
-            if Instant::now() > until || self.abort.load(Ordering::Relaxed) {
-                return None;
-            }
-            std::thread::yield_now();
-        }
+    fn check(&mut self) -> Option<Result<(), Mismatch>> {
+        self.engine.check(self.filled?)
     }
 
     fn slowdown(&self) -> f64 {
@@ -221,13 +184,14 @@ impl Task {
 
     /// Dies or freezes here if a negative control asks for it. A frozen rank waits for nobody: when the run is ended
     /// around it, that is what it says.
-    fn suffer(&self, iteration: Option<u32>) -> Option<Answer> {
+    fn suffer(&self, at: Nanos, iteration: Option<u32>) -> Option<Answer> {
         for fault in &self.faults {
             match fault {
                 Fault::Kill {
                     rank,
                     iteration: when,
                 } if *rank == self.rank && iteration == Some(*when) => {
+                    clock::wait_until(at, self.assignment.crowded);
                     let _ =
                         nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
                 }
@@ -265,19 +229,13 @@ pub(super) fn without_carrier(rails: &[(String, String)]) -> Vec<String> {
     rails.iter().filter(dark).map(|(rail, _)| rail.clone()).collect()
 }
 
-/// Returns at `at`, as exactly as the host allows; at once when that has passed.
-fn wait_until(at: Nanos, crowded: bool) {
-    loop {
-        let left = at.since(clock::now());
-        if left == Nanos(0) {
-            return;
-        }
-        if left > SPIN {
-            std::thread::sleep(Duration::from(left - SPIN));
-        } else if crowded {
-            std::thread::yield_now();
-        } else {
-            std::hint::spin_loop();
-        }
+/// A mismatch as it is told.
+fn wrong(mismatch: Mismatch) -> Wrong {
+    Wrong {
+        element: mismatch.element,
+        byte_offset: mismatch.byte_offset,
+        expected_bits: mismatch.expected_bits,
+        found_bits: mismatch.found_bits,
+        wrong_elements: mismatch.wrong_elements,
     }
 }

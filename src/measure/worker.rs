@@ -13,9 +13,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::engine::OnHost;
 use super::orders::{Answer, Assignment, Card, Order, Parting, Setup};
 use super::task::{Surroundings, Task, without_carrier};
-use crate::collective::Program;
+use crate::collective::{Oracle, Program};
 use crate::fabric::{host, rails, sysfs};
 use crate::launch::{Answering, Gone, Member, Token, clock};
 use crate::record::{CounterDelta, RailEnd};
@@ -272,10 +273,14 @@ impl Met {
             faults: self.setup.faults.clone(),
             interfaces: interfaces.clone(),
         };
-        let mut task = match Task::new(assignment, program, channels, around) {
-            Ok(task) => task,
+        let oracle = Oracle::for_cell(&assignment.cell, assignment.seed_of_cell());
+        let (deadline, abort) = (around.deadline, Arc::clone(&around.abort));
+        let engine = OnHost::new(&assignment.cell, me, oracle, program, channels, deadline, abort);
+        let engine = match engine {
+            Ok(engine) => Box::new(engine),
             Err(error) => return refuse(error.to_string(), None, None),
         };
+        let mut task = Task::new(assignment, engine, around);
         let counters_before = self.counters(&names);
         let (words, told) = channel();
         let voice = voice.clone();
