@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use railgauge::findings::judge;
 use railgauge::record::{
-    Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Event, HostRecord,
-    Load, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample, StopReason,
-    TestRecord, TransportKind, files,
+    Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
+    HostRecord, Load, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
+    StopReason, TestRecord, TransportKind, files,
 };
 use railgauge::report;
 use railgauge::units::{Bytes, Nanos};
@@ -144,6 +144,8 @@ fn plan() -> Run {
         dtype: DType::F32,
         op: ReduceOp::Sum,
         placement: Placement::OutOfPlace,
+        engine: Engine::Ours,
+        batch: 1,
     };
     let rank = |rank: u32| RankRecord {
         rank,

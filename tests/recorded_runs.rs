@@ -6,9 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use railgauge::findings::judge;
 use railgauge::record::{
-    Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Event, HostRecord,
-    Load, LoadError, LossCause, Lost, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run,
-    SCHEMA, Sample, Stalled, StopReason, Stuck, TestRecord, TransportKind, Verdict, files,
+    Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
+    HostRecord, Load, LoadError, LossCause, Lost, Moved, Placement, RankRecord, Recorded, ReduceOp,
+    Reference, Run, SCHEMA, Sample, Stalled, StopReason, Stuck, TestRecord, TransportKind, Verdict, files,
 };
 use railgauge::report;
 use railgauge::units::{Bytes, Nanos};
@@ -33,6 +33,8 @@ fn run() -> Run {
         dtype: DType::F32,
         op: ReduceOp::Sum,
         placement: Placement::OutOfPlace,
+        engine: Engine::Ours,
+        batch: 1,
     };
     Run {
         schema: SCHEMA,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use railgauge::collective::{Buffers, Conditions, Execution, Program};
 use railgauge::launch::Token;
 use railgauge::record::{
-    Algorithm, Cell, Collective, DType, DeviceKind, Load, Placement, ReduceOp, TransportKind,
+    Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp, TransportKind,
 };
 use railgauge::transport::shm::Hub;
 use railgauge::transport::tcp::Local;
@@ -87,6 +87,8 @@ fn cell(wire: Wire, size: usize, flows: u16, collective: Collective, algorithm: 
         dtype: DType::F32,
         op: ReduceOp::Sum,
         placement: Placement::OutOfPlace,
+        engine: Engine::Ours,
+        batch: 1,
     }
 }
 

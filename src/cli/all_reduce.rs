@@ -16,7 +16,7 @@ use super::nccl_table::{self, Row, Table};
 use super::shared::Shared;
 use crate::measure::{CellResult, Progress};
 use crate::plan::Plan;
-use crate::record::{Algorithm, Cell, Collective, DType, FindingKind, Placement, ReduceOp};
+use crate::record::{Algorithm, Cell, Collective, DType, Engine, FindingKind, Placement, ReduceOp};
 use crate::suite::sweep::{Step, Sweep};
 use crate::suite::{AlgorithmChoice, RunSettings, Striping, Suite, TestCase, TestKind};
 use crate::units::{Bytes, Nanos};
@@ -82,6 +82,9 @@ pub struct Arguments {
     /// How the data is moved
     #[arg(long, value_enum, default_value_t)]
     algorithm: AlgorithmFlag,
+    /// Time N collectives back to back as one, launches included, as nccl-tests does; times stay those of one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    batch: u16,
     /// Add p50, p95, p99 and max of the out-of-place times
     #[arg(long)]
     percentiles: bool,
@@ -194,6 +197,7 @@ impl Arguments {
             ops: self.op.0.clone(),
             placements: vec![Placement::OutOfPlace, Placement::InPlace],
             stripe: Striping::All,
+            batch: self.batch,
             warmup: self.warmup_iters,
             min_iterations: self.iters,
             max_iterations: self.iters,
@@ -242,13 +246,23 @@ impl Live {
         } else {
             format!(" on {}", cell.rails.join("+"))
         };
+        let timed = match cell.batch {
+            1 => "the median of single synchronised iterations".to_string(),
+            batch => {
+                format!("that of {batch} back to back, launches included, over {batch}; the median of such")
+            }
+        };
+        let engines = plan.cells.iter().any(|cell| cell.engine != Engine::Ours);
+        if engines {
+            self.table.borrow_mut().name_engines();
+        }
         println!(
-            "# railgauge {} all-reduce: {} ranks over {}{rails}; time is the median of single synchronised iterations",
+            "# railgauge {} all-reduce: {} ranks over {}{rails}; time is {timed}",
             env!("CARGO_PKG_VERSION"),
             self.ranks,
             cell.transport
         );
-        print!("{}", nccl_table::header(self.percentiles));
+        print!("{}", nccl_table::header(self.percentiles, engines));
     }
 
     fn footer(&self) {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use strum::{IntoEnumIterator, VariantNames};
 
 use crate::measure::CellResult;
-use crate::record::{Algorithm, Bandwidths, DType, Placement, ReduceOp};
+use crate::record::{Algorithm, Bandwidths, DType, Engine, Placement, ReduceOp};
 use crate::stats::{median_of_sorted, spread};
 use crate::suite::nearest;
 use crate::units::{Bytes, Nanos};
@@ -54,7 +54,8 @@ fn parse<T: FromStr + VariantNames + IntoEnumIterator>(text: &str) -> Result<Sev
 }
 
 /// The header above the rows.
-pub fn header(percentiles: bool) -> String {
+pub fn header(percentiles: bool, engines: bool) -> String {
+    let engine = if engines { "  engine" } else { "" };
     let more = |text: &str| {
         if percentiles {
             text.to_string()
@@ -65,7 +66,7 @@ pub fn header(percentiles: bool) -> String {
     let lines = [
         format!("#{:>62}{:>35}", "out-of-place", "in-place"),
         format!(
-            "#{:>12}{:>14}{:>10}{:>8}{:>8}{}{}{}",
+            "#{:>12}{:>14}{:>10}{:>8}{:>8}{}{}{}{engine}",
             "size",
             "count",
             "type",
@@ -73,7 +74,7 @@ pub fn header(percentiles: bool) -> String {
             "root",
             "     time   algbw   busbw  #wrong",
             "     time   algbw   busbw  #wrong",
-            more("        p50       p95       p99       max  algorithm")
+            more("        p50       p95       p99       max  algorithm  ")
         ),
         format!(
             "#{:>12}{:>14}{:>10}{:>8}{:>8}{}{}{}",
@@ -99,6 +100,7 @@ pub struct Row {
     op: ReduceOp,
     algorithm: Algorithm,
     placement: Placement,
+    engine: Engine,
     time: Option<Nanos>,
     rates: Bandwidths,
     wrong: Option<u64>,
@@ -125,6 +127,7 @@ impl Row {
             op: cell.op,
             algorithm: cell.algorithm,
             placement: cell.placement,
+            engine: cell.engine,
             time,
             rates: Bandwidths::of(cell, time.unwrap_or_default()),
             wrong: result.wrong,
@@ -155,23 +158,37 @@ impl Row {
 /// Rows so far.
 #[derive(Debug, Default)]
 pub struct Table {
-    waiting: Option<Row>,
-    bus: Vec<f64>,
+    /// Out-of-place rows whose in-place row is still to come, at most one per engine.
+    waiting: Vec<Row>,
+    /// Whether lines end in the engine, because there is more than ours.
+    engines: bool,
+    bus: Vec<(Engine, f64)>,
     wrong: u64,
     checked: bool,
 }
 
 impl Table {
+    /// From now on lines end in the engine that ran them.
+    pub fn name_engines(&mut self) {
+        self.engines = true;
+    }
+
     /// Takes a measurement; a line when out of place and in place of one size are both there.
     pub fn add(&mut self, row: Row, percentiles: bool) -> Option<String> {
-        self.bus.push(row.rates.bus.map_or(0.0, |rate| rate.gb_per_s()));
+        let bus = row.rates.bus.map_or(0.0, |rate| rate.gb_per_s());
+        self.bus.push((row.engine, bus));
         self.wrong += row.wrong.unwrap_or(0);
         self.checked |= row.wrong.is_some();
         if row.placement == Placement::OutOfPlace {
-            self.waiting = Some(row);
+            self.waiting.retain(|waiting| waiting.engine != row.engine);
+            self.waiting.push(row);
             return None;
         }
-        let out = self.waiting.take()?;
+        let at = self
+            .waiting
+            .iter()
+            .position(|waiting| waiting.engine == row.engine)?;
+        let out = self.waiting.swap_remove(at);
         let name = NCCL_TYPES
             .iter()
             .find(|(_, dtype)| *dtype == out.dtype)
@@ -186,8 +203,12 @@ impl Table {
         let mut line = format!("{facts}{}{}", out.columns(), row.columns());
         if percentiles && let Some(percentiles) = out.percentiles {
             line.extend(percentiles.map(|time| format!("  {:>8.2}", time.as_micros_f64())));
-            line.push_str(&format!("  {}", out.algorithm));
+            line.push_str(&format!("  {:<11}", out.algorithm.to_string()));
         }
+        if self.engines {
+            line.push_str(&format!("  {}", out.engine));
+        }
+        line.truncate(line.trim_end().len());
         Some(line)
     }
 
@@ -198,9 +219,20 @@ impl Table {
             (true, 0) => "OK",
             (false, 0) => "OK (not checked)",
         };
-        let average = self.bus.iter().sum::<f64>() / self.bus.len().max(1) as f64;
+        let average = |engine: Engine| {
+            let of_engine = self.bus.iter().filter(|(of, _)| *of == engine);
+            let rates: Vec<f64> = of_engine.map(|(_, rate)| *rate).collect();
+            (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
+        };
+        let (first, second) = match (average(Engine::Ours), average(Engine::Nccl)) {
+            (Some(ours), nccl) => (ours, nccl),
+            (None, nccl) => (nccl.unwrap_or(0.0), None),
+        };
+        let second = second.map_or_else(String::new, |nccl| {
+            format!("# the same by NCCL     : {nccl:.6}\n")
+        });
         format!(
-            "# Out of bounds values : {} {verdict}\n# Avg bus bandwidth    : {average:.6}\n#\n",
+            "# Out of bounds values : {} {verdict}\n# Avg bus bandwidth    : {first:.6}\n{second}#\n",
             self.wrong
         )
     }
@@ -224,13 +256,24 @@ mod tests {
     #[test]
     fn the_footer_is_what_wrappers_look_for() {
         let table = Table {
-            bus: vec![1.0, 3.0],
+            bus: vec![(Engine::Ours, 1.0), (Engine::Ours, 3.0)],
             checked: true,
             ..Table::default()
         };
         assert_eq!(
             table.footer(),
             "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 2.000000\n#\n"
+        );
+        let mut both = Table {
+            bus: table.bus.clone(),
+            ..Table::default()
+        };
+        both.bus.push((Engine::Nccl, 8.0));
+        assert!(
+            both.footer()
+                .ends_with("# Avg bus bandwidth    : 2.000000\n# the same by NCCL     : 8.000000\n#\n"),
+            "one engine's rates never enter the other's average: {}",
+            both.footer()
         );
         let table = Table {
             wrong: 7,

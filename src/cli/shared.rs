@@ -9,8 +9,8 @@ use super::CliError;
 use super::launching::LaunchFlags;
 use crate::fabric::topology::Topology;
 use crate::plan::{Choices, Filter};
-use crate::record::DeviceKind;
-use crate::suite::{RunSettings, Suite, TransportChoice};
+use crate::record::{DeviceKind, Engine};
+use crate::suite::{EngineChoice, RunSettings, Suite, TransportChoice};
 use crate::transport::Fault;
 use crate::units::Nanos;
 
@@ -32,6 +32,9 @@ pub struct Shared {
     /// What carries the bytes: auto, shm or tcp
     #[arg(long, value_name = "NAME")]
     pub transport: Option<TransportChoice>,
+    /// Who runs the cells: ours, nccl or both (one after the other)
+    #[arg(long, value_name = "ENGINE")]
+    pub engine: Option<EngineChoice>,
     /// Rails as NAME=ADDRESS, NAME=SUBNET, address or interface name, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rails: Option<Vec<String>>,
@@ -77,6 +80,7 @@ impl Shared {
             procs: self.procs.then_some(true),
             transport: self.transport,
             device: self.device,
+            engine: self.engine,
             rails: self.rails.clone(),
             seed: self.seed,
             deadline: self.deadline,
@@ -87,6 +91,11 @@ impl Shared {
         suite.run = suite.run.overridden_by(&typed);
         if suite.run.deadline() < Nanos(100_000_000) {
             return Err(CliError::Usage("--deadline must be at least 100ms".to_string()));
+        }
+        let asks_for_nccl = self.engine.is_some_and(|engine| engine.has(Engine::Nccl));
+        if asks_for_nccl && suite.run.device() != DeviceKind::Cuda {
+            let problem = "--engine nccl: NCCL runs on GPUs only; add --device cuda";
+            return Err(CliError::Usage(problem.to_string()));
         }
         if suite.run.device() == DeviceKind::Cuda {
             let problem = "device cuda is not part of this build: it has the host device only";
@@ -101,6 +110,7 @@ impl Shared {
         Ok(Choices {
             topology: topology.map_err(|error| CliError::Usage(error.to_string()))?,
             transport: self.transport,
+            engine: self.engine,
             rails: None,
             only: self.only.clone(),
             spec: self.spec.clone(),

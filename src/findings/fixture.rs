@@ -5,9 +5,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::suspects;
 use crate::record::{
-    Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Event, HostRecord,
-    Load, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample, SpecRow,
-    StopReason, TestRecord, TransportKind,
+    Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
+    HostRecord, Load, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
+    SpecRow, StopReason, TestRecord, TransportKind,
 };
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -138,6 +138,8 @@ impl Fixture {
             dtype: DType::F32,
             op: ReduceOp::Sum,
             placement: Placement::OutOfPlace,
+            engine: Engine::Ours,
+            batch: 1,
         }
     }
 

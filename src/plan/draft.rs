@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::fabric::Fabric;
 use crate::record::{
-    Algorithm, Cell, Collective, DType, DeviceKind, Load, Placement, ReduceOp, TransportKind, Untested,
+    Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp, TransportKind,
+    Untested,
 };
 use crate::suite::{Groups, Striping, TestCase, TestKind};
 use crate::units::Bytes;
@@ -262,6 +263,8 @@ impl Draft<'_> {
             dtype: work.dtype,
             op: work.op,
             placement: work.placement,
+            engine: Engine::Ours,
+            batch: self.test.batch,
         }
     }
 

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::fabric::Fabric;
-use crate::record::{Algorithm, Cell, Collective, DType, Placement, ReduceOp, TransportKind};
+use crate::record::{Algorithm, Cell, Collective, DType, Engine, Placement, ReduceOp, TransportKind};
 use crate::suite::{quoted, suggestion};
 use crate::units::Bytes;
 
@@ -35,6 +35,7 @@ enum Key {
     Op,
     Placement,
     Transport,
+    Engine,
     Rail,
     Pair,
     Rank,
@@ -68,6 +69,7 @@ enum Value {
     Op(ReduceOp),
     Placement(Placement),
     Transport(TransportKind),
+    Engine(Engine),
     Rail(String),
     Pair(End, End),
     Rank(End),
@@ -86,6 +88,7 @@ impl Value {
             Key::Op => Value::Op(word(key, text)?),
             Key::Placement => Value::Placement(word(key, text)?),
             Key::Transport => Value::Transport(word(key, text)?),
+            Key::Engine => Value::Engine(word(key, text)?),
             Key::Size => Value::Size(
                 text.parse()
                     .map_err(|error| FilterError(format!("{key}: {error}")))?,
@@ -115,6 +118,7 @@ impl Value {
             Value::Op(op) => cell.op == *op,
             Value::Placement(placement) => cell.placement == *placement,
             Value::Transport(transport) => cell.transport == *transport,
+            Value::Engine(engine) => cell.engine == *engine,
             Value::Rail(rail) => cell.rails.contains(rail),
             Value::Rank(end) => cell.ranks.iter().any(|rank| end.is(*rank, fabric)),
             Value::Pair(a, b) => match cell.ranks.as_slice() {
@@ -244,6 +248,7 @@ fn listed(key: Key, cells: &[Cell], fabric: &Fabric) -> String {
             Key::Op => vec![cell.op.to_string()],
             Key::Placement => vec![cell.placement.to_string()],
             Key::Transport => vec![cell.transport.to_string()],
+            Key::Engine => vec![cell.engine.to_string()],
             Key::Rail => cell.rails.clone(),
             Key::Rank => cell.ranks.iter().map(|rank| fabric.rank_name(*rank)).collect(),
             Key::Pair => match cell.ranks.as_slice() {

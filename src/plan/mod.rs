@@ -5,6 +5,7 @@
 //! silence. Cells of one slot run at the same time and never share an end of a rail.
 
 mod draft;
+mod engines;
 mod error;
 pub mod estimate;
 pub mod filter;
@@ -26,7 +27,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
 use crate::record::{Cell, DecisionRule, DeviceKind, TestRecord, TransportKind, Untested};
-use crate::suite::{Suite, TestCase, TestKind, TransportChoice, nearest, spec};
+use crate::suite::{EngineChoice, Suite, TestCase, TestKind, TransportChoice, nearest, spec};
 use crate::units::Nanos;
 
 use draft::Draft;
@@ -37,6 +38,8 @@ use references::References;
 pub struct Choices {
     /// The transport of every test.
     pub transport: Option<TransportChoice>,
+    /// The engines of every test.
+    pub engine: Option<EngineChoice>,
     /// The rails to use, by name.
     pub rails: Option<Vec<String>>,
     /// The cells to measure.
@@ -115,7 +118,19 @@ impl Plan {
             } else {
                 drafted.shuffle(&mut rng);
             }
-            for slot in drafted {
+            let engine = choices.engine.or(test.engine).unwrap_or(suite.run.engine());
+            let mut left_out = Vec::new();
+            let planned = engines::per_engine(drafted, engine, &rails, |cell, why| {
+                left_out.push((cell.collective, why));
+            });
+            for (collective, why) in left_out {
+                note(
+                    &mut plan.untested,
+                    format!("test `{}`: {collective} by NCCL", test.name),
+                    why,
+                );
+            }
+            for slot in planned {
                 for cell in slot {
                     let id = plan.cells.len() as u32;
                     plan.cells.push(Cell {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Collective, DType, DeviceKind, Placement, ReduceOp, TransportKind};
+use super::{Algorithm, Collective, DType, DeviceKind, Engine, Placement, ReduceOp, TransportKind};
 use crate::units::Bytes;
 
 /// Whether a cell had the fabric to itself.
@@ -54,6 +54,25 @@ pub struct Cell {
     pub op: ReduceOp,
     /// In place or out of place.
     pub placement: Placement,
+    /// Who moves the data; our own engine when it is not written down.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub engine: Engine,
+    /// Collectives run back to back and timed as one, launches included. Recorded times are of one collective: the total over
+    /// this number. 1, each by itself, when it is not written down.
+    #[serde(default = "alone", skip_serializing_if = "is_alone")]
+    pub batch: u16,
+}
+
+fn is_default(engine: &Engine) -> bool {
+    *engine == Engine::default()
+}
+
+fn alone() -> u16 {
+    1
+}
+
+fn is_alone(batch: &u16) -> bool {
+    *batch == alone()
 }
 
 impl Cell {
@@ -72,6 +91,17 @@ impl Cell {
         self.id != other.id && self.peer_key() == other.peer_key()
     }
 
+    /// Whether `other` is the same measurement, on the same parts, by another engine.
+    pub fn is_counterpart_of(&self, other: &Cell) -> bool {
+        let same_work = Cell {
+            engine: other.engine,
+            id: other.id,
+            slot: other.slot,
+            ..self.clone()
+        };
+        self.engine != other.engine && same_work == *other
+    }
+
     /// What two cells must share for their speeds to be comparable.
     pub fn peer_key(&self) -> impl std::hash::Hash + Ord + '_ {
         (
@@ -79,6 +109,7 @@ impl Cell {
             (self.ranks.len(), self.rails.len(), self.flows),
             (self.transport, self.device, self.size),
             (self.dtype, self.op, self.placement),
+            (self.engine, self.batch),
         )
     }
 
@@ -97,9 +128,42 @@ impl Cell {
             Load::Alone => "",
             Load::Together => ", together with the rest of its slot",
         };
+        let engine = match self.engine {
+            Engine::Ours => "",
+            Engine::Nccl => "NCCL ",
+        };
+        let batch = match self.batch {
+            1 => String::new(),
+            batch => format!(", {batch} back to back"),
+        };
         format!(
-            "{} {} {} {}, {ranks} over {}{rails}{load}",
+            "{engine}{} {} {} {}, {ranks} over {}{rails}{load}{batch}",
             self.algorithm, self.collective, self.size, self.dtype, self.transport
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = r#"{"id":1,"test":"t","slot":0,"load":"alone","collective":"all-reduce","algorithm":"ring",
+        "ranks":[0,1],"root":0,"rails":[],"flows":1,"source_port":null,"transport":"shm","device":"host","size":8,
+        "dtype":"f32","op":"sum","placement":"in-place"}"#;
+
+    #[test]
+    fn a_cell_recorded_before_there_were_engines_is_ours_and_is_written_as_it_was() {
+        let cell: Cell = serde_json::from_str(OLD).unwrap();
+        assert_eq!((cell.engine, cell.batch), (Engine::Ours, 1));
+        let again = serde_json::to_string(&cell).unwrap();
+        let lines: String = OLD.split('\n').map(str::trim_start).collect();
+        assert_eq!(again, lines);
+        let nccl = Cell {
+            engine: Engine::Nccl,
+            batch: 20,
+            ..cell
+        };
+        let again: Cell = serde_json::from_str(&serde_json::to_string(&nccl).unwrap()).unwrap();
+        assert_eq!(again, nccl);
     }
 }

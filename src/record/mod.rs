@@ -26,7 +26,7 @@ pub use load::{LoadError, Recorded, files};
 pub use run::{
     ClockRecord, DecisionRule, HostRecord, RailEnd, RankRecord, Reference, Run, SpecRow, TestRecord, Untested,
 };
-pub use words::{Algorithm, Collective, DType, DeviceKind, Placement, ReduceOp, TransportKind};
+pub use words::{Algorithm, Collective, DType, DeviceKind, Engine, Placement, ReduceOp, TransportKind};
 
 /// The version of the recorded files. A reader accepts this and everything older.
 pub const SCHEMA: u32 = 1;

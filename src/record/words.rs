@@ -125,6 +125,23 @@ words! {
     }
 }
 
+words! {
+    /// Who moves the data of a cell.
+    Engine {
+        /// Our own schedules and kernels.
+        Ours,
+        /// The NCCL library, as the reference beside ours.
+        Nccl,
+    }
+}
+
+impl Default for Engine {
+    /// Our own: what every cell recorded before there were two engines was run by.
+    fn default() -> Engine {
+        Engine::Ours
+    }
+}
+
 impl DType {
     /// Bytes of one element.
     pub fn size(self) -> usize {

@@ -91,6 +91,9 @@ fn run(section: &Section<'_>) -> Result<RunSettings, SuiteError> {
     if let Some(item) = section.get("device") {
         settings.device = Some(item.word()?);
     }
+    if let Some(item) = section.get("engine") {
+        settings.engine = Some(item.word()?);
+    }
     if let Some(item) = section.get("data_port") {
         settings.data_port = Some(item.whole(1..=u16::MAX)?);
     }
@@ -131,7 +134,7 @@ fn rule(section: &Section<'_>) -> Result<DecisionRule, SuiteError> {
 mod tests {
     use super::*;
     use crate::record::DeviceKind;
-    use crate::suite::TransportChoice;
+    use crate::suite::{EngineChoice, TransportChoice};
 
     const TEST: &str = "[[test]]\nname = \"t\"\nsizes = [\"8\"]\n";
 
@@ -147,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_a_suite_says_about_the_run_arrives() {
-        let text = "name = \"s\"\n[run]\nranks = 4\nprocs = true\ntransport = \"tcp\"\ndevice = \"host\"\n\
+        let text = "name = \"s\"\n[run]\nranks = 4\nprocs = true\ntransport = \"tcp\"\ndevice = \"host\"\nengine = \"both\"\n\
                     rails = [\"a=127.0.1.1\"]\nseed = 9\ndeadline = \"5s\"\nbudget = \"1m\"\n\
                     join_deadline = \"2m\"\ndata_port = 30000\n\
                     [rule]\nconfidence = \"99%\"\nremeasure = 2\n";
@@ -156,6 +159,7 @@ mod tests {
         assert_eq!(suite.run.procs, Some(true));
         assert_eq!(suite.run.transport, Some(TransportChoice::Tcp));
         assert_eq!(suite.run.device, Some(DeviceKind::Host));
+        assert_eq!(suite.run.engine, Some(EngineChoice::Both));
         assert_eq!(suite.run.rails, Some(vec!["a=127.0.1.1".to_string()]));
         assert_eq!(suite.run.seed, Some(9));
         assert_eq!(suite.run.deadline, Some(Nanos::from_secs(5)));

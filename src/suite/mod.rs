@@ -20,7 +20,7 @@ mod test_check;
 pub use error::{Position, SuiteError};
 pub use file::SuiteFile;
 pub use nearest::{nearest, quoted, suggestion};
-pub use settings::{RunSettings, TransportChoice};
+pub use settings::{EngineChoice, RunSettings, TransportChoice};
 pub use test_case::{
     AlgorithmChoice, Directions, Expectation, Groups, SpecChoice, Striping, TestCase, TestKind,
 };

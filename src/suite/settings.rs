@@ -2,7 +2,7 @@
 
 use strum::{Display, EnumString, VariantNames};
 
-use crate::record::{DeviceKind, TransportKind};
+use crate::record::{DeviceKind, Engine, TransportKind};
 use crate::units::Nanos;
 
 /// The transport asked for.
@@ -35,6 +35,30 @@ impl TransportChoice {
     }
 }
 
+/// The engines asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum EngineChoice {
+    /// Our own schedules and kernels.
+    #[default]
+    Ours,
+    /// NCCL.
+    Nccl,
+    /// Every cell by ours and by NCCL, one right after the other.
+    Both,
+}
+
+impl EngineChoice {
+    /// Whether an engine is among them.
+    pub fn has(self, engine: Engine) -> bool {
+        match self {
+            EngineChoice::Ours => engine == Engine::Ours,
+            EngineChoice::Nccl => engine == Engine::Nccl,
+            EngineChoice::Both => true,
+        }
+    }
+}
+
 /// Settings of a whole run; what is `None` was not said. The methods of the same names fill in the defaults.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunSettings {
@@ -46,6 +70,8 @@ pub struct RunSettings {
     pub transport: Option<TransportChoice>,
     /// Where the data lies.
     pub device: Option<DeviceKind>,
+    /// Who runs the cells, where a test does not say.
+    pub engine: Option<EngineChoice>,
     /// Rails as `NAME=ADDRESS`, address or interface name.
     pub rails: Option<Vec<String>>,
     /// Seed of patterns and order.
@@ -71,6 +97,7 @@ impl RunSettings {
             procs: stronger.procs.or(self.procs),
             transport: stronger.transport.or(self.transport),
             device: stronger.device.or(self.device),
+            engine: stronger.engine.or(self.engine),
             rails: stronger.rails.clone().or_else(|| self.rails.clone()),
             seed: stronger.seed.or(self.seed),
             deadline: stronger.deadline.or(self.deadline),
@@ -98,6 +125,11 @@ impl RunSettings {
     /// Where the data lies; CPU memory when nothing was said.
     pub fn device(&self) -> DeviceKind {
         self.device.unwrap_or(DeviceKind::Host)
+    }
+
+    /// Who runs the cells, where a test does not say; our own engine when nothing was said.
+    pub fn engine(&self) -> EngineChoice {
+        self.engine.unwrap_or_default()
     }
 
     /// Seed of patterns and order; fixed when nothing was said, so that a run can be repeated as it was.

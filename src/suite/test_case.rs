@@ -2,7 +2,7 @@
 
 use strum::{Display, EnumString, VariantNames};
 
-use super::TransportChoice;
+use super::{EngineChoice, TransportChoice};
 use crate::record::{Algorithm, Collective, DType, Placement, ReduceOp};
 use crate::units::{Bytes, Nanos};
 
@@ -120,6 +120,10 @@ pub struct TestCase {
     pub placements: Vec<Placement>,
     /// What carries the bytes, if it is not left to the run.
     pub transport: Option<TransportChoice>,
+    /// Who runs the cells, if it is not left to the run.
+    pub engine: Option<EngineChoice>,
+    /// Collectives run back to back and timed as one.
+    pub batch: u16,
     /// Who runs a collective with whom.
     pub groups: Groups,
     /// Whether the payload is striped over rails.
@@ -149,6 +153,9 @@ pub struct TestCase {
 }
 
 impl TestCase {
+    /// The most collectives that are timed as one.
+    pub const MOST_IN_A_BATCH: u16 = 1000;
+
     /// A test with everything left at its default.
     pub fn new(name: impl Into<String>, kind: TestKind, sizes: Vec<Bytes>) -> TestCase {
         TestCase {
@@ -164,6 +171,8 @@ impl TestCase {
             ops: vec![ReduceOp::Sum],
             placements: vec![Placement::OutOfPlace],
             transport: None,
+            engine: None,
+            batch: 1,
             groups: Groups::default(),
             stripe: Striping::default(),
             flows: 1,

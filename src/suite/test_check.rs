@@ -37,6 +37,7 @@ pub(super) fn test(section: &Section<'_>) -> Result<TestCase, SuiteError> {
     refuse_keys_of_other_kinds(section, kind)?;
     let mut test = TestCase::new(name(section)?, kind, sizes(&section.require("sizes")?)?);
     what_runs(section, &mut test)?;
+    by_which_engine(section, &mut test)?;
     between_whom(section, &mut test)?;
     how_long(section, &mut test)?;
     if let Some(item) = section.get("expect") {
@@ -88,6 +89,16 @@ fn what_runs(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteErro
     }
     if let Some(item) = section.get("placement") {
         test.placements = item.words()?;
+    }
+    Ok(())
+}
+
+fn by_which_engine(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
+    if let Some(item) = section.get("engine") {
+        test.engine = Some(item.word()?);
+    }
+    if let Some(item) = section.get("batch") {
+        test.batch = item.whole(1..=TestCase::MOST_IN_A_BATCH)?;
     }
     Ok(())
 }

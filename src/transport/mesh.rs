@@ -361,7 +361,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
-    use crate::record::{Algorithm, Collective, DType, DeviceKind, Load, Placement, ReduceOp};
+    use crate::record::{Algorithm, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp};
     use crate::units::Bytes;
 
     fn cell(flows: u16, source_port: Option<u16>) -> Cell {
@@ -383,6 +383,8 @@ mod tests {
             dtype: DType::F32,
             op: ReduceOp::Sum,
             placement: Placement::InPlace,
+            engine: Engine::Ours,
+            batch: 1,
         }
     }
 

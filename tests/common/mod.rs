@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use railgauge::collective::{Buffers, Conditions, Execution, Oracle, Program, Stopped, Took, scheme_of};
 use railgauge::launch::Token;
 use railgauge::record::{
-    Algorithm, Cell, Collective, DType, DeviceKind, Load, Moved, Placement, ReduceOp, TransportKind,
+    Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Moved, Placement, ReduceOp, TransportKind,
 };
 use railgauge::transport::shm::Hub;
 use railgauge::transport::tcp::Local;
@@ -35,6 +35,8 @@ pub fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: 
         dtype: DType::F32,
         op: ReduceOp::Sum,
         placement: Placement::OutOfPlace,
+        engine: Engine::Ours,
+        batch: 1,
     }
 }
 

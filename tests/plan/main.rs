@@ -1,5 +1,6 @@
 //! Plans on small fabrics: what is measured is what was asked for, and what is not measured is said.
 
+mod engines;
 mod only;
 mod references;
 mod refusals;
