@@ -8,6 +8,7 @@ mod element;
 pub mod host;
 pub mod pattern;
 mod region;
+pub mod telemetry;
 
 pub use pattern::Pattern;
 pub use region::{ReadLease, Region, WriteLease};

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Cell;
+use super::{Cell, GpuReading};
 use crate::units::{Bytes, Nanos};
 
 /// One line of `samples.jsonl`.
@@ -30,6 +30,8 @@ pub enum Event {
     Stalled(Stalled),
     /// A hardware or interface counter around a cell.
     Counter(CounterDelta),
+    /// What the sensors of a rank's GPU said around a cell.
+    Gpu(Box<GpuReading>),
     /// The run goes on without what was lost: cells that replace some that can no longer be measured.
     Replanned {
         /// What is left out from here on, in words.

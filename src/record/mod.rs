@@ -7,6 +7,7 @@
 mod bandwidth;
 mod cell;
 mod event;
+mod gpu;
 mod judgement;
 mod load;
 mod run;
@@ -17,6 +18,9 @@ pub use cell::{Cell, Load};
 pub use event::{
     CellDone, Corruption, CounterDelta, EndReason, Event, LossCause, Lost, Moved, Sample, Stalled,
     StopReason, Stuck,
+};
+pub use gpu::{
+    ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,
 };
 pub use judgement::{
     CellVerdict, Confirmation, Coverage, Finding, FindingKind, Interference, Interval, Judgement,
