@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::fabric::host::Identity;
-use crate::record::{Cell, CounterDelta, DeviceKind, HostRecord, Moved, RailEnd, Stuck};
+use crate::record::{Cell, CounterDelta, DeviceKind, GpuReading, HostRecord, Moved, RailEnd, Stuck};
 use crate::transport::{Endpoint, Fault, Knock};
 use crate::units::Nanos;
 
@@ -186,6 +186,8 @@ pub(super) enum Answer {
         runs: u64,
         moved: Vec<Moved>,
         counters: Vec<CounterDelta>,
+        /// What the sensors of its GPU said, when it has one.
+        gpu: Option<Box<GpuReading>>,
     },
     /// What came of knocking at a rank's doors.
     Knocked { rank: u32, knock: Knock },

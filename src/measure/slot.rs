@@ -270,11 +270,13 @@ impl<'a> Slot<'a> {
                 runs,
                 moved,
                 counters,
+                gpu,
             } = answer
             else {
                 return false;
             };
             deltas.extend(counters.iter().cloned().map(Event::Counter));
+            deltas.extend(gpu.clone().map(Event::Gpu));
             if let Some(running) = slot.cells.iter_mut().find(|running| running.cell.id == *cell) {
                 let per_run = |moved: &Moved| Moved {
                     bytes: Bytes(moved.bytes.0 / (*runs).max(1)),

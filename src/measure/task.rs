@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::engine::Engine;
 use super::orders::{Answer, Assignment, Wrong};
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
+use crate::device::telemetry::GpuName;
 use crate::fabric::sysfs;
 use crate::launch::clock;
 use crate::record::{Cell, Moved, Placement};
@@ -61,6 +62,11 @@ impl Task {
         };
         task.fill_for(None);
         task
+    }
+
+    /// The GPU it runs on, when it does.
+    pub fn gpu(&self) -> Option<GpuName> {
+        self.engine.gpu()
     }
 
     /// The cell.

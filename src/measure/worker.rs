@@ -17,6 +17,7 @@ use super::engine::OnHost;
 use super::orders::{Answer, Assignment, Card, Order, Parting, Setup};
 use super::task::{Surroundings, Task, without_carrier};
 use crate::collective::{Oracle, Program};
+use crate::device::telemetry::{self, Watch};
 use crate::fabric::{host, rails, sysfs};
 use crate::launch::{Answering, Gone, Member, Token, clock};
 use crate::record::{CounterDelta, RailEnd};
@@ -27,6 +28,9 @@ use crate::units::Nanos;
 
 /// How long the doors of a rank that fell silent are knocked at.
 const KNOCK_PATIENCE: Duration = Duration::from_millis(1500);
+
+/// The longest a rank waits for the sensors of its GPU.
+const SENSOR_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the ranks of one process share.
 #[derive(Clone)]
@@ -124,6 +128,7 @@ struct Running {
     words: Sender<Word>,
     thread: JoinHandle<Task>,
     counters_before: Vec<(String, String, Option<u64>)>,
+    watch: Option<Watch>,
 }
 
 /// Everything a rank has once it has met the others.
@@ -282,6 +287,8 @@ impl Met {
         };
         let mut task = Task::new(assignment, engine, around);
         let counters_before = self.counters(&names);
+        let watch = |gpu| telemetry::of_this_process().watch(&gpu, self.sensor_patience());
+        let watch = task.gpu().map(watch);
         let (words, told) = channel();
         let voice = voice.clone();
         let thread = std::thread::spawn(move || {
@@ -303,6 +310,7 @@ impl Met {
             words,
             thread,
             counters_before,
+            watch,
         });
         Answer::Prepared { cell }
     }
@@ -342,6 +350,8 @@ impl Met {
                 self.mesh.release(channel);
             }
             let after = self.counters(&names);
+            let seen = |watch: Watch| watch.finish(running.cell, running.round, me, self.sensor_patience());
+            let gpu = running.watch.map(seen).map(Box::new);
             let counters =
                 running
                     .counters_before
@@ -361,6 +371,7 @@ impl Met {
                 runs,
                 moved,
                 counters: counters.collect(),
+                gpu,
             });
         }
         answers
@@ -376,6 +387,11 @@ impl Met {
                 task.finish().2.into_iter().for_each(Channel::abandon);
             }
         }
+    }
+
+    /// How long sensors are waited for: never so long that somebody thinks this rank stands still.
+    fn sensor_patience(&self) -> Duration {
+        SENSOR_PATIENCE.min(Duration::from(self.setup.deadline) / 4)
     }
 
     /// Rails with the interfaces behind them, where known.

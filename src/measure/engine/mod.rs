@@ -9,6 +9,7 @@ mod host;
 pub(super) use host::OnHost;
 
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
+use crate::device::telemetry::GpuName;
 use crate::record::{Moved, Stuck};
 use crate::transport::Channel;
 use crate::units::Nanos;
@@ -34,6 +35,11 @@ pub(super) trait Engine: Send {
 
     /// Ways on which packets do not get through.
     fn stuck(&self) -> Vec<Stuck>;
+
+    /// The GPU it runs on, whose sensors are read around the cell.
+    fn gpu(&self) -> Option<GpuName> {
+        None
+    }
 
     /// What this rank has sent over all its runs, and the connections for whoever needs them next.
     fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>);
