@@ -65,6 +65,11 @@ impl Pattern {
         }
     }
 
+    /// The rule its values follow, for devices that draw them by themselves.
+    pub fn rule(&self) -> Rule {
+        Rule::of(self)
+    }
+
     fn fill_as<T: Element>(&self, first_element: usize, out: &mut [u8]) {
         let mut integers = [0u32; SPAN];
         let mut elements = [T::zeroed(); SPAN];
@@ -102,14 +107,16 @@ impl Pattern {
 }
 
 /// Which values a rank may take: `least + (hash & mask)` at its turn, `least` otherwise.
-#[derive(Debug, Clone, Copy)]
-struct Rule {
-    least: u32,
-    mask: u32,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The smallest value.
+    pub least: u32,
+    /// One less than the number of values, a power of two.
+    pub mask: u32,
     /// Ranks that contribute to an element at the same time.
-    slots: u32,
+    pub slots: u32,
     /// Ranks that share a slot, rounded up to a power of two; 1 when every rank has its own.
-    turns: u32,
+    pub turns: u32,
 }
 
 impl Rule {

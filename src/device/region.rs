@@ -122,8 +122,9 @@ impl Region {
         self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn start(&self) -> *mut u8 {
-        self.memory.as_ptr()
+    /// Where it begins, for a device that is told so; nothing else may reach past the lease table.
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.memory
     }
 }
 
@@ -166,7 +167,7 @@ impl Deref for ReadLease {
         let Lease { region, range, .. } = &self.0;
         // SAFETY: the range lies inside the region (checked when leased), and while this lease is out no writing lease
         // overlaps it, so nobody changes these bytes.
-        unsafe { std::slice::from_raw_parts(region.start().add(range.start), range.len()) }
+        unsafe { std::slice::from_raw_parts(region.start().as_ptr().add(range.start), range.len()) }
     }
 }
 
@@ -179,7 +180,7 @@ impl Deref for WriteLease {
     fn deref(&self) -> &[u8] {
         let Lease { region, range, .. } = &self.0;
         // SAFETY: as for `ReadLease`; a writing lease is exclusive.
-        unsafe { std::slice::from_raw_parts(region.start().add(range.start), range.len()) }
+        unsafe { std::slice::from_raw_parts(region.start().as_ptr().add(range.start), range.len()) }
     }
 }
 
@@ -187,7 +188,7 @@ impl DerefMut for WriteLease {
     fn deref_mut(&mut self) -> &mut [u8] {
         let Lease { region, range, .. } = &self.0;
         // SAFETY: no other lease overlaps a writing one, and `&mut self` keeps this one from being used twice at a time.
-        unsafe { std::slice::from_raw_parts_mut(region.start().add(range.start), range.len()) }
+        unsafe { std::slice::from_raw_parts_mut(region.start().as_ptr().add(range.start), range.len()) }
     }
 }
 
