@@ -54,8 +54,8 @@ enum RgOpFlags : u32 {
 
 // One step on one block, chunk by chunk: operands are combined, and the result goes to all destinations.
 //
-// The block is cut into chunks along a grid of `RgJob.chunk` elements that starts at `begin` rounded down to 128 bytes;
-// grid cell g belongs to worker g % workers. Iteration i of a worker does chunk i - lag of each op, in the order of ops.
+// The block is cut into chunks along a grid of `RgJob.chunk` elements that starts `skew` elements before it, so that
+// chunks begin at multiples of 128 bytes; grid cell g belongs to worker g % workers. Iteration i of a worker does chunk i - lag of each op, in the order of ops.
 struct RgOp {
     u64 begin;          // first element
     u64 elements;
@@ -65,6 +65,8 @@ struct RgOp {
     u32 target[2];      // outgoing ports, or RG_NO_PORT
     u32 flags;          // RgOpFlags
     u32 lag;
+    u32 skew;           // elements; the same at both ends of every message
+    u32 unused;
 };
 
 // What a rank says about a launch; in pinned host memory.

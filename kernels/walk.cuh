@@ -21,25 +21,19 @@ struct Walk {
     RgOp ops[RG_MOST_OPS];
 };
 
-template <class E> RG_DEVICE u64 grid_start(const RgOp &op) {
-    constexpr u64 line = 128 / sizeof(typename E::Stored);
-    return op.begin / line * line;
-}
-
 // Chunks of `op` that belong to `worker`.
-template <class E> RG_DEVICE u64 chunks_of(const RgOp &op, const RgJob &job, u32 worker) {
-    u64 span = op.begin + op.elements - grid_start<E>(op);
-    u64 cells = op.elements ? (span + job.chunk - 1) / job.chunk : 0;
+RG_DEVICE u64 chunks_of(const RgOp &op, const RgJob &job, u32 worker) {
+    u64 cells = op.elements ? (op.skew + op.elements + job.chunk - 1) / job.chunk : 0;
     return cells > worker ? (cells - worker + job.workers - 1) / job.workers : 0;
 }
 
 // Chunks that one launch moves through a port, of one worker.
-template <class E> RG_DEVICE u64 chunks_through(const Walk &walk, u32 port, u32 worker) {
+RG_DEVICE u64 chunks_through(const Walk &walk, u32 port, u32 worker) {
     u64 total = 0;
     for (u32 k = 0; k < walk.place.job.op_count; ++k) {
         const RgOp &op = walk.ops[k];
         if (op.source[0] == port || op.source[1] == port || op.target[0] == port || op.target[1] == port)
-            total += chunks_of<E>(op, walk.place.job, worker);
+            total += chunks_of(op, walk.place.job, worker);
     }
     return total;
 }
@@ -93,13 +87,13 @@ template <class E, class R, int N> RG_DEVICE void move_chunk(const Walk &walk, u
     }
 }
 
-// Where a chunk lies that goes through a port. `at` is its place in the other end's buffer, `start` in ours.
-template <class E> RG_DEVICE u64 through(const Walk &walk, u32 port, u64 at, u64 start) {
+// Where a chunk lies that goes through a port. `at` is its place in the other end's buffer, `in_grid` in the grid.
+template <class E> RG_DEVICE u64 through(const Walk &walk, u32 port, u64 at, u64 in_grid) {
     typedef typename E::Stored S;
     const RgPort &p = walk.ports[port];
     if (p.mode != RG_FIFO) return p.data + at * sizeof(S);
     u64 slot = (u64)walk.place.worker * p.slots + walk.count[port] % p.slots;
-    return p.data + slot * p.slot_bytes + start * sizeof(S) % 16;
+    return p.data + slot * p.slot_bytes + in_grid * sizeof(S) % 16;
 }
 
 template <class E, class R> RG_DEVICE void walk_launch(const RgLaunch &launch, Walk &walk) {
@@ -121,7 +115,7 @@ template <class E, class R> RG_DEVICE void walk_launch(const RgLaunch &launch, W
     for (u32 i = thread; i < job.port_count * watched; i += rg_threads()) {
         u32 port = i % job.port_count, whose = watched == 1 ? worker : i / job.port_count;
         const RgPort &p = walk.ports[port];
-        u64 each = chunks_through<E>(walk, port, whose);
+        u64 each = chunks_through(walk, port, whose);
         if (watched == 1) {
             walk.count[port] = launch.sequence * each;
             walk.seen[port] = 0;
@@ -140,10 +134,11 @@ template <class E, class R> RG_DEVICE void walk_launch(const RgLaunch &launch, W
             const RgOp &op = walk.ops[k];
             if (i < op.lag) continue;
             u64 cell = (u64)(i - op.lag) * job.workers + worker;
-            u64 first = grid_start<E>(op) + cell * job.chunk, last = first + job.chunk;
-            u64 start = first < op.begin ? op.begin : first;
-            u64 end = last > op.begin + op.elements ? op.begin + op.elements : last;
-            if (start >= end) continue;
+            u64 first = cell * job.chunk, last = first + job.chunk;
+            if (first < op.skew) first = op.skew;
+            if (last > op.skew + op.elements) last = op.skew + op.elements;
+            if (first >= last) continue;
+            const u64 offset = first - op.skew, start = op.begin + offset;
 
             // This thread's port in this step, if it is one of the four.
             u32 mine = thread < 2 ? op.source[thread] : thread < 4 ? op.target[thread - 2] : RG_NO_PORT;
@@ -171,10 +166,10 @@ template <class E, class R> RG_DEVICE void walk_launch(const RgLaunch &launch, W
                 const u32 second = thread & 1;
                 if (thread < 2)
                     walk.from[owns + (second && op.source[0] != RG_NO_PORT)] =
-                        through<E>(walk, mine, op.source_at[second] + (start - op.begin), start);
+                        through<E>(walk, mine, op.source_at[second] + offset, first);
                 else
                     walk.to[keeps + (second && op.target[0] != RG_NO_PORT)] =
-                        through<E>(walk, mine, op.target_at[second] + (start - op.begin), start);
+                        through<E>(walk, mine, op.target_at[second] + offset, first);
             }
             if (thread == 4 % rg_threads()) {
                 if (owns) walk.from[0] = (op.flags & RG_OWN_INPUT ? job.input : job.output) + start * sizeof(S);
@@ -185,11 +180,11 @@ template <class E, class R> RG_DEVICE void walk_launch(const RgLaunch &launch, W
             if (stopped) break;
             u32 divisor = op.flags & RG_FINISH ? job.ranks : 0;
             if (operands == 1)
-                move_chunk<E, R, 1>(walk, targets, (u32)(end - start), divisor);
+                move_chunk<E, R, 1>(walk, targets, (u32)(last - first), divisor);
             else if (operands == 2)
-                move_chunk<E, R, 2>(walk, targets, (u32)(end - start), divisor);
+                move_chunk<E, R, 2>(walk, targets, (u32)(last - first), divisor);
             else
-                move_chunk<E, R, 3>(walk, targets, (u32)(end - start), divisor);
+                move_chunk<E, R, 3>(walk, targets, (u32)(last - first), divisor);
             rg_barrier();
 
             if (mine != RG_NO_PORT) {
@@ -215,7 +210,7 @@ template <class E, class R> RG_DEVICE void walk_launch(const RgLaunch &launch, W
                                 : p.mode == RG_PULL && !incoming && (p.flags & RG_DRAIN) ? p.head
                                                                                          : 0);
             if (!flag) continue;
-            u64 all = (launch.sequence + 1) * chunks_through<E>(walk, port, whose);
+            u64 all = (launch.sequence + 1) * chunks_through(walk, port, whose);
             Stand stand = {RG_MOST_OPS, 0, whose, p.peer, incoming};
             u64 ignored = 0;
             if (all) watch.flag(flag + whose * RG_FLAG_STRIDE, 0, all, p.flags & RG_SYSTEM, stand, &walk.place.stop, &ignored);

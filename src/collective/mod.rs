@@ -12,6 +12,7 @@ mod binary_tree;
 mod broadcast;
 mod double_tree;
 mod execute;
+pub mod gpu;
 mod memory;
 pub mod oracle;
 mod point_to_point;

@@ -49,6 +49,20 @@ pub enum ProgramError {
         /// For which collective.
         collective: String,
     },
+    /// An algorithm that a kernel's ops cannot express.
+    #[error("a rank has more ways in or out at once than a kernel handles")]
+    TooManyWays,
+    /// Kernels that must run together do not fit on the GPU together, and would wait for each other for ever.
+    #[error(
+        "{ranks} ranks of this cell share one GPU, where {blocks} thread blocks run at a time: not all of them could run \
+         together, and they would wait for each other for ever; use fewer ranks per GPU"
+    )]
+    DoNotFit {
+        /// Ranks on the GPU.
+        ranks: usize,
+        /// Thread blocks that fit.
+        blocks: u32,
+    },
     /// The rank is not part of the cell.
     #[error("rank {0} takes no part in this cell")]
     NotAMember(u32),

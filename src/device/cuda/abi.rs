@@ -77,6 +77,8 @@ pub struct Op {
     pub target: [u32; 2],
     pub flags: u32,
     pub lag: u32,
+    pub skew: u32,
+    pub unused: u32,
 }
 
 /// See `RgStatus`.
