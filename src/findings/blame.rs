@@ -1,7 +1,7 @@
 //! Whom the slow cells are laid at the door of: as few parts as explain them all.
 //!
 //! In this order, each slow cell going to the first that explains it: a straggling rank whose extra work is most of the
-//! missing time; one rail, where others are judged and not slow (a cell striped over a slow rail is that rail's too); all
+//! missing time; one engine, where the other is as fast as expected in the same cell; one rail, where others are judged and not slow (a cell striped over a slow rail is that rail's too); all
 //! rails at once, where each is below an absolute figure; one rank that all slow pairs share; single pairs; and what is
 //! left over stays with its test.
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::busy::Straggling;
 use super::speed::Speed;
 use super::summary::CellSummary;
-use crate::record::{Cell, Collective, Run};
+use crate::record::{Cell, Collective, Engine, Run};
 use crate::stats::median_of_sorted;
 
 /// Slow cells by who is blamed; places in the plan.
@@ -18,6 +18,8 @@ use crate::stats::median_of_sorted;
 pub(super) struct Blame {
     /// Explained by a straggling rank.
     pub(super) straggler: BTreeMap<u32, Vec<usize>>,
+    /// One engine, where the other is as fast as expected.
+    pub(super) engine: BTreeMap<(Engine, String), Vec<usize>>,
     /// One rail.
     pub(super) rail: BTreeMap<String, Vec<usize>>,
     /// Every rail there is.
@@ -40,6 +42,7 @@ impl Blame {
         run: &Run,
         summaries: &[CellSummary<'_>],
         speeds: &[Speed],
+        counterparts: &[Option<usize>],
         stragglers: &[Straggling],
     ) -> Blame {
         let mut blame = Blame::default();
@@ -59,6 +62,17 @@ impl Blame {
                 blame.straggler.entry(straggler.rank).or_default().push(*place);
             }
             guilty.is_none()
+        });
+
+        slow.retain(|place| {
+            let other = counterparts[*place].map(|other| &speeds[other]);
+            let is_software = matches!(other, Some(Speed::Good(_)));
+            if is_software {
+                let cell = summaries[*place].cell;
+                let guilty = (cell.engine, cell.test.clone());
+                blame.engine.entry(guilty).or_default().push(*place);
+            }
+            !is_software
         });
 
         let judged = |wanted: bool| (0..speeds.len()).filter(move |p| is_pair(*p) == wanted);

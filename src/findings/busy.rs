@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::summary::{CellSummary, Iterations};
-use crate::record::{Algorithm, Cell, Collective, DecisionRule, Recorded, Sample, Untested};
+use crate::record::{Algorithm, Cell, Collective, DecisionRule, Engine, Recorded, Sample, Untested};
 use crate::stats::{MedianInterval, holm, interval_of_sorted, median_of_sorted, sign_test};
 
 /// The share of a cell's time from which a rank's own work matters.
@@ -170,6 +170,10 @@ fn median_without(sorted: &[u64], value: u64) -> f64 {
 
 /// Whether the schedule gives every rank the same work.
 fn is_even(cell: &Cell) -> bool {
+    // How long NCCL's ranks wait for each other is not known.
+    if cell.engine == Engine::Nccl {
+        return false;
+    }
     match cell.algorithm {
         Algorithm::Ring => true,
         Algorithm::Direct => cell.collective != Collective::PointToPoint,

@@ -51,6 +51,6 @@ fn key(cell: &Cell) -> impl Ord + '_ {
             &cell.rails,
         ),
         (cell.flows, cell.transport, cell.device, cell.size),
-        (cell.dtype, cell.op, cell.placement),
+        (cell.dtype, cell.op, cell.placement, cell.engine, cell.batch),
     )
 }

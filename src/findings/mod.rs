@@ -13,6 +13,7 @@ mod busy;
 mod corruption;
 mod counters;
 mod coverage;
+mod engines;
 mod incomplete_coverage;
 mod interference;
 mod lost_rank;
@@ -23,6 +24,7 @@ mod seen;
 mod silence;
 mod silent_rail;
 mod slow_collective;
+mod slow_engine;
 mod slow_pair;
 mod slow_rail;
 mod speed;
@@ -59,6 +61,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
     &slow_collective::SlowCollective,
+    &slow_engine::SlowEngine,
     &straggler::Straggler,
 ];
 
@@ -69,6 +72,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         .iter()
         .flat_map(|detector| detector.find(&seen))
         .collect();
+    engines::tell_fabric_from_software(&seen, &mut findings);
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.kind.exit_code()), finding.kind));
     let cells = verdict::of_cells(&seen);
     let tests = verdict::of_tests(&seen, &cells);
@@ -90,6 +94,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         tests,
         cells,
         interference: interference::of(&seen),
+        engines: engines::side_by_side(&seen),
         coverage: coverage::of(&seen),
         injected: recorded.run.injected.clone(),
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::blame::Blame;
 use super::busy::{Stragglers, stragglers};
+use super::engines;
 use super::silence::{SilentRail, silent_rails};
 use super::speed::{Speed, speeds};
 use super::summary::{CellSummary, summarise};
@@ -27,6 +28,8 @@ pub struct Seen<'a> {
     pub(super) silent_rails: Vec<SilentRail>,
     /// Ids of cells that delivered wrong data.
     pub(super) corrupt: BTreeSet<u32>,
+    /// For every cell the place of the same cell by the other engine.
+    pub(super) counterparts: Vec<Option<usize>>,
     by_id: HashMap<u32, usize>,
 }
 
@@ -36,7 +39,14 @@ impl<'a> Seen<'a> {
         let summaries = summarise(recorded);
         let (speeds, comparisons) = speeds(recorded, &summaries);
         let stragglers = stragglers(recorded, &summaries);
-        let blame = Blame::of(&recorded.run, &summaries, &speeds, &stragglers.accused);
+        let counterparts = engines::counterparts(&summaries);
+        let blame = Blame::of(
+            &recorded.run,
+            &summaries,
+            &speeds,
+            &counterparts,
+            &stragglers.accused,
+        );
         let corrupt = recorded.events.iter().filter_map(|event| match event {
             Event::Corruption(corruption) => Some(corruption.cell),
             _ => None,
@@ -54,6 +64,7 @@ impl<'a> Seen<'a> {
             comparisons,
             stragglers,
             blame,
+            counterparts,
             by_id,
         }
     }
@@ -66,6 +77,11 @@ impl<'a> Seen<'a> {
     /// The planned cell with this id.
     pub(super) fn cell(&self, id: u32) -> Option<&'a Cell> {
         self.by_id.get(&id).map(|place| self.summaries[*place].cell)
+    }
+
+    /// The place of the planned cell with this id.
+    pub(super) fn place(&self, id: u32) -> Option<usize> {
+        self.by_id.get(&id).copied()
     }
 
     /// Ids of the cells at these places.

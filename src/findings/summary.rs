@@ -104,7 +104,7 @@ pub(super) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
                 rounds: iterations.rounds(rule.confidence),
                 slowest_rank: iterations.slowest_rank(),
                 busy: busy_of(&iterations, rule),
-                wire: Wire::of(&rounds_done[place]),
+                wire: Wire::of(cell.engine, &rounds_done[place]),
                 verified: rounds_done[place]
                     .iter()
                     .fold(0, |sum, done| sum.saturating_add(done.verified)),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{CellDone, Moved};
+use crate::record::{CellDone, Engine, Moved};
 use crate::units::Bytes;
 
 /// Bytes per iteration on the links of one cell.
@@ -25,11 +25,13 @@ type Link<'a> = (u32, u32, Option<&'a str>);
 
 impl Wire {
     /// From the rounds a cell completed.
-    pub(super) fn of(rounds: &[&CellDone]) -> Wire {
+    pub(super) fn of(engine: Engine, rounds: &[&CellDone]) -> Wire {
         let mut busiest = None;
         for done in rounds {
             let (planned, moved) = (per_link(&done.planned), per_link(&done.moved));
-            if let Some(text) = contradiction(&planned, &moved) {
+            // NCCL does not say what it moves; its rates are for the bytes of our schedule of that name.
+            let is_counted = engine == Engine::Ours;
+            if let Some(text) = contradiction(&planned, &moved).filter(|_| is_counted) {
                 return Wire::Contradiction(text);
             }
             busiest = busiest.max(Some(planned.values().copied().max().unwrap_or(0)));
@@ -112,16 +114,22 @@ mod tests {
     #[test]
     fn entries_of_one_link_add_up_and_the_busiest_counts() {
         let links = [(0, 1, 60), (0, 1, 50), (1, 0, 100)];
-        assert_eq!(Wire::of(&[&done(&links, &links)]), Wire::Busiest(Bytes(110)));
-        assert_eq!(Wire::of(&[]), Wire::Unknown);
-        assert_eq!(Wire::of(&[&done(&[], &[])]), Wire::Nothing);
+        assert_eq!(
+            Wire::of(Engine::Ours, &[&done(&links, &links)]),
+            Wire::Busiest(Bytes(110))
+        );
+        assert_eq!(Wire::of(Engine::Ours, &[]), Wire::Unknown);
+        assert_eq!(Wire::of(Engine::Ours, &[&done(&[], &[])]), Wire::Nothing);
         let huge = [(0, 1, u64::MAX), (0, 1, u64::MAX)];
-        assert_eq!(Wire::of(&[&done(&huge, &huge)]), Wire::Busiest(Bytes(u64::MAX)));
+        assert_eq!(
+            Wire::of(Engine::Ours, &[&done(&huge, &huge)]),
+            Wire::Busiest(Bytes(u64::MAX))
+        );
     }
 
     #[test]
     fn bytes_that_differ_from_the_schedule_are_named() {
-        let wire = Wire::of(&[&done(&[(0, 1, 100)], &[(0, 1, 90)])]);
+        let wire = Wire::of(Engine::Ours, &[&done(&[(0, 1, 100)], &[(0, 1, 90)])]);
         let Wire::Contradiction(text) = wire else {
             panic!("{wire:?}")
         };

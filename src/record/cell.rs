@@ -93,13 +93,17 @@ impl Cell {
 
     /// Whether `other` is the same measurement, on the same parts, by another engine.
     pub fn is_counterpart_of(&self, other: &Cell) -> bool {
-        let same_work = Cell {
-            engine: other.engine,
-            id: other.id,
-            slot: other.slot,
-            ..self.clone()
-        };
-        self.engine != other.engine && same_work == *other
+        self.engine != other.engine && self.work_key() == other.work_key()
+    }
+
+    /// What is measured on which parts, whoever runs it.
+    pub fn work_key(&self) -> impl std::hash::Hash + Ord + '_ {
+        (
+            (&self.test, self.load, self.collective, self.algorithm),
+            (&self.ranks, self.root, &self.rails, self.flows, self.source_port),
+            (self.transport, self.device, self.size),
+            (self.dtype, self.op, self.placement, self.batch),
+        )
     }
 
     /// What two cells must share for their speeds to be comparable.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
-use super::{Cell, DecisionRule, EndReason, Untested};
+use super::{Cell, DecisionRule, EndReason, Engine, Untested};
 use crate::units::{Nanos, Rate};
 
 /// The outcome of judging one thing. Unmeasured is never healthy.
@@ -135,6 +135,8 @@ pub enum FindingKind {
     SlowPair,
     /// A collective below its reference that no single part explains.
     SlowCollective,
+    /// One engine below its reference where the other is not: software, not the fabric.
+    SlowEngine,
     /// A rank that keeps the others waiting.
     StragglerRank,
     /// Wrong data was delivered.
@@ -154,6 +156,7 @@ impl FindingKind {
             FindingKind::SlowRail
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
+            | FindingKind::SlowEngine
             | FindingKind::StragglerRank => 12,
             FindingKind::IncompleteCoverage => 20,
             FindingKind::LostRank | FindingKind::SilentRail => 21,
@@ -232,6 +235,29 @@ pub struct Interference {
     pub ratio: f64,
 }
 
+/// The same cell by our engine and by NCCL.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct EngineComparison {
+    /// Name of the test.
+    pub test: String,
+    /// The cell our engine ran.
+    pub ours_cell: u32,
+    /// The cell NCCL ran.
+    pub nccl_cell: u32,
+    /// Our time of one collective.
+    pub ours: Interval<Nanos>,
+    /// NCCL's.
+    pub nccl: Interval<Nanos>,
+    /// Our bus bandwidth, as nccl-tests computes it; none for an empty payload.
+    pub ours_bus: Option<Rate>,
+    /// NCCL's.
+    pub nccl_bus: Option<Rate>,
+    /// Our bandwidth over NCCL's, which is NCCL's time over ours: above 1, ours is faster.
+    pub ratio: f64,
+    /// The faster one; none when the intervals of their medians overlap.
+    pub faster: Option<Engine>,
+}
+
 /// What was measured of what was planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Coverage {
@@ -274,6 +300,9 @@ pub struct Judgement {
     pub cells: Vec<CellVerdict>,
     /// Rails alone against rails together.
     pub interference: Vec<Interference>,
+    /// Our engine against NCCL, for every cell that both ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engines: Vec<EngineComparison>,
     /// What was measured of what was planned.
     pub coverage: Coverage,
     /// Faults injected on purpose; a run with any is a negative control.

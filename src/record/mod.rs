@@ -23,8 +23,8 @@ pub use gpu::{
     ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,
 };
 pub use judgement::{
-    CellVerdict, Confirmation, Coverage, Finding, FindingKind, Interference, Interval, Judgement,
-    Percentiles, Place, TestVerdict, Verdict,
+    CellVerdict, Confirmation, Coverage, EngineComparison, Finding, FindingKind, Interference, Interval,
+    Judgement, Percentiles, Place, TestVerdict, Verdict,
 };
 pub use load::{LoadError, Recorded, files};
 pub use run::{

@@ -25,6 +25,7 @@ impl Writer for Markdown {
             .and_then(|()| findings(&mut out, judgement))
             .and_then(|()| tests(&mut out, judgement))
             .and_then(|()| interference(&mut out, judgement))
+            .and_then(|()| engines(&mut out, judgement))
             .and_then(|()| cells(&mut out, judgement))
             .and_then(|()| coverage(&mut out, judgement))
             .and_then(|()| method(&mut out, judgement))
@@ -153,6 +154,13 @@ fn interference(out: &mut String, judgement: &Judgement) -> Written {
         )?;
     }
     more(out, judgement.interference.len())
+}
+
+fn engines(out: &mut String, judgement: &Judgement) -> Written {
+    match super::engines::table(out, judgement, MOST_ROWS)? {
+        0 => Ok(()),
+        rows => more(out, rows),
+    }
 }
 
 fn cells(out: &mut String, judgement: &Judgement) -> Written {

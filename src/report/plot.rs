@@ -14,7 +14,7 @@ use plotters::element::ComposedElement;
 use plotters::prelude::*;
 
 use super::{Writer, escape};
-use crate::record::{Cell, CellVerdict, Judgement, Load, Recorded, Reference, Verdict, files};
+use crate::record::{Cell, CellVerdict, Engine, Judgement, Load, Recorded, Reference, Verdict, files};
 use crate::units::Bytes;
 
 /// Width and height in pixels.
@@ -142,8 +142,9 @@ fn line_name(cell: &Cell) -> String {
     } else {
         ""
     };
+    let engine = if cell.engine == Engine::Nccl { "NCCL " } else { "" };
     let name = escape::line(&format!(
-        "{}: {} {} {rails}{load}",
+        "{}: {engine}{} {} {rails}{load}",
         cell.test, cell.algorithm, cell.collective
     ));
     name.chars().take(60).collect()

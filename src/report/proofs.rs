@@ -7,7 +7,7 @@ use super::terminal::{self, Page};
 use super::{WRITERS, write_all};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::judge;
-use crate::record::{Cell, Event, Judgement, Recorded, Untested, Verdict, files};
+use crate::record::{Cell, Engine, Event, Judgement, Recorded, Untested, Verdict, files};
 
 fn with_slow_rail() -> Recorded {
     let slow = |cell: &Cell, _| {
@@ -62,6 +62,44 @@ fn a_folder_that_cannot_be_written_is_an_error_that_names_the_file() {
         error.to_string().contains("/nonexistent/folder/findings.json"),
         "{error}"
     );
+}
+
+#[test]
+fn engines_stand_side_by_side_with_their_ratio() {
+    let mut fixture = Fixture::rails(1).references(vec![spec(HEALTHY, 1 << 10)]);
+    let twins: Vec<Cell> = fixture.run.cells.iter().map(by_nccl).collect();
+    fixture.run.cells.extend(twins);
+    let faster = |cell: &Cell, _| match cell.engine {
+        Engine::Ours => 2.0 * HEALTHY,
+        Engine::Nccl => HEALTHY,
+    };
+    let recorded = fixture.noise(0.001, 1).speed(faster).recorded();
+    let judgement = judge(&recorded);
+    let overview = "ours / NCCL 2.00 to 2.00 over 4 cells: ours faster in 4, NCCL in 0, alike in 0";
+    for page in [Page::terminal(false), Page::log()] {
+        let text = terminal::summary(&judgement, Path::new("x"), page);
+        assert!(
+            text.contains(&format!("engines    {}", &overview[..60])),
+            "{text}"
+        );
+    }
+    let report = render(files::MARKDOWN, &recorded, &judgement);
+    assert!(
+        report.contains("## Engines side by side") && report.contains(overview),
+        "{report}"
+    );
+    let rows = report.lines().filter(|line| line.ends_with("| 2.00 |")).count();
+    assert_eq!(rows, 4, "{report}");
+    let without = judge(&with_slow_rail());
+    assert!(!render(files::MARKDOWN, &with_slow_rail(), &without).contains("NCCL"));
+}
+
+fn by_nccl(cell: &Cell) -> Cell {
+    Cell {
+        id: cell.id + 100,
+        engine: Engine::Nccl,
+        ..cell.clone()
+    }
 }
 
 #[test]

@@ -122,6 +122,8 @@ pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
     let page = &page;
     let tests = tests(judgement, page);
     let mut tail = tests;
+    let engines = super::engines::lines(judgement, page.is_log());
+    tail.extend(engines.iter().map(|line| page.clip(line)));
     tail.push(page.clip(&coverage(judgement)));
     tail.push(format!(
         "files      {}/{{{}, {}, {}}}",

@@ -1,5 +1,6 @@
 //! What a user would lose if judging went wrong, each as one recorded run.
 
+mod engines;
 mod expectations;
 mod silence;
 mod slowness;
