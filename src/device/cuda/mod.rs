@@ -11,6 +11,7 @@ mod error;
 mod gpu;
 mod kernel;
 mod memory;
+pub mod nccl;
 mod pinned;
 mod probe;
 pub mod ptx;

@@ -64,7 +64,6 @@ impl Stream {
     }
 
     /// The driver's handle, for libraries that take one.
-    #[allow(dead_code)]
     pub(super) fn raw(&self) -> CUstream {
         self.stream
     }
