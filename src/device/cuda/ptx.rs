@@ -10,7 +10,18 @@ macro_rules! module {
 }
 
 /// Every module of `kernels/modules`: its name, and its text.
-const MODULES: &[(&str, &str)] = &[module!("fill"), module!("verify")];
+const MODULES: &[(&str, &str)] = &[
+    module!("fill"),
+    module!("verify"),
+    module!("f32"),
+    module!("f64"),
+    module!("f16"),
+    module!("bf16"),
+    module!("i32"),
+    module!("i64"),
+    module!("u32"),
+    module!("u8"),
+];
 
 /// The module in which a kernel is.
 pub(super) fn module_with(kernel: &str) -> Option<(&'static str, &'static str)> {

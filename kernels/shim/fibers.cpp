@@ -1,0 +1,215 @@
+// CUDA threads as fibers: those of a block take turns on one thread of the CPU, and change places where they wait.
+//
+// Not compiled with ThreadSanitizer itself, because fibers share this bookkeeping without locks; with RG_TSAN it tells the
+// sanitizer which fiber runs and that a barrier orders what is before it and what is after it. Changing places orders
+// nothing, so two fibers that touch the same memory without a barrier between them are a race, as they are on a GPU.
+#include "fibers.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <sched.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#ifdef RG_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+typedef unsigned u32;
+
+namespace {
+
+constexpr u32 WARP = 32;
+constexpr u32 MOST_THREADS = 1024;
+#ifdef RG_TSAN
+constexpr size_t STACK = 512 << 10;
+#else
+constexpr size_t STACK = 128 << 10;
+#endif
+
+// Looks at something that does not change before the CPU is left to others for longer.
+constexpr u32 PATIENCE = 64;
+
+struct Barrier {
+    u32 waiting;
+    u32 passed;
+};
+
+struct Fiber {
+    ucontext_t context;
+    void *tsan;
+    u32 index;
+    bool done;
+    Barrier *at;  // where it waits, or null
+    u32 passed;   // the barrier's count when it came
+};
+
+struct Block {
+    ucontext_t outside;
+    void *tsan_outside;
+    void (*body)(const void *);
+    const void *argument;
+    u32 index, blocks, threads, alive, idle;
+    Barrier all;
+    Barrier warps[MOST_THREADS / WARP];
+    Fiber *fibers;
+    Fiber *now;
+};
+
+thread_local Block *block;
+
+void switch_to(ucontext_t *from, ucontext_t *to, void *tsan) {
+#ifdef RG_TSAN
+    __tsan_switch_to_fiber(tsan, __tsan_switch_to_fiber_no_sync);
+#else
+    (void)tsan;
+#endif
+    swapcontext(from, to);
+}
+
+bool can_run(const Fiber &fiber) { return !fiber.done && (!fiber.at || fiber.at->passed != fiber.passed); }
+
+// Gives the CPU to the next fiber that can run, until it is this one's turn again; false when there is no other.
+bool next() {
+    Block *b = block;
+    Fiber *me = b->now;
+    for (u32 step = 1; step <= b->threads; ++step) {
+        Fiber *other = &b->fibers[(me->index + step) % b->threads];
+        if (other == me || !can_run(*other)) continue;
+        b->now = other;
+        switch_to(&me->context, &other->context, other->tsan);
+        return true;
+    }
+    if (b->alive == 0) switch_to(&me->context, &b->outside, b->tsan_outside);
+    return false;
+}
+
+// Fibers of a warp, or of the whole block, that have not ended.
+u32 expected(const Block *b, const Barrier *barrier) {
+    if (barrier == &b->all) return b->alive;
+    u32 first = (u32)(barrier - b->warps) * WARP, count = 0;
+    for (u32 i = first; i < first + WARP && i < b->threads; ++i) count += !b->fibers[i].done;
+    return count;
+}
+
+void open_if_complete(Block *b, Barrier *barrier) {
+    if (barrier->waiting && barrier->waiting >= expected(b, barrier)) {
+        barrier->waiting = 0;
+        barrier->passed += 1;
+    }
+}
+
+void wait_at(Barrier *barrier) {
+    Block *b = block;
+    Fiber *me = b->now;
+    b->idle = 0;
+#ifdef RG_TSAN
+    __tsan_release(barrier);
+#endif
+    me->passed = barrier->passed;
+    me->at = barrier;
+    barrier->waiting += 1;
+    open_if_complete(b, barrier);
+    while (!can_run(*me)) {
+        if (!next()) {
+            fprintf(stderr, "CPU shim: thread %u of block %u waits at a barrier that others do not come to\n", me->index, b->index);
+            abort();
+        }
+    }
+    me->at = nullptr;
+#ifdef RG_TSAN
+    __tsan_acquire(barrier);
+#endif
+}
+
+void fiber_main() {
+    Block *b = block;
+    b->body(b->argument);
+    Fiber *me = b->now;
+    me->done = true;
+    b->alive -= 1;
+#ifdef RG_TSAN
+    __tsan_release(b);
+#endif
+    open_if_complete(b, &b->all);
+    open_if_complete(b, &b->warps[me->index / WARP]);
+    next();
+    abort();  // Nobody gives the CPU back to a fiber that is done.
+}
+
+char published;
+
+}  // namespace
+
+extern "C" {
+
+u32 shim_thread() { return block->now->index; }
+u32 shim_threads() { return block->threads; }
+u32 shim_block() { return block->index; }
+u32 shim_blocks() { return block->blocks; }
+void shim_barrier() { wait_at(&block->all); }
+void shim_warp_barrier() { wait_at(&block->warps[block->now->index / WARP]); }
+
+void shim_pause() {
+    Block *b = block;
+    bool alone = !next();
+    b->idle += 1;
+    if (b->idle % (PATIENCE * b->threads) == 0)
+        usleep(50);
+    else if (alone || b->idle % b->threads == 0)
+        sched_yield();
+}
+
+void shim_publish() {
+#ifdef RG_TSAN
+    __tsan_release(&published);
+#endif
+}
+
+void shim_heard() {
+#ifdef RG_TSAN
+    __tsan_acquire(&published);
+#endif
+}
+
+void shim_run_block(void (*body)(const void *), const void *argument, u32 index, u32 blocks, u32 threads) {
+    static_assert(sizeof(published) == 1);
+    Block *b = (Block *)calloc(1, sizeof(Block));
+    Fiber *fibers = (Fiber *)calloc(threads, sizeof(Fiber));
+    void *stacks = mmap(nullptr, STACK * threads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!b || !fibers || stacks == MAP_FAILED || threads > MOST_THREADS) {
+        fprintf(stderr, "CPU shim: no room for a block of %u threads\n", threads);
+        abort();
+    }
+    b->body = body, b->argument = argument;
+    b->index = index, b->blocks = blocks, b->threads = b->alive = threads;
+    b->fibers = fibers;
+    for (u32 i = 0; i < threads; ++i) {
+        Fiber &fiber = fibers[i];
+        fiber.index = i;
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = (char *)stacks + i * STACK;
+        fiber.context.uc_stack.ss_size = STACK;
+        makecontext(&fiber.context, fiber_main, 0);
+#ifdef RG_TSAN
+        fiber.tsan = __tsan_create_fiber(0);
+#endif
+    }
+#ifdef RG_TSAN
+    b->tsan_outside = __tsan_get_current_fiber();
+#endif
+    block = b;
+    b->now = &fibers[0];
+    switch_to(&b->outside, &fibers[0].context, fibers[0].tsan);
+    block = nullptr;
+#ifdef RG_TSAN
+    __tsan_acquire(b);
+    for (u32 i = 0; i < threads; ++i) __tsan_destroy_fiber(fibers[i].tsan);
+#endif
+    munmap(stacks, STACK * threads);
+    free(fibers);
+    free(b);
+}
+
+}
