@@ -8,7 +8,7 @@ struct Place {
     RgJob job;
     u32 worker;
     u32 stop;      // not zero: leave
-    u64 waited;    // nanoseconds, of the threads that wait
+    u64 waited[4]; // nanoseconds, of each thread that waits
 };
 
 // Finds the rank this block works for. Called by all threads; ends with a barrier.
@@ -20,7 +20,7 @@ RG_DEVICE void find_place(const RgLaunch &launch, Place *place) {
             place->job = jobs[i];
             place->worker = rg_block() - first;
             place->stop = 0;
-            place->waited = 0;
+            for (int k = 0; k < 4; ++k) place->waited[k] = 0;
         }
     }
     rg_barrier();
@@ -55,7 +55,11 @@ RG_DEVICE void leave(const RgLaunch &launch, Place *place) {
     if (rg_thread() != 0) return;
     RgScratch *scratch = (RgScratch *)place->job.scratch;
     RgStatus *status = (RgStatus *)place->job.status;
-    if (place->worker == 0) status->waited = place->waited;
+    if (place->worker == 0) {
+        u64 longest = 0;
+        for (int k = 0; k < 4; ++k) longest = place->waited[k] > longest ? place->waited[k] : longest;
+        status->waited = longest;
+    }
     u64 all = (launch.sequence + 1) * place->job.blocks;
     if (rg_add(&scratch->finished, 1) + 1 == all) {
         status->ended = rg_clock();

@@ -154,9 +154,8 @@ template <class E, class R> RG_DEVICE void walk_launch(const RgLaunch &launch, W
                 if (walk.seen[mine] + room < wanted) {
                     const u64 *flag = (const u64 *)(incoming ? p.tail : p.head) + worker * RG_FLAG_STRIDE;
                     Stand stand = {k, i - op.lag, worker, p.peer, incoming};
-                    u64 waited = 0;
-                    walk.seen[mine] = watch.flag(flag, room, wanted, p.flags & RG_SYSTEM, stand, &walk.place.stop, &waited);
-                    if (waited && worker == 0) walk.place.waited += waited;
+                    walk.seen[mine] = watch.flag(flag, room, wanted, p.flags & RG_SYSTEM, stand, &walk.place.stop,
+                                                 &walk.place.waited[thread]);
                 }
             }
             const u32 owns = op.flags & (RG_OWN_INPUT | RG_OWN_OUTPUT) ? 1 : 0, keeps = op.flags & RG_KEEP ? 1 : 0;

@@ -32,7 +32,7 @@ RG_DEVICE u32 take_word(const Watch &watch, const u64 *at, u32 flag, const Stand
         }
         rg_pause();
     }
-    if (rg_thread() == 0) place->waited += rg_clock() - since;
+    if (rg_thread() == 0) place->waited[0] += rg_clock() - since;
     return (u32)word;
 }
 

@@ -48,6 +48,9 @@ pub struct Gang {
     pub capacity: u32,
 }
 
+/// Ranks whose ops and ways the low-latency kernel has room for.
+const MOST_RANKS_IN_WORDS: usize = 32;
+
 /// What the machines allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -77,7 +80,7 @@ impl Limits {
 
     /// Whether the low-latency protocol may carry a cell: only where every rank's result depends on every rank.
     fn words_allowed(&self, cell: &Cell) -> bool {
-        cell.collective == Collective::AllReduce && cell.world() > 1
+        cell.collective == Collective::AllReduce && (2..=MOST_RANKS_IN_WORDS).contains(&cell.world())
     }
 }
 
@@ -130,12 +133,9 @@ impl DeviceProgram {
                 .filter(|(a, b)| a != b)
                 .all(|(a, b)| reach(a, b) != Reach::Proxy)
         };
-        let mut limits = limits.clone();
-        if !all_direct() {
-            limits.words_up_to = Some(0);
-        }
+        let direct = all_direct();
         // Who moves data decides how many workers fit, and is the same whatever the number of workers.
-        let small = Tuning::choose(cell, &limits, 1);
+        let small = Tuning::choose(cell, limits, 1, direct);
         let plan = CellPlan::new(cell, small.words, small.lag > 0, reach)?;
         let drafts: Vec<Vec<Op>> = (0..cell.world())
             .map(|position| draft(cell, &plan, position, 0))
@@ -143,8 +143,8 @@ impl DeviceProgram {
         let moves = |position: usize| {
             small.words || drafts[position].iter().any(|op| op.flags & abi::COUNT_ONLY == 0)
         };
-        let movers = most_workers(cell, &limits, &moves)?;
-        let tuning = Tuning::choose(cell, &limits, movers);
+        let movers = most_workers(cell, limits, &moves)?;
+        let tuning = Tuning::choose(cell, limits, movers, direct);
         let ports = Ports::new(cell, &plan, &tuning, reach);
         let stages = cell.placement == Placement::InPlace && scheme_of(cell)?.stages_input_in_place();
         let element = cell.dtype.size() as u32;
