@@ -14,6 +14,8 @@
 #define RG_SHARED __shared__
 #define RG_KERNEL(threads, resident) extern "C" __global__ void __launch_bounds__(threads, resident)
 #define RG_PARAM(type) const __grid_constant__ type
+// Before a loop that gains nothing from being unrolled.
+#define RG_ROLLED _Pragma("unroll 1")
 
 // 16 bytes, the widest access.
 struct alignas(16) RgVec {

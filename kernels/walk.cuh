@@ -30,7 +30,7 @@ RG_DEVICE u64 chunks_of(const RgOp &op, const RgJob &job, u32 worker) {
 // Chunks that one launch moves through a port, of one worker.
 RG_DEVICE u64 chunks_through(const Walk &walk, u32 port, u32 worker) {
     u64 total = 0;
-    for (u32 k = 0; k < walk.place.job.op_count; ++k) {
+    RG_ROLLED for (u32 k = 0; k < walk.place.job.op_count; ++k) {
         const RgOp &op = walk.ops[k];
         if (op.source[0] == port || op.source[1] == port || op.target[0] == port || op.target[1] == port)
             total += chunks_of(op, walk.place.job, worker);
@@ -48,7 +48,7 @@ template <class E, class R, int N> RG_DEVICE void move_chunk(const Walk &walk, u
     u32 phase = (u32)walk.from[0] & 15;
     bool aligned = true;
     for (int n = 1; n < N; ++n) aligned &= (walk.from[n] & 15) == phase;
-    for (u32 t = 0; t < targets; ++t) aligned &= (walk.to[t] & 15) == phase;
+    RG_ROLLED for (u32 t = 0; t < targets; ++t) aligned &= (walk.to[t] & 15) == phase;
     u32 front = aligned ? (phase ? (16 - phase) / (u32)sizeof(S) : 0) : count;
     if (front > count) front = count;
     const u32 vectors = (count - front) / width;
@@ -56,34 +56,33 @@ template <class E, class R, int N> RG_DEVICE void move_chunk(const Walk &walk, u
     const u32 threads = rg_threads();
 
     u32 done = rg_thread();
-    for (; done + (flight - 1) * threads < vectors; done += flight * threads) {
+    // Divisions are for the plain loop below: they are few, and their code is long.
+    for (; !divisor && done + (flight - 1) * threads < vectors; done += flight * threads) {
         RgVec value[N][flight];
         for (int n = 0; n < N; ++n)
             for (int i = 0; i < flight; ++i) value[n][i] = rg_load16(from[n] + (skipped + (done + i * threads) * 16));
-        for (int i = 0; i < flight; ++i) {
+        for (int i = 0; i < flight; ++i)
             for (int n = 1; n < N; ++n) value[0][i] = combine<E, R>(value[0][i], value[n][i]);
-            if (divisor) value[0][i] = divide<E>(value[0][i], divisor);
-        }
-        for (u32 t = 0; t < targets; ++t) {
+        RG_ROLLED for (u32 t = 0; t < targets; ++t) {
             char *to = (char *)walk.to[t];
             for (int i = 0; i < flight; ++i) rg_store16(to + (skipped + (done + i * threads) * 16), value[0][i]);
         }
     }
-    for (; done < vectors; done += threads) {
+    RG_ROLLED for (; done < vectors; done += threads) {
         u32 at = skipped + done * 16;
         RgVec value = rg_load16(from[0] + at);
         for (int n = 1; n < N; ++n) value = combine<E, R>(value, rg_load16(from[n] + at));
         if (divisor) value = divide<E>(value, divisor);
-        for (u32 t = 0; t < targets; ++t) rg_store16((char *)walk.to[t] + at, value);
+        RG_ROLLED for (u32 t = 0; t < targets; ++t) rg_store16((char *)walk.to[t] + at, value);
     }
     // What lies before the first and behind the last 16 bytes, or everything where operands are aligned differently.
     const u32 rest = count - vectors * width;
-    for (u32 k = rg_thread(); k < rest; k += threads) {
+    RG_ROLLED for (u32 k = rg_thread(); k < rest; k += threads) {
         u32 at = k < front ? k : k + vectors * width;
         S value = rg_load((const S *)from[0] + at);
         for (int n = 1; n < N; ++n) value = combine_one<E, R>(value, rg_load((const S *)from[n] + at));
         if (divisor) value = divide_one<E>(value, divisor);
-        for (u32 t = 0; t < targets; ++t) rg_store((S *)walk.to[t] + at, value);
+        RG_ROLLED for (u32 t = 0; t < targets; ++t) rg_store((S *)walk.to[t] + at, value);
     }
 }
 

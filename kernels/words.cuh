@@ -65,7 +65,7 @@ template <class E, class R> RG_DEVICE void words_launch(const RgLaunch &launch, 
     for (u32 k = 0; k < job.op_count; ++k) {
         const RgOp &op = shared.ops[k];
         u64 units = (op.elements + U::elements - 1) / U::elements;
-        for (u64 unit = (u64)worker * rg_threads() + rg_thread(); unit < units; unit += step) {
+        RG_ROLLED for (u64 unit = (u64)worker * rg_threads() + rg_thread(); unit < units; unit += step) {
             u64 first = unit * U::elements;
             u64 rest = op.elements - first;
             u32 count = rest < U::elements ? (u32)rest : U::elements;

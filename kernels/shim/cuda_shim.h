@@ -12,6 +12,7 @@
 #define RG_SHARED static thread_local
 #define RG_KERNEL(threads, resident) extern "C" void
 #define RG_PARAM(type) const type
+#define RG_ROLLED
 
 extern "C" {
 u32 shim_thread();
