@@ -153,6 +153,7 @@ fn plan() -> Run {
         pid: 1,
         device: DeviceKind::Host,
         rails: Vec::new(),
+        gpu: None,
     };
     Run {
         schema: SCHEMA,
@@ -173,6 +174,7 @@ fn plan() -> Run {
             })
             .collect(),
         ranks: (0..RANKS).map(rank).collect(),
+        reach: Vec::new(),
         timer_ns: Nanos(20),
         clocks: Vec::new(),
         rule: DecisionRule::default(),

@@ -59,8 +59,10 @@ fn run() -> Run {
                 pid: 1,
                 device: DeviceKind::Host,
                 rails: vec![],
+                gpu: None,
             })
             .collect(),
+        reach: Vec::new(),
         timer_ns: Nanos(20),
         clocks: vec![],
         rule: DecisionRule::default(),

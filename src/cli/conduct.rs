@@ -67,11 +67,16 @@ pub fn conduct(
     let setup = Setup {
         rails: suite.run.rails.clone().unwrap_or_default(),
         device: suite.run.device(),
+        largest: suite.largest(),
         faults: flags.inject.clone(),
         deadline: suite.run.deadline(),
         data_port: suite.run.data_port,
     };
     let mut session = Session::meet(world.coordinator, setup, world.end_of, interrupted)?;
+    let choices = &Choices {
+        direct: session.is_direct(),
+        ..choices.clone()
+    };
     let plan = Plan::new(suite, session.fabric(), choices);
     let result = plan.map_err(CliError::from).and_then(|plan| {
         on_plan(&plan);
@@ -127,6 +132,7 @@ fn record(suite: &Suite, plan: &Plan, session: &Session, launch: &str, flags: &S
         launch: launch.to_string(),
         hosts: session.fabric().hosts.clone(),
         ranks: session.fabric().ranks.clone(),
+        reach: session.reach().to_vec(),
         timer_ns: session.timer(),
         clocks: session.clocks(),
         rule: plan.rule.clone(),

@@ -13,11 +13,13 @@ use signal_hook::iterator::Signals;
 
 use super::CliError;
 use super::shared::Shared;
+use crate::collective::gpu::Site;
 #[cfg(feature = "mpi")]
 use crate::fabric::management::management_here;
 use crate::fabric::{host, rails};
 use crate::launch::env::{self, Place, PlaceError, Typed};
 use crate::launch::hosts::{Here, HostsFile};
+use crate::launch::local_rank;
 use crate::launch::{JoinAddress, MOST_RANKS, Member, Rendezvous, Token, join, secret, variables};
 use crate::measure::{self, Parting, serve};
 use crate::suite::Suite;
@@ -390,6 +392,8 @@ impl Follow {
         let shared = measure::Shared {
             token: self.address.token,
             hub: Hub::new(),
+            site: Site::new(),
+            local_rank: local_rank(),
             management: self.management.or_else(|| member.management_address()),
         };
         match serve(member, &shared) {

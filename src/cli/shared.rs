@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::CliError;
 use super::launching::LaunchFlags;
+use crate::device::cuda;
 use crate::fabric::topology::Topology;
 use crate::plan::{Choices, Filter};
 use crate::record::{DeviceKind, Engine};
@@ -26,10 +27,10 @@ pub struct Shared {
     /// Ranks as processes that meet over TCP, instead of threads
     #[arg(long)]
     pub procs: bool,
-    /// Where data lies and who does the arithmetic: host
+    /// Where data lies and who does the arithmetic: host or cuda
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceKind>,
-    /// What carries the bytes: auto, shm or tcp
+    /// What carries the bytes: auto, shm, peer or tcp
     #[arg(long, value_name = "NAME")]
     pub transport: Option<TransportChoice>,
     /// Who runs the cells: ours, nccl or both (one after the other)
@@ -98,8 +99,7 @@ impl Shared {
             return Err(CliError::Usage(problem.to_string()));
         }
         if suite.run.device() == DeviceKind::Cuda {
-            let problem = "device cuda is not part of this build: it has the host device only";
-            return Err(CliError::Environment(problem.to_string()));
+            cuda::probe().map_err(|missing| CliError::Environment(missing.to_string()))?;
         }
         Ok(())
     }
@@ -116,6 +116,7 @@ impl Shared {
             spec: self.spec.clone(),
             in_order: false,
             same_process: !suite.run.procs(),
+            direct: false,
         })
     }
 }

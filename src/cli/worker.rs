@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::CliError;
+use crate::collective::gpu::Site;
 use crate::launch::{JoinAddress, join};
 use crate::measure::{Shared, serve};
 use crate::transport::shm::Hub;
@@ -27,6 +28,8 @@ pub fn run(_: &Arguments) -> Result<u8, CliError> {
     let shared = Shared {
         token: address.token,
         hub: Hub::new(),
+        site: Site::new(),
+        local_rank: None,
         management: None,
     };
     match serve(member, &shared) {

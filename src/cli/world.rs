@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::CliError;
 use super::launching::{Lead, Mpi, Role};
-use crate::launch::{Children, Coordinator, GiveUp, Member, Rendezvous, Token, spawn, threads};
+use crate::collective::gpu::Site;
+use crate::launch::{Children, Coordinator, GiveUp, Member, Rendezvous, Token, local_rank, spawn, threads};
 use crate::measure::{EndOf, Shared, serve};
 use crate::suite::RunSettings;
 use crate::transport::shm::Hub;
@@ -75,6 +76,8 @@ fn as_threads(ranks: u32, token: Token) -> Result<World, CliError> {
     let shared = Shared {
         token,
         hub: Hub::new(),
+        site: Site::new(),
+        local_rank: None,
         management: None,
     };
     let (coordinator, members) = threads(ranks);
@@ -128,6 +131,8 @@ fn as_leader(lead: Lead, settings: &RunSettings, interrupted: &AtomicBool) -> Re
     let shared = Shared {
         token: lead.token,
         hub: Hub::new(),
+        site: Site::new(),
+        local_rank: local_rank(),
         management: Some(lead.management),
     };
     let own = man(lead.member, &shared)?;

@@ -10,6 +10,7 @@ mod all_to_all;
 mod bidirectional;
 mod binary_tree;
 mod broadcast;
+mod copy_engine;
 mod double_tree;
 mod execute;
 pub mod gpu;
@@ -69,6 +70,8 @@ pub const ALGORITHMS: &[&dyn Scheme] = &[
     &all_to_all::PairwiseAllToAll,
     &point_to_point::PointToPoint,
     &bidirectional::Bidirectional,
+    &copy_engine::POINT_TO_POINT,
+    &copy_engine::BIDIRECTIONAL,
 ];
 
 /// The scheme that does `collective` by `algorithm`, when there is one.

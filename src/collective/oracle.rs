@@ -52,13 +52,13 @@ pub struct Mismatch {
 }
 
 /// A run of output elements and where they come from.
-struct Part {
-    output: Range<usize>,
-    source: Source,
+pub(super) struct Part {
+    pub output: Range<usize>,
+    pub source: Source,
 }
 
 /// Where a run of output elements comes from.
-enum Source {
+pub(super) enum Source {
     /// All ranks, at the same elements.
     Everyone,
     /// The input of one rank, from this element on.
@@ -112,7 +112,8 @@ impl Oracle {
         mismatch.map_or(Ok(()), Err)
     }
 
-    fn pattern(&self, rank: usize, iteration: u64) -> Pattern {
+    /// The test data of one rank.
+    pub(super) fn pattern(&self, rank: usize, iteration: u64) -> Pattern {
         // Data that is only moved may use every exact value: the rule for a maximum.
         let op = if self.collective.reduces() {
             self.op
@@ -130,7 +131,7 @@ impl Oracle {
     }
 
     /// The definition of each collective.
-    fn parts(&self, rank: usize) -> Vec<Part> {
+    pub(super) fn parts(&self, rank: usize) -> Vec<Part> {
         let whole = 0..self.elements;
         let copy = |from: usize, output: Range<usize>| Part {
             source: Source::Rank(from, output.start),
@@ -166,6 +167,33 @@ impl Oracle {
         let (each, longer) = (self.elements / self.ranks, self.elements % self.ranks);
         let start = |index: usize| index * each + index.min(longer);
         start(index)..start(index + 1)
+    }
+
+    /// What belongs at `element` of the output of `rank`, against what was found there.
+    pub(super) fn explain(&self, rank: usize, iteration: u64, element: usize, found: &[u8]) -> Mismatch {
+        let mut expected = [0; WIDEST];
+        let expected = &mut expected[..self.dtype.size()];
+        let mut integer = [0];
+        for part in self.parts(rank) {
+            if !part.output.contains(&element) {
+                continue;
+            }
+            match part.source {
+                Source::Everyone => self.reduction(iteration, element, &mut integer, expected),
+                Source::Rank(from, first) => {
+                    let first = first + (element - part.output.start);
+                    self.pattern(from, iteration).integers(first, &mut integer);
+                    encode(self.dtype, &integer, expected);
+                }
+            }
+        }
+        Mismatch {
+            element: element as u64,
+            byte_offset: (element * self.dtype.size()) as u64,
+            expected_bits: bits(expected),
+            found_bits: bits(found),
+            wrong_elements: 1,
+        }
     }
 
     /// The reduction over all ranks of the elements from `first` on, as bytes.

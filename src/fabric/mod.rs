@@ -43,6 +43,7 @@ impl Fabric {
                 pid: std::process::id(),
                 device,
                 rails: rails.clone(),
+                gpu: None,
             })
             .collect();
         Fabric {

@@ -176,7 +176,7 @@ fn is_even(cell: &Cell) -> bool {
     }
     match cell.algorithm {
         Algorithm::Ring => true,
-        Algorithm::Direct => cell.collective != Collective::PointToPoint,
+        Algorithm::Direct | Algorithm::CopyEngine => cell.collective != Collective::PointToPoint,
         Algorithm::Tree | Algorithm::DoubleTree => false,
     }
 }

@@ -68,8 +68,10 @@ impl Fixture {
                     pid: 100 + r,
                     device: DeviceKind::Host,
                     rails: vec![],
+                    gpu: None,
                 })
                 .collect(),
+            reach: Vec::new(),
             timer_ns: Nanos(20),
             clocks: Vec::new(),
             rule: DecisionRule::default(),

@@ -14,6 +14,7 @@ pub mod hosts;
 mod join;
 mod link;
 mod local;
+mod local_rank;
 mod meet_error;
 pub mod meeting;
 #[cfg(feature = "mpi")]
@@ -28,6 +29,7 @@ mod token;
 pub use join::{JoinAddress, JoinError, join};
 pub use link::{Answering, Coordinator, Gone, Incoming, Member};
 pub use local::threads;
+pub use local_rank::local_rank;
 pub use meet_error::MeetError;
 pub use processes::{Children, spawn};
 pub use rendezvous::{GiveUp, Rendezvous};

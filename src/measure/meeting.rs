@@ -7,6 +7,7 @@ use super::orders::{Answer, Card, Order};
 use super::session::{Heard, MeasureError, Session};
 use crate::launch::clock::{self, Offset, RoundTrip};
 use crate::record::{HostRecord, RankRecord};
+use crate::transport::GpuEnd;
 use crate::units::Nanos;
 
 /// Round trips per rank when clocks are compared.
@@ -47,6 +48,7 @@ impl Session {
                 pid: card.pid,
                 device: self.setup.device,
                 rails: card.rails.clone(),
+                gpu: card.endpoint.gpu.as_ref().map(GpuEnd::record),
             });
             let doors: Vec<&SocketAddr> = card.endpoint.doors.iter().collect();
             tracing::debug!(rank, host = card.host.name, pid = card.pid, ?doors, "joined");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::fabric::host::Identity;
 use crate::record::{Cell, CounterDelta, DeviceKind, GpuReading, HostRecord, Moved, RailEnd, Stuck};
 use crate::transport::{Endpoint, Fault, Knock};
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 /// See [`Setup::silence`].
 const SHORTEST_SILENCE: Duration = Duration::from_secs(2);
@@ -22,6 +22,8 @@ pub struct Setup {
     pub rails: Vec<String>,
     /// Where data lies.
     pub device: DeviceKind,
+    /// The largest payload of the run: memory that others are told about is taken once.
+    pub largest: Bytes,
     /// Faults to inject.
     pub faults: Vec<Fault>,
     /// Of every wait.
@@ -54,6 +56,8 @@ pub(super) struct Assignment {
     pub verify_every: u32,
     /// Whether more ranks than cores share this host.
     pub crowded: bool,
+    /// Cells of this slot that some rank runs at the same time, at most.
+    pub at_once: u16,
 }
 
 impl Assignment {

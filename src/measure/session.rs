@@ -11,7 +11,8 @@ use super::slot::{Measured, Slot, SlotEnd};
 use crate::fabric::{Fabric, host};
 use crate::launch::clock::Offset;
 use crate::launch::{Coordinator, Incoming};
-use crate::record::{Cell, ClockRecord, EndReason, Event, LossCause, Lost, TestRecord};
+use crate::record::{Cell, ClockRecord, EndReason, Event, LossCause, Lost, ReachRecord, TestRecord};
+use crate::transport::{Endpoint, all_direct, reach_records};
 use crate::units::{Nanos, Rate};
 
 /// How often a waiting coordinator looks whether it was interrupted.
@@ -93,6 +94,8 @@ pub struct Session {
     pub(super) fabric: Fabric,
     /// The machine of every rank, which several hosts (containers, namespaces) may share.
     pub(super) machines: Vec<String>,
+    reach: Vec<ReachRecord>,
+    direct: bool,
     offsets: Vec<Offset>,
     timer: Nanos,
     /// Ranks the run goes on without.
@@ -119,6 +122,8 @@ impl Session {
                 ranks: Vec::new(),
             },
             machines: Vec::new(),
+            reach: Vec::new(),
+            direct: false,
             offsets: Vec::new(),
             timer: Nanos(0),
             absent: BTreeSet::new(),
@@ -132,7 +137,9 @@ impl Session {
         if !differences.is_empty() {
             return Err(MeasureError::RailsDiffer(differences));
         }
-        let endpoints = cards.into_iter().map(|card| card.endpoint).collect();
+        let endpoints: Vec<Endpoint> = cards.into_iter().map(|card| card.endpoint).collect();
+        session.reach = reach_records(&endpoints);
+        session.direct = all_direct(&endpoints);
         session.order_all(&Order::Peers(endpoints))?;
         for rank in 0..session.coordinator.world() {
             let offset = session.compare_clock(rank)?;
@@ -144,6 +151,16 @@ impl Session {
     /// The machines and ranks that met.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
+    }
+
+    /// How ranks get at each other's GPU memory.
+    pub fn reach(&self) -> &[ReachRecord] {
+        &self.reach
+    }
+
+    /// Whether every two ranks use each other's GPU memory where it is.
+    pub fn is_direct(&self) -> bool {
+        self.direct
     }
 
     /// Cost of reading the clock on the slowest rank.

@@ -163,6 +163,14 @@ impl<'a> Slot<'a> {
     }
 
     fn prepare(&mut self, sink: &mut Sink) -> Result<Result<(), Trouble>, MeasureError> {
+        let cells_of = |rank: u32| {
+            let with_rank = self
+                .cells
+                .iter()
+                .filter(|running| running.cell.ranks.contains(&rank));
+            with_rank.count() as u16
+        };
+        let at_once = self.ranks.iter().copied().map(cells_of).max().unwrap_or(1);
         for &rank in &self.ranks {
             let crowded = self.session.is_crowded(rank);
             let mine = self
@@ -175,6 +183,7 @@ impl<'a> Slot<'a> {
                 seed: self.seed,
                 verify_every: self.test.verify_every,
                 crowded,
+                at_once,
             });
             self.session.order(rank, &Order::Prepare(assignments.collect()))?;
         }

@@ -79,7 +79,7 @@ impl Task {
         if let Some(frozen) = self.suffer(at, iteration) {
             return frozen;
         }
-        let batch = 1u16;
+        let batch = self.cell().batch.max(1);
         let took = match self.collective(at, iteration, batch, moving) {
             Ok(took) => took,
             Err(stopped) => return self.stopped(stopped),

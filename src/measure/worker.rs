@@ -13,14 +13,15 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::engine::OnHost;
+use super::engine::{Engine, OnGpu, OnHost};
 use super::orders::{Answer, Assignment, Card, Order, Parting, Setup};
 use super::task::{Surroundings, Task, without_carrier};
+use crate::collective::gpu::{Preparation, Site, Station};
 use crate::collective::{Oracle, Program};
 use crate::device::telemetry::{self, Watch};
 use crate::fabric::{host, rails, sysfs};
 use crate::launch::{Answering, Gone, Member, Token, clock};
-use crate::record::{CounterDelta, RailEnd};
+use crate::record::{CounterDelta, DeviceKind, RailEnd, TransportKind};
 use crate::transport::shm::Hub;
 use crate::transport::tcp::Local;
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
@@ -39,6 +40,10 @@ pub struct Shared {
     pub token: Token,
     /// Where ranks of this process find each other.
     pub hub: Arc<Hub>,
+    /// What ranks of this process share on its GPUs.
+    pub site: Arc<Site>,
+    /// The rank's number on its host, where whoever started it says so.
+    pub local_rank: Option<u32>,
     /// This host's management address in a run of several hosts; none when all ranks are on this machine.
     pub management: Option<IpAddr>,
 }
@@ -112,6 +117,31 @@ fn failed_inside(cell: u32, panic: &(dyn Any + Send)) -> Answer {
     }
 }
 
+/// Why a cell cannot be prepared.
+struct Refused {
+    reason: String,
+    waiting_for: Option<u32>,
+    rail: Option<String>,
+}
+
+impl Refused {
+    fn because(reason: String) -> Refused {
+        Refused {
+            reason,
+            waiting_for: None,
+            rail: None,
+        }
+    }
+
+    fn by(peer: u32, error: &ConnectError) -> Refused {
+        Refused {
+            reason: error.to_string(),
+            waiting_for: Some(peer),
+            rail: error.rail().map(str::to_string),
+        }
+    }
+}
+
 /// What a task is told.
 enum Word {
     Go {
@@ -135,6 +165,8 @@ struct Running {
 struct Met {
     setup: Setup,
     rails: Vec<RailEnd>,
+    /// This rank's place on a GPU.
+    station: Option<Station>,
     mesh: Mesh,
     running: Vec<Running>,
     abort: Arc<AtomicBool>,
@@ -184,8 +216,18 @@ impl Rank {
             ends.push((end.rail.clone(), local));
         }
         let hub = Arc::clone(&self.shared.hub);
-        let mesh = Mesh::open(self.me, ends, self.shared.token, hub, setup.faults.clone())
+        let mut mesh = Mesh::open(self.me, ends, self.shared.token, hub, setup.faults.clone())
             .map_err(|error| error.to_string())?;
+        let station = match setup.device {
+            DeviceKind::Host => None,
+            DeviceKind::Cuda => {
+                let local = self.shared.local_rank.unwrap_or(self.me);
+                Some(Station::open(local, setup.largest, &self.shared.site)?)
+            }
+        };
+        if let Some(station) = &station {
+            mesh.lies_on(station.end().clone());
+        }
         let card = Card {
             host: host::here(),
             identity: host::identity(),
@@ -198,6 +240,7 @@ impl Rank {
         self.met = Some(Met {
             setup,
             rails,
+            station,
             mesh,
             running: Vec::new(),
             abort,
@@ -263,14 +306,6 @@ impl Met {
             rail: rail.map(str::to_string),
             no_carrier: without_carrier(&interfaces),
         };
-        let program = match Program::new(&assignment.cell, me) {
-            Ok(program) => program,
-            Err(error) => return refuse(error.to_string(), None, None),
-        };
-        let channels = match self.connect(&assignment, &program.peers()) {
-            Ok(channels) => channels,
-            Err((peer, error)) => return refuse(error.to_string(), Some(peer), error.rail()),
-        };
         let around = Surroundings {
             rank: me,
             deadline: self.setup.deadline.into(),
@@ -278,12 +313,9 @@ impl Met {
             faults: self.setup.faults.clone(),
             interfaces: interfaces.clone(),
         };
-        let oracle = Oracle::for_cell(&assignment.cell, assignment.seed_of_cell());
-        let (deadline, abort) = (around.deadline, Arc::clone(&around.abort));
-        let engine = OnHost::new(&assignment.cell, me, oracle, program, channels, deadline, abort);
-        let engine = match engine {
-            Ok(engine) => Box::new(engine),
-            Err(error) => return refuse(error.to_string(), None, None),
+        let engine = match self.engine(&assignment, me) {
+            Ok(engine) => engine,
+            Err(refused) => return refuse(refused.reason, refused.waiting_for, refused.rail.as_deref()),
         };
         let mut task = Task::new(assignment, engine, around);
         let counters_before = self.counters(&names);
@@ -315,11 +347,48 @@ impl Met {
         Answer::Prepared { cell }
     }
 
-    fn connect(
-        &mut self,
-        assignment: &Assignment,
-        peers: &[u32],
-    ) -> Result<Vec<Channel>, (u32, ConnectError)> {
+    /// What carries the cell out on this rank, made ready.
+    fn engine(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn Engine>, Refused> {
+        let cell = &assignment.cell;
+        let program = Program::new(cell, me).map_err(|error| Refused::because(error.to_string()))?;
+        let channels = self.connect(assignment, &program.peers())?;
+        let oracle = Oracle::for_cell(cell, assignment.seed_of_cell());
+        let (deadline, abort) = (self.setup.deadline.into(), Arc::clone(&self.abort));
+        let Some(station) = &self.station else {
+            let engine = OnHost::new(cell, me, oracle, program, channels, deadline, abort);
+            return match engine {
+                Ok(engine) => Ok(Box::new(engine)),
+                Err(error) => Err(Refused::because(error.to_string())),
+            };
+        };
+        let wanted = Preparation {
+            cell,
+            round: assignment.round,
+            rank: me,
+            ends: self.mesh.peers(),
+            at_once: assignment.at_once,
+            oracle,
+            channels,
+            deadline,
+            abort,
+            flip: self.mesh.flip().cloned(),
+            crowded: assignment.crowded,
+        };
+        match OnGpu::new(station, wanted) {
+            Ok(engine) => Ok(Box::new(engine)),
+            Err((reason, channels)) => {
+                channels
+                    .into_iter()
+                    .for_each(|channel| self.mesh.release(channel));
+                Err(Refused::because(reason))
+            }
+        }
+    }
+
+    fn connect(&mut self, assignment: &Assignment, peers: &[u32]) -> Result<Vec<Channel>, Refused> {
+        if assignment.cell.transport == TransportKind::Peer {
+            return Ok(Vec::new());
+        }
         let abort = Arc::clone(&self.abort);
         let give_up = move || abort.load(Ordering::Relaxed);
         let deadline = Instant::now() + Duration::from(self.setup.deadline);
@@ -333,7 +402,7 @@ impl Met {
             channels.push(
                 self.mesh
                     .connect(*peer, &wanted)
-                    .map_err(|error| (*peer, error))?,
+                    .map_err(|error| Refused::by(*peer, &error))?,
             );
         }
         Ok(channels)

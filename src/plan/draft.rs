@@ -64,7 +64,7 @@ impl Draft<'_> {
         };
         if self.test.stripe == Striping::EachAndAll && self.rails.len() < 2 {
             let why = if self.rails.is_empty() {
-                "shared memory has no rails"
+                "this transport has no rails"
             } else {
                 "there is one rail only"
             };
@@ -84,8 +84,9 @@ impl Draft<'_> {
 
     /// For every size each rail alone, then all rails at the same time.
     fn rails(&mut self) -> Result<Vec<Slot>, PlanError> {
-        if self.transport == TransportKind::Shm {
-            self.leave_out("all of it", "shared memory has no rails; use --transport tcp");
+        if self.transport != TransportKind::Tcp {
+            let why = format!("transport {} has no rails; use --transport tcp", self.transport);
+            self.leave_out("all of it", &why);
             return Ok(Vec::new());
         }
         let world = self.world();
@@ -117,7 +118,7 @@ impl Draft<'_> {
             return Ok(Vec::new());
         }
         let rail_sets: Vec<Vec<String>> = match self.transport {
-            TransportKind::Shm => vec![Vec::new()],
+            TransportKind::Shm | TransportKind::Peer => vec![Vec::new()],
             _ => self.rails.iter().map(|rail| vec![rail.clone()]).collect(),
         };
         self.check_count(world.len() * (world.len() - 1) * rail_sets.len())?;
@@ -207,6 +208,13 @@ impl Draft<'_> {
             for dtype in test.dtypes.iter().copied() {
                 for size in self.sizes(collective, dtype, ranks) {
                     for algorithm in test.algorithms_of(collective).iter().copied() {
+                        if algorithm == Algorithm::CopyEngine && self.transport != TransportKind::Peer {
+                            let what = format!("{collective} by copy engine");
+                            let why =
+                                "copy engines move data between GPUs; use --device cuda and peer memory";
+                            self.leave_out(&what, why);
+                            continue;
+                        }
                         for op in test.ops_of(collective).iter().copied() {
                             let of = |placement| Work {
                                 collective,

@@ -14,7 +14,7 @@ pub enum PlanError {
     MixedDevices(String),
     /// The transport does not exist here.
     #[error(
-        "test `{test}` asks for the {transport} transport, which this build does not have; it has shm and tcp"
+        "test `{test}` asks for the {transport} transport, which this build does not have; it has shm, tcp and peer"
     )]
     NotInThisBuild {
         /// Test.
@@ -30,6 +30,45 @@ pub enum PlanError {
     NotInOneProcess {
         /// Test.
         test: String,
+    },
+    /// Shared memory is CPU memory.
+    #[error(
+        "test `{test}` asks for the shm transport, which is between ranks on the CPU; \
+         on GPUs leave the transport to the plan (auto) or use --transport peer or tcp"
+    )]
+    SharedMemoryOnGpus {
+        /// Test.
+        test: String,
+    },
+    /// Peer memory is GPU memory.
+    #[error("test `{test}` asks for the peer transport, which is between GPUs; use it with --device cuda")]
+    PeerWithoutGpus {
+        /// Test.
+        test: String,
+    },
+    /// Some ranks do not reach each other's GPU memory.
+    #[error(
+        "test `{test}` asks for the peer transport, but not every two ranks can use each other's GPU memory \
+         (they are on different hosts, or on GPUs without peer access); use --transport tcp"
+    )]
+    NotDirect {
+        /// Test.
+        test: String,
+    },
+    /// Kernels that wait for each other would not all run at the same time.
+    #[error(
+        "test `{test}`: {ranks} ranks share GPU {gpu}, which runs {blocks} thread blocks at the same time; \
+         ranks that wait for each other must all be on it at once, so use fewer ranks per GPU"
+    )]
+    NotTogether {
+        /// Test.
+        test: String,
+        /// The GPU.
+        gpu: String,
+        /// Ranks on it.
+        ranks: u32,
+        /// Blocks it runs at the same time.
+        blocks: u32,
     },
     /// No rail reaches all ranks.
     #[error("test `{test}` needs a rail that all ranks have; {why}")]
@@ -112,6 +151,10 @@ impl PlanError {
             | PlanError::MixedDevices(_)
             | PlanError::NotInThisBuild { .. }
             | PlanError::NotInOneProcess { .. }
+            | PlanError::SharedMemoryOnGpus { .. }
+            | PlanError::PeerWithoutGpus { .. }
+            | PlanError::NotDirect { .. }
+            | PlanError::NotTogether { .. }
             | PlanError::NoRail { .. }
             | PlanError::UnknownRank { .. }
             | PlanError::RootOutside { .. } => 3,

@@ -12,7 +12,9 @@ pub mod filter;
 mod outline;
 mod references;
 pub mod replan;
+mod residence;
 pub mod tournament;
+mod transport;
 
 pub use error::PlanError;
 pub use filter::{Filter, FilterError};
@@ -27,7 +29,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
 use crate::record::{Cell, DecisionRule, DeviceKind, TestRecord, TransportKind, Untested};
-use crate::suite::{EngineChoice, Suite, TestCase, TestKind, TransportChoice, nearest, spec};
+use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
 use crate::units::Nanos;
 
 use draft::Draft;
@@ -52,6 +54,8 @@ pub struct Choices {
     pub in_order: bool,
     /// Whether all ranks are in one process, so that they can share memory.
     pub same_process: bool,
+    /// Whether every two ranks use each other's GPU memory where it is.
+    pub direct: bool,
 }
 
 /// What will be measured, in order.
@@ -91,7 +95,7 @@ impl Plan {
         };
         let mut slots = 0;
         for test in &suite.tests {
-            let transport = transport_of(test, suite, choices)?;
+            let transport = transport::of(test, suite, device, choices)?;
             let rails = rails_of(test, transport, fabric, choices, &mut plan.untested)?;
             let references = References {
                 fabric,
@@ -145,6 +149,7 @@ impl Plan {
         if let Some(filter) = &choices.only {
             plan.keep_only(filter, fabric)?;
         }
+        residence::check(&plan, fabric)?;
         references::name_missing_peers(&mut plan.tests, &plan.cells);
         Ok(plan)
     }
@@ -198,26 +203,6 @@ fn one_device(fabric: &Fabric) -> Result<DeviceKind, PlanError> {
             other.device,
             fabric.rank_name(other.rank)
         ))),
-    }
-}
-
-/// What carries a test's bytes: the command line's word, else the test's, else the run's; `auto` is settled here.
-fn transport_of(test: &TestCase, suite: &Suite, choices: &Choices) -> Result<TransportKind, PlanError> {
-    let choice = choices
-        .transport
-        .or(test.transport)
-        .unwrap_or(suite.run.transport());
-    let name = || test.name.clone();
-    match choice.named() {
-        Some(TransportKind::Tcp) => Ok(TransportKind::Tcp),
-        Some(TransportKind::Shm) if choices.same_process => Ok(TransportKind::Shm),
-        Some(TransportKind::Shm) => Err(PlanError::NotInOneProcess { test: name() }),
-        Some(transport) => Err(PlanError::NotInThisBuild {
-            test: name(),
-            transport,
-        }),
-        None if choices.same_process && test.kind != TestKind::Rails => Ok(TransportKind::Shm),
-        None => Ok(TransportKind::Tcp),
     }
 }
 

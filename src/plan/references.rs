@@ -67,6 +67,9 @@ impl References<'_> {
         if self.transport == TransportKind::Shm {
             return Err("expected rates are those of links; shared memory has none".to_string());
         }
+        if self.transport == TransportKind::Peer && *choice == SpecChoice::Auto {
+            return Err("which links peer memory uses is not known; name a row of the tables".to_string());
+        }
         match choice {
             SpecChoice::Row(id) => by_id(self.specs, id).cloned(),
             SpecChoice::Auto => match self.topology {

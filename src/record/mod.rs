@@ -28,9 +28,12 @@ pub use judgement::{
 };
 pub use load::{LoadError, Recorded, files};
 pub use run::{
-    ClockRecord, DecisionRule, HostRecord, RailEnd, RankRecord, Reference, Run, SpecRow, TestRecord, Untested,
+    ClockRecord, DecisionRule, GpuRecord, HostRecord, RailEnd, RankRecord, ReachRecord, Reference, Run,
+    SpecRow, TestRecord, Untested,
 };
-pub use words::{Algorithm, Collective, DType, DeviceKind, Engine, Placement, ReduceOp, TransportKind};
+pub use words::{
+    Algorithm, Collective, DType, DeviceKind, Engine, Placement, Reach, ReduceOp, TransportKind,
+};
 
 /// The version of the recorded files. A reader accepts this and everything older.
 pub const SCHEMA: u32 = 1;

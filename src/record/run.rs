@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Cell, DeviceKind};
+use super::{Algorithm, Cell, DeviceKind, Reach};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// A run as recorded before its first sample. Holds no environment variable and no secret.
@@ -31,6 +31,9 @@ pub struct Run {
     pub hosts: Vec<HostRecord>,
     /// Ranks in order.
     pub ranks: Vec<RankRecord>,
+    /// How ranks with a GPU get at each other's memory; pairs that are not named do so by proxy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reach: Vec<ReachRecord>,
     /// Cost of reading the clock on the slowest rank.
     pub timer_ns: Nanos,
     /// How well the ranks' clocks agree.
@@ -89,6 +92,31 @@ pub struct RankRecord {
     pub device: DeviceKind,
     /// Its end of every rail.
     pub rails: Vec<RailEnd>,
+    /// Its GPU, when it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuRecord>,
+}
+
+/// The GPU of a rank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GpuRecord {
+    /// Marketing name.
+    pub name: String,
+    /// Unique and lasting, as nvidia-smi prints it.
+    pub uuid: String,
+    /// Where it is plugged in.
+    pub pci: String,
+    /// Thread blocks of our kernels that it runs at the same time.
+    pub blocks: u32,
+}
+
+/// Pairs of ranks that get at each other's GPU memory in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReachRecord {
+    /// The way.
+    pub reach: Reach,
+    /// World ranks, the lower one first.
+    pub pairs: Vec<(u32, u32)>,
 }
 
 /// One rank's end of a rail.

@@ -50,6 +50,8 @@ words! {
         DoubleTree,
         /// Sender to receiver, no relay.
         Direct,
+        /// The same, by a GPU's copy engine instead of a kernel.
+        CopyEngine,
     }
 }
 
@@ -142,6 +144,29 @@ impl Default for Engine {
     }
 }
 
+words! {
+    /// How a rank gets at the memory of another rank's GPU.
+    Reach {
+        /// Both are in one process and on one GPU.
+        SameGpu,
+        /// On one GPU, in two processes: memory is opened by its handle.
+        Ipc,
+        /// In one process, on two GPUs that read each other's memory.
+        PeerAccess,
+        /// In two processes, on two such GPUs.
+        IpcPeer,
+        /// Not at all: a thread of the CPU carries the data over the network.
+        Proxy,
+    }
+}
+
+impl Reach {
+    /// Whether kernels use the other's memory where it is.
+    pub fn is_direct(self) -> bool {
+        self != Reach::Proxy
+    }
+}
+
 impl DType {
     /// Bytes of one element.
     pub fn size(self) -> usize {
@@ -174,8 +199,9 @@ impl Collective {
             Collective::AllReduce => &[Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree],
             Collective::ReduceScatter | Collective::AllGather => &[Algorithm::Ring],
             Collective::Broadcast => &[Algorithm::Tree],
-            Collective::AllToAll | Collective::PointToPoint | Collective::Bidirectional => {
-                &[Algorithm::Direct]
+            Collective::AllToAll => &[Algorithm::Direct],
+            Collective::PointToPoint | Collective::Bidirectional => {
+                &[Algorithm::Direct, Algorithm::CopyEngine]
             }
         }
     }

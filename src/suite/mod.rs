@@ -26,6 +26,7 @@ pub use test_case::{
 };
 
 use crate::record::DecisionRule;
+use crate::units::Bytes;
 
 /// A checked suite.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +58,12 @@ impl Suite {
     /// The built-in suite of that name, or the suite in that file.
     pub fn load(name_or_path: &str) -> Result<Suite, SuiteError> {
         builtin::load(name_or_path)
+    }
+
+    /// The largest payload any of its tests asks for.
+    pub fn largest(&self) -> Bytes {
+        let sizes = self.tests.iter().flat_map(|test| &test.sizes);
+        sizes.copied().max().unwrap_or_default()
     }
 
     /// Names of the built-in suites.

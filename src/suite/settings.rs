@@ -9,7 +9,7 @@ use crate::units::Nanos;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum TransportChoice {
-    /// Shared memory when all ranks are in one process, else TCP.
+    /// Memory where ranks can use each other's: shared memory in one process, peer memory between GPUs; else TCP.
     #[default]
     Auto,
     /// Memory shared by the ranks of one process.

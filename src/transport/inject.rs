@@ -197,11 +197,11 @@ impl fmt::Display for Fault {
 
 /// A flip that happens once, at its place, and never again.
 #[derive(Debug, Clone)]
-pub(super) struct Flip {
-    pub iteration: u32,
-    pub byte: u64,
-    pub mask: u8,
-    pub armed: Arc<AtomicBool>,
+pub struct Flip {
+    pub(super) iteration: u32,
+    pub(super) byte: u64,
+    pub(super) mask: u8,
+    pub(super) armed: Arc<AtomicBool>,
 }
 
 impl Flip {
@@ -221,6 +221,11 @@ impl Flip {
             }),
             _ => None,
         })
+    }
+
+    /// The bit, as a byte in which nothing else is set.
+    pub fn mask(&self) -> u8 {
+        self.mask
     }
 
     /// The position within a chunk of `len` bytes starting at `offset` that is to be flipped now; disarms.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Link;
 use super::channel::{Channel, Lane};
+use super::gpu_end::GpuEnd;
 use super::inject::{Fault, Flip, Pacer};
 use super::shm::Hub;
 use super::tcp::{Connection, DialError, Doors, KNOCK, Local, TcpLink, dial};
@@ -27,6 +28,9 @@ pub struct Endpoint {
     pub rank: u32,
     /// Doors, rail by rail.
     pub doors: Vec<SocketAddr>,
+    /// Its memory on a GPU, when that is where its data lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuEnd>,
 }
 
 /// What came of knocking at a rank's doors.
@@ -133,6 +137,7 @@ pub struct Mesh {
     hub: Arc<Hub>,
     rails: Vec<(String, Local)>,
     doors: Doors,
+    gpu: Option<GpuEnd>,
     peers: Vec<Endpoint>,
     kept: HashMap<LinkKey, Option<Box<dyn Link>>>,
     faults: Vec<Fault>,
@@ -171,6 +176,7 @@ impl Mesh {
             hub,
             rails,
             doors,
+            gpu: None,
             peers: Vec::new(),
             kept: HashMap::new(),
             faults,
@@ -184,7 +190,18 @@ impl Mesh {
         Endpoint {
             rank: self.me,
             doors: self.doors.addresses().to_vec(),
+            gpu: self.gpu.clone(),
         }
+    }
+
+    /// Says to the others, as part of the endpoint, that this rank's data lies on a GPU.
+    pub fn lies_on(&mut self, gpu: GpuEnd) {
+        self.gpu = Some(gpu);
+    }
+
+    /// The others, as they introduced themselves.
+    pub fn peers(&self) -> &[Endpoint] {
+        &self.peers
     }
 
     /// Learns where the others can be reached.
@@ -200,6 +217,11 @@ impl Mesh {
     /// Faults to be injected.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
+    }
+
+    /// The bit that is to be flipped in what this rank receives, if one is.
+    pub fn flip(&self) -> Option<&Flip> {
+        self.flip.as_ref()
     }
 
     /// A channel to `peer` as the cell wants it.
@@ -301,7 +323,9 @@ impl Mesh {
                 }
                 Ok(routes)
             }
-            other @ (TransportKind::Peer | TransportKind::Verbs) => Err(ConnectError::Unsupported(other)),
+            // Kernels use each other's memory: there is nothing to connect.
+            TransportKind::Peer => Ok(Vec::new()),
+            other @ TransportKind::Verbs => Err(ConnectError::Unsupported(other)),
         }
     }
 

@@ -6,6 +6,7 @@
 //! is counted as moved is counted here, where it happens.
 
 mod channel;
+mod gpu_end;
 mod inject;
 mod mesh;
 pub mod shm;
@@ -14,7 +15,8 @@ pub mod tcp;
 use std::os::fd::BorrowedFd;
 
 pub use channel::Channel;
-pub use inject::{BadFault, Fault};
+pub use gpu_end::{GpuEnd, all_direct, reach_records};
+pub use inject::{BadFault, Fault, Flip};
 pub use mesh::{ConnectError, Endpoint, Knock, Mesh, Route, Wanted};
 
 use crate::device::ReadLease;

@@ -101,12 +101,13 @@ fn a_finding_can_ask_for_one_engines_cells_again() {
     let only: Filter = "engine=nccl,size=2M".parse().unwrap();
     let choices = Choices {
         only: Some(only),
+        direct: true,
         ..threads()
     };
     let plan = Plan::new(&suite, &gpus(2, 1), &choices).unwrap();
     assert_eq!(plan.cells.len(), 1);
     assert_eq!(
         plan.cells[0].describe(),
-        "NCCL ring all-reduce 2 MiB f32, ranks 0:1 over shm"
+        "NCCL ring all-reduce 2 MiB f32, ranks 0:1 over peer"
     );
 }

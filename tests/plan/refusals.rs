@@ -31,15 +31,69 @@ fn a_transport_that_is_not_to_be_had_is_an_error_and_never_another_transport() {
     let error = Plan::new(&shm, &fabric(2, 1, None), &Choices::default()).unwrap_err();
     assert!(error.to_string().contains("different processes"), "{error}");
     assert_eq!(error.exit_code(), 3);
-    for transport in ["verbs", "peer"] {
+    for (transport, why) in [
+        ("verbs", "this build does not have"),
+        ("peer", "use it with --device cuda"),
+    ] {
         let suite = suite(&format!("sizes = [\"8\"]\ntransport = \"{transport}\""));
         let error = Plan::new(&suite, &fabric(2, 1, None), &threads()).unwrap_err();
-        assert!(error.to_string().contains("this build does not have"), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
         assert_eq!(error.exit_code(), 3);
     }
     let auto = suite("sizes = [\"8\"]");
     let plan = Plan::new(&auto, &fabric(2, 1, None), &Choices::default()).unwrap();
     assert_eq!(plan.cells[0].transport, TransportKind::Tcp);
+}
+
+/// Two ranks that share a GPU on which so many thread blocks run at the same time.
+fn on_one_gpu(ranks: u32, blocks: u32) -> Fabric {
+    let mut fabric = fabric(ranks, 1, None);
+    for record in &mut fabric.ranks {
+        record.device = DeviceKind::Cuda;
+        record.gpu = Some(GpuRecord {
+            name: "a GPU".to_string(),
+            uuid: "GPU-1".to_string(),
+            pci: "0000:01:00.0".to_string(),
+            blocks,
+        });
+    }
+    fabric
+}
+
+#[test]
+fn on_gpus_memory_is_used_directly_where_that_is_possible_and_only_there() {
+    let direct = Choices {
+        direct: true,
+        ..threads()
+    };
+    let with = |transport: &str| suite(&format!("sizes = [\"8\"]\ntransport = \"{transport}\""));
+    let transport = |asked: &str, choices: &Choices| {
+        let plan = Plan::new(&with(asked), &on_one_gpu(2, 8), choices);
+        plan.map(|plan| plan.cells[0].transport)
+    };
+    assert_eq!(transport("auto", &direct), Ok(TransportKind::Peer));
+    assert_eq!(transport("auto", &threads()), Ok(TransportKind::Tcp));
+    assert_eq!(transport("tcp", &direct), Ok(TransportKind::Tcp));
+    let error = transport("peer", &threads()).unwrap_err();
+    assert!(matches!(error, PlanError::NotDirect { .. }), "{error}");
+    let error = transport("shm", &direct).unwrap_err();
+    assert!(error.to_string().contains("--transport peer or tcp"), "{error}");
+    assert_eq!(error.exit_code(), 3);
+}
+
+#[test]
+fn ranks_that_do_not_fit_on_a_gpu_together_are_refused_before_they_wait_for_each_other_for_ever() {
+    let suite = suite("sizes = [\"8\"]");
+    let direct = Choices {
+        direct: true,
+        ..threads()
+    };
+    assert!(Plan::new(&suite, &on_one_gpu(4, 4), &direct).is_ok());
+    let error = Plan::new(&suite, &on_one_gpu(5, 4), &direct).unwrap_err();
+    assert_eq!(error.exit_code(), 3);
+    let text = error.to_string();
+    assert!(text.contains("5 ranks share GPU GPU-1, which runs 4 thread blocks"), "{text}");
+    assert!(text.contains("fewer ranks per GPU"), "{text}");
 }
 
 #[test]

@@ -4,19 +4,31 @@
 //! works out the whole cell, so both ends of every way agree without a word; and it is proven right in memory before a
 //! GPU is touched.
 
+mod carrier;
 mod cell_plan;
+mod execute;
 mod fuse;
+mod gang;
 mod layout;
 mod order;
 mod ports;
+mod proxy;
+mod site;
+mod standstill;
+mod station;
+mod testing;
 mod tuning;
+mod watch;
 
 #[cfg(test)]
 mod interpret;
 
+pub use execute::{GpuExecution, Preparation, programs};
 pub use layout::{Layout, PortPlace, arena_bytes};
 pub use order::Chunk;
 pub use ports::PortPlan;
+pub use site::Site;
+pub use station::Station;
 pub use tuning::Tuning;
 
 use cell_plan::CellPlan;

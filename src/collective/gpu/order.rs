@@ -1,5 +1,7 @@
 //! In which order a worker goes through its chunks: what the kernel does, said in Rust for those who work with it.
 
+use std::collections::BTreeMap;
+
 use super::DeviceProgram;
 use crate::device::cuda::abi::{COUNT_ONLY, NO_PORT, Op};
 
@@ -66,6 +68,18 @@ impl DeviceProgram {
                 })
             })
         })
+    }
+
+    /// What one collective moves from this rank to each other: world rank and bytes, counted over its ops.
+    pub fn sends(&self) -> Vec<(u32, u64)> {
+        let mut sends: BTreeMap<u32, u64> = BTreeMap::new();
+        for op in &self.ops {
+            let ports = op.target.iter().filter_map(|port| self.ports.get(*port as usize));
+            for port in ports {
+                *sends.entry(port.peer).or_default() += op.elements * u64::from(self.element);
+            }
+        }
+        sends.into_iter().filter(|(_, bytes)| *bytes > 0).collect()
     }
 
     /// Whether no op moves data here: others read this rank's input and write its output.

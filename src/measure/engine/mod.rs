@@ -4,8 +4,10 @@
 //! fill its input, to run at an instant, to check its output; when, and what is made of it, is the task's business. Every
 //! wait inside an engine ends with the conditions' deadline or abort.
 
+mod cuda;
 mod host;
 
+pub(super) use cuda::OnGpu;
 pub(super) use host::OnHost;
 
 use crate::collective::{Conditions, Mismatch, Stopped, Took};

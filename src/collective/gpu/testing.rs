@@ -1,0 +1,93 @@
+//! Test data of one rank on its GPU: the oracle's inputs are written there, and its expectations compared there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::collective::oracle::{Mismatch, Oracle, Source};
+use crate::device::cuda::data::{Expectation, TestData};
+use crate::device::cuda::{Allocation, CudaError, Gpu, Stream};
+
+/// Fills and checks one rank's memory.
+pub(super) struct Testing {
+    oracle: Oracle,
+    /// Position in the cell.
+    position: usize,
+    data: TestData,
+    stream: Stream,
+    limit: Duration,
+}
+
+impl Testing {
+    /// Loads what is needed, so that nothing has to be loaded later.
+    pub fn new(
+        gpu: &Arc<Gpu>,
+        oracle: Oracle,
+        position: usize,
+        limit: Duration,
+    ) -> Result<Testing, CudaError> {
+        Ok(Testing {
+            data: TestData::new(gpu, oracle.dtype)?,
+            stream: gpu.stream()?,
+            oracle,
+            position,
+            limit,
+        })
+    }
+
+    /// Writes the input of `iteration` to `address`, and waits for that.
+    pub fn fill(&self, address: u64, iteration: u64) -> Result<(), CudaError> {
+        let pattern = self.oracle.pattern(self.position, iteration);
+        let elements = self.oracle.elements as u64;
+        self.data.fill(&self.stream, address, &pattern, 0, elements)?;
+        self.stream.synchronize_within(self.limit)
+    }
+
+    /// Compares the output at `offset` of `memory` with what the collective defines for this rank.
+    pub fn check(
+        &self,
+        memory: &Allocation,
+        offset: u64,
+        iteration: u64,
+    ) -> Result<Result<(), Mismatch>, CudaError> {
+        let size = self.oracle.dtype.size();
+        let (mut first, mut wrong) = (None::<u64>, 0);
+        for part in self.oracle.parts(self.position) {
+            let (rank, expectation) = match part.source {
+                Source::Everyone => (
+                    0,
+                    Expectation::Reduction {
+                        first: part.output.start as u64,
+                        op: self.oracle.op,
+                    },
+                ),
+                Source::Rank(rank, from) => (rank, Expectation::Copy { first: from as u64 }),
+            };
+            let pattern = self.oracle.pattern(rank, iteration);
+            let at = memory.address() + offset + (part.output.start * size) as u64;
+            let found = self.data.verify(
+                &self.stream,
+                at,
+                part.output.len() as u64,
+                &pattern,
+                expectation,
+                self.limit,
+            )?;
+            if let Some(found) = found {
+                wrong += found.wrong;
+                let element = part.output.start as u64 + found.element;
+                first = Some(first.map_or(element, |first| first.min(element)));
+            }
+        }
+        let Some(element) = first else { return Ok(Ok(())) };
+        let mut bytes = [0; 8];
+        let found = &mut bytes[..size];
+        memory.download(offset as usize + element as usize * size, found)?;
+        let mismatch = self
+            .oracle
+            .explain(self.position, iteration, element as usize, found);
+        Ok(Err(Mismatch {
+            wrong_elements: wrong,
+            ..mismatch
+        }))
+    }
+}

@@ -1,0 +1,102 @@
+//! A GPU as engine: kernels of ours walk through the schedule on memory of the GPU.
+
+use super::{Engine, moved_over};
+use crate::collective::gpu::{GpuExecution, Preparation, Station};
+use crate::collective::{Conditions, Mismatch, Stopped, Took};
+use crate::device::cuda::CudaError;
+use crate::record::{Cell, Moved, Stuck, TransportKind};
+use crate::transport::Channel;
+use crate::units::{Bytes, Nanos};
+
+/// A rank whose data lies on a GPU.
+pub(in crate::measure) struct OnGpu {
+    rank: u32,
+    execution: GpuExecution,
+    /// What one collective puts into the memory of others, where no connection counts it.
+    sends: Vec<(u32, u64)>,
+    collectives: u64,
+    /// Why the input is not there.
+    unfilled: Option<CudaError>,
+}
+
+impl OnGpu {
+    /// Makes the cell ready on the rank's GPU; gives the channels back when that is not possible.
+    pub fn new(station: &Station, wanted: Preparation<'_>) -> Result<OnGpu, (String, Vec<Channel>)> {
+        let (rank, direct) = (wanted.rank, is_direct(wanted.cell));
+        let execution = GpuExecution::prepare(station, wanted)?;
+        Ok(OnGpu {
+            rank,
+            sends: if direct { execution.sends() } else { Vec::new() },
+            execution,
+            collectives: 0,
+            unfilled: None,
+        })
+    }
+}
+
+fn is_direct(cell: &Cell) -> bool {
+    cell.transport == TransportKind::Peer
+}
+
+impl Engine for OnGpu {
+    fn fill(&mut self, pattern: u64) -> bool {
+        self.unfilled = self.execution.fill(pattern).err();
+        self.unfilled.is_none()
+    }
+
+    fn run(
+        &mut self,
+        at: Nanos,
+        iteration: Option<u32>,
+        times: u16,
+        conditions: &Conditions<'_>,
+    ) -> Result<Took, Stopped> {
+        if let Some(error) = self.unfilled.take() {
+            return Err(Stopped {
+                step: "filling its input".to_string(),
+                waiting_for: None,
+                waited: Nanos(0),
+                problem: error.to_string(),
+                aborted: false,
+            });
+        }
+        let took = self.execution.run(at, iteration, times, conditions)?;
+        self.collectives += u64::from(times);
+        Ok(took)
+    }
+
+    fn check(&mut self, pattern: u64) -> Option<Result<(), Mismatch>> {
+        match self.execution.check(pattern) {
+            Ok(verdict) => Some(verdict),
+            Err(error) => {
+                tracing::warn!(rank = self.rank, %error, "the result could not be checked");
+                None
+            }
+        }
+    }
+
+    fn stuck(&self) -> Vec<Stuck> {
+        let stuck = self.execution.stuck().into_iter();
+        stuck
+            .map(|(to, rail, backlog)| Stuck {
+                to,
+                rail,
+                bytes: Bytes(backlog.bytes),
+                retransmits: backlog.retransmits,
+            })
+            .collect()
+    }
+
+    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+        let direct = self.sends.iter().map(|(to, bytes)| Moved {
+            from: self.rank,
+            to: *to,
+            rail: None,
+            bytes: Bytes(bytes * self.collectives),
+        });
+        let mut moved: Vec<Moved> = direct.collect();
+        let channels = self.execution.into_channels();
+        moved.extend(moved_over(self.rank, channels.iter()));
+        (moved, channels)
+    }
+}
