@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use railgauge::fabric::Fabric;
 use railgauge::plan::{Choices, Filter, Plan, PlanError};
-use railgauge::record::{Collective, DeviceKind, Load, RailEnd, Reference, TransportKind};
+use railgauge::record::{Collective, DeviceKind, GpuRecord, Load, RailEnd, Reference, TransportKind};
 use railgauge::suite::{Suite, SuiteFile, TransportChoice};
 use railgauge::units::{Bytes, Nanos};
 

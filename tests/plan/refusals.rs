@@ -92,7 +92,10 @@ fn ranks_that_do_not_fit_on_a_gpu_together_are_refused_before_they_wait_for_each
     let error = Plan::new(&suite, &on_one_gpu(5, 4), &direct).unwrap_err();
     assert_eq!(error.exit_code(), 3);
     let text = error.to_string();
-    assert!(text.contains("5 ranks share GPU GPU-1, which runs 4 thread blocks"), "{text}");
+    assert!(
+        text.contains("5 ranks share GPU GPU-1, which runs 4 thread blocks"),
+        "{text}"
+    );
     assert!(text.contains("fewer ranks per GPU"), "{text}");
 }
 
