@@ -134,6 +134,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
                 | FindingKind::LostRank
                 | FindingKind::SilentRail
                 | FindingKind::IncompleteCoverage
+                | FindingKind::Throttled
+                | FindingKind::GpuErrors
         )
     });
     let mut code = conducted.separate_worlds_code();

@@ -14,6 +14,8 @@ mod corruption;
 mod counters;
 mod coverage;
 mod engines;
+mod gpu_errors;
+mod gpus;
 mod incomplete_coverage;
 mod interference;
 mod lost_rank;
@@ -30,6 +32,7 @@ mod slow_rail;
 mod speed;
 mod straggler;
 mod summary;
+mod throttled;
 mod verdict;
 mod wire;
 
@@ -63,6 +66,8 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &slow_collective::SlowCollective,
     &slow_engine::SlowEngine,
     &straggler::Straggler,
+    &throttled::Throttled,
+    &gpu_errors::GpuErrors,
 ];
 
 /// Everything that can be said about a recorded run.
@@ -73,6 +78,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         .flat_map(|detector| detector.find(&seen))
         .collect();
     engines::tell_fabric_from_software(&seen, &mut findings);
+    add_what_gpus_say(&seen, &mut findings);
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.kind.exit_code()), finding.kind));
     let cells = verdict::of_cells(&seen);
     let tests = verdict::of_tests(&seen, &cells);
@@ -96,7 +102,18 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         interference: interference::of(&seen),
         engines: engines::side_by_side(&seen),
         coverage: coverage::of(&seen),
+        gpus: gpus::summaries(&seen),
         injected: recorded.run.injected.clone(),
+    }
+}
+
+/// Slow cells and wrong data may have their cause in a GPU: what its sensors said stands beside them.
+fn add_what_gpus_say(seen: &Seen<'_>, findings: &mut [Finding]) {
+    use crate::record::FindingKind::{GpuErrors, IncompleteCoverage, Throttled};
+    let others = |finding: &&mut Finding| !matches!(finding.kind, Throttled | GpuErrors | IncompleteCoverage);
+    for finding in findings.iter_mut().filter(others) {
+        let said = gpus::evidence(seen, &finding.place.ranks, &finding.cells);
+        finding.evidence.extend(said);
     }
 }
 

@@ -152,7 +152,7 @@ impl Extremes {
 pub struct GpuDuring {
     /// How often they were read; 0 when the cell was over before the first time.
     pub readings: u32,
-    /// Clock of the multiprocessors, MHz.
+    /// Clock of the multiprocessors, MHz, while the GPU was not idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_mhz: Option<Extremes>,
     /// Clock of the memory, MHz.
@@ -182,12 +182,16 @@ impl GpuDuring {
     /// Counts one more reading in.
     pub fn add(&mut self, moment: &GpuMoment) {
         self.readings += 1;
-        self.sm_mhz = Extremes::with(self.sm_mhz, moment.sm_mhz);
-        self.memory_mhz = Extremes::with(self.memory_mhz, moment.memory_mhz);
         self.celsius = Extremes::with(self.celsius, moment.celsius);
         self.memory_celsius = Extremes::with(self.memory_celsius, moment.memory_celsius);
         self.milliwatts = Extremes::with(self.milliwatts, moment.milliwatts);
-        for limit in moment.limited_by.iter().flatten() {
+        // A GPU that has nothing to do lowers its clocks, which says nothing about the load.
+        let limits = moment.limited_by.as_deref().unwrap_or_default();
+        if !limits.contains(&ClockLimit::Idle) {
+            self.sm_mhz = Extremes::with(self.sm_mhz, moment.sm_mhz);
+            self.memory_mhz = Extremes::with(self.memory_mhz, moment.memory_mhz);
+        }
+        for limit in limits {
             *self.limited_by.entry(*limit).or_default() += 1;
         }
         self.pcie_generation = self.pcie_generation.max(moment.pcie_generation);

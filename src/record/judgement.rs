@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
-use super::{Cell, DecisionRule, EndReason, Engine, Untested};
+use super::{Cell, DecisionRule, EndReason, Engine, GpuSummary, Untested};
 use crate::units::{Nanos, Rate};
 
 /// The outcome of judging one thing. Unmeasured is never healthy.
@@ -139,6 +139,10 @@ pub enum FindingKind {
     SlowEngine,
     /// A rank that keeps the others waiting.
     StragglerRank,
+    /// The clocks of a GPU were held down.
+    Throttled,
+    /// Errors of a GPU's memory or links.
+    GpuErrors,
     /// Wrong data was delivered.
     Corruption,
     /// A rank vanished or a step passed its deadline.
@@ -157,7 +161,9 @@ impl FindingKind {
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine
-            | FindingKind::StragglerRank => 12,
+            | FindingKind::StragglerRank
+            | FindingKind::Throttled
+            | FindingKind::GpuErrors => 12,
             FindingKind::IncompleteCoverage => 20,
             FindingKind::LostRank | FindingKind::SilentRail => 21,
             FindingKind::Corruption => 22,
@@ -305,6 +311,9 @@ pub struct Judgement {
     pub engines: Vec<EngineComparison>,
     /// What was measured of what was planned.
     pub coverage: Coverage,
+    /// What the sensors of every GPU said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuSummary>,
     /// Faults injected on purpose; a run with any is a negative control.
     pub injected: Vec<String>,
 }

@@ -8,6 +8,7 @@ mod bandwidth;
 mod cell;
 mod event;
 mod gpu;
+mod gpu_summary;
 mod judgement;
 mod load;
 mod run;
@@ -22,6 +23,7 @@ pub use event::{
 pub use gpu::{
     ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,
 };
+pub use gpu_summary::{GpuSummary, HeldDown};
 pub use judgement::{
     CellVerdict, Confirmation, Coverage, EngineComparison, Finding, FindingKind, Interference, Interval,
     Judgement, Percentiles, Place, TestVerdict, Verdict,

@@ -27,6 +27,7 @@ impl Writer for Markdown {
             .and_then(|()| interference(&mut out, judgement))
             .and_then(|()| engines(&mut out, judgement))
             .and_then(|()| cells(&mut out, judgement))
+            .and_then(|()| gpus(&mut out, judgement))
             .and_then(|()| coverage(&mut out, judgement))
             .and_then(|()| method(&mut out, judgement))
             .and_then(|()| run(&mut out, recorded));
@@ -219,6 +220,13 @@ fn one_cell(out: &mut String, cell: &CellVerdict) -> Written {
                 .map(|(rank, share)| format!("rank {rank}, {:.0} %", share * 100.0))
         ),
     )
+}
+
+fn gpus(out: &mut String, judgement: &Judgement) -> Written {
+    match super::gpus::section(out, judgement, MOST_ROWS)? {
+        0 => Ok(()),
+        rows => more(out, rows),
+    }
 }
 
 fn coverage(out: &mut String, judgement: &Judgement) -> Written {

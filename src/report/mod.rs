@@ -5,6 +5,7 @@
 
 mod engines;
 pub mod escape;
+mod gpus;
 mod json;
 mod markdown;
 mod plot;
@@ -53,5 +54,7 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     moved.map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))
 }
 
+#[cfg(test)]
+mod gpus_tests;
 #[cfg(test)]
 mod proofs;

@@ -2,6 +2,7 @@
 
 mod engines;
 mod expectations;
+mod gpus;
 mod silence;
 mod slowness;
 mod trouble;
