@@ -24,6 +24,8 @@ void shim_warp_barrier();
 void shim_pause();
 // Tells ThreadSanitizer that the host sees what was done up to here: it is not looking at the host's own reads.
 void shim_publish();
+// Whether to make the mistake that the sanitizer must find.
+bool shim_forgets_release();
 }
 
 struct alignas(16) RgVec {
@@ -41,6 +43,9 @@ RG_DEVICE u64 rg_load_acquire(const u64 *at, bool) { return __atomic_load_n(at, 
 
 RG_DEVICE void rg_store_release(u64 *at, u64 value, bool system) {
     if (system) shim_publish();
+#ifdef RG_TSAN
+    if (shim_forgets_release()) return __atomic_store_n(at, value, __ATOMIC_RELAXED);
+#endif
     __atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
 

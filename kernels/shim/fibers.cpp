@@ -167,6 +167,11 @@ void shim_publish() {
 #endif
 }
 
+bool shim_forgets_release() {
+    static const bool forgets = getenv("RAILGAUGE_SHIM_FORGETS") != nullptr;
+    return forgets;
+}
+
 void shim_heard() {
 #ifdef RG_TSAN
     __tsan_acquire(&published);
