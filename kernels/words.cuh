@@ -21,7 +21,7 @@ struct Words {
 // Takes one 4-byte word of data out of the buffer once its flag is that of this launch.
 RG_DEVICE u32 take_word(const Watch &watch, const u64 *at, u32 flag, const Stand &stand, Place *place) {
     u64 word = rg_load_word(at);
-    if ((u32)(word >> 32) == flag) return (u32)word;
+    if ((u32)(word >> 32) == flag || place->stop) return (u32)word;
     u64 since = rg_clock();
     for (u32 looks = 1;; ++looks) {
         word = rg_load_word(at);

@@ -6,6 +6,7 @@
 
 mod carrier;
 mod cell_plan;
+mod copies;
 mod execute;
 mod fuse;
 mod gang;
@@ -23,7 +24,7 @@ mod watch;
 #[cfg(test)]
 mod interpret;
 
-pub use execute::{GpuExecution, Preparation, programs};
+pub use execute::{GpuWork, Preparation, prepare, programs};
 pub use layout::{Layout, PortPlace, arena_bytes};
 pub use order::Chunk;
 pub use ports::PortPlan;

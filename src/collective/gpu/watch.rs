@@ -13,7 +13,8 @@ use crate::launch::clock;
 use crate::units::Nanos;
 
 /// How long kernels may take to end once they were told to; two processes on one GPU take turns of milliseconds.
-const TO_LEAVE: Duration = Duration::from_secs(3);
+/// The coordinator gives survivors two seconds to say where they were.
+const TO_LEAVE: Duration = Duration::from_millis(1500);
 /// How often the driver is asked whether the GPU is well.
 const ASKING: Nanos = Nanos(5_000_000);
 /// On a crowded host, looking turns into sleeping after this long.
@@ -83,8 +84,7 @@ impl Watching<'_> {
             match &told_to_stop {
                 Some((since, problem)) => {
                     if Duration::from(now.since(*since)) > TO_LEAVE {
-                        let problem = problem.as_deref().unwrap_or("the GPU does not end its kernel");
-                        return self.ended(&seen, Some(problem));
+                        return self.ended(&seen, problem.as_deref());
                     }
                 }
                 None => {
@@ -148,14 +148,17 @@ impl Watching<'_> {
     }
 
     fn ended(&self, seen: &[Option<Nanos>], problem: Option<&str>) -> Vec<Ended> {
-        let each = self.seats.iter().zip(seen).map(|(seat, seen)| Ended {
-            opened: self.opened,
-            seen: seen.unwrap_or_else(clock::now),
-            status: seat.status.read(0),
-            problem: match seen {
-                Some(_) => problem.map(str::to_string),
-                None => Some(problem.unwrap_or("its kernel did not end").to_string()),
-            },
+        let each = self.seats.iter().zip(seen).map(|(seat, seen)| {
+            let status: abi::Status = seat.status.read(0);
+            // A kernel that has said where it stood need not have ended to be believed.
+            let silent = seen.is_none() && status.failed == 0;
+            let unended = silent.then_some("the GPU does not end its kernel");
+            Ended {
+                opened: self.opened,
+                seen: seen.unwrap_or_else(clock::now),
+                status,
+                problem: problem.or(unended).map(str::to_string),
+            }
         });
         each.collect()
     }

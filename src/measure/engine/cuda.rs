@@ -1,7 +1,7 @@
 //! A GPU as engine: kernels of ours walk through the schedule on memory of the GPU.
 
 use super::{Engine, moved_over};
-use crate::collective::gpu::{GpuExecution, Preparation, Station};
+use crate::collective::gpu::{self, GpuWork, Preparation, Station};
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
 use crate::device::cuda::CudaError;
 use crate::record::{Cell, Moved, Stuck, TransportKind};
@@ -11,7 +11,7 @@ use crate::units::{Bytes, Nanos};
 /// A rank whose data lies on a GPU.
 pub(in crate::measure) struct OnGpu {
     rank: u32,
-    execution: GpuExecution,
+    work: Box<dyn GpuWork>,
     /// What one collective puts into the memory of others, where no connection counts it.
     sends: Vec<(u32, u64)>,
     collectives: u64,
@@ -23,11 +23,11 @@ impl OnGpu {
     /// Makes the cell ready on the rank's GPU; gives the channels back when that is not possible.
     pub fn new(station: &Station, wanted: Preparation<'_>) -> Result<OnGpu, (String, Vec<Channel>)> {
         let (rank, direct) = (wanted.rank, is_direct(wanted.cell));
-        let execution = GpuExecution::prepare(station, wanted)?;
+        let work = gpu::prepare(station, wanted)?;
         Ok(OnGpu {
             rank,
-            sends: if direct { execution.sends() } else { Vec::new() },
-            execution,
+            sends: if direct { work.sends() } else { Vec::new() },
+            work,
             collectives: 0,
             unfilled: None,
         })
@@ -40,7 +40,7 @@ fn is_direct(cell: &Cell) -> bool {
 
 impl Engine for OnGpu {
     fn fill(&mut self, pattern: u64) -> bool {
-        self.unfilled = self.execution.fill(pattern).err();
+        self.unfilled = self.work.fill(pattern).err();
         self.unfilled.is_none()
     }
 
@@ -60,13 +60,13 @@ impl Engine for OnGpu {
                 aborted: false,
             });
         }
-        let took = self.execution.run(at, iteration, times, conditions)?;
+        let took = self.work.run(at, iteration, times, conditions)?;
         self.collectives += u64::from(times);
         Ok(took)
     }
 
     fn check(&mut self, pattern: u64) -> Option<Result<(), Mismatch>> {
-        match self.execution.check(pattern) {
+        match self.work.check(pattern) {
             Ok(verdict) => Some(verdict),
             Err(error) => {
                 tracing::warn!(rank = self.rank, %error, "the result could not be checked");
@@ -76,7 +76,7 @@ impl Engine for OnGpu {
     }
 
     fn stuck(&self) -> Vec<Stuck> {
-        let stuck = self.execution.stuck().into_iter();
+        let stuck = self.work.stuck().into_iter();
         stuck
             .map(|(to, rail, backlog)| Stuck {
                 to,
@@ -95,7 +95,7 @@ impl Engine for OnGpu {
             bytes: Bytes(bytes * self.collectives),
         });
         let mut moved: Vec<Moved> = direct.collect();
-        let channels = self.execution.into_channels();
+        let channels = self.work.into_channels();
         moved.extend(moved_over(self.rank, channels.iter()));
         (moved, channels)
     }
