@@ -24,7 +24,7 @@ pub(super) struct Held {
     pub(super) of: u32,
     /// For how long, as the GPU counts it.
     pub(super) time: Option<Nanos>,
-    /// Of the time of the cell, by the GPU's count where there is one, else by readings.
+    /// Of the time of the cell, by the GPU's count or by readings.
     pub(super) share: f64,
 }
 
@@ -50,7 +50,13 @@ pub(super) fn limits_of(reading: &GpuReading) -> BTreeMap<ClockLimit, Held> {
         let readings = during.limited_by.get(&limit).unwrap_or(&0) + u32::from(at_the_end);
         let time = reading.held_ns.get(&limit).copied();
         let counted = |time: Nanos| time.0 as f64 / reading.elapsed_ns.0.max(1) as f64;
-        let share = time.map_or(f64::from(readings) / f64::from(of.max(1)), counted);
+        let by_readings = f64::from(readings) / f64::from(of.max(1));
+        // A count that stands still while the limit is seen again and again is not kept by this GPU.
+        let share = match time.map(counted) {
+            Some(counted) if readings < LEAST_READINGS => counted,
+            Some(counted) => counted.max(by_readings),
+            None => by_readings,
+        };
         Held {
             readings,
             of,

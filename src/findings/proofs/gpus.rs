@@ -170,6 +170,21 @@ fn a_slowdown_in_one_reading_is_a_change_of_clocks() {
 }
 
 #[test]
+fn a_limit_seen_in_most_readings_is_not_said_to_have_taken_no_time() {
+    let recorded = run(Fixture::rails(2), |reading| {
+        reading.during.limited_by.insert(ClockLimit::SoftwareThermal, 10);
+        reading.held_ns.insert(ClockLimit::SoftwareThermal, Nanos(0));
+    });
+    let judgement = judge(&recorded);
+    assert_eq!(kinds(&judgement), [FindingKind::Throttled; 4]);
+    let sentence = &judgement.findings[0].sentence;
+    assert!(
+        sentence.contains("91 % of the time"),
+        "ten of eleven readings: {sentence}"
+    );
+}
+
+#[test]
 fn a_cell_too_short_to_be_sampled_is_judged_by_the_time_the_gpu_counted() {
     let recorded = run(Fixture::rails(2), |reading| {
         reading.during = GpuDuring::default();
@@ -181,6 +196,7 @@ fn a_cell_too_short_to_be_sampled_is_judged_by_the_time_the_gpu_counted() {
     let judgement = judge(&recorded);
     assert_eq!(kinds(&judgement), [FindingKind::Throttled]);
     let sentence = &judgement.findings[0].sentence;
+    assert!(sentence.contains("45 % of the time"), "{sentence}");
     assert!(
         sentence.contains("rank 3") && sentence.contains("power brake in 8 of 8 cells"),
         "{sentence}"

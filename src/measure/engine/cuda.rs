@@ -4,6 +4,7 @@ use super::{Engine, moved_over};
 use crate::collective::gpu::{self, GpuWork, Preparation, Station};
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
 use crate::device::cuda::CudaError;
+use crate::device::telemetry::GpuName;
 use crate::record::{Cell, Moved, Stuck, TransportKind};
 use crate::transport::Channel;
 use crate::units::{Bytes, Nanos};
@@ -11,6 +12,7 @@ use crate::units::{Bytes, Nanos};
 /// A rank whose data lies on a GPU.
 pub(in crate::measure) struct OnGpu {
     rank: u32,
+    gpu: GpuName,
     work: Box<dyn GpuWork>,
     /// What one collective puts into the memory of others, where no connection counts it.
     sends: Vec<(u32, u64)>,
@@ -24,8 +26,13 @@ impl OnGpu {
     pub fn new(station: &Station, wanted: Preparation<'_>) -> Result<OnGpu, (String, Vec<Channel>)> {
         let (rank, direct) = (wanted.rank, is_direct(wanted.cell));
         let work = gpu::prepare(station, wanted)?;
+        let info = &station.end().gpu;
         Ok(OnGpu {
             rank,
+            gpu: GpuName {
+                uuid: info.uuid.clone(),
+                pci: info.pci.clone(),
+            },
             sends: if direct { work.sends() } else { Vec::new() },
             work,
             collectives: 0,
@@ -85,6 +92,10 @@ impl Engine for OnGpu {
                 retransmits: backlog.retransmits,
             })
             .collect()
+    }
+
+    fn gpu(&self) -> Option<GpuName> {
+        Some(self.gpu.clone())
     }
 
     fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
