@@ -175,6 +175,7 @@ fn plan() -> Run {
             .collect(),
         ranks: (0..RANKS).map(rank).collect(),
         reach: Vec::new(),
+        nccl: None,
         timer_ns: Nanos(20),
         clocks: Vec::new(),
         rule: DecisionRule::default(),

@@ -63,6 +63,7 @@ fn run() -> Run {
             })
             .collect(),
         reach: Vec::new(),
+        nccl: None,
         timer_ns: Nanos(20),
         clocks: vec![],
         rule: DecisionRule::default(),

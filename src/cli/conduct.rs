@@ -14,9 +14,9 @@ use super::{CliError, world};
 use crate::findings::judge;
 use crate::measure::{Progress, RunFolder, Session, Setup};
 use crate::plan::{Choices, Plan};
-use crate::record::{FindingKind, Judgement, Recorded, Run, SCHEMA, files};
+use crate::record::{DeviceKind, Engine, FindingKind, Judgement, Recorded, Run, SCHEMA, files};
 use crate::report;
-use crate::suite::Suite;
+use crate::suite::{EngineChoice, Suite, TestCase};
 
 /// Set by whoever starts railgauge on many hosts: what to write before a command so that it is started the same way.
 const STARTED_AS: &str = "RAILGAUGE_STARTED_AS";
@@ -68,13 +68,20 @@ pub fn conduct(
         rails: suite.run.rails.clone().unwrap_or_default(),
         device: suite.run.device(),
         largest: suite.largest(),
+        nccl: engines_wanted(suite, choices).is_some(),
         faults: flags.inject.clone(),
         deadline: suite.run.deadline(),
         data_port: suite.run.data_port,
     };
     let mut session = Session::meet(world.coordinator, setup, world.end_of, interrupted)?;
+    if let (Some(Wanted::Must), Some(Err(missing))) = (engines_wanted(suite, choices), session.nccl()) {
+        let missing = missing.clone();
+        session.quit();
+        return Err(CliError::Environment(missing));
+    }
     let choices = &Choices {
         direct: session.is_direct(),
+        nccl: session.nccl().cloned(),
         ..choices.clone()
     };
     let plan = Plan::new(suite, session.fabric(), choices);
@@ -117,6 +124,31 @@ pub fn conduct(
     })
 }
 
+/// How much NCCL is wanted.
+enum Wanted {
+    /// Where it is not there, what it would have run is left out.
+    IfThere,
+    /// Without it there is nothing to do, or not what was typed.
+    Must,
+}
+
+/// Whether NCCL is wanted: by the command line or a test for NCCL alone it must be there, beside ours it may.
+fn engines_wanted(suite: &Suite, choices: &Choices) -> Option<Wanted> {
+    if suite.run.device() != DeviceKind::Cuda {
+        return None;
+    }
+    let of_test = |test: &TestCase| test.engine.unwrap_or(suite.run.engine());
+    let asked: Vec<EngineChoice> = match choices.engine {
+        Some(typed) if typed.has(Engine::Nccl) => return Some(Wanted::Must),
+        Some(_) => return None,
+        None => suite.tests.iter().map(of_test).collect(),
+    };
+    if asked.contains(&EngineChoice::Nccl) {
+        return Some(Wanted::Must);
+    }
+    asked.contains(&EngineChoice::Both).then_some(Wanted::IfThere)
+}
+
 fn record(suite: &Suite, plan: &Plan, session: &Session, launch: &str, flags: &Shared) -> Run {
     Run {
         schema: SCHEMA,
@@ -133,6 +165,7 @@ fn record(suite: &Suite, plan: &Plan, session: &Session, launch: &str, flags: &S
         hosts: session.fabric().hosts.clone(),
         ranks: session.fabric().ranks.clone(),
         reach: session.reach().to_vec(),
+        nccl: session.nccl().and_then(|nccl| nccl.as_ref().ok()).cloned(),
         timer_ns: session.timer(),
         clocks: session.clocks(),
         rule: plan.rule.clone(),

@@ -13,7 +13,7 @@ use crate::suite::Suite;
 #[derive(Debug, Args)]
 #[command(after_help = "Example: railgauge plan rails --ranks 8")]
 pub struct Arguments {
-    /// A built-in suite (smoke, all-reduce, rails) or a suite file
+    /// A built-in suite (smoke, all-reduce, rails, gpu) or a suite file
     #[arg(value_name = "SUITE")]
     suite: String,
     /// List every cell

@@ -111,6 +111,7 @@ impl Shared {
             topology: topology.map_err(|error| CliError::Usage(error.to_string()))?,
             transport: self.transport,
             engine: self.engine,
+            nccl: None,
             rails: None,
             only: self.only.clone(),
             spec: self.spec.clone(),

@@ -72,6 +72,7 @@ impl Fixture {
                 })
                 .collect(),
             reach: Vec::new(),
+            nccl: None,
             timer_ns: Nanos(20),
             clocks: Vec::new(),
             rule: DecisionRule::default(),

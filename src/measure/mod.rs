@@ -10,7 +10,9 @@
 //! are written as they arrive.
 
 mod aftermath;
+mod communicators;
 mod engine;
+mod lanes;
 mod loss;
 mod meeting;
 mod orders;

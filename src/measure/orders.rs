@@ -24,6 +24,8 @@ pub struct Setup {
     pub device: DeviceKind,
     /// The largest payload of the run: memory that others are told about is taken once.
     pub largest: Bytes,
+    /// Whether NCCL will be asked for.
+    pub nccl: bool,
     /// Faults to inject.
     pub faults: Vec<Fault>,
     /// Of every wait.
@@ -58,6 +60,31 @@ pub(super) struct Assignment {
     pub crowded: bool,
     /// Cells of this slot that some rank runs at the same time, at most.
     pub at_once: u16,
+    /// Which communicator, when NCCL runs the cell.
+    pub nccl: Option<Communicator>,
+}
+
+/// A communicator of NCCL, as ranks are told to use one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Communicator {
+    /// What its ranks have in common, in hexadecimal digits: a name for it, too.
+    pub id: String,
+    /// All that may be used again; the others are given back.
+    pub live: Vec<String>,
+}
+
+/// NCCL on one rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum NcclCard {
+    /// It is there.
+    There {
+        /// As NCCL counts: 2.28.9 is 22809.
+        version: u32,
+        /// What it was opened as.
+        library: String,
+    },
+    /// It is not, and why.
+    Missing(String),
 }
 
 impl Assignment {
@@ -85,6 +112,8 @@ pub(super) enum Order {
     Ping,
     /// This is where the others can be reached.
     Peers(Vec<Endpoint>),
+    /// For each of these cells: if it is yours to do so, make what NCCL's ranks need to find each other.
+    Introduce(Vec<(u32, bool)>),
     /// Connect and allocate for these cells, which will run at the same time.
     Prepare(Vec<Assignment>),
     /// Run once, starting at `at` on your clock. `iteration` counts timed iterations.
@@ -110,6 +139,8 @@ pub(super) struct Card {
     pub rails: Vec<RailEnd>,
     pub endpoint: Endpoint,
     pub timer_ns: Nanos,
+    /// Its NCCL, when that was asked for.
+    pub nccl: Option<NcclCard>,
 }
 
 /// A wrong result, as the rank that has it sees it.
@@ -127,6 +158,7 @@ impl Answer {
     pub fn cell(&self) -> Option<u32> {
         match self {
             Answer::Prepared { cell }
+            | Answer::Introduced { cell, .. }
             | Answer::Done { cell, .. }
             | Answer::Finished { cell, .. }
             | Answer::Stopped { cell, .. }
@@ -145,6 +177,8 @@ pub(super) enum Answer {
     CannotMeet(String),
     /// My clock.
     Pong(Nanos),
+    /// What NCCL's ranks need to find each other in this cell, from the one whose it is to say.
+    Introduced { cell: u32, id: Option<String> },
     /// Connected and allocated.
     Prepared { cell: u32 },
     /// This cell cannot run here.

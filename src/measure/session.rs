@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::communicators::{self, Communicators};
 use super::orders::{Answer, Order, Parting, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
 use crate::fabric::{Fabric, host};
 use crate::launch::clock::Offset;
 use crate::launch::{Coordinator, Incoming};
-use crate::record::{Cell, ClockRecord, EndReason, Event, LossCause, Lost, ReachRecord, TestRecord};
+use crate::record::{
+    Cell, ClockRecord, EndReason, Event, LossCause, Lost, NcclRecord, ReachRecord, TestRecord,
+};
 use crate::transport::{Endpoint, all_direct, reach_records};
 use crate::units::{Nanos, Rate};
 
@@ -96,6 +99,8 @@ pub struct Session {
     pub(super) machines: Vec<String>,
     reach: Vec<ReachRecord>,
     direct: bool,
+    nccl: Option<Result<NcclRecord, String>>,
+    pub(super) communicators: Communicators,
     offsets: Vec<Offset>,
     timer: Nanos,
     /// Ranks the run goes on without.
@@ -124,6 +129,8 @@ impl Session {
             machines: Vec::new(),
             reach: Vec::new(),
             direct: false,
+            nccl: None,
+            communicators: Communicators::default(),
             offsets: Vec::new(),
             timer: Nanos(0),
             absent: BTreeSet::new(),
@@ -137,6 +144,7 @@ impl Session {
         if !differences.is_empty() {
             return Err(MeasureError::RailsDiffer(differences));
         }
+        session.nccl = communicators::agree(&cards);
         let endpoints: Vec<Endpoint> = cards.into_iter().map(|card| card.endpoint).collect();
         session.reach = reach_records(&endpoints);
         session.direct = all_direct(&endpoints);
@@ -156,6 +164,11 @@ impl Session {
     /// How ranks get at each other's GPU memory.
     pub fn reach(&self) -> &[ReachRecord] {
         &self.reach
+    }
+
+    /// The ranks' NCCL, or why it cannot be used; none when nobody asked for it.
+    pub fn nccl(&self) -> Option<&Result<NcclRecord, String>> {
+        self.nccl.as_ref()
     }
 
     /// Whether every two ranks use each other's GPU memory where it is.

@@ -48,19 +48,19 @@ impl Measured {
 
 /// The cells of a slot and their ranks.
 pub(super) struct Slot<'a> {
-    session: &'a mut Session,
-    cells: Vec<Running<'a>>,
+    pub(super) session: &'a mut Session,
+    pub(super) cells: Vec<Running<'a>>,
     test: &'a TestRecord,
     round: u16,
     seed: u64,
-    ranks: Vec<u32>,
+    pub(super) ranks: Vec<u32>,
     run_until: Option<Instant>,
     confidence: f64,
     notes: Vec<String>,
 }
 
 /// Trouble that ends the slot.
-enum Trouble {
+pub(super) enum Trouble {
     Interrupted,
     Lost(Loss),
 }
@@ -163,6 +163,9 @@ impl<'a> Slot<'a> {
     }
 
     fn prepare(&mut self, sink: &mut Sink) -> Result<Result<(), Trouble>, MeasureError> {
+        if let Err(trouble) = self.introduce(sink)? {
+            return Ok(Err(trouble));
+        }
         let cells_of = |rank: u32| {
             let with_rank = self
                 .cells
@@ -177,7 +180,9 @@ impl<'a> Slot<'a> {
                 .cells
                 .iter()
                 .filter(|running| running.cell.ranks.contains(&rank));
+            let known = &mut self.session.communicators;
             let assignments = mine.map(|running| Assignment {
+                nccl: known.find(running.cell),
                 cell: running.cell.clone(),
                 round: self.round,
                 seed: self.seed,
@@ -185,7 +190,8 @@ impl<'a> Slot<'a> {
                 crowded,
                 at_once,
             });
-            self.session.order(rank, &Order::Prepare(assignments.collect()))?;
+            let order = Order::Prepare(assignments.collect());
+            self.session.order(rank, &order)?;
         }
         self.collect("prepared", sink, |_, _, answer| {
             matches!(answer, Answer::Prepared { .. })
@@ -303,7 +309,7 @@ impl<'a> Slot<'a> {
 
     /// Waits until every rank has answered for every cell it takes part in. `expected` says whether an answer is the one
     /// that is waited for; `had_done` what a rank has done once it has given it.
-    fn collect(
+    pub(super) fn collect(
         &mut self,
         had_done: &str,
         sink: &mut Sink,
@@ -369,6 +375,7 @@ impl<'a> Slot<'a> {
 
     /// Tells everybody to stop, asks where they were, and records what is known.
     fn give_up(&mut self, trouble: Trouble, sink: &mut Sink) -> Result<SlotEnd, MeasureError> {
+        self.session.communicators.clear();
         for &rank in &self.ranks {
             self.session.order(rank, &Order::Abort)?;
         }

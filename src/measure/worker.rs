@@ -14,10 +14,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::engine::{Engine, OnGpu, OnHost};
+use super::lanes::Lanes;
 use super::orders::{Answer, Assignment, Card, Order, Parting, Setup};
 use super::task::{Surroundings, Task, without_carrier};
+use crate::collective::gpu::nccl::NcclPreparation;
 use crate::collective::gpu::{Preparation, Site, Station};
 use crate::collective::{Oracle, Program};
+use crate::device::cuda::nccl::UniqueId;
 use crate::device::telemetry::{self, Watch};
 use crate::fabric::{host, rails, sysfs};
 use crate::launch::{Answering, Gone, Member, Token, clock};
@@ -167,6 +170,8 @@ struct Met {
     rails: Vec<RailEnd>,
     /// This rank's place on a GPU.
     station: Option<Station>,
+    /// NCCL's communicators.
+    lanes: Lanes,
     mesh: Mesh,
     running: Vec<Running>,
     abort: Arc<AtomicBool>,
@@ -235,12 +240,14 @@ impl Rank {
             rails: rails.clone(),
             endpoint: mesh.endpoint(),
             timer_ns: clock::cost(),
+            nccl: setup.nccl.then(Lanes::card),
         };
         let abort = Arc::new(AtomicBool::new(false));
         self.met = Some(Met {
             setup,
             rails,
             station,
+            lanes: Lanes::default(),
             mesh,
             running: Vec::new(),
             abort,
@@ -259,7 +266,17 @@ impl Rank {
 impl Met {
     fn obey(&mut self, order: Order, me: u32, voice: &Voice) -> Result<(), Gone> {
         match order {
-            Order::Peers(peers) => self.mesh.meet(peers),
+            Order::Peers(peers) => {
+                if let (Some(station), true) = (&self.station, self.setup.nccl) {
+                    Lanes::settle(station.end(), &peers);
+                }
+                self.mesh.meet(peers);
+            }
+            Order::Introduce(cells) => {
+                for (cell, leads) in cells {
+                    voice.say(&Lanes::introduce(cell, leads))?;
+                }
+            }
             Order::Prepare(assignments) => {
                 for assignment in assignments {
                     voice.say(&self.prepare(assignment, me, voice))?;
@@ -283,6 +300,7 @@ impl Met {
             }
             Order::Reset => {
                 self.stop();
+                self.lanes.clear();
                 self.mesh.reset();
                 self.abort = Arc::new(AtomicBool::new(false));
                 voice.say(&Answer::Reset)?;
@@ -350,6 +368,9 @@ impl Met {
     /// What carries the cell out on this rank, made ready.
     fn engine(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn Engine>, Refused> {
         let cell = &assignment.cell;
+        if cell.engine == crate::record::Engine::Nccl {
+            return self.nccl(assignment, me).map_err(Refused::because);
+        }
         let program = Program::new(cell, me).map_err(|error| Refused::because(error.to_string()))?;
         let channels = self.connect(assignment, &program.peers())?;
         let oracle = Oracle::for_cell(cell, assignment.seed_of_cell());
@@ -383,6 +404,23 @@ impl Met {
                 Err(Refused::because(reason))
             }
         }
+    }
+
+    /// NCCL, made ready for the cell.
+    fn nccl(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn Engine>, String> {
+        let station = self.station.as_ref().ok_or("NCCL runs on GPUs only")?;
+        let communicator = assignment.nccl.as_ref().ok_or("no communicator was named")?;
+        let wanted = NcclPreparation {
+            cell: &assignment.cell,
+            rank: me,
+            ends: self.mesh.peers(),
+            oracle: Oracle::for_cell(&assignment.cell, assignment.seed_of_cell()),
+            id: UniqueId::from_hex(&communicator.id).ok_or("the communicator's id makes no sense")?,
+            lane: None,
+            deadline: self.setup.deadline.into(),
+            abort: &self.abort,
+        };
+        self.lanes.engine(station, communicator, wanted)
     }
 
     fn connect(&mut self, assignment: &Assignment, peers: &[u32]) -> Result<Vec<Channel>, Refused> {

@@ -4,15 +4,20 @@
 //! whatever drifts over a run drifts under both. What NCCL cannot run, or would run as something else than the cell says, is
 //! left out with the reason.
 
+use std::collections::BTreeSet;
+
 use super::draft::Slot;
-use crate::record::{Cell, DType, DeviceKind, Engine, ReduceOp};
+use crate::fabric::Fabric;
+use crate::record::{
+    Algorithm, Cell, Collective, DType, DeviceKind, Engine, NcclRecord, Placement, ReduceOp,
+};
 use crate::suite::EngineChoice;
 
 /// The slots for each engine asked for, in the order of `slots`; `leave_out` hears of every cell that NCCL cannot run.
 pub(super) fn per_engine(
     slots: Vec<Slot>,
     choice: EngineChoice,
-    rails: &[String],
+    nccl: &NcclThere<'_>,
     mut leave_out: impl FnMut(&Cell, String),
 ) -> Vec<Slot> {
     let mut planned = Vec::new();
@@ -24,7 +29,7 @@ pub(super) fn per_engine(
             });
             let mut twin = Slot::new();
             for cell in cells {
-                match why_not_nccl(&cell, rails) {
+                match nccl.why_not(&cell) {
                     None => twin.push(cell),
                     Some(why) => leave_out(&cell, why),
                 }
@@ -39,15 +44,56 @@ pub(super) fn per_engine(
     planned
 }
 
-/// Why NCCL cannot run a cell, or not as the cell says.
-fn why_not_nccl(cell: &Cell, rails: &[String]) -> Option<String> {
+/// What is known of NCCL where the plan is to run.
+pub(super) struct NcclThere<'a> {
+    pub fabric: &'a Fabric,
+    /// Rails of the test.
+    pub rails: &'a [String],
+    /// The library, or why it cannot be used; none when that is not known.
+    pub nccl: Option<&'a Result<NcclRecord, String>>,
+}
+
+impl NcclThere<'_> {
+    /// Why NCCL cannot run a cell, or not as the cell says.
+    fn why_not(&self, cell: &Cell) -> Option<String> {
+        if let Some(why) = why_never(cell) {
+            return Some(why);
+        }
+        if cell.rails.len() < self.rails.len() {
+            let why = "NCCL chooses its network interfaces itself, so it cannot be kept on one rail";
+            return Some(why.to_string());
+        }
+        match self.nccl? {
+            Err(missing) => Some(missing.clone()),
+            Ok(nccl) if !nccl.shares_gpus && self.is_doubled(cell) => Some(format!(
+                "NCCL {} refuses two ranks of one process on one GPU; use --procs, a newer NCCL, or a rank per GPU",
+                nccl.version
+            )),
+            Ok(_) => None,
+        }
+    }
+
+    /// Whether two ranks of the cell are in one process and on one GPU.
+    fn is_doubled(&self, cell: &Cell) -> bool {
+        let mut seen = BTreeSet::new();
+        let records = cell.ranks.iter().filter_map(|rank| self.fabric.rank(*rank));
+        let mut places =
+            records.filter_map(|record| Some((&record.gpu.as_ref()?.uuid, &record.host, record.pid)));
+        places.any(|place| !seen.insert(place))
+    }
+}
+
+/// Why NCCL never runs such a cell, or not as it says.
+fn why_never(cell: &Cell) -> Option<String> {
     if cell.device != DeviceKind::Cuda {
         return Some("NCCL runs on GPUs only; use --device cuda".to_string());
     }
-    if cell.rails.len() < rails.len() {
-        return Some(
-            "NCCL chooses its network interfaces itself, so it cannot be kept on one rail".to_string(),
-        );
+    if cell.algorithm == Algorithm::CopyEngine {
+        return Some("NCCL copies with kernels, not with the copy engine".to_string());
+    }
+    let exchanges = matches!(cell.collective, Collective::AllToAll | Collective::Bidirectional);
+    if exchanges && cell.placement == Placement::InPlace {
+        return Some("NCCL would overwrite what it still has to send".to_string());
     }
     if cell.size.0 == 0 {
         return Some("NCCL does nothing for an empty payload".to_string());

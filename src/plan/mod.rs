@@ -28,11 +28,12 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
-use crate::record::{Cell, DecisionRule, DeviceKind, TestRecord, TransportKind, Untested};
+use crate::record::{Cell, DecisionRule, DeviceKind, NcclRecord, TestRecord, TransportKind, Untested};
 use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
 use crate::units::Nanos;
 
 use draft::Draft;
+use engines::NcclThere;
 use references::References;
 
 /// What the command line decides about a plan; it wins over the suite.
@@ -42,6 +43,8 @@ pub struct Choices {
     pub transport: Option<TransportChoice>,
     /// The engines of every test.
     pub engine: Option<EngineChoice>,
+    /// What the ranks' NCCL is, or why it cannot be used; none when that is not known.
+    pub nccl: Option<Result<NcclRecord, String>>,
     /// The rails to use, by name.
     pub rails: Option<Vec<String>>,
     /// The cells to measure.
@@ -124,7 +127,12 @@ impl Plan {
             }
             let engine = choices.engine.or(test.engine).unwrap_or(suite.run.engine());
             let mut left_out = Vec::new();
-            let planned = engines::per_engine(drafted, engine, &rails, |cell, why| {
+            let nccl = NcclThere {
+                fabric,
+                rails: &rails,
+                nccl: choices.nccl.as_ref(),
+            };
+            let planned = engines::per_engine(drafted, engine, &nccl, |cell, why| {
                 left_out.push((cell.collective, why));
             });
             for (collective, why) in left_out {

@@ -30,8 +30,8 @@ pub use judgement::{
 };
 pub use load::{LoadError, Recorded, files};
 pub use run::{
-    ClockRecord, DecisionRule, GpuRecord, HostRecord, RailEnd, RankRecord, ReachRecord, Reference, Run,
-    SpecRow, TestRecord, Untested,
+    ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord, ReachRecord,
+    Reference, Run, SpecRow, TestRecord, Untested,
 };
 pub use words::{
     Algorithm, Collective, DType, DeviceKind, Engine, Placement, Reach, ReduceOp, TransportKind,

@@ -34,6 +34,9 @@ pub struct Run {
     /// How ranks with a GPU get at each other's memory; pairs that are not named do so by proxy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reach: Vec<ReachRecord>,
+    /// The NCCL library, when it was asked for and is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<NcclRecord>,
     /// Cost of reading the clock on the slowest rank.
     pub timer_ns: Nanos,
     /// How well the ranks' clocks agree.
@@ -108,6 +111,20 @@ pub struct GpuRecord {
     pub pci: String,
     /// Thread blocks of our kernels that it runs at the same time.
     pub blocks: u32,
+}
+
+/// The NCCL library of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NcclRecord {
+    /// Its version: 2.28.9.
+    pub version: String,
+    /// What it was opened as.
+    pub library: String,
+    /// Whether it lets ranks share a GPU.
+    pub shares_gpus: bool,
+    /// Whether every process was given an NCCL_HOSTID of its own, because ranks of several processes share a GPU and this
+    /// version would refuse that. NCCL then takes the network between processes, also where it could use memory.
+    pub own_host_ids: bool,
 }
 
 /// Pairs of ranks that get at each other's GPU memory in the same way.

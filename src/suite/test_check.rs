@@ -22,10 +22,7 @@ const HIGHEST_RANK: u32 = 999_999;
 const NOT_FOR: &[(TestKind, &[&str])] = &[
     (TestKind::Collective, &["directions"]),
     (TestKind::Rails, &["directions", "groups", "stripe"]),
-    (
-        TestKind::Pairs,
-        &["collective", "algorithm", "groups", "stripe", "root", "op"],
-    ),
+    (TestKind::Pairs, &["collective", "groups", "stripe", "root", "op"]),
 ];
 
 /// Reads one `[[test]]`.

@@ -14,7 +14,8 @@ pub fn arena_bytes(largest: u64) -> u64 {
     3 * buffer(largest) + CONTROL
 }
 
-fn buffer(largest: u64) -> u64 {
+/// Bytes set aside for a payload.
+pub(super) fn buffer(largest: u64) -> u64 {
     (largest + ALIGNMENT).next_multiple_of(ALIGNMENT)
 }
 

@@ -11,6 +11,7 @@ mod execute;
 mod fuse;
 mod gang;
 mod layout;
+pub mod nccl;
 mod order;
 mod ports;
 mod proxy;

@@ -31,6 +31,8 @@ macro_rules! functions {
         #[allow(non_snake_case)]
         pub(super) struct Driver {
             $(pub(super) $name: unsafe extern "C" fn($($arg),*) -> u32,)+
+            /// Holds a stream until a word in memory is high enough; not every driver has it.
+            pub(super) wait_value: Option<unsafe extern "C" fn(CUstream, CUdeviceptr, u64, c_uint) -> u32>,
             /// Keeps the functions where they are.
             _library: Library,
         }
@@ -46,6 +48,8 @@ macro_rules! functions {
                         // their version, so a later driver keeps it. The library is kept as long as the functions.
                         *unsafe { library.get::<Function>(name.as_bytes()) }.map_err(|_| name)?
                     },)+
+                    // SAFETY: as above; this one may be missing.
+                    wait_value: unsafe { library.get(b"cuStreamWaitValue64_v2") }.ok().map(|found| *found),
                     _library: library,
                 })
             }

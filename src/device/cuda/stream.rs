@@ -12,6 +12,7 @@ use super::driver::{NOT_READY, cuda};
 use super::error::CudaError;
 use super::gpu::Gpu;
 use super::kernel::Kernel;
+use super::pinned::Pinned;
 use crate::units::Nanos;
 
 /// How far the work of a stream is.
@@ -154,6 +155,27 @@ impl Stream {
         self.gpu.enter()?;
         // SAFETY: both are alive.
         unsafe { cuda!(self.gpu.driver, cuEventRecord(event.event, self.stream)) }
+    }
+
+    /// What is given to this stream from now on begins when the word at `offset` of `gate` is `value` or higher. Whether the
+    /// driver can do so; the stream is not held when it cannot.
+    pub fn hold(&self, gate: &Pinned, offset: usize, value: u64) -> Result<bool, CudaError> {
+        let Some(wait) = self.gpu.driver.wait_value else {
+            return Ok(false);
+        };
+        if offset + size_of::<u64>() > gate.bytes() {
+            return Err(CudaError::OutOfRange {
+                start: offset,
+                end: offset + size_of::<u64>(),
+                len: gate.bytes(),
+            });
+        }
+        self.gpu.enter()?;
+        let at = gate.address() + offset as u64;
+        // SAFETY: the word is pinned memory that the GPU sees and that `gate` keeps; 0 means "until at least that high".
+        let code = unsafe { wait(self.stream, at, value, 0) };
+        self.gpu.driver.check("cuStreamWaitValue64", code)?;
+        Ok(true)
     }
 
     /// What is given to this stream from now on begins after `event`.

@@ -6,9 +6,11 @@
 
 mod cuda;
 mod host;
+mod nccl;
 
 pub(super) use cuda::OnGpu;
 pub(super) use host::OnHost;
+pub(super) use nccl::ByNccl;
 
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
 use crate::device::telemetry::GpuName;
