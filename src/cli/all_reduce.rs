@@ -224,6 +224,8 @@ fn discard(folder: &Path) {
 struct Live {
     percentiles: bool,
     silent: bool,
+    /// Whether to say what is left out: an engine was typed.
+    names_gaps: bool,
     ranks: u32,
     table: RefCell<Table>,
 }
@@ -234,12 +236,16 @@ impl Live {
         Live {
             percentiles: arguments.percentiles,
             silent,
+            names_gaps: arguments.shared.engine.is_some(),
             ranks,
             table: RefCell::new(Table::default()),
         }
     }
 
     fn header(&self, plan: &Plan) {
+        for gap in plan.untested.iter().filter(|_| self.names_gaps) {
+            eprintln!("railgauge: left out: {}: {}", gap.what, gap.why);
+        }
         let Some(cell) = plan.cells.first().filter(|_| !self.silent) else {
             return;
         };

@@ -86,6 +86,7 @@ pub fn conduct(
     };
     let plan = Plan::new(suite, session.fabric(), choices);
     let result = plan.map_err(CliError::from).and_then(|plan| {
+        nothing_left_by_engine(&plan, choices)?;
         on_plan(&plan);
         folder.make_sure_of(room_for(&plan))?;
         if let Some(topology) = &choices.topology {
@@ -122,6 +123,22 @@ pub fn conduct(
         judgement,
         separate,
     })
+}
+
+/// Refuses a run for which nothing is left to do because of the engine that was typed.
+fn nothing_left_by_engine(plan: &Plan, choices: &Choices) -> Result<(), CliError> {
+    let Some(engine) = choices.engine.filter(|_| plan.cells.is_empty()) else {
+        return Ok(());
+    };
+    let gaps = plan
+        .untested
+        .iter()
+        .map(|gap| format!("{}: {}", gap.what, gap.why));
+    let gaps: Vec<String> = gaps.collect();
+    Err(CliError::Environment(format!(
+        "--engine {engine} leaves nothing to measure: {}",
+        gaps.join("; ")
+    )))
 }
 
 /// How much NCCL is wanted.

@@ -20,8 +20,10 @@ use crate::units::Nanos;
 
 /// How often somebody who waits looks whether the run is being ended.
 const GLANCE: Duration = Duration::from_millis(10);
-/// How long a thread may take to end what it was told to end.
-const TO_LEAVE: Duration = Duration::from_secs(2);
+/// How long a thread may take to end what it was told to end, before its communicator is aborted under it.
+const TO_STOP: Duration = Duration::from_millis(200);
+/// How long it may take then. Together they are shorter than the coordinator's patience with a rank that says nothing.
+const TO_LEAVE: Duration = Duration::from_secs(1);
 /// How often NCCL is asked whether it is well.
 const ASKING: Nanos = Nanos(5_000_000);
 /// On a crowded host, looking turns into sleeping after this long.
@@ -164,7 +166,7 @@ impl Lane {
         self.broken.store(true, Ordering::Relaxed);
         self.stop.store(true, Ordering::Relaxed);
         let has_left = |limit| !matches!(answered.recv_timeout(limit), Err(RecvTimeoutError::Timeout));
-        if has_left(TO_LEAVE) {
+        if has_left(TO_STOP) {
             return;
         }
         // Aborting may take its time too, so it gets a thread of its own.
@@ -183,7 +185,7 @@ impl Drop for Lane {
         let Some(thread) = lock(&self.thread).take() else {
             return;
         };
-        let until = Instant::now() + 2 * TO_LEAVE;
+        let until = Instant::now() + 4 * TO_LEAVE;
         while !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
