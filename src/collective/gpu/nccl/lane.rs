@@ -132,8 +132,10 @@ impl Lane {
             memory: Arc::clone(memory),
             answer,
         };
-        let sent = lock(&self.letters).as_ref().map(|letters| letters.send(letter));
-        if !self.is_sound() || !matches!(sent, Some(Ok(()))) {
+        let sent = lock(&self.letters)
+            .as_ref()
+            .is_some_and(|letters| letters.send(letter).is_ok());
+        if !self.is_sound() || !sent {
             return Err(stopped("the NCCL communicator was given up".to_string(), false));
         }
         loop {
