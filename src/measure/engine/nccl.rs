@@ -6,6 +6,7 @@ use super::Engine;
 use crate::collective::gpu::Station;
 use crate::collective::gpu::nccl::{Lane, NcclExecution, NcclPreparation};
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
+use crate::device::telemetry::GpuName;
 use crate::record::{Moved, Stuck};
 use crate::transport::Channel;
 use crate::units::Nanos;
@@ -13,6 +14,7 @@ use crate::units::Nanos;
 /// A rank whose cell NCCL runs.
 pub(in crate::measure) struct ByNccl {
     rank: u32,
+    gpu: GpuName,
     execution: NcclExecution,
     /// Why the input is not there.
     unfilled: Option<String>,
@@ -21,8 +23,13 @@ pub(in crate::measure) struct ByNccl {
 impl ByNccl {
     /// Makes the cell ready; all its ranks do so at the same time.
     pub fn new(station: &Station, wanted: &NcclPreparation<'_>) -> Result<ByNccl, String> {
+        let info = &station.end().gpu;
         Ok(ByNccl {
             rank: wanted.rank,
+            gpu: GpuName {
+                uuid: info.uuid.clone(),
+                pci: info.pci.clone(),
+            },
             execution: NcclExecution::prepare(station, wanted)?,
             unfilled: None,
         })
@@ -71,6 +78,10 @@ impl Engine for ByNccl {
 
     fn stuck(&self) -> Vec<Stuck> {
         Vec::new()
+    }
+
+    fn gpu(&self) -> Option<GpuName> {
+        Some(self.gpu.clone())
     }
 
     fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
