@@ -32,16 +32,19 @@ struct Worker {
     done: bool,
 }
 
+/// A way (from, to, mode, which of them), and a worker on it.
+type Lane = (u32, u32, Mode, u32, u32);
+
 /// Everything in memory.
 struct World<'a> {
     programs: &'a [DeviceProgram],
     inputs: Vec<Vec<u8>>,
     outputs: Vec<Vec<u8>>,
     /// Chunks under way: way, worker, and number of the chunk.
-    slots: HashMap<(u32, u32, Mode, u32, u32, u64), Vec<u8>>,
+    slots: HashMap<(Lane, u64), Vec<u8>>,
     /// Counts of sender and receiver.
-    tail: HashMap<(u32, u32, Mode, u32, u32), u64>,
-    head: HashMap<(u32, u32, Mode, u32, u32), u64>,
+    tail: HashMap<Lane, u64>,
+    head: HashMap<Lane, u64>,
 }
 
 impl World<'_> {
@@ -90,7 +93,7 @@ impl World<'_> {
             for (end, port) in ports(op.source).enumerate() {
                 let way = self.way(rank, port);
                 if way.2 == Mode::Words {
-                    let word = (way.0, way.1, way.2, way.3, index, place(op.source_at[end]));
+                    let word = (key(way), place(op.source_at[end]));
                     if !self.slots.contains_key(&word) {
                         return false;
                     }
@@ -135,12 +138,7 @@ impl World<'_> {
                         } else {
                             count
                         };
-                        combine(
-                            &self
-                                .slots
-                                .remove(&(way.0, way.1, way.2, way.3, index, number))
-                                .unwrap(),
-                        );
+                        combine(&self.slots.remove(&(key(way), number)).unwrap());
                     }
                 }
             }
@@ -165,7 +163,7 @@ impl World<'_> {
                     } else {
                         count
                     };
-                    let slot = (way.0, way.1, way.2, way.3, index, number);
+                    let slot = (key(way), number);
                     assert!(
                         self.slots.insert(slot, value.clone()).is_none(),
                         "a chunk was overwritten"
@@ -236,12 +234,11 @@ fn run(cell: &Cell, reach: &dyn Fn(u32, u32) -> Reach, limits: &Limits, seed: u6
         );
     }
     assert!(world.slots.is_empty(), "chunks nobody took: {cell:?}");
-    for rank in 0..cell.world() {
+    for (rank, program) in programs.iter().enumerate() {
         let verdict = oracle.check(rank, 1, &world.outputs[rank]);
         assert!(
             verdict.is_ok(),
-            "rank {rank}: {verdict:?} in {cell:?}\n{:#?}",
-            programs[rank]
+            "rank {rank}: {verdict:?} in {cell:?}\n{program:#?}"
         );
     }
 }
