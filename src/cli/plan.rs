@@ -5,8 +5,10 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::CliError;
 use super::shared::Shared;
+use crate::device::cuda;
 use crate::fabric::{Fabric, rails};
 use crate::plan::{Plan, TestOutline};
+use crate::record::DeviceKind;
 use crate::suite::Suite;
 
 /// What to plan.
@@ -34,7 +36,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     };
     let ends = ends.map_err(|error| CliError::Environment(error.to_string()))?;
     let fabric = Fabric::local(suite.run.ranks(), suite.run.device(), ends);
-    let plan = Plan::new(&suite, &fabric, &flags.choices(&suite)?)?;
+    let mut choices = flags.choices(&suite)?;
+    choices.direct = suite.run.device() == DeviceKind::Cuda && reach_each_other(suite.run.ranks())?;
+    let plan = Plan::new(&suite, &fabric, &choices)?;
     let outline = plan.describe();
     if flags.json {
         let text = serde_json::to_string_pretty(&outline).map_err(std::io::Error::from);
@@ -88,4 +92,19 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         }
     }
     Ok(0)
+}
+
+/// Whether the GPUs of this machine that so many ranks would use read each other's memory.
+fn reach_each_other(ranks: u32) -> Result<bool, CliError> {
+    let missing = |error: cuda::CudaError| CliError::Environment(error.to_string());
+    let gpus = cuda::probe().map_err(|error| missing(error.into()))?;
+    let used = &gpus[..gpus.len().min(ranks as usize)];
+    for gpu in used {
+        let neighbours = cuda::neighbours(gpu.ordinal).map_err(missing)?;
+        let sees = |other: &cuda::GpuInfo| other.uuid == gpu.uuid || neighbours.contains(&other.uuid);
+        if !used.iter().all(sees) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -100,6 +100,15 @@ impl Shared {
         }
         if suite.run.device() == DeviceKind::Cuda {
             cuda::probe().map_err(|missing| CliError::Environment(missing.to_string()))?;
+            if self
+                .inject
+                .iter()
+                .any(|fault| matches!(fault, Fault::SlowRank { .. }))
+            {
+                let problem =
+                    "--inject slow-rank slows the CPU's arithmetic down; there is none with --device cuda";
+                return Err(CliError::Usage(problem.to_string()));
+            }
         }
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! One cell while it is measured: what its ranks have answered so far.
 
-use crate::collective::planned_bytes;
 use crate::record::{Cell, CellDone, Moved, StopReason};
 use crate::stats::{Sorted, median_of_sorted};
 use crate::units::{Nanos, Rate};
@@ -29,11 +28,11 @@ pub(super) struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    /// Nothing measured yet.
-    pub fn new(cell: &'a Cell) -> Running<'a> {
+    /// Nothing measured yet; `planned` is what the schedule puts on each link.
+    pub fn new(cell: &'a Cell, planned: Vec<Moved>) -> Running<'a> {
         Running {
             cell,
-            planned: planned_bytes(cell).unwrap_or_default(),
+            planned,
             moved: Vec::new(),
             times: Sorted::default(),
             slowest: Nanos(0),

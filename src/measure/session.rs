@@ -9,11 +9,13 @@ use super::communicators::{self, Communicators};
 use super::orders::{Answer, Order, Parting, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
+use crate::collective::{gpu, planned_bytes};
 use crate::fabric::{Fabric, host};
 use crate::launch::clock::Offset;
 use crate::launch::{Coordinator, Incoming};
 use crate::record::{
-    Cell, ClockRecord, EndReason, Event, LossCause, Lost, NcclRecord, ReachRecord, TestRecord,
+    Cell, ClockRecord, DeviceKind, EndReason, Event, LossCause, Lost, Moved, NcclRecord, ReachRecord,
+    TestRecord,
 };
 use crate::transport::{Endpoint, all_direct, reach_records};
 use crate::units::{Nanos, Rate};
@@ -97,6 +99,8 @@ pub struct Session {
     pub(super) fabric: Fabric,
     /// The machine of every rank, which several hosts (containers, namespaces) may share.
     pub(super) machines: Vec<String>,
+    /// Where every rank can be reached.
+    ends: Vec<Endpoint>,
     reach: Vec<ReachRecord>,
     direct: bool,
     nccl: Option<Result<NcclRecord, String>>,
@@ -127,6 +131,7 @@ impl Session {
                 ranks: Vec::new(),
             },
             machines: Vec::new(),
+            ends: Vec::new(),
             reach: Vec::new(),
             direct: false,
             nccl: None,
@@ -148,7 +153,8 @@ impl Session {
         let endpoints: Vec<Endpoint> = cards.into_iter().map(|card| card.endpoint).collect();
         session.reach = reach_records(&endpoints);
         session.direct = all_direct(&endpoints);
-        session.order_all(&Order::Peers(endpoints))?;
+        session.order_all(&Order::Peers(endpoints.clone()))?;
+        session.ends = endpoints;
         for rank in 0..session.coordinator.world() {
             let offset = session.compare_clock(rank)?;
             session.offsets.push(offset);
@@ -174,6 +180,15 @@ impl Session {
     /// Whether every two ranks use each other's GPU memory where it is.
     pub fn is_direct(&self) -> bool {
         self.direct
+    }
+
+    /// What a cell's schedule puts on each link.
+    pub(super) fn planned_bytes(&self, cell: &Cell, at_once: u16) -> Vec<Moved> {
+        let planned = match cell.device {
+            DeviceKind::Host => planned_bytes(cell).map_err(|error| error.to_string()),
+            DeviceKind::Cuda => gpu::planned_bytes(cell, &self.ends, at_once),
+        };
+        planned.unwrap_or_default()
     }
 
     /// Cost of reading the clock on the slowest rank.

@@ -13,13 +13,15 @@ use super::running::{Outcome, Running};
 use super::session::{Heard, MeasureError, Session};
 use super::sink::Sink;
 use crate::launch::clock;
-use crate::record::{Cell, Corruption, Event, Lost, Moved, Sample, StopReason, TestRecord};
+use crate::record::{Cell, Corruption, DeviceKind, Event, Lost, Moved, Sample, StopReason, TestRecord};
 use crate::units::{Bytes, Nanos};
 
 /// How much longer than the deadline a rank may take to say that it stands still.
 const GRACE: Duration = Duration::from_secs(2);
 /// The agreed instant lies at least and at most this far ahead of the order.
 const SHORTEST_LEAD: Nanos = Nanos(60_000);
+/// Ranks on one GPU meet and launch before the instant.
+const SHORTEST_LEAD_ON_GPUS: Nanos = Nanos(250_000);
 const LONGEST_LEAD: Nanos = Nanos(5_000_000);
 
 /// How a slot ended.
@@ -54,6 +56,8 @@ pub(super) struct Slot<'a> {
     round: u16,
     seed: u64,
     pub(super) ranks: Vec<u32>,
+    /// Cells that some rank runs at the same time, at most.
+    at_once: u16,
     run_until: Option<Instant>,
     confidence: f64,
     notes: Vec<String>,
@@ -78,7 +82,13 @@ impl<'a> Slot<'a> {
         let mut ranks: Vec<u32> = cells.iter().flat_map(|cell| cell.ranks.iter().copied()).collect();
         ranks.sort_unstable();
         ranks.dedup();
-        let cells = cells.iter().map(|cell| Running::new(cell)).collect();
+        let cells_of = |rank: &u32| cells.iter().filter(|cell| cell.ranks.contains(rank)).count();
+        let at_once = ranks.iter().map(cells_of).max().unwrap_or(1) as u16;
+        let planned = |cell: &Cell| session.planned_bytes(cell, at_once);
+        let cells = cells
+            .iter()
+            .map(|cell| Running::new(cell, planned(cell)))
+            .collect();
         Slot {
             session,
             cells,
@@ -86,6 +96,7 @@ impl<'a> Slot<'a> {
             round,
             seed,
             ranks,
+            at_once,
             run_until,
             confidence,
             notes: Vec::new(),
@@ -166,14 +177,6 @@ impl<'a> Slot<'a> {
         if let Err(trouble) = self.introduce(sink)? {
             return Ok(Err(trouble));
         }
-        let cells_of = |rank: u32| {
-            let with_rank = self
-                .cells
-                .iter()
-                .filter(|running| running.cell.ranks.contains(&rank));
-            with_rank.count() as u16
-        };
-        let at_once = self.ranks.iter().copied().map(cells_of).max().unwrap_or(1);
         for &rank in &self.ranks {
             let crowded = self.session.is_crowded(rank);
             let mine = self
@@ -188,7 +191,7 @@ impl<'a> Slot<'a> {
                 seed: self.seed,
                 verify_every: self.test.verify_every,
                 crowded,
-                at_once,
+                at_once: self.at_once,
             });
             let order = Order::Prepare(assignments.collect());
             self.session.order(rank, &order)?;
@@ -206,7 +209,16 @@ impl<'a> Slot<'a> {
             .map(|rank| self.session.offset(*rank).uncertainty)
             .max();
         let lead = Nanos(4 * uncertainty.unwrap_or(0) + 10_000 * self.ranks.len() as u64);
-        let at = clock::now() + lead.clamp(SHORTEST_LEAD, LONGEST_LEAD);
+        let on_gpus = self
+            .cells
+            .iter()
+            .any(|running| running.cell.device == DeviceKind::Cuda);
+        let shortest = if on_gpus {
+            SHORTEST_LEAD_ON_GPUS
+        } else {
+            SHORTEST_LEAD
+        };
+        let at = clock::now() + lead.clamp(shortest, LONGEST_LEAD);
         for &rank in &self.ranks {
             let at = self.session.offset(rank).to_remote(at);
             self.session.order(rank, &Order::Go { at, iteration })?;

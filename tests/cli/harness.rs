@@ -70,6 +70,8 @@ budget = "10m"
 /// A folder with a suite in it.
 pub struct Bench {
     folder: tempfile::TempDir,
+    /// Variables that commands find in their environment.
+    variables: Vec<(String, String)>,
 }
 
 /// A command that has ended.
@@ -103,7 +105,17 @@ impl Bench {
     pub fn new(suite: &str) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("suite.toml"), suite).unwrap();
-        Bench { folder }
+        Bench {
+            folder,
+            variables: Vec::new(),
+        }
+    }
+
+    /// The same, with a variable in the environment of everything it runs.
+    #[allow(dead_code, reason = "not every test needs one")]
+    pub fn with(mut self, name: &str, value: &str) -> Bench {
+        self.variables.push((name.to_string(), value.to_string()));
+        self
     }
 
     /// The folder.
@@ -147,6 +159,7 @@ impl Bench {
             .env("RAILGAUGE_LOG", "debug")
             .env("RAILGAUGE_TEST_SECRET", "the environment is nobody's business")
             .env_remove("NO_COLOR")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

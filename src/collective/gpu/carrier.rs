@@ -10,7 +10,9 @@ use crate::collective::wait::Waiter;
 use crate::device::cuda::Registered;
 use crate::device::cuda::abi::FLAG_STRIDE;
 use crate::device::{ReadLease, WriteLease};
+use crate::record::{Cell, Moved};
 use crate::transport::{Backlog, Channel, LinkError, Received, Sink};
+use crate::units::Bytes;
 
 /// A chunk that crosses the network in every collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +169,28 @@ impl DeviceProgram {
         }
         sent
     }
+}
+
+/// What a cell puts on each link per collective, rail by rail: chunks go round the rails in turn, so the share of each
+/// depends on how the senders cut their blocks.
+pub(super) fn striped(cell: &Cell, programs: &[DeviceProgram]) -> Vec<Moved> {
+    let mut planned = Vec::new();
+    for program in programs {
+        for (to, _) in program.sends() {
+            let mut per_rail = vec![0u64; cell.rails.len()];
+            for (number, (.., chunk)) in program.sends_to(to).iter().enumerate() {
+                per_rail[number % cell.rails.len()] += chunk.bytes as u64;
+            }
+            let loaded = cell.rails.iter().zip(per_rail).filter(|(_, bytes)| *bytes > 0);
+            planned.extend(loaded.map(|(rail, bytes)| Moved {
+                from: program.rank,
+                to,
+                rail: Some(rail.clone()),
+                bytes: Bytes(bytes),
+            }));
+        }
+    }
+    planned
 }
 
 /// What came of carrying.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::carrier::striped;
 use super::copies::Copies;
 use super::gang::{Launcher, Seat, Shape};
 use super::proxy::Proxies;
@@ -15,7 +16,7 @@ use super::testing::Testing;
 use super::{DeviceProgram, Gang, Layout, Limits, Reach, arena_bytes, standstill};
 use crate::collective::{Conditions, Mismatch, Oracle, Stopped, Took};
 use crate::device::cuda::{Allocation, CudaError, Pinned, abi};
-use crate::record::{Algorithm, Cell, TransportKind};
+use crate::record::{Algorithm, Cell, Moved, TransportKind};
 use crate::transport::{Backlog, Channel, Endpoint, Flip, GpuEnd};
 use crate::units::Nanos;
 
@@ -119,6 +120,14 @@ pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Devi
     let threads = members.iter().map(|(_, end)| end.gpu.threads).min().unwrap_or(1);
     let limits = Limits::new(gangs.into_iter().map(|(_, gang)| gang).collect(), threads);
     DeviceProgram::all(cell, &reach, &limits).map_err(|error| error.to_string())
+}
+
+/// What the cell's schedule puts on each link per collective, rail by rail, counted the way the GPUs cut it.
+pub fn planned_bytes(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Moved>, String> {
+    if cell.rails.len() <= 1 {
+        return crate::collective::planned_bytes(cell).map_err(|error| error.to_string());
+    }
+    Ok(striped(cell, &programs(cell, ends, at_once)?))
 }
 
 /// The GPU ends of a cell's ranks.

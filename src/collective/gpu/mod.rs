@@ -25,7 +25,7 @@ mod watch;
 #[cfg(test)]
 mod interpret;
 
-pub use execute::{GpuWork, Preparation, prepare, programs};
+pub use execute::{GpuWork, Preparation, planned_bytes, prepare, programs};
 pub use layout::{Layout, PortPlace, arena_bytes};
 pub use order::Chunk;
 pub use ports::PortPlan;
