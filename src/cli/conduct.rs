@@ -14,9 +14,12 @@ use super::{CliError, world};
 use crate::findings::judge;
 use crate::measure::{Progress, RunFolder, Session, Setup};
 use crate::plan::{Choices, Plan};
-use crate::record::{DeviceKind, Engine, FindingKind, Judgement, Recorded, Run, SCHEMA, files};
+use crate::record::{
+    DeviceKind, Engine, FindingKind, Judgement, Recorded, Run, SCHEMA, TransportKind, files,
+};
 use crate::report;
 use crate::suite::{EngineChoice, Suite, TestCase};
+use crate::transport::Fault;
 
 /// Set by whoever starts railgauge on many hosts: what to write before a command so that it is started the same way.
 const STARTED_AS: &str = "RAILGAUGE_STARTED_AS";
@@ -48,6 +51,24 @@ impl Conducted {
         }
         if self.separate.is_empty() { 0 } else { 3 }
     }
+}
+
+/// A fault that cannot strike would look like one that was not found.
+fn faults_can_strike(plan: &Plan, flags: &Shared) -> Result<(), CliError> {
+    let over_peer = plan
+        .cells
+        .iter()
+        .any(|cell| cell.transport == TransportKind::Peer);
+    let throttles = flags
+        .inject
+        .iter()
+        .any(|fault| matches!(fault, Fault::ThrottleRail { .. } | Fault::ThrottlePair { .. }));
+    if over_peer && throttles {
+        let problem =
+            "--inject throttle slows connections down; GPU memory is used directly here: add --transport tcp";
+        return Err(CliError::Usage(problem.to_string()));
+    }
+    Ok(())
 }
 
 /// Measures and judges `suite`, whose settings are final.
@@ -87,6 +108,7 @@ pub fn conduct(
     let plan = Plan::new(suite, session.fabric(), choices);
     let result = plan.map_err(CliError::from).and_then(|plan| {
         nothing_left_by_engine(&plan, choices)?;
+        faults_can_strike(&plan, flags)?;
         on_plan(&plan);
         folder.make_sure_of(room_for(&plan))?;
         if let Some(topology) = &choices.topology {

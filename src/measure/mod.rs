@@ -6,10 +6,12 @@
 //! count. Orders and answers travel over the management network; only the collective itself is on the rails.
 //!
 //! `session` is the coordinator's side (with `meeting` for what comes first, `slot` for the loop over iterations, `loss` and
-//! `aftermath` for when one does not end, `regroup` for going on without the lost), `worker` a rank's side (with `task` for one cell on one rank and `engine` for what carries it out), `orders` what passes between them, `sink` where events
-//! are written as they arrive.
+//! `aftermath` for when one does not end, `regroup` for going on without the lost), `worker` a rank's side (with `cells` for what it has in
+//! hand, `task` for one cell on one rank and `engine` for what carries it out), `orders` what passes between them, `sink`
+//! where events are written as they arrive.
 
 mod aftermath;
+mod cells;
 mod communicators;
 mod engine;
 mod lanes;
@@ -22,6 +24,7 @@ mod session;
 mod sink;
 mod slot;
 mod task;
+mod voice;
 mod worker;
 
 pub use orders::{Parting, Setup};

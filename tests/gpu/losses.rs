@@ -78,6 +78,14 @@ fn more_ranks_than_a_gpu_runs_at_once_are_refused_before_they_hang() {
 }
 
 #[test]
+fn a_throttle_that_could_not_strike_is_refused() {
+    let bench = bench(LONG);
+    let throttle = "--inject throttle:pair=0:1,rate=1MB/s";
+    let ended = bench.run(&format!("--device cuda {throttle}")).must_exit(2);
+    assert!(ended.stderr.contains("--transport tcp"), "{}", ended.stderr);
+}
+
+#[test]
 fn without_a_driver_every_command_says_what_is_missing_and_exits_3() {
     let bench = Bench::new(LONG);
     std::fs::write(bench.path().join("libcuda.so.1"), "no library").unwrap();

@@ -212,6 +212,7 @@ fn run(cell: &Cell, reach: &dyn Fn(u32, u32) -> Reach, limits: &Limits, seed: u6
     let mut workers: Vec<(usize, u32, Worker)> = Vec::new();
     for (rank, program) in programs.iter().enumerate() {
         assert!(program.blocks == program.workers || program.only_watches());
+        assert!(program.iterations == 0 || !program.only_watches());
         workers.extend((0..program.workers).map(|worker| (rank, worker, Worker::default())));
     }
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);

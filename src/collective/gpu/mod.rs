@@ -192,7 +192,12 @@ impl DeviceProgram {
                 stages,
                 in_place: cell.placement == Placement::InPlace,
             };
-            program.iterations = program.most_iterations();
+            // Who only watches has nothing to go through.
+            program.iterations = if program.only_watches() {
+                0
+            } else {
+                program.most_iterations()
+            };
             programs.push(program);
         }
         Ok(programs)
