@@ -18,22 +18,21 @@ struct Words {
     RgOp ops[WORDS_MOST_OPS];
 };
 
-// Takes one 4-byte word of data out of the buffer once its flag is that of this launch.
-RG_DEVICE u32 take_word(const Watch &watch, const u64 *at, u32 flag, const Stand &stand, Place *place) {
+// Takes one 4-byte word of data out of the buffer once its flag is that of this launch; whether it came.
+RG_DEVICE bool take_word(const Watch &watch, const u64 *at, u32 flag, const Stand &stand, Place *place, u32 *data) {
     u64 word = rg_load_word(at);
-    if ((u32)(word >> 32) == flag || place->stop) return (u32)word;
-    u64 since = rg_clock();
-    for (u32 looks = 1;; ++looks) {
-        word = rg_load_word(at);
-        if ((u32)(word >> 32) == flag) break;
-        if (looks % LOOKS == 0 && watch.over(since, stand)) {
-            place->stop = 1;
-            break;
+    if ((u32)(word >> 32) != flag) {
+        u64 since = rg_clock();
+        for (u32 looks = 1;; ++looks) {
+            word = rg_load_word(at);
+            if ((u32)(word >> 32) == flag) break;
+            if (looks % LOOKS == 0 && watch.over(since, stand)) return false;
+            rg_pause();
         }
-        rg_pause();
+        if (rg_thread() == 0) place->waited[0] += rg_clock() - since;
     }
-    if (rg_thread() == 0) place->waited[0] += rg_clock() - since;
-    return (u32)word;
+    *data = (u32)word;
+    return true;
 }
 
 // What one thread handles at a time: one element, or as many as fill 4 bytes.
@@ -62,7 +61,9 @@ template <class E, class R> RG_DEVICE void words_launch(const RgLaunch &launch, 
     const u32 worker = shared.place.worker;
     const u32 flag = (u32)(launch.sequence + 1);
     const u64 step = (u64)job.workers * rg_threads();
-    for (u32 k = 0; k < job.op_count; ++k) {
+    // A thread that gave up passes nothing on: its peers find out by themselves, instead of going on with what is not data.
+    bool stopped = shared.place.stop;
+    for (u32 k = 0; k < job.op_count && !stopped; ++k) {
         const RgOp &op = shared.ops[k];
         u64 units = (op.elements + U::elements - 1) / U::elements;
         RG_ROLLED for (u64 unit = (u64)worker * rg_threads() + rg_thread(); unit < units; unit += step) {
@@ -85,7 +86,8 @@ template <class E, class R> RG_DEVICE void words_launch(const RgLaunch &launch, 
                 U received;
                 Stand stand = {k, (u32)unit, worker, p.peer, true};
                 for (u32 w = 0; w < U::words; ++w)
-                    received.word[w] = take_word(watch, at + w, flag, stand, &shared.place);
+                    stopped = stopped || !take_word(watch, at + w, flag, stand, &shared.place, &received.word[w]);
+                if (stopped) break;
                 if (has_value)
                     for (u32 e = 0; e < U::elements; ++e)
                         value.element[e] = combine_one<E, R>(value.element[e], received.element[e]);
@@ -93,6 +95,7 @@ template <class E, class R> RG_DEVICE void words_launch(const RgLaunch &launch, 
                     value = received;
                 has_value = true;
             }
+            if (stopped) break;
             if (op.flags & RG_FINISH)
                 for (u32 e = 0; e < U::elements; ++e) value.element[e] = divide_one<E>(value.element[e], job.ranks);
             // Passed on first: the peer waits for it.
