@@ -56,6 +56,18 @@ struct Launched {
 }
 
 fn run(cell: &Cell, protocol: Protocol, launches: u64, missing: u32, deadline: Duration) -> Launched {
+    run_from(cell, protocol, launches, missing, deadline, 0)
+}
+
+/// The same with buffers that begin `apart` elements further on from rank to rank, the output twice as far as the input.
+fn run_from(
+    cell: &Cell,
+    protocol: Protocol,
+    launches: u64,
+    missing: u32,
+    deadline: Duration,
+    apart: usize,
+) -> Launched {
     let gpu = Gpu::open(0).unwrap();
     let threads = gpu.info().threads;
     let stream = gpu.stream().unwrap();
@@ -83,10 +95,14 @@ fn run(cell: &Cell, protocol: Protocol, launches: u64, missing: u32, deadline: D
     );
     let kernel = gpu.kernel(&programs[0].kernel).unwrap();
     let largest = cell.size.0;
-    let layouts: Vec<_> = programs
-        .iter()
-        .map(|program| program.layout(largest).unwrap())
-        .collect();
+    let layouts = programs.iter().enumerate().map(|(rank, program)| {
+        let mut layout = program.layout(largest).unwrap();
+        let by = ((rank + 1) * apart * cell.dtype.size()) as u64;
+        layout.output += if layout.input == layout.output { by } else { 2 * by };
+        layout.input += by;
+        layout
+    });
+    let layouts: Vec<_> = layouts.collect();
     let arenas: Vec<Allocation> = programs
         .iter()
         .map(|_| gpu.allocate(arena_bytes(largest) as usize).unwrap())
@@ -167,8 +183,12 @@ fn run(cell: &Cell, protocol: Protocol, launches: u64, missing: u32, deadline: D
 }
 
 fn expect_right(cell: &Cell, protocol: Protocol) {
+    expect_right_from(cell, protocol, 0);
+}
+
+fn expect_right_from(cell: &Cell, protocol: Protocol, apart: usize) {
     let what = format!(
-        "{} {} {} {} {:?} over {} ranks, {} elements, {protocol:?}",
+        "{} {} {} {} {:?} over {} ranks, {} elements, {protocol:?}, buffers {apart} elements apart",
         cell.collective,
         cell.algorithm,
         cell.dtype,
@@ -177,7 +197,7 @@ fn expect_right(cell: &Cell, protocol: Protocol) {
         cell.world(),
         cell.elements()
     );
-    let launched = run(cell, protocol, LAUNCHES, 0, LIMIT);
+    let launched = run_from(cell, protocol, LAUNCHES, 0, LIMIT, apart);
     assert_eq!(launched.wrong, Vec::<String>::new(), "{what}");
     for (rank, status) in launched.status.iter().enumerate() {
         assert_eq!((status.done, status.failed), (LAUNCHES, 0), "{what}: rank {rank}");
@@ -211,6 +231,26 @@ fn every_collective_moves_its_data_right_at_any_size() {
                     if collective == Collective::AllReduce {
                         expect_right(&cell, Protocol::Words);
                     }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn buffers_may_begin_at_any_element() {
+    if !inside("collective::buffers_may_begin_at_any_element", &[]) {
+        return;
+    }
+    for dtype in [DType::U8, DType::Bf16, DType::F32, DType::F64] {
+        for algorithm in [Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree] {
+            for placement in [Placement::OutOfPlace, Placement::InPlace] {
+                let mut cell = cell(Collective::AllReduce, algorithm, 3, 0);
+                cell.size = Bytes((2051 * dtype.size()) as u64);
+                (cell.dtype, cell.placement) = (dtype, placement);
+                for apart in [1, 3] {
+                    expect_right_from(&cell, Protocol::Walk, apart);
+                    expect_right_from(&cell, Protocol::Words, apart);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! A GPU as engine: kernels of ours walk through the schedule on memory of the GPU.
 
-use super::{Engine, moved_over};
+use super::{Engine, as_recorded, moved_over};
 use crate::collective::gpu::{self, GpuWork, Preparation, Station};
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
 use crate::device::cuda::CudaError;
@@ -83,15 +83,7 @@ impl Engine for OnGpu {
     }
 
     fn stuck(&self) -> Vec<Stuck> {
-        let stuck = self.work.stuck().into_iter();
-        stuck
-            .map(|(to, rail, backlog)| Stuck {
-                to,
-                rail,
-                bytes: Bytes(backlog.bytes),
-                retransmits: backlog.retransmits,
-            })
-            .collect()
+        as_recorded(self.work.stuck())
     }
 
     fn gpu(&self) -> Option<GpuName> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Engine, moved_over};
+use super::{Engine, as_recorded, moved_over};
 use crate::collective::{
     Buffers, Conditions, Execution, Mismatch, Oracle, Program, ProgramError, Stopped, Took, scheme_of,
 };
@@ -12,7 +12,7 @@ use crate::device::Region;
 use crate::launch::clock;
 use crate::record::{Cell, Moved, Stuck};
 use crate::transport::Channel;
-use crate::units::{Bytes, Nanos};
+use crate::units::Nanos;
 
 /// A rank whose data lies in CPU memory.
 pub(in crate::measure) struct OnHost {
@@ -108,15 +108,7 @@ impl Engine for OnHost {
     }
 
     fn stuck(&self) -> Vec<Stuck> {
-        let stuck = self.execution.stuck().into_iter();
-        stuck
-            .map(|(to, rail, backlog)| Stuck {
-                to,
-                rail,
-                bytes: Bytes(backlog.bytes),
-                retransmits: backlog.retransmits,
-            })
-            .collect()
+        as_recorded(self.execution.stuck())
     }
 
     fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {

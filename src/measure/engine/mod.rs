@@ -15,8 +15,8 @@ pub(super) use nccl::ByNccl;
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
 use crate::device::telemetry::GpuName;
 use crate::record::{Moved, Stuck};
-use crate::transport::Channel;
-use crate::units::Nanos;
+use crate::transport::{Backlog, Channel};
+use crate::units::{Bytes, Nanos};
 
 /// One rank's part of a cell, ready to run any number of times.
 pub(super) trait Engine: Send {
@@ -49,6 +49,17 @@ pub(super) trait Engine: Send {
     fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>);
 }
 
+/// Ways on which packets do not get through, as they are recorded.
+fn as_recorded(stuck: Vec<(u32, String, Backlog)>) -> Vec<Stuck> {
+    let one = |(to, rail, backlog): (u32, String, Backlog)| Stuck {
+        to,
+        rail,
+        bytes: Bytes(backlog.bytes),
+        retransmits: backlog.retransmits,
+    };
+    stuck.into_iter().map(one).collect()
+}
+
 /// What `channels` have sent, as rank `from` counts it.
 fn moved_over<'a>(from: u32, channels: impl Iterator<Item = &'a Channel>) -> Vec<Moved> {
     let mut moved = Vec::new();
@@ -59,7 +70,7 @@ fn moved_over<'a>(from: u32, channels: impl Iterator<Item = &'a Channel>) -> Vec
             from,
             to,
             rail,
-            bytes: crate::units::Bytes(bytes),
+            bytes: Bytes(bytes),
         }));
     }
     moved
