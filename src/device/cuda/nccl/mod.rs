@@ -7,7 +7,9 @@
 mod communicator;
 mod environment;
 mod library;
+mod operation;
 
-pub use communicator::{Communicator, Operation, Terms, UniqueId};
+pub use communicator::{Communicator, Terms, UniqueId};
 pub use environment::{host_id, set_host_id};
 pub use library::{LEAST_VERSION, Nccl, NcclError, NcclMissing, Version};
+pub use operation::Operation;
