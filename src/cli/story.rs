@@ -190,7 +190,7 @@ mod tests {
             "rails of one slot are each other's peers"
         );
 
-        let alone = plan.cells.iter().find(|cell| cell.test == "pairs-shm").unwrap();
+        let alone = plan.cells.iter().find(|cell| cell.test == "pairs").unwrap();
         let again = to_measure_again(&[alone.id], &plan.cells);
         let peers = plan.cells.iter().filter(|cell| cell.is_peer_of(alone)).count();
         assert_eq!(again.len(), 1 + peers);

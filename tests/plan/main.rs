@@ -234,7 +234,7 @@ fn an_outline_can_be_read_by_a_script() {
     let suite = Suite::load("smoke").unwrap();
     let plan = Plan::new(&suite, &fabric(4, 2, None), &threads()).unwrap();
     let json = serde_json::to_value(plan.describe()).unwrap();
-    assert_eq!(json["tests"][0]["name"], "all-reduce-shm");
+    assert_eq!(json["tests"][0]["name"], "all-reduce");
     assert!(json["time"]["expected"].as_u64().unwrap() > 0);
     assert!("size=1M".parse::<Filter>().is_ok());
 }
