@@ -16,6 +16,8 @@
 #define RG_PARAM(type) const __grid_constant__ type
 // Before a loop that gains nothing from being unrolled.
 #define RG_ROLLED _Pragma("unroll 1")
+// Looks at a flag between two looks at the clock and at orders to stop.
+#define RG_LOOKS 512
 
 // 16 bytes, the widest access.
 struct alignas(16) RgVec {

@@ -6,7 +6,7 @@
 #include "gpu.cuh"
 
 // Looks between two checks for the deadline and for orders to stop; those cost a trip to host memory.
-constexpr u32 LOOKS = 512;
+constexpr u32 LOOKS = RG_LOOKS;
 
 // Where a thread stands when it has to wait.
 struct Stand {

@@ -13,6 +13,8 @@
 #define RG_KERNEL(threads, resident) extern "C" void
 #define RG_PARAM(type) const type
 #define RG_ROLLED
+// A look is a turn of all threads here, and turns take milliseconds on a busy machine.
+#define RG_LOOKS 8
 
 extern "C" {
 u32 shim_thread();

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <unistd.h>
 
 thread_local Device *current;
@@ -191,6 +192,8 @@ API cuModuleLoadDataEx(Module **module, const char *image, unsigned count, int *
             if (options[i] == 5) strcpy((char *)values[i], "CPU shim: this is no PTX");
         return INVALID_PTX;
     }
+    static unsigned translation = setting("RAILGAUGE_SHIM_TRANSLATION_MS", 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(translation));
     *module = new Module{std::move(text)};
     return OK;
 }

@@ -132,6 +132,19 @@ fn every_operator_and_a_batch_of_collectives_are_right() {
 }
 
 #[test]
+fn a_driver_that_takes_long_to_translate_kernels_leaves_the_cell_its_budget() {
+    let quick = ONE.replace("sizes = [\"600K\"]", "sizes = [\"999\"]\nbudget = \"1s\"");
+    let quick = quick.replace("iterations = 2", "iterations = { min = 6, max = 6 }");
+    let bench = bench(&quick).with("RAILGAUGE_SHIM_TRANSLATION_MS", "600");
+    bench.run("--device cuda").must_exit(20);
+    let recorded = bench.recorded();
+    all_is_right(&recorded, 2);
+    for cell in crate::harness::done(&recorded) {
+        assert_eq!(cell.iterations, 6, "cell {}", cell.cell);
+    }
+}
+
+#[test]
 fn a_flipped_bit_in_gpu_memory_is_found_with_rank_offset_and_bits() {
     let bench = bench(ONE);
     bench

@@ -12,7 +12,7 @@ pub(super) fn stopped(program: &DeviceProgram, ended: &Ended) -> Option<Stopped>
     let status = &ended.status;
     if status.failed == 0 {
         return ended.problem.as_ref().map(|problem| Stopped {
-            step: "in its kernel".to_string(),
+            step: "its kernel".to_string(),
             waiting_for: None,
             waited: ended.seen.since(ended.opened),
             problem: problem.clone(),
