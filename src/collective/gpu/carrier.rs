@@ -139,6 +139,9 @@ pub(super) struct Sent {
 
 impl DeviceProgram {
     /// What goes to `peer` over a network in one collective, in order: way, port here, chunk.
+    ///
+    /// Workers take turns. Each has slots of its own and goes through its own chunks in this order, so waiting for them in
+    /// this order cannot lock up.
     fn sends_to(&self, peer: u32) -> Vec<(u32, usize, Sent)> {
         let mut sent = Vec::new();
         let ways = |op: usize| {

@@ -27,7 +27,6 @@ mod interpret;
 
 pub use execute::{GpuWork, Preparation, planned_bytes, prepare, programs};
 pub use layout::{Layout, PortPlace, arena_bytes};
-pub use order::Chunk;
 pub use ports::PortPlan;
 pub use site::Site;
 pub use station::Station;
@@ -53,7 +52,7 @@ pub enum Reach {
     Proxy,
 }
 
-/// Ranks whose kernels run together because they are in one process on one GPU.
+/// Ranks that share a GPU, whose kernels must fit on it together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gang {
     /// World ranks, of this cell.

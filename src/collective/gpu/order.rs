@@ -3,20 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::DeviceProgram;
-use crate::device::cuda::abi::{COUNT_ONLY, NO_PORT, Op};
-
-/// One chunk that goes through a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunk {
-    /// Whose.
-    pub worker: u32,
-    /// Index of the op.
-    pub op: usize,
-    /// First element, in the payload of this rank.
-    pub start: u64,
-    /// Elements.
-    pub elements: u64,
-}
+use crate::device::cuda::abi::{COUNT_ONLY, Op};
 
 impl DeviceProgram {
     /// Chunks of an op, over all workers.
@@ -42,32 +29,6 @@ impl DeviceProgram {
         let first = (cell * chunk).max(skew);
         let last = (cell * chunk + chunk).min(skew + op.elements);
         (first < last).then(|| (op.begin + first - skew, last - first))
-    }
-
-    /// The chunks that go through `port` in one launch, in the order in which they pass.
-    ///
-    /// Workers take turns. Each worker has slots of its own, so one that is ahead does not hold up another, and because
-    /// every worker goes through its own chunks in this order, waiting for them in this order cannot lock up.
-    pub fn passing(&self, port: usize) -> impl Iterator<Item = Chunk> + '_ {
-        let uses = move |op: &Op| {
-            let ways = op.source.iter().chain(&op.target);
-            ways.into_iter().any(|way| *way != NO_PORT && *way == port as u32)
-        };
-        let ops: Vec<usize> = (0..self.ops.len()).filter(|op| uses(&self.ops[*op])).collect();
-        (0..self.iterations).flat_map(move |iteration| {
-            let ops = ops.clone();
-            ops.into_iter().flat_map(move |op| {
-                (0..self.workers).filter_map(move |worker| {
-                    let (start, elements) = self.chunk_at(op, worker, iteration)?;
-                    Some(Chunk {
-                        worker,
-                        op,
-                        start,
-                        elements,
-                    })
-                })
-            })
-        })
     }
 
     /// What one collective moves from this rank to each other: world rank and bytes, counted over its ops.
