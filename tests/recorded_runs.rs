@@ -35,6 +35,7 @@ fn run() -> Run {
         placement: Placement::OutOfPlace,
         engine: Engine::Ours,
         batch: 1,
+        verbs: None,
     };
     Run {
         schema: SCHEMA,

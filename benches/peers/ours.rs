@@ -89,6 +89,7 @@ fn cell(wire: Wire, size: usize, flows: u16, collective: Collective, algorithm: 
         placement: Placement::OutOfPlace,
         engine: Engine::Ours,
         batch: 1,
+        verbs: None,
     }
 }
 

@@ -35,6 +35,7 @@ pub fn discover(
             address: address.to_string(),
             interface: Some(name.clone()),
             speed_mbit: sysfs::speed_mbit(root, name),
+            rdma: None,
         });
     }
     rails.sort_by_cached_key(|rail| natural(&rail.rail));

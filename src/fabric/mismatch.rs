@@ -73,6 +73,7 @@ mod tests {
                 address: "10.0.0.1".to_string(),
                 interface: None,
                 speed_mbit: None,
+                rdma: None,
             };
             record.rails = rails.split_whitespace().map(end).collect();
         }

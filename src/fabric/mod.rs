@@ -138,6 +138,7 @@ mod tests {
             address: "127.0.1.1".to_string(),
             interface: None,
             speed_mbit: None,
+            rdma: None,
         }
     }
 

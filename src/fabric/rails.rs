@@ -173,6 +173,7 @@ fn resolve_one(
             .and_then(|interface| sysfs::speed_mbit(root, interface)),
         address: address.to_string(),
         rail: name,
+        rdma: None,
         interface,
     })
 }

@@ -143,6 +143,7 @@ impl Fixture {
             placement: Placement::OutOfPlace,
             engine: Engine::Ours,
             batch: 1,
+            verbs: None,
         }
     }
 

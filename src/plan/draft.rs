@@ -273,6 +273,7 @@ impl Draft<'_> {
             placement: work.placement,
             engine: Engine::Ours,
             batch: self.test.batch,
+            verbs: None,
         }
     }
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Collective, DType, DeviceKind, Engine, Placement, ReduceOp, TransportKind};
+use super::{
+    Algorithm, Collective, DType, DeviceKind, Engine, Placement, ReduceOp, TransportKind, VerbsTerms,
+};
 use crate::units::Bytes;
 
 /// Whether a cell had the fabric to itself.
@@ -61,6 +63,9 @@ pub struct Cell {
     /// this number. 1, each by itself, when it is not written down.
     #[serde(default = "alone", skip_serializing_if = "is_alone")]
     pub batch: u16,
+    /// The terms of its queue pairs, when it goes over RDMA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verbs: Option<VerbsTerms>,
 }
 
 fn is_default(engine: &Engine) -> bool {
@@ -102,7 +107,7 @@ impl Cell {
             (&self.test, self.load, self.collective, self.algorithm),
             (&self.ranks, self.root, &self.rails, self.flows, self.source_port),
             (self.transport, self.device, self.size),
-            (self.dtype, self.op, self.placement, self.batch),
+            (self.dtype, self.op, self.placement, self.batch, self.verbs),
         )
     }
 
@@ -113,7 +118,7 @@ impl Cell {
             (self.ranks.len(), self.rails.len(), self.flows),
             (self.transport, self.device, self.size),
             (self.dtype, self.op, self.placement),
-            (self.engine, self.batch),
+            (self.engine, self.batch, self.verbs),
         )
     }
 

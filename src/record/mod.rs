@@ -12,6 +12,7 @@ mod gpu_summary;
 mod judgement;
 mod load;
 mod run;
+mod verbs;
 mod words;
 
 pub use bandwidth::Bandwidths;
@@ -33,6 +34,7 @@ pub use run::{
     ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord, ReachRecord,
     Reference, Run, SpecRow, TestRecord, Untested,
 };
+pub use verbs::{Completion, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{
     Algorithm, Collective, DType, DeviceKind, Engine, Placement, Reach, ReduceOp, TransportKind,
 };

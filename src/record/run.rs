@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Cell, DeviceKind, Reach};
+use super::{Algorithm, Cell, DeviceKind, RdmaPort, Reach};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// A run as recorded before its first sample. Holds no environment variable and no secret.
@@ -147,6 +147,9 @@ pub struct RailEnd {
     pub interface: Option<String>,
     /// Link speed in Mbit/s as the kernel reports it; none when unknown.
     pub speed_mbit: Option<u64>,
+    /// The port of an RDMA device behind the interface, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdma: Option<RdmaPort>,
 }
 
 /// How well a rank's clock agrees with the coordinator's.

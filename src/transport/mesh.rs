@@ -409,6 +409,7 @@ mod tests {
             placement: Placement::InPlace,
             engine: Engine::Ours,
             batch: 1,
+            verbs: None,
         }
     }
 

@@ -37,6 +37,7 @@ pub fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: 
         placement: Placement::OutOfPlace,
         engine: Engine::Ours,
         batch: 1,
+        verbs: None,
     }
 }
 

@@ -39,6 +39,7 @@ fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: usiz
         placement: Placement::OutOfPlace,
         engine: Engine::Ours,
         batch: 1,
+        verbs: None,
     }
 }
 

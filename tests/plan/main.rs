@@ -19,6 +19,7 @@ fn fabric(ranks: u32, rails: usize, speed_mbit: Option<u64>) -> Fabric {
         address: format!("127.0.1.{}", rail + 1),
         interface: None,
         speed_mbit,
+        rdma: None,
     });
     Fabric::local(ranks, DeviceKind::Host, rails.collect())
 }

@@ -122,6 +122,7 @@ mod tests {
             placement: Placement::OutOfPlace,
             engine: Engine::Ours,
             batch: 1,
+            verbs: None,
         };
         let gang = Gang {
             ranks: vec![3, 5],

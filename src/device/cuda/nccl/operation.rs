@@ -188,6 +188,7 @@ mod tests {
             placement: Placement::OutOfPlace,
             engine: Engine::Nccl,
             batch: 1,
+            verbs: None,
         }
     }
 
