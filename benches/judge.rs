@@ -146,6 +146,7 @@ fn plan() -> Run {
         placement: Placement::OutOfPlace,
         engine: Engine::Ours,
         batch: 1,
+        verbs: None,
     };
     let rank = |rank: u32| RankRecord {
         rank,
