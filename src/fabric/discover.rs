@@ -53,7 +53,7 @@ pub fn discover(
 }
 
 /// Sorts by letters, and by value where there are digits.
-fn natural(name: &str) -> Vec<(String, u128)> {
+pub(super) fn natural(name: &str) -> Vec<(String, u128)> {
     let mut parts: Vec<(String, u128)> = vec![(String::new(), 0)];
     let mut in_digits = false;
     for c in name.chars() {

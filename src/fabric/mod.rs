@@ -8,6 +8,7 @@ pub mod host;
 pub mod management;
 mod mismatch;
 pub mod rails;
+pub mod rdma;
 pub mod subnet;
 pub mod sysfs;
 pub mod topology;

@@ -42,11 +42,9 @@ pub struct Interface {
 
 /// All interfaces of the tree, by name. Empty when the tree has none or cannot be read.
 pub fn interfaces(root: &Path) -> Vec<Interface> {
-    let Ok(folder) = std::fs::read_dir(root.join("class/net")) else {
-        return Vec::new();
-    };
-    let mut interfaces: Vec<Interface> = folder
-        .filter_map(|entry| interface(root, entry.ok()?.file_name().to_str()?))
+    let mut interfaces: Vec<Interface> = names_in(&root.join("class/net"))
+        .iter()
+        .filter_map(|name| interface(root, name))
         .collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     interfaces
@@ -109,16 +107,30 @@ pub fn read_counters(root: &Path, interface: &str) -> Vec<(String, Option<u64>)>
 
 /// The folder of an interface; none for a name that would lead elsewhere.
 fn folder_of(root: &Path, name: &str) -> Option<PathBuf> {
-    let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
-    is_name.then(|| root.join("class/net").join(name))
+    is_name(name).then(|| root.join("class/net").join(name))
 }
 
-fn number(path: &Path) -> Option<u64> {
+/// Whether it can be the name of a device: one that leads nowhere else.
+pub(super) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
+}
+
+/// The names in a folder, in no order. Empty when it cannot be read.
+pub(super) fn names_in(folder: &Path) -> Vec<String> {
+    let Ok(folder) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    folder.filter_map(name).collect()
+}
+
+/// An attribute that is a number.
+pub(super) fn number(path: &Path) -> Option<u64> {
     text(path)?.parse().ok()
 }
 
 /// The text of an attribute, trimmed. Only plain files are opened: a pipe in a recorded tree would be waited on for ever.
-fn text(path: &Path) -> Option<String> {
+pub(super) fn text(path: &Path) -> Option<String> {
     if !std::fs::metadata(path).ok()?.is_file() {
         return None;
     }

@@ -100,6 +100,9 @@ pub struct RdmaPort {
     pub port: u8,
     /// `Ethernet` or `InfiniBand`.
     pub link_layer: String,
+    /// `ACTIVE`, `DOWN`, ... when the run began, as the kernel said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
 }
 
 /// What a queue pair was called on the wire, so that its path through the switches can be worked out.
