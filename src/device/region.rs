@@ -122,8 +122,8 @@ impl Region {
         self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Where it begins, for a device that is told so; nothing else may reach past the lease table.
-    pub(super) fn start(&self) -> NonNull<u8> {
+    /// Where it begins, for a GPU or a NIC that is told so; nothing else may reach past the lease table.
+    pub(crate) fn start(&self) -> NonNull<u8> {
         self.memory
     }
 }
@@ -159,6 +159,18 @@ impl Drop for Lease {
 
 /// The right to read a range; it may be handed to another thread.
 pub struct ReadLease(Lease);
+
+impl ReadLease {
+    /// The region it is a part of.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.0.region
+    }
+
+    /// Which part.
+    pub fn range(&self) -> Range<usize> {
+        self.0.range.clone()
+    }
+}
 
 impl Deref for ReadLease {
     type Target = [u8];

@@ -11,6 +11,7 @@ mod inject;
 mod mesh;
 pub mod shm;
 pub mod tcp;
+pub mod verbs;
 
 use std::os::fd::BorrowedFd;
 

@@ -1,0 +1,184 @@
+//! Memory that a NIC may read and write.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, Weak};
+
+use rdma_mummy_sys as ib;
+use rdma_mummy_sys::ibv_access_flags as flags;
+
+use super::context::Context;
+use crate::device::Region;
+
+/// What belongs together on one device: queue pairs reach memory of their own domain only.
+pub struct Domain {
+    raw: NonNull<ib::ibv_pd>,
+    context: Arc<Context>,
+}
+
+// SAFETY: libibverbs is thread-safe; the domain is only read after it was made.
+unsafe impl Send for Domain {}
+// SAFETY: as above.
+unsafe impl Sync for Domain {}
+
+impl Domain {
+    /// A new domain.
+    pub fn new(context: &Arc<Context>) -> io::Result<Arc<Domain>> {
+        // SAFETY: the context is open.
+        let raw = unsafe { ib::ibv_alloc_pd(context.raw()) };
+        Ok(Arc::new(Domain {
+            raw: NonNull::new(raw).ok_or_else(io::Error::last_os_error)?,
+            context: Arc::clone(context),
+        }))
+    }
+
+    /// The device it is on.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn raw(&self) -> *mut ib::ibv_pd {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`; everything made from it holds it, so nothing is left.
+        unsafe { ib::ibv_dealloc_pd(self.raw()) };
+    }
+}
+
+/// Who may do what with registered memory from the other side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Nobody: it is only sent from.
+    Local,
+    /// Peers read and write it.
+    Remote,
+}
+
+impl Access {
+    fn flags(self) -> i32 {
+        let bits = match self {
+            Access::Local => flags::IBV_ACCESS_LOCAL_WRITE.0,
+            Access::Remote => {
+                flags::IBV_ACCESS_LOCAL_WRITE.0
+                    | flags::IBV_ACCESS_REMOTE_WRITE.0
+                    | flags::IBV_ACCESS_REMOTE_READ.0
+            }
+        };
+        bits as i32
+    }
+}
+
+/// Memory registered with a device.
+pub struct Registration {
+    raw: NonNull<ib::ibv_mr>,
+    /// Address by which work requests name its first byte.
+    start: u64,
+    len: usize,
+    _domain: Arc<Domain>,
+}
+
+// SAFETY: libibverbs is thread-safe; the registration is only read after it was made.
+unsafe impl Send for Registration {}
+// SAFETY: as above.
+unsafe impl Sync for Registration {}
+
+impl Registration {
+    /// Registers all of a region. The caller keeps the region alive for as long as work requests name its memory.
+    pub fn of_region(domain: &Arc<Domain>, region: &Region, access: Access) -> io::Result<Registration> {
+        let start = region.start();
+        // SAFETY: the region's memory is mapped and as long as it says. The kernel pins its pages until deregistration, so
+        // that a NIC never reaches memory of anybody else, even when the region goes first.
+        let raw =
+            unsafe { ib::ibv_reg_mr(domain.raw(), start.as_ptr().cast(), region.len(), access.flags()) };
+        Registration::new(domain, raw, start.as_ptr() as u64, region.len())
+    }
+
+    /// Registers memory of another device, such as a GPU, by the dma-buf it was exported as. `start` is the address at
+    /// which work requests shall find its first byte.
+    pub fn of_dma_buf(
+        domain: &Arc<Domain>,
+        exported: BorrowedFd<'_>,
+        start: u64,
+        len: usize,
+    ) -> io::Result<Registration> {
+        // SAFETY: the descriptor is open; the kernel checks what it is and holds what it needs of it.
+        let raw = unsafe {
+            ib::ibv_reg_dmabuf_mr(
+                domain.raw(),
+                0,
+                len,
+                start,
+                exported.as_raw_fd(),
+                Access::Remote.flags(),
+            )
+        };
+        Registration::new(domain, raw, start, len)
+    }
+
+    fn new(domain: &Arc<Domain>, raw: *mut ib::ibv_mr, start: u64, len: usize) -> io::Result<Registration> {
+        Ok(Registration {
+            raw: NonNull::new(raw).ok_or_else(io::Error::last_os_error)?,
+            start,
+            len,
+            _domain: Arc::clone(domain),
+        })
+    }
+
+    /// Address of its first byte.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// What this side's work requests name it by.
+    pub fn local_key(&self) -> u32 {
+        // SAFETY: the registration is alive; the key never changes.
+        unsafe { (*self.raw.as_ptr()).lkey }
+    }
+
+    /// What the peer's work requests name it by.
+    pub fn remote_key(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { (*self.raw.as_ptr()).rkey }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: made in `new` and not given back before.
+        let answer = unsafe { ib::ibv_dereg_mr(self.raw.as_ptr()) };
+        if answer != 0 {
+            tracing::debug!(answer, "memory could not be deregistered");
+        }
+    }
+}
+
+/// Regions that were registered before: registering costs far more than sending.
+#[derive(Default)]
+pub struct Registrations {
+    known: Mutex<Vec<(Weak<Region>, Arc<Registration>)>>,
+}
+
+impl Registrations {
+    /// The registration of a region, made when it is first asked for. Those of regions that are gone are given back then.
+    pub fn of(&self, domain: &Arc<Domain>, region: &Arc<Region>) -> io::Result<Arc<Registration>> {
+        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let found = known.iter().find(|(of, _)| of.as_ptr() == Arc::as_ptr(region));
+        if let Some((_, registration)) = found {
+            return Ok(Arc::clone(registration));
+        }
+        known.retain(|(of, _)| of.strong_count() > 0);
+        let registration = Arc::new(Registration::of_region(domain, region, Access::Local)?);
+        known.push((Arc::downgrade(region), Arc::clone(&registration)));
+        Ok(registration)
+    }
+}
