@@ -125,11 +125,10 @@ fn run_rank(rank: u32, mut mesh: Mesh, cell: &Cell, iterations: usize, arrived: 
         deadline: Instant::now() + Duration::from_secs(10),
         give_up: &|| false,
     };
-    let channels = program
-        .peers()
-        .iter()
-        .map(|peer| mesh.connect(*peer, &wanted).expect("a peer"))
-        .collect();
+    let channels = mesh
+        .connect(&program.peers(), &wanted)
+        .map_err(|(_, error)| error)
+        .expect("peers");
     let mut execution = Execution::new(program, channels);
     let buffers = Buffers::for_cell(cell, false);
     for region in [&buffers.input, &buffers.output] {

@@ -133,7 +133,8 @@ impl Execution {
             (side.outgoing, side.incoming) = (None, None);
         }
         let started = clock::now();
-        let mut waiter = Waiter::new(conditions.crowded, self.waits_on_sockets());
+        let (sockets, sleeps) = self.waits_on();
+        let mut waiter = Waiter::new(conditions.crowded, sockets, sleeps);
         let memory = Memory::stage(buffers);
         self.keep_own(&memory);
         let mut said = started;
@@ -171,11 +172,12 @@ impl Execution {
         })
     }
 
-    fn waits_on_sockets(&self) -> bool {
-        self.sides
-            .iter()
-            .flat_map(|side| side.channel.waitables())
-            .any(|waitable| waitable.is_some())
+    /// Whether there are descriptors to wait on, and whether they are better slept on than looked at.
+    fn waits_on(&self) -> (bool, bool) {
+        let waitables = self.sides.iter().flat_map(|side| side.channel.waitables());
+        waitables.flatten().fold((false, false), |(_, sleeps), waitable| {
+            (true, sleeps || waitable.sleeps)
+        })
     }
 
     /// Looks at every channel once; whether anything moved.

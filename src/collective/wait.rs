@@ -24,6 +24,7 @@ const SLEEP_MILLIS: u8 = 1;
 /// Counts how long nothing moved, and waits accordingly.
 pub(super) struct Waiter {
     looks: u32,
+    yields: u32,
     pauses: u32,
     since: Option<Nanos>,
     tries: u32,
@@ -31,12 +32,13 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    /// For a host that is `crowded` or not, looking at `sockets` or at memory only.
-    pub fn new(crowded: bool, sockets: bool) -> Waiter {
-        let looks = if crowded { LOOKS_CROWDED } else { LOOKS };
+    /// For a host that is `crowded` or not, looking at `sockets` or at memory only, some of which are better slept on.
+    pub fn new(crowded: bool, sockets: bool, sleeps: bool) -> Waiter {
+        let looks = if crowded || sleeps { LOOKS_CROWDED } else { LOOKS };
         let pauses = if sockets { PAUSES_BETWEEN_LOOKS } else { 1 };
         Waiter {
             looks,
+            yields: if sleeps { 0 } else { YIELDS },
             pauses,
             since: None,
             tries: 0,
@@ -59,7 +61,7 @@ impl Waiter {
         self.tries += 1;
         if self.tries < self.looks {
             (0..self.pauses).for_each(|_| std::hint::spin_loop());
-        } else if self.tries < self.looks + YIELDS {
+        } else if self.tries < self.looks + self.yields {
             std::thread::yield_now();
         } else {
             sleep(waitables);

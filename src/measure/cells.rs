@@ -278,15 +278,8 @@ impl Met {
             deadline,
             give_up: &give_up,
         };
-        let mut channels = Vec::with_capacity(peers.len());
-        for peer in peers {
-            channels.push(
-                self.mesh
-                    .connect(*peer, &wanted)
-                    .map_err(|error| Refused::by(*peer, &error))?,
-            );
-        }
-        Ok(channels)
+        let channels = self.mesh.connect(peers, &wanted);
+        channels.map_err(|(peer, error)| Refused::by(peer, &error))
     }
 
     fn finish(&mut self, me: u32) -> Vec<Answer> {

@@ -114,6 +114,7 @@ impl Rank {
                 address: address.map_err(|_| format!("{} is no address", end.address))?,
                 interface: end.interface.clone(),
                 port: door_port(setup.data_port, self.me)?,
+                rdma: end.rdma.clone(),
             };
             ends.push((end.rail.clone(), local));
         }

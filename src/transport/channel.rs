@@ -9,6 +9,7 @@ use super::inject::{Flip, Pacer};
 use super::mesh::Route;
 use super::{Backlog, Link, LinkError, Received, Sink, Waitable};
 use crate::device::ReadLease;
+use crate::record::FlowRecord;
 
 /// One link of a channel.
 pub(super) struct Lane {
@@ -172,6 +173,12 @@ impl Channel {
             }
         }
         stuck
+    }
+
+    /// What its links' packets are called on the wire, where that is worth recording.
+    pub fn flows(&self) -> Vec<FlowRecord> {
+        let flows = self.lanes.iter().filter_map(|lane| lane.link.flow());
+        flows.cloned().collect()
     }
 
     /// What to wait on when nothing moves.

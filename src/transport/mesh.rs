@@ -17,9 +17,10 @@ use super::channel::{Channel, Lane};
 use super::gpu_end::GpuEnd;
 use super::inject::{Fault, Flip, Pacer};
 use super::shm::Hub;
-use super::tcp::{Connection, DialError, Doors, KNOCK, Local, TcpLink, dial};
+use super::tcp::{Connection, DialError, Doors, INTRODUCES, KNOCK, Local, TcpLink, dial};
+use super::verbs::{Introduction, Meeting, Nics, Pending};
 use crate::launch::Token;
-use crate::record::{Cell, TransportKind};
+use crate::record::{Cell, TransportKind, VerbsTerms};
 
 /// Where a rank can be reached: one door per rail, in the run's order of rails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,36 @@ pub struct Route {
 enum LinkKey {
     Shm { peer: u32 },
     Tcp(Connection),
+    Verbs(Connection, Pinned, VerbsTerms),
+}
+
+/// The UDP source port of this side's packets, when the plan pins it.
+type Pinned = Option<u16>;
+
+/// A link that is being made, with whom and which way.
+struct Making {
+    peer: u32,
+    route: Route,
+    half: Half,
+}
+
+/// How far a link is.
+enum Half {
+    Done(Box<dyn Link>),
+    Begun(Pending),
+    Met(Meeting),
+}
+
+impl Half {
+    /// The link, of one that has come to its end.
+    fn link(self) -> Box<dyn Link> {
+        match self {
+            Half::Done(link) => link,
+            Half::Begun(_) | Half::Met(_) => {
+                unreachable!("links that were begun are brought to their end first")
+            }
+        }
+    }
 }
 
 /// What a cell wants between two ranks.
@@ -94,9 +125,6 @@ pub enum ConnectError {
     /// Two cells of one slot want the same link.
     #[error("two cells of one slot want the same link to rank {0}")]
     Taken(u32),
-    /// The transport does not exist here.
-    #[error("transport {0} is not part of this build")]
-    Unsupported(TransportKind),
     /// Dialling failed.
     #[error("rank {peer} on {rail}: {source}")]
     Dial {
@@ -137,6 +165,7 @@ pub struct Mesh {
     hub: Arc<Hub>,
     rails: Vec<(String, Local)>,
     doors: Doors,
+    nics: Nics,
     gpu: Option<GpuEnd>,
     peers: Vec<Endpoint>,
     kept: HashMap<LinkKey, Option<Box<dyn Link>>>,
@@ -176,6 +205,7 @@ impl Mesh {
             hub,
             rails,
             doors,
+            nics: Nics::default(),
             gpu: None,
             peers: Vec::new(),
             kept: HashMap::new(),
@@ -224,27 +254,72 @@ impl Mesh {
         self.flip.as_ref()
     }
 
-    /// A channel to `peer` as the cell wants it.
-    pub fn connect(&mut self, peer: u32, wanted: &Wanted<'_>) -> Result<Channel, ConnectError> {
-        let mut lanes = Vec::new();
-        for route in self.routes(peer, wanted.cell)? {
-            let link = match self.kept.get_mut(&route.key) {
-                Some(kept) => kept.take().ok_or(ConnectError::Taken(peer))?,
-                None => {
-                    let link = self.make(peer, &route, wanted)?;
-                    self.kept.insert(route.key, None);
-                    link
-                }
-            };
+    /// Channels to `peers` as the cell wants them; the peer that cannot be reached, and why, when there is one.
+    ///
+    /// All are begun before any is waited for: ranks that wait for each other in a circle would never meet.
+    pub fn connect(
+        &mut self,
+        peers: &[u32],
+        wanted: &Wanted<'_>,
+    ) -> Result<Vec<Channel>, (u32, ConnectError)> {
+        let mut makings = Vec::new();
+        for &peer in peers {
+            let failed = |error| (peer, error);
+            for route in self.routes(peer, wanted.cell).map_err(failed)? {
+                let half = match self.kept.get_mut(&route.key) {
+                    Some(kept) => Half::Done(kept.take().ok_or(ConnectError::Taken(peer)).map_err(failed)?),
+                    None => {
+                        let half = self.make(peer, &route, wanted).map_err(failed)?;
+                        self.kept.insert(route.key, None);
+                        half
+                    }
+                };
+                makings.push(Making { peer, route, half });
+            }
+        }
+        let mut channels: Vec<(u32, Vec<Lane>)> = peers.iter().map(|peer| (*peer, Vec::new())).collect();
+        for Making { peer, route, half } in self.finish(makings, wanted.deadline)? {
+            let link = half.link();
             let pacer = Pacer::for_way(&self.faults, self.me, peer, route.rail.as_deref());
-            lanes.push(Lane {
+            let lanes = channels.iter_mut().find(|(of, _)| *of == peer);
+            lanes.expect("every link is to one of the peers").1.push(Lane {
                 moved_before: link.moved(),
                 route,
                 link,
                 pacer,
             });
         }
-        Ok(Channel::new(peer, lanes, self.flip.clone()))
+        let channel = |(peer, lanes)| Channel::new(peer, lanes, self.flip.clone());
+        Ok(channels.into_iter().map(channel).collect())
+    }
+
+    /// Brings links that were begun to their end, step by step with all peers.
+    fn finish(
+        &mut self,
+        mut makings: Vec<Making>,
+        deadline: Instant,
+    ) -> Result<Vec<Making>, (u32, ConnectError)> {
+        for _step in ["meet", "finish"] {
+            let mut further = Vec::with_capacity(makings.len());
+            for Making { peer, route, half } in makings {
+                let half = match half {
+                    Half::Done(link) => Ok(Half::Done(link)),
+                    Half::Begun(pending) => pending.meet(deadline).map(Half::Met),
+                    Half::Met(meeting) => meeting.finish(deadline).map(Half::Done),
+                };
+                let half = half.map_err(|source| {
+                    let rail = route.rail.clone().unwrap_or_default();
+                    (peer, ConnectError::Setup { peer, rail, source })
+                });
+                further.push(Making {
+                    peer,
+                    half: half?,
+                    route,
+                });
+            }
+            makings = further;
+        }
+        Ok(makings)
     }
 
     /// Keeps the links of a channel for the next cell.
@@ -308,13 +383,16 @@ impl Mesh {
                 rail: None,
                 key: LinkKey::Shm { peer },
             }]),
-            TransportKind::Tcp => {
+            TransportKind::Tcp | TransportKind::Verbs => {
                 let mut routes = Vec::new();
                 for flow in 0..cell.flows.max(1) {
                     for name in &cell.rails {
                         let rail = self.rails.iter().position(|(rail, _)| rail == name);
-                        let rail = rail.ok_or_else(|| ConnectError::NoSuchRail(name.clone()))?;
-                        let key = LinkKey::Tcp(connection(self.me, peer, rail as u16, flow, cell));
+                        let rail = rail.ok_or_else(|| ConnectError::NoSuchRail(name.clone()))? as u16;
+                        let key = match cell.transport {
+                            TransportKind::Verbs => introduction_key(self.me, peer, rail, flow, cell),
+                            _ => LinkKey::Tcp(connection(self.me, peer, rail, flow, cell)),
+                        };
                         routes.push(Route {
                             rail: Some(name.clone()),
                             key,
@@ -325,14 +403,16 @@ impl Mesh {
             }
             // Kernels use each other's memory: there is nothing to connect.
             TransportKind::Peer => Ok(Vec::new()),
-            other @ TransportKind::Verbs => Err(ConnectError::Unsupported(other)),
         }
     }
 
-    fn make(&self, peer: u32, route: &Route, wanted: &Wanted<'_>) -> Result<Box<dyn Link>, ConnectError> {
+    fn make(&mut self, peer: u32, route: &Route, wanted: &Wanted<'_>) -> Result<Half, ConnectError> {
         let connection = match route.key {
-            LinkKey::Shm { peer } => return Ok(Box::new(self.hub.link(self.me, peer, self.generation))),
-            LinkKey::Tcp(connection) => connection,
+            LinkKey::Shm { peer } => {
+                let link = self.hub.link(self.me, peer, self.generation);
+                return Ok(Half::Done(Box::new(link)));
+            }
+            LinkKey::Tcp(connection) | LinkKey::Verbs(connection, ..) => connection,
         };
         let (rail, local) = &self.rails[usize::from(connection.rail)];
         let rail = rail.clone();
@@ -358,9 +438,41 @@ impl Mesh {
                     rail: rail.clone(),
                 })?
         };
-        let link = TcpLink::new(stream).map_err(|source| ConnectError::Setup { peer, rail, source })?;
-        Ok(Box::new(link))
+        let half = match route.key {
+            LinkKey::Verbs(_, source_port, terms) => {
+                let wanted = Introduction {
+                    me: self.me,
+                    peer,
+                    rail: rail.clone(),
+                    flow: connection.flow & !INTRODUCES,
+                    flows: wanted.cell.flows,
+                    source_port,
+                    terms,
+                };
+                self.nics.begin(stream, local, wanted).map(Half::Begun)
+            }
+            _ => TcpLink::new(stream).map(|link| Half::Done(Box::new(link))),
+        };
+        half.map_err(|source| ConnectError::Setup { peer, rail, source })
     }
+}
+
+/// The name of the connection over which two queue pairs introduce themselves, and what sets them apart from others between
+/// the same two. Every sender has ports of its own.
+fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> LinkKey {
+    let introduces = Connection {
+        from: me.min(peer),
+        to: me.max(peer),
+        rail,
+        flow: flow | INTRODUCES,
+        source_port: 0,
+    };
+    let pinned = cell.source_port.map(|base| {
+        let sender = u16::try_from(me).unwrap_or(u16::MAX);
+        base.wrapping_add(sender.wrapping_mul(cell.flows.max(1)))
+            .wrapping_add(flow)
+    });
+    LinkKey::Verbs(introduces, pinned, cell.verbs.unwrap_or_default())
 }
 
 /// The name of a connection, the same at both ends.
@@ -441,7 +553,7 @@ mod tests {
             give_up: &|| false,
         };
         let door = high.endpoint().doors[0];
-        let _channel = low.connect(1, &wanted).unwrap();
+        let _channel = low.connect(&[1], &wanted).unwrap();
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
         for port in [base, base + 1] {
             // Addresses stand there as little-endian hexadecimal words.

@@ -21,6 +21,7 @@ pub use inject::{BadFault, Fault, Flip};
 pub use mesh::{ConnectError, Endpoint, Knock, Mesh, Route, Wanted};
 
 use crate::device::ReadLease;
+use crate::record::FlowRecord;
 
 /// A link broke. Who was at the other end is known to the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,6 +90,11 @@ pub trait Link: Send {
         None
     }
 
+    /// What its packets are called on the wire, where that is worth recording.
+    fn flow(&self) -> Option<&FlowRecord> {
+        None
+    }
+
     /// Something to wait on when nothing moves; none when only looking again helps.
     fn waitable(&self) -> Option<Waitable<'_>>;
 }
@@ -99,4 +105,6 @@ pub struct Waitable<'a> {
     pub fd: BorrowedFd<'a>,
     /// Whether bytes are queued for sending.
     pub wants_to_send: bool,
+    /// Whether it is better to sleep on it soon than to look again and again.
+    pub sleeps: bool,
 }

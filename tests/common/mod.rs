@@ -117,11 +117,7 @@ fn run_rank(
         deadline: Instant::now() + Duration::from_secs(20),
         give_up: &|| false,
     };
-    let channels = program
-        .peers()
-        .iter()
-        .map(|peer| mesh.connect(*peer, &wanted).unwrap())
-        .collect();
+    let channels = mesh.connect(&program.peers(), &wanted).unwrap();
     let mut execution = Execution::new(program, channels);
     let buffers = Buffers::for_cell(cell, scheme_of(cell).unwrap().stages_input_in_place());
     let oracle = Oracle::for_cell(cell, 7);

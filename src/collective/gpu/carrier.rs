@@ -254,7 +254,7 @@ impl Carrier {
     /// Whether it was carried to the end.
     fn collective(&mut self) -> Result<bool, LinkError> {
         let mut progress = Progress::default();
-        let mut waiter = Waiter::new(self.crowded, true);
+        let mut waiter = Waiter::new(self.crowded, true, false);
         loop {
             let mut moved = self.channel.advance()?;
             moved |= self.free(&mut progress);

@@ -22,6 +22,8 @@ pub struct Connection {
 
 /// The flow number of a caller that only wants to know whether anybody is there.
 pub const KNOCK: u16 = u16::MAX;
+/// The bit of a flow number over whose connection two queue pairs introduce themselves; the flow itself is theirs.
+pub const INTRODUCES: u16 = 1 << 15;
 
 const MAGIC: &[u8; 8] = b"RGDATA01";
 /// Bytes of a greeting.

@@ -141,6 +141,7 @@ impl Link for TcpLink {
         Some(Waitable {
             fd: self.stream.as_fd(),
             wants_to_send: !self.queue.is_empty(),
+            sleeps: false,
         })
     }
 

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use socket2::SockRef;
 
 use crate::fabric::rails;
+use crate::record::RdmaPort;
 
 /// This host's end of a rail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Local {
     pub interface: Option<String>,
     /// The door's port; 0 for any that is free.
     pub port: u16,
+    /// The port of an RDMA device behind the interface, where there is one.
+    pub rdma: Option<RdmaPort>,
 }
 
 impl From<IpAddr> for Local {
@@ -27,6 +30,7 @@ impl From<IpAddr> for Local {
             address,
             interface: None,
             port: 0,
+            rdma: None,
         }
     }
 }

@@ -1,0 +1,76 @@
+//! Memory into which a peer's messages are written, slot by slot.
+//!
+//! What must hold: a peer writes to a slot only when it was told that the slot is free, so what has arrived in one stays as
+//! it is until it is given back. The link keeps count of that.
+
+use std::io;
+use std::sync::Arc;
+
+use super::memory::{Access, Registration};
+use super::nic::Nic;
+use crate::device::Region;
+
+/// Bytes of a slot: the longest chunk that host programs cut.
+const SLOT: usize = 256 << 10;
+
+/// Slots for arriving messages.
+pub struct Landing {
+    /// Given back before the memory it names.
+    registration: Registration,
+    region: Arc<Region>,
+    slots: u32,
+}
+
+impl Landing {
+    /// Memory for `slots` messages, opened to the peers of a device.
+    pub fn new(nic: &Arc<Nic>, slots: u32) -> io::Result<Landing> {
+        let region = Region::new(slots as usize * SLOT);
+        let registration = Registration::of_region(nic.domain(), &region, Access::Remote)?;
+        Ok(Landing {
+            registration,
+            region,
+            slots,
+        })
+    }
+
+    /// Where the peer finds the first slot.
+    pub fn start(&self) -> u64 {
+        self.registration.start()
+    }
+
+    /// The key by which it may write there.
+    pub fn key(&self) -> u32 {
+        self.registration.remote_key()
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Bytes of each.
+    pub fn slot_bytes(&self) -> u32 {
+        SLOT as u32
+    }
+
+    /// Messages that may arrive before room for them is made again: one per slot, and the peer's answers to as many of ours.
+    pub fn expected(&self) -> usize {
+        2 * self.slots as usize + 8
+    }
+
+    /// What has arrived in message `number`, `bytes` long.
+    ///
+    /// # Safety
+    ///
+    /// The message has arrived, and the peer has not been told that its slot is free.
+    pub unsafe fn message(&self, number: u64, bytes: usize) -> &[u8] {
+        assert!(
+            bytes <= SLOT,
+            "a message of {bytes} bytes is longer than its slot"
+        );
+        let at = (number % u64::from(self.slots)) as usize * SLOT;
+        // SAFETY: the slot lies within the region, and nobody writes there: the caller's promise, and the lease table knows
+        // no lease of this region.
+        unsafe { std::slice::from_raw_parts(self.region.start().as_ptr().add(at), bytes) }
+    }
+}

@@ -1,0 +1,55 @@
+//! The devices a rank has opened, one per rail and address, each when it is first needed.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, TcpStream};
+use std::sync::Arc;
+
+use super::super::tcp::Local;
+use super::card;
+use super::connect::Pending;
+use super::introduction::Introduction;
+use super::nic::Nic;
+
+/// A rank's opened devices.
+#[derive(Default)]
+pub struct Nics {
+    opened: HashMap<(String, u8, IpAddr, Option<u8>), Arc<Nic>>,
+}
+
+impl Nics {
+    /// The device behind a rail, opened now or before.
+    pub fn of(&mut self, local: &Local, gid_index: Option<u8>) -> io::Result<Arc<Nic>> {
+        let Some(port) = &local.rdma else {
+            let interface = local.interface.as_deref().unwrap_or("this rail");
+            return Err(io::Error::other(format!(
+                "no RDMA device behind {interface} ({})",
+                local.address
+            )));
+        };
+        let key = (port.device.clone(), port.port, local.address, gid_index);
+        if let Some(nic) = self.opened.get(&key) {
+            return Ok(Arc::clone(nic));
+        }
+        let nic =
+            Nic::open(port, local.address, gid_index).map_err(|error| io::Error::other(error.to_string()))?;
+        self.opened.insert(key, Arc::clone(&nic));
+        Ok(nic)
+    }
+
+    /// Makes a queue pair on a rail's device and introduces it to the peer at the other end of `stream`.
+    pub fn begin(
+        &mut self,
+        mut stream: TcpStream,
+        local: &Local,
+        wanted: Introduction,
+    ) -> io::Result<Pending> {
+        match self.of(local, wanted.terms.gid_index) {
+            Ok(nic) => Pending::begin(stream, &nic, wanted),
+            Err(error) => {
+                card::apologise(&mut stream, &error.to_string());
+                Err(error)
+            }
+        }
+    }
+}
