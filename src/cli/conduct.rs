@@ -18,7 +18,7 @@ use crate::record::{
     DeviceKind, Engine, FindingKind, Judgement, Recorded, Run, SCHEMA, TransportKind, files,
 };
 use crate::report;
-use crate::suite::{EngineChoice, Suite, TestCase};
+use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice};
 use crate::transport::Fault;
 
 /// Set by whoever starts railgauge on many hosts: what to write before a command so that it is started the same way.
@@ -90,6 +90,7 @@ pub fn conduct(
         device: suite.run.device(),
         largest: suite.largest(),
         nccl: engines_wanted(suite, choices).is_some(),
+        verbs: verbs_wanted(suite, choices),
         faults: flags.inject.clone(),
         deadline: suite.run.deadline(),
         data_port: suite.run.data_port,
@@ -103,12 +104,14 @@ pub fn conduct(
     let choices = &Choices {
         direct: session.is_direct(),
         nccl: session.nccl().cloned(),
+        verbs: Some(session.verbs().clone()),
         ..choices.clone()
     };
     let plan = Plan::new(suite, session.fabric(), choices);
     let result = plan.map_err(CliError::from).and_then(|plan| {
         nothing_left_by_engine(&plan, choices)?;
         faults_can_strike(&plan, flags)?;
+        flags.rdma.must_matter(&plan)?;
         on_plan(&plan);
         folder.make_sure_of(room_for(&plan))?;
         if let Some(topology) = &choices.topology {
@@ -186,6 +189,14 @@ fn engines_wanted(suite: &Suite, choices: &Choices) -> Option<Wanted> {
         return Some(Wanted::Must);
     }
     asked.contains(&EngineChoice::Both).then_some(Wanted::IfThere)
+}
+
+/// Whether RDMA is asked for by name.
+fn verbs_wanted(suite: &Suite, choices: &Choices) -> bool {
+    let run = suite.run.transport();
+    let of_test = |test: &TestCase| choices.transport.or(test.transport).unwrap_or(run);
+    let mut asked = suite.tests.iter().map(of_test);
+    asked.any(|transport| transport == TransportChoice::Verbs)
 }
 
 fn record(suite: &Suite, plan: &Plan, session: &Session, launch: &str, flags: &Shared) -> Run {

@@ -10,6 +10,7 @@ mod launching;
 mod nccl_table;
 mod plan;
 mod progress;
+mod rdma_flags;
 mod report;
 mod run;
 mod shared;

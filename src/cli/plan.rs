@@ -10,6 +10,7 @@ use crate::fabric::{Fabric, rails};
 use crate::plan::{Plan, TestOutline};
 use crate::record::DeviceKind;
 use crate::suite::Suite;
+use crate::transport::verbs;
 
 /// What to plan.
 #[derive(Debug, Args)]
@@ -31,14 +32,16 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let mut suite = Suite::load(&arguments.suite)?;
     flags.settle(&mut suite)?;
     let ends = match &suite.run.rails {
-        Some(specs) => rails::resolve_here(specs),
+        Some(specs) => rails::resolve_here(specs, None),
         None => rails::loopback(),
     };
     let ends = ends.map_err(|error| CliError::Environment(error.to_string()))?;
     let fabric = Fabric::local(suite.run.ranks(), suite.run.device(), ends);
     let mut choices = flags.choices(&suite)?;
     choices.direct = suite.run.device() == DeviceKind::Cuda && reach_each_other(suite.run.ranks())?;
+    choices.verbs = Some(verbs::probe().map_err(|missing| missing.to_string()));
     let plan = Plan::new(&suite, &fabric, &choices)?;
+    flags.rdma.must_matter(&plan)?;
     let outline = plan.describe();
     if flags.json {
         let text = serde_json::to_string_pretty(&outline).map_err(std::io::Error::from);

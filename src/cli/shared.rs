@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::CliError;
 use super::launching::LaunchFlags;
+use super::rdma_flags::RdmaFlags;
 use crate::device::cuda;
 use crate::fabric::topology::Topology;
 use crate::plan::{Choices, Filter};
@@ -30,13 +31,13 @@ pub struct Shared {
     /// Where data lies and who does the arithmetic: host or cuda
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceKind>,
-    /// What carries the bytes: auto, shm, peer or tcp
+    /// What carries the bytes: auto, shm, peer, tcp or verbs
     #[arg(long, value_name = "NAME")]
     pub transport: Option<TransportChoice>,
     /// Who runs the cells: ours, nccl or both (one after the other)
     #[arg(long, value_name = "ENGINE")]
     pub engine: Option<EngineChoice>,
-    /// Rails as NAME=ADDRESS, NAME=SUBNET, address or interface name, separated by commas
+    /// Rails as NAME=ADDRESS, NAME=SUBNET, address, interface or RDMA device (mlx5_0, mlx5_1:2), separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub rails: Option<Vec<String>>,
     /// Row of the expected-rate tables to compare with, or auto
@@ -65,6 +66,8 @@ pub struct Shared {
     pub keep_going: bool,
     #[command(flatten)]
     pub launching: LaunchFlags,
+    #[command(flatten)]
+    pub rdma: RdmaFlags,
     /// Print the verdict only
     #[arg(long, short)]
     pub quiet: bool,
@@ -90,6 +93,7 @@ impl Shared {
             data_port: self.launching.data_port,
         };
         suite.run = suite.run.overridden_by(&typed);
+        suite.verbs = suite.verbs.overridden_by(&self.rdma.settings());
         if suite.run.deadline() < Nanos(100_000_000) {
             return Err(CliError::Usage("--deadline must be at least 100ms".to_string()));
         }
@@ -121,6 +125,8 @@ impl Shared {
             transport: self.transport,
             engine: self.engine,
             nccl: None,
+            verbs: None,
+            gpudirect: None,
             rails: None,
             only: self.only.clone(),
             spec: self.spec.clone(),

@@ -1,13 +1,14 @@
 //! The rails of a host when nobody named any: its interfaces for data.
 //!
 //! An interface is a rail when it is up, has an IPv4 address, and is neither the loopback, nor a bridge, nor the one that
-//! holds the management address. Rails are named after their interfaces, `rail2` before `rail10`.
+//! holds the management address. Rails are named after their interfaces, `rail2` before `rail10`. RDMA ports without such an
+//! interface (InfiniBand without IPoIB) must be named.
 
 use std::net::IpAddr;
 use std::path::Path;
 
 use super::rails::{InterfaceAddress, RailError};
-use super::sysfs;
+use super::{rdma, sysfs};
 use crate::record::RailEnd;
 
 /// The rails among `addresses`; what an interface is, is read below `root`.
@@ -20,6 +21,7 @@ pub fn discover(
         let mut of_it = addresses.iter().filter(|entry| entry.interface == interface);
         of_it.any(|entry| entry.address == Some(management))
     };
+    let ports = rdma::ports(root);
     let mut rails: Vec<RailEnd> = Vec::new();
     for entry in addresses {
         let Some(address @ IpAddr::V4(_)) = entry.address else {
@@ -35,7 +37,7 @@ pub fn discover(
             address: address.to_string(),
             interface: Some(name.clone()),
             speed_mbit: sysfs::speed_mbit(root, name),
-            rdma: None,
+            rdma: rdma::behind(&ports, name).map(rdma::Port::record),
         });
     }
     rails.sort_by_cached_key(|rail| natural(&rail.rail));

@@ -1,13 +1,15 @@
 //! Rails as people name them, resolved to addresses and interfaces of this host.
 //!
-//! A rail is written `NAME=ADDRESS`, `NAME=SUBNET`, `NAME=INTERFACE`, or without its name. A subnet (`10.0.0.0/16`) stands for
-//! this host's address in it, so that one command line fits all hosts. Names must be the same on all hosts; an address or
-//! subnet without a name is called after its position (`rail0`, `rail1`, ...), an interface after itself.
+//! A rail is written `NAME=ADDRESS`, `NAME=SUBNET`, `NAME=INTERFACE`, `NAME=DEVICE`, or without its name. A subnet
+//! (`10.0.0.0/16`) stands for this host's address in it, so that one command line fits all hosts. A device is one for RDMA, with
+//! or without its port (`mlx5_0`, `mlx5_1:2`). Names must be the same on all hosts; an address or subnet without a name is
+//! called after its position (`rail0`, `rail1`, ...), an interface or device after itself.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
+use super::rdma::{self, Port};
 use super::subnet::Subnet;
 use super::sysfs;
 use crate::record::RailEnd;
@@ -23,13 +25,13 @@ const LONGEST_NAME: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RailError {
     /// It is not written as a rail is written.
-    #[error("rail `{0}`: {1}; write NAME=ADDRESS, NAME=SUBNET, ADDRESS or an interface name")]
+    #[error("rail `{0}`: {1}; write NAME=ADDRESS, NAME=SUBNET, ADDRESS, an interface or an RDMA device")]
     Unreadable(String, &'static str),
     /// Two rails have one name.
     #[error("rail `{0}` is named twice")]
     Twice(String),
     /// The interface does not exist.
-    #[error("rail `{rail}`: this host has no interface `{interface}`; it has {}", .present.join(", "))]
+    #[error("rail `{rail}`: this host has no interface or RDMA device `{interface}`; it has {}", .present.join(", "))]
     NoInterface {
         /// Rail.
         rail: String,
@@ -87,14 +89,41 @@ pub struct InterfaceAddress {
     pub address: Option<IpAddr>,
 }
 
-/// The rails named in `specs`, resolved on this host.
-pub fn resolve_here(specs: &[String]) -> Result<Vec<RailEnd>, RailError> {
-    resolve(specs, &addresses_here()?, Path::new(sysfs::SYS))
+/// The host that rails are resolved on.
+#[derive(Debug, Clone)]
+pub struct Place<'a> {
+    /// Addresses of its interfaces.
+    pub addresses: Vec<InterfaceAddress>,
+    /// Its RDMA ports.
+    pub ports: Vec<Port>,
+    /// Its management address: where ranks meet to set up a rail that has no address of its own.
+    pub management: IpAddr,
+    /// Where link speeds are read.
+    pub root: &'a Path,
+}
+
+impl Place<'static> {
+    /// This host; `management` is its address there, none when all ranks are on this machine.
+    pub fn here(management: Option<IpAddr>) -> Result<Place<'static>, RailError> {
+        let root = Path::new(sysfs::SYS);
+        Ok(Place {
+            addresses: addresses_here()?,
+            ports: rdma::ports(root),
+            management: management.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            root,
+        })
+    }
+}
+
+/// The rails named in `specs`, resolved on this host; `management` is its address there, none when all ranks are on this
+/// machine.
+pub fn resolve_here(specs: &[String], management: Option<IpAddr>) -> Result<Vec<RailEnd>, RailError> {
+    resolve(specs, &Place::here(management)?)
 }
 
 /// The loopback rails of a local run for which none was named.
 pub fn loopback() -> Result<Vec<RailEnd>, RailError> {
-    resolve_here(&LOOPBACK_RAILS.map(String::from))
+    resolve_here(&LOOPBACK_RAILS.map(String::from), None)
 }
 
 /// The rails of this host when none is named and it is one of several: its interfaces for data.
@@ -108,26 +137,21 @@ pub fn discover_here(management: IpAddr) -> Result<Vec<RailEnd>, RailError> {
 
 /// The address of this host that an interface, address or subnet stands for.
 pub fn address_here(spec: &str) -> Result<IpAddr, RailError> {
-    let end = resolve_one(
-        &format!("management={spec}"),
-        0,
-        &addresses_here()?,
-        Path::new(sysfs::SYS),
-    )?;
+    let place = Place {
+        ports: Vec::new(),
+        ..Place::here(None)?
+    };
+    let end = resolve_one(&format!("management={spec}"), 0, &place)?;
     let bad = || RailError::Unreadable(end.address.clone(), "no address");
     end.address.parse().map_err(|_| bad())
 }
 
-/// The rails named in `specs`, resolved with the given addresses; link speeds are read below `root`.
-pub fn resolve(
-    specs: &[String],
-    addresses: &[InterfaceAddress],
-    root: &Path,
-) -> Result<Vec<RailEnd>, RailError> {
+/// The rails named in `specs`, resolved on a host.
+pub fn resolve(specs: &[String], place: &Place<'_>) -> Result<Vec<RailEnd>, RailError> {
     let mut names = HashSet::new();
     let mut rails = Vec::new();
     for (position, spec) in specs.iter().enumerate() {
-        let rail = resolve_one(spec, position, addresses, root)?;
+        let rail = resolve_one(spec, position, place)?;
         if !names.insert(rail.rail.clone()) {
             return Err(RailError::Twice(rail.rail));
         }
@@ -152,30 +176,55 @@ pub fn addresses_here() -> Result<Vec<InterfaceAddress>, RailError> {
     Ok(addresses)
 }
 
-fn resolve_one(
-    spec: &str,
-    position: usize,
-    addresses: &[InterfaceAddress],
-    root: &Path,
-) -> Result<RailEnd, RailError> {
+fn resolve_one(spec: &str, position: usize, place: &Place<'_>) -> Result<RailEnd, RailError> {
     let (name, target) = split(spec, position)?;
-    let (interface, address) = match (target.parse::<IpAddr>(), target.parse::<Subnet>()) {
-        (Ok(address), _) => (holder(&name, address, addresses)?, address),
-        (_, Ok(subnet)) => address_in(&name, subnet, addresses)?,
-        _ => {
-            let address = address_of(&name, target, addresses, root)?;
-            (Some(target.to_string()), address)
+    let addresses = &place.addresses;
+    let (interface, address, named) = match (target.parse::<IpAddr>(), target.parse::<Subnet>()) {
+        (Ok(address), _) => (holder(&name, address, addresses)?, address, None),
+        (_, Ok(subnet)) => {
+            let (interface, address) = address_in(&name, subnet, addresses)?;
+            (interface, address, None)
         }
+        _ => match rdma::named(&place.ports, target).filter(|_| !is_interface(target, place)) {
+            Some(port) => {
+                let (interface, address) = way_to(port, place);
+                (interface, address, Some(port))
+            }
+            None => {
+                let address = address_of(&name, target, place)?;
+                (Some(target.to_string()), address, None)
+            }
+        },
     };
+    let behind = |interface: &String| rdma::behind(&place.ports, interface);
+    let port = named.or_else(|| interface.as_ref().and_then(behind));
+    let speed = |interface: &String| sysfs::speed_mbit(place.root, interface);
     Ok(RailEnd {
-        speed_mbit: interface
-            .as_ref()
-            .and_then(|interface| sysfs::speed_mbit(root, interface)),
+        speed_mbit: interface.as_ref().and_then(speed).or_else(|| port_speed(port?)),
         address: address.to_string(),
         rail: name,
-        rdma: None,
+        rdma: port.map(Port::record),
         interface,
     })
+}
+
+/// What an InfiniBand port says about its speed. On Ethernet the interface knows, and software devices make one up.
+fn port_speed(port: &Port) -> Option<u64> {
+    port.rate_mbit.filter(|_| port.link_layer == "InfiniBand")
+}
+
+/// The interface and address by which ranks meet to set up connections of an RDMA port: its own where it has one.
+fn way_to(port: &Port, place: &Place<'_>) -> (Option<String>, IpAddr) {
+    let own = port.interfaces.iter().find_map(|interface| {
+        let address = bindable(interface, &place.addresses)?;
+        Some((Some(interface.clone()), address))
+    });
+    own.unwrap_or((None, place.management))
+}
+
+fn is_interface(name: &str, place: &Place<'_>) -> bool {
+    let listed = place.addresses.iter().any(|entry| entry.interface == name);
+    listed || sysfs::interface(place.root, name).is_some()
 }
 
 /// The name of a rail and the address or interface behind it.
@@ -187,7 +236,8 @@ fn split(spec: &str, position: usize) -> Result<(String, &str), RailError> {
         None if spec.parse::<IpAddr>().is_ok() || spec.parse::<Subnet>().is_ok() => {
             (format!("rail{position}"), spec)
         }
-        None => (spec.to_string(), spec),
+        // `mlx5_1:2` is not a name as it stands.
+        None => (spec.replace(':', "-"), spec),
     };
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(fits) {
@@ -234,20 +284,21 @@ fn address_in(
 }
 
 /// The address of an interface that traffic is bound to: the first one that needs no scope.
-fn address_of(
-    rail: &str,
-    interface: &str,
-    addresses: &[InterfaceAddress],
-    root: &Path,
-) -> Result<IpAddr, RailError> {
+fn bindable(interface: &str, addresses: &[InterfaceAddress]) -> Option<IpAddr> {
     let needs_scope = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    let mut of_interface = addresses
-        .iter()
-        .filter(|entry| entry.interface == interface)
-        .peekable();
-    if of_interface.peek().is_none() && sysfs::interface(root, interface).is_none() {
-        let mut present: Vec<String> = addresses.iter().map(|entry| entry.interface.clone()).collect();
+    let of_interface = addresses.iter().filter(|entry| entry.interface == interface);
+    let mut held = of_interface.filter_map(|entry| entry.address);
+    held.find(|address| !needs_scope(address))
+}
+
+fn address_of(rail: &str, interface: &str, place: &Place<'_>) -> Result<IpAddr, RailError> {
+    if !is_interface(interface, place) {
+        let names = place.addresses.iter().map(|entry| entry.interface.clone());
+        let mut present: Vec<String> = names.collect();
         present.sort();
+        present.dedup();
+        let devices = place.ports.iter().map(|port| port.device.clone());
+        present.extend(devices);
         present.dedup();
         return Err(RailError::NoInterface {
             rail: rail.to_string(),
@@ -255,96 +306,12 @@ fn address_of(
             present,
         });
     }
-    of_interface
-        .filter_map(|entry| entry.address)
-        .find(|address| !needs_scope(address))
-        .ok_or_else(|| RailError::NoAddress {
-            rail: rail.to_string(),
-            interface: interface.to_string(),
-        })
+    bindable(interface, &place.addresses).ok_or_else(|| RailError::NoAddress {
+        rail: rail.to_string(),
+        interface: interface.to_string(),
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn host() -> Vec<InterfaceAddress> {
-        [
-            ("lo", Some("127.0.0.1")),
-            ("eth0", Some("10.0.0.7")),
-            ("eth1", Some("fe80::1")),
-            ("eth1", Some("fd00::7")),
-            ("eth2", None),
-        ]
-        .map(|(interface, address)| InterfaceAddress {
-            interface: interface.to_string(),
-            address: address.map(|address| address.parse().unwrap()),
-        })
-        .to_vec()
-    }
-
-    fn resolved(specs: &[&str]) -> Result<Vec<RailEnd>, String> {
-        let root = tempfile::tempdir().unwrap();
-        let eth0 = root.path().join("class/net/eth0");
-        std::fs::create_dir_all(&eth0).unwrap();
-        std::fs::write(eth0.join("speed"), "200000\n").unwrap();
-        let specs: Vec<String> = specs.iter().map(|spec| spec.to_string()).collect();
-        resolve(&specs, &host(), root.path()).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_rail_may_be_an_address_an_interface_or_either_with_a_name() {
-        let rails = resolved(&["a=10.0.0.7", "b=eth1", "10.0.0.7", "eth0"]).unwrap();
-        let found: Vec<_> = rails
-            .iter()
-            .map(|rail| {
-                (
-                    rail.rail.as_str(),
-                    rail.address.as_str(),
-                    rail.interface.as_deref(),
-                    rail.speed_mbit,
-                )
-            })
-            .collect();
-        assert_eq!(
-            found,
-            [
-                ("a", "10.0.0.7", Some("eth0"), Some(200_000)),
-                ("b", "fd00::7", Some("eth1"), None),
-                ("rail2", "10.0.0.7", Some("eth0"), Some(200_000)),
-                ("eth0", "10.0.0.7", Some("eth0"), Some(200_000)),
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_rail_is_said_with_its_name() {
-        let cases: [(&[&str], &str); 7] = [
-            (
-                &["r=eth9"],
-                "rail `r`: this host has no interface `eth9`; it has eth0, eth1, eth2, lo",
-            ),
-            (&["r=eth2"], "rail `r`: interface `eth2` has no IP address"),
-            (
-                &["r=10.9.9.9"],
-                "rail `r`: no interface of this host has the address 10.9.9.9",
-            ),
-            (&["eth0", "eth0"], "rail `eth0` is named twice"),
-            (&["r="], "rail `r=`: nothing behind `=`"),
-            (&["a,b=eth0"], "rail `a,b=eth0`: a name is"),
-            (&[""], "rail ``: a name is"),
-        ];
-        for (specs, wanted) in cases {
-            let error = resolved(specs).unwrap_err();
-            assert!(error.starts_with(wanted), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_machine_without_a_network_still_has_two_rails_to_compare() {
-        let rails = loopback().unwrap();
-        assert_eq!(rails.len(), 2);
-        assert_eq!(rails[0].address, "127.0.1.1");
-        assert_eq!(rails[1].speed_mbit, None, "loopback has no link speed");
-    }
-}
+#[path = "rails_tests.rs"]
+mod tests;

@@ -24,6 +24,7 @@ mod session;
 mod sink;
 mod slot;
 mod task;
+mod verbs;
 mod voice;
 mod worker;
 

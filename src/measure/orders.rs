@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::verbs::VerbsCard;
 use crate::fabric::host::Identity;
 use crate::record::{Cell, CounterDelta, DeviceKind, GpuReading, HostRecord, Moved, RailEnd, Stuck};
 use crate::transport::{Endpoint, Fault, Knock};
@@ -26,6 +27,8 @@ pub struct Setup {
     pub largest: Bytes,
     /// Whether NCCL will be asked for.
     pub nccl: bool,
+    /// Whether RDMA was asked for.
+    pub verbs: bool,
     /// Faults to inject.
     pub faults: Vec<Fault>,
     /// Of every wait.
@@ -141,6 +144,8 @@ pub(super) struct Card {
     pub timer_ns: Nanos,
     /// Its NCCL, when that was asked for.
     pub nccl: Option<NcclCard>,
+    /// RDMA, when it was asked for or there is a device.
+    pub verbs: Option<VerbsCard>,
 }
 
 /// A wrong result, as the rank that has it sees it.

@@ -9,6 +9,7 @@ use super::communicators::{self, Communicators};
 use super::orders::{Answer, Order, Parting, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
+use super::verbs;
 use crate::collective::{gpu, planned_bytes};
 use crate::fabric::{Fabric, host};
 use crate::launch::clock::Offset;
@@ -104,6 +105,7 @@ pub struct Session {
     reach: Vec<ReachRecord>,
     direct: bool,
     nccl: Option<Result<NcclRecord, String>>,
+    verbs: Result<(), String>,
     pub(super) communicators: Communicators,
     offsets: Vec<Offset>,
     timer: Nanos,
@@ -135,6 +137,7 @@ impl Session {
             reach: Vec::new(),
             direct: false,
             nccl: None,
+            verbs: Ok(()),
             communicators: Communicators::default(),
             offsets: Vec::new(),
             timer: Nanos(0),
@@ -150,6 +153,8 @@ impl Session {
             return Err(MeasureError::RailsDiffer(differences));
         }
         session.nccl = communicators::agree(&cards);
+        let of_ranks: Vec<_> = cards.iter().map(|card| card.verbs.clone()).collect();
+        session.verbs = verbs::agree(&of_ranks, &session.fabric);
         let endpoints: Vec<Endpoint> = cards.into_iter().map(|card| card.endpoint).collect();
         session.reach = reach_records(&endpoints);
         session.direct = all_direct(&endpoints);
@@ -175,6 +180,11 @@ impl Session {
     /// The ranks' NCCL, or why it cannot be used; none when nobody asked for it.
     pub fn nccl(&self) -> Option<&Result<NcclRecord, String>> {
         self.nccl.as_ref()
+    }
+
+    /// Whether the ranks can use RDMA, or whose fault it is that they cannot.
+    pub fn verbs(&self) -> &Result<(), String> {
+        &self.verbs
     }
 
     /// Whether every two ranks use each other's GPU memory where it is.

@@ -10,11 +10,12 @@ use std::sync::atomic::AtomicBool;
 use super::cells::Met;
 use super::lanes::Lanes;
 use super::orders::{Answer, Card, Order, Parting, Setup};
+use super::verbs;
 use super::voice::Voice;
 use crate::collective::gpu::{Site, Station};
 use crate::fabric::{host, rails};
 use crate::launch::{Gone, Member, Token, clock};
-use crate::record::DeviceKind;
+use crate::record::{DeviceKind, RailEnd};
 use crate::transport::Mesh;
 use crate::transport::shm::Hub;
 use crate::transport::tcp::Local;
@@ -74,6 +75,22 @@ fn door_port(base: Option<u16>, me: u32) -> Result<u16, String> {
     port.ok_or_else(|| format!("data port {base} + rank {me} is beyond 65535"))
 }
 
+/// Rails that are set up over one address cannot have the same port there.
+fn no_door_twice(rails: &[RailEnd]) -> Result<(), String> {
+    for (position, end) in rails.iter().enumerate() {
+        let before = rails[..position]
+            .iter()
+            .find(|other| other.address == end.address);
+        if let Some(other) = before {
+            return Err(format!(
+                "rails {} and {} are set up over the one address {}, where --data-port gives both the same port; leave it out",
+                other.rail, end.rail, end.address
+            ));
+        }
+    }
+    Ok(())
+}
+
 struct Rank {
     me: u32,
     shared: Shared,
@@ -104,9 +121,12 @@ impl Rank {
         let rails = match (setup.rails.as_slice(), self.shared.management) {
             ([], None) => rails::loopback(),
             ([], Some(management)) => rails::discover_here(management),
-            (named, _) => rails::resolve_here(named),
+            (named, management) => rails::resolve_here(named, management),
         };
         let rails = rails.map_err(|error| error.to_string())?;
+        if setup.data_port.is_some() {
+            no_door_twice(&rails)?;
+        }
         let mut ends: Vec<(String, Local)> = Vec::with_capacity(rails.len());
         for end in &rails {
             let address = end.address.parse();
@@ -139,6 +159,7 @@ impl Rank {
             endpoint: mesh.endpoint(),
             timer_ns: clock::cost(),
             nccl: setup.nccl.then(Lanes::card),
+            verbs: verbs::card(setup.verbs, &rails),
         };
         let abort = Arc::new(AtomicBool::new(false));
         self.met = Some(Met {

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use crate::fabric::Fabric;
 use crate::record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp, TransportKind,
-    Untested,
+    Untested, VerbsTerms,
 };
 use crate::suite::{Groups, Striping, TestCase, TestKind};
 use crate::units::Bytes;
 
+use super::verbs::ROCE_PORTS;
 use super::{PlanError, note, tournament};
 
 /// More cells than this in one test would take weeks; refused before they are made.
@@ -24,6 +25,8 @@ pub(super) struct Draft<'a> {
     pub fabric: &'a Fabric,
     pub transport: TransportKind,
     pub device: DeviceKind,
+    /// The terms of its cells, when they go over RDMA.
+    pub verbs: Option<VerbsTerms>,
     /// Rails by name; empty for a transport without rails.
     pub rails: &'a [String],
     pub untested: &'a mut Vec<Untested>,
@@ -84,8 +87,11 @@ impl Draft<'_> {
 
     /// For every size each rail alone, then all rails at the same time.
     fn rails(&mut self) -> Result<Vec<Slot>, PlanError> {
-        if self.transport != TransportKind::Tcp {
-            let why = format!("transport {} has no rails; use --transport tcp", self.transport);
+        if !self.transport.has_rails() {
+            let why = format!(
+                "transport {} has no rails; use --transport tcp or verbs",
+                self.transport
+            );
             self.leave_out("all of it", &why);
             return Ok(Vec::new());
         }
@@ -119,7 +125,9 @@ impl Draft<'_> {
         }
         let rail_sets: Vec<Vec<String>> = match self.transport {
             TransportKind::Shm | TransportKind::Peer => vec![Vec::new()],
-            _ => self.rails.iter().map(|rail| vec![rail.clone()]).collect(),
+            TransportKind::Tcp | TransportKind::Verbs => {
+                self.rails.iter().map(|rail| vec![rail.clone()]).collect()
+            }
         };
         self.check_count(world.len() * (world.len() - 1) * rail_sets.len())?;
         let at_once = self.fabric.is_one_rank_per_host() && world.len() > 3;
@@ -273,7 +281,7 @@ impl Draft<'_> {
             placement: work.placement,
             engine: Engine::Ours,
             batch: self.test.batch,
-            verbs: None,
+            verbs: self.verbs,
         }
     }
 
@@ -290,6 +298,12 @@ impl Draft<'_> {
             .max()
             .unwrap_or(0);
         match self.test.source_port {
+            Some(first) if self.transport == TransportKind::Verbs && first < *ROCE_PORTS.start() => {
+                Err(PlanError::PortNotOfRoce {
+                    test: self.test.name.clone(),
+                    first,
+                })
+            }
             Some(first) if usize::from(first) + ranks * usize::from(self.test.flows) > 1 << 16 => {
                 Err(PlanError::TooManyPorts {
                     test: self.test.name.clone(),

@@ -1,6 +1,5 @@
 //! Why a suite cannot be planned on a fabric.
 
-use crate::record::TransportKind;
 use crate::suite::SuiteError;
 
 /// Why a suite cannot be planned on a fabric.
@@ -12,15 +11,31 @@ pub enum PlanError {
     /// Ranks keep their data in different kinds of memory.
     #[error("ranks keep their data in different kinds of memory ({0}); a run needs one kind")]
     MixedDevices(String),
-    /// The transport does not exist here.
-    #[error(
-        "test `{test}` asks for the {transport} transport, which this build does not have; it has shm, tcp and peer"
-    )]
-    NotInThisBuild {
+    /// The ranks cannot use RDMA.
+    #[error("test `{test}` asks for the verbs transport: {why}")]
+    NoVerbs {
         /// Test.
         test: String,
-        /// Transport asked for.
-        transport: TransportKind,
+        /// Whose fault it is, and what to do.
+        why: String,
+    },
+    /// NICs cannot use the GPUs' memory, and were told to.
+    #[error("test `{test}` asks for gpudirect = \"on\": {why}")]
+    NoGpuDirect {
+        /// Test.
+        test: String,
+        /// Whose fault it is.
+        why: String,
+    },
+    /// A pinned source port that RoCE packets cannot have.
+    #[error(
+        "test `{test}`: source_port = {first}, but over verbs packets are sent from ports 49152 to 65535 only"
+    )]
+    PortNotOfRoce {
+        /// Test.
+        test: String,
+        /// First port.
+        first: u16,
     },
     /// Ranks share no memory.
     #[error(
@@ -149,7 +164,8 @@ impl PlanError {
         match self {
             PlanError::NoRanks
             | PlanError::MixedDevices(_)
-            | PlanError::NotInThisBuild { .. }
+            | PlanError::NoVerbs { .. }
+            | PlanError::NoGpuDirect { .. }
             | PlanError::NotInOneProcess { .. }
             | PlanError::SharedMemoryOnGpus { .. }
             | PlanError::PeerWithoutGpus { .. }
@@ -160,6 +176,7 @@ impl PlanError {
             | PlanError::RootOutside { .. } => 3,
             PlanError::UnknownRail { .. }
             | PlanError::TooManyPorts { .. }
+            | PlanError::PortNotOfRoce { .. }
             | PlanError::TooManyCells { .. }
             | PlanError::NothingLeft { .. }
             | PlanError::Table(_) => 2,

@@ -15,6 +15,7 @@ pub mod replan;
 mod residence;
 pub mod tournament;
 mod transport;
+mod verbs;
 
 pub use error::PlanError;
 pub use filter::{Filter, FilterError};
@@ -45,6 +46,10 @@ pub struct Choices {
     pub engine: Option<EngineChoice>,
     /// What the ranks' NCCL is, or why it cannot be used; none when that is not known.
     pub nccl: Option<Result<NcclRecord, String>>,
+    /// Whether the ranks can use RDMA, or why not; none when that is not known.
+    pub verbs: Option<Result<(), String>>,
+    /// Whether their NICs can use the memory of their GPUs, or why not; none when that is not known.
+    pub gpudirect: Option<Result<(), String>>,
     /// The rails to use, by name.
     pub rails: Option<Vec<String>>,
     /// The cells to measure.
@@ -98,7 +103,8 @@ impl Plan {
         };
         let mut slots = 0;
         for test in &suite.tests {
-            let transport = transport::of(test, suite, device, choices)?;
+            let transport = transport::of(test, suite, device, fabric, choices, &mut plan.untested)?;
+            let terms = verbs::terms(&test.name, transport, device, suite, choices)?;
             let rails = rails_of(test, transport, fabric, choices, &mut plan.untested)?;
             let references = References {
                 fabric,
@@ -113,6 +119,7 @@ impl Plan {
                 fabric,
                 transport,
                 device,
+                verbs: terms,
                 rails: &rails,
                 untested: &mut plan.untested,
             };
@@ -222,7 +229,7 @@ fn rails_of(
     choices: &Choices,
     untested: &mut Vec<Untested>,
 ) -> Result<Vec<String>, PlanError> {
-    if transport != TransportKind::Tcp {
+    if !transport.has_rails() {
         return Ok(Vec::new());
     }
     let common = fabric.common_rails();

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
-use crate::record::{Cell, Reference, SpecRow, TestRecord, TransportKind};
+use crate::record::{Cell, RailEnd, Reference, SpecRow, TestRecord, TransportKind};
 use crate::suite::spec::{LinkLayer, SpecEntry, by_id, by_speed};
 use crate::suite::{SpecChoice, TestCase};
 use crate::units::{Bytes, Rate};
@@ -76,9 +76,14 @@ impl References<'_> {
                 Some(topology) => self.row_from(topology),
                 None => {
                     let speed = self.link_speed()?;
-                    by_speed(self.specs, LinkLayer::Ethernet, speed)
-                        .cloned()
-                        .ok_or_else(|| format!("no row in suites/specs for Ethernet at {speed} Mbit/s"))
+                    let layer = self.link_layer();
+                    by_speed(self.specs, layer, speed).cloned().ok_or_else(|| {
+                        let name = match layer {
+                            LinkLayer::Infiniband => "InfiniBand",
+                            _ => "Ethernet",
+                        };
+                        format!("no row in suites/specs for {name} at {speed} Mbit/s")
+                    })
                 }
             },
         }
@@ -122,6 +127,19 @@ impl References<'_> {
                 "computed: {ACCEPTED_SHARE} x {rate}, the acceptance in common use; the rate is the topology file's"
             ),
         })
+    }
+
+    /// What the rails are made of. Bytes over TCP travel on InfiniBand, too, where there is nothing else.
+    fn link_layer(&self) -> LinkLayer {
+        let mut ends = self.rails.iter().flat_map(|rail| self.fabric.ends_of(rail));
+        let is_infiniband = |end: &RailEnd| {
+            let port = end.rdma.as_ref();
+            port.is_some_and(|port| port.link_layer == "InfiniBand")
+        };
+        match ends.any(|(_, end)| is_infiniband(end)) {
+            true => LinkLayer::Infiniband,
+            false => LinkLayer::Ethernet,
+        }
     }
 
     /// The one link speed of all ends of all rails.

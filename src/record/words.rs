@@ -117,6 +117,13 @@ words! {
     }
 }
 
+impl TransportKind {
+    /// Whether bytes travel over rails.
+    pub fn has_rails(self) -> bool {
+        matches!(self, TransportKind::Tcp | TransportKind::Verbs)
+    }
+}
+
 words! {
     /// Where a rank's data lies and who does its arithmetic.
     DeviceKind {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::error::SuiteError;
 use super::reader::Section;
-use super::{RunSettings, Suite, SuiteFile, test_check};
+use super::{RunSettings, Suite, SuiteFile, VerbsSettings, test_check};
 use crate::record::DecisionRule;
 use crate::units::Nanos;
 
@@ -37,6 +37,10 @@ impl SuiteFile<'_> {
             run: match suite.get("run") {
                 Some(item) => run(&item.must_be_section("[run]")?)?,
                 None => RunSettings::default(),
+            },
+            verbs: match suite.get("verbs") {
+                Some(item) => VerbsSettings::read(&item.must_be_section("[verbs]")?)?,
+                None => VerbsSettings::default(),
             },
             rule: match suite.get("rule") {
                 Some(item) => rule(&item.must_be_section("[rule]")?)?,

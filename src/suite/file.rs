@@ -3,6 +3,7 @@
 use toml::Spanned;
 use toml::de::DeTable;
 
+use super::VerbsSettings;
 use super::error::SuiteError;
 use super::reader::{Section, Source};
 
@@ -15,7 +16,7 @@ pub struct SuiteFile<'t> {
 
 /// The keys of each table: what is not listed here does not exist.
 mod keys {
-    pub const SUITE: &[&str] = &["name", "description", "run", "rule", "test"];
+    pub const SUITE: &[&str] = &["name", "description", "run", "verbs", "rule", "test"];
     pub const RUN: &[&str] = &[
         "ranks",
         "procs",
@@ -95,7 +96,12 @@ impl<'t> SuiteFile<'t> {
     fn refuse_unknown_keys(&self) -> Result<(), SuiteError> {
         let suite = self.suite();
         suite.refuse_unknown_keys(keys::SUITE)?;
-        for (key, title, known) in [("run", "[run]", keys::RUN), ("rule", "[rule]", keys::RULE)] {
+        let tables = [
+            ("run", "[run]", keys::RUN),
+            ("verbs", "[verbs]", VerbsSettings::KEYS),
+            ("rule", "[rule]", keys::RULE),
+        ];
+        for (key, title, known) in tables {
             if let Some(item) = suite.get(key) {
                 item.must_be_section(title)?.refuse_unknown_keys(known)?;
             }
@@ -166,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_key_that_resembles_none_lists_those_there_are() {
-        assert!(complaint("zzz = 1").ends_with("known are name, description, run, rule, test"));
+        assert!(complaint("zzz = 1").ends_with("known are name, description, run, verbs, rule, test"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod spec;
 pub mod sweep;
 mod test_case;
 mod test_check;
+mod verbs;
 
 pub use error::{Position, SuiteError};
 pub use file::SuiteFile;
@@ -24,6 +25,7 @@ pub use settings::{EngineChoice, RunSettings, TransportChoice};
 pub use test_case::{
     AlgorithmChoice, Directions, Expectation, Groups, SpecChoice, Striping, TestCase, TestKind,
 };
+pub use verbs::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 
 use crate::record::DecisionRule;
 use crate::units::Bytes;
@@ -37,6 +39,8 @@ pub struct Suite {
     pub description: String,
     /// Settings of the whole run.
     pub run: RunSettings,
+    /// Terms of RDMA.
+    pub verbs: VerbsSettings,
     /// How verdicts are reached.
     pub rule: DecisionRule,
     /// Its tests, in order.
@@ -50,6 +54,7 @@ impl Suite {
             name: name.into(),
             description: String::new(),
             run: RunSettings::default(),
+            verbs: VerbsSettings::default(),
             rule: DecisionRule::default(),
             tests,
         }

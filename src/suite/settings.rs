@@ -9,7 +9,8 @@ use crate::units::Nanos;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum TransportChoice {
-    /// Memory where ranks can use each other's: shared memory in one process, peer memory between GPUs; else TCP.
+    /// Memory where ranks can use each other's: shared memory in one process, peer memory between GPUs; else RDMA where
+    /// every rail of every rank has a port that is up; else TCP.
     #[default]
     Auto,
     /// Memory shared by the ranks of one process.
@@ -72,7 +73,7 @@ pub struct RunSettings {
     pub device: Option<DeviceKind>,
     /// Who runs the cells, where a test does not say.
     pub engine: Option<EngineChoice>,
-    /// Rails as `NAME=ADDRESS`, address or interface name.
+    /// Rails as `NAME=ADDRESS`, address, interface or RDMA device.
     pub rails: Option<Vec<String>>,
     /// Seed of patterns and order.
     pub seed: Option<u64>,

@@ -104,7 +104,9 @@ fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteE
     if let Some(item) = section.get("transport") {
         let transport = item.word()?;
         if test.kind == TestKind::Rails && transport == TransportChoice::Shm {
-            return Err(item.error("shared memory has no rails: a test of kind \"rails\" runs over tcp"));
+            return Err(
+                item.error("shared memory has no rails: a test of kind \"rails\" runs over tcp or verbs")
+            );
         }
         test.transport = Some(transport);
     }

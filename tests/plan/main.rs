@@ -4,6 +4,7 @@ mod engines;
 mod only;
 mod references;
 mod refusals;
+mod verbs;
 
 use std::collections::HashSet;
 

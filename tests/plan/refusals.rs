@@ -32,7 +32,7 @@ fn a_transport_that_is_not_to_be_had_is_an_error_and_never_another_transport() {
     assert!(error.to_string().contains("different processes"), "{error}");
     assert_eq!(error.exit_code(), 3);
     for (transport, why) in [
-        ("verbs", "this build does not have"),
+        ("verbs", "asks for the verbs transport"),
         ("peer", "use it with --device cuda"),
     ] {
         let suite = suite(&format!("sizes = [\"8\"]\ntransport = \"{transport}\""));

@@ -85,21 +85,20 @@ pub fn ports_of(root: &Path, device: &str) -> Vec<Port> {
     numbers.iter().filter_map(one).collect()
 }
 
-/// The port behind a network interface. Of several one that is up, then the first by name.
-pub fn port_behind(root: &Path, interface: &str) -> Option<Port> {
-    let mut behind = ports(root);
-    behind.retain(|port| port.interfaces.iter().any(|name| name == interface));
-    behind.into_iter().min_by_key(|port| !port.is_active())
+/// The one of `ports` behind a network interface. Of several one that is up, then the first.
+pub fn behind<'p>(ports: &'p [Port], interface: &str) -> Option<&'p Port> {
+    let shares = |port: &&Port| port.interfaces.iter().any(|name| name == interface);
+    ports.iter().filter(shares).min_by_key(|port| !port.is_active())
 }
 
-/// A device, or a port of it, as people name it: `mlx5_0`, `mlx5_1:2`. Without a number the first port is meant.
-pub fn port_named(root: &Path, name: &str) -> Option<Port> {
+/// The one of `ports` that people mean by a device, or a port of it: `mlx5_0`, `mlx5_1:2`. Without a number its first.
+pub fn named<'p>(ports: &'p [Port], name: &str) -> Option<&'p Port> {
     let (device, number) = match name.split_once(':') {
         Some((device, number)) => (device, Some(number.parse::<u8>().ok()?)),
         None => (name, None),
     };
-    let mut ports = ports_of(root, device).into_iter();
-    ports.find(|port| number.is_none_or(|number| port.number == number))
+    let is_it = |port: &&Port| port.device == device && number.is_none_or(|number| port.number == number);
+    ports.iter().find(is_it)
 }
 
 /// The addresses of a port that queue pairs can name, those in use only.

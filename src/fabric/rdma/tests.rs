@@ -64,11 +64,11 @@ const CARDS: &[(&str, &str)] = &[
 #[test]
 fn a_software_device_is_found_by_the_interface_it_was_put_on() {
     let root = tree(SOFT);
-    let port = port_behind(root.path(), "rail0").unwrap();
+    let port = behind(&ports(root.path()), "rail0").unwrap().clone();
     assert_eq!((port.device.as_str(), port.number), ("rxe0", 1));
     assert!(port.is_active());
     assert_eq!(port.record().link_layer, "Ethernet");
-    assert_eq!(port_behind(root.path(), "rail1"), None);
+    assert_eq!(behind(&ports(root.path()), "rail1"), None);
     let table = gid_table(root.path(), "rxe0", 1);
     assert_eq!(table.len(), 2, "entries that are not in use are left out");
     assert_eq!(choose_gid(&table, "10.0.0.1".parse().ok()), Some(1));
@@ -90,8 +90,9 @@ fn each_port_of_a_card_has_its_own_interfaces_and_other_protocols_are_not_ours()
             ("mlx10".to_string(), 1, owned(&[])),
         ]
     );
-    let behind = port_behind(root.path(), "eth2.100").unwrap();
-    assert_eq!((behind.device.as_str(), behind.number), ("mlx2", 2));
+    let all = ports(root.path());
+    let vlan = behind(&all, "eth2.100").unwrap();
+    assert_eq!((vlan.device.as_str(), vlan.number), ("mlx2", 2));
     let infiniband = gid_table(root.path(), "mlx2", 1);
     assert_eq!(infiniband[0].kind, GidKind::Infiniband);
     assert_eq!(ports_of(root.path(), "mlx2")[0].rate_mbit, Some(400_000));
@@ -100,13 +101,14 @@ fn each_port_of_a_card_has_its_own_interfaces_and_other_protocols_are_not_ours()
 #[test]
 fn a_port_is_named_as_people_name_it() {
     let root = tree(CARDS);
-    let named = |name| port_named(root.path(), name).map(|port| port.number);
-    assert_eq!(named("mlx2"), Some(1));
-    assert_eq!(named("mlx2:2"), Some(2));
+    let all = ports(root.path());
+    let number = |name| named(&all, name).map(|port| port.number);
+    assert_eq!(number("mlx2"), Some(1));
+    assert_eq!(number("mlx2:2"), Some(2));
     for name in [
         "mlx2:3", "mlx2:0", "mlx2:x", "mlx2:", "mlx9", "siw0", "", ":1", "../mlx2",
     ] {
-        assert_eq!(named(name), None, "{name:?}");
+        assert_eq!(number(name), None, "{name:?}");
     }
 }
 
@@ -119,7 +121,7 @@ fn of_two_devices_on_one_interface_the_one_that_is_up_is_taken() {
         ("aaa/ports/1/link_layer", "Ethernet"),
     ]);
     let root = tree(&files);
-    assert_eq!(port_behind(root.path(), "rail0").unwrap().device, "rxe0");
+    assert_eq!(behind(&ports(root.path()), "rail0").unwrap().device, "rxe0");
 }
 
 #[test]
@@ -193,7 +195,7 @@ proptest! {
         prop_assert_eq!(found.len(), 1);
         let table = gid_table(root.path(), "d", 1);
         prop_assert_eq!(choose_gid(&table, None).is_some(), !table.is_empty());
-        let _ = port_named(root.path(), &name);
-        let _ = port_behind(root.path(), &name);
+        prop_assert!(named(&found, &name).is_none_or(|port| name.starts_with(&port.device)));
+        let _ = behind(&found, &name);
     }
 }
