@@ -81,6 +81,10 @@ const MEANINGS: &[(u32, &str, &str)] = &[
 /// The status of requests that ended because the queue pair had ended already.
 pub const FLUSHED: u32 = 5;
 
+/// What it means when the NIC of this side reports one of the remote errors about something that was to be received.
+const REFUSED_HERE: &str = "this NIC refused what the peer sent: it named memory that is not open to it, with a wrong \
+    address or key; both ends must run the same version of railgauge, or the peer misbehaves";
+
 /// Why a work request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
@@ -105,6 +109,7 @@ impl fmt::Display for Failure {
         }
         write!(out, ")")?;
         match known {
+            Some((9..=11, ..)) if !self.sending => write!(out, ": {REFUSED_HERE}"),
             Some((.., causes)) => write!(out, ": {causes}"),
             None => Ok(()),
         }
@@ -161,6 +166,16 @@ mod tests {
         );
         assert!(say(13, 0).contains("made no room"));
         assert!(say(10, 0x88).contains("(status 10, vendor code 0x88): the peer's NIC refused access"));
+        let receiving = Failure {
+            status: 10,
+            vendor: 0,
+            sending: false,
+        };
+        assert!(
+            receiving
+                .to_string()
+                .contains("while receiving (status 10): this NIC refused what the peer sent")
+        );
         assert_eq!(say(99, 0), "status 99 while sending (unknown to railgauge)");
     }
 }

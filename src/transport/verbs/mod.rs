@@ -18,6 +18,8 @@ mod completion;
 mod connect;
 #[cfg(feature = "rdma")]
 mod context;
+#[cfg(all(test, feature = "rdma"))]
+mod device_tests;
 #[cfg(feature = "rdma")]
 mod failure;
 #[cfg(feature = "rdma")]
