@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::channel::{Channel, Lane};
 use super::gpu_end::GpuEnd;
 use super::inject::{Fault, Flip, Pacer};
 use super::shm::Hub;
-use super::tcp::{Connection, DialError, Doors, INTRODUCES, KNOCK, Local, TcpLink, dial};
+use super::tcp::{Connection, DialError, Doors, INTRODUCES, KNOCK, LINE, Local, TcpLink, dial};
 use super::verbs::{Introduction, Meeting, Nics, Pending};
 use crate::launch::Token;
 use crate::record::{Cell, TransportKind, VerbsTerms};
@@ -32,6 +32,16 @@ pub struct Endpoint {
     /// Its memory on a GPU, when that is where its data lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuEnd>,
+}
+
+/// A connection by which two ranks agree on queue pairs of their own.
+pub struct Line<'a> {
+    /// The connection.
+    pub stream: TcpStream,
+    /// This rank's end of the rail.
+    pub local: &'a Local,
+    /// Its devices.
+    pub nics: &'a mut Nics,
 }
 
 /// What came of knocking at a rank's doors.
@@ -414,30 +424,9 @@ impl Mesh {
             }
             LinkKey::Tcp(connection) | LinkKey::Verbs(connection, ..) => connection,
         };
+        let stream = self.stream(peer, &connection, wanted.deadline, wanted.give_up)?;
         let (rail, local) = &self.rails[usize::from(connection.rail)];
         let rail = rail.clone();
-        let stream = if connection.from == self.me {
-            let door = self
-                .peers
-                .iter()
-                .find(|endpoint| endpoint.rank == peer)
-                .and_then(|endpoint| endpoint.doors.get(usize::from(connection.rail)))
-                .ok_or(ConnectError::UnknownPeer(peer))?;
-            dial(&connection, local, *door, &self.token, wanted.deadline).map_err(|source| {
-                ConnectError::Dial {
-                    peer,
-                    rail: rail.clone(),
-                    source,
-                }
-            })?
-        } else {
-            self.doors
-                .take(&connection, wanted.deadline, wanted.give_up)
-                .ok_or_else(|| ConnectError::NotDialled {
-                    peer,
-                    rail: rail.clone(),
-                })?
-        };
         let half = match route.key {
             LinkKey::Verbs(_, source_port, terms) => {
                 let wanted = Introduction {
@@ -454,6 +443,61 @@ impl Mesh {
             _ => TcpLink::new(stream).map(|link| Half::Done(Box::new(link))),
         };
         half.map_err(|source| ConnectError::Setup { peer, rail, source })
+    }
+
+    /// A greeted connection to `peer`: of two ranks the lower one dials, the higher one waits for it.
+    fn stream(
+        &self,
+        peer: u32,
+        connection: &Connection,
+        deadline: Instant,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<TcpStream, ConnectError> {
+        let (rail, local) = &self.rails[usize::from(connection.rail)];
+        if connection.from != self.me {
+            let taken = self.doors.take(connection, deadline, give_up);
+            return taken.ok_or_else(|| ConnectError::NotDialled {
+                peer,
+                rail: rail.clone(),
+            });
+        }
+        let door = self
+            .peers
+            .iter()
+            .find(|endpoint| endpoint.rank == peer)
+            .and_then(|endpoint| endpoint.doors.get(usize::from(connection.rail)))
+            .ok_or(ConnectError::UnknownPeer(peer))?;
+        dial(connection, local, *door, &self.token, deadline).map_err(|source| ConnectError::Dial {
+            peer,
+            rail: rail.clone(),
+            source,
+        })
+    }
+
+    /// A connection to `peer` on a rail by which two ranks agree on queue pairs of their own, apart from those of cells, and
+    /// this rank's end of the rail.
+    pub fn line(
+        &mut self,
+        peer: u32,
+        rail: &str,
+        deadline: Instant,
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<Line<'_>, ConnectError> {
+        let number = self.rails.iter().position(|(name, _)| name == rail);
+        let number = number.ok_or_else(|| ConnectError::NoSuchRail(rail.to_string()))?;
+        let connection = Connection {
+            from: self.me.min(peer),
+            to: self.me.max(peer),
+            rail: number as u16,
+            flow: LINE,
+            source_port: 0,
+        };
+        let stream = self.stream(peer, &connection, deadline, give_up)?;
+        Ok(Line {
+            stream,
+            local: &self.rails[number].1,
+            nics: &mut self.nics,
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use std::os::fd::BorrowedFd;
 pub use channel::Channel;
 pub use gpu_end::{GpuEnd, all_direct, reach_records};
 pub use inject::{BadFault, Fault, Flip};
-pub use mesh::{ConnectError, Endpoint, Knock, Mesh, Route, Wanted};
+pub use mesh::{ConnectError, Endpoint, Knock, Line, Mesh, Route, Wanted};
 
 use crate::device::ReadLease;
 use crate::record::FlowRecord;

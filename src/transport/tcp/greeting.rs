@@ -24,6 +24,8 @@ pub struct Connection {
 pub const KNOCK: u16 = u16::MAX;
 /// The bit of a flow number over whose connection two queue pairs introduce themselves; the flow itself is theirs.
 pub const INTRODUCES: u16 = 1 << 15;
+/// The flow number of a connection by which two ranks agree on queue pairs of their own, apart from those of cells.
+pub const LINE: u16 = INTRODUCES | 1 << 14;
 
 const MAGIC: &[u8; 8] = b"RGDATA01";
 /// Bytes of a greeting.

@@ -11,7 +11,7 @@ mod listen;
 mod local;
 
 pub use dial::{DialError, dial};
-pub use greeting::{Connection, INTRODUCES, KNOCK};
+pub use greeting::{Connection, INTRODUCES, KNOCK, LINE};
 pub use link::TcpLink;
 pub use listen::Doors;
 pub use local::Local;

@@ -86,71 +86,101 @@ impl Pending {
     }
 
     fn connect(&mut self, theirs: &Card) -> io::Result<FlowRecord> {
-        let (mine, wanted) = (&self.card, &self.wanted);
-        if mine.infiniband != theirs.infiniband {
-            let layer = |infiniband| if infiniband { "InfiniBand" } else { "Ethernet" };
-            return Err(io::Error::other(format!(
-                "{} is on {}, {} on {}",
-                mine.device,
-                layer(mine.infiniband),
-                theirs.device,
-                layer(theirs.infiniband)
-            )));
-        }
-        let mtu = mine.mtu.min(theirs.mtu);
-        if let Some(asked) = wanted.terms.path_mtu.filter(|asked| *asked > mtu) {
-            return Err(io::Error::other(format!(
-                "packets of {asked} bytes were asked for, but the ports carry at most {mtu}"
-            )));
-        }
-        let flow_label = wanted.source_port.and_then(entropy::label_of_port);
-        let path = Path {
-            port: self.nic.port.port,
-            gid_index: self.nic.gid_index,
-            // On InfiniBand a global header is needed between subnets only.
-            global: !mine.infiniband || mine.gid[..8] != theirs.gid[..8],
-            to_gid: theirs.gid,
-            to_lid: theirs.lid,
-            to_queue_pair: theirs.queue_pair,
-            first_packet: mine.first_packet,
-            peers_first_packet: theirs.first_packet,
-            mtu: wanted.terms.path_mtu.unwrap_or(mtu),
-            service_level: wanted.terms.service_level,
-            traffic_class: wanted.terms.traffic_class,
-            flow_label: flow_label.unwrap_or(0),
-            timeout: ACK_TIMEOUT,
-            retries: RETRIES,
+        let tuning = Tuning {
             not_ready_retries: NOT_READY_RETRIES,
             reads: 1,
         };
-        self.pair.connect(&path)?;
+        let flow = bring_up(
+            &mut self.pair,
+            &self.nic,
+            &self.card,
+            theirs,
+            &self.wanted,
+            tuning,
+        )?;
         self.pair.expect_numbers(self.landing.expected())?;
-        let by_provider = wanted
-            .source_port
-            .is_some_and(|port| self.pair.set_source_port(port));
-        let (source_port, known) = match (mine.infiniband, wanted.source_port) {
-            (true, _) => (None, PortKnowledge::None),
-            (false, Some(port)) if by_provider => (Some(port), PortKnowledge::Provider),
-            (false, Some(port)) => (Some(port), PortKnowledge::FlowLabel),
-            (false, None) => {
-                let port = entropy::port_of_pair(mine.queue_pair, theirs.queue_pair);
-                (Some(port), PortKnowledge::Predicted)
-            }
-        };
-        Ok(FlowRecord {
-            from: wanted.me,
-            to: wanted.peer,
-            rail: wanted.rail.clone(),
-            flow: wanted.flow,
-            queue_pair: mine.queue_pair,
-            to_queue_pair: theirs.queue_pair,
-            source: (!mine.infiniband).then(|| ip_of(&mine.gid)),
-            destination: (!theirs.infiniband).then(|| ip_of(&theirs.gid)),
-            flow_label: path.flow_label,
-            source_port,
-            known,
-        })
+        Ok(flow)
     }
+}
+
+/// What differs between uses of a queue pair.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tuning {
+    /// How often a peer without room is asked again; 7 is for ever.
+    pub not_ready_retries: u8,
+    /// RDMA reads under way at a time.
+    pub reads: u8,
+}
+
+/// Connects a queue pair to its peer, on the terms both were told; what it is called on the wire.
+pub(super) fn bring_up(
+    pair: &mut QueuePair,
+    nic: &Nic,
+    mine: &Card,
+    theirs: &Card,
+    wanted: &Introduction,
+    tuning: Tuning,
+) -> io::Result<FlowRecord> {
+    if mine.infiniband != theirs.infiniband {
+        let layer = |infiniband| if infiniband { "InfiniBand" } else { "Ethernet" };
+        return Err(io::Error::other(format!(
+            "{} is on {}, {} on {}",
+            mine.device,
+            layer(mine.infiniband),
+            theirs.device,
+            layer(theirs.infiniband)
+        )));
+    }
+    let mtu = mine.mtu.min(theirs.mtu);
+    if let Some(asked) = wanted.terms.path_mtu.filter(|asked| *asked > mtu) {
+        return Err(io::Error::other(format!(
+            "packets of {asked} bytes were asked for, but the ports carry at most {mtu}"
+        )));
+    }
+    let flow_label = wanted.source_port.and_then(entropy::label_of_port);
+    let path = Path {
+        port: nic.port.port,
+        gid_index: nic.gid_index,
+        // On InfiniBand a global header is needed between subnets only.
+        global: !mine.infiniband || mine.gid[..8] != theirs.gid[..8],
+        to_gid: theirs.gid,
+        to_lid: theirs.lid,
+        to_queue_pair: theirs.queue_pair,
+        first_packet: mine.first_packet,
+        peers_first_packet: theirs.first_packet,
+        mtu: wanted.terms.path_mtu.unwrap_or(mtu),
+        service_level: wanted.terms.service_level,
+        traffic_class: wanted.terms.traffic_class,
+        flow_label: flow_label.unwrap_or(0),
+        timeout: ACK_TIMEOUT,
+        retries: RETRIES,
+        not_ready_retries: tuning.not_ready_retries,
+        reads: tuning.reads,
+    };
+    pair.connect(&path)?;
+    let by_provider = wanted.source_port.is_some_and(|port| pair.set_source_port(port));
+    let (source_port, known) = match (mine.infiniband, wanted.source_port) {
+        (true, _) => (None, PortKnowledge::None),
+        (false, Some(port)) if by_provider => (Some(port), PortKnowledge::Provider),
+        (false, Some(port)) => (Some(port), PortKnowledge::FlowLabel),
+        (false, None) => {
+            let port = entropy::port_of_pair(mine.queue_pair, theirs.queue_pair);
+            (Some(port), PortKnowledge::Predicted)
+        }
+    };
+    Ok(FlowRecord {
+        from: wanted.me,
+        to: wanted.peer,
+        rail: wanted.rail.clone(),
+        flow: wanted.flow,
+        queue_pair: mine.queue_pair,
+        to_queue_pair: theirs.queue_pair,
+        source: (!mine.infiniband).then(|| ip_of(&mine.gid)),
+        destination: (!theirs.infiniband).then(|| ip_of(&theirs.gid)),
+        flow_label: path.flow_label,
+        source_port,
+        known,
+    })
 }
 
 /// A connected queue pair whose peer may not be connected yet.
@@ -173,24 +203,13 @@ impl Meeting {
         card::hear_ready(&mut stream)?;
         stream.set_nonblocking(true)?;
         let wanted = pending.wanted;
-        let end = |rank, card: &Card| End {
-            rank,
-            device: card.device.clone(),
-            port: card.port,
-            queue_pair: card.queue_pair,
-            address: if card.infiniband {
-                format!("LID {}", card.lid)
-            } else {
-                ip_of(&card.gid).to_string()
-            },
-        };
         Ok(Box::new(VerbsLink::new(
             pending.pair,
             pending.landing,
             stream,
             Settings {
-                here: end(wanted.me, &pending.card),
-                there: end(wanted.peer, &theirs),
+                here: end_of(wanted.me, &pending.card),
+                there: end_of(wanted.peer, &theirs),
                 peer: theirs,
                 flow,
                 sleeps: wanted.terms.completion.unwrap_or_else(default_completion) == Completion::Event,
@@ -200,8 +219,23 @@ impl Meeting {
     }
 }
 
+/// One end of a queue pair, by the card it was introduced with.
+pub(super) fn end_of(rank: u32, card: &Card) -> End {
+    End {
+        rank,
+        device: card.device.clone(),
+        port: card.port,
+        queue_pair: card.queue_pair,
+        address: if card.infiniband {
+            format!("LID {}", card.lid)
+        } else {
+            ip_of(&card.gid).to_string()
+        },
+    }
+}
+
 /// How completions are noticed when nobody says: with few cores, whoever spins takes the time of the peer it waits for.
-fn default_completion() -> Completion {
+pub(super) fn default_completion() -> Completion {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores <= 2 {
         Completion::Event
@@ -211,7 +245,7 @@ fn default_completion() -> Completion {
 }
 
 /// Reading waits until the deadline at most.
-fn patience(stream: &TcpStream, deadline: Instant) -> io::Result<()> {
+pub(super) fn patience(stream: &TcpStream, deadline: Instant) -> io::Result<()> {
     let left = deadline.saturating_duration_since(Instant::now());
     stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))
 }
@@ -225,9 +259,29 @@ fn prepare(nic: &Arc<Nic>, wanted: &Introduction) -> io::Result<(QueuePair, Land
         inline: INLINE,
     };
     let pair = QueuePair::new(nic.domain(), nic.port.port, depths)?;
+    let opened = Opened {
+        memory: landing.start(),
+        key: landing.key(),
+        slots: landing.slots(),
+        slot_bytes: landing.slot_bytes(),
+    };
+    let card = introduce(nic, &pair, opened)?;
+    Ok((pair, landing, card))
+}
+
+/// Memory that a side has opened to the other.
+pub(super) struct Opened {
+    pub memory: u64,
+    pub key: u32,
+    pub slots: u32,
+    pub slot_bytes: u32,
+}
+
+/// The card of a queue pair.
+pub(super) fn introduce(nic: &Nic, pair: &QueuePair, opened: Opened) -> io::Result<Card> {
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-    let card = Card {
+    Ok(Card {
         queue_pair: pair.number(),
         // Packet numbers have 24 bits.
         first_packet: u32::from_le_bytes(random) & 0x00ff_ffff,
@@ -236,11 +290,10 @@ fn prepare(nic: &Arc<Nic>, wanted: &Introduction) -> io::Result<(QueuePair, Land
         infiniband: nic.state.infiniband,
         port: nic.port.port,
         gid: nic.gid,
-        memory: landing.start(),
-        key: landing.key(),
-        slots: landing.slots(),
-        slot_bytes: landing.slot_bytes(),
+        memory: opened.memory,
+        key: opened.key,
+        slots: opened.slots,
+        slot_bytes: opened.slot_bytes,
         device: nic.port.device.clone(),
-    };
-    Ok((pair, landing, card))
+    })
 }
