@@ -111,6 +111,7 @@ fn record(folder: &Path) -> std::io::Result<()> {
                 max_skew_ns: Nanos(100),
                 planned: (0..RANKS).map(link).collect(),
                 moved: (0..RANKS).map(link).collect(),
+                flows: Vec::new(),
             }))?;
         }
     }

@@ -118,6 +118,7 @@ fn lines() -> Vec<String> {
             max_skew_ns: Nanos(50),
             planned: vec![link(0, 1), link(1, 0)],
             moved: vec![link(1, 0), link(0, 1)],
+            flows: Vec::new(),
         }));
     }
     events.push(Event::End {
@@ -254,6 +255,7 @@ fn any_event() -> impl Strategy<Value = Event> {
                 max_skew_ns: Nanos(planned),
                 planned: link(planned),
                 moved: link(moved),
+                flows: Vec::new(),
             })
         },
     );

@@ -136,6 +136,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
                 | FindingKind::IncompleteCoverage
                 | FindingKind::Throttled
                 | FindingKind::GpuErrors
+                | FindingKind::Flap
         )
     });
     let mut code = conducted.separate_worlds_code();

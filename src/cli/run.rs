@@ -14,6 +14,7 @@ use crate::suite::Suite;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  railgauge run smoke\n  railgauge run rails --rails mlx5_0=10.0.0.1,mlx5_1=10.1.0.1\n  \
+railgauge run rails --transport verbs --rails rail0=mlx5_0,rail1=mlx5_1 --traffic-class 106\n  \
 railgauge run my-suite.toml --out /var/tmp/tonight --json\n  \
 railgauge run smoke --inject throttle:rail=loop1,rate=50MB/s   (a negative control: must exit 12)"
 )]

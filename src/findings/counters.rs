@@ -53,5 +53,6 @@ fn counters<'a>(seen: &Seen<'a>) -> impl Iterator<Item = &'a CounterDelta> {
 }
 
 fn is_traffic(name: &str) -> bool {
-    name.ends_with("_bytes") || name.ends_with("_packets")
+    const OF_PORTS: [&str; 4] = ["port_rcv_data", "port_xmit_data", "rcvd_pkts", "sent_pkts"];
+    name.ends_with("_bytes") || name.ends_with("_packets") || OF_PORTS.contains(&name)
 }

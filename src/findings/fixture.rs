@@ -253,6 +253,7 @@ impl Fixture {
             max_skew_ns: Nanos(100),
             planned: links.clone(),
             moved: links,
+            flows: Vec::new(),
         }));
     }
 

@@ -14,6 +14,7 @@ mod corruption;
 mod counters;
 mod coverage;
 mod engines;
+mod flap;
 mod gpu_errors;
 mod gpus;
 mod incomplete_coverage;
@@ -66,6 +67,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &slow_collective::SlowCollective,
     &slow_engine::SlowEngine,
     &straggler::Straggler,
+    &flap::Flap,
     &throttled::Throttled,
     &gpu_errors::GpuErrors,
 ];

@@ -108,6 +108,7 @@ mod tests {
             max_skew_ns: Nanos(0),
             planned: entries(planned),
             moved: entries(moved),
+            flows: Vec::new(),
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::counters::Counters;
 use super::engine::{Engine, OnGpu, OnHost};
 use super::lanes::Lanes;
 use super::orders::{Answer, Assignment, Order, Setup};
@@ -21,7 +22,7 @@ use crate::device::cuda::nccl::UniqueId;
 use crate::device::telemetry::{self, Watch};
 use crate::fabric::sysfs;
 use crate::launch::Gone;
-use crate::record::{CounterDelta, RailEnd, TransportKind};
+use crate::record::{RailEnd, TransportKind};
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
 use crate::units::Nanos;
 
@@ -89,7 +90,7 @@ pub(super) struct Running {
     round: u16,
     words: Sender<Word>,
     thread: JoinHandle<Task>,
-    counters_before: Vec<(String, String, Option<u64>)>,
+    counters_before: Counters,
     watch: Option<Watch>,
 }
 
@@ -289,31 +290,20 @@ impl Met {
             let Ok(task) = running.thread.join() else { continue };
             let names: Vec<String> = task.cell().rails.clone();
             let (runs, moved, channels) = task.finish();
+            let flows = channels.iter().flat_map(Channel::flows).collect();
             for channel in channels {
                 self.mesh.release(channel);
             }
-            let after = self.counters(&names);
             let seen = |watch: Watch| watch.finish(running.cell, running.round, me, self.sensor_patience());
             let gpu = running.watch.map(seen).map(Box::new);
-            let counters =
-                running
-                    .counters_before
-                    .into_iter()
-                    .zip(after)
-                    .map(|((rail, name, before), after)| CounterDelta {
-                        cell: running.cell,
-                        round: running.round,
-                        rank: me,
-                        rail,
-                        name,
-                        before,
-                        after: after.2,
-                    });
+            let around = (running.cell, running.round, me);
+            let counters = running.counters_before.until(self.counters(&names), around);
             answers.push(Answer::Finished {
                 cell: running.cell,
                 runs,
                 moved,
-                counters: counters.collect(),
+                flows,
+                counters,
                 gpu,
             });
         }
@@ -343,16 +333,8 @@ impl Met {
         self.rails.iter().filter_map(with_interface).collect()
     }
 
-    /// The counters of the interfaces behind the named rails: rail, counter, value.
-    fn counters(&self, names: &[String]) -> Vec<(String, String, Option<u64>)> {
-        let ends = self.rails.iter().filter(|end| names.contains(&end.rail));
-        ends.filter_map(|end| end.interface.as_ref().map(|interface| (end, interface)))
-            .flat_map(|(end, interface)| {
-                let counters = sysfs::read_counters(Path::new("/sys"), interface);
-                counters
-                    .into_iter()
-                    .map(|(name, value)| (end.rail.clone(), name, value))
-            })
-            .collect()
+    /// The counters of the named rails now.
+    fn counters(&self, names: &[String]) -> Counters {
+        Counters::read(&self.rails, names, Path::new(sysfs::SYS))
     }
 }

@@ -13,6 +13,7 @@
 mod aftermath;
 mod cells;
 mod communicators;
+mod counters;
 mod engine;
 mod lanes;
 mod loss;

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::verbs::VerbsCard;
 use crate::fabric::host::Identity;
-use crate::record::{Cell, CounterDelta, DeviceKind, GpuReading, HostRecord, Moved, RailEnd, Stuck};
+use crate::record::{
+    Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, Moved, RailEnd, Stuck,
+};
 use crate::transport::{Endpoint, Fault, Knock};
 use crate::units::{Bytes, Nanos};
 
@@ -228,6 +230,8 @@ pub(super) enum Answer {
         cell: u32,
         runs: u64,
         moved: Vec<Moved>,
+        /// Its queue pairs, over RDMA.
+        flows: Vec<FlowRecord>,
         counters: Vec<CounterDelta>,
         /// What the sensors of its GPU said, when it has one.
         gpu: Option<Box<GpuReading>>,

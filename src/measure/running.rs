@@ -1,6 +1,6 @@
 //! One cell while it is measured: what its ranks have answered so far.
 
-use crate::record::{Cell, CellDone, Moved, StopReason};
+use crate::record::{Cell, CellDone, FlowRecord, Moved, StopReason};
 use crate::stats::{Sorted, median_of_sorted};
 use crate::units::{Nanos, Rate};
 
@@ -16,6 +16,7 @@ pub(super) struct Running<'a> {
     pub cell: &'a Cell,
     pub planned: Vec<Moved>,
     pub moved: Vec<Moved>,
+    pub flows: Vec<FlowRecord>,
     pub times: Sorted,
     /// Slowest rank of the current iteration.
     pub slowest: Nanos,
@@ -34,6 +35,7 @@ impl<'a> Running<'a> {
             cell,
             planned,
             moved: Vec::new(),
+            flows: Vec::new(),
             times: Sorted::default(),
             slowest: Nanos(0),
             starts: Vec::new(),
@@ -66,6 +68,8 @@ impl<'a> Running<'a> {
             moved.sort_by(|a, b| (a.from, a.to, &a.rail).cmp(&(b.from, b.to, &b.rail)));
             moved
         };
+        let mut flows = self.flows.clone();
+        flows.sort_by(|a, b| (a.from, a.to, &a.rail, a.flow).cmp(&(b.from, b.to, &b.rail, b.flow)));
         CellDone {
             cell: self.cell.id,
             round,
@@ -75,6 +79,7 @@ impl<'a> Running<'a> {
             max_skew_ns: self.max_skew,
             planned: sorted(&self.planned),
             moved: sorted(&self.moved),
+            flows,
         }
     }
 

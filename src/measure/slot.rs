@@ -297,6 +297,7 @@ impl<'a> Slot<'a> {
                 cell,
                 runs,
                 moved,
+                flows,
                 counters,
                 gpu,
             } = answer
@@ -311,6 +312,7 @@ impl<'a> Slot<'a> {
                     ..moved.clone()
                 };
                 running.moved.extend(moved.iter().map(per_run));
+                running.flows.extend(flows.iter().cloned());
             }
             true
         })?;

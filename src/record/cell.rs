@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Algorithm, Collective, DType, DeviceKind, Engine, Placement, ReduceOp, TransportKind, VerbsTerms,
+    Algorithm, Collective, DType, DeviceKind, Engine, MemoryPath, Placement, ReduceOp, TransportKind,
+    VerbsTerms,
 };
 use crate::units::Bytes;
 
@@ -141,12 +142,16 @@ impl Cell {
             Engine::Ours => "",
             Engine::Nccl => "NCCL ",
         };
+        let memory = match self.verbs.map(|terms| terms.memory) {
+            None | Some(MemoryPath::Host) => String::new(),
+            Some(memory) => format!(" ({})", memory.in_words()),
+        };
         let batch = match self.batch {
             1 => String::new(),
             batch => format!(", {batch} back to back"),
         };
         format!(
-            "{engine}{} {} {} {}, {ranks} over {}{rails}{load}{batch}",
+            "{engine}{} {} {} {}, {ranks} over {}{memory}{rails}{load}{batch}",
             self.algorithm, self.collective, self.size, self.dtype, self.transport
         )
     }

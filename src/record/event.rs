@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, GpuReading};
+use super::{Cell, FlowRecord, GpuReading};
 use crate::units::{Bytes, Nanos};
 
 /// One line of `samples.jsonl`.
@@ -116,6 +116,9 @@ pub struct CellDone {
     pub planned: Vec<Moved>,
     /// Bytes the transport really moved per iteration.
     pub moved: Vec<Moved>,
+    /// What its queue pairs were called on the wire, over RDMA.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowRecord>,
 }
 
 /// Delivered data differed from what was computed to be right.

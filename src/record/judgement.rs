@@ -143,6 +143,8 @@ pub enum FindingKind {
     Throttled,
     /// Errors of a GPU's memory or links.
     GpuErrors,
+    /// A link that went down during the run and came back.
+    Flap,
     /// Wrong data was delivered.
     Corruption,
     /// A rank vanished or a step passed its deadline.
@@ -163,7 +165,8 @@ impl FindingKind {
             | FindingKind::SlowEngine
             | FindingKind::StragglerRank
             | FindingKind::Throttled
-            | FindingKind::GpuErrors => 12,
+            | FindingKind::GpuErrors
+            | FindingKind::Flap => 12,
             FindingKind::IncompleteCoverage => 20,
             FindingKind::LostRank | FindingKind::SilentRail => 21,
             FindingKind::Corruption => 22,

@@ -174,6 +174,9 @@ pub struct DecisionRule {
     pub remeasure: u16,
     /// A rank is a straggler when it is busy this many times as long as the others.
     pub straggler_factor: f64,
+    /// How often a link may go down and come back within the run without a finding.
+    #[serde(default)]
+    pub flaps_allowed: u32,
 }
 
 impl Default for DecisionRule {
@@ -183,6 +186,7 @@ impl Default for DecisionRule {
             false_positive_budget: 0.01,
             remeasure: 1,
             straggler_factor: 1.5,
+            flaps_allowed: 0,
         }
     }
 }

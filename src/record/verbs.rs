@@ -33,6 +33,17 @@ pub enum MemoryPath {
     Staged,
 }
 
+impl MemoryPath {
+    /// As people say it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            MemoryPath::Host => "host memory",
+            MemoryPath::GpuDirect => "gpudirect",
+            MemoryPath::Staged => "staged through host memory",
+        }
+    }
+}
+
 /// How a rank learns that something was sent or has arrived.
 #[derive(
     Debug,

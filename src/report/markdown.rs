@@ -28,6 +28,7 @@ impl Writer for Markdown {
             .and_then(|()| engines(&mut out, judgement))
             .and_then(|()| cells(&mut out, judgement))
             .and_then(|()| gpus(&mut out, judgement))
+            .and_then(|()| super::rdma::section(&mut out, recorded, judgement, MOST_ROWS))
             .and_then(|()| coverage(&mut out, judgement))
             .and_then(|()| method(&mut out, judgement))
             .and_then(|()| run(&mut out, recorded));

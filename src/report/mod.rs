@@ -9,6 +9,7 @@ mod gpus;
 mod json;
 mod markdown;
 mod plot;
+mod rdma;
 pub mod schema;
 pub mod terminal;
 

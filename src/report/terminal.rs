@@ -125,6 +125,7 @@ pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
     let engines = super::engines::lines(judgement, page.is_log());
     tail.extend(engines.iter().map(|line| page.clip(line)));
     tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));
+    tail.extend(super::rdma::summary(judgement).map(|line| page.clip(&line)));
     tail.push(page.clip(&coverage(judgement)));
     tail.push(format!(
         "files      {}/{{{}, {}, {}}}",

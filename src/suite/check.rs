@@ -131,6 +131,9 @@ fn rule(section: &Section<'_>) -> Result<DecisionRule, SuiteError> {
             return Err(item.expected("more than 1: a straggler is slower than the others"));
         }
     }
+    if let Some(item) = section.get("flaps_allowed") {
+        rule.flaps_allowed = item.whole(0..=1_000_000)?;
+    }
     Ok(rule)
 }
 
@@ -157,7 +160,7 @@ mod tests {
         let text = "name = \"s\"\n[run]\nranks = 4\nprocs = true\ntransport = \"tcp\"\ndevice = \"host\"\nengine = \"both\"\n\
                     rails = [\"a=127.0.1.1\"]\nseed = 9\ndeadline = \"5s\"\nbudget = \"1m\"\n\
                     join_deadline = \"2m\"\ndata_port = 30000\n\
-                    [rule]\nconfidence = \"99%\"\nremeasure = 2\n";
+                    [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\n";
         let suite = check(&format!("{text}{TEST}")).unwrap();
         assert_eq!(suite.run.ranks, Some(4));
         assert_eq!(suite.run.procs, Some(true));
@@ -172,6 +175,7 @@ mod tests {
         assert_eq!(suite.run.data_port, Some(30_000));
         assert_eq!(suite.rule.confidence, 0.99);
         assert_eq!(suite.rule.remeasure, 2);
+        assert_eq!(suite.rule.flaps_allowed, 3);
         assert_eq!(
             suite.rule.straggler_factor,
             DecisionRule::default().straggler_factor

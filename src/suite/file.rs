@@ -35,6 +35,7 @@ mod keys {
         "false_positive_budget",
         "remeasure",
         "straggler_factor",
+        "flaps_allowed",
     ];
     pub const TEST: &[&str] = &[
         "name",

@@ -2,6 +2,7 @@
 
 mod engines;
 mod expectations;
+mod flaps;
 mod gpus;
 mod silence;
 mod slowness;
