@@ -141,6 +141,9 @@ API cuDeviceGetAttribute(int *value, int attribute, int) {
     case 38: *value = 1 << 20; return OK;  // second-level cache
     case 75: *value = (int)setting("RAILGAUGE_SHIM_COMPUTE", 9); return OK;
     case 76: *value = 0; return OK;
+    // GPUDirect RDMA: "GPU memory" is memory of the process, so any NIC takes its address. Writes are seen in order.
+    case 116: *value = (int)setting("RAILGAUGE_SHIM_GPUDIRECT", 0); return OK;
+    case 118: *value = 200; return OK;
     default: return INVALID_VALUE;
     }
 }

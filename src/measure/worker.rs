@@ -150,6 +150,9 @@ impl Rank {
         };
         if let Some(station) = &station {
             mesh.lies_on(station.end().clone());
+            if crate::transport::verbs::probe().is_ok() {
+                mesh.offer_direct(station.direct());
+            }
         }
         let card = Card {
             host: host::here(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::inject::{Flip, Pacer};
 use super::mesh::Route;
-use super::{Backlog, Link, LinkError, Received, Sink, Waitable};
+use super::{Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
 use crate::device::ReadLease;
 use crate::record::FlowRecord;
 
@@ -18,6 +18,8 @@ pub(super) struct Lane {
     pub pacer: Option<Pacer>,
     /// What the link had moved when the channel took it over.
     pub moved_before: u64,
+    /// Chunks of a GPU's memory that had left when the iteration began.
+    pub left_before: u64,
 }
 
 /// Everything between this rank and one peer, for one cell.
@@ -25,6 +27,7 @@ pub struct Channel {
     peer: u32,
     lanes: Vec<Lane>,
     chunks_out: usize,
+    chunks_expected: usize,
     chunks_in: usize,
     flip: Option<Flip>,
     iteration: Option<u32>,
@@ -37,6 +40,7 @@ impl Channel {
             peer,
             lanes,
             chunks_out: 0,
+            chunks_expected: 0,
             chunks_in: 0,
             flip,
             iteration: None,
@@ -69,6 +73,10 @@ impl Channel {
         self.bytes_in = 0;
         self.chunks_in = 0;
         self.chunks_out = 0;
+        self.chunks_expected = 0;
+        for lane in &mut self.lanes {
+            lane.left_before = lane.link.direct().map_or(0, |link| link.left());
+        }
     }
 
     /// Takes the next outgoing chunk; gives it back when its link has no room now.
@@ -125,6 +133,52 @@ impl Channel {
             self.bytes_in += len as u64;
         }
         Ok(received)
+    }
+
+    /// Whether its links are between the memory of GPUs.
+    pub fn is_direct(&mut self) -> bool {
+        !self.lanes.is_empty() && self.lanes.iter_mut().all(|lane| lane.link.direct().is_some())
+    }
+
+    /// Takes the next outgoing chunk of a GPU's memory; false when its link has no room now.
+    pub fn offer_direct(&mut self, place: &Place) -> Result<bool, LinkError> {
+        let width = self.lanes.len();
+        let lane = &mut self.lanes[self.chunks_out % width];
+        if let Some(pacer) = &mut lane.pacer
+            && !pacer.lets_pass(place.range.len(), Instant::now())
+        {
+            return Ok(false);
+        }
+        let taken = direct(lane)?.offer(place)?;
+        self.chunks_out += usize::from(taken);
+        Ok(taken)
+    }
+
+    /// Whether chunk `number` of those offered since the beginning has left, so that its memory is free again.
+    pub fn has_left(&mut self, number: usize) -> Result<bool, LinkError> {
+        let width = self.lanes.len();
+        let lane = &mut self.lanes[number % width];
+        let before = lane.left_before;
+        Ok(direct(lane)?.left() - before > (number / width) as u64)
+    }
+
+    /// Says where the next chunk that has no place yet belongs; false when there is no room for saying so now.
+    pub fn expect_direct(&mut self, place: &Place) -> Result<bool, LinkError> {
+        let width = self.lanes.len();
+        let taken = direct(&mut self.lanes[self.chunks_expected % width])?.expect(place)?;
+        self.chunks_expected += usize::from(taken);
+        Ok(taken)
+    }
+
+    /// The length of the next incoming chunk when it has arrived where it belongs.
+    pub fn arrived_direct(&mut self) -> Result<Option<usize>, LinkError> {
+        let width = self.lanes.len();
+        let arrived = direct(&mut self.lanes[self.chunks_in % width])?.arrived()?;
+        if let Some(len) = arrived {
+            self.chunks_in += 1;
+            self.bytes_in += len as u64;
+        }
+        Ok(arrived)
     }
 
     /// Whether chunks arrive piece by piece.
@@ -185,4 +239,10 @@ impl Channel {
     pub fn waitables(&self) -> impl Iterator<Item = Option<Waitable<'_>>> {
         self.lanes.iter().map(|lane| lane.link.waitable())
     }
+}
+
+/// A link's other side, for memory that only the NIC can reach.
+fn direct(lane: &mut Lane) -> Result<&mut dyn DirectLink, LinkError> {
+    let none = || LinkError::Failed("this link does not reach the memory of a GPU".to_string());
+    lane.link.direct().ok_or_else(none)
 }

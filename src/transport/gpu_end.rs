@@ -114,6 +114,7 @@ mod tests {
                 bytes: 1 << 20,
                 handle: Some(IpcHandle([7; 64])),
             }),
+            gpudirect: None,
         }
     }
 

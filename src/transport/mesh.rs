@@ -19,6 +19,7 @@ use super::inject::{Fault, Flip, Pacer};
 use super::shm::Hub;
 use super::tcp::{Connection, DialError, Doors, INTRODUCES, KNOCK, LINE, Local, TcpLink, dial};
 use super::verbs::{Introduction, Meeting, Nics, Pending};
+use crate::device::cuda::Direct;
 use crate::launch::Token;
 use crate::record::{Cell, TransportKind, VerbsTerms};
 
@@ -32,6 +33,9 @@ pub struct Endpoint {
     /// Its memory on a GPU, when that is where its data lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuEnd>,
+    /// Whether the NICs of all its rails read and write that memory themselves; why not, in words. None when nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpudirect: Option<Result<(), String>>,
 }
 
 /// A connection by which two ranks agree on queue pairs of their own.
@@ -177,6 +181,7 @@ pub struct Mesh {
     doors: Doors,
     nics: Nics,
     gpu: Option<GpuEnd>,
+    gpudirect: Option<Result<(), String>>,
     peers: Vec<Endpoint>,
     kept: HashMap<LinkKey, Option<Box<dyn Link>>>,
     faults: Vec<Fault>,
@@ -217,6 +222,7 @@ impl Mesh {
             doors,
             nics: Nics::default(),
             gpu: None,
+            gpudirect: None,
             peers: Vec::new(),
             kept: HashMap::new(),
             faults,
@@ -231,12 +237,20 @@ impl Mesh {
             rank: self.me,
             doors: self.doors.addresses().to_vec(),
             gpu: self.gpu.clone(),
+            gpudirect: self.gpudirect.clone(),
         }
     }
 
     /// Says to the others, as part of the endpoint, that this rank's data lies on a GPU.
     pub fn lies_on(&mut self, gpu: GpuEnd) {
         self.gpu = Some(gpu);
+    }
+
+    /// Says to the others, as part of the endpoint, whether the NICs of all rails take memory of the rank's GPU. `memory` is
+    /// some of it, or why NICs cannot be told of it.
+    pub fn offer_direct(&mut self, memory: Result<Arc<Direct>, String>) {
+        let asked = memory.and_then(|memory| self.nics.take_direct(&self.rails, &memory));
+        self.gpudirect = Some(asked);
     }
 
     /// The others, as they introduced themselves.
@@ -294,6 +308,7 @@ impl Mesh {
             let lanes = channels.iter_mut().find(|(of, _)| *of == peer);
             lanes.expect("every link is to one of the peers").1.push(Lane {
                 moved_before: link.moved(),
+                left_before: 0,
                 route,
                 link,
                 pacer,

@@ -13,7 +13,9 @@ pub mod shm;
 pub mod tcp;
 pub mod verbs;
 
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 pub use channel::Channel;
 pub use gpu_end::{GpuEnd, all_direct, reach_records};
@@ -21,6 +23,7 @@ pub use inject::{BadFault, Fault, Flip};
 pub use mesh::{ConnectError, Endpoint, Knock, Line, Mesh, Route, Wanted};
 
 use crate::device::ReadLease;
+use crate::device::cuda::Direct;
 use crate::record::FlowRecord;
 
 /// A link broke. Who was at the other end is known to the caller.
@@ -90,6 +93,11 @@ pub trait Link: Send {
         None
     }
 
+    /// Its other side, for memory that only the NIC can reach; none for links that pass through this process.
+    fn direct(&mut self) -> Option<&mut dyn DirectLink> {
+        None
+    }
+
     /// What its packets are called on the wire, where that is worth recording.
     fn flow(&self) -> Option<&FlowRecord> {
         None
@@ -97,6 +105,30 @@ pub trait Link: Send {
 
     /// Something to wait on when nothing moves; none when only looking again helps.
     fn waitable(&self) -> Option<Waitable<'_>>;
+}
+
+/// A piece of a GPU's memory that a NIC reads or writes by itself.
+pub struct Place {
+    /// The memory.
+    pub memory: Arc<Direct>,
+    /// Where the piece is within it.
+    pub range: Range<usize>,
+}
+
+/// One in-order path between the memory of two GPUs. Chunks arrive where the receiver said they should, so it must say so
+/// before they are sent.
+pub trait DirectLink {
+    /// Takes a chunk for sending; false when there is no room for it, or the peer has not said yet where it belongs.
+    fn offer(&mut self, place: &Place) -> Result<bool, LinkError>;
+
+    /// Chunks whose memory is free again since the link was made.
+    fn left(&self) -> u64;
+
+    /// Says where the next chunk that has no place yet belongs; false when there is no room for saying so now.
+    fn expect(&mut self, place: &Place) -> Result<bool, LinkError>;
+
+    /// The length of the next chunk that has arrived where it belongs; none when there is none.
+    fn arrived(&mut self) -> Result<Option<usize>, LinkError>;
 }
 
 /// What to wait for on a file descriptor: always incoming bytes, and room for outgoing ones if any are queued.

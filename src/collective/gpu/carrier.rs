@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{DeviceProgram, Layout};
 use crate::collective::wait::Waiter;
-use crate::device::cuda::Registered;
 use crate::device::cuda::abi::FLAG_STRIDE;
+use crate::device::cuda::{Direct, Registered};
 use crate::device::{ReadLease, WriteLease};
 use crate::record::{Cell, Moved};
 use crate::transport::{Backlog, Channel, LinkError, Received, Sink};
@@ -123,8 +123,23 @@ impl Lane {
         })
     }
 
+    /// Where the sender's count lies.
+    pub fn tail(&self) -> usize {
+        self.tail
+    }
+
+    /// Where the receiver's count lies.
+    pub fn head(&self) -> usize {
+        self.head
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u64 {
+        self.slots
+    }
+
     /// The bytes of a parcel that is number `count` over all collectives.
-    fn range(&self, parcel: &Parcel, count: u64) -> Range<usize> {
+    pub fn range(&self, parcel: &Parcel, count: u64) -> Range<usize> {
         let slot = self.data + (count % self.slots) as usize * self.slot_bytes;
         slot + parcel.phase..slot + parcel.phase + parcel.bytes
     }
@@ -210,6 +225,8 @@ pub(super) struct Carrier {
     pub channel: Channel,
     pub crossing: Crossing,
     pub memory: Arc<Registered>,
+    /// The GPU's memory with the slots, when NICs reach it by themselves.
+    pub direct: Option<Arc<Direct>>,
     pub halt: Arc<AtomicBool>,
     pub trouble: Arc<AtomicBool>,
     pub crowded: bool,
@@ -219,13 +236,17 @@ pub(super) struct Carrier {
 
 /// How far one collective is.
 #[derive(Default)]
-struct Progress {
-    sent: usize,
-    received: usize,
+pub(super) struct Progress {
+    pub sent: usize,
+    /// Of those sent from the GPU's memory, the ones whose slots the GPU has back.
+    pub freed: usize,
+    pub received: usize,
+    /// Chunks that were given a place on the GPU.
+    pub expected: usize,
     outgoing: Option<ReadLease>,
     incoming: Option<WriteLease>,
     /// Chunks that have not left their slots yet: lane, count, bytes.
-    leaving: VecDeque<(usize, u64, Range<usize>)>,
+    pub leaving: VecDeque<(usize, u64, Range<usize>)>,
 }
 
 impl Carrier {
@@ -257,9 +278,18 @@ impl Carrier {
         let mut waiter = Waiter::new(self.crowded, true, false);
         loop {
             let mut moved = self.channel.advance()?;
-            moved |= self.free(&mut progress);
-            moved |= self.send(&mut progress)?;
-            moved |= self.receive(&mut progress)?;
+            moved |= match self.direct.clone() {
+                None => {
+                    let freed = self.free(&mut progress);
+                    let sent = self.send(&mut progress)?;
+                    self.receive(&mut progress)? || sent || freed
+                }
+                Some(memory) => {
+                    let freed = self.free_direct(&mut progress)?;
+                    let sent = self.send_direct(&memory, &mut progress)?;
+                    self.receive_direct(&memory, &mut progress)? || sent || freed
+                }
+            };
             let all_sent = progress.sent == self.crossing.out.len() && progress.leaving.is_empty();
             if all_sent && progress.received == self.crossing.back.len() && self.channel.flushed() {
                 return Ok(true);

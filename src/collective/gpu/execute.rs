@@ -301,7 +301,15 @@ impl Kernels {
             .map_err(told)?;
 
         let trouble = Arc::new(AtomicBool::new(false));
-        let proxies = Proxies::new(station, wanted, &programs, &layouts[position], channels, &trouble)?;
+        let proxies = Proxies::new(
+            station,
+            &memory,
+            wanted,
+            &programs,
+            &layouts[position],
+            channels,
+            &trouble,
+        )?;
         let mut addresses = Vec::with_capacity(members.len());
         for ((rank, end), (program, layout)) in members.iter().zip(programs.iter().zip(&layouts)) {
             let used = programs[position]

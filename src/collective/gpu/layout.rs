@@ -70,9 +70,14 @@ impl DeviceProgram {
                 Mode::Words => 2 * u64::from(port.half_bytes),
                 Mode::Pull | Mode::Push => 0,
             };
+            let (tail, head) = (
+                with_receiver.then(|| area.take(flags)),
+                with_sender.then(|| area.take(flags)),
+            );
+            let area = if port.direct { &mut arena } else { area };
             places.push(PortPlace {
-                tail: with_receiver.then(|| area.take(flags)),
-                head: with_sender.then(|| area.take(flags)),
+                tail,
+                head,
                 data: (with_receiver && data > 0).then(|| area.take(data)),
             });
         }
@@ -109,7 +114,8 @@ impl DeviceProgram {
             }
             let (tail, head, data);
             if port.proxied {
-                (tail, head, data) = (host + place.tail?, host + place.head?, host + place.data?);
+                let slots = if port.direct { arena } else { host };
+                (tail, head, data) = (host + place.tail?, host + place.head?, slots + place.data?);
             } else {
                 let (base, program, theirs) = peer(port.peer)?;
                 let other = program.ports.iter().position(|other| {

@@ -7,6 +7,7 @@
 mod carrier;
 mod cell_plan;
 mod copies;
+mod direct;
 mod execute;
 mod fuse;
 mod gang;

@@ -6,7 +6,7 @@ use super::Reach;
 use super::cell_plan::{CellPlan, Message};
 use super::tuning::Tuning;
 use crate::device::cuda::abi::{COUNT_ONLY, Mode, Op};
-use crate::record::{Cell, Collective};
+use crate::record::{Cell, Collective, MemoryPath};
 
 /// Slots of a way besides those that lie between sender and receiver on purpose.
 const SPARE_SLOTS: u32 = 2;
@@ -24,6 +24,8 @@ pub struct PortPlan {
     pub incoming: bool,
     /// Whether threads on the hosts carry it over a network.
     pub proxied: bool,
+    /// Whether its slots lie on the GPU all the same, where the NIC finds them.
+    pub direct: bool,
     /// Whether flags need system scope.
     pub system: bool,
     /// Slots per worker.
@@ -108,6 +110,10 @@ impl Ports {
             mode,
             incoming,
             proxied: reach == Reach::Proxy,
+            direct: reach == Reach::Proxy
+                && cell
+                    .verbs
+                    .is_some_and(|terms| terms.memory == MemoryPath::GpuDirect),
             system: reach != Reach::Direct { same_gpu: true },
             slots: if is_fifo { between + SPARE_SLOTS } else { 0 },
             // Room for a chunk at any of the positions within 16 bytes.

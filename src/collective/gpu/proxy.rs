@@ -17,8 +17,9 @@ use super::station::Station;
 use super::{DeviceProgram, Layout};
 use crate::collective::{Conditions, Stopped};
 use crate::device::Region;
-use crate::device::cuda::Registered;
+use crate::device::cuda::{Allocation, Direct, Registered};
 use crate::launch::clock;
+use crate::record::MemoryPath;
 use crate::transport::{Backlog, Channel};
 use crate::units::Nanos;
 
@@ -52,6 +53,7 @@ impl Proxies {
     /// One thread for each of `channels`, which are taken.
     pub fn new(
         station: &Station,
+        arena: &Arc<Allocation>,
         wanted: &Preparation<'_>,
         programs: &[DeviceProgram],
         layout: &Layout,
@@ -71,6 +73,14 @@ impl Proxies {
         let memory = station.gpu.register(region).map_err(|error| error.to_string())?;
         let memory = Arc::new(memory);
         proxies.memory = Some(Arc::clone(&memory));
+        let by_nic = wanted
+            .cell
+            .verbs
+            .is_some_and(|terms| terms.memory == MemoryPath::GpuDirect);
+        let direct = match by_nic {
+            true => Some(Arc::new(Direct::of(arena)?)),
+            false => None,
+        };
         for channel in channels.drain(..) {
             let crossing = Crossing::new(wanted.rank, channel.peer(), programs, layout)?;
             let peer = channel.peer();
@@ -78,6 +88,7 @@ impl Proxies {
                 channel,
                 crossing,
                 memory: Arc::clone(&memory),
+                direct: direct.clone(),
                 halt: Arc::clone(&halt),
                 trouble: Arc::clone(trouble),
                 crowded: wanted.crowded,

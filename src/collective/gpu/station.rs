@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::arena_bytes;
 use super::site::Site;
-use crate::device::cuda::{self, Allocation, CudaError, Gpu};
+use crate::device::cuda::{self, Allocation, CudaError, Direct, Gpu};
 use crate::transport::GpuEnd;
 use crate::units::Bytes;
 
@@ -71,6 +71,11 @@ impl Station {
     /// The memory the others know, unless a cell has it already.
     pub(super) fn lend(&self) -> Option<Arc<Allocation>> {
         (Arc::strong_count(&self.arena) == 1).then(|| Arc::clone(&self.arena))
+    }
+
+    /// Some of its memory as NICs would know it; why they cannot, in words.
+    pub fn direct(&self) -> Result<Arc<Direct>, String> {
+        Direct::of(&self.arena).map(Arc::new)
     }
 
     /// What the other ranks are told.

@@ -4,7 +4,7 @@
 //! described; it never ends in a panic. Results are plain numbers until they are named, because a newer driver may answer
 //! with a code this program has never heard of.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::null;
 use std::sync::OnceLock;
 
@@ -33,6 +33,11 @@ macro_rules! functions {
             $(pub(super) $name: unsafe extern "C" fn($($arg),*) -> u32,)+
             /// Holds a stream until a word in memory is high enough; not every driver has it.
             pub(super) wait_value: Option<unsafe extern "C" fn(CUstream, CUdeviceptr, u64, c_uint) -> u32>,
+            /// Exports memory for other devices; not every driver has it.
+            pub(super) handle_for_range:
+                Option<unsafe extern "C" fn(*mut c_void, CUdeviceptr, usize, c_uint, c_ulonglong) -> u32>,
+            /// Makes visible what other devices wrote; not every driver has it.
+            pub(super) flush_writes: Option<unsafe extern "C" fn(c_uint, c_uint) -> u32>,
             /// Keeps the functions where they are.
             _library: Library,
         }
@@ -50,6 +55,12 @@ macro_rules! functions {
                     },)+
                     // SAFETY: as above; this one may be missing.
                     wait_value: unsafe { library.get(b"cuStreamWaitValue64_v2") }.ok().map(|found| *found),
+                    // SAFETY: as above; this one may be missing.
+                    handle_for_range: unsafe { library.get(b"cuMemGetHandleForAddressRange") }
+                        .ok()
+                        .map(|found| *found),
+                    // SAFETY: as above; this one may be missing.
+                    flush_writes: unsafe { library.get(b"cuFlushGPUDirectRDMAWrites") }.ok().map(|found| *found),
                     _library: library,
                 })
             }

@@ -22,7 +22,7 @@ use super::probe::{self, GpuInfo};
 pub struct Gpu {
     pub(super) driver: &'static Driver,
     info: GpuInfo,
-    device: CUdevice,
+    pub(super) device: CUdevice,
     context: CUcontext,
     /// For uploads, downloads and zeroing, which are waited for.
     service: CUstream,

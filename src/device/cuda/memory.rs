@@ -70,6 +70,11 @@ impl Allocation {
         self.len == 0
     }
 
+    /// Bytes it takes, in whole pages.
+    pub fn whole(&self) -> usize {
+        self.len.max(1).div_ceil(PAGE) * PAGE
+    }
+
     /// The GPU it lies on.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu

@@ -6,6 +6,7 @@
 
 pub mod abi;
 pub mod data;
+mod direct;
 mod driver;
 mod error;
 mod gpu;
@@ -18,6 +19,7 @@ mod probe;
 pub mod ptx;
 mod stream;
 
+pub use direct::Direct;
 pub use driver::NEEDED;
 pub use error::{CudaError, CudaUnavailable};
 pub use gpu::Gpu;

@@ -3,11 +3,13 @@
 
 use std::io;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::Link;
 use super::super::tcp::Local;
 use super::{Introduction, VerbsMissing};
+use crate::device::cuda::Direct;
 
 /// No devices.
 #[derive(Default)]
@@ -17,6 +19,11 @@ impl Nics {
     /// Refuses.
     pub fn begin(&mut self, _: TcpStream, _: &Local, _: Introduction) -> io::Result<Pending> {
         Err(io::Error::other(VerbsMissing::NotBuilt.to_string()))
+    }
+
+    /// Refuses.
+    pub fn take_direct(&mut self, _: &[(String, Local)], _: &Arc<Direct>) -> Result<(), String> {
+        Err(VerbsMissing::NotBuilt.to_string())
     }
 }
 

@@ -10,14 +10,16 @@ use std::time::{Duration, Instant};
 
 use super::super::Link;
 use super::card::{self, Card};
+use super::direct::VerbsDirectLink;
 use super::entropy;
 use super::failure::End;
 use super::introduction::Introduction;
-use super::landing::Landing;
-use super::link::{Settings, VerbsLink};
+use super::landing::{CHUNK_BYTES, GRANT_BYTES, Landing};
+use super::link::VerbsLink;
 use super::nic::{Nic, ip_of};
 use super::queue_pair::{Depths, Path, QueuePair};
-use crate::record::{Completion, FlowRecord, PortKnowledge};
+use super::wire::{Settings, Wire};
+use crate::record::{Completion, FlowRecord, MemoryPath, PortKnowledge};
 
 /// Packets that are not acknowledged are sent again after 4.096 us times two to the power of this: 0.54 s. With eight tries
 /// a flap of two seconds is survived, and a dead path is noticed after four.
@@ -203,19 +205,20 @@ impl Meeting {
         card::hear_ready(&mut stream)?;
         stream.set_nonblocking(true)?;
         let wanted = pending.wanted;
-        Ok(Box::new(VerbsLink::new(
-            pending.pair,
-            pending.landing,
-            stream,
-            Settings {
-                here: end_of(wanted.me, &pending.card),
-                there: end_of(wanted.peer, &theirs),
-                peer: theirs,
-                flow,
-                sleeps: wanted.terms.completion.unwrap_or_else(default_completion) == Completion::Event,
-                nic: pending.nic,
-            },
-        )))
+        let direct = wanted.terms.memory == MemoryPath::GpuDirect;
+        let with = Settings {
+            here: end_of(wanted.me, &pending.card),
+            there: end_of(wanted.peer, &theirs),
+            peer: theirs,
+            flow,
+            sleeps: wanted.terms.completion.unwrap_or_else(default_completion) == Completion::Event,
+            nic: pending.nic,
+        };
+        let wire = Wire::new(pending.pair, stream, with);
+        Ok(match direct {
+            true => Box::new(VerbsDirectLink::new(wire, pending.landing)),
+            false => Box::new(VerbsLink::new(wire, pending.landing)),
+        })
     }
 }
 
@@ -252,9 +255,13 @@ pub(super) fn patience(stream: &TcpStream, deadline: Instant) -> io::Result<()> 
 
 fn prepare(nic: &Arc<Nic>, wanted: &Introduction) -> io::Result<(QueuePair, Landing, Card)> {
     let slots = (SLOTS_OF_A_PEER / u32::from(wanted.flows.max(1))).clamp(FEWEST_SLOTS, MOST_SLOTS);
-    let landing = Landing::new(nic, slots)?;
+    let slot_bytes = match wanted.terms.memory {
+        MemoryPath::GpuDirect => GRANT_BYTES,
+        MemoryPath::Host | MemoryPath::Staged => CHUNK_BYTES,
+    };
+    let landing = Landing::new(nic, slots, slot_bytes)?;
     let depths = Depths {
-        sends: VerbsLink::REQUESTS,
+        sends: Wire::REQUESTS,
         receives: landing.expected() as u32,
         inline: INLINE,
     };

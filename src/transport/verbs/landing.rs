@@ -10,8 +10,10 @@ use super::memory::{Access, Registration};
 use super::nic::Nic;
 use crate::device::Region;
 
-/// Bytes of a slot: the longest chunk that host programs cut.
-const SLOT: usize = 256 << 10;
+/// Bytes of a slot for payload: the longest chunk that host programs cut.
+pub const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of a slot for a grant.
+pub const GRANT_BYTES: usize = 16;
 
 /// Slots for arriving messages.
 pub struct Landing {
@@ -19,17 +21,19 @@ pub struct Landing {
     registration: Registration,
     region: Arc<Region>,
     slots: u32,
+    slot_bytes: usize,
 }
 
 impl Landing {
-    /// Memory for `slots` messages, opened to the peers of a device.
-    pub fn new(nic: &Arc<Nic>, slots: u32) -> io::Result<Landing> {
-        let region = Region::new(slots as usize * SLOT);
+    /// Memory for `slots` messages of up to `slot_bytes`, opened to the peers of a device.
+    pub fn new(nic: &Arc<Nic>, slots: u32, slot_bytes: usize) -> io::Result<Landing> {
+        let region = Region::new(slots as usize * slot_bytes);
         let registration = Registration::of_region(nic.domain(), &region, Access::Remote)?;
         Ok(Landing {
             registration,
             region,
             slots,
+            slot_bytes,
         })
     }
 
@@ -50,7 +54,7 @@ impl Landing {
 
     /// Bytes of each.
     pub fn slot_bytes(&self) -> u32 {
-        SLOT as u32
+        self.slot_bytes as u32
     }
 
     /// Messages that may arrive before room for them is made again: one per slot, and the peer's answers to as many of ours.
@@ -65,10 +69,10 @@ impl Landing {
     /// The message has arrived, and the peer has not been told that its slot is free.
     pub unsafe fn message(&self, number: u64, bytes: usize) -> &[u8] {
         assert!(
-            bytes <= SLOT,
+            bytes <= self.slot_bytes,
             "a message of {bytes} bytes is longer than its slot"
         );
-        let at = (number % u64::from(self.slots)) as usize * SLOT;
+        let at = (number % u64::from(self.slots)) as usize * self.slot_bytes;
         // SAFETY: the slot lies within the region, and nobody writes there: the caller's promise, and the lease table knows
         // no lease of this region.
         unsafe { std::slice::from_raw_parts(self.region.start().as_ptr().add(at), bytes) }

@@ -1,7 +1,7 @@
 //! Memory that a NIC may read and write.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -10,6 +10,7 @@ use rdma_mummy_sys::ibv_access_flags as flags;
 
 use super::context::Context;
 use crate::device::Region;
+use crate::device::cuda::Direct;
 
 /// What belongs together on one device: queue pairs reach memory of their own domain only.
 pub struct Domain {
@@ -98,24 +99,16 @@ impl Registration {
         Registration::new(domain, raw, start.as_ptr() as u64, region.len())
     }
 
-    /// Registers memory of another device, such as a GPU, by the dma-buf it was exported as. `start` is the address at
-    /// which work requests shall find its first byte.
-    pub fn of_dma_buf(
-        domain: &Arc<Domain>,
-        exported: BorrowedFd<'_>,
-        start: u64,
-        len: usize,
-    ) -> io::Result<Registration> {
-        // SAFETY: the descriptor is open; the kernel checks what it is and holds what it needs of it.
-        let raw = unsafe {
-            ib::ibv_reg_dmabuf_mr(
-                domain.raw(),
-                0,
-                len,
-                start,
-                exported.as_raw_fd(),
-                Access::Remote.flags(),
-            )
+    /// Registers memory of a GPU, by the dma-buf it was exported as, or by its address where it was not.
+    pub fn of_gpu(domain: &Arc<Domain>, memory: &Direct) -> io::Result<Registration> {
+        let (start, len, access) = (memory.address(), memory.len(), Access::Remote.flags());
+        let raw = match memory.exported() {
+            // SAFETY: the descriptor is open; the kernel checks what it is and holds what it needs of it.
+            Some(exported) => unsafe {
+                ib::ibv_reg_dmabuf_mr(domain.raw(), 0, len, start, exported.as_raw_fd(), access)
+            },
+            // SAFETY: the address is not touched here; the kernel refuses one that no driver claims.
+            None => unsafe { ib::ibv_reg_mr(domain.raw(), start as *mut _, len, access) },
         };
         Registration::new(domain, raw, start, len)
     }
@@ -162,23 +155,34 @@ impl Drop for Registration {
     }
 }
 
-/// Regions that were registered before: registering costs far more than sending.
-#[derive(Default)]
-pub struct Registrations {
-    known: Mutex<Vec<(Weak<Region>, Arc<Registration>)>>,
+/// What was registered before: registering costs far more than sending.
+pub struct Registrations<T> {
+    known: Mutex<Vec<(Weak<T>, Arc<Registration>)>>,
 }
 
-impl Registrations {
-    /// The registration of a region, made when it is first asked for. Those of regions that are gone are given back then.
-    pub fn of(&self, domain: &Arc<Domain>, region: &Arc<Region>) -> io::Result<Arc<Registration>> {
+impl<T> Default for Registrations<T> {
+    fn default() -> Self {
+        Registrations {
+            known: Mutex::default(),
+        }
+    }
+}
+
+impl<T> Registrations<T> {
+    /// The registration of some memory, made when it is first asked for. Those of memory that is gone are given back then.
+    pub fn of(
+        &self,
+        memory: &Arc<T>,
+        make: impl FnOnce() -> io::Result<Registration>,
+    ) -> io::Result<Arc<Registration>> {
         let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let found = known.iter().find(|(of, _)| of.as_ptr() == Arc::as_ptr(region));
+        let found = known.iter().find(|(of, _)| of.as_ptr() == Arc::as_ptr(memory));
         if let Some((_, registration)) = found {
             return Ok(Arc::clone(registration));
         }
         known.retain(|(of, _)| of.strong_count() > 0);
-        let registration = Arc::new(Registration::of_region(domain, region, Access::Local)?);
-        known.push((Arc::downgrade(region), Arc::clone(&registration)));
+        let registration = Arc::new(make()?);
+        known.push((Arc::downgrade(memory), Arc::clone(&registration)));
         Ok(registration)
     }
 }

@@ -21,6 +21,8 @@ mod context;
 #[cfg(all(test, feature = "rdma"))]
 mod device_tests;
 #[cfg(feature = "rdma")]
+mod direct;
+#[cfg(feature = "rdma")]
 mod failure;
 #[cfg(feature = "rdma")]
 mod landing;
@@ -34,6 +36,8 @@ mod nic;
 mod nics;
 #[cfg(feature = "rdma")]
 mod queue_pair;
+#[cfg(feature = "rdma")]
+mod wire;
 
 #[cfg(not(feature = "rdma"))]
 pub use absent::{Meeting, Nics, Pending};

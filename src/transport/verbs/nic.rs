@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::context::{Context, Gid, PortState};
-use super::memory::{Domain, Registration, Registrations};
+use super::memory::{Access, Domain, Registration, Registrations};
 use crate::device::Region;
+use crate::device::cuda::Direct;
 use crate::fabric::{rdma, sysfs};
 use crate::record::RdmaPort;
 
@@ -22,7 +23,8 @@ pub struct Nic {
     /// What the port said when it was opened.
     pub state: PortState,
     domain: Arc<Domain>,
-    registrations: Registrations,
+    regions: Registrations<Region>,
+    gpus: Registrations<Direct>,
 }
 
 /// A rail's device cannot be used.
@@ -110,7 +112,8 @@ impl Nic {
             gid,
             state,
             domain: Domain::new(&context).map_err(failed)?,
-            registrations: Registrations::default(),
+            regions: Registrations::default(),
+            gpus: Registrations::default(),
         }))
     }
 
@@ -126,7 +129,15 @@ impl Nic {
 
     /// A region registered with it, at the first call for that region.
     pub fn register(&self, region: &Arc<Region>) -> io::Result<Arc<Registration>> {
-        self.registrations.of(&self.domain, region)
+        self.regions.of(region, || {
+            Registration::of_region(&self.domain, region, Access::Local)
+        })
+    }
+
+    /// Memory of a GPU registered with it, at the first call for that memory.
+    pub fn register_direct(&self, memory: &Arc<Direct>) -> io::Result<Arc<Registration>> {
+        self.gpus
+            .of(memory, || Registration::of_gpu(&self.domain, memory))
     }
 }
 

@@ -10,6 +10,7 @@ use super::card;
 use super::connect::Pending;
 use super::introduction::Introduction;
 use super::nic::Nic;
+use crate::device::cuda::Direct;
 
 /// A rank's opened devices.
 #[derive(Default)]
@@ -51,5 +52,23 @@ impl Nics {
                 Err(error)
             }
         }
+    }
+
+    /// Whether the devices behind all of `rails` take memory of a GPU; why not, in words.
+    pub fn take_direct(&mut self, rails: &[(String, Local)], memory: &Arc<Direct>) -> Result<(), String> {
+        for (rail, local) in rails {
+            let nic = self.of(local, None).map_err(|error| format!("{rail}: {error}"))?;
+            nic.register_direct(memory).map_err(|error| {
+                let device = &nic.port.device;
+                match memory.exported() {
+                    Some(_) => format!("{rail}: {device} does not take GPU memory as a dma-buf ({error})"),
+                    None => format!(
+                        "{rail}: the driver exports no dma-buf and {device} does not take the GPU's address ({error}); is \
+                         nvidia-peermem loaded?"
+                    ),
+                }
+            })?;
+        }
+        Ok(())
     }
 }

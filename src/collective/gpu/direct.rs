@@ -1,0 +1,90 @@
+//! What a proxy thread does when the NIC reads and writes the GPU's memory itself: it passes on where chunks are, never what
+//! is in them.
+
+use std::sync::Arc;
+
+use super::carrier::{Carrier, Progress};
+use crate::device::cuda::Direct;
+use crate::transport::{LinkError, Place};
+
+impl Carrier {
+    /// Gives slots whose chunks have left back to the GPU.
+    pub(super) fn free_direct(&mut self, progress: &mut Progress) -> Result<bool, LinkError> {
+        let mut moved = false;
+        while let Some((lane, count, _)) = progress.leaving.front() {
+            if !self.channel.has_left(progress.freed)? {
+                break;
+            }
+            self.memory
+                .store_u64(self.crossing.lanes[*lane].head(), count + 1);
+            progress.leaving.pop_front();
+            progress.freed += 1;
+            moved = true;
+        }
+        Ok(moved)
+    }
+
+    /// Passes the next chunk on, when the GPU has filled its slot and the peer has said where it belongs.
+    pub(super) fn send_direct(
+        &mut self,
+        memory: &Arc<Direct>,
+        progress: &mut Progress,
+    ) -> Result<bool, LinkError> {
+        let Some(parcel) = self.crossing.out.get(progress.sent) else {
+            return Ok(false);
+        };
+        let lane = &self.crossing.lanes[parcel.lane];
+        let count = self.collectives * lane.each + parcel.number;
+        if self.memory.load_u64(lane.tail()) <= count {
+            return Ok(false);
+        }
+        let range = lane.range(parcel, count);
+        let place = Place {
+            memory: Arc::clone(memory),
+            range: range.clone(),
+        };
+        if !self.channel.offer_direct(&place)? {
+            return Ok(false);
+        }
+        progress.leaving.push_back((parcel.lane, count, range));
+        progress.sent += 1;
+        Ok(true)
+    }
+
+    /// Says where coming chunks belong, as far ahead as slots are free, and tells the GPU of those that are there.
+    pub(super) fn receive_direct(
+        &mut self,
+        memory: &Arc<Direct>,
+        progress: &mut Progress,
+    ) -> Result<bool, LinkError> {
+        let mut moved = false;
+        while let Some(parcel) = self.crossing.back.get(progress.expected) {
+            let lane = &self.crossing.lanes[parcel.lane];
+            let count = self.collectives * lane.each + parcel.number;
+            if count >= self.memory.load_u64(lane.head()) + lane.slots() {
+                break;
+            }
+            let place = Place {
+                memory: Arc::clone(memory),
+                range: lane.range(parcel, count),
+            };
+            if !self.channel.expect_direct(&place)? {
+                break;
+            }
+            progress.expected += 1;
+            moved = true;
+        }
+        if progress.received == progress.expected || self.channel.arrived_direct()?.is_none() {
+            return Ok(moved);
+        }
+        let parcel = &self.crossing.back[progress.received];
+        let lane = &self.crossing.lanes[parcel.lane];
+        let count = self.collectives * lane.each + parcel.number;
+        memory
+            .settle()
+            .map_err(|error| LinkError::Failed(format!("what arrived on the GPU cannot be used: {error}")))?;
+        self.memory.store_u64(lane.tail(), count + 1);
+        progress.received += 1;
+        Ok(true)
+    }
+}

@@ -1,0 +1,252 @@
+//! Chunks between the memory of two GPUs over one queue pair: the CPU posts requests and never sees a byte.
+//!
+//! The receiver says where each chunk belongs by writing a *grant* (address, key, length) into the sender's ring of grants;
+//! the sender writes the chunk there. What must hold: a chunk is sent only with a grant of its own, in order, and never
+//! beyond it; a place in the ring is used again only when the chunk it was for has arrived.
+
+use std::collections::VecDeque;
+
+use super::super::{Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
+use super::landing::{GRANT_BYTES, Landing};
+use super::queue_pair::Work;
+use super::wire::{ANSWER, News, Wire, widened};
+use crate::device::ReadLease;
+use crate::record::FlowRecord;
+
+/// Where a chunk belongs, as it travels: address, key, length.
+fn to_bytes(address: u64, key: u32, len: u32) -> [u8; GRANT_BYTES] {
+    let mut bytes = [0; GRANT_BYTES];
+    bytes[..8].copy_from_slice(&address.to_le_bytes());
+    bytes[8..12].copy_from_slice(&key.to_le_bytes());
+    bytes[12..].copy_from_slice(&len.to_le_bytes());
+    bytes
+}
+
+fn from_bytes(bytes: &[u8]) -> (u64, u32, u32) {
+    let number = |range: std::ops::Range<usize>| {
+        let little = bytes[range].iter().rev();
+        little.fold(0u64, |number, byte| number << 8 | u64::from(*byte))
+    };
+    (number(0..8), number(8..12) as u32, number(12..16) as u32)
+}
+
+/// One queue pair between the memory of two GPUs.
+pub struct VerbsDirectLink {
+    /// Given back first: after that no NIC touches the memory below.
+    wire: Wire,
+    /// The peer's grants arrive here.
+    grants: Landing,
+    /// Chunks posted and not yet done: the number of their request, and their length.
+    posted: VecDeque<(u64, u64)>,
+    /// Chunks sent, those whose memory is free again, and grants that came.
+    sent: u64,
+    left: u64,
+    granted: u64,
+    /// Payload bytes posted.
+    moved: u64,
+    /// Chunks that were given a place, and those of them that were taken out.
+    expected: u64,
+    taken: u64,
+    /// Lengths of chunks that have arrived and were not taken out.
+    arrived: VecDeque<u32>,
+    /// Lengths of the chunks that have a place and were not taken out.
+    due: VecDeque<usize>,
+}
+
+impl VerbsDirectLink {
+    /// Takes over a connected wire and the memory its peer writes grants to.
+    pub fn new(wire: Wire, grants: Landing) -> VerbsDirectLink {
+        VerbsDirectLink {
+            wire,
+            grants,
+            posted: VecDeque::new(),
+            sent: 0,
+            left: 0,
+            granted: 0,
+            moved: 0,
+            expected: 0,
+            taken: 0,
+            arrived: VecDeque::new(),
+            due: VecDeque::new(),
+        }
+    }
+
+    fn sort(&mut self) -> Result<(), LinkError> {
+        while let Some(news) = self.wire.next() {
+            match news {
+                News::Message(bytes) => self.arrived.push_back(bytes),
+                News::Answer(granted) => self.granted = widened(granted, self.granted),
+            }
+        }
+        while self
+            .posted
+            .front()
+            .is_some_and(|(id, _)| *id <= self.wire.completed())
+        {
+            self.posted.pop_front();
+            self.left += 1;
+        }
+        if self.granted - self.sent > u64::from(self.grants.slots()) {
+            return Err(self
+                .wire
+                .failed("it gave more chunks a place than there is room for"));
+        }
+        Ok(())
+    }
+
+    /// What the NIC calls a piece of memory: address, local key, remote key.
+    fn name(&self, place: &Place) -> Result<(u64, u32, u32), LinkError> {
+        let registered = self.wire.with.nic.register_direct(&place.memory);
+        let registered = registered.map_err(|error| {
+            self.wire
+                .failed(format!("GPU memory could not be registered: {error}"))
+        })?;
+        let address = registered.start() + place.range.start as u64;
+        Ok((address, registered.local_key(), registered.remote_key()))
+    }
+}
+
+impl DirectLink for VerbsDirectLink {
+    fn offer(&mut self, place: &Place) -> Result<bool, LinkError> {
+        if self.sent == self.granted || !self.wire.has_room(2) {
+            return Ok(false);
+        }
+        // SAFETY: this grant has come, and the peer uses its place again only when the chunk has arrived there.
+        let grant = unsafe { self.grants.message(self.sent, GRANT_BYTES) };
+        let (to, key, room) = from_bytes(grant);
+        let len = place.range.len();
+        if len != room as usize {
+            return Err(self
+                .wire
+                .failed(format!("it expects a chunk of {room} bytes where {len} are due")));
+        }
+        let (address, local, _) = self.name(place)?;
+        let mut batch = Vec::with_capacity(1);
+        let work = Work::WriteWith(self.sent as u32 & !ANSWER);
+        let request = self.wire.add(
+            &mut batch,
+            work,
+            (address, len as u32, local),
+            (to, key),
+            (true, false),
+        );
+        // SAFETY: the registration keeps the GPU's memory, and the caller leaves the piece alone until it has left.
+        unsafe { self.wire.post(&batch) }?;
+        self.posted.push_back((request, len as u64));
+        self.sent += 1;
+        self.moved += len as u64;
+        Ok(true)
+    }
+
+    fn left(&self) -> u64 {
+        self.left
+    }
+
+    fn expect(&mut self, place: &Place) -> Result<bool, LinkError> {
+        let peer = &self.wire.with.peer;
+        let (slots, ring, ring_key) = (u64::from(peer.slots), peer.memory, peer.key);
+        if self.expected - self.taken >= slots.min(u64::from(self.grants.slots())) || !self.wire.has_room(1) {
+            return Ok(false);
+        }
+        let (address, _, remote) = self.name(place)?;
+        let len = place.range.len();
+        let grant = to_bytes(address, remote, len as u32);
+        let mut batch = Vec::with_capacity(1);
+        self.expected += 1;
+        let work = Work::WriteWith(self.expected as u32 & !ANSWER | ANSWER);
+        let to = ring + (self.expected - 1) % slots * GRANT_BYTES as u64;
+        self.wire.add(
+            &mut batch,
+            work,
+            (grant.as_ptr() as u64, GRANT_BYTES as u32, 0),
+            (to, ring_key),
+            (false, true),
+        );
+        // SAFETY: the grant travels within the request.
+        unsafe { self.wire.post(&batch) }?;
+        self.due.push_back(len);
+        Ok(true)
+    }
+
+    fn arrived(&mut self) -> Result<Option<usize>, LinkError> {
+        if self.arrived.is_empty() {
+            self.wire.look()?;
+            self.sort()?;
+        }
+        let Some(bytes) = self.arrived.pop_front() else {
+            return Ok(None);
+        };
+        let bytes = bytes as usize;
+        let due = self.due.pop_front();
+        if due != Some(bytes) {
+            return Err(self
+                .wire
+                .failed(format!("a chunk of {bytes} bytes came where {due:?} were due")));
+        }
+        self.taken += 1;
+        Ok(Some(bytes))
+    }
+}
+
+impl Link for VerbsDirectLink {
+    fn offer(&mut self, _: ReadLease) -> Result<Option<ReadLease>, LinkError> {
+        Err(self
+            .wire
+            .failed("this link is between GPUs; memory of the CPU cannot be sent over it"))
+    }
+
+    fn advance(&mut self) -> Result<bool, LinkError> {
+        let news = self.wire.advance()?;
+        self.sort()?;
+        Ok(news)
+    }
+
+    fn flushed(&self) -> bool {
+        self.posted.is_empty()
+    }
+
+    fn receive(&mut self, _: usize, _: Sink<'_>) -> Result<Received, LinkError> {
+        Err(self
+            .wire
+            .failed("this link is between GPUs; nothing arrives in memory of the CPU"))
+    }
+
+    fn arrives_in_pieces(&self) -> bool {
+        false
+    }
+
+    fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    fn abandon(&mut self) {
+        self.wire.abandon();
+    }
+
+    fn backlog(&self) -> Option<Backlog> {
+        Some(self.wire.backlog(self.posted.iter().map(|(_, len)| len).sum()))
+    }
+
+    fn waitable(&self) -> Option<Waitable<'_>> {
+        self.wire.waitable()
+    }
+
+    fn flow(&self) -> Option<&FlowRecord> {
+        Some(&self.wire.with.flow)
+    }
+
+    fn direct(&mut self) -> Option<&mut dyn DirectLink> {
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_says_the_same_at_both_ends() {
+        let bytes = to_bytes(0x7fff_0011_2233_4455, 0xdead_beef, 524_288);
+        assert_eq!(from_bytes(&bytes), (0x7fff_0011_2233_4455, 0xdead_beef, 524_288));
+    }
+}
