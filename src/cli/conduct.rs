@@ -91,6 +91,7 @@ pub fn conduct(
         largest: suite.largest(),
         nccl: engines_wanted(suite, choices).is_some(),
         verbs: verbs_wanted(suite, choices),
+        gid_index: suite.verbs.gid_index,
         faults: flags.inject.clone(),
         deadline: suite.run.deadline(),
         data_port: suite.run.data_port,
@@ -105,6 +106,7 @@ pub fn conduct(
         direct: session.is_direct(),
         nccl: session.nccl().cloned(),
         verbs: Some(session.verbs().clone()),
+        gpudirect: session.gpudirect().cloned(),
         ..choices.clone()
     };
     let plan = Plan::new(suite, session.fabric(), choices);

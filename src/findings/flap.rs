@@ -1,39 +1,28 @@
 //! A link that went down during the run and came back: what was measured went on, and still a cable is not to be trusted.
 //!
 //! Interfaces count how often their carrier changed (down and up are two), RDMA ports how often their link went down. Readings
-//! are compared over the whole run, so that a flap between two cells counts, too. Where the link itself stayed up and something
-//! further along the way went down, packets are sent again until they get through: a port that counts that, in a cell with an
-//! iteration that stood still, tells of it.
+//! are compared over the whole run, so that a flap between two cells counts, too. Where no link of a host went down and
+//! something further along the way did, packets are sent again until they get through: see `interruption`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::interruption::{self, Interruption};
 use super::{Detector, Seen, phrase, repeat};
 use crate::record::{CounterDelta, Event, Finding, FindingKind, Place};
-use crate::units::Nanos;
 
 /// Counters that say that the link itself went down, with how many steps one flap takes them.
 const LINK: &[(&str, u64)] = &[("carrier_changes", 2), ("link_downed", 1)];
 
-/// Counters that say that packets were sent again because nobody acknowledged them.
-const SENT_AGAIN: &[&str] = &["completer_retry_err", "local_ack_timeout_err"];
-
-/// An iteration this much longer than the cell's median stood still.
-const STANDSTILL: Nanos = Nanos(500_000_000);
-
-/// One finding per host and rail.
+/// One finding per host and rail whose link flapped, and one per rail and place that was interrupted otherwise.
 pub(super) struct Flap;
 
-/// What is known about one end of a rail.
+/// One end of a rail.
 #[derive(Default)]
 struct End<'a> {
-    /// Counters of the link: the highest reading so far, and by how much they moved up to it.
+    /// Counters of its link.
     link: BTreeMap<&'a str, Moving>,
-    /// Cells around which a counter of the link moved, or in which packets were sent again and an iteration stood still.
+    /// Cells around or before which one moved.
     cells: BTreeSet<u32>,
-    /// Packets sent again in such cells, by counter.
-    sent_again: BTreeMap<&'a str, u64>,
-    /// The longest standstill.
-    stood: Option<Nanos>,
     ranks: BTreeSet<u32>,
 }
 
@@ -50,108 +39,87 @@ impl Detector for Flap {
     }
 
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let mut ends: BTreeMap<(&str, &str), End<'_>> = BTreeMap::new();
-        let counters = seen.recorded.events.iter().filter_map(|event| match event {
-            Event::Counter(counter) => Some(counter),
-            _ => None,
-        });
-        for counter in counters {
-            let Some(host) = seen.host(counter.rank) else {
-                continue;
-            };
-            ends.entry((&counter.rail, host)).or_default().add(seen, counter);
-        }
         let allowed = u64::from(seen.run().rule.flaps_allowed);
+        let ends = ends(seen);
+        let flapped = ends.iter().filter(|(_, end)| end.flaps() > 0);
+        let explained: BTreeSet<(&str, u32)> = flapped
+            .clone()
+            .flat_map(|((rail, _), end)| end.cells.iter().map(|cell| (*rail, *cell)))
+            .collect();
         let silent = |rail: &str, host: &str| {
             let mut rails = seen.silent_rails.iter();
             rails.any(|silence| silence.rail == rail && silence.hosts.iter().any(|guilty| guilty == host))
         };
-        ends.iter()
+        let mut findings: Vec<Finding> = flapped
             .filter(|((rail, host), end)| end.flaps() > allowed && !silent(rail, host))
-            .map(|((rail, host), end)| finding(seen, rail, host, end))
-            .collect()
+            .map(|((rail, host), end)| of_link(seen, rail, host, end))
+            .collect();
+        let interruptions = interruption::all(seen, &explained).into_iter();
+        findings.extend(
+            interruptions
+                .filter(|interruption| interruption.cells.len() as u64 > allowed)
+                .map(|interruption| of_way(seen, &interruption)),
+        );
+        findings
     }
+}
+
+/// Every end of every rail whose counters were read.
+fn ends<'a>(seen: &Seen<'a>) -> BTreeMap<(&'a str, &'a str), End<'a>> {
+    let mut ends: BTreeMap<(&str, &str), End<'_>> = BTreeMap::new();
+    for event in &seen.recorded.events {
+        if let Event::Counter(counter) = event
+            && let Some(host) = seen.host(counter.rank)
+        {
+            ends.entry((&counter.rail, host)).or_default().add(counter);
+        }
+    }
+    ends
 }
 
 impl<'a> End<'a> {
-    fn add(&mut self, seen: &Seen<'_>, counter: &'a CounterDelta) {
+    fn add(&mut self, counter: &'a CounterDelta) {
+        let name = counter.name.as_str();
         let (Some(before), Some(after)) = (counter.before, counter.after) else {
             return;
         };
+        if LINK.iter().all(|(known, _)| *known != name) {
+            return;
+        }
         self.ranks.insert(counter.rank);
-        let name = counter.name.as_str();
-        if LINK.iter().any(|(known, _)| *known == name) {
-            let moving = self.link.entry(name).or_insert(Moving {
-                highest: before,
-                by: 0,
-            });
-            let above = before.max(after).saturating_sub(moving.highest);
-            if above > 0 {
-                self.cells.insert(counter.cell);
-                moving.highest += above;
-                moving.by = moving.by.saturating_add(above);
-            }
-        }
-        let moved = after.saturating_sub(before);
-        if SENT_AGAIN.contains(&name)
-            && moved > 0
-            && let Some(stood) = standstill(seen, counter.cell)
-        {
+        let moving = self.link.entry(name).or_insert(Moving {
+            highest: before,
+            by: 0,
+        });
+        let above = before.max(after).saturating_sub(moving.highest);
+        if above > 0 {
             self.cells.insert(counter.cell);
-            let most = self.sent_again.entry(name).or_default();
-            *most = moved.max(*most);
-            self.stood = self.stood.max(Some(stood));
+            moving.highest += above;
+            moving.by = moving.by.saturating_add(above);
         }
     }
 
-    /// How often the link went down; once where only the standstill is known.
+    /// How often the link went down.
     fn flaps(&self) -> u64 {
-        let of = |(name, steps): &(&str, u64)| self.moved(name).div_ceil(*steps);
-        let counted = LINK.iter().map(of).max().unwrap_or(0);
-        counted.max(u64::from(self.stood.is_some()))
-    }
-
-    fn moved(&self, name: &str) -> u64 {
-        self.link.get(name).map_or(0, |moving| moving.by)
-    }
-
-    fn evidence(&self, rail: &str, host: &str) -> Vec<String> {
-        let link = self.link.iter().map(|(name, moving)| (*name, moving.by));
-        let link = link.filter(|(_, by)| *by > 0);
-        let again = self.sent_again.iter().map(|(name, moved)| (*name, *moved));
-        link.chain(again)
-            .map(|(name, moved)| format!("{name} +{moved} on {host}/{rail}"))
-            .collect()
+        let moved = |name: &str| self.link.get(name).map_or(0, |moving| moving.by);
+        let of = |(name, steps): &(&str, u64)| moved(name).div_ceil(*steps);
+        LINK.iter().map(of).max().unwrap_or(0)
     }
 }
 
-/// How long the longest iteration of a cell stood still, if it did.
-fn standstill(seen: &Seen<'_>, cell: u32) -> Option<Nanos> {
-    // In ascending order.
-    let times = &seen.summaries[seen.place(cell)?].times;
-    let (longest, median) = (times.last()?, times.get(times.len() / 2)?);
-    Some(Nanos(longest.saturating_sub(*median))).filter(|stood| *stood >= STANDSTILL)
-}
-
-fn finding(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>) -> Finding {
-    let evidence = end.evidence(rail, host);
-    let cells: Vec<u32> = end.cells.iter().copied().collect();
-    let is_counted = end.link.values().any(|moving| moving.by > 0);
-    let what = match (is_counted, end.flaps()) {
-        (false, _) => "stopped passing packets on for a while and recovered".to_string(),
-        (true, 1) => "went down and came back".to_string(),
-        (true, flaps) => format!("went down and came back {flaps} times"),
+fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>) -> Finding {
+    let moved = end.link.iter().filter(|(_, moving)| moving.by > 0);
+    let evidence: Vec<String> = moved
+        .map(|(name, moving)| format!("{name} +{} on {host}/{rail}", moving.by))
+        .collect();
+    let times = match end.flaps() {
+        1 => String::new(),
+        flaps => format!(" {flaps} times"),
     };
-    let stood = match end.stood {
-        Some(stood) => format!("; an iteration stood still for {stood}"),
-        None => String::new(),
-    };
-    let place = cells.first().and_then(|cell| seen.cell(*cell));
-    let during = place.map_or_else(String::new, |cell| format!(" during {}", cell.describe()));
     Finding {
-        kind: FindingKind::Flap,
         sentence: format!(
-            "{rail} at {host} {what}{during}: {}{stood}",
+            "{rail} at {host} went down and came back{times}{}: {}",
+            during(seen, &end.cells),
             phrase::list(&evidence)
         ),
         place: Place {
@@ -159,24 +127,65 @@ fn finding(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>) -> Finding {
             ranks: end.ranks.iter().copied().collect(),
             rail: Some(rail.to_string()),
         },
+        not_told_apart_from: vec!["the port at the other end of that cable".to_string()],
+        evidence,
+        cells: end.cells.iter().copied().collect(),
+        ..finding(seen, rail, &format!("at {host}"))
+    }
+}
+
+fn of_way(seen: &Seen<'_>, interruption: &Interruption) -> Finding {
+    let rail = &interruption.rail;
+    let place = match interruption.hosts.as_slice() {
+        [one] => format!("at {one}"),
+        hosts => format!("between {}", phrase::list(hosts)),
+    };
+    Finding {
+        sentence: format!(
+            "{rail} {place} passed nothing on for {} and recovered{}: {}",
+            interruption.stood,
+            during(seen, &interruption.cells),
+            phrase::list(&interruption.evidence)
+        ),
+        place: Place {
+            hosts: interruption.hosts.clone(),
+            ranks: interruption.ranks.iter().copied().collect(),
+            rail: Some(rail.clone()),
+        },
+        not_told_apart_from: vec!["anything on the way from there to its peers".to_string()],
+        evidence: interruption.evidence.clone(),
+        cells: interruption.cells.iter().copied().collect(),
+        ..finding(seen, rail, &place)
+    }
+}
+
+fn during(seen: &Seen<'_>, cells: &BTreeSet<u32>) -> String {
+    let cell = cells.first().and_then(|cell| seen.cell(*cell));
+    cell.map_or_else(String::new, |cell| format!(" during {}", cell.describe()))
+}
+
+/// What all flaps have in common.
+fn finding(seen: &Seen<'_>, rail: &str, place: &str) -> Finding {
+    let allowed = seen.run().rule.flaps_allowed;
+    Finding {
+        kind: FindingKind::Flap,
+        sentence: String::new(),
+        place: Place::default(),
         measured: None,
         expected: None,
         rule: format!(
-            "flap: more than {} time{} down within the run, by carrier_changes or link_downed; or packets sent again for want \
-             of an acknowledgement in a cell with an iteration at least {STANDSTILL} longer than its median",
-            seen.run().rule.flaps_allowed,
-            phrase::plural(seen.run().rule.flaps_allowed as usize)
+            "flap: more than {allowed} time{} down within the run, by carrier_changes or link_downed; or packets sent again \
+             for want of an acknowledgement in a cell with an iteration at least {} longer than its median",
+            phrase::plural(allowed as usize),
+            interruption::SHORTEST
         ),
         confirmation: None,
-        not_told_apart_from: match is_counted {
-            true => vec!["the port at the other end of that cable".to_string()],
-            false => vec!["anything on the way from there to its peers".to_string()],
-        },
-        evidence,
-        cells,
+        not_told_apart_from: Vec::new(),
+        evidence: Vec::new(),
+        cells: Vec::new(),
         next_step: format!(
-            "look at {rail} of {host}: kernel log for link messages, seat and clean cable and transceiver, the switch port's \
-             own log; then repeat"
+            "look at {rail} {place}: kernel log for link messages, seat and clean cable and transceiver, the switch port's own \
+             log; then repeat"
         ),
         repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
     }

@@ -19,6 +19,7 @@ mod gpu_errors;
 mod gpus;
 mod incomplete_coverage;
 mod interference;
+mod interruption;
 mod lost_rank;
 mod peers;
 mod phrase;

@@ -31,6 +31,8 @@ pub struct Setup {
     pub nccl: bool,
     /// Whether RDMA was asked for.
     pub verbs: bool,
+    /// Which address of their RDMA ports ranks were told to use.
+    pub gid_index: Option<u8>,
     /// Faults to inject.
     pub faults: Vec<Fault>,
     /// Of every wait.

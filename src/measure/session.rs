@@ -106,6 +106,7 @@ pub struct Session {
     direct: bool,
     nccl: Option<Result<NcclRecord, String>>,
     verbs: Result<(), String>,
+    gpudirect: Option<Result<(), String>>,
     pub(super) communicators: Communicators,
     offsets: Vec<Offset>,
     timer: Nanos,
@@ -138,6 +139,7 @@ impl Session {
             direct: false,
             nccl: None,
             verbs: Ok(()),
+            gpudirect: None,
             communicators: Communicators::default(),
             offsets: Vec::new(),
             timer: Nanos(0),
@@ -156,6 +158,8 @@ impl Session {
         let of_ranks: Vec<_> = cards.iter().map(|card| card.verbs.clone()).collect();
         session.verbs = verbs::agree(&of_ranks, &session.fabric);
         let endpoints: Vec<Endpoint> = cards.into_iter().map(|card| card.endpoint).collect();
+        let of_ranks: Vec<_> = endpoints.iter().map(|end| end.gpudirect.clone()).collect();
+        session.gpudirect = verbs::agree_on_gpudirect(&of_ranks, &session.fabric);
         session.reach = reach_records(&endpoints);
         session.direct = all_direct(&endpoints);
         session.order_all(&Order::Peers(endpoints.clone()))?;
@@ -185,6 +189,11 @@ impl Session {
     /// Whether the ranks can use RDMA, or whose fault it is that they cannot.
     pub fn verbs(&self) -> &Result<(), String> {
         &self.verbs
+    }
+
+    /// Whether the ranks' NICs can use the memory of their GPUs, or whose cannot; none when that was not asked.
+    pub fn gpudirect(&self) -> Option<&Result<(), String>> {
+        self.gpudirect.as_ref()
     }
 
     /// Whether every two ranks use each other's GPU memory where it is.

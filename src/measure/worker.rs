@@ -162,7 +162,7 @@ impl Rank {
             endpoint: mesh.endpoint(),
             timer_ns: clock::cost(),
             nccl: setup.nccl.then(Lanes::card),
-            verbs: verbs::card(setup.verbs, &rails),
+            verbs: verbs::card(&setup, &rails),
         };
         let abort = Arc::new(AtomicBool::new(false));
         self.met = Some(Met {

@@ -104,7 +104,7 @@ impl Plan {
         let mut slots = 0;
         for test in &suite.tests {
             let transport = transport::of(test, suite, device, fabric, choices, &mut plan.untested)?;
-            let terms = verbs::terms(&test.name, transport, device, suite, choices)?;
+            let terms = verbs::terms(&test.name, transport, device, suite, choices, &mut plan.untested)?;
             let rails = rails_of(test, transport, fabric, choices, &mut plan.untested)?;
             let references = References {
                 fabric,

@@ -1,8 +1,8 @@
 //! Whether a run can go over RDMA, and on which terms.
 
-use super::{Choices, PlanError};
+use super::{Choices, PlanError, note};
 use crate::fabric::Fabric;
-use crate::record::{DeviceKind, MemoryPath, TransportKind, VerbsTerms};
+use crate::record::{DeviceKind, MemoryPath, TransportKind, Untested, VerbsTerms};
 use crate::suite::{GpuDirectChoice, Suite};
 
 /// How many ends of rails are named before the rest is counted.
@@ -29,7 +29,7 @@ pub(super) fn why_not(fabric: &Fabric, choices: &Choices) -> Option<String> {
         more => format!("; and {more} more"),
     };
     Some(format!(
-        "{}{more}. Name rails that have one with --rails",
+        "{}{more}. Name rails with an RDMA port that is up with --rails",
         lacks[..lacks.len().min(NAMED)].join("; ")
     ))
 }
@@ -48,7 +48,14 @@ fn lacks(fabric: &Fabric, choices: &Choices) -> Vec<String> {
     };
     let mut lacks = Vec::new();
     for rail in fabric.common_rails().into_iter().filter(is_used) {
+        let mut hosts = Vec::new();
         for (rank, end) in fabric.ends_of(rail) {
+            // What one rank of a host lacks the others lack, too.
+            let known = (&rank.host, &end.rdma);
+            if hosts.contains(&known) {
+                continue;
+            }
+            hosts.push(known);
             let who = fabric.rank_name(rank.rank);
             match &end.rdma {
                 None => lacks.push(format!("rail {rail} has no RDMA device on {who}")),
@@ -72,6 +79,7 @@ pub(super) fn terms(
     device: DeviceKind,
     suite: &Suite,
     choices: &Choices,
+    untested: &mut Vec<Untested>,
 ) -> Result<Option<VerbsTerms>, PlanError> {
     if transport != TransportKind::Verbs {
         return Ok(None);
@@ -93,9 +101,11 @@ pub(super) fn terms(
         (DeviceKind::Host, ..) => MemoryPath::Host,
         (DeviceKind::Cuda, GpuDirectChoice::On, Err(why)) => return Err(impossible(&why)),
         (DeviceKind::Cuda, GpuDirectChoice::On | GpuDirectChoice::Auto, Ok(())) => MemoryPath::GpuDirect,
-        (DeviceKind::Cuda, GpuDirectChoice::Auto, Err(_)) | (DeviceKind::Cuda, GpuDirectChoice::Off, _) => {
+        (DeviceKind::Cuda, GpuDirectChoice::Auto, Err(why)) => {
+            note(untested, format!("test `{test}`: by GPUDirect"), why);
             MemoryPath::Staged
         }
+        (DeviceKind::Cuda, GpuDirectChoice::Off, _) => MemoryPath::Staged,
     };
     Ok(Some(suite.verbs.terms(memory)))
 }

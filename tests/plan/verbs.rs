@@ -142,6 +142,11 @@ fn gpu_data_goes_the_way_that_was_asked_for_or_the_run_is_refused() {
     };
     assert_eq!(memory("auto", &with(Ok(()))), Ok(MemoryPath::GpuDirect));
     assert_eq!(memory("auto", &cannot()), Ok(MemoryPath::Staged));
+    let staged = Plan::new(&asked("auto"), &fabric, &cannot()).unwrap();
+    assert_eq!(
+        untested(&staged),
+        "test `t`: by GPUDirect: rank 0 (node00): no dma-buf"
+    );
     assert_eq!(memory("off", &with(Ok(()))), Ok(MemoryPath::Staged));
     assert_eq!(memory("on", &with(Ok(()))), Ok(MemoryPath::GpuDirect));
     let refused = memory("on", &cannot()).unwrap_err();

@@ -66,6 +66,8 @@ fn a_flap_between_two_cells_counts_and_ranks_of_one_host_count_it_once() {
 #[test]
 fn packets_sent_again_are_a_flap_only_where_something_stood_still() {
     let mut recorded = Fixture::rails(2).recorded();
+    // The ring goes 0, 1, 2, 3: rank 2 sends to rank 3, which sends to rank 0.
+    counter(&mut recorded, 2, 2, "completer_retry_err", 0, 4);
     counter(&mut recorded, 2, 3, "completer_retry_err", 5, 12);
     assert!(judge(&recorded).findings.is_empty(), "some loss is no flap");
     let longest = recorded
@@ -80,11 +82,18 @@ fn packets_sent_again_are_a_flap_only_where_something_stood_still() {
     assert_eq!(kinds(&judgement), [FindingKind::Flap]);
     let sentence = &judgement.findings[0].sentence;
     assert!(
-        sentence.contains("rail1 at node03 stopped passing packets on for a while")
-            && sentence.contains("completer_retry_err +7")
-            && sentence.contains("stood still for 2.0"),
+        sentence.contains("rail1 at node03 passed nothing on for 2.0")
+            && sentence.contains(
+                "completer_retry_err +4 on node02/rail1 and completer_retry_err +7 on node03/rail1"
+            ),
         "{sentence}"
     );
+    assert_eq!(judgement.findings[0].place.hosts, ["node03"]);
+    // A link that is known to have gone down explains it.
+    counter(&mut recorded, 2, 1, "link_downed", 0, 1);
+    let explained = judge(&recorded);
+    assert_eq!(kinds(&explained), [FindingKind::Flap]);
+    assert_eq!(explained.findings[0].place.hosts, ["node01"]);
 }
 
 #[test]
