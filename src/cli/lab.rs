@@ -124,6 +124,15 @@ enum Action {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         words: Vec<String>,
     },
+    /// Run a host's kernel and tell it of its cables (started by railgauge itself)
+    #[command(hide = true)]
+    Guest { name: LabName, host: String },
+    /// Be the first process of a host's kernel
+    #[command(hide = true)]
+    GuestInit { name: LabName, host: String },
+    /// Run commands inside a host's kernel for whoever asks
+    #[command(hide = true)]
+    GuestAgent,
     /// Flap a cable until the fault is healed (started by railgauge itself)
     #[command(hide = true)]
     Flap { name: LabName, cable: String },
@@ -157,6 +166,9 @@ struct Up {
     /// Seed of the switches' hash functions
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Give every host a kernel of its own, with RDMA on its rails: user-mode Linux, built by ci/rdma-kernel
+    #[arg(long, value_name = "KERNEL")]
+    guests: Option<PathBuf>,
 }
 
 /// Does it.
@@ -233,6 +245,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             Ok(0)
         }
         Action::Demo => Ok(lab::demo()?),
+        Action::Guest { name, host } => Ok(lab::guest_keep(name, host).map(|()| 0)?),
+        Action::GuestInit { name, host } => Err(lab::guest_init(name, host).into()),
+        Action::GuestAgent => Ok(lab::guest_serve().map(|()| 0)?),
         Action::Flap { name, cable } => Ok(lab::flap(name, cable).map(|()| 0)?),
     }
 }
@@ -246,6 +261,7 @@ fn bring_up(up: &Up) -> Result<u8, CliError> {
         uplink: up.uplink_rate.unwrap_or(up.rate),
         mtu: up.mtu,
         seed: up.seed,
+        guests: up.guests.as_deref().map(lab::guest_kernel).transpose()?,
         ..Shape::parse(&up.shape)?
     };
     let started = Instant::now();
@@ -275,7 +291,7 @@ fn become_process(
         words,
         dies_with_parent,
     };
-    Err(lab::exec(&lab, node, &command).into())
+    Ok(lab::exec(&lab, node, &command)?)
 }
 
 fn print_counters(lab: &Lab, json: bool) {

@@ -52,18 +52,22 @@ pub fn settings(lab: &Lab) -> Result<(), LabError> {
 /// Configures all nodes of a lab whose cables have just been plugged.
 pub fn everything(lab: &Lab) -> Result<(), LabError> {
     inside(lab, &lab.wiring.shape.nodes(), |node| {
-        let wanted = config(&lab.wiring, lab.in_force(), node);
-        // Before the links are up, so that no packet passes unshaped.
-        for interface in &wanted.plain {
-            feed(
-                "ethtool",
-                &["-K", interface, "gso", "off", "tso", "off", "gro", "off"],
-                &[],
-                &node.to_string(),
-            )?;
-        }
-        change(&NodeConfig::default(), &wanted, node)
+        here(&config(&lab.wiring, lab.in_force(), node), node)
     })
+}
+
+/// Configures the namespace that this thread is in, where nothing is configured yet.
+pub fn here(wanted: &NodeConfig, node: Node) -> Result<(), LabError> {
+    // Before the links are up, so that no packet passes unshaped.
+    for interface in &wanted.plain {
+        feed(
+            "ethtool",
+            &["-K", interface, "gso", "off", "tso", "off", "gro", "off"],
+            &[],
+            &node.to_string(),
+        )?;
+    }
+    change(&NodeConfig::default(), wanted, node)
 }
 
 /// States everything again, in case a command was killed half way.

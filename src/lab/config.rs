@@ -6,7 +6,7 @@
 use super::faults::Faults;
 use super::routes::routes;
 use super::wiring::{MANAGEMENT_SWITCH, management_address};
-use super::{Node, Port, Wiring};
+use super::{Node, Port, Wiring, guest};
 
 /// The interface of a host on the management network.
 pub const MANAGEMENT: &str = "mg0";
@@ -77,7 +77,12 @@ pub fn cables(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<String
         )
     });
     let bridge = format!("link add name {BRIDGE} netns {switch} type bridge");
-    rails.chain([bridge]).chain(management).collect()
+    let guests = match wiring.shape.guests {
+        Some(_) => wiring.shape.hosts,
+        None => 0,
+    };
+    let control = (0..guests).map(|host| guest::control_cable(&namespace(Node::Host(host))));
+    rails.chain([bridge]).chain(management).chain(control).collect()
 }
 
 /// The index of an interface, fixed by its name: each kind has a range of its own.
@@ -96,18 +101,25 @@ fn index_of(interface: &str) -> u16 {
 
 /// What `node` should look like.
 pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
+    // What a guest has inside, its namespace must not have: it would answer in its place.
+    let has_guest = wiring.shape.guests.is_some() && matches!(node, Node::Host(_));
     let mut config = NodeConfig {
         sysctls: sysctls(wiring, faults, node),
         links: vec!["link set dev lo up".to_string()],
-        routes: routes(wiring, faults, node),
+        routes: match has_guest {
+            true => Vec::new(),
+            false => routes(wiring, faults, node),
+        },
         ..NodeConfig::default()
     };
     for (port, cable) in wiring.ports_of(node) {
         let interface = &port.interface;
         let is_down = faults.is_cut(cable) && cable.ends[1] == *port;
-        config
-            .links
-            .push(format!("addr replace {}/30 dev {interface}", port.address));
+        if !has_guest {
+            config
+                .links
+                .push(format!("addr replace {}/30 dev {interface}", port.address));
+        }
         config.links.push(format!(
             "link set dev {interface} {}",
             if is_down { "down" } else { "up" }
@@ -124,6 +136,10 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
         }
     }
     match node {
+        Node::Host(_) if has_guest => {
+            config.links.extend(guest::control_links());
+            config.links.push(format!("link set dev {MANAGEMENT} up"));
+        }
         Node::Host(host) => {
             config.links.push(format!(
                 "addr replace {}/24 dev {MANAGEMENT}",

@@ -15,7 +15,7 @@ pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
     let mut lab = Lab::open(name)?;
     let checked = faults.iter().map(|fault| fault.clone().check(&lab.wiring));
     let checked = checked.collect::<Result<Vec<_>, _>>()?;
-    checked.iter().try_for_each(possible)?;
+    checked.iter().try_for_each(|fault| possible(fault, &lab))?;
     let mut wanted = lab.faults.clone();
     for fault in checked.iter().filter(|fault| fault.lasts()) {
         wanted.retain(|other| other.key() != fault.key());
@@ -131,7 +131,7 @@ fn try_to_reach(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
 }
 
 /// Refuses what this kernel cannot do.
-fn possible(fault: &Fault) -> Result<(), LabError> {
+fn possible(fault: &Fault, lab: &Lab) -> Result<(), LabError> {
     let has_seed = Path::new("/proc/sys").join(config::HASH_SEED).exists();
     match fault {
         Fault::Polarised if !has_seed => Err(LabError::BadFault {
@@ -139,6 +139,12 @@ fn possible(fault: &Fault) -> Result<(), LabError> {
             why: "this kernel has one hash seed for all namespaces (6.11 and later have one each)"
                 .to_string(),
         }),
+        Fault::Clock { .. } | Fault::Firmware { .. } if lab.wiring.shape.guests.is_some() => {
+            Err(LabError::BadFault {
+                given: fault.to_string(),
+                why: "hosts with kernels of their own have real devices and the machine's clock".to_string(),
+            })
+        }
         _ => Ok(()),
     }
 }

@@ -15,7 +15,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
-use super::{Lab, LabError, Node};
+use super::{Lab, LabError, Node, guest};
 
 /// The kernel's number for time namespaces, which the bindings do not name.
 const CLONE_NEWTIME: CloneFlags = CloneFlags::from_bits_retain(0x80);
@@ -31,8 +31,16 @@ pub struct Command {
     pub dies_with_parent: bool,
 }
 
-/// Becomes `command` on `node`; comes back only when that failed.
-pub fn exec(lab: &Lab, node: Node, command: &Command) -> LabError {
+/// Runs `command` on `node`. Where the host is a namespace this process becomes the command, and an error is all that comes
+/// back; where it has a kernel of its own, the command runs there and the code it ended with comes back.
+pub fn exec(lab: &Lab, node: Node, command: &Command) -> Result<u8, LabError> {
+    match node {
+        Node::Host(_) if lab.wiring.shape.guests.is_some() => guest::exec(lab, node, command),
+        _ => Err(become_command(lab, node, command)),
+    }
+}
+
+fn become_command(lab: &Lab, node: Node, command: &Command) -> LabError {
     let Some((program, arguments)) = command.words.split_first() else {
         return LabError::CannotRun("there is no command to run".to_string());
     };

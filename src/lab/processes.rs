@@ -38,9 +38,11 @@ pub fn marked(variable: &str) -> Vec<Pid> {
     all().filter(has_mark).collect()
 }
 
-/// Sends a signal to each; whoever is gone already is none of our business.
+/// Sends a signal to each; whoever is gone already is none of our business. Processes of a guest are run by its kernel, step
+/// by step, and stop with it: a signal of their own would only reach that kernel as a surprise.
 pub fn signal(processes: &[Pid], signal: Signal) {
-    for pid in processes {
+    let is_run_by_another = |pid: &&Pid| signal != Signal::SIGKILL && is_traced(**pid);
+    for pid in processes.iter().filter(|pid| !is_run_by_another(pid)) {
         let _ = kill(*pid, signal);
     }
 }
@@ -64,6 +66,13 @@ pub fn kill_all(list: impl Fn() -> Vec<Pid>) -> bool {
 /// Whether a process is stopped by a signal.
 pub fn is_stopped(pid: Pid) -> bool {
     matches!(state_of(pid), Some('T'))
+}
+
+/// Whether another process runs it step by step.
+fn is_traced(pid: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() != "0")
 }
 
 /// Every process but this one and those that have ended and only wait to be noticed.

@@ -58,6 +58,12 @@ pub fn run(lab: &Lab, run: &Run) -> Result<u8, LabError> {
             run.per_host
         )));
     }
+    if lab.wiring.shape.guests.is_some() && run.launch == Launch::Mpi {
+        return Err(LabError::CannotRun(
+            "mpirun on a host with a kernel of its own cannot reach the other hosts; use --launch env"
+                .to_string(),
+        ));
+    }
     let this = std::env::current_exe().map_err(LabError::system("cannot find this program"))?;
     let words = command(run, &this);
     let mark = format!("{MARK}={}", random_hex(8)?);
@@ -157,6 +163,12 @@ fn on_host(lab: &Lab, this: &std::path::Path, host: u16, words: &[OsString], mar
 
 /// A management address of h0 that nobody listens on.
 fn free_address(lab: &Lab) -> Result<SocketAddr, LabError> {
+    if lab.wiring.shape.guests.is_some() {
+        // Nobody here can ask a guest's kernel; below the ports that it hands out itself, all are free.
+        let random =
+            getrandom::u32().map_err(|error| LabError::CannotRun(format!("no random numbers: {error}")))?;
+        return Ok((management_address(0), 20_000 + (random % 10_000) as u16).into());
+    }
     let found = Mutex::new(None);
     apply::inside(lab, &[Node::Host(0)], |_| {
         let door = TcpListener::bind((management_address(0), 0)).and_then(|door| door.local_addr());

@@ -1,11 +1,15 @@
 //! How large a lab is: hosts, rails, switches, and the rate of its cables.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::{LabError, Node};
 use crate::units::Rate;
+
+/// Most hosts with a kernel of their own: each may use 384 MB.
+const MOST_GUESTS: u16 = 16;
 
 /// Hosts, rails, switches and cables of a lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +33,9 @@ pub struct Shape {
     pub mtu: u32,
     /// Seed of the switches' hash functions.
     pub seed: u64,
+    /// The kernel that every host runs in a guest of its own; none when hosts are namespaces only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guests: Option<PathBuf>,
 }
 
 impl Shape {
@@ -47,6 +54,7 @@ impl Shape {
             uplink: Rate(25e6),
             mtu: 9000,
             seed: 1,
+            guests: None,
         })
     }
 
@@ -79,6 +87,12 @@ impl Shape {
             return Err(LabError::BadShape(format!(
                 "{} leaves for {} hosts: a leaf without a host would carry nothing",
                 self.leaves, self.hosts
+            )));
+        }
+        if self.guests.is_some() && self.hosts > MOST_GUESTS {
+            return Err(LabError::BadShape(format!(
+                "{} hosts with kernels of their own: at most {MOST_GUESTS}",
+                self.hosts
             )));
         }
         match self.hosts.div_ceil(self.leaves) {
@@ -145,8 +159,12 @@ impl Shape {
             true => String::new(),
             false => format!(", {} Mb/s between switches", megabits(self.uplink)),
         };
+        let hosts = match self.guests {
+            Some(_) => "hosts with kernels of their own",
+            None => "hosts",
+        };
         format!(
-            "{} hosts x {} rails, {} leaves and {} spines per rail{trunk}, cables of {} Mb/s{uplink}",
+            "{} {hosts} x {} rails, {} leaves and {} spines per rail{trunk}, cables of {} Mb/s{uplink}",
             self.hosts,
             self.rails,
             self.leaves,

@@ -1,0 +1,271 @@
+//! Outside a guest: the process that started its kernel, and that tells it when a cable loses or regains its signal.
+//!
+//! There is at most one per host: it and its kernel hold a lock for as long as either lives.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use super::super::{Lab, LabError, LabName, Node};
+use super::message::Message;
+use super::network::{CONTROL_PEER, interfaces, vectors};
+
+/// The memory of a guest; what it never touches costs nothing.
+const MEMORY: &str = "384M";
+/// How often cables are looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How long a guest may take to hear of a cable.
+const HEARING: Duration = Duration::from_secs(1);
+/// How long a keeper may take until its kernel runs.
+const START: Duration = Duration::from_secs(10);
+
+/// The kernel at `path`, from whatever folder hosts will be started.
+pub fn kernel(path: &Path) -> Result<PathBuf, LabError> {
+    let whole =
+        std::fs::canonicalize(path).map_err(LabError::system(format!("kernel {}", path.display())))?;
+    let mode = whole
+        .metadata()
+        .map(|metadata| (metadata.is_file(), metadata.permissions().mode()));
+    match mode {
+        Ok((true, mode)) if mode & 0o100 != 0 => Ok(whole),
+        _ => Err(LabError::CannotRun(format!(
+            "{} is not a program; build the kernel with ci/rdma-kernel",
+            path.display()
+        ))),
+    }
+}
+
+/// Starts a host unless it runs already.
+pub fn make_sure(lab: &Lab, node: Node) -> Result<(), LabError> {
+    if is_kept(lab, node)? {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_err(LabError::system("cannot find this program"))?;
+    let mut keeper = Command::new(program)
+        .args(["lab", "guest", lab.name.as_str(), &node.to_string()])
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(console(lab, node)?)
+        .spawn()
+        .map_err(LabError::system(format!("cannot start {node}")))?;
+    let until = Instant::now() + START;
+    while !is_kept(lab, node)? {
+        // One that found another keeper at work is gone, and that is well.
+        let is_gone = matches!(keeper.try_wait(), Ok(Some(status)) if !status.success());
+        if is_gone || Instant::now() > until {
+            return Err(did_not_start(lab, node));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// Whether a host runs, or is about to.
+pub fn is_kept(lab: &Lab, node: Node) -> Result<bool, LabError> {
+    Ok(lock(lab, node)?.is_none())
+}
+
+/// The error of a host that never answered, with the last it said.
+pub fn did_not_start(lab: &Lab, node: Node) -> LabError {
+    let said = std::fs::read(console_file(lab, node)).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = lines[lines.len().saturating_sub(4)..].join("; ");
+    LabError::CannotRun(format!("{node} did not start: {last}"))
+}
+
+/// Starts a host's kernel and stays until that ends. The process that runs this does nothing else.
+pub fn keep(name: &LabName, host: &str) -> Result<(), LabError> {
+    let lab = Lab::open(name)?;
+    let node = lab
+        .wiring
+        .node("host", host, |node| matches!(node, Node::Host(_)))?;
+    let shape = &lab.wiring.shape;
+    let (Some(kernel), Node::Host(number)) = (&shape.guests, node) else {
+        return Err(LabError::CannotRun(format!("{node} has no kernel of its own")));
+    };
+    let Some(lock) = lock(&lab, node)? else {
+        return Ok(());
+    };
+    let shared = fcntl(&*lock, FcntlArg::F_SETFD(FdFlag::empty()));
+    shared.map_err(LabError::system("cannot pass on the host's lock"))?;
+    let namespace = lab.namespace(node)?;
+    setns(namespace, CloneFlags::CLONE_NEWNET)
+        .map_err(LabError::system(format!("{node}: cannot enter its network")))?;
+    let memory = mounts(&lab, node)?;
+    let this = std::env::current_exe().map_err(LabError::system("cannot find this program"))?;
+    let mut kernel = Command::new(kernel)
+        .args(arguments(&this, name, host)?)
+        .args(vectors(shape, number))
+        .args(["--", "lab", "guest-init", name.as_str(), host])
+        .env_clear()
+        .env("TMPDIR", &memory)
+        .env("HOME", &memory)
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .stdin(Stdio::null())
+        .stdout(console(&lab, node)?)
+        .stderr(console(&lab, node)?)
+        .spawn()
+        .map_err(LabError::system(format!(
+            "{node}: cannot start {}",
+            kernel.display()
+        )))?;
+    let mut cables = Cables::new(interfaces(shape).into_iter().map(|(name, _)| name));
+    while matches!(kernel.try_wait(), Ok(None)) {
+        cables.look();
+        std::thread::sleep(TICK);
+    }
+    Ok(())
+}
+
+/// Everything a kernel is told but its interfaces: the machine's files as its root, no terminals, an end instead of a reboot.
+fn arguments(this: &Path, name: &LabName, host: &str) -> Result<Vec<String>, LabError> {
+    let program = this.to_str().filter(|path| !path.contains(char::is_whitespace));
+    let program = program.ok_or_else(|| {
+        LabError::CannotRun(format!(
+            "a guest cannot start from a path with spaces: {}",
+            this.display()
+        ))
+    })?;
+    let fixed = "root=/dev/root rootfstype=hostfs rootflags=/ rw con=null con0=null,fd:1 ssl=null quiet noreboot panic=-1";
+    let mut words: Vec<String> = fixed.split(' ').map(str::to_string).collect();
+    words.push(format!("mem={MEMORY}"));
+    words.push(format!("umid=rg-{name}-{host}"));
+    words.push(format!("init={program}"));
+    Ok(words)
+}
+
+/// Mounts that only the kernel sees: memory for it, and this namespace's interfaces. The folder of its memory.
+fn mounts(lab: &Lab, node: Node) -> Result<PathBuf, LabError> {
+    let trouble = |what: &str| format!("{node}: cannot {what}");
+    unshare(CloneFlags::CLONE_NEWNS).map_err(LabError::system(trouble("leave this machine's mounts")))?;
+    let flags = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    mount(None::<&str>, "/", None::<&str>, flags, None::<&str>)
+        .map_err(LabError::system(trouble("have mounts of its own")))?;
+    mount(
+        Some("sysfs"),
+        "/sys",
+        Some("sysfs"),
+        MsFlags::empty(),
+        None::<&str>,
+    )
+    .map_err(LabError::system(trouble("see its interfaces")))?;
+    let memory = lab.folder().of_node(node).join("memory");
+    lab.folder().make(&memory)?;
+    mount(
+        Some("tmpfs"),
+        &memory,
+        Some("tmpfs"),
+        MsFlags::empty(),
+        Some("size=1g"),
+    )
+    .map_err(LabError::system(trouble("have memory of its own")))?;
+    Ok(memory)
+}
+
+/// The lock of a host's kernel; none when somebody has it.
+fn lock(lab: &Lab, node: Node) -> Result<Option<Flock<File>>, LabError> {
+    let path = lab.folder().of_node(node).join("kernel.lock");
+    let file = File::options().create(true).append(true).open(&path);
+    let file = file.map_err(LabError::system(format!("cannot open {}", path.display())))?;
+    Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
+}
+
+fn console_file(lab: &Lab, node: Node) -> PathBuf {
+    lab.folder().of_node(node).join("console.txt")
+}
+
+fn console(lab: &Lab, node: Node) -> Result<File, LabError> {
+    let path = console_file(lab, node);
+    let file = File::options().create(true).append(true).open(&path);
+    file.map_err(LabError::system(format!("cannot open {}", path.display())))
+}
+
+/// What is known of the signal on a host's cables, and what its guest was told.
+struct Cables {
+    names: Vec<String>,
+    told: HashMap<String, (bool, u64)>,
+}
+
+impl Cables {
+    fn new(names: impl Iterator<Item = String>) -> Cables {
+        let names: Vec<String> = names.collect();
+        // A kernel starts with all its cables up.
+        let told = names
+            .iter()
+            .map(|name| (name.clone(), (true, changes(name))))
+            .collect();
+        Cables { names, told }
+    }
+
+    /// Tells the guest what has changed; what it could not be told is told next time.
+    fn look(&mut self) {
+        for name in &self.names {
+            let now = (has_signal(name), changes(name));
+            let before = self.told.get(name).copied().unwrap_or((true, 0));
+            let steps: &[bool] = match (before.0, now.0) {
+                _ if before == now => &[],
+                (true, true) => &[false, true],
+                (false, false) => &[true, false],
+                (_, after) => &[after],
+            };
+            if steps.iter().all(|up| tell(name, *up).is_ok()) {
+                self.told.insert(name.clone(), now);
+            }
+        }
+    }
+}
+
+fn has_signal(interface: &str) -> bool {
+    std::fs::read_to_string(format!("/sys/class/net/{interface}/carrier"))
+        .is_ok_and(|text| text.trim() == "1")
+}
+
+fn changes(interface: &str) -> u64 {
+    let text =
+        std::fs::read_to_string(format!("/sys/class/net/{interface}/carrier_changes")).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+fn tell(interface: &str, up: bool) -> std::io::Result<()> {
+    let mut guest = TcpStream::connect_timeout(&CONTROL_PEER, HEARING)?;
+    guest.set_read_timeout(Some(HEARING))?;
+    Message::Carrier(format!("{interface}={}", u8::from(up)).into_bytes()).write(&mut guest)?;
+    match Message::read(&mut guest)? {
+        Some(Message::Ended(0)) => Ok(()),
+        _ => Err(std::io::Error::other("the guest did not hear")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_has_the_machines_files_and_ends_instead_of_rebooting() {
+        let name: LabName = "lab".parse().unwrap();
+        let line = arguments(Path::new("/x/railgauge"), &name, "h3")
+            .unwrap()
+            .join(" ");
+        assert!(line.contains("rootfstype=hostfs rootflags=/ rw "), "{line}");
+        assert!(line.contains(" noreboot panic=-1 "), "{line}");
+        assert!(line.ends_with(" umid=rg-lab-h3 init=/x/railgauge"), "{line}");
+        let error = arguments(Path::new("/a b/railgauge"), &name, "h3").unwrap_err();
+        assert!(error.to_string().contains("spaces: /a b/railgauge"), "{error}");
+    }
+}
