@@ -129,7 +129,13 @@ enum Action {
     Guest { name: LabName, host: String },
     /// Be the first process of a host's kernel
     #[command(hide = true)]
-    GuestInit { name: LabName, host: String },
+    GuestInit {
+        name: LabName,
+        host: String,
+        /// What the kernel adds to every command line
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        added: Vec<String>,
+    },
     /// Run commands inside a host's kernel for whoever asks
     #[command(hide = true)]
     GuestAgent,
@@ -246,7 +252,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         }
         Action::Demo => Ok(lab::demo()?),
         Action::Guest { name, host } => Ok(lab::guest_keep(name, host).map(|()| 0)?),
-        Action::GuestInit { name, host } => Err(lab::guest_init(name, host).into()),
+        Action::GuestInit { name, host, .. } => Err(lab::guest_init(name, host).into()),
         Action::GuestAgent => Ok(lab::guest_serve().map(|()| 0)?),
         Action::Flap { name, cable } => Ok(lab::flap(name, cable).map(|()| 0)?),
     }

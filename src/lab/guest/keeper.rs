@@ -21,6 +21,8 @@ use super::network::{CONTROL_PEER, interfaces, vectors};
 
 /// The memory of a guest; what it never touches costs nothing.
 const MEMORY: &str = "384M";
+/// Where process 1 finds its programs.
+const PATH: &str = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How often cables are looked at.
 const TICK: Duration = Duration::from_millis(20);
 /// How long a guest may take to hear of a cable.
@@ -116,7 +118,7 @@ pub fn keep(name: &LabName, host: &str) -> Result<(), LabError> {
         .env_clear()
         .env("TMPDIR", &memory)
         .env("HOME", &memory)
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("PATH", PATH)
         .stdin(Stdio::null())
         .stdout(console(&lab, node)?)
         .stderr(console(&lab, node)?)
@@ -145,6 +147,8 @@ fn arguments(this: &Path, name: &LabName, host: &str) -> Result<Vec<String>, Lab
     let fixed = "root=/dev/root rootfstype=hostfs rootflags=/ rw con=null con0=null,fd:1 ssl=null quiet noreboot panic=-1";
     let mut words: Vec<String> = fixed.split(' ').map(str::to_string).collect();
     words.push(format!("mem={MEMORY}"));
+    // Not for the kernel, which hands on to process 1 what it does not know.
+    words.push(format!("PATH={PATH}"));
     words.push(format!("umid=rg-{name}-{host}"));
     words.push(format!("init={program}"));
     Ok(words)

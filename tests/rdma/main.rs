@@ -1,0 +1,12 @@
+//! RDMA between lab hosts: real queue pairs and real RoCEv2 packets over shaped cables and ECMP routers, without any RDMA
+//! hardware.
+//!
+//! Needs what the lab needs, the cargo feature `rdma`, and the kernel that `ci/rdma-kernel` builds; where they are missing
+//! every test says so and passes.
+#![cfg(feature = "rdma")]
+
+mod guests;
+mod harness;
+#[path = "../lab/harness.rs"]
+#[allow(dead_code, reason = "each suite uses its own part of it")]
+mod lab_harness;
