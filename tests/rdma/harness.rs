@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 pub use crate::lab_harness::{TestLab, command, labs_can_be_made, until};
@@ -55,39 +55,6 @@ pub fn guests(arguments: &[&str]) -> Option<GuestLab> {
         lab: TestLab::up(&[arguments, &["--guests", kernel]].concat()),
         _turn: turn,
     })
-}
-
-/// A run in progress.
-pub struct Running {
-    child: Option<Child>,
-}
-
-impl Running {
-    /// Starts `railgauge ARGUMENTS` on every host.
-    pub fn start(lab: &TestLab, arguments: &[&str]) -> Running {
-        let words = [&["run", "--name", &lab.name, "--"], arguments].concat();
-        let child = command(&words)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Running { child: Some(child) }
-    }
-
-    /// Waits for it to end.
-    pub fn output(mut self) -> Output {
-        self.child.take().unwrap().wait_with_output().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 /// Everything an ended command said.

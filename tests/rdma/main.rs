@@ -5,8 +5,11 @@
 //! every test says so and passes.
 #![cfg(feature = "rdma")]
 
+mod faults;
 mod guests;
 mod harness;
 #[path = "../lab/harness.rs"]
 #[allow(dead_code, reason = "each suite uses its own part of it")]
 mod lab_harness;
+mod paths;
+mod runs;

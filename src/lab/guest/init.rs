@@ -16,6 +16,8 @@ use super::network::{CONTROL_INSIDE, control_links_inside, devices, guest_config
 
 /// The namespace, inside the guest, of the interface that commands do not see.
 const CONTROL_NAMESPACE: &str = "control";
+/// How long what was written may stay inside, in hundredths of a second.
+const SOON: &str = "10";
 /// Where such namespaces are kept.
 const NAMESPACES: &str = "/run/netns";
 
@@ -85,7 +87,13 @@ fn kernel_views() -> Result<(), LabError> {
     ] {
         std::os::unix::fs::symlink(target, link).map_err(LabError::system(format!("cannot make {link}")))?;
     }
-    attach("tmpfs", Path::new(NAMESPACES))
+    attach("tmpfs", Path::new(NAMESPACES))?;
+    // What a program has written is soon where the machine can read it, also when this kernel is killed.
+    for setting in ["dirty_writeback_centisecs", "dirty_expire_centisecs"] {
+        let path = Path::new("/proc/sys/vm").join(setting);
+        std::fs::write(&path, SOON).map_err(LabError::system(format!("cannot set {setting}")))?;
+    }
+    Ok(())
 }
 
 fn network(lab: &Lab, node: Node) -> Result<(), LabError> {
