@@ -122,6 +122,7 @@ fn run_rank(rank: u32, mut mesh: Mesh, cell: &Cell, iterations: usize, arrived: 
     let program = Program::new(cell, rank).expect("an algorithm that exists");
     let wanted = Wanted {
         cell,
+        placed: false,
         deadline: Instant::now() + Duration::from_secs(10),
         give_up: &|| false,
     };

@@ -70,6 +70,9 @@ struct Side {
     outgoing: Option<ReadLease>,
     /// The memory the next chunk will be written to.
     incoming: Option<WriteLease>,
+    /// Whether chunks arrive where this rank said they belong, and how far it has said so: position in `receives`, chunk.
+    placed: bool,
+    announced: (usize, usize),
 }
 
 /// One rank's part of a cell, ready to run any number of times.
@@ -85,7 +88,7 @@ impl Execution {
     pub fn new(program: Program, channels: Vec<Channel>) -> Execution {
         let sides = channels
             .into_iter()
-            .map(|channel| {
+            .map(|mut channel| {
                 let with_peer = |sends: bool| -> Vec<usize> {
                     let wanted = |work: &Work| work.peer == channel.peer() && work.action.sends() == sends;
                     let works = program.works.iter().enumerate();
@@ -101,6 +104,8 @@ impl Execution {
                     receive: 0,
                     outgoing: None,
                     incoming: None,
+                    placed: channel.is_direct(),
+                    announced: (0, 0),
                     channel,
                 }
             })
@@ -131,6 +136,7 @@ impl Execution {
             side.channel.begin(iteration);
             (side.send, side.receive) = (0, 0);
             (side.outgoing, side.incoming) = (None, None);
+            side.announced = (0, 0);
         }
         let started = clock::now();
         let (sockets, sleeps) = self.waits_on();
@@ -248,6 +254,9 @@ impl Execution {
         let Some(&at) = self.sides[index].receives.get(self.sides[index].receive) else {
             return Ok(false);
         };
+        if self.sides[index].placed {
+            return self.receive_placed(index, at, memory);
+        }
         let (work, chunk) = (&self.program.works[at], self.done[at]);
         if !self.is_ready(at, chunk) {
             return Ok(false);
@@ -303,6 +312,43 @@ impl Execution {
             Received::Some | Received::Nothing => side.incoming = Some(target),
         }
         Ok(received != Received::Nothing)
+    }
+
+    /// Says where coming chunks belong, as far ahead as their places are free, and notes at most one that is there.
+    fn receive_placed(&mut self, index: usize, at: usize, memory: &Memory<'_>) -> Result<bool, LinkError> {
+        let mut moved = false;
+        loop {
+            let (position, chunk) = self.sides[index].announced;
+            let Some(&next) = self.sides[index].receives.get(position) else {
+                break;
+            };
+            if !self.is_ready(next, chunk) {
+                break;
+            }
+            let work = &self.program.works[next];
+            let Some(target) = memory.output.try_write(work.chunk(chunk)) else {
+                break;
+            };
+            let side = &mut self.sides[index];
+            if side.channel.expect_into(target)?.is_some() {
+                break;
+            }
+            side.announced = match chunk + 1 == work.chunks {
+                true => (position + 1, 0),
+                false => (position, chunk + 1),
+            };
+            moved = true;
+        }
+        let side = &mut self.sides[index];
+        let due = (side.receive, self.done[at]);
+        if due >= side.announced || side.channel.arrived_direct()?.is_none() {
+            return Ok(moved);
+        }
+        self.done[at] += 1;
+        if self.done[at] == self.program.works[at].chunks {
+            side.receive += 1;
+        }
+        Ok(true)
     }
 
     /// Copies the blocks whose result is this rank's own input.

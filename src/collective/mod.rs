@@ -32,7 +32,7 @@ mod simulate;
 pub use execute::{Conditions, Execution, Stopped, Took};
 pub use memory::Buffers;
 pub use oracle::{Mismatch, Oracle};
-pub use program::{Program, ProgramError, planned_bytes, scheme_of};
+pub use program::{Program, ProgramError, is_placed, planned_bytes, scheme_of};
 pub use schedule::{Action, LinkLoad, Schedule, Shape, Step};
 
 use crate::record::{Algorithm, Collective};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::schedule::{Action, Schedule, Shape};
 use super::{Scheme, find};
-use crate::record::{Cell, DType, Moved, Placement, ReduceOp, TransportKind};
+use crate::record::{Cell, DType, DeviceKind, Moved, Placement, ReduceOp, TransportKind};
 use crate::units::Bytes;
 
 /// A chunk is at most this long: long enough that its handling costs nothing, short enough to stay in a core's cache
@@ -131,6 +131,17 @@ impl Program {
             work.peer
         )
     }
+}
+
+/// Whether whatever ranks of this cell receive over RDMA is written to where it belongs, without a stop in between: nothing is
+/// reduced, and messages are long enough that saying where first costs less than copying.
+pub fn is_placed(cell: &Cell) -> bool {
+    let block = match cell.collective.is_blocked() {
+        true => cell.size.as_usize() / cell.world().max(1),
+        false => cell.size.as_usize(),
+    };
+    let on_hosts = cell.transport == TransportKind::Verbs && cell.device == DeviceKind::Host;
+    on_hosts && !cell.collective.reduces() && block >= LARGEST_CHUNK
 }
 
 /// The scheme a cell asks for.

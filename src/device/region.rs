@@ -186,6 +186,18 @@ impl Deref for ReadLease {
 /// The right to write a range.
 pub struct WriteLease(Lease);
 
+impl WriteLease {
+    /// The region it is a part of.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.0.region
+    }
+
+    /// Which part.
+    pub fn range(&self) -> Range<usize> {
+        self.0.range.clone()
+    }
+}
+
 impl Deref for WriteLease {
     type Target = [u8];
 

@@ -17,7 +17,7 @@ use super::task::{Surroundings, Task, without_carrier};
 use super::voice::Voice;
 use crate::collective::gpu::nccl::NcclPreparation;
 use crate::collective::gpu::{Preparation, Station};
-use crate::collective::{Oracle, Program};
+use crate::collective::{Oracle, Program, is_placed};
 use crate::device::cuda::nccl::UniqueId;
 use crate::device::telemetry::{self, Watch};
 use crate::fabric::sysfs;
@@ -276,6 +276,7 @@ impl Met {
         let deadline = Instant::now() + Duration::from(self.setup.deadline);
         let wanted = Wanted {
             cell: &assignment.cell,
+            placed: is_placed(&assignment.cell),
             deadline,
             give_up: &give_up,
         };

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use super::inject::{Flip, Pacer};
 use super::mesh::Route;
-use super::{Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
-use crate::device::ReadLease;
+use super::{Arrived, Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
+use crate::device::{ReadLease, WriteLease};
 use crate::record::FlowRecord;
 
 /// One link of a channel.
@@ -135,7 +135,7 @@ impl Channel {
         Ok(received)
     }
 
-    /// Whether its links are between the memory of GPUs.
+    /// Whether chunks arrive where the receiver said they belong.
     pub fn is_direct(&mut self) -> bool {
         !self.lanes.is_empty() && self.lanes.iter_mut().all(|lane| lane.link.direct().is_some())
     }
@@ -174,11 +174,26 @@ impl Channel {
     pub fn arrived_direct(&mut self) -> Result<Option<usize>, LinkError> {
         let width = self.lanes.len();
         let arrived = direct(&mut self.lanes[self.chunks_in % width])?.arrived()?;
-        if let Some(len) = arrived {
-            self.chunks_in += 1;
-            self.bytes_in += len as u64;
+        let Some(Arrived { len, memory }) = arrived else {
+            return Ok(None);
+        };
+        let flip = self.flip.as_ref();
+        let strike =
+            flip.and_then(|flip| Some((flip.strike(self.iteration, self.bytes_in, len)?, flip.mask)));
+        if let (Some((at, mask)), Some(mut memory)) = (strike, memory) {
+            memory[at] ^= mask;
         }
-        Ok(arrived)
+        self.chunks_in += 1;
+        self.bytes_in += len as u64;
+        Ok(Some(len))
+    }
+
+    /// As `expect_direct`, for memory of this process; given back when there is no room for saying so now.
+    pub fn expect_into(&mut self, memory: WriteLease) -> Result<Option<WriteLease>, LinkError> {
+        let width = self.lanes.len();
+        let returned = direct(&mut self.lanes[self.chunks_expected % width])?.expect_into(memory)?;
+        self.chunks_expected += usize::from(returned.is_none());
+        Ok(returned)
     }
 
     /// Whether chunks arrive piece by piece.

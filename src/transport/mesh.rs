@@ -21,7 +21,7 @@ use super::tcp::{Connection, DialError, Doors, INTRODUCES, KNOCK, LINE, Local, T
 use super::verbs::{Introduction, Meeting, Nics, Pending};
 use crate::device::cuda::Direct;
 use crate::launch::Token;
-use crate::record::{Cell, TransportKind, VerbsTerms};
+use crate::record::{Cell, MemoryPath, TransportKind, VerbsTerms};
 
 /// Where a rank can be reached: one door per rail, in the run's order of rails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ pub struct Route {
 enum LinkKey {
     Shm { peer: u32 },
     Tcp(Connection),
-    Verbs(Connection, Pinned, VerbsTerms),
+    Verbs(Connection, Pinned, bool, VerbsTerms),
 }
 
 /// The UDP source port of this side's packets, when the plan pins it.
@@ -121,6 +121,8 @@ impl Half {
 pub struct Wanted<'a> {
     /// Transport, rails, flows and source ports.
     pub cell: &'a Cell,
+    /// Whether everything that is received over RDMA can be written to where it belongs at once.
+    pub placed: bool,
     /// When to give up.
     pub deadline: Instant,
     /// Asked now and then whether to give up earlier.
@@ -289,7 +291,7 @@ impl Mesh {
         let mut makings = Vec::new();
         for &peer in peers {
             let failed = |error| (peer, error);
-            for route in self.routes(peer, wanted.cell).map_err(failed)? {
+            for route in self.routes(peer, wanted).map_err(failed)? {
                 let half = match self.kept.get_mut(&route.key) {
                     Some(kept) => Half::Done(kept.take().ok_or(ConnectError::Taken(peer)).map_err(failed)?),
                     None => {
@@ -402,7 +404,8 @@ impl Mesh {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    fn routes(&self, peer: u32, cell: &Cell) -> Result<Vec<Route>, ConnectError> {
+    fn routes(&self, peer: u32, wanted: &Wanted<'_>) -> Result<Vec<Route>, ConnectError> {
+        let cell = wanted.cell;
         match cell.transport {
             TransportKind::Shm => Ok(vec![Route {
                 rail: None,
@@ -415,7 +418,7 @@ impl Mesh {
                         let rail = self.rails.iter().position(|(rail, _)| rail == name);
                         let rail = rail.ok_or_else(|| ConnectError::NoSuchRail(name.clone()))? as u16;
                         let key = match cell.transport {
-                            TransportKind::Verbs => introduction_key(self.me, peer, rail, flow, cell),
+                            TransportKind::Verbs => introduction_key(self.me, peer, rail, flow, wanted),
                             _ => LinkKey::Tcp(connection(self.me, peer, rail, flow, cell)),
                         };
                         routes.push(Route {
@@ -443,7 +446,7 @@ impl Mesh {
         let (rail, local) = &self.rails[usize::from(connection.rail)];
         let rail = rail.clone();
         let half = match route.key {
-            LinkKey::Verbs(_, source_port, terms) => {
+            LinkKey::Verbs(_, source_port, placed, terms) => {
                 let wanted = Introduction {
                     me: self.me,
                     peer,
@@ -451,6 +454,7 @@ impl Mesh {
                     flow: connection.flow & !INTRODUCES,
                     flows: wanted.cell.flows,
                     source_port,
+                    placed,
                     terms,
                 };
                 self.nics.begin(stream, local, wanted).map(Half::Begun)
@@ -518,7 +522,8 @@ impl Mesh {
 
 /// The name of the connection over which two queue pairs introduce themselves, and what sets them apart from others between
 /// the same two. Every sender has ports of its own.
-fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> LinkKey {
+fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_>) -> LinkKey {
+    let cell = wanted.cell;
     let introduces = Connection {
         from: me.min(peer),
         to: me.max(peer),
@@ -531,7 +536,9 @@ fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> Li
         base.wrapping_add(sender.wrapping_mul(cell.flows.max(1)))
             .wrapping_add(flow)
     });
-    LinkKey::Verbs(introduces, pinned, cell.verbs.unwrap_or_default())
+    let terms = cell.verbs.unwrap_or_default();
+    let placed = terms.memory == MemoryPath::GpuDirect || wanted.placed;
+    LinkKey::Verbs(introduces, pinned, placed, terms)
 }
 
 /// The name of a connection, the same at both ends.
@@ -608,6 +615,7 @@ mod tests {
         let deadline = Instant::now() + std::time::Duration::from_secs(10);
         let wanted = Wanted {
             cell: &cell,
+            placed: false,
             deadline,
             give_up: &|| false,
         };

@@ -22,8 +22,8 @@ pub use gpu_end::{GpuEnd, all_direct, reach_records};
 pub use inject::{BadFault, Fault, Flip};
 pub use mesh::{ConnectError, Endpoint, Knock, Line, Mesh, Route, Wanted};
 
-use crate::device::ReadLease;
 use crate::device::cuda::Direct;
+use crate::device::{ReadLease, WriteLease};
 use crate::record::FlowRecord;
 
 /// A link broke. Who was at the other end is known to the caller.
@@ -93,7 +93,7 @@ pub trait Link: Send {
         None
     }
 
-    /// Its other side, for memory that only the NIC can reach; none for links that pass through this process.
+    /// Its other side, when chunks arrive where the receiver said they belong; none for links where they are handed over.
     fn direct(&mut self) -> Option<&mut dyn DirectLink> {
         None
     }
@@ -115,10 +115,17 @@ pub struct Place {
     pub range: Range<usize>,
 }
 
-/// One in-order path between the memory of two GPUs. Chunks arrive where the receiver said they should, so it must say so
-/// before they are sent.
+/// A chunk that has arrived where it belongs.
+pub struct Arrived {
+    /// Its length.
+    pub len: usize,
+    /// The memory it is in, where that is this process's own.
+    pub memory: Option<WriteLease>,
+}
+
+/// A link whose chunks arrive where the receiver said they belong, so it must say so before they are sent.
 pub trait DirectLink {
-    /// Takes a chunk for sending; false when there is no room for it, or the peer has not said yet where it belongs.
+    /// Takes a chunk of a GPU's memory for sending; false when there is no room for it, or the peer has not said yet where it belongs.
     fn offer(&mut self, place: &Place) -> Result<bool, LinkError>;
 
     /// Chunks whose memory is free again since the link was made.
@@ -127,8 +134,11 @@ pub trait DirectLink {
     /// Says where the next chunk that has no place yet belongs; false when there is no room for saying so now.
     fn expect(&mut self, place: &Place) -> Result<bool, LinkError>;
 
-    /// The length of the next chunk that has arrived where it belongs; none when there is none.
-    fn arrived(&mut self) -> Result<Option<usize>, LinkError>;
+    /// As `expect`, for memory of this process, which is kept until the chunk is there; given back when there is no room.
+    fn expect_into(&mut self, memory: WriteLease) -> Result<Option<WriteLease>, LinkError>;
+
+    /// The next chunk that has arrived where it belongs; none when there is none.
+    fn arrived(&mut self) -> Result<Option<Arrived>, LinkError>;
 }
 
 /// What to wait for on a file descriptor: always incoming bytes, and room for outgoing ones if any are queued.

@@ -114,6 +114,7 @@ fn run_rank(
     let program = Program::new(cell, rank).unwrap();
     let wanted = Wanted {
         cell,
+        placed: false,
         deadline: Instant::now() + Duration::from_secs(20),
         give_up: &|| false,
     };

@@ -2,6 +2,7 @@
 
 mod collective;
 mod data;
+mod direct;
 mod layout;
 mod memory;
 mod missing;

@@ -19,7 +19,7 @@ use super::link::VerbsLink;
 use super::nic::{Nic, ip_of};
 use super::queue_pair::{Depths, Path, QueuePair};
 use super::wire::{Settings, Wire};
-use crate::record::{Completion, FlowRecord, MemoryPath, PortKnowledge};
+use crate::record::{Completion, FlowRecord, PortKnowledge};
 
 /// Packets that are not acknowledged are sent again after 4.096 us times two to the power of this: 0.54 s. With eight tries
 /// a flap of two seconds is survived, and a dead path is noticed after four.
@@ -205,7 +205,6 @@ impl Meeting {
         card::hear_ready(&mut stream)?;
         stream.set_nonblocking(true)?;
         let wanted = pending.wanted;
-        let direct = wanted.terms.memory == MemoryPath::GpuDirect;
         let with = Settings {
             here: end_of(wanted.me, &pending.card),
             there: end_of(wanted.peer, &theirs),
@@ -215,7 +214,7 @@ impl Meeting {
             nic: pending.nic,
         };
         let wire = Wire::new(pending.pair, stream, with);
-        Ok(match direct {
+        Ok(match wanted.placed {
             true => Box::new(VerbsDirectLink::new(wire, pending.landing)),
             false => Box::new(VerbsLink::new(wire, pending.landing)),
         })
@@ -255,10 +254,7 @@ pub(super) fn patience(stream: &TcpStream, deadline: Instant) -> io::Result<()> 
 
 fn prepare(nic: &Arc<Nic>, wanted: &Introduction) -> io::Result<(QueuePair, Landing, Card)> {
     let slots = (SLOTS_OF_A_PEER / u32::from(wanted.flows.max(1))).clamp(FEWEST_SLOTS, MOST_SLOTS);
-    let slot_bytes = match wanted.terms.memory {
-        MemoryPath::GpuDirect => GRANT_BYTES,
-        MemoryPath::Host | MemoryPath::Staged => CHUNK_BYTES,
-    };
+    let slot_bytes = if wanted.placed { GRANT_BYTES } else { CHUNK_BYTES };
     let landing = Landing::new(nic, slots, slot_bytes)?;
     let depths = Depths {
         sends: Wire::REQUESTS,

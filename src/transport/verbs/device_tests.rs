@@ -36,6 +36,7 @@ fn introduction(me: u32, terms: VerbsTerms) -> Introduction {
         flow: 0,
         flows: 1,
         source_port: None,
+        placed: false,
         terms,
     }
 }
@@ -51,12 +52,15 @@ fn soon() -> Instant {
 }
 
 /// Two links that are each other's peer.
-fn links(nic: &Arc<Nic>, terms: VerbsTerms, port: Option<u16>) -> [Box<dyn Link>; 2] {
-    let (here, there) = streams();
-    let wanted = |me| Introduction {
-        source_port: port,
+fn links(nic: &Arc<Nic>, terms: VerbsTerms, source_port: Option<u16>) -> [Box<dyn Link>; 2] {
+    join(nic, |me| Introduction {
+        source_port,
         ..introduction(me, terms)
-    };
+    })
+}
+
+fn join(nic: &Arc<Nic>, wanted: impl Fn(u32) -> Introduction) -> [Box<dyn Link>; 2] {
+    let (here, there) = streams();
     let one = Pending::begin(here, nic, wanted(0)).unwrap();
     let other = Pending::begin(there, nic, wanted(1)).unwrap();
     let (one, other) = (one.meet(soon()).unwrap(), other.meet(soon()).unwrap());
@@ -115,6 +119,47 @@ fn every_size_arrives_as_it_was_sent_from_any_offset() {
             assert!(got == *sent, "{len} bytes from offset {offset} arrived otherwise");
             links.reverse();
         }
+    }
+}
+
+#[test]
+fn chunks_that_have_a_place_arrive_there_from_any_offset() {
+    let Some(nic) = nic() else { return };
+    let [mut from, mut to] = join(&nic, |me| Introduction {
+        placed: true,
+        ..introduction(me, VerbsTerms::default())
+    });
+    let (source, target) = (Region::new(1 << 20), Region::new(1 << 20));
+    for turn in 0..500usize {
+        let len = 1 + (turn * 7919) % (512 << 10);
+        let (out, into) = (turn % 61, (turn * 3) % 127);
+        fill(&source, turn);
+        let until = soon();
+        let mut place = target.try_write(into..into + len);
+        let mut chunk = source.try_read(out..out + len);
+        let mut is_there = false;
+        while !is_there || !from.flushed() || chunk.is_some() {
+            assert!(Instant::now() < until, "chunk {turn} never arrived");
+            from.advance().unwrap();
+            to.advance().unwrap();
+            if let Some(lease) = chunk.take() {
+                chunk = from.offer(lease).unwrap();
+                assert!(place.is_none() || chunk.is_some(), "sent before it had a place");
+            }
+            let receiving = to.direct().unwrap();
+            if let Some(lease) = place.take() {
+                place = receiving.expect_into(lease).unwrap();
+            }
+            is_there |= receiving
+                .arrived()
+                .unwrap()
+                .is_some_and(|arrived| arrived.len == len);
+        }
+        let (sent, got) = (source.try_read(out..out + len), target.try_read(into..into + len));
+        assert!(
+            *sent.unwrap() == *got.unwrap(),
+            "chunk {turn} of {len} bytes arrived otherwise"
+        );
     }
 }
 

@@ -1,16 +1,19 @@
-//! Chunks between the memory of two GPUs over one queue pair: the CPU posts requests and never sees a byte.
+//! Chunks that are written over one queue pair to where they belong: the CPU posts requests and never touches a byte.
 //!
+//! That is the only way between the memory of two GPUs, and spares the copy out of a slot between the memory of two CPUs.
 //! The receiver says where each chunk belongs by writing a *grant* (address, key, length) into the sender's ring of grants;
 //! the sender writes the chunk there. What must hold: a chunk is sent only with a grant of its own, in order, and never
 //! beyond it; a place in the ring is used again only when the chunk it was for has arrived.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use super::super::{Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
+use super::super::{Arrived, Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
 use super::landing::{GRANT_BYTES, Landing};
+use super::memory::Registration;
 use super::queue_pair::Work;
 use super::wire::{ANSWER, News, Wire, widened};
-use crate::device::ReadLease;
+use crate::device::{ReadLease, Region, WriteLease};
 use crate::record::FlowRecord;
 
 /// Where a chunk belongs, as it travels: address, key, length.
@@ -30,14 +33,17 @@ fn from_bytes(bytes: &[u8]) -> (u64, u32, u32) {
     (number(0..8), number(8..12) as u32, number(12..16) as u32)
 }
 
-/// One queue pair between the memory of two GPUs.
+/// A chunk that was posted: the number of its request, its length, and the lease of its memory where it has one.
+type Posted = (u64, u64, Option<ReadLease>);
+
+/// One queue pair whose chunks go where they belong.
 pub struct VerbsDirectLink {
     /// Given back first: after that no NIC touches the memory below.
     wire: Wire,
     /// The peer's grants arrive here.
     grants: Landing,
-    /// Chunks posted and not yet done: the number of their request, and their length.
-    posted: VecDeque<(u64, u64)>,
+    /// Chunks posted and not yet done.
+    posted: VecDeque<Posted>,
     /// Chunks sent, those whose memory is free again, and grants that came.
     sent: u64,
     left: u64,
@@ -49,8 +55,8 @@ pub struct VerbsDirectLink {
     taken: u64,
     /// Lengths of chunks that have arrived and were not taken out.
     arrived: VecDeque<u32>,
-    /// Lengths of the chunks that have a place and were not taken out.
-    due: VecDeque<usize>,
+    /// Chunks that have a place and were not taken out: their lengths, and the leases of their memory where they have one.
+    due: VecDeque<Arrived>,
 }
 
 impl VerbsDirectLink {
@@ -81,7 +87,7 @@ impl VerbsDirectLink {
         while self
             .posted
             .front()
-            .is_some_and(|(id, _)| *id <= self.wire.completed())
+            .is_some_and(|(id, ..)| *id <= self.wire.completed())
         {
             self.posted.pop_front();
             self.left += 1;
@@ -104,37 +110,77 @@ impl VerbsDirectLink {
         let address = registered.start() + place.range.start as u64;
         Ok((address, registered.local_key(), registered.remote_key()))
     }
-}
 
-impl DirectLink for VerbsDirectLink {
-    fn offer(&mut self, place: &Place) -> Result<bool, LinkError> {
-        if self.sent == self.granted || !self.wire.has_room(2) {
-            return Ok(false);
-        }
+    /// Whether the next chunk has a place and the queue room for it.
+    fn may_send(&self) -> bool {
+        self.sent < self.granted && self.wire.has_room(2)
+    }
+
+    /// Writes a chunk (address, length, key) to the place the peer has named for it.
+    ///
+    /// # Safety
+    ///
+    /// Its memory stays as it is until the chunk has left.
+    unsafe fn send(&mut self, chunk: (u64, u32, u32), lease: Option<ReadLease>) -> Result<(), LinkError> {
         // SAFETY: this grant has come, and the peer uses its place again only when the chunk has arrived there.
         let grant = unsafe { self.grants.message(self.sent, GRANT_BYTES) };
         let (to, key, room) = from_bytes(grant);
-        let len = place.range.len();
-        if len != room as usize {
+        let len = chunk.1;
+        if len != room {
             return Err(self
                 .wire
                 .failed(format!("it expects a chunk of {room} bytes where {len} are due")));
         }
-        let (address, local, _) = self.name(place)?;
         let mut batch = Vec::with_capacity(1);
         let work = Work::WriteWith(self.sent as u32 & !ANSWER);
-        let request = self.wire.add(
-            &mut batch,
-            work,
-            (address, len as u32, local),
-            (to, key),
-            (true, false),
-        );
-        // SAFETY: the registration keeps the GPU's memory, and the caller leaves the piece alone until it has left.
+        let request = self.wire.add(&mut batch, work, chunk, (to, key), (true, false));
+        // SAFETY: the caller's promise.
         unsafe { self.wire.post(&batch) }?;
-        self.posted.push_back((request, len as u64));
+        self.posted.push_back((request, u64::from(len), lease));
         self.sent += 1;
-        self.moved += len as u64;
+        self.moved += u64::from(len);
+        Ok(())
+    }
+
+    /// Whether the peer's ring and the queue have room for another grant.
+    fn may_grant(&self) -> bool {
+        let ring = self.wire.with.peer.slots.min(self.grants.slots());
+        self.expected - self.taken < u64::from(ring) && self.wire.has_room(1)
+    }
+
+    /// Tells the peer where the next chunk belongs: address, length, key.
+    fn grant(&mut self, (address, len, key): (u64, u32, u32)) -> Result<(), LinkError> {
+        let peer = &self.wire.with.peer;
+        let to = peer.memory + self.expected % u64::from(peer.slots) * GRANT_BYTES as u64;
+        let remote = (to, peer.key);
+        let grant = to_bytes(address, key, len);
+        self.expected += 1;
+        let mut batch = Vec::with_capacity(1);
+        let work = Work::WriteWith(self.expected as u32 & !ANSWER | ANSWER);
+        let local = (grant.as_ptr() as u64, GRANT_BYTES as u32, 0);
+        self.wire.add(&mut batch, work, local, remote, (false, true));
+        // SAFETY: the grant travels within the request.
+        unsafe { self.wire.post(&batch) }
+    }
+
+    /// What the NIC calls memory of this process.
+    fn register(&self, region: &Arc<Region>) -> Result<Arc<Registration>, LinkError> {
+        let registered = self.wire.with.nic.register(region);
+        registered.map_err(|error| {
+            self.wire
+                .failed(format!("memory could not be registered: {error}"))
+        })
+    }
+}
+
+impl DirectLink for VerbsDirectLink {
+    fn offer(&mut self, place: &Place) -> Result<bool, LinkError> {
+        if !self.may_send() {
+            return Ok(false);
+        }
+        let (address, local, _) = self.name(place)?;
+        // SAFETY: the registration keeps the GPU's memory, and the caller leaves the piece alone until it has left.
+        unsafe { self.send((address, place.range.len() as u32, local), None) }?;
         Ok(true)
     }
 
@@ -143,32 +189,31 @@ impl DirectLink for VerbsDirectLink {
     }
 
     fn expect(&mut self, place: &Place) -> Result<bool, LinkError> {
-        let peer = &self.wire.with.peer;
-        let (slots, ring, ring_key) = (u64::from(peer.slots), peer.memory, peer.key);
-        if self.expected - self.taken >= slots.min(u64::from(self.grants.slots())) || !self.wire.has_room(1) {
+        if !self.may_grant() {
             return Ok(false);
         }
         let (address, _, remote) = self.name(place)?;
         let len = place.range.len();
-        let grant = to_bytes(address, remote, len as u32);
-        let mut batch = Vec::with_capacity(1);
-        self.expected += 1;
-        let work = Work::WriteWith(self.expected as u32 & !ANSWER | ANSWER);
-        let to = ring + (self.expected - 1) % slots * GRANT_BYTES as u64;
-        self.wire.add(
-            &mut batch,
-            work,
-            (grant.as_ptr() as u64, GRANT_BYTES as u32, 0),
-            (to, ring_key),
-            (false, true),
-        );
-        // SAFETY: the grant travels within the request.
-        unsafe { self.wire.post(&batch) }?;
-        self.due.push_back(len);
+        self.grant((address, len as u32, remote))?;
+        self.due.push_back(Arrived { len, memory: None });
         Ok(true)
     }
 
-    fn arrived(&mut self) -> Result<Option<usize>, LinkError> {
+    fn expect_into(&mut self, memory: WriteLease) -> Result<Option<WriteLease>, LinkError> {
+        if !self.may_grant() {
+            return Ok(Some(memory));
+        }
+        let registered = self.register(memory.region())?;
+        let (address, len) = (registered.start() + memory.range().start as u64, memory.len());
+        self.grant((address, len as u32, registered.remote_key()))?;
+        self.due.push_back(Arrived {
+            len,
+            memory: Some(memory),
+        });
+        Ok(None)
+    }
+
+    fn arrived(&mut self) -> Result<Option<Arrived>, LinkError> {
         if self.arrived.is_empty() {
             self.wire.look()?;
             self.sort()?;
@@ -176,23 +221,36 @@ impl DirectLink for VerbsDirectLink {
         let Some(bytes) = self.arrived.pop_front() else {
             return Ok(None);
         };
-        let bytes = bytes as usize;
         let due = self.due.pop_front();
-        if due != Some(bytes) {
-            return Err(self
-                .wire
-                .failed(format!("a chunk of {bytes} bytes came where {due:?} were due")));
+        match due {
+            Some(due) if due.len == bytes as usize => {
+                self.taken += 1;
+                Ok(Some(due))
+            }
+            due => {
+                let due = due.map_or(0, |due| due.len);
+                Err(self
+                    .wire
+                    .failed(format!("a chunk of {bytes} bytes came where {due} were due")))
+            }
         }
-        self.taken += 1;
-        Ok(Some(bytes))
     }
 }
 
 impl Link for VerbsDirectLink {
-    fn offer(&mut self, _: ReadLease) -> Result<Option<ReadLease>, LinkError> {
-        Err(self
-            .wire
-            .failed("this link is between GPUs; memory of the CPU cannot be sent over it"))
+    fn offer(&mut self, chunk: ReadLease) -> Result<Option<ReadLease>, LinkError> {
+        if !self.may_send() {
+            return Ok(Some(chunk));
+        }
+        let registered = self.register(chunk.region())?;
+        let memory = (
+            registered.start() + chunk.range().start as u64,
+            chunk.len() as u32,
+            registered.local_key(),
+        );
+        // SAFETY: the lease is kept until the chunk has left.
+        unsafe { self.send(memory, Some(chunk)) }?;
+        Ok(None)
     }
 
     fn advance(&mut self) -> Result<bool, LinkError> {
@@ -208,7 +266,7 @@ impl Link for VerbsDirectLink {
     fn receive(&mut self, _: usize, _: Sink<'_>) -> Result<Received, LinkError> {
         Err(self
             .wire
-            .failed("this link is between GPUs; nothing arrives in memory of the CPU"))
+            .failed("chunks arrive where they belong on this link; they cannot be handed over"))
     }
 
     fn arrives_in_pieces(&self) -> bool {
@@ -224,7 +282,7 @@ impl Link for VerbsDirectLink {
     }
 
     fn backlog(&self) -> Option<Backlog> {
-        Some(self.wire.backlog(self.posted.iter().map(|(_, len)| len).sum()))
+        Some(self.wire.backlog(self.posted.iter().map(|(_, len, _)| len).sum()))
     }
 
     fn waitable(&self) -> Option<Waitable<'_>> {

@@ -17,6 +17,8 @@ pub struct Introduction {
     pub flows: u16,
     /// UDP source port of this side's packets, when the plan pins it.
     pub source_port: Option<u16>,
+    /// Whether chunks go where they belong, rather than into slots from which they are taken.
+    pub placed: bool,
     /// Terms of the cell.
     pub terms: VerbsTerms,
 }

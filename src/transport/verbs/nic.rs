@@ -127,10 +127,10 @@ impl Nic {
         self.domain.context()
     }
 
-    /// A region registered with it, at the first call for that region.
+    /// A region registered with it, at the first call for that region. Peers reach it only when they are told its key.
     pub fn register(&self, region: &Arc<Region>) -> io::Result<Arc<Registration>> {
         self.regions.of(region, || {
-            Registration::of_region(&self.domain, region, Access::Local)
+            Registration::of_region(&self.domain, region, Access::Remote)
         })
     }
 
