@@ -171,6 +171,10 @@ pub enum ConnectError {
     },
 }
 
+/// Queue pairs hold memory that the NIC has pinned, so with more peers than this they are made anew for every cell. All ranks
+/// know how many they are, so both ends do the same.
+const FEW_PEERS: usize = 64;
+
 /// How long one door is knocked at.
 const EACH_DOOR: Duration = Duration::from_millis(600);
 
@@ -351,8 +355,12 @@ impl Mesh {
 
     /// Keeps the links of a channel for the next cell.
     pub fn release(&mut self, channel: Channel) {
+        let few = self.peers.len() <= FEW_PEERS;
         for lane in channel.into_lanes() {
-            self.kept.insert(lane.route.key, Some(lane.link));
+            match lane.route.key {
+                LinkKey::Verbs(..) if !few => drop(self.kept.remove(&lane.route.key)),
+                key => drop(self.kept.insert(key, Some(lane.link))),
+            }
         }
     }
 
@@ -401,6 +409,8 @@ impl Mesh {
             link.abandon();
         }
         self.doors.forget();
+        // A device that was lost may be back as another.
+        self.nics = Nics::default();
         self.generation = self.generation.wrapping_add(1);
     }
 
