@@ -240,7 +240,7 @@ fn room_for(plan: &Plan) -> u64 {
 }
 
 /// The first Ctrl-C or TERM ends the run in an orderly way, the second at once.
-fn listen_for_signals() -> Result<Arc<AtomicBool>, CliError> {
+pub(super) fn listen_for_signals() -> Result<Arc<AtomicBool>, CliError> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         let at_once = signal_hook::flag::register_conditional_shutdown(signal, 20, Arc::clone(&interrupted));

@@ -7,6 +7,8 @@ mod all_reduce;
 mod conduct;
 mod lab;
 mod launching;
+mod link;
+mod link_table;
 mod nccl_table;
 mod plan;
 mod progress;
@@ -56,6 +58,8 @@ enum Command {
     Run(run::Arguments),
     /// Measure one all-reduce over a range of sizes, with nccl-tests' flags and columns
     AllReduce(all_reduce::Arguments),
+    /// Measure one link by itself over RDMA, with perftest's questions, flags and columns
+    Link(link::Arguments),
     /// Print what a suite would measure, how long it would take, and what stays untested
     Plan(plan::Arguments),
     /// Judge and render a recorded run again, complete or cut off
@@ -133,6 +137,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::AllReduce(arguments) => all_reduce::run(&arguments),
+        Command::Link(arguments) => link::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::counters::Counters;
 use super::engine::{Engine, OnGpu, OnHost};
 use super::lanes::Lanes;
+use super::link::LinkRun;
 use super::orders::{Answer, Assignment, Order, Setup};
 use super::task::{Surroundings, Task, without_carrier};
 use super::voice::Voice;
@@ -104,6 +105,8 @@ pub(super) struct Met {
     pub lanes: Lanes,
     pub mesh: Mesh,
     pub running: Vec<Running>,
+    /// The link it is an end of.
+    pub link: Option<LinkRun>,
     pub abort: Arc<AtomicBool>,
 }
 
@@ -137,7 +140,14 @@ impl Met {
                     voice.say(&answer)?;
                 }
             }
-            Order::Abort => self.abort.store(true, Ordering::Relaxed),
+            Order::Link(job) => {
+                self.stop_link();
+                self.link = LinkRun::start(*job, me, &mut self.mesh, voice);
+            }
+            Order::Abort => {
+                self.abort.store(true, Ordering::Relaxed);
+                self.stop_link();
+            }
             Order::Knock(rank) => {
                 let knock = self.mesh.knock(rank, KNOCK_PATIENCE);
                 voice.say(&Answer::Knocked { rank, knock })?;
@@ -314,12 +324,19 @@ impl Met {
     /// Ends what is still running and gives its connections up.
     pub fn stop(&mut self) {
         self.abort.store(true, Ordering::Relaxed);
+        self.stop_link();
         for running in self.running.drain(..) {
             drop(running.words);
             // A task that panicked has been reported by its silence.
             if let Ok(task) = running.thread.join() {
                 task.finish().2.into_iter().for_each(Channel::abandon);
             }
+        }
+    }
+
+    fn stop_link(&mut self) {
+        if let Some(link) = self.link.take() {
+            link.stop();
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::link::{Job, Report};
 use super::verbs::VerbsCard;
 use crate::fabric::host::Identity;
 use crate::record::{
@@ -127,6 +128,8 @@ pub(super) enum Order {
     Go { at: Nanos, iteration: Option<u32> },
     /// These cells are done: say what was moved, keep the connections.
     Finish,
+    /// If you are an end of this link: measure it together with the other.
+    Link(Box<Job>),
     /// Stop what you are doing and say where you were.
     Abort,
     /// Does anybody answer at the doors of this rank?
@@ -238,6 +241,8 @@ pub(super) enum Answer {
         /// What the sensors of its GPU said, when it has one.
         gpu: Option<Box<GpuReading>>,
     },
+    /// About the link this rank is an end of.
+    Link(Box<Report>),
     /// What came of knocking at a rank's doors.
     Knocked { rank: u32, knock: Knock },
     /// Nothing is in flight any more.

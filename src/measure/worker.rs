@@ -172,6 +172,7 @@ impl Rank {
             lanes: Lanes::default(),
             mesh,
             running: Vec::new(),
+            link: None,
             abort,
         });
         Ok(card)

@@ -16,6 +16,8 @@ pub struct Spread {
     pub p95: u64,
     /// 99 % are at or below.
     pub p99: u64,
+    /// 99.9 % are at or below.
+    pub p999: u64,
     /// Longest, exact.
     pub max: u64,
 }
@@ -34,6 +36,7 @@ pub fn spread(times: &[u64]) -> Option<Spread> {
         p50: at(0.5),
         p95: at(0.95),
         p99: at(0.99),
+        p999: at(0.999),
         max,
     })
 }

@@ -9,6 +9,7 @@ mod absent;
 pub mod entropy;
 mod introduction;
 mod missing;
+pub mod stream;
 
 #[cfg(feature = "rdma")]
 mod card;

@@ -99,7 +99,7 @@ pub struct QueuePair {
     receives: Vec<ib::ibv_recv_wr>,
     /// Behind `raw`, which is given back first.
     completions: CompletionQueue,
-    domain: Arc<Domain>,
+    _domain: Arc<Domain>,
 }
 
 // SAFETY: used by one thread at a time; the pointers within its lists are set anew by every call.
@@ -128,7 +128,7 @@ impl QueuePair {
             pieces: Vec::new(),
             receives: Vec::new(),
             completions,
-            domain: Arc::clone(domain),
+            _domain: Arc::clone(domain),
         };
         let mut attributes = blank();
         attributes.qp_state = ib::ibv_qp_state::IBV_QPS_INIT;
@@ -218,11 +218,6 @@ impl QueuePair {
     /// Bytes that may lie within a work request.
     pub fn inline(&self) -> u32 {
         self.inline
-    }
-
-    /// The domain whose memory it reaches.
-    pub fn domain(&self) -> &Arc<Domain> {
-        &self.domain
     }
 
     /// Where both of its queues report.

@@ -1,0 +1,490 @@
+//! `railgauge link`: one link by itself, with perftest's questions, flags and columns.
+
+use std::path::Path;
+
+use clap::Args;
+
+use super::conduct::listen_for_signals;
+use super::launching::{LaunchFlags, Role};
+use super::link_table::{self, Style};
+use super::rdma_flags::RdmaFlags;
+use super::shared::Shared;
+use super::{CliError, world};
+use crate::fabric::{rdma, sysfs};
+use crate::measure::{Job, LinkEnd, LinkWatch, Row, Session, Setup};
+use crate::record::{DeviceKind, FlowRecord, MemoryPath, RailEnd};
+use crate::suite::sweep::{Step, Sweep};
+use crate::suite::{GpuDirectChoice, RunSettings, Suite};
+use crate::transport::verbs;
+use crate::transport::verbs::stream::{Check, Extent, LARGEST, OFFSETS, Operation, Question, Terms, Trial};
+use crate::units::{Bytes, Nanos};
+
+/// Bytes of all queue pairs' memory, at most.
+const MOST_MEMORY: u64 = 8 << 30;
+/// What perftest's `-a` stands for.
+const ALL: (Bytes, Bytes) = (Bytes(2), Bytes(8 << 20));
+
+/// perftest's flags, and ours.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  railgauge link --loopback                         this host's NICs by themselves\n  \
+railgauge lab run -- railgauge link -s 4K,64K,1M -q 4   write bandwidth from the first rank to the last\n  \
+railgauge link --latency --op send -s 8 --rank 0 --world 2 --rendezvous h0:29400   (and --rank 1 on the other host)\n\n\
+Exit codes: 0 measured, data right; 3 no RDMA; 20 interrupted; 21 the link broke; 22 wrong data. Speed is not judged: use a \
+suite for that."
+)]
+pub struct Arguments {
+    /// What moves the data: write, send or read
+    #[arg(long, value_name = "OP", default_value_t)]
+    op: Operation,
+    /// One message at a time, there and back, instead of as many as go through
+    #[arg(long)]
+    latency: bool,
+    /// Both directions at once
+    #[arg(short, long, conflicts_with = "latency")]
+    bidirectional: bool,
+    /// Sizes of messages: a list (4K,64K,1M) or a range of doublings (2..8M) [default: 64K; 8 for latency]
+    #[arg(short, long, value_name = "SIZES", value_parser = parse_sizes)]
+    size: Option<Sizes>,
+    /// All sizes from 2 to 8M, as perftest's -a
+    #[arg(short, long, conflicts_with = "size")]
+    all: bool,
+    /// Queue pairs
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    qps: u16,
+    /// Messages of each size on every queue pair [default: 5000; 1000 for latency]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
+    /// Measure each size for so long, such as 10s
+    #[arg(short = 'D', long, value_name = "DUR", conflicts_with = "iterations")]
+    duration: Option<Nanos>,
+    /// Requests under way on every queue pair
+    #[arg(short, long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    tx_depth: u32,
+    /// Messages up to this size travel within their requests [default: 0; 220 for latency]
+    #[arg(short = 'I', long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=1024))]
+    inline: Option<u32>,
+    /// Messages begin so many bytes into a page
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..i64::from(OFFSETS)))]
+    offset: u32,
+    /// Which data is compared: last (what the last messages left) or every (each message; with --latency, and in its times)
+    #[arg(long, value_name = "WHICH", default_value_t)]
+    check: Check,
+    /// UDP source port of the first queue pair, 49152 to 65535; the others and those of the other rank follow
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(49_152..))]
+    source_port: Option<u16>,
+    /// Which two ranks; the others look on [default: the first and the last]
+    #[arg(long, value_name = "A:B", value_parser = parse_pair)]
+    pair: Option<(u32, u32)>,
+    /// This host's devices by themselves: two queue pairs of one device, connected to each other
+    #[arg(long, conflicts_with = "pair")]
+    loopback: bool,
+    /// perftest's own columns and units, in which a MB has 2^20 bytes
+    #[arg(long)]
+    perftest: bool,
+    /// Rails as NAME=ADDRESS, NAME=SUBNET, address, interface or RDMA device, separated by commas; each is measured
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    rails: Option<Vec<String>>,
+    /// The two ranks of this machine as processes, instead of threads
+    #[arg(long)]
+    procs: bool,
+    /// Seed of the data
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Longest any single wait may take
+    #[arg(long, value_name = "DUR", default_value = "20s")]
+    deadline: Nanos,
+    #[command(flatten)]
+    rdma: RdmaFlags,
+    #[command(flatten)]
+    launching: LaunchFlags,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Sizes of messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sizes(Vec<Bytes>);
+
+/// Measures and prints.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    arguments.check()?;
+    let role = match arguments.loopback {
+        true => Role::Alone,
+        false => arguments.launching.role()?,
+    };
+    if let Role::Follows(follow) = role {
+        return follow.take_part();
+    }
+    if matches!(role, Role::Alone) {
+        verbs::probe().map_err(|missing| CliError::Environment(missing.to_string()))?;
+    }
+    let settings = arguments.settings(&role)?;
+    let interrupted = listen_for_signals()?;
+    let world = world::start(role, &settings, &interrupted)?;
+    let setup = Setup {
+        rails: settings.rails.clone().unwrap_or_default(),
+        device: DeviceKind::Host,
+        largest: Bytes(0),
+        nccl: false,
+        verbs: true,
+        faults: Vec::new(),
+        deadline: arguments.deadline,
+        data_port: settings.data_port,
+    };
+    let mut session = Session::meet(world.coordinator, setup, world.end_of, interrupted)?;
+    let result = arguments.measure(&mut session);
+    session.quit();
+    drop((session, world.crew));
+    if let Some(mpi) = world.mpi {
+        mpi.leave(matches!(result, Ok(0 | 22)));
+    }
+    result
+}
+
+impl Arguments {
+    /// What makes no sense together.
+    fn check(&self) -> Result<(), CliError> {
+        let refuse = |problem: &str| Err(CliError::Usage(problem.to_string()));
+        if self.check == Check::Every && (!self.latency || self.op == Operation::Read) {
+            return refuse(
+                "--check every looks at messages one at a time: add --latency, with --op write or send",
+            );
+        }
+        if self.latency && self.qps > 1 {
+            return refuse("--latency has one message under way, so one queue pair; leave --qps out");
+        }
+        if self.rdma.gpudirect == Some(GpuDirectChoice::On) {
+            return refuse("--gpudirect on: this command measures with memory of the CPU");
+        }
+        if self.deadline < Nanos(100_000_000) {
+            return refuse("--deadline must be at least 100ms");
+        }
+        if self
+            .sizes()
+            .iter()
+            .any(|size| *size == Bytes(0) || *size > LARGEST)
+        {
+            return refuse("--size: messages have 1 byte to 256 MiB");
+        }
+        let terms = self.terms();
+        let memory = 3 * terms.area() as u64 * u64::from(self.qps);
+        if memory > MOST_MEMORY {
+            return refuse("--size times --qps takes more than 8 GiB of memory at each end");
+        }
+        if self.source_port.is_some() && terms.source_port(true, self.qps - 1).is_none() {
+            return refuse("--source-port: the ports of both ends' queue pairs go beyond 65535");
+        }
+        Ok(())
+    }
+
+    fn sizes(&self) -> Vec<Bytes> {
+        match &self.size {
+            Some(Sizes(sizes)) => sizes.clone(),
+            None if self.all => doublings(ALL.0, ALL.1),
+            None if self.latency => vec![Bytes(8)],
+            None => vec![Bytes(64 << 10)],
+        }
+    }
+
+    fn question(&self) -> Question {
+        match (self.latency, self.bidirectional) {
+            (true, _) => Question::Latency,
+            (false, true) => Question::Bidirectional,
+            (false, false) => Question::Bandwidth,
+        }
+    }
+
+    fn terms(&self) -> Terms {
+        Terms {
+            queue_pairs: self.qps,
+            depth: self.tx_depth,
+            inline: self.inline.unwrap_or(if self.latency { 220 } else { 0 }),
+            source_port: self.source_port,
+            verbs: self.rdma.settings().terms(MemoryPath::Host),
+            largest: self.sizes().into_iter().max().unwrap_or_default(),
+            offset: self.offset,
+            deadline: self.deadline,
+        }
+    }
+
+    fn trials(&self) -> Vec<Trial> {
+        let iterations = self.iterations.unwrap_or(if self.latency { 1000 } else { 5000 });
+        let extent = match self.duration {
+            Some(time) => Extent::Lasting(time),
+            None => Extent::Iterations(iterations),
+        };
+        let trial = |(number, size): (u64, &Bytes)| Trial {
+            operation: self.op,
+            question: self.question(),
+            size: *size,
+            extent,
+            check: self.check,
+            // Both ends tell trials apart by their seeds.
+            seed: self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        };
+        (0..).zip(&self.sizes()).map(trial).collect()
+    }
+
+    /// Ranks and rails.
+    fn settings(&self, role: &Role) -> Result<RunSettings, CliError> {
+        let flags = Shared {
+            rails: self.rails.clone(),
+            ..Shared::default()
+        };
+        let mut suite = Suite::of("link", Vec::new());
+        suite.run = RunSettings {
+            ranks: Some(2),
+            procs: Some(self.procs),
+            rails: self.rails.clone(),
+            deadline: Some(self.deadline),
+            join_deadline: self.launching.join_deadline,
+            data_port: self.launching.data_port,
+            ..RunSettings::default()
+        };
+        role.settle(&mut suite, &flags)?;
+        if matches!(role, Role::Alone) && self.rails.is_none() {
+            suite.run.rails = Some(devices_here()?);
+        }
+        Ok(suite.run)
+    }
+
+    /// Measures every rail, one after the other; the exit code.
+    fn measure(&self, session: &mut Session) -> Result<u8, CliError> {
+        let world = session.fabric().ranks.len() as u32;
+        let (first, second) = self.pair.unwrap_or((0, world.saturating_sub(1)));
+        if first == second || first.max(second) >= world {
+            let problem = format!(
+                "--pair {first}:{second}: there are ranks 0 to {}",
+                world.saturating_sub(1)
+            );
+            return Err(CliError::Usage(problem));
+        }
+        let rails = self.rails_between(session, first, second)?;
+        let style = if self.perftest {
+            Style::Perftest
+        } else {
+            Style::Ours
+        };
+        let mut shown = Shown {
+            silent: self.json,
+            style,
+            rows: Vec::new(),
+            flows: Vec::new(),
+        };
+        let mut broken = None;
+        for rail in rails {
+            let job = Job {
+                rail: rail.rail.clone(),
+                first,
+                second,
+                terms: self.terms(),
+                trials: self.trials(),
+            };
+            shown.head(&self.title(session, &job), self.question());
+            match session.link(&job, &mut shown)? {
+                LinkEnd::Complete => {}
+                LinkEnd::Interrupted => return Ok(20),
+                LinkEnd::Broken(reason) => {
+                    eprintln!("railgauge: {reason}");
+                    broken = Some(reason);
+                    break;
+                }
+            }
+        }
+        Ok(shown.finish(broken))
+    }
+
+    /// The rails on which both ranks have an RDMA device; an error when there is none, or one that was named has none.
+    fn rails_between(&self, session: &Session, first: u32, second: u32) -> Result<Vec<RailEnd>, CliError> {
+        session.verbs().clone().map_err(CliError::Environment)?;
+        let fabric = session.fabric();
+        let ends = |rank: u32| fabric.rank(rank).map_or(&[][..], |record| &record.rails[..]);
+        let lacks = |rail: &RailEnd| {
+            [first, second].into_iter().find(|rank| {
+                let end = ends(*rank).iter().find(|end| end.rail == rail.rail);
+                end.is_none_or(|end| end.rdma.is_none())
+            })
+        };
+        let mut usable = Vec::new();
+        for rail in ends(first) {
+            match lacks(rail) {
+                None => usable.push(rail.clone()),
+                Some(rank) if self.rails.is_some() => {
+                    let problem = format!("{} has no RDMA device on {}", rail.rail, fabric.rank_name(rank));
+                    return Err(CliError::Environment(problem));
+                }
+                Some(_) => {}
+            }
+        }
+        match usable.is_empty() {
+            true => Err(CliError::Environment(format!(
+                "no rail has an RDMA device on both {} and {}",
+                fabric.rank_name(first),
+                fabric.rank_name(second)
+            ))),
+            false => Ok(usable),
+        }
+    }
+
+    /// What is measured, between whom, in one line.
+    fn title(&self, session: &Session, job: &Job) -> String {
+        let fabric = session.fabric();
+        let end = |rank: u32| {
+            let record = fabric.rank(rank);
+            let rail = record.and_then(|record| record.rails.iter().find(|end| end.rail == job.rail));
+            let port = rail.and_then(|end| end.rdma.as_ref());
+            let device = port.map_or_else(String::new, |port| format!(" {} port {}", port.device, port.port));
+            format!("{}{device}", fabric.rank_name(rank))
+        };
+        let arrow = if self.bidirectional { "<->" } else { "->" };
+        let plural = if self.qps == 1 { "" } else { "s" };
+        format!(
+            "# railgauge {} link: RDMA {} {} on {}, {} {arrow} {}; {} queue pair{plural}, depth {}",
+            env!("CARGO_PKG_VERSION"),
+            self.op,
+            self.question(),
+            job.rail,
+            end(job.first),
+            end(job.second),
+            self.qps,
+            self.tx_depth,
+        )
+    }
+}
+
+/// The devices of this host that carry data, as rails.
+fn devices_here() -> Result<Vec<String>, CliError> {
+    let ports = rdma::ports(Path::new(sysfs::SYS));
+    let active: Vec<String> = ports
+        .iter()
+        .filter(|port| port.is_active())
+        .map(|port| match port.number {
+            1 => port.device.clone(),
+            number => format!("{}:{number}", port.device),
+        })
+        .collect();
+    match active.is_empty() {
+        true => Err(CliError::Environment(
+            "no port of an RDMA device of this host is active; are cables plugged in and interfaces up? (`rdma link`)"
+                .to_string(),
+        )),
+        false => Ok(active),
+    }
+}
+
+/// Prints rows as they come, and keeps them.
+struct Shown {
+    silent: bool,
+    style: Style,
+    rows: Vec<Row>,
+    flows: Vec<FlowRecord>,
+}
+
+impl Shown {
+    fn head(&self, title: &str, question: Question) {
+        if self.silent {
+            return;
+        }
+        println!("{title}");
+        if self.style == Style::Ours {
+            println!(
+                "# GB is 1e9 bytes, Gb 1e9 bits (perftest's MB is 2^20 bytes); #wrong counts bytes of the data compared"
+            );
+        }
+        println!("{}", link_table::header(question, self.style));
+    }
+
+    /// Says what is left to say; the exit code.
+    fn finish(self, broken: Option<String>) -> u8 {
+        let wrong: u64 = self.rows.iter().map(|row| row.wrong_bytes).sum();
+        for row in &self.rows {
+            if let Some(first) = &row.first_wrong {
+                let (bytes, size, rail) = (row.wrong_bytes, row.size, &row.rail);
+                eprintln!("railgauge: {bytes} wrong bytes at {size} on {rail}; the first: {first}");
+            }
+        }
+        if self.silent {
+            let whole = serde_json::json!({
+                "schema": 1,
+                "rows": self.rows,
+                "flows": self.flows,
+                "broken": broken,
+            });
+            println!("{whole:#}");
+        }
+        match (wrong, broken) {
+            (1.., _) => 22,
+            (0, Some(_)) => 21,
+            (0, None) => 0,
+        }
+    }
+}
+
+impl LinkWatch for Shown {
+    fn connected(&mut self, flows: &[FlowRecord]) {
+        self.flows.extend_from_slice(flows);
+    }
+
+    fn row(&mut self, row: Row) {
+        if !self.silent {
+            println!("{}", link_table::line(&row, self.style));
+        }
+        self.rows.push(row);
+    }
+}
+
+fn doublings(from: Bytes, to: Bytes) -> Vec<Bytes> {
+    Sweep::new(from, to, Step::Factor(2)).map_or_else(|_| vec![from], |sweep| sweep.sizes())
+}
+
+fn parse_sizes(text: &str) -> Result<Sizes, String> {
+    let size = |text: &str| text.trim().parse::<Bytes>().map_err(|error| error.to_string());
+    let mut sizes = Vec::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            Some((from, to)) => {
+                let (from, to) = (size(from)?, size(to)?);
+                if from > to || from == Bytes(0) {
+                    return Err(format!("`{part}` is no range; write it as 2..8M"));
+                }
+                sizes.extend(doublings(from, to));
+            }
+            None => sizes.push(size(part)?),
+        }
+    }
+    Ok(Sizes(sizes))
+}
+
+fn parse_pair(text: &str) -> Result<(u32, u32), String> {
+    let two = text.split_once(':');
+    let two = two.and_then(|(first, second)| Some((first.parse().ok()?, second.parse().ok()?)));
+    two.ok_or_else(|| "two ranks are written as 0:1".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_typed_as_lists_and_ranges() {
+        let sizes =
+            |text: &str| parse_sizes(text).map(|Sizes(sizes)| sizes.iter().map(|size| size.0).collect());
+        assert_eq!(sizes("4K,64K"), Ok(vec![4096, 65_536]));
+        assert_eq!(sizes("1..8,3"), Ok(vec![1, 2, 4, 8, 3]));
+        let all: Vec<u64> = sizes("2..8M").unwrap();
+        assert_eq!((all.len(), all[0], all[22]), (23, 2, 8 << 20));
+        for wrong in ["", "8..2", "0..4", "x", "4K,"] {
+            assert!(parse_sizes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_pair_is_two_ranks() {
+        assert_eq!(parse_pair("3:0"), Ok((3, 0)));
+        for wrong in ["3", "3:", "a:b", "1:2:3"] {
+            assert!(parse_pair(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The memory of one queue pair: what is sent, and where messages arrive.
+
+use std::io;
+use std::sync::Arc;
+
+use super::super::memory::{Access, Registration};
+use super::super::nic::Nic;
+use super::pattern::{Content, Place};
+use super::{Checked, Terms};
+use crate::device::Region;
+
+/// The parts of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Area {
+    /// What is sent, but for the last messages.
+    Before,
+    /// The last messages.
+    Last,
+    /// Where messages arrive.
+    Landing,
+}
+
+/// How many there are.
+const AREAS: usize = 3;
+
+/// Registered memory, opened to the peer.
+pub struct Memory {
+    /// Given back before the memory it names.
+    registration: Registration,
+    region: Arc<Region>,
+    area: usize,
+    offset: usize,
+}
+
+impl Memory {
+    /// As much as the largest message needs.
+    pub fn new(nic: &Nic, terms: &Terms) -> io::Result<Memory> {
+        let area = terms.area();
+        let region = Region::new(AREAS * area);
+        let registration = Registration::of_region(nic.domain(), &region, Access::Remote)?;
+        Ok(Memory {
+            registration,
+            region,
+            area,
+            offset: terms.offset as usize,
+        })
+    }
+
+    /// Where the peer finds it.
+    pub fn start(&self) -> u64 {
+        self.registration.start()
+    }
+
+    /// The key by which it may.
+    pub fn remote_key(&self) -> u32 {
+        self.registration.remote_key()
+    }
+
+    /// The key by which this side does.
+    pub fn local_key(&self) -> u32 {
+        self.registration.local_key()
+    }
+
+    /// Bytes of an area.
+    pub fn area_bytes(&self) -> u32 {
+        self.area as u32
+    }
+
+    /// How far from the start, `at` bytes into an area, messages lie: the same at both ends.
+    pub fn position(&self, area: Area, at: usize) -> u64 {
+        (area as usize * self.area + self.offset + at) as u64
+    }
+
+    /// Fills a message with its content.
+    ///
+    /// # Safety
+    ///
+    /// No request under way names that memory.
+    pub unsafe fn fill(&mut self, area: Area, at: usize, len: usize, place: Place, content: Content) {
+        // SAFETY: the caller's promise.
+        place.fill(content, unsafe { self.bytes(area, at, len) });
+    }
+
+    /// Sets one byte of a message.
+    ///
+    /// # Safety
+    ///
+    /// No request under way names that memory.
+    pub unsafe fn set(&mut self, area: Area, at: usize, byte: u8) {
+        // SAFETY: the caller's promise.
+        unsafe { self.bytes(area, at, 1)[0] = byte };
+    }
+
+    /// Makes a byte of the landing area one that no message ends with.
+    ///
+    /// # Safety
+    ///
+    /// As above.
+    pub unsafe fn clear_landing(&mut self, at: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.set(Area::Landing, at, 0) };
+    }
+
+    /// Compares a message with what it should hold.
+    ///
+    /// # Safety
+    ///
+    /// It has arrived, and no other is written there meanwhile.
+    pub unsafe fn check(&mut self, at: usize, len: usize, place: Place) -> Checked {
+        // SAFETY: the caller's promise.
+        let message = unsafe { self.bytes(Area::Landing, at, len) };
+        let (wrong, first) = place.compare(Content::Last, message);
+        let Place {
+            from,
+            queue_pair,
+            slot,
+            ..
+        } = place;
+        Checked {
+            messages: 1,
+            wrong,
+            first: first.map(|(byte, found, expected)| {
+                format!(
+                    "byte {byte} of a message of rank {from} on its queue pair number {queue_pair} (place {slot}) is \
+                     {found:#04x}, should be {expected:#04x}"
+                )
+            }),
+        }
+    }
+
+    /// The byte `at` a place where the peer may write at this very moment.
+    pub fn glance(&self, at: usize) -> u8 {
+        let position = self.position(Area::Landing, at) as usize;
+        assert!(position < self.region.len());
+        // SAFETY: the position lies within the region, which is mapped. A single byte is read as it is at that moment,
+        // whoever writes it.
+        unsafe { self.region.start().as_ptr().add(position).read_volatile() }
+    }
+
+    /// # Safety
+    ///
+    /// Nobody else touches these bytes while the slice is used.
+    unsafe fn bytes(&mut self, area: Area, at: usize, len: usize) -> &mut [u8] {
+        let position = self.position(area, at) as usize;
+        assert!(position + len <= (area as usize + 1) * self.area);
+        // SAFETY: the range lies within the region, no lease of it is ever given out, and the rest is the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.region.start().as_ptr().add(position), len) }
+    }
+}
