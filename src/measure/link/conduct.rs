@@ -12,6 +12,9 @@ use crate::units::Nanos;
 /// A rank notices by its own deadline that nothing moves; the coordinator waits so much longer for it to say so.
 const GRACE: Duration = Duration::from_secs(6);
 
+/// Ranks are asked something so often: without orders for long, they would think that nobody leads them any more.
+const BETWEEN_QUESTIONS: Duration = Duration::from_secs(20);
+
 /// Told how a link goes.
 pub trait LinkWatch {
     /// The queue pairs of both ends are connected.
@@ -67,11 +70,17 @@ impl Session {
     ) -> Result<LinkEnd, MeasureError> {
         let patience = Duration::from(job.terms.deadline) + GRACE;
         let mut broken: Option<(String, bool)> = None;
+        let (mut heard, mut asked) = (Instant::now(), Instant::now());
         while progress.finished != [true, true] {
             // The other end may know better what happened, or notice it a moment later.
             let patience = if broken.is_some() { GRACE } else { patience };
-            match self.listen(Instant::now() + patience) {
+            if asked.elapsed() >= BETWEEN_QUESTIONS {
+                asked = Instant::now();
+                self.order_all(&Order::Ping)?;
+            }
+            match self.listen(Instant::now() + patience.min(BETWEEN_QUESTIONS)) {
                 Heard::Answer(rank, Answer::Link(report)) => {
+                    heard = Instant::now();
                     let Some(end) = [job.first, job.second].iter().position(|end| *end == rank) else {
                         continue;
                     };
@@ -100,6 +109,7 @@ impl Session {
                     return Ok(LinkEnd::Broken(text));
                 }
                 Heard::Interrupted => return Ok(LinkEnd::Interrupted),
+                Heard::Nothing if heard.elapsed() < patience => {}
                 Heard::Nothing if broken.is_some() => break,
                 Heard::Nothing => {
                     let waiting: Vec<String> = [job.first, job.second]
