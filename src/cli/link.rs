@@ -129,6 +129,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         largest: Bytes(0),
         nccl: false,
         verbs: true,
+        gid_index: arguments.rdma.gid_index,
         faults: Vec::new(),
         deadline: arguments.deadline,
         data_port: settings.data_port,

@@ -278,6 +278,7 @@ fn connect(
             flows: terms.queue_pairs,
             source_port: terms.source_port(between.me > between.peer, number),
             terms: terms.verbs,
+            placed: false,
         };
         let tuning = Tuning {
             not_ready_retries: FOR_EVER,
