@@ -1,8 +1,10 @@
 //! A way that passed nothing on for a while and recovered, with no link of a host down: packets were sent again until they
 //! were acknowledged.
 //!
-//! Over RDMA the NIC does that and counts it. Some loss makes it count, too; so it takes an iteration that stood still. Of the
-//! hosts that sent again, each did so on its ways to others; the host that most of these ways share is where it was.
+//! Over RDMA the NIC does that and counts it. A fabric that loses packets all the time makes it count, too, and costs an
+//! iteration the time until a NIC sends again, over and over; so it takes an iteration that stood still for long, and next to
+//! no others that did. Of the hosts that sent again, each did so on its ways to others; the host that most of these ways share
+//! is where it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +15,15 @@ use crate::units::Nanos;
 /// Counters that say that packets were sent again because nobody acknowledged them.
 const SENT_AGAIN: &[&str] = &["completer_retry_err", "local_ack_timeout_err"];
 
-/// An iteration this much longer than the cell's median stood still.
-pub(super) const SHORTEST: Nanos = Nanos(500_000_000);
+/// An iteration this much longer than the cell's median was interrupted.
+pub(super) const SHORTEST: Nanos = Nanos(1_000_000_000);
+
+/// An iteration this much longer than the cell's median had to wait for packets that were lost.
+const HELD_UP: Nanos = Nanos(250_000_000);
+
+/// More iterations of a rail than this many, and than this share, held up: packets are lost all the time.
+const FEW: usize = 2;
+const FEW_OF: usize = 20;
 
 /// One rail that was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +59,8 @@ pub(super) fn all(seen: &Seen<'_>, explained: &BTreeSet<(&str, u32)>) -> Vec<Int
     }
     let mut all: Vec<Interruption> = Vec::new();
     for ((rail, cell), counters) in sent_again {
-        let stood = standstill(seen, cell).filter(|_| !explained.contains(&(rail, cell)));
+        let is_rare = |_: &Nanos| !explained.contains(&(rail, cell)) && !loses_always(seen, rail);
+        let stood = standstill(seen, cell).filter(is_rare);
         let Some(stood) = stood else { continue };
         let hosts = guilty(seen, rail, cell, &counters);
         let known = all
@@ -86,6 +96,24 @@ fn standstill(seen: &Seen<'_>, cell: u32) -> Option<Nanos> {
     let times = &seen.summaries[seen.place(cell)?].times;
     let (longest, median) = (times.last()?, times.get(times.len() / 2)?);
     Some(Nanos(longest.saturating_sub(*median))).filter(|stood| *stood >= SHORTEST)
+}
+
+/// Whether iterations over a rail are held up time and again.
+fn loses_always(seen: &Seen<'_>, rail: &str) -> bool {
+    let over_it = seen.summaries.iter().filter(|summary| {
+        let mut rails = summary.cell.rails.iter();
+        rails.any(|name| name == rail)
+    });
+    let (mut all, mut held_up) = (0, 0);
+    for times in over_it.map(|summary| &summary.times) {
+        let median = times.get(times.len() / 2).copied().unwrap_or(0);
+        all += times.len();
+        held_up += times
+            .iter()
+            .filter(|time| **time > median.saturating_add(HELD_UP.0))
+            .count();
+    }
+    held_up > FEW.max(all / FEW_OF)
 }
 
 /// The host that most ways of those that sent again share, or several that are equal.
