@@ -278,8 +278,16 @@ fn any_event() -> impl Strategy<Value = Event> {
     });
     let stuck = proptest::collection::vec(stuck, 0..4);
     let dark = proptest::collection::vec("rail[01]", 0..2);
-    let stalled = (number(), 0u32..4, proptest::option::of(number()), stuck, dark).prop_map(
-        |(rank, cell, waiting_for, stuck, no_carrier)| {
+    let broke = proptest::option::of(".*");
+    let stalled = (
+        number(),
+        0u32..4,
+        proptest::option::of(number()),
+        stuck,
+        dark,
+        broke,
+    )
+        .prop_map(|(rank, cell, waiting_for, stuck, no_carrier, broke)| {
             Event::Stalled(Stalled {
                 rank,
                 cell,
@@ -288,9 +296,9 @@ fn any_event() -> impl Strategy<Value = Event> {
                 waited_ns: Nanos(1),
                 stuck,
                 no_carrier,
+                broke,
             })
-        },
-    );
+        });
     prop_oneof![20 => sample, 4 => done, 1 => lost, 1 => not_run, 2 => stalled]
 }
 

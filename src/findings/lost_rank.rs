@@ -98,7 +98,12 @@ fn next_step(lost: &Lost) -> String {
 
 fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
     let cells: BTreeSet<u32> = stalled.iter().map(|stall| stall.cell).collect();
-    let (sentence, ranks) = match waited_for(stalled) {
+    let cause = match broken(stalled) {
+        Some(broken) => broken,
+        None => waited_for(stalled),
+    };
+    let (sentence, ranks) = match cause {
+        Cause::Broken(ranks, what) => (format!("a connection broke: {what}"), ranks),
         Cause::Rank(rank) => {
             let name = seen.run().rank_name(rank);
             (
@@ -144,8 +149,13 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
         next_step: match ranks.as_slice() {
             [] => "repeat with a shorter deadline and watch which rank stops answering".into(),
             ranks => format!(
-                "look at {} first: is its process alive, what does its stack say, can it reach the ranks it talks to",
-                phrase::ranks(ranks)
+                "look at {} first: is {} alive, what does its stack say, can it reach the ranks it talks to",
+                phrase::ranks(ranks),
+                if ranks.len() == 1 {
+                    "its process"
+                } else {
+                    "every process"
+                }
             ),
         },
         ..finding(seen, sentence)
@@ -213,9 +223,19 @@ fn waits(stalled: &[&Stalled], lost: Option<u32>) -> Vec<String> {
 /// Where following "waits for" leads in the end.
 #[derive(Debug, PartialEq)]
 enum Cause {
+    /// Not by waiting: a connection between these broke, in words.
+    Broken(Vec<u32>, String),
     Rank(u32),
     Circle(Vec<u32>),
     Unclear(Vec<u32>),
+}
+
+/// The connection that broke, where one did: all others waited because of that.
+fn broken(stalled: &[&Stalled]) -> Option<Cause> {
+    let stall = stalled.iter().find(|stall| stall.broke.is_some())?;
+    let ranks = [Some(stall.rank), stall.waiting_for];
+    let what = stall.broke.clone()?;
+    Some(Cause::Broken(ranks.into_iter().flatten().collect(), what))
 }
 
 /// Follows every stalled rank to the one that waits for nobody.
@@ -270,6 +290,7 @@ mod tests {
                 waited_ns: Nanos(1),
                 stuck: Vec::new(),
                 no_carrier: Vec::new(),
+                broke: None,
             })
             .collect();
         waited_for(&stalled.iter().collect::<Vec<_>>())

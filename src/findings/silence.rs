@@ -2,7 +2,9 @@
 //!
 //! A rank that waits knows only that nothing comes; the sender's kernel knows that nothing gets through. Every way that
 //! is stuck has two ends; the end that most of them share is at fault, and one whose interface has lost its carrier is at
-//! fault for certain. Ways to and from a lost host are stuck because it is lost, and say nothing about its rails.
+//! fault for certain. A connection that broke at a rank whose own interface has no carrier broke because of that; RDMA notices
+//! it before anything had to be sent again. Ways to and from a lost host are stuck because it is lost, and say nothing about its
+//! rails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +24,8 @@ pub(super) struct Way {
     pub(super) bytes: u64,
     /// How often the oldest was sent again; 0 without a connection.
     pub(super) retries: u32,
+    /// What is known about a connection that broke.
+    pub(super) broke: Option<String>,
 }
 
 /// A rail that went silent.
@@ -59,9 +63,26 @@ pub(super) fn silent_rails(recorded: &Recorded) -> Vec<SilentRail> {
                     to: stuck.to,
                     bytes: stuck.bytes.0,
                     retries: stuck.retransmits,
+                    broke: None,
                 };
                 rails.entry(&stuck.rail).or_default().push((way, stall.cell));
             }
+        }
+        let cell = recorded.run.cells.iter().find(|cell| cell.id == stall.cell);
+        let dark_rail = cell.and_then(|cell| cell.rails.iter().find(|rail| stall.no_carrier.contains(rail)));
+        if let (Some(broke), Some(to), Some(rail)) = (&stall.broke, stall.waiting_for, dark_rail)
+            && hosts.name(to).is_some_and(|there| there != here)
+            && !hosts.is_lost(stall.rank)
+            && !hosts.is_lost(to)
+        {
+            let way = Way {
+                from: stall.rank,
+                to,
+                bytes: 0,
+                retries: 0,
+                broke: Some(broke.clone()),
+            };
+            rails.entry(rail).or_default().push((way, stall.cell));
         }
     }
     let mut silent = Vec::new();

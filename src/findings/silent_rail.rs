@@ -40,9 +40,10 @@ fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
     };
     let way = |way: &super::silence::Way| {
         let (from, to) = (name(way.from), name(way.to));
-        match way.retries {
-            0 => format!("{from} to {to}: no connection"),
-            retries => format!(
+        match (way.retries, &way.broke) {
+            (_, Some(broke)) => format!("{from} to {to}: {broke}"),
+            (0, None) => format!("{from} to {to}: no connection"),
+            (retries, None) => format!(
                 "{from} to {to}: {} not acknowledged, sent again {retries} times in a row",
                 Bytes(way.bytes)
             ),
@@ -74,7 +75,8 @@ fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
         },
         measured: None,
         expected: None,
-        rule: "silent: packets sent again and again within the deadline, and never acknowledged, while both ranks answer"
+        rule: "silent: packets sent again and again within the deadline, and never acknowledged, or a connection that broke at an \
+               interface without a carrier, while both ranks answer"
             .to_string(),
         confirmation: None,
         not_told_apart_from: match (silence.dark, silence.hosts.len()) {

@@ -102,7 +102,7 @@ impl Loss {
         let stopped = self
             .stopped
             .iter()
-            .filter_map(|(rank, answer)| stalled(*rank, answer, part_of_hang));
+            .filter_map(|(rank, answer)| stalled(*rank, answer, part_of_hang, deadline));
         let idle = self
             .idle
             .iter()
@@ -115,6 +115,7 @@ impl Loss {
                 waited_ns: Nanos::from(since.elapsed()),
                 stuck: Vec::new(),
                 no_carrier: Vec::new(),
+                broke: None,
             });
         stopped.chain(idle).collect()
     }
@@ -122,8 +123,9 @@ impl Loss {
 
 /// The standstill an answer tells of. In a hang, a rank that was told to stop and had hardly waited by then was busy, or
 /// frozen, or slow: it is what the others waited for, and waited for nobody. `part_of_hang` is the shortest wait that
-/// counts; none when a rank was lost, which ends waits of any length.
-fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>) -> Option<Stalled> {
+/// counts; none when a rank was lost, which ends waits of any length. Whoever had waited for less than the `deadline` and was
+/// not told to stop was stopped by what it says.
+fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>, deadline: Nanos) -> Option<Stalled> {
     match answer {
         Answer::Stopped {
             cell,
@@ -144,6 +146,7 @@ fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>) -> Option<St
                 waited_ns: *waited,
                 stuck: stuck.clone(),
                 no_carrier: no_carrier.clone(),
+                broke: (!aborted && *waited < deadline).then(|| problem.clone()),
             })
         }
         Answer::CannotPrepare {
@@ -160,6 +163,7 @@ fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>) -> Option<St
             waited_ns: Nanos(0),
             stuck: unconnected(*waiting_for, rail.as_deref()).into_iter().collect(),
             no_carrier: no_carrier.clone(),
+            broke: None,
         }),
         _ => None,
     }
@@ -281,7 +285,7 @@ mod tests {
     #[test]
     fn the_rank_a_hang_waited_for_is_not_said_to_have_waited_itself() {
         let waits_for = |waited, shortest| {
-            stalled(0, &told_to_stop_after(waited), shortest)
+            stalled(0, &told_to_stop_after(waited), shortest, Nanos(1_000))
                 .unwrap()
                 .waiting_for
         };

@@ -198,6 +198,10 @@ pub struct Stalled {
     /// Its rails whose interface had no carrier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub no_carrier: Vec<String>,
+    /// What ended it, when it had neither waited out its deadline nor was told to stop: a connection that broke, with both
+    /// its ends and what may be the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broke: Option<String>,
 }
 
 /// A way on which packets did not get through: sent again and again, never acknowledged; or no connection at all.

@@ -30,6 +30,7 @@ fn standstill(stalls: &[(u32, Option<u32>, &[u32], bool)]) -> Recorded {
             waited_ns: Nanos(5_000_000_000),
             stuck: stuck.collect(),
             no_carrier: dark.then(|| "rail1".to_string()).into_iter().collect(),
+            broke: None,
         }));
     }
     recorded.events.push(Event::End {
@@ -140,4 +141,49 @@ fn two_silent_rails_are_two_findings() {
         .into_iter()
         .filter(|kind| *kind == FindingKind::SilentRail);
     assert_eq!(silent.count(), 2);
+}
+
+#[test]
+fn a_connection_that_broke_is_told_with_both_ends_and_its_cause_instead_of_who_waited() {
+    let what = "rail1 from rank 1 (rxe1 port 1) to rank 2 (rxe1 port 1): remote access error (status 10)";
+    let mut recorded = standstill(&[
+        (1, Some(2), &[], false),
+        (2, Some(1), &[], false),
+        (0, Some(3), &[], false),
+    ]);
+    let break_at = |recorded: &mut Recorded, dark: bool| {
+        for event in &mut recorded.events {
+            if let Event::Stalled(stalled) = event
+                && stalled.rank == 1
+            {
+                stalled.broke = Some(what.to_string());
+                stalled.no_carrier = dark.then(|| "rail1".to_string()).into_iter().collect();
+            }
+        }
+    };
+    break_at(&mut recorded, false);
+    let judgement = judge(&recorded);
+    let finding = &judgement.findings[0];
+    assert_eq!((finding.kind, judgement.exit_code), (FindingKind::LostRank, 21));
+    assert!(
+        finding
+            .sentence
+            .starts_with(&format!("a connection broke: {what}")),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(finding.place.ranks, [1, 2]);
+
+    // Its own interface has no carrier: that is why.
+    break_at(&mut recorded, true);
+    let judgement = judge(&recorded);
+    let finding = &judgement.findings[0];
+    assert_eq!(finding.kind, FindingKind::SilentRail);
+    assert!(
+        finding.sentence.starts_with("rail1 at node01 went silent")
+            && finding.sentence.contains(what)
+            && finding.sentence.contains("no carrier"),
+        "{}",
+        finding.sentence
+    );
 }

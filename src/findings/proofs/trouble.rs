@@ -72,6 +72,7 @@ fn a_lost_rank_is_named_with_those_who_waited_for_it() {
             waited_ns: Nanos(2_100_000_000),
             stuck: Vec::new(),
             no_carrier: Vec::new(),
+            broke: None,
         })
     };
     recorded.events.extend([stalled(3, 2), stalled(0, 3)]);
