@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
+use super::connecting::Route;
 use super::inject::{Flip, Pacer};
-use super::mesh::Route;
 use super::{Arrived, Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
 use crate::device::{ReadLease, WriteLease};
 use crate::record::FlowRecord;

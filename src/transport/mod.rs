@@ -6,8 +6,10 @@
 //! is counted as moved is counted here, where it happens.
 
 mod channel;
+mod connecting;
 mod gpu_end;
 mod inject;
+mod knock;
 mod mesh;
 pub mod shm;
 pub mod tcp;
@@ -18,9 +20,11 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 pub use channel::Channel;
+pub use connecting::{ConnectError, Line, Route, Wanted};
 pub use gpu_end::{GpuEnd, all_direct, reach_records};
 pub use inject::{BadFault, Fault, Flip};
-pub use mesh::{ConnectError, Endpoint, Knock, Line, Mesh, Route, Wanted};
+pub use knock::Knock;
+pub use mesh::{Endpoint, Mesh};
 
 use crate::device::cuda::Direct;
 use crate::device::{ReadLease, WriteLease};
