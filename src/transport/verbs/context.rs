@@ -2,9 +2,12 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use rdma_mummy_sys as ib;
 
 /// How verbs call Ethernet as a link layer.
@@ -58,6 +61,8 @@ pub struct Context {
     raw: NonNull<ib::ibv_context>,
     name: String,
     limits: Limits,
+    /// Set once the device has reported that it is lost.
+    lost: AtomicBool,
 }
 
 // SAFETY: libibverbs is thread-safe; the context is only read after it was opened.
@@ -111,7 +116,11 @@ impl Context {
                 completions: 0,
                 reads: 0,
             },
+            lost: AtomicBool::new(false),
         };
+        // SAFETY: the context is open for as long as the borrow, and so is its descriptor.
+        let events = unsafe { BorrowedFd::borrow_raw((*context.raw()).async_fd) };
+        fcntl(events, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         context.limits = context.read_limits()?;
         Ok(Arc::new(context))
     }
@@ -160,6 +169,25 @@ impl Context {
         checked(answer)?;
         // SAFETY: sixteen bytes are an address whatever they are.
         Ok(unsafe { gid.raw })
+    }
+
+    /// Whether the device has reported that it is lost: removed, or failed for good.
+    pub fn is_lost(&self) -> bool {
+        loop {
+            // SAFETY: zero is a value for every field: a null pointer and a number.
+            let mut event: ib::ibv_async_event = unsafe { std::mem::zeroed() };
+            // SAFETY: the context is open and its descriptor does not block; the event is valid for writing.
+            if unsafe { ib::ibv_get_async_event(self.raw(), &mut event) } != 0 {
+                return self.lost.load(Ordering::Relaxed);
+            }
+            // SAFETY: read as the number it is: a newer kernel may know events that this program does not.
+            let kind = unsafe { (&raw const event.event_type).cast::<u32>().read() };
+            if kind == ib::ibv_event_type::IBV_EVENT_DEVICE_FATAL as u32 {
+                self.lost.store(true, Ordering::Relaxed);
+            }
+            // SAFETY: every event that was taken is acknowledged once.
+            unsafe { ib::ibv_ack_async_event(&mut event) };
+        }
     }
 
     pub(super) fn raw(&self) -> *mut ib::ibv_context {

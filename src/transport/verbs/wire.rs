@@ -24,7 +24,9 @@ pub const ANSWER: u32 = 1 << 31;
 const LOOKS_BEFORE_ARMING: u32 = 4;
 /// Looks without news between two looks at the clock.
 const LOOKS_BETWEEN_CHECKS: u32 = 64;
-/// Time without news between two looks at peer and device.
+/// Looks between two looks at the clock while there is news.
+const TURNS_BETWEEN_CHECKS: u32 = 32;
+/// Time between two looks at peer and device.
 const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
 
 /// What is known about a connection besides its queue pair.
@@ -72,6 +74,8 @@ pub struct Wire {
 /// What is noticed while nothing happens.
 #[derive(Default)]
 struct Watch {
+    /// Looks, with news or without.
+    turns: u32,
     /// Looks without news.
     looks: u32,
     armed: bool,
@@ -172,7 +176,12 @@ impl Wire {
 
     /// Looks, and when there is nothing asks to be woken, and now and then whether peer and device are still there.
     pub fn advance(&mut self) -> Result<bool, LinkError> {
+        self.watch.turns = self.watch.turns.wrapping_add(1);
         if self.look()? {
+            // A device can be lost while data still moves.
+            if self.watch.turns.is_multiple_of(TURNS_BETWEEN_CHECKS) {
+                self.check_now_and_then()?;
+            }
             return Ok(true);
         }
         self.watch.looks = self.watch.looks.saturating_add(1);
@@ -185,14 +194,19 @@ impl Wire {
         }
         // A rank that sleeps looks seldom enough for the clock to cost nothing.
         if self.watch.armed || self.watch.looks.is_multiple_of(LOOKS_BETWEEN_CHECKS) {
-            let now = Instant::now();
-            let checked = *self.watch.checked.get_or_insert(now);
-            if now.duration_since(checked) >= BETWEEN_CHECKS {
-                self.watch.checked = Some(now);
-                self.check(now)?;
-            }
+            self.check_now_and_then()?;
         }
         Ok(false)
+    }
+
+    fn check_now_and_then(&mut self) -> Result<(), LinkError> {
+        let now = Instant::now();
+        let checked = *self.watch.checked.get_or_insert(now);
+        if now.duration_since(checked) < BETWEEN_CHECKS {
+            return Ok(());
+        }
+        self.watch.checked = Some(now);
+        self.check(now)
     }
 
     fn check(&mut self, now: Instant) -> Result<(), LinkError> {
@@ -210,6 +224,12 @@ impl Wire {
             Err(_) => return Err(LinkError::Closed),
         }
         let nic = &self.with.nic;
+        if nic.context().is_lost() {
+            return Err(self.failed(format!(
+                "{} reports that it was removed or has failed",
+                nic.port.device
+            )));
+        }
         nic.context().port(nic.port.port).map_err(|error| {
             self.failed(format!(
                 "{} does not answer any more ({error}): it was removed or reset",
