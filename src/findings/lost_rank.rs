@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Detector, Seen, coverage, phrase, repeat};
-use crate::record::{EndReason, Event, Finding, FindingKind, LossCause, Lost, Place, Stalled};
+use crate::record::{DEVICE_GONE, EndReason, Event, Finding, FindingKind, LossCause, Lost, Place, Stalled};
 
 /// One finding per lost rank; one for a hang in which none is known to be lost.
 pub(super) struct LostRank;
@@ -98,12 +98,14 @@ fn next_step(lost: &Lost) -> String {
 
 fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
     let cells: BTreeSet<u32> = stalled.iter().map(|stall| stall.cell).collect();
-    let cause = match broken(stalled) {
-        Some(broken) => broken,
+    let broken = broken(stalled);
+    let rail = broken.and_then(|stall| rail_of(seen, stall));
+    let cause = match broken {
+        Some(stall) => what_broke(seen, stall),
         None => waited_for(stalled),
     };
     let (sentence, ranks) = match cause {
-        Cause::Broken(ranks, what) => (format!("a connection broke: {what}"), ranks),
+        Cause::Broken(ranks, what) => (what, ranks),
         Cause::Rank(rank) => {
             let name = seen.run().rank_name(rank);
             (
@@ -142,12 +144,16 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
         place: Place {
             hosts: seen.hosts(&ranks),
             ranks: ranks.clone(),
-            rail: None,
+            rail,
         },
         evidence: waits,
         cells: cells.into_iter().collect(),
         next_step: match ranks.as_slice() {
             [] => "repeat with a shorter deadline and watch which rank stops answering".into(),
+            ranks if broken.is_some() => format!(
+                "look at {} first: kernel log, link and driver messages (`rdma link`, `ip -s link`); then at the way between them",
+                phrase::ranks(ranks)
+            ),
             ranks => format!(
                 "look at {} first: is {} alive, what does its stack say, can it reach the ranks it talks to",
                 phrase::ranks(ranks),
@@ -230,12 +236,30 @@ enum Cause {
     Unclear(Vec<u32>),
 }
 
-/// The connection that broke, where one did: all others waited because of that.
-fn broken(stalled: &[&Stalled]) -> Option<Cause> {
-    let stall = stalled.iter().find(|stall| stall.broke.is_some())?;
+/// Where a connection broke, if one did: all others waited because of that.
+fn broken<'s>(stalled: &[&'s Stalled]) -> Option<&'s Stalled> {
+    stalled.iter().copied().find(|stall| stall.broke.is_some())
+}
+
+/// Between whom, or at whose end: a device that is gone is its own host's affair.
+fn what_broke(seen: &Seen<'_>, stall: &Stalled) -> Cause {
+    let what = stall.broke.as_deref().unwrap_or_default();
+    if what.contains(DEVICE_GONE) {
+        let host = seen.run().rank_name(stall.rank);
+        let sentence = format!("the RDMA device of {host} is gone: {what}");
+        return Cause::Broken(vec![stall.rank], sentence);
+    }
     let ranks = [Some(stall.rank), stall.waiting_for];
-    let what = stall.broke.clone()?;
-    Some(Cause::Broken(ranks.into_iter().flatten().collect(), what))
+    let ranks = ranks.into_iter().flatten().collect();
+    Cause::Broken(ranks, format!("a connection broke: {what}"))
+}
+
+/// The rail a broken connection was on: errors begin with it.
+fn rail_of(seen: &Seen<'_>, stall: &Stalled) -> Option<String> {
+    let what = stall.broke.as_deref()?;
+    let mut rails = seen.cell(stall.cell)?.rails.iter();
+    let rail = rails.find(|rail| what.starts_with(&format!("{rail} ")))?;
+    Some(rail.clone())
 }
 
 /// Follows every stalled rank to the one that waits for nobody.

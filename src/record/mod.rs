@@ -34,7 +34,7 @@ pub use run::{
     ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord, ReachRecord,
     Reference, Run, SpecRow, TestRecord, Untested,
 };
-pub use verbs::{Completion, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
+pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{
     Algorithm, Collective, DType, DeviceKind, Engine, Placement, Reach, ReduceOp, TransportKind,
 };

@@ -116,6 +116,9 @@ pub struct RdmaPort {
     pub state: Option<String>,
 }
 
+/// How an error ends that says that a rank's own device is not there any more.
+pub const DEVICE_GONE: &str = "it was removed or reset";
+
 /// What a queue pair was called on the wire, so that its path through the switches can be worked out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FlowRecord {

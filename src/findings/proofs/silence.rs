@@ -3,7 +3,7 @@
 use super::kinds;
 use crate::findings::fixture::Fixture;
 use crate::findings::{Casualties, casualties, judge};
-use crate::record::{EndReason, Event, FindingKind, LossCause, Lost, Recorded, Stalled, Stuck};
+use crate::record::{DEVICE_GONE, EndReason, Event, FindingKind, LossCause, Lost, Recorded, Stalled, Stuck};
 use crate::units::{Bytes, Nanos};
 
 /// A run of four hosts that ended in a standstill of cell 3; each rank says whom it waited for and which of its ways on
@@ -173,6 +173,7 @@ fn a_connection_that_broke_is_told_with_both_ends_and_its_cause_instead_of_who_w
         finding.sentence
     );
     assert_eq!(finding.place.ranks, [1, 2]);
+    assert_eq!(finding.place.rail.as_deref(), Some("rail1"));
 
     // Its own interface has no carrier: that is why.
     break_at(&mut recorded, true);
@@ -186,4 +187,30 @@ fn a_connection_that_broke_is_told_with_both_ends_and_its_cause_instead_of_who_w
         "{}",
         finding.sentence
     );
+}
+
+#[test]
+fn a_device_that_was_removed_is_its_own_hosts_affair() {
+    let mut recorded = standstill(&[(2, Some(1), &[], false), (1, Some(2), &[], false)]);
+    let what =
+        format!("rail1 from rank 1 (rxe1 port 1) to rank 2 (rxe1 port 1): no answer (EIO): {DEVICE_GONE}");
+    for event in &mut recorded.events {
+        if let Event::Stalled(stalled) = event
+            && stalled.rank == 1
+        {
+            stalled.broke = Some(what.clone());
+        }
+    }
+    let judgement = judge(&recorded);
+    let finding = &judgement.findings[0];
+    assert!(
+        finding
+            .sentence
+            .starts_with("the RDMA device of rank 1 (node01) is gone: rail1 from rank 1"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(finding.place.hosts, ["node01"]);
+    assert_eq!(finding.place.rail.as_deref(), Some("rail1"));
+    assert_eq!(judgement.exit_code, 21);
 }

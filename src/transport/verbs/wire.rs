@@ -16,7 +16,7 @@ use super::connect::ACK_TIMEOUT;
 use super::failure::{End, FLUSHED, Failure};
 use super::nic::Nic;
 use super::queue_pair::{ARRIVAL, QueuePair, Request, Work};
-use crate::record::FlowRecord;
+use crate::record::{DEVICE_GONE, FlowRecord};
 
 /// The bit that tells an answer from the number of a message.
 pub const ANSWER: u32 = 1 << 31;
@@ -116,7 +116,7 @@ impl Wire {
     fn posting(&self, error: &io::Error) -> LinkError {
         match error.raw_os_error() {
             Some(nix::libc::EIO | nix::libc::ENODEV) => self.failed(format!(
-                "the device took no more requests ({error}): it was removed or reset"
+                "the device took no more requests ({error}): {DEVICE_GONE}"
             )),
             _ => self.failed(format!("a request could not be posted: {error}")),
         }
@@ -232,7 +232,7 @@ impl Wire {
         }
         nic.context().port(nic.port.port).map_err(|error| {
             self.failed(format!(
-                "{} does not answer any more ({error}): it was removed or reset",
+                "{} does not answer any more ({error}): {DEVICE_GONE}",
                 nic.port.device
             ))
         })?;
