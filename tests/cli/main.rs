@@ -7,5 +7,6 @@ mod interrupted;
 mod lost_ranks;
 mod negative_controls;
 mod output;
+mod rdma;
 mod strangers;
 mod whole_run;

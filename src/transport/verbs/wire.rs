@@ -226,7 +226,7 @@ impl Wire {
         let nic = &self.with.nic;
         if nic.context().is_lost() {
             return Err(self.failed(format!(
-                "{} reports a fatal error: it was removed or reset",
+                "{} reports a fatal error: {DEVICE_GONE}",
                 nic.port.device
             )));
         }
