@@ -2,8 +2,9 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns};
@@ -19,7 +20,7 @@ use super::network::CONTROL_PEER;
 
 /// How long a host may take until it answers.
 const BOOT: Duration = Duration::from_secs(30);
-/// How long one attempt to reach it takes.
+/// How long one attempt to reach it takes, and how often it is looked at.
 const ATTEMPT: Duration = Duration::from_millis(50);
 /// The code of a command whose host went away.
 const GONE: u8 = 128 + 9;
@@ -36,7 +37,25 @@ pub fn exec(lab: &Lab, node: Node, command: &Command) -> Result<u8, LabError> {
     ask(&guest, lab, node, command).map_err(lost())?;
     pass_signals_on(guest.try_clone().map_err(lost())?).map_err(lost())?;
     pass_input_on(guest.try_clone().map_err(lost())?);
-    listen(guest, node)
+    let connection = guest.try_clone().map_err(lost())?;
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| hang_up_when_gone(&connection, lab, node, &over));
+        let ended = listen(guest, node);
+        over.store(true, Ordering::Relaxed);
+        ended
+    })
+}
+
+/// A host that loses power says nothing, so its connection is closed from here.
+fn hang_up_when_gone(connection: &TcpStream, lab: &Lab, node: Node, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        if !is_kept(lab, node).unwrap_or(false) {
+            let _ = connection.shutdown(Shutdown::Both);
+            return;
+        }
+        std::thread::sleep(ATTEMPT);
+    }
 }
 
 /// A connection to a host's agent, made inside that host's namespace.
