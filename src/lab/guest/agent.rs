@@ -56,7 +56,7 @@ fn attend(client: &TcpStream) -> io::Result<()> {
     loop {
         match Message::read(&mut &*client)? {
             Some(Message::Word(word)) => words.push(OsString::from_vec(word)),
-            Some(Message::Variable(variable)) => variables.extend(split(variable)),
+            Some(Message::Variable(variable)) => variables.extend(split(&variable)),
             Some(Message::Directory(path)) => directory = path,
             Some(Message::Carrier(what)) => {
                 let done = set_carrier(&what);
@@ -171,7 +171,7 @@ fn listen(mut requests: TcpStream, mut input: Option<impl Write>, group: Pid) {
 }
 
 /// `NAME=VALUE`, taken apart.
-fn split(variable: Vec<u8>) -> Option<(OsString, OsString)> {
+fn split(variable: &[u8]) -> Option<(OsString, OsString)> {
     let at = variable.iter().skip(1).position(|byte| *byte == b'=')? + 1;
     let (name, value) = (variable[..at].to_vec(), variable[at + 1..].to_vec());
     Some((OsString::from_vec(name), OsString::from_vec(value)))
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn variables_come_apart_at_the_first_sign() {
-        let pair = |text: &str| split(text.as_bytes().to_vec());
+        let pair = |text: &str| split(text.as_bytes());
         assert_eq!(pair("A=b=c"), Some(("A".into(), "b=c".into())));
         assert_eq!(pair("A="), Some(("A".into(), "".into())));
         assert_eq!(pair("A"), None);
