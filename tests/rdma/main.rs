@@ -6,6 +6,7 @@
 #![cfg(feature = "rdma")]
 
 mod faults;
+mod gpus;
 mod guests;
 mod harness;
 #[path = "../lab/harness.rs"]

@@ -80,7 +80,7 @@ impl VerbsDirectLink {
     fn sort(&mut self) -> Result<(), LinkError> {
         while let Some(news) = self.wire.next() {
             match news {
-                News::Message(bytes) => self.arrived.push_back(bytes),
+                News::Message(bytes, _) => self.arrived.push_back(bytes),
                 News::Answer(granted) => self.granted = widened(granted, self.granted),
             }
         }
@@ -113,7 +113,8 @@ impl VerbsDirectLink {
 
     /// Whether the next chunk has a place and the queue room for it.
     fn may_send(&self) -> bool {
-        self.sent < self.granted && self.wire.has_room(2)
+        let under_way: u64 = self.posted.iter().map(|(_, len, _)| len).sum();
+        under_way < Wire::UNDER_WAY && self.sent < self.granted && self.wire.has_room(2)
     }
 
     /// Writes a chunk (address, length, key) to the place the peer has named for it.

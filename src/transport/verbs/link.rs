@@ -1,7 +1,7 @@
 //! Chunks of this process's own memory over one queue pair, without ever blocking.
 //!
-//! A chunk is written straight into a slot of the peer's landing memory and announced by a number that comes with it; the
-//! peer answers with another number, how many messages it has taken out, which is this side's credit for more. What must
+//! A chunk is written straight into a slot of the peer's landing memory. The number that comes with it says how many messages
+//! this side has taken out of its own, which is the peer's credit for more; a side that has nothing to send says so by itself. What must
 //! hold: no more messages are under way than the peer has slots, so none is ever overwritten and no receiver is ever
 //! without room; memory that is sent from is leased until the NIC is done with it.
 
@@ -23,6 +23,8 @@ pub struct VerbsLink {
     outgoing: Option<(ReadLease, usize)>,
     /// Chunks that are posted, by the number of their last request.
     posted: VecDeque<(u64, ReadLease)>,
+    /// Bytes of them.
+    under_way: u64,
     /// Messages sent, and those of them that the peer has taken out.
     sent: u64,
     taken: u64,
@@ -47,6 +49,7 @@ impl VerbsLink {
             landing,
             outgoing: None,
             posted: VecDeque::new(),
+            under_way: 0,
             sent: 0,
             taken: 0,
             moved: 0,
@@ -62,7 +65,10 @@ impl VerbsLink {
     fn sort(&mut self) -> Result<(), LinkError> {
         while let Some(news) = self.wire.next() {
             match news {
-                News::Message(bytes) => self.arrived.push_back(bytes),
+                News::Message(bytes, taken) => {
+                    self.arrived.push_back(bytes);
+                    self.taken = widened(taken, self.taken);
+                }
                 News::Answer(taken) => self.taken = widened(taken, self.taken),
             }
         }
@@ -71,7 +77,8 @@ impl VerbsLink {
             .front()
             .is_some_and(|(id, _)| *id <= self.wire.completed())
         {
-            self.posted.pop_front();
+            let left = self.posted.pop_front();
+            self.under_way -= left.map_or(0, |(_, chunk)| chunk.len() as u64);
         }
         if self.taken > self.sent {
             return Err(self
@@ -88,7 +95,9 @@ impl VerbsLink {
 
     /// Whether the peer has a free slot and the queue room for a message and an answer.
     fn has_room(&self) -> bool {
-        self.sent - self.taken < u64::from(self.wire.with.peer.slots) && self.wire.has_room(2)
+        self.under_way < Wire::UNDER_WAY
+            && self.sent - self.taken < u64::from(self.wire.with.peer.slots)
+            && self.wire.has_room(2)
     }
 
     /// Posts as much of the current chunk as there is room for; whether anything was posted.
@@ -119,12 +128,13 @@ impl VerbsLink {
             let is_last = at + len == chunk.len();
             let request = self.wire.add(
                 &mut batch,
-                Work::WriteWith(self.sent as u32 & !ANSWER),
+                Work::WriteWith(self.consumed as u32 & !ANSWER),
                 (chunk[at..].as_ptr() as u64, len as u32, key),
                 (memory + (self.sent % slots) * slot as u64, peers_key),
                 (is_last && !inline, inline),
             );
             last = is_last.then_some(request);
+            self.told = self.consumed;
             self.sent += 1;
             self.moved += len as u64;
             at += len;
@@ -135,7 +145,10 @@ impl VerbsLink {
         match last {
             None => self.outgoing = Some((chunk, at)),
             Some(_) if inline => {}
-            Some(request) => self.posted.push_back((request, chunk)),
+            Some(request) => {
+                self.under_way += chunk.len() as u64;
+                self.posted.push_back((request, chunk));
+            }
         }
         posted.map(|()| !batch.is_empty())
     }

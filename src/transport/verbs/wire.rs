@@ -1,7 +1,11 @@
 //! A connected queue pair with its bookkeeping: which requests are done, what has arrived, whether anybody is still there.
 //!
-//! Numbers travel with messages. One that carries payload comes with its own number; one with the uppermost bit set answers
-//! for what was sent before. What they mean beyond that is the business of the links built on this.
+//! Numbers travel with messages. One with the uppermost bit set comes without payload, as an answer to what was sent before.
+//! What they mean beyond that is the business of the links built on this.
+//!
+//! Answers and payload share a queue, so an answer waits for all payload that was posted before it. Links therefore keep only
+//! as much payload under way as the wire needs to stay busy: with more, two ranks that both send would wait for each other's
+//! answers.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -48,8 +52,8 @@ pub struct Settings {
 /// What came over the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
-    /// A message of this many bytes.
-    Message(u32),
+    /// A message of this many bytes, and the number it came with.
+    Message(u32, u32),
     /// An answer, without its uppermost bit.
     Answer(u32),
 }
@@ -87,6 +91,8 @@ struct Watch {
 impl Wire {
     /// Work requests that may be under way: messages, and answers between them.
     pub const REQUESTS: u32 = 48;
+    /// Payload bytes that may be under way: three of the longest chunks, several times what the fastest path holds.
+    pub const UNDER_WAY: u64 = 768 << 10;
     /// Requests after which one shows up when it completes at the latest, so that room is known to be free again.
     const SILENT: u64 = 8;
 
@@ -145,7 +151,7 @@ impl Wire {
             } else {
                 arrivals += 1;
                 queue.push_back(match completion.immediate & ANSWER {
-                    0 => News::Message(completion.bytes),
+                    0 => News::Message(completion.bytes, completion.immediate),
                     _ => News::Answer(completion.immediate & !ANSWER),
                 });
             }
