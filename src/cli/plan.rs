@@ -9,7 +9,7 @@ use crate::device::cuda;
 use crate::fabric::{Fabric, rails};
 use crate::plan::{Plan, TestOutline};
 use crate::record::DeviceKind;
-use crate::suite::Suite;
+use crate::suite::{GpuDirectChoice, Suite};
 use crate::transport::verbs;
 
 /// What to plan.
@@ -40,6 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let mut choices = flags.choices(&suite)?;
     choices.direct = suite.run.device() == DeviceKind::Cuda && reach_each_other(suite.run.ranks())?;
     choices.verbs = Some(verbs::probe().map_err(|missing| missing.to_string()));
+    // Whether NICs reach the GPUs' memory is known when ranks meet; a plan that insists on it is made as if they did.
+    choices.gpudirect = (suite.verbs.gpudirect() == GpuDirectChoice::On).then_some(Ok(()));
     let plan = Plan::new(&suite, &fabric, &choices)?;
     flags.rdma.must_matter(&plan)?;
     let outline = plan.describe();

@@ -49,6 +49,8 @@ pub fn discover(
             .collect();
         present.sort();
         present.dedup();
+        // InfiniBand ports without IPoIB are rails when they are named.
+        present.splice(0..0, ports.iter().map(|port| port.device.clone()));
         return Err(RailError::NoneFound { management, present });
     }
     Ok(rails)
@@ -146,6 +148,11 @@ mod tests {
             error.contains("10.99.0.1") && error.contains("--rails mg0"),
             "{error}"
         );
+        let port = root.path().join("class/infiniband/mlx5_0/ports/1");
+        std::fs::create_dir_all(&port).unwrap();
+        std::fs::write(port.join("link_layer"), "InfiniBand").unwrap();
+        let error = discover(&only_management, management, root.path()).unwrap_err();
+        assert!(error.to_string().contains("--rails mlx5_0"), "{error}");
     }
 
     #[test]

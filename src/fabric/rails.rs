@@ -72,7 +72,7 @@ them, for instance --rails {}", .present.first().map_or("eth1", String::as_str)
     NoneFound {
         /// The management address.
         management: IpAddr,
-        /// Interfaces that have addresses.
+        /// RDMA devices, and interfaces that have addresses.
         present: Vec<String>,
     },
     /// The host does not tell its addresses.
