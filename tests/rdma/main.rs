@@ -12,5 +12,6 @@ mod harness;
 #[path = "../lab/harness.rs"]
 #[allow(dead_code, reason = "each suite uses its own part of it")]
 mod lab_harness;
+mod link;
 mod paths;
 mod runs;

@@ -64,10 +64,18 @@ pub(in super::super) enum Report {
 }
 
 impl Report {
-    pub(super) fn of(error: &StreamError) -> Report {
-        Report::Failed {
-            reason: error.to_string(),
-            secondhand: !matches!(error, StreamError::Failed(_)),
-        }
+    pub(super) fn of(error: &StreamError, job: &Job, me: u32) -> Report {
+        let (reason, secondhand) = match error {
+            StreamError::Failed(reason) => (reason.clone(), false),
+            StreamError::Peer(_) | StreamError::Stopped => {
+                let Job {
+                    rail, first, second, ..
+                } = job;
+                let text =
+                    format!("{rail} between rank {first} and rank {second}, as rank {me} sees it: {error}");
+                (text, true)
+            }
+        };
+        Report::Failed { reason, secondhand }
     }
 }

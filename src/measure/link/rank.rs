@@ -30,7 +30,7 @@ impl LinkRun {
         let stream = match connect(&job, me, peer, mesh, &stop) {
             Ok(stream) => stream,
             Err(error) => {
-                say(voice, Report::of(&error));
+                say(voice, Report::of(&error, &job, me));
                 return None;
             }
         };
@@ -38,7 +38,7 @@ impl LinkRun {
         let thread = std::thread::Builder::new()
             .name(format!("link {me}-{peer}"))
             .spawn(move || {
-                let end = catch_unwind(AssertUnwindSafe(|| run(&job, stream, &voice)));
+                let end = catch_unwind(AssertUnwindSafe(|| run(&job, me, stream, &voice)));
                 say(
                     &voice,
                     end.unwrap_or_else(|_| Report::Failed {
@@ -90,7 +90,7 @@ fn connect(
 }
 
 /// Runs all trials; what is to be said at the end.
-fn run(job: &Job, mut stream: Stream, voice: &Voice) -> Report {
+fn run(job: &Job, me: u32, mut stream: Stream, voice: &Voice) -> Report {
     say(voice, Report::Connected(stream.flows()));
     for (trial, wanted) in job.trials.iter().enumerate() {
         let mut said = Instant::now();
@@ -109,7 +109,7 @@ fn run(job: &Job, mut stream: Stream, voice: &Voice) -> Report {
                 };
                 say(voice, Report::Seen { trial, seen });
             }
-            Err(error) => return Report::of(&error),
+            Err(error) => return Report::of(&error, job, me),
         }
     }
     Report::Finished

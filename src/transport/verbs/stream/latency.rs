@@ -12,7 +12,7 @@ use super::talk::Word;
 use super::vigil::Vigil;
 use super::{Check, Checked, Extent, Operation, Outcome, StreamError, Trial};
 use crate::launch::clock;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 /// Round trips before those that count.
 const WARM_UP: u64 = 10;
@@ -20,6 +20,8 @@ const WARM_UP: u64 = 10;
 const INLINE_COMPLETIONS: u64 = 16;
 /// Round trips between looks at what else happens.
 const ROUNDS: u64 = 4096;
+/// Messages that take so long that it may be done every time.
+const LONG: Bytes = Bytes(256 << 10);
 
 /// How far a ping-pong is.
 struct Rally {
@@ -142,7 +144,7 @@ impl Stream {
             if is_enough(trial, samples.len() as u64, now.since(counted_from)) {
                 return Ok(samples);
             }
-            self.now_and_then(rally.sent, &mut vigil, moving)?;
+            self.now_and_then(trial, rally.sent, &mut vigil, moving)?;
             begun = match trial.check {
                 Check::Every => clock::now(),
                 Check::Last => now,
@@ -167,17 +169,22 @@ impl Stream {
                 rally.checked = std::mem::take(&mut rally.checked).and(one);
             }
             self.send_message(trial, rally, &mut vigil)?;
-            self.now_and_then(rally.sent, &mut vigil, moving)?;
+            self.now_and_then(trial, rally.sent, &mut vigil, moving)?;
         }
     }
 
     fn now_and_then(
         &mut self,
+        trial: &Trial,
         round: u64,
         vigil: &mut Vigil,
         moving: &mut dyn FnMut(),
     ) -> Result<(), StreamError> {
-        let often = if self.sleeps() { ROUNDS / 64 } else { ROUNDS };
+        let often = match trial.size >= LONG {
+            true => 1,
+            false if self.sleeps() => ROUNDS / 64,
+            false => ROUNDS,
+        };
         if round.is_multiple_of(often) {
             self.glance_around(vigil, "messages")?;
             moving();
@@ -352,7 +359,7 @@ impl Stream {
             if is_enough(trial, samples.len() as u64, now.since(counted_from)) {
                 break;
             }
-            self.now_and_then(round, &mut vigil, moving)?;
+            self.now_and_then(trial, round, &mut vigil, moving)?;
         }
         Ok(samples)
     }
