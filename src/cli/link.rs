@@ -389,10 +389,12 @@ impl Shown {
             return;
         }
         println!("{title}");
+        let units = match question {
+            Question::Latency => "times are halves of round trips, of reads the whole",
+            _ => "GB is 1e9 bytes, Gb 1e9 bits (perftest's MB is 2^20 bytes)",
+        };
         if self.style == Style::Ours {
-            println!(
-                "# GB is 1e9 bytes, Gb 1e9 bits (perftest's MB is 2^20 bytes); #wrong counts bytes of the data compared"
-            );
+            println!("# {units}; #wrong counts bytes of the data compared");
         }
         println!("{}", link_table::header(question, self.style));
     }

@@ -50,31 +50,20 @@ fn every_operation_is_measured_between_two_hosts_and_its_data_is_right() {
     nothing_is_left(&lab, &["h0", "h1"]);
 }
 
+/// Through one device and back, where no cable sets the pace.
 #[test]
 fn ten_thousand_messages_of_all_sizes_at_odd_addresses_arrive_without_a_wrong_byte() {
-    let Some(lab) = guests(&["2x1", "--rate", "1gbit"]) else {
+    let Some(lab) = guests(&["2x1", "--rate", "200mbit"]) else {
         return;
     };
+    let program = env!("CARGO_BIN_EXE_railgauge");
     let mut looked_at = 0;
-    for (sizes, count) in [
-        ("1..4K", "800"),
-        ("8K..16M", "10"),
-        ("3,4097,65537,1000003", "50"),
-    ] {
+    for (sizes, count) in [("1..4K", 250), ("8K..16M,3,4097,65537,1000003", 5)] {
         for operation in ["write", "send"] {
-            let words = [
-                "--latency",
-                "--check",
-                "every",
-                "--offset",
-                "61",
-                "--json",
-                "-s",
-                sizes,
-                "-n",
-                count,
-            ];
-            for row in rows(&link(&lab, &[&words[..], &["--op", operation]].concat())) {
+            let how = format!("--latency --check every --offset 61 --op {operation} -s {sizes} -n {count}");
+            let text = lab.on("h0", &format!("{program} link --loopback --json {how}"));
+            let whole: serde_json::Value = serde_json::from_str(&text).unwrap();
+            for row in whole["rows"].as_array().unwrap() {
                 assert_eq!(row["wrong_bytes"], 0, "{row}");
                 looked_at += row["checked_messages"].as_u64().unwrap();
             }

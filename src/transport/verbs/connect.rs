@@ -21,11 +21,11 @@ use super::queue_pair::{Depths, Path, QueuePair};
 use super::wire::{Settings, Wire};
 use crate::record::{Completion, FlowRecord, PortKnowledge};
 
-/// Packets that are not acknowledged are sent again after 4.096 us times two to the power of this: 0.54 s. With eight tries
+/// Packets that are not acknowledged are sent again after 4.096 us times two to the power of this: 0.54 s. With seven tries
 /// a flap of two seconds is survived, and a dead path is noticed after four.
 pub const ACK_TIMEOUT: u8 = 17;
-/// How often.
-const RETRIES: u8 = 7;
+/// How often. Soft-RoCE takes 7 for "for ever".
+const RETRIES: u8 = 6;
 /// How often a peer without room is asked again. It always has room unless it misbehaves.
 const NOT_READY_RETRIES: u8 = 6;
 /// Bytes that may lie within a request.

@@ -193,7 +193,8 @@ impl Stream {
             return Err(StreamError::Stopped);
         }
         let now = Instant::now();
-        if vigil.speaks(now) {
+        let speaks = vigil.speaks(now);
+        if speaks {
             self.talk.say(Word::Moving)?;
         }
         let silent = vigil.silent(now);
@@ -208,7 +209,7 @@ impl Stream {
                 silent.as_secs_f64()
             )));
         }
-        match silent >= UNUSUAL {
+        match speaks || silent >= UNUSUAL {
             true => self.nic_answers(),
             false => Ok(()),
         }
@@ -216,6 +217,13 @@ impl Stream {
 
     fn nic_answers(&self) -> Result<(), StreamError> {
         let port = &self.nic.port;
+        if self.nic.context().is_lost() {
+            let why = format!("{} reports that it was removed or has failed", port.device);
+            return Err(self
+                .lanes
+                .first()
+                .map_or_else(|| StreamError::Failed(why.clone()), |lane| lane.failed(&why)));
+        }
         self.nic.context().port(port.port).map(|_| ()).map_err(|error| {
             let device = &port.device;
             let why = format!("{device} does not answer any more ({error}): it was removed or reset");
