@@ -96,7 +96,17 @@ impl Stream {
                 marks.posting(posted, now);
                 posted += requests;
             }
-            let news = self.look()?;
+            let mut news = self.look()?;
+            if !news && requests == 0 {
+                // What it has seen counts, too: it may have been the last there is.
+                news = self.idle(&mut vigil, "completions")?;
+                if matches!(trial.extent, Extent::Lasting(_)) {
+                    now = clock::now();
+                }
+                if let Some(Word::Done(messages)) = self.talk.hear_now()? {
+                    *heard = Some(messages);
+                }
+            }
             if news {
                 now = clock::now();
                 let done = self
@@ -123,15 +133,6 @@ impl Stream {
             if rounds.is_multiple_of(ROUNDS) || (self.sleeps() && rounds.is_multiple_of(ROUNDS / 64)) {
                 self.glance_around(&mut vigil, "completions")?;
                 moving();
-            }
-            if !news && requests == 0 {
-                self.idle(&mut vigil, "completions")?;
-                if matches!(trial.extent, Extent::Lasting(_)) {
-                    now = clock::now();
-                }
-                if let Some(Word::Done(messages)) = self.talk.hear_now()? {
-                    *heard = Some(messages);
-                }
             }
         }
     }
@@ -180,7 +181,7 @@ impl Stream {
             match (heard, counted_from) {
                 (Some(messages), _) if is_here(messages) => return Ok(()),
                 _ if news => {}
-                (_, Some(_)) => self.idle(&mut vigil, waiting_for)?,
+                (_, Some(_)) => drop(self.idle(&mut vigil, waiting_for)?),
                 // Nothing will show up in a queue: there is no need to watch it.
                 (_, None) => self.sleep(&mut vigil, false, waiting_for)?,
             }

@@ -137,13 +137,14 @@ impl Stream {
         Ok(news)
     }
 
-    /// Nothing was new: looks again at once, or sleeps until something is.
-    pub(super) fn idle(&mut self, vigil: &mut Vigil, waiting_for: &str) -> Result<(), StreamError> {
+    /// Nothing was new: looks again at once, or sleeps until something is. Whether something was new after all, which nobody
+    /// will be told of again.
+    pub(super) fn idle(&mut self, vigil: &mut Vigil, waiting_for: &str) -> Result<bool, StreamError> {
         if !self.sleeps {
             if vigil.look() {
                 self.glance_around(vigil, waiting_for)?;
             }
-            return Ok(());
+            return Ok(false);
         }
         for lane in &mut self.lanes {
             lane.arm()?;
@@ -151,9 +152,10 @@ impl Stream {
         // What completed before that wakes nobody.
         if self.look()? {
             vigil.moved();
-            return Ok(());
+            return Ok(true);
         }
-        self.sleep(vigil, true, waiting_for)
+        self.sleep(vigil, true, waiting_for)?;
+        Ok(false)
     }
 
     /// Sleeps until the other end says something, or a queue pair does when they are armed.
