@@ -153,13 +153,11 @@ impl Stream {
                 vigil.moved();
             }
             looks = looks.wrapping_add(1);
-            // Asking costs a call to the kernel, which who polls does not make often.
-            let asks = heard.is_none() && (self.sleeps() || looks.is_multiple_of(LOOKS_BETWEEN_WORDS));
-            match (asks || counted_from.is_none())
-                .then(|| self.talk.hear_now())
-                .transpose()?
-                .flatten()
-            {
+            // Asking costs a call to the kernel, which who polls does not make often. After its last word the other end may be
+            // gone, and rightly so.
+            let often = self.sleeps() || counted_from.is_none() || looks.is_multiple_of(LOOKS_BETWEEN_WORDS);
+            let asks = heard.is_none() && often;
+            match asks.then(|| self.talk.hear_now()).transpose()?.flatten() {
                 Some(Word::Done(messages)) => heard = Some(messages),
                 Some(_) => {
                     vigil.moved();
