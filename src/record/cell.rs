@@ -87,6 +87,12 @@ impl Cell {
         self.ranks.len()
     }
 
+    /// Whether NICs read and write the memory of its ranks' GPUs themselves.
+    pub fn is_gpudirect(&self) -> bool {
+        self.verbs
+            .is_some_and(|terms| terms.memory == MemoryPath::GpuDirect)
+    }
+
     /// Elements of the payload.
     pub fn elements(&self) -> usize {
         self.size.as_usize() / self.dtype.size()

@@ -12,7 +12,7 @@ use super::inject::Pacer;
 use super::mesh::Mesh;
 use super::tcp::{Connection, DialError, INTRODUCES, LINE, Local, TcpLink, dial};
 use super::verbs::{Introduction, Meeting, Nics, Pending};
-use crate::record::{Cell, MemoryPath, TransportKind, VerbsTerms};
+use crate::record::{Cell, TransportKind, VerbsTerms};
 
 /// Which way a link goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -338,7 +338,7 @@ fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_
             .wrapping_add(flow)
     });
     let terms = cell.verbs.unwrap_or_default();
-    let placed = terms.memory == MemoryPath::GpuDirect || wanted.placed;
+    let placed = cell.is_gpudirect() || wanted.placed;
     LinkKey::Verbs(introduces, pinned, placed, terms)
 }
 

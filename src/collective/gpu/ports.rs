@@ -6,7 +6,7 @@ use super::Reach;
 use super::cell_plan::{CellPlan, Message};
 use super::tuning::Tuning;
 use crate::device::cuda::abi::{COUNT_ONLY, Mode, Op};
-use crate::record::{Cell, Collective, MemoryPath};
+use crate::record::{Cell, Collective};
 
 /// Slots of a way besides those that lie between sender and receiver on purpose.
 const SPARE_SLOTS: u32 = 2;
@@ -110,10 +110,7 @@ impl Ports {
             mode,
             incoming,
             proxied: reach == Reach::Proxy,
-            direct: reach == Reach::Proxy
-                && cell
-                    .verbs
-                    .is_some_and(|terms| terms.memory == MemoryPath::GpuDirect),
+            direct: reach == Reach::Proxy && cell.is_gpudirect(),
             system: reach != Reach::Direct { same_gpu: true },
             slots: if is_fifo { between + SPARE_SLOTS } else { 0 },
             // Room for a chunk at any of the positions within 16 bytes.

@@ -19,7 +19,6 @@ use crate::collective::{Conditions, Stopped};
 use crate::device::Region;
 use crate::device::cuda::{Allocation, Direct, Registered};
 use crate::launch::clock;
-use crate::record::MemoryPath;
 use crate::transport::{Backlog, Channel};
 use crate::units::Nanos;
 
@@ -73,11 +72,7 @@ impl Proxies {
         let memory = station.gpu.register(region).map_err(|error| error.to_string())?;
         let memory = Arc::new(memory);
         proxies.memory = Some(Arc::clone(&memory));
-        let by_nic = wanted
-            .cell
-            .verbs
-            .is_some_and(|terms| terms.memory == MemoryPath::GpuDirect);
-        let direct = match by_nic {
+        let direct = match wanted.cell.is_gpudirect() {
             true => Some(Arc::new(Direct::of(arena)?)),
             false => None,
         };

@@ -11,7 +11,7 @@ use super::connect::Pending;
 use super::context::device_names;
 use super::entropy;
 use super::introduction::Introduction;
-use super::memory::{Access, Registration};
+use super::memory::Registration;
 use super::nic::Nic;
 use super::queue_pair::{Depths, Path as Way, QueuePair, Request, Work};
 use crate::device::Region;
@@ -251,7 +251,7 @@ fn a_wrong_key_from_a_misbehaving_peer_is_refused_and_named_at_both_ends() {
     };
     let mut rogue = QueuePair::new(nic.domain(), nic.port.port, depths).unwrap();
     let region = Region::new(4096);
-    let memory = Registration::of_region(nic.domain(), &region, Access::Remote).unwrap();
+    let memory = Registration::of_region(nic.domain(), &region).unwrap();
     let mine = Card {
         queue_pair: rogue.number(),
         first_packet: 7,

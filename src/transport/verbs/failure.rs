@@ -1,6 +1,8 @@
 //! What a failed work request means, in words an operator can act on.
 
-use std::fmt;
+use std::{fmt, io};
+
+use crate::record::DEVICE_GONE;
 
 /// The statuses that verbs number.
 const MEANINGS: &[(u32, &str, &str)] = &[
@@ -84,6 +86,16 @@ pub const FLUSHED: u32 = 5;
 /// What it means when the NIC of this side reports one of the remote errors about something that was to be received.
 const REFUSED_HERE: &str = "this NIC refused what the peer sent: it named memory that is not open to it, with a wrong \
     address or key; both ends must run the same version of railgauge, or the peer misbehaves";
+
+/// Why a request was not even taken, in words.
+pub fn not_posted(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(nix::libc::EIO | nix::libc::ENODEV) => {
+            format!("the device took no more requests ({error}): {DEVICE_GONE}")
+        }
+        _ => format!("a request could not be posted: {error}"),
+    }
+}
 
 /// Why a work request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

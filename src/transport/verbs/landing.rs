@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::memory::{Access, Registration};
+use super::memory::Registration;
 use super::nic::Nic;
 use crate::device::Region;
 
@@ -28,7 +28,7 @@ impl Landing {
     /// Memory for `slots` messages of up to `slot_bytes`, opened to the peers of a device.
     pub fn new(nic: &Arc<Nic>, slots: u32, slot_bytes: usize) -> io::Result<Landing> {
         let region = Region::new(slots as usize * slot_bytes);
-        let registration = Registration::of_region(nic.domain(), &region, Access::Remote)?;
+        let registration = Registration::of_region(nic.domain(), &region)?;
         Ok(Landing {
             registration,
             region,

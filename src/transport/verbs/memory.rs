@@ -51,27 +51,11 @@ impl Drop for Domain {
     }
 }
 
-/// Who may do what with registered memory from the other side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Nobody: it is only sent from.
-    Local,
-    /// Peers read and write it.
-    Remote,
-}
-
-impl Access {
-    fn flags(self) -> i32 {
-        let bits = match self {
-            Access::Local => flags::IBV_ACCESS_LOCAL_WRITE.0,
-            Access::Remote => {
-                flags::IBV_ACCESS_LOCAL_WRITE.0
-                    | flags::IBV_ACCESS_REMOTE_WRITE.0
-                    | flags::IBV_ACCESS_REMOTE_READ.0
-            }
-        };
-        bits as i32
-    }
+/// What a NIC may do with registered memory: everything, for this side and for peers that were told its key.
+fn access() -> i32 {
+    let bits =
+        flags::IBV_ACCESS_LOCAL_WRITE.0 | flags::IBV_ACCESS_REMOTE_WRITE.0 | flags::IBV_ACCESS_REMOTE_READ.0;
+    bits as i32
 }
 
 /// Memory registered with a device.
@@ -90,18 +74,17 @@ unsafe impl Sync for Registration {}
 
 impl Registration {
     /// Registers all of a region. The caller keeps the region alive for as long as work requests name its memory.
-    pub fn of_region(domain: &Arc<Domain>, region: &Region, access: Access) -> io::Result<Registration> {
+    pub fn of_region(domain: &Arc<Domain>, region: &Region) -> io::Result<Registration> {
         let start = region.start();
         // SAFETY: the region's memory is mapped and as long as it says. The kernel pins its pages until deregistration, so
         // that a NIC never reaches memory of anybody else, even when the region goes first.
-        let raw =
-            unsafe { ib::ibv_reg_mr(domain.raw(), start.as_ptr().cast(), region.len(), access.flags()) };
+        let raw = unsafe { ib::ibv_reg_mr(domain.raw(), start.as_ptr().cast(), region.len(), access()) };
         Registration::new(domain, raw, start.as_ptr() as u64, region.len())
     }
 
     /// Registers memory of a GPU, by the dma-buf it was exported as, or by its address where it was not.
     pub fn of_gpu(domain: &Arc<Domain>, memory: &Direct) -> io::Result<Registration> {
-        let (start, len, access) = (memory.address(), memory.len(), Access::Remote.flags());
+        let (start, len, access) = (memory.address(), memory.len(), access());
         let raw = match memory.exported() {
             // SAFETY: the descriptor is open; the kernel checks what it is and holds what it needs of it.
             Some(exported) => unsafe {

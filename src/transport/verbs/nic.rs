@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::context::{Context, Gid, PortState};
-use super::memory::{Access, Domain, Registration, Registrations};
+use super::memory::{Domain, Registration, Registrations};
 use crate::device::Region;
 use crate::device::cuda::Direct;
 use crate::fabric::{rdma, sysfs};
-use crate::record::RdmaPort;
+use crate::record::{DEVICE_GONE, RdmaPort};
 
 /// A device opened for one rail.
 pub struct Nic {
@@ -117,6 +117,20 @@ impl Nic {
         }))
     }
 
+    /// Whether the device is still there; what it looks like otherwise.
+    pub fn answers(&self) -> Result<(), String> {
+        let device = &self.port.device;
+        if self.context().is_lost() {
+            return Err(format!("{device} reports a fatal error: {DEVICE_GONE}"));
+        }
+        match self.context().port(self.port.port) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!(
+                "{device} does not answer any more ({error}): {DEVICE_GONE}"
+            )),
+        }
+    }
+
     /// The domain of its queue pairs and memory.
     pub fn domain(&self) -> &Arc<Domain> {
         &self.domain
@@ -129,9 +143,8 @@ impl Nic {
 
     /// A region registered with it, at the first call for that region. Peers reach it only when they are told its key.
     pub fn register(&self, region: &Arc<Region>) -> io::Result<Arc<Registration>> {
-        self.regions.of(region, || {
-            Registration::of_region(&self.domain, region, Access::Remote)
-        })
+        self.regions
+            .of(region, || Registration::of_region(&self.domain, region))
     }
 
     /// Memory of a GPU registered with it, at the first call for that memory.

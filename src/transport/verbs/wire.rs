@@ -17,10 +17,10 @@ use super::super::{Backlog, LinkError, Waitable};
 use super::card::Card;
 use super::completion::Completion;
 use super::connect::ACK_TIMEOUT;
-use super::failure::{End, FLUSHED, Failure};
+use super::failure::{End, FLUSHED, Failure, not_posted};
 use super::nic::Nic;
 use super::queue_pair::{ARRIVAL, QueuePair, Request, Work};
-use crate::record::{DEVICE_GONE, FlowRecord};
+use crate::record::FlowRecord;
 
 /// The bit that tells an answer from the number of a message.
 pub const ANSWER: u32 = 1 << 31;
@@ -120,12 +120,7 @@ impl Wire {
     }
 
     fn posting(&self, error: &io::Error) -> LinkError {
-        match error.raw_os_error() {
-            Some(nix::libc::EIO | nix::libc::ENODEV) => self.failed(format!(
-                "the device took no more requests ({error}): {DEVICE_GONE}"
-            )),
-            _ => self.failed(format!("a request could not be posted: {error}")),
-        }
+        self.failed(not_posted(error))
     }
 
     /// Takes in what the NIC has to report; whether there was anything.
@@ -229,20 +224,7 @@ impl Wire {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return Err(LinkError::Closed),
         }
-        let nic = &self.with.nic;
-        if nic.context().is_lost() {
-            return Err(self.failed(format!(
-                "{} reports a fatal error: {DEVICE_GONE}",
-                nic.port.device
-            )));
-        }
-        nic.context().port(nic.port.port).map_err(|error| {
-            self.failed(format!(
-                "{} does not answer any more ({error}): {DEVICE_GONE}",
-                nic.port.device
-            ))
-        })?;
-        Ok(())
+        self.with.nic.answers().map_err(|why| self.failed(why))
     }
 
     /// Whether `more` requests fit.

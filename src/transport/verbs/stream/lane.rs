@@ -4,7 +4,7 @@ use std::io;
 
 use super::super::card::Card;
 use super::super::completion::Completion;
-use super::super::failure::{End, FLUSHED, Failure};
+use super::super::failure::{End, FLUSHED, Failure, not_posted};
 use super::super::queue_pair::{ARRIVAL, QueuePair, Request, Work};
 use super::StreamError;
 use super::memory::{Area, Memory};
@@ -75,12 +75,7 @@ impl Lane {
     }
 
     fn posting(&self, error: &io::Error) -> StreamError {
-        match error.raw_os_error() {
-            Some(nix::libc::EIO | nix::libc::ENODEV) => self.failed(format!(
-                "the device took no more requests ({error}): it was removed or reset"
-            )),
-            _ => self.failed(format!("a request could not be posted: {error}")),
-        }
+        self.failed(not_posted(error))
     }
 
     /// Makes as much room as there shall be, when half of it is used.

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::super::memory::{Access, Registration};
+use super::super::memory::Registration;
 use super::super::nic::Nic;
 use super::pattern::{Content, Place};
 use super::{Checked, Terms};
@@ -37,7 +37,7 @@ impl Memory {
     pub fn new(nic: &Nic, terms: &Terms) -> io::Result<Memory> {
         let area = terms.area();
         let region = Region::new(AREAS * area);
-        let registration = Registration::of_region(nic.domain(), &region, Access::Remote)?;
+        let registration = Registration::of_region(nic.domain(), &region)?;
         Ok(Memory {
             registration,
             region,

@@ -218,21 +218,9 @@ impl Stream {
     }
 
     fn nic_answers(&self) -> Result<(), StreamError> {
-        let port = &self.nic.port;
-        if self.nic.context().is_lost() {
-            let why = format!("{} reports that it was removed or has failed", port.device);
-            return Err(self
-                .lanes
-                .first()
-                .map_or_else(|| StreamError::Failed(why.clone()), |lane| lane.failed(&why)));
-        }
-        self.nic.context().port(port.port).map(|_| ()).map_err(|error| {
-            let device = &port.device;
-            let why = format!("{device} does not answer any more ({error}): it was removed or reset");
-            match self.lanes.first() {
-                Some(lane) => lane.failed(why),
-                None => StreamError::Failed(why),
-            }
+        self.nic.answers().map_err(|why| match self.lanes.first() {
+            Some(lane) => lane.failed(why),
+            None => StreamError::Failed(why),
         })
     }
 }
