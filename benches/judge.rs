@@ -148,6 +148,7 @@ fn plan() -> Run {
         engine: Engine::Ours,
         batch: 1,
         verbs: None,
+        path: Vec::new(),
     };
     let rank = |rank: u32| RankRecord {
         rank,

@@ -36,6 +36,7 @@ fn run() -> Run {
         engine: Engine::Ours,
         batch: 1,
         verbs: None,
+        path: Vec::new(),
     };
     Run {
         schema: SCHEMA,
@@ -320,7 +321,7 @@ proptest! {
 
     #[test]
     fn events_in_any_order_with_any_numbers_are_judged(events in proptest::collection::vec(any_event(), 0..300)) {
-        let mut recorded = Recorded { run: run(), samples: vec![], events: vec![], truncated: false };
+        let mut recorded = Recorded { run: run(), samples: vec![], events: vec![], truncated: false, topology: None };
         for event in events {
             match event {
                 Event::Sample(sample) => recorded.samples.push(sample),

@@ -90,6 +90,7 @@ fn cell(wire: Wire, size: usize, flows: u16, collective: Collective, algorithm: 
         engine: Engine::Ours,
         batch: 1,
         verbs: None,
+        path: Vec::new(),
     }
 }
 

@@ -81,6 +81,7 @@ fn one_rank(
             hosts: seen.hosts(&[rank]),
             ranks: vec![rank],
             rail: rail.map(str::to_string),
+            ..Place::default()
         },
         measured: None,
         expected: None,
@@ -97,6 +98,7 @@ fn one_rank(
              repeat with its data on another rail and another partner"
         ),
         repeat: Some(repeat::command(seen.run(), &terms)),
+        suspects: Vec::new(),
     })
 }
 

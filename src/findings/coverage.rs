@@ -22,6 +22,7 @@ pub(super) fn of(seen: &Seen<'_>) -> Coverage {
             })
             .collect(),
         untested,
+        links: Vec::new(),
     }
 }
 

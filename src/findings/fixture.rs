@@ -144,6 +144,7 @@ impl Fixture {
             engine: Engine::Ours,
             batch: 1,
             verbs: None,
+            path: Vec::new(),
         }
     }
 
@@ -205,6 +206,7 @@ impl Fixture {
             samples: Vec::new(),
             events: Vec::new(),
             truncated: false,
+            topology: None,
         };
         for cell in self.run.cells.clone() {
             self.measure(&cell, 0, &mut recorded);

@@ -126,6 +126,7 @@ fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>) -> Finding {
             hosts: vec![host.to_string()],
             ranks: end.ranks.iter().copied().collect(),
             rail: Some(rail.to_string()),
+            ..Place::default()
         },
         not_told_apart_from: vec!["the port at the other end of that cable".to_string()],
         evidence,
@@ -151,6 +152,7 @@ fn of_way(seen: &Seen<'_>, interruption: &Interruption) -> Finding {
             hosts: interruption.hosts.clone(),
             ranks: interruption.ranks.iter().copied().collect(),
             rail: Some(rail.clone()),
+            ..Place::default()
         },
         not_told_apart_from: vec!["anything on the way from there to its peers".to_string()],
         evidence: interruption.evidence.clone(),
@@ -188,5 +190,6 @@ fn finding(seen: &Seen<'_>, rail: &str, place: &str) -> Finding {
              log; then repeat"
         ),
         repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
+        suspects: Vec::new(),
     }
 }

@@ -108,6 +108,7 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading]) -> Option<Find
             hosts: gpu.hosts.clone(),
             ranks: gpu.ranks.clone(),
             rail: None,
+            ..Place::default()
         },
         measured: None,
         expected: None,
@@ -132,6 +133,7 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading]) -> Option<Find
         },
         cells,
         repeat: Some(repeat::command(seen.run(), &[])),
+        suspects: Vec::new(),
     })
 }
 

@@ -54,6 +54,7 @@ impl Detector for IncompleteCoverage {
                 "run it again to its end; what was measured is judged, the rest is not known to be healthy"
                     .into(),
             repeat: Some(repeat::command(seen.run(), &[])),
+            suspects: Vec::new(),
         }]
     }
 }

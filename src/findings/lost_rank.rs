@@ -60,6 +60,7 @@ fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
             hosts: host,
             ranks: vec![lost.rank],
             rail: None,
+            ..Place::default()
         },
         evidence: std::iter::once(format!("it was last asked for: {}", lost.doing))
             .chain(waits)
@@ -145,6 +146,7 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
             hosts: seen.hosts(&ranks),
             ranks: ranks.clone(),
             rail,
+            ..Place::default()
         },
         evidence: waits,
         cells: cells.into_iter().collect(),
@@ -182,6 +184,7 @@ fn finding(seen: &Seen<'_>, sentence: String) -> Finding {
         cells: Vec::new(),
         next_step: String::new(),
         repeat: Some(repeat::command(seen.run(), &[])),
+        suspects: Vec::new(),
     }
 }
 

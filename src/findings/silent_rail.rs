@@ -72,6 +72,7 @@ fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
             hosts: silence.hosts.clone(),
             ranks,
             rail: Some(rail.clone()),
+            ..Place::default()
         },
         measured: None,
         expected: None,
@@ -90,5 +91,6 @@ fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
             "look at {rail} {place}: link state, cable, transceiver, switch port; then routes and filters on the way"
         ),
         repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
+        suspects: Vec::new(),
     }
 }

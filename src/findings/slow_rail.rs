@@ -136,6 +136,7 @@ pub(super) fn slow_places(
             hosts: seen.hosts(&ranks),
             ranks,
             rail: rail.map(str::to_string),
+            ..Place::default()
         },
         measured: Some(comparison.measured),
         expected: Some(comparison.expected),
@@ -150,6 +151,7 @@ pub(super) fn slow_places(
         cells: seen.ids(places),
         next_step: String::new(),
         repeat: Some(repeat::command(seen.run(), &terms)),
+        suspects: Vec::new(),
     })
 }
 

@@ -47,7 +47,7 @@ impl Detector for Straggler {
                     straggler.cells.len(),
                     straggler.judged
                 ),
-                place: Place { hosts: seen.hosts(&[straggler.rank]), ranks: vec![straggler.rank], rail: None },
+                place: Place { hosts: seen.hosts(&[straggler.rank]), ranks: vec![straggler.rank], ..Place::default() },
                 measured: None,
                 expected: None,
                 rule: format!(
@@ -69,6 +69,7 @@ impl Detector for Straggler {
                      its work to another slot and repeat"
                 ),
                 repeat: Some(repeat::command(seen.run(), &[("rank", &straggler.rank.to_string())])),
+                suspects: Vec::new(),
             });
         }
         findings

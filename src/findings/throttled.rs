@@ -98,6 +98,7 @@ fn one_gpu(
             hosts: all.hosts.clone(),
             ranks: all.ranks.clone(),
             rail: None,
+            ..Place::default()
         },
         measured: None,
         expected: None,
@@ -112,6 +113,7 @@ fn one_gpu(
         cells: cells.into_iter().collect(),
         next_step: next_step(*gravest, &all),
         repeat: Some(repeat::command(seen.run(), &[("rank", &rank)])),
+        suspects: Vec::new(),
     })
 }
 

@@ -282,6 +282,7 @@ impl Draft<'_> {
             engine: Engine::Ours,
             batch: self.test.batch,
             verbs: self.verbs,
+            path: Vec::new(),
         }
     }
 

@@ -67,6 +67,10 @@ pub struct Cell {
     /// The terms of its queue pairs, when it goes over RDMA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verbs: Option<VerbsTerms>,
+    /// The directed links that data from the first rank to the second crosses, in order, each as `h2/rail1->leaf1/p0`; empty
+    /// when they are not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
 }
 
 fn is_default(engine: &Engine) -> bool {

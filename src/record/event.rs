@@ -39,6 +39,13 @@ pub enum Event {
         /// The new cells; their ids are new too.
         cells: Vec<Cell>,
     },
+    /// Cells that the run decided on while it was measuring, because of what it had seen.
+    Added {
+        /// What they are to tell, in words.
+        why: String,
+        /// The new cells; their ids are new too.
+        cells: Vec<Cell>,
+    },
     /// Somebody who is not part of the run knocked at one of its ports.
     Intruder {
         /// What was seen.

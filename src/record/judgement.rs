@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
-use super::{Cell, DecisionRule, EndReason, Engine, GpuSummary, Untested};
+use super::{Cell, Coverage, DecisionRule, EndReason, Engine, GpuSummary, Suspect};
 use crate::units::{Nanos, Rate};
 
 /// The outcome of judging one thing. Unmeasured is never healthy.
@@ -131,6 +131,8 @@ pub struct TestVerdict {
 pub enum FindingKind {
     /// A rail below its reference.
     SlowRail,
+    /// A cable, port, switch or host that slows down everything that crosses it.
+    SlowLink,
     /// A pair of ranks below its reference.
     SlowPair,
     /// A collective below its reference that no single part explains.
@@ -160,6 +162,7 @@ impl FindingKind {
     pub fn exit_code(self) -> u8 {
         match self {
             FindingKind::SlowRail
+            | FindingKind::SlowLink
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine
@@ -183,6 +186,12 @@ pub struct Place {
     pub ranks: Vec<u32>,
     /// Rail by name.
     pub rail: Option<String>,
+    /// A cable in one direction, as `h2/rail1->leaf1/p0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// A switch by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
 }
 
 /// How a suspicion was confirmed.
@@ -223,6 +232,9 @@ pub struct Finding {
     pub next_step: String,
     /// The command that repeats the measurement.
     pub repeat: Option<String>,
+    /// The parts that may be at fault, the likeliest first; empty where parts are not told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspects: Vec<Suspect>,
 }
 
 /// What running all rails together costs one rail.
@@ -265,19 +277,6 @@ pub struct EngineComparison {
     pub ratio: f64,
     /// The faster one; none when the intervals of their medians overlap.
     pub faster: Option<Engine>,
-}
-
-/// What was measured of what was planned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Coverage {
-    /// Cells planned.
-    pub planned: u32,
-    /// Cells measured to their end.
-    pub measured: u32,
-    /// Planned but not measured, with the reason.
-    pub not_measured: Vec<Untested>,
-    /// Left out by the plan, with the reason.
-    pub untested: Vec<Untested>,
 }
 
 /// Everything that can be said about a run.

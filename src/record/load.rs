@@ -68,6 +68,8 @@ pub struct Recorded {
     pub events: Vec<Event>,
     /// Whether the last line was cut off.
     pub truncated: bool,
+    /// `topology.toml` as it is written, when the run has one.
+    pub topology: Option<String>,
 }
 
 impl Recorded {
@@ -80,7 +82,14 @@ impl Recorded {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(LoadError::Read { path, source }),
         };
-        parse_events(run, &text, &path)
+        let mut recorded = parse_events(run, &text, &path)?;
+        let path = folder.join(files::TOPOLOGY);
+        recorded.topology = match fs::read_to_string(&path) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(source) => return Err(LoadError::Read { path, source }),
+        };
+        Ok(recorded)
     }
 }
 
@@ -137,6 +146,7 @@ fn parse_events(run: Run, text: &[u8], path: &Path) -> Result<Recorded, LoadErro
         samples: Vec::with_capacity(stretches.iter().map(|s| s.samples.len()).sum()),
         events: Vec::new(),
         truncated: false,
+        topology: None,
     };
     let (mut lines_before, last) = (0, stretches.len().saturating_sub(1));
     for (index, stretch) in stretches.into_iter().enumerate() {
@@ -155,7 +165,7 @@ fn parse_events(run: Run, text: &[u8], path: &Path) -> Result<Recorded, LoadErro
         recorded.events.extend(stretch.events);
     }
     for event in &recorded.events {
-        if let Event::Replanned { cells, .. } = event {
+        if let Event::Replanned { cells, .. } | Event::Added { cells, .. } = event {
             recorded.run.cells.extend(cells.iter().cloned());
         }
     }

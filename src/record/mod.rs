@@ -6,17 +6,20 @@
 
 mod bandwidth;
 mod cell;
+mod coverage;
 mod event;
 mod gpu;
 mod gpu_summary;
 mod judgement;
 mod load;
 mod run;
+mod suspect;
 mod verbs;
 mod words;
 
 pub use bandwidth::Bandwidths;
 pub use cell::{Cell, Load};
+pub use coverage::{Coverage, LinkCoverage, LinkState};
 pub use event::{
     CellDone, Corruption, CounterDelta, EndReason, Event, LossCause, Lost, Moved, Sample, Stalled,
     StopReason, Stuck,
@@ -26,14 +29,15 @@ pub use gpu::{
 };
 pub use gpu_summary::{GpuSummary, HeldDown};
 pub use judgement::{
-    CellVerdict, Confirmation, Coverage, EngineComparison, Finding, FindingKind, Interference, Interval,
-    Judgement, Percentiles, Place, TestVerdict, Verdict,
+    CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
+    Percentiles, Place, TestVerdict, Verdict,
 };
 pub use load::{LoadError, Recorded, files};
 pub use run::{
     ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord, ReachRecord,
     Reference, Run, SpecRow, TestRecord, Untested,
 };
+pub use suspect::{PartKind, Suspect};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{
     Algorithm, Collective, DType, DeviceKind, Engine, Placement, Reach, ReduceOp, TransportKind,

@@ -391,6 +391,7 @@ mod tests {
             engine: Engine::Ours,
             batch: 1,
             verbs: None,
+            path: Vec::new(),
         }
     }
 

@@ -38,6 +38,7 @@ pub fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: 
         engine: Engine::Ours,
         batch: 1,
         verbs: None,
+        path: Vec::new(),
     }
 }
 

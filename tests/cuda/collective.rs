@@ -40,6 +40,7 @@ fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: usiz
         engine: Engine::Ours,
         batch: 1,
         verbs: None,
+        path: Vec::new(),
     }
 }
 

@@ -123,6 +123,7 @@ mod tests {
             engine: Engine::Ours,
             batch: 1,
             verbs: None,
+            path: Vec::new(),
         };
         let gang = Gang {
             ranks: vec![3, 5],

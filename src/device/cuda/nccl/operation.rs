@@ -189,6 +189,7 @@ mod tests {
             engine: Engine::Nccl,
             batch: 1,
             verbs: None,
+            path: Vec::new(),
         }
     }
 
