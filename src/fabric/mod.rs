@@ -4,6 +4,7 @@
 //! never dropped in silence.
 
 pub mod discover;
+pub mod graph;
 pub mod host;
 pub mod management;
 mod mismatch;

@@ -1,7 +1,8 @@
 //! Topology files: which cable joins which ports, and how fast it should be.
 //!
-//! Parsed, then checked: every link ends at a known node, no port holds two cables, no name is used twice. Writing a
-//! topology and reading it again yields the same topology.
+//! Parsed, then checked: every link ends at a known node, no port holds two cables, no name or address is used twice.
+//! Writing a topology and reading it again yields the same topology. Where in the file a part stands is kept, so that
+//! whatever contradicts it later ([`graph`](super::graph)) can be shown.
 //!
 //! ```toml
 //! [[host]]
@@ -15,10 +16,12 @@
 //! ends = ["h1/rail0", "rail0-leaf0/p1"]
 //! rate = "200 Mb/s"
 //! rail = "rail0"
+//! addresses = ["10.0.0.6", "10.0.0.5"]
 //! ```
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -40,6 +43,27 @@ pub struct Topology {
     pub switches: Vec<Switch>,
     /// Cables.
     pub links: Vec<Link>,
+    /// Where in a file they stand.
+    pub places: Places,
+}
+
+/// Where the parts of a topology stand in the file it was read from. Two topologies are the same wherever they stand.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// The file; empty when there is none.
+    pub origin: String,
+    /// Lines of the hosts, in their order, counted from 1; empty when not known.
+    pub hosts: Vec<usize>,
+    /// Lines of the switches.
+    pub switches: Vec<usize>,
+    /// Lines of the links.
+    pub links: Vec<usize>,
+}
+
+impl PartialEq for Places {
+    fn eq(&self, _: &Places) -> bool {
+        true
+    }
 }
 
 /// A host.
@@ -99,6 +123,9 @@ pub struct Link {
     /// The rail it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rail: Option<String>,
+    /// The addresses of the two ports, by which a traced path is recognised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<[IpAddr; 2]>,
 }
 
 /// What is wrong with a topology file, and where.
@@ -154,13 +181,8 @@ impl Topology {
 
     /// Parses and checks a text that came from `origin`.
     pub fn parse(origin: &str, text: &str) -> Result<Topology, TopologyError> {
-        let line_of = |offset: usize| {
-            text.as_bytes()[..offset.min(text.len())]
-                .iter()
-                .filter(|b| **b == b'\n')
-                .count()
-                + 1
-        };
+        let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+        let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
         let trouble = |at: Option<usize>, message: String| TopologyError {
             origin: origin.to_string(),
             line: at.map(line_of),
@@ -171,10 +193,21 @@ impl Topology {
             trouble(error.span().map(|span| span.start), message)
         })?;
         check(&file).map_err(|(at, message)| trouble(Some(at), message))?;
+        let places = Places {
+            origin: origin.to_string(),
+            hosts: file.host.iter().map(|host| line_of(host.span().start)).collect(),
+            switches: file
+                .switch
+                .iter()
+                .map(|switch| line_of(switch.span().start))
+                .collect(),
+            links: file.link.iter().map(|link| line_of(link.span().start)).collect(),
+        };
         Ok(Topology {
             hosts: file.host.into_iter().map(Spanned::into_inner).collect(),
             switches: file.switch.into_iter().map(Spanned::into_inner).collect(),
             links: file.link.into_iter().map(Spanned::into_inner).collect(),
+            places,
         })
     }
 
@@ -228,6 +261,7 @@ fn check(file: &File) -> Result<(), (usize, String)> {
     }
     let mut links: HashMap<&str, ()> = HashMap::new();
     let mut ports: HashMap<&Port, &str> = HashMap::new();
+    let mut addresses: HashMap<IpAddr, &Port> = HashMap::new();
     for spanned in &file.link {
         let (at, link) = (spanned.span().start, spanned.get_ref());
         check_name(&link.name).map_err(|why| (at, why))?;
@@ -246,6 +280,14 @@ fn check(file: &File) -> Result<(), (usize, String)> {
                 return Err((
                     at,
                     format!("port `{end}` holds two links: `{other}` and `{}`", link.name),
+                ));
+            }
+        }
+        for (end, address) in link.ends.iter().zip(link.addresses.iter().flatten()) {
+            if let Some(other) = addresses.insert(*address, end) {
+                return Err((
+                    at,
+                    format!("`{other}` and `{end}` both have the address {address}"),
                 ));
             }
         }

@@ -18,10 +18,12 @@ name = "a"
 ends = ["h0/rail0", "leaf0/p0"]
 rate = "200 Mb/s"
 rail = "rail0"
+addresses = ["10.0.0.2", "10.0.0.1"]
 [[link]]
 name = "b"
 ends = ["h1/rail0", "leaf0/p1"]
 rate = "400 Gb/s"
+addresses = ["10.0.0.6", "10.0.0.5"]
 "#;
 
 fn error(text: &str) -> String {
@@ -42,6 +44,16 @@ fn a_port_leads_to_its_link_and_its_rate() {
 }
 
 #[test]
+fn every_part_is_known_by_its_line() {
+    let places = Topology::parse("fabric.toml", GOOD).unwrap().places;
+    assert_eq!(places.origin, "fabric.toml");
+    assert_eq!(
+        (places.hosts, places.switches, places.links),
+        (vec![2, 4], vec![6], vec![10, 16])
+    );
+}
+
+#[test]
 fn rates_are_written_the_way_people_write_them() {
     let text = Topology::parse("fabric.toml", GOOD).unwrap().to_toml();
     assert!(
@@ -59,12 +71,12 @@ fn what_is_wrong_is_said_with_file_and_line() {
         ),
         (
             ("leaf0/p1", "leaf0/p0"),
-            "fabric.toml:15: port `leaf0/p0` holds two links: `a` and `b`",
+            "fabric.toml:16: port `leaf0/p0` holds two links: `a` and `b`",
         ),
         (("\"h1\"", "\"h0\""), "fabric.toml:4: two nodes are called `h0`"),
         (
             ("name = \"b\"", "name = \"a\""),
-            "fabric.toml:15: two links are called `a`",
+            "fabric.toml:16: two links are called `a`",
         ),
         (("200 Mb/s", "fast"), "fabric.toml:13: `fast` is not a rate"),
         (
@@ -79,6 +91,14 @@ fn what_is_wrong_is_said_with_file_and_line() {
         (
             ("tier = \"leaf\"", "teir = \"leaf\""),
             "fabric.toml:8: unknown field `teir`",
+        ),
+        (
+            ("10.0.0.5", "10.0.0.1"),
+            "fabric.toml:16: `leaf0/p0` and `leaf0/p1` both have the address 10.0.0.1",
+        ),
+        (
+            ("10.0.0.5", "10.0.0"),
+            "fabric.toml:20: invalid IP address syntax",
         ),
         (("\"h1\"", "\"a b\""), "fabric.toml:4: `a b` is not a name"),
     ];
@@ -103,6 +123,7 @@ prop_compose! {
         ], 12),
         tier in prop_oneof![Just(Tier::Leaf), Just(Tier::Spine), Just(Tier::Core)],
         with_rail: bool,
+        with_addresses: bool,
     ) -> Topology {
         let rail = with_rail.then(|| "rail0".to_string());
         let link = |index: usize| Link {
@@ -113,11 +134,14 @@ prop_compose! {
             ],
             rate: Rate(rates[index]),
             rail: rail.clone(),
+            addresses: with_addresses
+                .then(|| [1, 2].map(|end| std::net::Ipv4Addr::new(10, 0, index as u8, end).into())),
         };
         Topology {
             hosts: (0..hosts).map(|host| Host { name: format!("h{host}") }).collect(),
             switches: vec![Switch { name: "sw".to_string(), tier, rail: rail.clone() }],
             links: (0..ports).map(link).collect(),
+            places: Places::default(),
         }
     }
 }

@@ -159,8 +159,10 @@ impl Wiring {
                     }),
                     rate: cable.rate,
                     rail: Some(format!("rail{}", cable.rail)),
+                    addresses: None,
                 })
                 .collect(),
+            ..Topology::default()
         }
     }
 

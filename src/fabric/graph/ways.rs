@@ -1,0 +1,176 @@
+//! The shortest ways between ranks, all of them, or the one that a trace saw.
+
+use std::net::IpAddr;
+
+use super::{Graph, LinkId, Path};
+
+/// More ways than this between two ranks are not listed.
+const MOST_WAYS: usize = 1024;
+/// No switch that a way leads over.
+const FAR: u32 = u32::MAX;
+
+impl Graph {
+    /// All shortest ways from one rank to another over a rail, sorted; at most 1,024. Ranks of one leaf have one way of two
+    /// links; a rank has no way to its own host, and none to where no cables lead.
+    pub fn paths(&self, from: u32, to: u32, rail: &str) -> Vec<Path> {
+        self.paths_between(from, rail, to, rail)
+    }
+
+    /// The same when the far end is reached by its port of another rail.
+    pub fn paths_between(&self, from: u32, rail: &str, to: u32, to_rail: &str) -> Vec<Path> {
+        self.ways((from, rail), (to, to_rail), MOST_WAYS, |_, _| true)
+    }
+
+    /// The way that a trace saw: `hops` are the addresses that answered for a time to live of 1, 2 and so on, each of the
+    /// port by which the packet came in, none where nobody answered. None when no way fits, or more than one does.
+    ///
+    /// Some switches answer with the address of another port of theirs. Where no way fits port by port, the one that fits
+    /// switch by switch is taken.
+    pub fn path_of_hops(&self, from: u32, to: u32, rail: &str, hops: &[Option<IpAddr>]) -> Option<Path> {
+        let far = self.plugged(to, rail)?;
+        let is_far_end = |id: LinkId, address: IpAddr| id == far.up.reverse() && far.address == Some(address);
+        let by_port = |step: usize, id: LinkId| match hops.get(step).copied().flatten() {
+            None => true,
+            Some(address) if is_far_end(id, address) => true,
+            Some(address) => match self.arrivals[id.index()] {
+                Some(here) => here == address,
+                // A port of which nobody said the address: any that is nobody else's.
+                None => !self.by_address.contains_key(&address) && id != far.up.reverse(),
+            },
+        };
+        let by_switch = |step: usize, id: LinkId| match hops.get(step).copied().flatten() {
+            None => true,
+            Some(address) if is_far_end(id, address) => true,
+            Some(address) => self.by_address.get(&address) == Some(&self.ends[id.index()][1]),
+        };
+        let long_enough = |way: &Path| hops.iter().skip(way.len()).all(Option::is_none);
+        let ends = ((from, rail), (to, rail));
+        let mut found = self.ways(ends.0, ends.1, 2, by_port);
+        if found.is_empty() {
+            found = self.ways(ends.0, ends.1, 2, by_switch);
+        }
+        match found.as_slice() {
+            [_] => found.pop().filter(long_enough),
+            _ => None,
+        }
+    }
+
+    /// Up to `most` shortest ways whose every step `fits`, sorted.
+    fn ways(
+        &self,
+        from: (u32, &str),
+        to: (u32, &str),
+        most: usize,
+        fits: impl Fn(usize, LinkId) -> bool,
+    ) -> Vec<Path> {
+        let (Some(here), Some(there)) = (self.plugged(from.0, from.1), self.plugged(to.0, to.1)) else {
+            return Vec::new();
+        };
+        if here.host == there.host || !fits(0, here.up) {
+            return Vec::new();
+        }
+        let rails = [from.1, to.1];
+        let distances = self.distances(there.switch, here.switch, &rails);
+        let mut search = Search {
+            graph: self,
+            distances,
+            rails,
+            last: there.up.reverse(),
+            most,
+            fits,
+            way: vec![here.up],
+            found: Vec::new(),
+        };
+        search.go_on(here.switch);
+        search.found
+    }
+
+    /// Links from every switch to `target`, for those that are no farther from it than `source`.
+    fn distances(&self, target: u32, source: u32, rails: &[&str; 2]) -> Vec<u32> {
+        let mut distances = vec![FAR; self.nodes.len()];
+        distances[target as usize] = 0;
+        let mut edge = vec![target];
+        let mut distance = 0;
+        while !edge.is_empty() && distances[source as usize] == FAR {
+            distance += 1;
+            let mut next = Vec::new();
+            for node in edge {
+                for id in &self.onward[node as usize] {
+                    // Cables have two directions: what leads away leads here as well.
+                    let neighbour = self.ends[id.index()][1];
+                    if distances[neighbour as usize] == FAR && self.is_of(*id, rails) {
+                        distances[neighbour as usize] = distance;
+                        next.push(neighbour);
+                    }
+                }
+            }
+            edge = next;
+        }
+        distances
+    }
+
+    /// Whether a cable between switches may be used by these rails.
+    fn is_of(&self, id: LinkId, rails: &[&str; 2]) -> bool {
+        let rail = self.links[id.index()].rail.as_deref();
+        rail.is_none_or(|rail| rails.contains(&rail))
+    }
+
+    /// The switches that one switch can be reached from within a rail, as marks by node.
+    pub(super) fn reached_from(&self, switch: u32, rail: &str) -> Vec<bool> {
+        let mut seen = vec![false; self.nodes.len()];
+        seen[switch as usize] = true;
+        let mut left = vec![switch];
+        while let Some(node) = left.pop() {
+            for id in &self.onward[node as usize] {
+                let neighbour = self.ends[id.index()][1] as usize;
+                if !seen[neighbour] && self.is_of(*id, &[rail, rail]) {
+                    seen[neighbour] = true;
+                    left.push(neighbour as u32);
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// A walk downhill over distances.
+struct Search<'g, F> {
+    graph: &'g Graph,
+    distances: Vec<u32>,
+    rails: [&'g str; 2],
+    last: LinkId,
+    most: usize,
+    fits: F,
+    way: Path,
+    found: Vec<Path>,
+}
+
+impl<F: Fn(usize, LinkId) -> bool> Search<'_, F> {
+    fn go_on(&mut self, node: u32) {
+        let distance = self.distances[node as usize];
+        if distance == 0 {
+            if (self.fits)(self.way.len(), self.last) {
+                let mut way = self.way.clone();
+                way.push(self.last);
+                self.found.push(way);
+            }
+            return;
+        }
+        if distance == FAR {
+            return;
+        }
+        let graph = self.graph;
+        for id in &graph.onward[node as usize] {
+            let next = graph.ends[id.index()][1];
+            let is_nearer = self.distances[next as usize] == distance - 1;
+            if is_nearer && graph.is_of(*id, &self.rails) && (self.fits)(self.way.len(), *id) {
+                self.way.push(*id);
+                self.go_on(next);
+                self.way.pop();
+                if self.found.len() >= self.most {
+                    return;
+                }
+            }
+        }
+    }
+}
