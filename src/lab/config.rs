@@ -15,6 +15,9 @@ pub const BRIDGE: &str = "br0";
 /// The hash seed, which older kernels do not have.
 pub const HASH_SEED: &str = "net/ipv4/fib_multipath_hash_seed";
 
+/// What a switch's hash looks at: both addresses, the protocol, both ports.
+const FIVE_TUPLE: &str = "55";
+
 /// A kernel setting of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sysctl {
@@ -194,12 +197,19 @@ fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
         set("net/ipv4/ip_forward", if node.is_switch() { "1" } else { "0" }),
     ];
     if node.is_switch() {
-        let policy = if faults.hashes_l3(node) { "0" } else { "1" };
+        // Policy 1 would do, but takes the hash that the sending socket, in the same kernel, has left with the packet: a
+        // random one, whatever its ports. Policy 3 looks at the packet.
+        let policy = if faults.hashes_l3(node) { "0" } else { "3" };
         sysctls.extend([
             set("net/ipv4/fib_multipath_hash_policy", policy),
+            set("net/ipv4/fib_multipath_hash_fields", FIVE_TUPLE),
             set("net/ipv4/fib_multipath_use_neigh", "1"),
             set("net/ipv4/conf/all/ignore_routes_with_linkdown", "1"),
             set("net/ipv4/conf/default/ignore_routes_with_linkdown", "1"),
+            // Whoever follows a path hears from every switch, always, by the port at which the packet came in.
+            set("net/ipv4/icmp_errors_use_inbound_ifaddr", "1"),
+            set("net/ipv4/icmp_ratelimit", "0"),
+            set("net/ipv4/icmp_ratemask", "0"),
             maybe(
                 HASH_SEED,
                 &hash_seed(wiring.shape.seed, faults.polarised(), node).to_string(),

@@ -4,7 +4,7 @@
 //! 10.r.128.0/17. Management is 10.255.0.0/24. Names here are the ones of the topology file and of every fault.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::nearest::hint;
 use super::{LabError, Node, Shape};
@@ -159,7 +159,7 @@ impl Wiring {
                     }),
                     rate: cable.rate,
                     rail: Some(format!("rail{}", cable.rail)),
-                    addresses: None,
+                    addresses: Some(cable.ends.clone().map(|port| IpAddr::V4(port.address))),
                 })
                 .collect(),
             ..Topology::default()
@@ -325,5 +325,10 @@ mod tests {
         let again = Topology::parse("lab", &topology.to_toml()).unwrap();
         assert_eq!(again, topology);
         assert_eq!(again.rate_of("h2", "rail1"), Some(wiring.shape.rate));
+        let addresses = again.link_of("h1", "rail0").unwrap().addresses.unwrap();
+        assert_eq!(
+            addresses.map(|address| address.to_string()),
+            ["10.0.0.6", "10.0.0.5"]
+        );
     }
 }

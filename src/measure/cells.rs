@@ -152,6 +152,10 @@ impl Met {
                 let knock = self.mesh.knock(rank, KNOCK_PATIENCE);
                 voice.say(&Answer::Knocked { rank, knock })?;
             }
+            Order::Trace(wanted) => {
+                let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
+                voice.say(&Answer::Traced(self.mesh.trace(&wanted, until)))?;
+            }
             Order::Reset => {
                 self.stop();
                 self.lanes.clear();

@@ -6,7 +6,7 @@
 //! count. Orders and answers travel over the management network; only the collective itself is on the rails.
 //!
 //! `session` is the coordinator's side (with `meeting` for what comes first, `slot` for the loop over iterations, `loss` and
-//! `aftermath` for when one does not end, `regroup` for going on without the lost, `link` for one link measured by itself), `worker` a rank's side (with `cells` for what it has in
+//! `aftermath` for when one does not end, `regroup` for going on without the lost, `trace` for the paths of flows, `link` for one link measured by itself), `worker` a rank's side (with `cells` for what it has in
 //! hand, `task` for one cell on one rank and `engine` for what carries it out), `orders` what passes between them, `sink`
 //! where events are written as they arrive.
 
@@ -26,6 +26,7 @@ mod session;
 mod sink;
 mod slot;
 mod task;
+mod trace;
 mod verbs;
 mod voice;
 mod worker;
@@ -35,3 +36,5 @@ pub use orders::{Parting, Setup};
 pub use session::{CellResult, EndOf, MeasureError, Measuring, Progress, Session};
 pub use sink::{RunFolder, Sink, SinkError};
 pub use worker::{Shared, serve};
+
+pub use crate::transport::{TraceWanted, Traced};

@@ -10,7 +10,7 @@ use crate::fabric::host::Identity;
 use crate::record::{
     Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, Moved, RailEnd, Stuck,
 };
-use crate::transport::{Endpoint, Fault, Knock};
+use crate::transport::{Endpoint, Fault, Knock, TraceWanted, Traced};
 use crate::units::{Bytes, Nanos};
 
 /// See [`Setup::silence`].
@@ -134,6 +134,8 @@ pub(super) enum Order {
     Abort,
     /// Does anybody answer at the doors of this rank?
     Knock(u32),
+    /// Which switches do these flows of yours go through?
+    Trace(Vec<TraceWanted>),
     /// Drop what is in flight and every connection: others are lost, the rest goes on.
     Reset,
     /// The run is over.
@@ -245,6 +247,8 @@ pub(super) enum Answer {
     Link(Box<Report>),
     /// What came of knocking at a rank's doors.
     Knocked { rank: u32, knock: Knock },
+    /// The paths of this rank's flows.
+    Traced(Vec<Traced>),
     /// Nothing is in flight any more.
     Reset,
     /// Somebody who is not part of the run knocked.

@@ -1,6 +1,7 @@
 //! The coordinator's side of a run: ranks introduce themselves, clocks are compared, slots are measured one after another.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -114,6 +115,8 @@ pub struct Session {
     pub(super) absent: BTreeSet<u32>,
     /// Whether a rank was lost.
     has_lost: bool,
+    /// What was heard while something else was waited for, and is to be heard again.
+    pub(super) overheard: RefCell<VecDeque<Heard>>,
 }
 
 impl Session {
@@ -145,6 +148,7 @@ impl Session {
             timer: Nanos(0),
             absent: BTreeSet::new(),
             has_lost: false,
+            overheard: RefCell::default(),
         };
         session.coordinator.keep_alive(session.setup.silence());
         let cards = session.introductions()?;
@@ -411,6 +415,9 @@ impl Session {
 
     /// The next thing heard before `until`, whatever the operator asks.
     pub(super) fn listen_on(&self, until: Instant) -> Heard {
+        if let Some(heard) = self.overheard.borrow_mut().pop_front() {
+            return heard;
+        }
         loop {
             match self.coordinator.receive(until) {
                 // What comes late from a rank the run goes on without concerns nobody.

@@ -43,7 +43,7 @@ pub struct Cell {
     pub rails: Vec<String>,
     /// Connections per peer and rail.
     pub flows: u16,
-    /// First of the pinned source ports, when they are pinned: dialling rank `r` uses `source_port + r * flows + flow`.
+    /// First of the pinned source ports: dialling rank `r` (point to point: the sender) uses `source_port + r * flows + flow`.
     pub source_port: Option<u16>,
     /// What carries the bytes.
     pub transport: TransportKind,
@@ -89,6 +89,15 @@ impl Cell {
     /// Number of ranks taking part.
     pub fn world(&self) -> usize {
         self.ranks.len()
+    }
+
+    /// The source port that `rank` uses for one of its flows, when ports are pinned.
+    pub fn port_of(&self, rank: u32, flow: u16) -> Option<u16> {
+        let rank = u16::try_from(rank).unwrap_or(u16::MAX);
+        let first_of_rank = self
+            .source_port?
+            .wrapping_add(rank.wrapping_mul(self.flows.max(1)));
+        Some(first_of_rank.wrapping_add(flow))
     }
 
     /// Whether NICs read and write the memory of its ranks' GPUs themselves.

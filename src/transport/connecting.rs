@@ -1,6 +1,7 @@
 //! Making the connections a cell wants, with all its peers at once.
 //!
-//! Of two ranks the lower one dials, the higher one accepts; both name the connection alike, so neither needs to ask. All are
+//! Of two ranks the lower one dials, the higher one accepts; both name the connection alike, so neither needs to ask. Where
+//! data goes one way from a pinned source port, its sender dials: only then is the way it takes that of the port. All are
 //! begun before any is waited for: ranks that wait for each other in a circle would never meet.
 
 use std::net::TcpStream;
@@ -12,7 +13,7 @@ use super::inject::Pacer;
 use super::mesh::Mesh;
 use super::tcp::{Connection, DialError, INTRODUCES, LINE, Local, TcpLink, dial};
 use super::verbs::{Introduction, Meeting, Nics, Pending};
-use crate::record::{Cell, TransportKind, VerbsTerms};
+use crate::record::{Cell, Collective, TransportKind, VerbsTerms};
 
 /// Which way a link goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -265,7 +266,7 @@ impl Mesh {
         half.map_err(|source| ConnectError::Setup { peer, rail, source })
     }
 
-    /// A greeted connection to `peer`: of two ranks the lower one dials, the higher one waits for it.
+    /// A greeted connection to `peer`: the rank it is from dials, the other one waits for it.
     fn stream(
         &self,
         peer: u32,
@@ -332,11 +333,7 @@ fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_
         flow: flow | INTRODUCES,
         source_port: 0,
     };
-    let pinned = cell.source_port.map(|base| {
-        let sender = u16::try_from(me).unwrap_or(u16::MAX);
-        base.wrapping_add(sender.wrapping_mul(cell.flows.max(1)))
-            .wrapping_add(flow)
-    });
+    let pinned = cell.port_of(me, flow);
     let terms = cell.verbs.unwrap_or_default();
     let placed = cell.is_gpudirect() || wanted.placed;
     LinkKey::Verbs(introduces, pinned, placed, terms)
@@ -344,12 +341,12 @@ fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_
 
 /// The name of a connection, the same at both ends.
 fn connection(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> Connection {
-    let (from, to) = (me.min(peer), me.max(peer));
-    let source_port = cell.source_port.map_or(0, |base| {
-        let dialler = u16::try_from(from).unwrap_or(u16::MAX);
-        base.wrapping_add(dialler.wrapping_mul(cell.flows.max(1)))
-            .wrapping_add(flow)
-    });
+    let is_pinned_flow = cell.collective == Collective::PointToPoint && cell.source_port.is_some();
+    let (from, to) = match is_pinned_flow && cell.ranks.first() == Some(&me.max(peer)) {
+        true => (me.max(peer), me.min(peer)),
+        false => (me.min(peer), me.max(peer)),
+    };
+    let source_port = cell.port_of(from, flow).unwrap_or(0);
     Connection {
         from,
         to,
@@ -366,7 +363,7 @@ mod tests {
     use super::super::shm::Hub;
     use super::*;
     use crate::launch::Token;
-    use crate::record::{Algorithm, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp};
+    use crate::record::{Algorithm, DType, DeviceKind, Engine, Load, Placement, ReduceOp};
     use crate::units::Bytes;
 
     fn cell(flows: u16, source_port: Option<u16>) -> Cell {
@@ -402,6 +399,28 @@ mod tests {
         let port = |from, flow| connection(from, 9, 0, flow, &cell).source_port;
         let ports = [port(0, 0), port(0, 1), port(1, 0), port(1, 1)];
         assert_eq!(ports, [47_000, 47_001, 47_002, 47_003]);
+    }
+
+    #[test]
+    fn data_that_goes_one_way_leaves_from_the_pinned_port_of_its_sender_whoever_is_the_lower_rank() {
+        let flow = |ranks: [u32; 2], source_port| Cell {
+            collective: Collective::PointToPoint,
+            ranks: ranks.to_vec(),
+            ..cell(1, source_port)
+        };
+        for ranks in [[1, 2], [2, 1]] {
+            let pinned = flow(ranks, Some(47_000));
+            let named = connection(1, 2, 0, 0, &pinned);
+            assert_eq!(named, connection(2, 1, 0, 0, &pinned), "both ends name it alike");
+            assert_eq!([named.from, named.to], ranks);
+            assert_eq!(u32::from(named.source_port), 47_000 + ranks[0]);
+            let any = connection(1, 2, 0, 0, &flow(ranks, None));
+            assert_eq!(
+                (any.from, any.source_port),
+                (1, 0),
+                "one connection for both ways"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One rank's connections to all others, made when a cell first needs them and kept for the next.
 //!
-//! Of two ranks the lower one dials, the higher one accepts; both name the connection alike, so neither needs to ask. A
+//! Who dials follows from the cell (see `connecting`); both ends name a connection alike, so neither needs to ask. A
 //! connection stays open between cells: a pinned source port could not be used again at once, and a fabric should not be
 //! measured on connections that are still warming up.
 
@@ -17,6 +17,7 @@ use super::gpu_end::GpuEnd;
 use super::inject::{Fault, Flip};
 use super::shm::Hub;
 use super::tcp::{Doors, Local};
+use super::trace::Known;
 use super::verbs::Nics;
 use crate::device::cuda::Direct;
 use crate::launch::Token;
@@ -56,6 +57,8 @@ pub struct Mesh {
     pub(super) flip: Option<Flip>,
     /// How often everything was given up.
     pub(super) generation: u16,
+    /// Paths that were followed.
+    pub(super) known: Known,
 }
 
 impl Mesh {
@@ -84,6 +87,7 @@ impl Mesh {
             faults,
             flip,
             generation: 0,
+            known: Known::default(),
         })
     }
 
@@ -154,5 +158,6 @@ impl Mesh {
         // A device that was lost may be back as another.
         self.nics = Nics::default();
         self.generation = self.generation.wrapping_add(1);
+        self.known = Known::default();
     }
 }

@@ -13,6 +13,7 @@ mod knock;
 mod mesh;
 pub mod shm;
 pub mod tcp;
+mod trace;
 pub mod verbs;
 
 use std::ops::Range;
@@ -25,6 +26,7 @@ pub use gpu_end::{GpuEnd, all_direct, reach_records};
 pub use inject::{BadFault, Fault, Flip};
 pub use knock::Knock;
 pub use mesh::{Endpoint, Mesh};
+pub use trace::{TraceWanted, Traced};
 
 use crate::device::cuda::Direct;
 use crate::device::{ReadLease, WriteLease};

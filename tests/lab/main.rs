@@ -10,5 +10,6 @@ mod host_faults;
 mod life;
 mod liveness;
 mod path_faults;
+mod paths;
 mod refusals;
 mod runs;

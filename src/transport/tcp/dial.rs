@@ -65,20 +65,30 @@ pub fn dial(
             source,
         })?;
     let mut stream = TcpStream::from(socket);
-    let refused = |source| DialError::Refused { peer, source };
-    stream.set_read_timeout(Some(left())).map_err(refused)?;
-    stream
-        .write_all(&greeting::write(connection, token))
-        .map_err(refused)?;
-    let mut welcome = [0];
-    stream.read_exact(&mut welcome).map_err(refused)?;
-    if welcome[0] != greeting::WELCOME {
-        return Err(refused(io::Error::other("it answered something else")));
-    }
+    introduce(&mut stream, connection, token, left())
+        .map_err(|source| DialError::Refused { peer, source })?;
     Ok(stream)
 }
 
-fn bind(local: SocketAddr) -> io::Result<Socket> {
+/// Presents the token at the door that `stream` leads to, and waits for the welcome.
+pub fn introduce(
+    stream: &mut TcpStream,
+    connection: &Connection,
+    token: &Token,
+    patience: Duration,
+) -> io::Result<()> {
+    stream.set_read_timeout(Some(patience))?;
+    stream.write_all(&greeting::write(connection, token))?;
+    let mut welcome = [0];
+    stream.read_exact(&mut welcome)?;
+    match welcome[0] {
+        greeting::WELCOME => Ok(()),
+        _ => Err(io::Error::other("it answered something else")),
+    }
+}
+
+/// A socket that is bound to a rail's address and, unless it is 0, a port of it.
+pub fn bind(local: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(local), Type::STREAM, Some(Protocol::TCP))?;
     // A pinned port must be usable again at once, and for several peers at a time.
     socket.set_reuse_address(true)?;

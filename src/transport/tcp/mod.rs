@@ -10,7 +10,7 @@ mod link;
 mod listen;
 mod local;
 
-pub use dial::{DialError, dial};
+pub use dial::{DialError, bind, dial, introduce};
 pub use greeting::{Connection, INTRODUCES, KNOCK, LINE};
 pub use link::TcpLink;
 pub use listen::Doors;

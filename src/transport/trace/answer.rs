@@ -1,0 +1,108 @@
+//! What switches answered, as a socket's error queue tells it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use nix::libc::{SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6, sock_extended_err};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv4Ttl, Ipv6RecvErr, Ipv6Ttl};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt};
+use socket2::Socket;
+
+use super::Echo;
+
+/// "Time exceeded", of both versions of the protocol.
+const TIME_EXCEEDED: (u8, u8) = (11, 3);
+
+/// One answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// Who answered.
+    pub by: IpAddr,
+    /// Whether because the packet had no room for another hop.
+    pub is_out_of_room: bool,
+    /// The beginning of what the packet carried, where the answer repeats it.
+    pub carried: Vec<u8>,
+}
+
+impl Answer {
+    /// What it means for the packet.
+    pub fn echo(&self) -> Echo {
+        match self.is_out_of_room {
+            true => Echo::Switch(self.by),
+            false => Echo::End(self.by),
+        }
+    }
+}
+
+/// Makes the kernel keep answers for this socket.
+pub(super) fn listen(socket: &Socket, peer: IpAddr) -> nix::Result<()> {
+    match peer {
+        IpAddr::V4(_) => setsockopt(socket, Ipv4RecvErr, &true),
+        IpAddr::V6(_) => setsockopt(socket, Ipv6RecvErr, &true),
+    }
+}
+
+/// Gives what is sent from now on room for so many hops.
+pub(super) fn set_room(socket: &Socket, peer: IpAddr, hops: u8) -> nix::Result<()> {
+    match peer {
+        IpAddr::V4(_) => setsockopt(socket, Ipv4Ttl, &i32::from(hops)),
+        IpAddr::V6(_) => setsockopt(socket, Ipv6Ttl, &i32::from(hops)),
+    }
+}
+
+/// Waits for one of `events`, or an error; false when `until` comes first.
+pub(super) fn wait(socket: &Socket, events: PollFlags, until: Instant) -> bool {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        // Rounded up, so that it does not look all the time in the last millisecond.
+        let patience = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(socket.as_fd(), events)], patience) {
+            Ok(count) if count > 0 => return true,
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// The next answer; none when there is none.
+pub(super) fn next(socket: &Socket) -> Option<Answer> {
+    loop {
+        let mut carried = [0; 64];
+        let mut room = nix::cmsg_space!(sock_extended_err, nix::libc::sockaddr_in6);
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let (length, answer) = {
+            let mut pieces = [std::io::IoSliceMut::new(&mut carried)];
+            let message =
+                recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut pieces, Some(&mut room), flags).ok()?;
+            let answer = message.cmsgs().ok()?.find_map(understand);
+            (message.bytes, answer)
+        };
+        if let Some((by, is_out_of_room)) = answer {
+            return Some(Answer {
+                by,
+                is_out_of_room,
+                carried: carried[..length.min(64)].to_vec(),
+            });
+        }
+    }
+}
+
+/// Who answered, and whether for want of room; none for what is no switch's answer.
+fn understand(message: ControlMessageOwned) -> Option<(IpAddr, bool)> {
+    match message {
+        ControlMessageOwned::Ipv4RecvErr(error, Some(by)) if error.ee_origin == SO_EE_ORIGIN_ICMP => {
+            let address = Ipv4Addr::from(u32::from_be(by.sin_addr.s_addr));
+            Some((address.into(), error.ee_type == TIME_EXCEEDED.0))
+        }
+        ControlMessageOwned::Ipv6RecvErr(error, Some(by)) if error.ee_origin == SO_EE_ORIGIN_ICMP6 => {
+            let address = Ipv6Addr::from(by.sin6_addr.s6_addr);
+            Some((address.into(), error.ee_type == TIME_EXCEEDED.1))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,64 @@
+//! Following RoCE packets: datagrams of the same addresses and ports.
+//!
+//! They are far too short for a RoCE packet, so the device or kernel they reach drops them without a word. The end of a path
+//! is therefore not seen; it lies behind the last switch that answered.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use nix::poll::PollFlags;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use super::super::tcp::Local;
+use super::{Echo, PATIENCE, answer};
+
+/// A socket whose datagrams take the path of a flow.
+pub(super) struct Datagrams {
+    socket: Socket,
+    target: SocketAddr,
+}
+
+impl Datagrams {
+    /// From `source`, this host's end of the rail `local`, to `target`.
+    pub fn new(source: SocketAddr, local: &Local, target: SocketAddr) -> io::Result<Datagrams> {
+        let socket = Socket::new(Domain::for_address(source), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&source.into())?;
+        local.confine(SockRef::from(&socket), target.ip());
+        answer::listen(&socket, target.ip())?;
+        socket.set_nonblocking(true)?;
+        Ok(Datagrams { socket, target })
+    }
+
+    /// Sends one with room for `hops` hops.
+    pub fn probe(&self, hops: u8) -> Echo {
+        self.attempt(hops).unwrap_or_else(|error| {
+            tracing::debug!(target = %self.target, %error, "a path cannot be asked for");
+            Echo::Silence
+        })
+    }
+
+    fn attempt(&self, hops: u8) -> io::Result<Echo> {
+        answer::set_room(&self.socket, self.target.ip(), hops)?;
+        // What an earlier one met is not to be reported for this one.
+        while answer::next(&self.socket).is_some() {}
+        self.socket.take_error()?;
+        self.socket.send_to(&[hops], &self.target.into())?;
+        let until = Instant::now() + PATIENCE;
+        while answer::wait(&self.socket, PollFlags::empty(), until) {
+            self.socket.take_error()?;
+            while let Some(answer) = answer::next(&self.socket) {
+                // Not every switch repeats what a packet carried.
+                if answer.carried.first().is_some_and(|of| *of != hops) {
+                    continue;
+                }
+                return Ok(match answer.by == self.target.ip() {
+                    true => Echo::Arrived,
+                    false => answer.echo(),
+                });
+            }
+        }
+        Ok(Echo::Silence)
+    }
+}

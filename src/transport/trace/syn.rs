@@ -1,0 +1,92 @@
+//! Following a TCP connection that is yet to be made: its first packet, with little room.
+//!
+//! The packet leaves from the pinned port and goes to the peer's door, so switches treat it as they will treat the data. A
+//! switch's answer ends the attempt, so the port is free for the next. When the packet arrives, the door is told that this
+//! was only a knock, and closes first: then the port is free again on this side.
+
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use nix::poll::PollFlags;
+use socket2::{SockRef, Socket};
+
+use super::super::tcp::{Connection, Local, bind, introduce};
+use super::{Echo, PATIENCE, answer};
+use crate::launch::Token;
+
+/// How long the door may take to answer a knock: it shares its machine with whatever else is awake there.
+const COURTESY: Duration = Duration::from_secs(2);
+
+/// Sends the first packet of `connection` to `door` with room for `hops` hops.
+pub(super) fn probe(
+    connection: &Connection,
+    local: &Local,
+    door: SocketAddr,
+    token: &Token,
+    hops: u8,
+) -> Echo {
+    let from = SocketAddr::new(local.address, connection.source_port);
+    match attempt(from, local, door, hops) {
+        Ok(Attempt::Answered(echo)) => echo,
+        Ok(Attempt::Connected(socket)) => {
+            if let Err(error) = take_leave(socket, connection, token) {
+                tracing::debug!(%from, %door, %error, "a door did not answer a knock");
+            }
+            Echo::Arrived
+        }
+        Err(error) => {
+            tracing::debug!(%from, %door, %error, "a path cannot be asked for");
+            match error.kind() {
+                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Echo::Taken,
+                _ => Echo::Silence,
+            }
+        }
+    }
+}
+
+enum Attempt {
+    Answered(Echo),
+    Connected(Socket),
+}
+
+fn attempt(from: SocketAddr, local: &Local, door: SocketAddr, hops: u8) -> io::Result<Attempt> {
+    let socket = bind(from)?;
+    local.confine(SockRef::from(&socket), door.ip());
+    answer::listen(&socket, door.ip())?;
+    answer::set_room(&socket, door.ip(), hops)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&door.into()) {
+        Ok(()) => return Ok(Attempt::Connected(socket)),
+        Err(error) if error.raw_os_error() == Some(nix::Error::EINPROGRESS as i32) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Ok(Attempt::Answered(Echo::Arrived));
+        }
+        Err(error) => return Err(error),
+    }
+    if !answer::wait(&socket, PollFlags::POLLOUT, Instant::now() + PATIENCE) {
+        return Ok(Attempt::Answered(Echo::Silence));
+    }
+    if let Some(answer) = answer::next(&socket) {
+        return Ok(Attempt::Answered(answer.echo()));
+    }
+    match socket.take_error()? {
+        None => Ok(Attempt::Connected(socket)),
+        Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Ok(Attempt::Answered(Echo::Arrived))
+        }
+        Some(_) => Ok(Attempt::Answered(Echo::Silence)),
+    }
+}
+
+/// Tells the door that nothing will come, and waits until it has closed.
+fn take_leave(socket: Socket, connection: &Connection, token: &Token) -> io::Result<()> {
+    socket.set_nonblocking(false)?;
+    socket.set_write_timeout(Some(COURTESY))?;
+    // Whatever goes wrong, the port is needed again.
+    socket.set_linger(Some(Duration::ZERO))?;
+    let mut stream = TcpStream::from(socket);
+    introduce(&mut stream, connection, token, COURTESY)?;
+    while stream.read(&mut [0; 16])? > 0 {}
+    Ok(())
+}

@@ -1,0 +1,153 @@
+use std::net::Ipv4Addr;
+
+use super::super::shm::Hub;
+use super::*;
+
+fn address(last: u8) -> IpAddr {
+    Ipv4Addr::new(10, 0, 0, last).into()
+}
+
+/// Follows a path on which every packet meets what stands there, and says how many packets that took.
+fn path(most_silence: usize, echoes: &[Option<u8>], arrives: bool) -> (Vec<Option<u8>>, usize) {
+    let mut sent = 0;
+    let hops = follow(
+        |room| {
+            sent += 1;
+            match echoes.get(usize::from(room) - 1) {
+                Some(Some(last)) => Echo::Switch(address(*last)),
+                None if arrives => Echo::Arrived,
+                _ => Echo::Silence,
+            }
+        },
+        most_silence,
+    );
+    let last = |hop: Option<IpAddr>| match hop {
+        Some(IpAddr::V4(v4)) => Some(v4.octets()[3]),
+        _ => None,
+    };
+    (hops.unwrap().into_iter().map(last).collect(), sent)
+}
+
+#[test]
+fn a_path_is_followed_to_its_end_and_silent_switches_keep_their_place() {
+    assert_eq!(
+        path(3, &[Some(1), Some(2), Some(3)], true).0,
+        [Some(1), Some(2), Some(3)]
+    );
+    assert_eq!(path(3, &[None, Some(2), None], true).0, [None, Some(2), None]);
+    assert_eq!(
+        path(3, &[], true),
+        (vec![], 1),
+        "no switch between two ranks of a host"
+    );
+    // Nothing arrives: what is known ends with the last answer.
+    assert_eq!(
+        path(3, &[Some(1), None, Some(3)], false).0,
+        [Some(1), None, Some(3)]
+    );
+    assert_eq!(path(2, &[None, None, Some(3)], true).0, [], "given up before");
+}
+
+#[test]
+fn where_nobody_answers_only_a_few_packets_are_sent_and_nothing_is_known() {
+    assert_eq!(path(MOST_SILENCE, &[], false), (vec![], 3));
+    let endless: Vec<Option<u8>> = (1..100).map(Some).collect();
+    assert_eq!(path(3, &endless, false).0.len(), usize::from(MOST_HOPS));
+}
+
+#[test]
+fn a_packet_that_was_lost_is_sent_again_before_a_switch_counts_as_silent() {
+    let mut lost = false;
+    let hops = follow(
+        |room| match room {
+            1 => Echo::Switch(address(1)),
+            2 if !lost => {
+                lost = true;
+                Echo::Silence
+            }
+            2 => Echo::Switch(address(2)),
+            _ => Echo::Arrived,
+        },
+        3,
+    );
+    assert_eq!(hops, Some(vec![Some(address(1)), Some(address(2))]));
+}
+
+#[test]
+fn a_path_ends_at_the_switch_that_knows_no_way_on() {
+    let hops = follow(
+        |room| match room {
+            1 => Echo::Switch(address(1)),
+            _ => Echo::End(address(2)),
+        },
+        3,
+    );
+    assert_eq!(hops, Some(vec![Some(address(1)), Some(address(2))]));
+}
+
+#[test]
+fn following_a_flow_leaves_its_port_free_and_no_stranger_at_the_door() {
+    let rails = || vec![("rail0".to_string(), IpAddr::from([127, 0, 1, 2]).into())];
+    let token = Token::generate().unwrap();
+    let open = |rank| Mesh::open(rank, rails(), token, Hub::new(), Vec::new()).unwrap();
+    let (mut low, mut high) = (open(0), open(1));
+    let endpoints = vec![low.endpoint(), high.endpoint()];
+    low.meet(endpoints.clone());
+    high.meet(endpoints);
+    let first = 20_000 + (std::process::id() % 10_000) as u16;
+    let wanted: Vec<TraceWanted> = (0..100)
+        .map(|flow| TraceWanted {
+            from: 0,
+            to: 1,
+            rail: "rail0".to_string(),
+            port: first + flow,
+            transport: TransportKind::Tcp,
+        })
+        .collect();
+    let until = Instant::now() + Duration::from_secs(60);
+    for _ in 0..3 {
+        let traced = low.trace(&wanted, until);
+        let flows: Vec<&TraceWanted> = traced.iter().map(|traced| &traced.flow).collect();
+        assert_eq!(flows, wanted.iter().collect::<Vec<_>>(), "in their order");
+        assert!(traced.iter().all(|traced| traced.hops.is_empty()));
+    }
+    let echo = |flow: &TraceWanted| {
+        let connection = Connection {
+            from: 0,
+            to: 1,
+            rail: 0,
+            flow: KNOCK,
+            source_port: flow.port,
+        };
+        let door = high.endpoint().doors[0];
+        syn::probe(&connection, &low.rails[0].1, door, &token, 1)
+    };
+    assert!(
+        matches!(echo(&wanted[0]), Echo::Arrived),
+        "{:?}",
+        echo(&wanted[0])
+    );
+    assert_eq!(high.strangers(), Vec::<String>::new());
+}
+
+#[test]
+fn a_flow_that_cannot_exist_has_no_path() {
+    let token = Token::generate().unwrap();
+    let rails = vec![("rail0".to_string(), IpAddr::from([127, 0, 1, 3]).into())];
+    let mut alone = Mesh::open(0, rails, token, Hub::new(), Vec::new()).unwrap();
+    for (to, rail, transport) in [
+        (1, "rail0", TransportKind::Tcp),
+        (0, "rail9", TransportKind::Tcp),
+        (1, "rail0", TransportKind::Shm),
+    ] {
+        let wanted = [TraceWanted {
+            from: 0,
+            to,
+            rail: rail.to_string(),
+            port: 47_000,
+            transport,
+        }];
+        let traced = alone.trace(&wanted, Instant::now() + Duration::from_secs(5));
+        assert_eq!(traced[0].hops, []);
+    }
+}
