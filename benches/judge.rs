@@ -193,6 +193,7 @@ fn plan() -> Run {
             tight: 0.02,
             budget: Nanos::from_secs(10),
             verify_every: 1,
+            adaptive: false,
         }],
         cells: (0..CELLS).map(cell).collect(),
         untested: Vec::new(),

@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod collective;
 pub mod device;
+pub mod diagnose;
 pub mod fabric;
 pub mod findings;
 pub mod lab;

@@ -80,6 +80,7 @@ fn run() -> Run {
             tight: 0.05,
             budget: Nanos::from_secs(1),
             verify_every: 1,
+            adaptive: false,
         }],
         cells: vec![cell(0), cell(1)],
         untested: vec![],

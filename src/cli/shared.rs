@@ -10,7 +10,7 @@ use super::launching::LaunchFlags;
 use super::rdma_flags::RdmaFlags;
 use crate::device::cuda;
 use crate::fabric::topology::Topology;
-use crate::plan::{Choices, Filter};
+use crate::plan::{Choices, Filter, Known};
 use crate::record::{DeviceKind, Engine};
 use crate::suite::{EngineChoice, RunSettings, Suite, TransportChoice};
 use crate::transport::Fault;
@@ -125,6 +125,7 @@ impl Shared {
             transport: self.transport,
             engine: self.engine,
             nccl: None,
+            known: Known::default(),
             verbs: None,
             gpudirect: None,
             rails: None,

@@ -1,13 +1,15 @@
 //! Whom the slow cells are laid at the door of: as few parts as explain them all.
 //!
 //! In this order, each slow cell going to the first that explains it: a straggling rank whose extra work is most of the
-//! missing time; one engine, where the other is as fast as expected in the same cell; one rail, where others are judged and not slow (a cell striped over a slow rail is that rail's too); all
+//! missing time; one engine, where the other is as fast as expected in the same cell; a link, switch or host that `localise`
+//! accuses and that the cell uses; one rail, where others are judged and not slow (a cell striped over a slow rail is that rail's too); all
 //! rails at once, where each is below an absolute figure; one rank that all slow pairs share; single pairs; and what is
 //! left over stays with its test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::busy::Straggling;
+use super::localise::{Explained, Localisation};
 use super::speed::Speed;
 use super::summary::CellSummary;
 use crate::record::{Cell, Collective, Engine, Run};
@@ -20,6 +22,8 @@ pub(super) struct Blame {
     pub(super) straggler: BTreeMap<u32, Vec<usize>>,
     /// One engine, where the other is as fast as expected.
     pub(super) engine: BTreeMap<(Engine, String), Vec<usize>>,
+    /// A part of the fabric, by the number of its cause: what it explains beside the flows it was found by.
+    pub(super) link: BTreeMap<usize, Vec<usize>>,
     /// One rail.
     pub(super) rail: BTreeMap<String, Vec<usize>>,
     /// Every rail there is.
@@ -44,6 +48,7 @@ impl Blame {
         speeds: &[Speed],
         counterparts: &[Option<usize>],
         stragglers: &[Straggling],
+        localisation: Option<&Localisation>,
     ) -> Blame {
         let mut blame = Blame::default();
         let kind = |place: usize| {
@@ -74,6 +79,19 @@ impl Blame {
             }
             !is_software
         });
+
+        if let Some(localisation) = localisation {
+            slow.retain(
+                |place| match localisation.explains(run, summaries[*place].cell, *place) {
+                    Explained::ByFlows => false,
+                    Explained::ByCause(cause) => {
+                        blame.link.entry(cause).or_default().push(*place);
+                        false
+                    }
+                    Explained::No => true,
+                },
+            );
+        }
 
         let judged = |wanted: bool| (0..speeds.len()).filter(move |p| is_pair(*p) == wanted);
         let rails = Rails::of(judged(false), summaries, speeds);
@@ -135,6 +153,13 @@ impl Blame {
         }
         blame
     }
+}
+
+/// Whether a straggling rank is the reason that a cell is slow.
+pub(super) fn is_of_a_straggler(stragglers: &[Straggling], summary: &CellSummary<'_>, speed: &Speed) -> bool {
+    stragglers
+        .iter()
+        .any(|straggler| explains(straggler, summary, speed))
 }
 
 /// Whether a straggler's extra work is most of the time a slow cell is missing.

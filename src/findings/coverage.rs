@@ -1,7 +1,7 @@
 //! What was measured of what was planned, and what was not, with the reason.
 
-use super::Seen;
 use super::summary::CellSummary;
+use super::{Seen, link_coverage};
 use crate::record::{Coverage, EndReason, Event, Recorded, Untested};
 
 /// The coverage of a run. What the plan left out, and what the record does not allow to judge, is listed as untested.
@@ -9,6 +9,8 @@ pub(super) fn of(seen: &Seen<'_>) -> Coverage {
     let recorded = seen.recorded;
     let mut untested = recorded.run.untested.clone();
     untested.extend(seen.stragglers.unjudged.iter().cloned());
+    let links = link_coverage::of(seen);
+    untested.extend(link_coverage::untested(&links));
     Coverage {
         planned: seen.summaries.len() as u32,
         measured: seen.summaries.iter().filter(|summary| summary.done).count() as u32,
@@ -22,7 +24,7 @@ pub(super) fn of(seen: &Seen<'_>) -> Coverage {
             })
             .collect(),
         untested,
-        links: Vec::new(),
+        links,
     }
 }
 

@@ -42,6 +42,7 @@ impl Fixture {
             tight: 0.05,
             budget: Nanos::from_secs(1),
             verify_every: 1,
+            adaptive: false,
         };
         let run = Run {
             schema: SCHEMA,

@@ -20,6 +20,8 @@ mod gpus;
 mod incomplete_coverage;
 mod interference;
 mod interruption;
+mod link_coverage;
+mod localise;
 mod lost_rank;
 mod peers;
 mod phrase;
@@ -29,6 +31,7 @@ mod silence;
 mod silent_rail;
 mod slow_collective;
 mod slow_engine;
+mod slow_link;
 mod slow_pair;
 mod slow_rail;
 mod speed;
@@ -43,6 +46,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod proofs;
 
+pub use localise::{Cause, Element, Localisation};
 pub use seen::Seen;
 
 use std::collections::BTreeSet;
@@ -63,6 +67,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &lost_rank::LostRank,
     &silent_rail::SilentRail,
     &incomplete_coverage::IncompleteCoverage,
+    &slow_link::SlowLink,
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
     &slow_collective::SlowCollective,
@@ -120,6 +125,11 @@ fn add_what_gpus_say(seen: &Seen<'_>, findings: &mut [Finding]) {
     }
 }
 
+/// What the flows of a run so far tell about the parts they crossed; none without flows between hosts.
+pub fn localise(recorded: &Recorded) -> Option<Localisation> {
+    Seen::of(recorded).localisation
+}
+
 /// What a run must do without to go on after a loss.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Casualties {
@@ -156,7 +166,15 @@ pub fn casualties(recorded: &Recorded) -> Casualties {
 pub fn suspects(recorded: &Recorded) -> Vec<u32> {
     let seen = Seen::of(recorded);
     let wanted = usize::from(recorded.run.rule.remeasure) + 1;
+    // Where parts are told apart, the parts are measured again and not the cells.
+    let is_adaptive = |index: usize| {
+        let test = recorded.run.test_of(seen.summaries[index].cell);
+        test.is_some_and(|test| test.adaptive)
+    };
     let is_suspect = |index: &usize| {
+        if is_adaptive(*index) {
+            return false;
+        }
         let looks_slow = seen.speeds[*index].looks_slow() && seen.summaries[*index].rounds.len() < wanted;
         looks_slow || seen.stragglers.suspected.contains(index)
     };

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::blame::Blame;
+use super::blame::{Blame, is_of_a_straggler};
 use super::busy::{Stragglers, stragglers};
 use super::engines;
+use super::localise::Localisation;
 use super::silence::{SilentRail, silent_rails};
 use super::speed::{Speed, speeds};
 use super::summary::{CellSummary, summarise};
@@ -24,6 +25,8 @@ pub struct Seen<'a> {
     pub(super) stragglers: Stragglers,
     /// Whom the slow cells are laid at the door of.
     pub(super) blame: Blame,
+    /// What flows tell about the parts they crossed; none without flows between hosts.
+    pub(super) localisation: Option<Localisation>,
     /// Rails that went silent.
     pub(super) silent_rails: Vec<SilentRail>,
     /// Ids of cells that delivered wrong data.
@@ -37,15 +40,22 @@ impl<'a> Seen<'a> {
     /// Summarises and compares a recorded run.
     pub fn of(recorded: &'a Recorded) -> Seen<'a> {
         let summaries = summarise(recorded);
-        let (speeds, comparisons) = speeds(recorded, &summaries);
+        let (mut speeds, comparisons) = speeds(recorded, &summaries);
         let stragglers = stragglers(recorded, &summaries);
         let counterparts = engines::counterparts(&summaries);
+        let of_straggler =
+            |place: usize| is_of_a_straggler(&stragglers.accused, &summaries[place], &speeds[place]);
+        let mut localisation = Localisation::of(recorded, &summaries, &speeds, of_straggler);
+        if let Some(localisation) = &mut localisation {
+            localisation.settle(recorded, &summaries, &mut speeds);
+        }
         let blame = Blame::of(
             &recorded.run,
             &summaries,
             &speeds,
             &counterparts,
             &stragglers.accused,
+            localisation.as_ref(),
         );
         let corrupt = recorded.events.iter().filter_map(|event| match event {
             Event::Corruption(corruption) => Some(corruption.cell),
@@ -64,6 +74,7 @@ impl<'a> Seen<'a> {
             comparisons,
             stragglers,
             blame,
+            localisation,
             counterparts,
             by_id,
         }

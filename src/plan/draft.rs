@@ -3,18 +3,23 @@
 use std::collections::HashSet;
 
 use crate::fabric::Fabric;
+use crate::fabric::graph::Graph;
 use crate::record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp, TransportKind,
     Untested, VerbsTerms,
 };
-use crate::suite::{Groups, Striping, TestCase, TestKind};
+use crate::suite::{Groups, Schedule, Striping, TestCase, TestKind};
 use crate::units::Bytes;
 
+use super::adaptive::Adaptive;
 use super::verbs::ROCE_PORTS;
-use super::{PlanError, note, tournament};
+use super::{Known, PlanError, note, tournament};
 
 /// More cells than this in one test would take weeks; refused before they are made.
 const MOST_CELLS: u64 = 1_000_000;
+
+/// How often an adaptive test crosses every link before it asks what is suspicious.
+const OPENING: u32 = 2;
 
 /// Cells that run at the same time.
 pub(super) type Slot = Vec<Cell>;
@@ -29,6 +34,9 @@ pub(super) struct Draft<'a> {
     pub verbs: Option<VerbsTerms>,
     /// Rails by name; empty for a transport without rails.
     pub rails: &'a [String],
+    /// The fabric and the paths through it, as far as they are known.
+    pub known: &'a Known,
+    pub seed: u64,
     pub untested: &'a mut Vec<Untested>,
 }
 
@@ -123,6 +131,9 @@ impl Draft<'_> {
             self.leave_out("all of it", "one rank alone has no partner");
             return Ok(Vec::new());
         }
+        if self.test.schedule == Schedule::Adaptive {
+            return self.adaptive(&world);
+        }
         let rail_sets: Vec<Vec<String>> = match self.transport {
             TransportKind::Shm | TransportKind::Peer => vec![Vec::new()],
             TransportKind::Tcp | TransportKind::Verbs => {
@@ -150,6 +161,46 @@ impl Draft<'_> {
                     }
                 }
             }
+        }
+        Ok(slots)
+    }
+
+    /// Flows that cross every link a few times; what tells suspects apart is decided while measuring.
+    fn adaptive(&mut self, world: &[u32]) -> Result<Vec<Slot>, PlanError> {
+        if !self.transport.has_rails() {
+            let why = format!(
+                "transport {} has no links; use --transport tcp or verbs",
+                self.transport
+            );
+            self.leave_out("all of it", &why);
+            return Ok(Vec::new());
+        }
+        let inferred;
+        let graph = match &self.known.graph {
+            Some(graph) => graph.as_ref(),
+            None => {
+                inferred = Graph::inferred(&self.fabric.ranks);
+                &inferred
+            }
+        };
+        let mut slots = Vec::new();
+        for work in self.work(2)? {
+            let mut adaptive = Adaptive::new(graph, &self.known.paths, world, self.rails, self.seed);
+            for flows in adaptive.opening(OPENING) {
+                let load = if flows.len() > 1 {
+                    Load::Together
+                } else {
+                    Load::Alone
+                };
+                let cells = flows.iter().map(|flow| {
+                    let cell = self.cell(work, vec![flow.from, flow.to], vec![flow.rail.clone()], load);
+                    flow.as_cell(cell, graph)
+                });
+                slots.push(cells.collect());
+            }
+        }
+        if slots.is_empty() {
+            self.leave_out("all of it", "no two hosts have a way between them on a rail");
         }
         Ok(slots)
     }

@@ -4,11 +4,13 @@
 //! was asked for and is not in the plan is in `untested` with the reason, or is an error; nothing is dropped or replaced in
 //! silence. Cells of one slot run at the same time and never share an end of a rail.
 
+pub mod adaptive;
 mod draft;
 mod engines;
 mod error;
 pub mod estimate;
 pub mod filter;
+pub mod flow;
 mod outline;
 mod references;
 pub mod replan;
@@ -22,12 +24,14 @@ pub use filter::{Filter, FilterError};
 pub use outline::{Outline, TestOutline};
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::fabric::Fabric;
+use crate::fabric::graph::Graph;
 use crate::fabric::topology::Topology;
 use crate::record::{Cell, DecisionRule, DeviceKind, NcclRecord, TestRecord, TransportKind, Untested};
 use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
@@ -35,6 +39,7 @@ use crate::units::Nanos;
 
 use draft::Draft;
 use engines::NcclThere;
+use flow::PathTable;
 use references::References;
 
 /// What the command line decides about a plan; it wins over the suite.
@@ -58,12 +63,23 @@ pub struct Choices {
     pub spec: Option<String>,
     /// Which cable is where and how fast it should be, where the operator says so.
     pub topology: Option<Topology>,
+    /// The fabric as a graph and the paths through it, as far as they are known.
+    pub known: Known,
     /// Whether cells run in the order of their sizes instead of a seeded one.
     pub in_order: bool,
     /// Whether all ranks are in one process, so that they can share memory.
     pub same_process: bool,
     /// Whether every two ranks use each other's GPU memory where it is.
     pub direct: bool,
+}
+
+/// What is known of the fabric's paths when ranks have met.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The topology as a graph.
+    pub graph: Option<Arc<Graph>>,
+    /// Which source port leads over which path.
+    pub paths: Arc<PathTable>,
 }
 
 /// What will be measured, in order.
@@ -121,6 +137,8 @@ impl Plan {
                 device,
                 verbs: terms,
                 rails: &rails,
+                known: &choices.known,
+                seed: suite.run.seed(),
                 untested: &mut plan.untested,
             };
             let mut drafted = draft.slots()?;

@@ -9,7 +9,7 @@ use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
 use crate::record::{Cell, RailEnd, Reference, SpecRow, TestRecord, TransportKind};
 use crate::suite::spec::{LinkLayer, SpecEntry, by_id, by_speed};
-use crate::suite::{SpecChoice, TestCase};
+use crate::suite::{Schedule, SpecChoice, TestCase};
 use crate::units::{Bytes, Rate};
 
 /// Where one test's references come from.
@@ -60,6 +60,7 @@ impl References<'_> {
             tight: test.tight,
             budget: test.budget,
             verify_every: test.verify_every,
+            adaptive: test.schedule == Schedule::Adaptive,
         }
     }
 

@@ -57,6 +57,20 @@ pub enum Striping {
     All,
 }
 
+/// Which pairs are measured, and which of them at the same time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// Every pair, in rounds of disjoint pairs.
+    #[default]
+    Tournament,
+    /// So many rounds of seeded random pairs.
+    Random(u32),
+    /// Pairs on one leaf, pairs across leaves, over every spine: every cable is crossed, none by more than it carries.
+    Topology,
+    /// Every cable a few times, then whatever tells suspects apart.
+    Adaptive,
+}
+
 /// In which directions a pair is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
@@ -136,6 +150,8 @@ pub struct TestCase {
     pub root: u32,
     /// In which directions a pair is measured.
     pub directions: Directions,
+    /// Which pairs are measured.
+    pub schedule: Schedule,
     /// Iterations before timing starts.
     pub warmup: u32,
     /// At least this many timed iterations.
@@ -179,6 +195,7 @@ impl TestCase {
             source_port: None,
             root: 0,
             directions: Directions::default(),
+            schedule: Schedule::default(),
             warmup: 3,
             min_iterations: 10,
             max_iterations: 200,

@@ -37,6 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("findings", &["stats", "suite", "fabric"]),
     ("report", &["findings", "stats"]),
+    ("diagnose", &["plan", "findings", "fabric"]),
     ("twin", &["plan", "fabric", "stats"]),
     ("lab", &["fabric"]),
     ("cli", &["*"]),
