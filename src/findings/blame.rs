@@ -1,6 +1,6 @@
 //! Whom the slow cells are laid at the door of: as few parts as explain them all.
 //!
-//! In this order, each slow cell going to the first that explains it: a straggling rank whose extra work is most of the
+//! In this order, each slow cell going to the first that explains it: a shape over message size (`shapes`); a straggling rank whose extra work is most of the
 //! missing time; one engine, where the other is as fast as expected in the same cell; a link, switch or host that `localise`
 //! accuses and that the cell uses; one rail, where others are judged and not slow (a cell striped over a slow rail is that rail's too); all
 //! rails at once, where each is below an absolute figure; one rank that all slow pairs share; single pairs; and what is
@@ -49,6 +49,7 @@ impl Blame {
         counterparts: &[Option<usize>],
         stragglers: &[Straggling],
         localisation: Option<&Localisation>,
+        explained: &BTreeSet<usize>,
     ) -> Blame {
         let mut blame = Blame::default();
         let kind = |place: usize| {
@@ -57,7 +58,7 @@ impl Blame {
         };
         let is_pair = |place: usize| kind(place) == PAIRS && summaries[place].cell.ranks.len() == 2;
         let mut slow: Vec<usize> = (0..speeds.len())
-            .filter(|p| matches!(speeds[*p], Speed::Slow(_)))
+            .filter(|p| matches!(speeds[*p], Speed::Slow(_)) && !explained.contains(p))
             .collect();
         slow.retain(|place| {
             let guilty = stragglers

@@ -275,7 +275,7 @@ fn suspect(
 }
 
 /// Hosts on machines with more ranks than cores, and what that leaves unjudged.
-fn crowded_hosts(recorded: &Recorded) -> (BTreeSet<&str>, Vec<Untested>) {
+pub(super) fn crowded_hosts(recorded: &Recorded) -> (BTreeSet<&str>, Vec<Untested>) {
     let host = |name: &str| recorded.run.hosts.iter().find(|host| host.name == name);
     let machine = |name: &str| {
         host(name)

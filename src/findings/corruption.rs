@@ -99,6 +99,7 @@ fn one_rank(
         ),
         repeat: Some(repeat::command(seen.run(), &terms)),
         suspects: Vec::new(),
+        curve: Vec::new(),
     })
 }
 

@@ -11,6 +11,7 @@ pub(super) fn of(seen: &Seen<'_>) -> Coverage {
     untested.extend(seen.stragglers.unjudged.iter().cloned());
     let links = link_coverage::of(seen);
     untested.extend(link_coverage::untested(&links));
+    untested.extend(seen.shapes.unjudged.iter().cloned());
     Coverage {
         planned: seen.summaries.len() as u32,
         measured: seen.summaries.iter().filter(|summary| summary.done).count() as u32,

@@ -15,6 +15,7 @@ use crate::units::{Bytes, Nanos, Rate};
 pub(crate) const HEALTHY: f64 = 1e9;
 
 type OfRound = Box<dyn Fn(&Cell, u16) -> f64>;
+type OfIteration = Box<dyn Fn(&Cell, u16, u32) -> f64>;
 type OfRank = Box<dyn Fn(&Cell, u32, u16) -> f64>;
 
 /// A run to be recorded.
@@ -23,6 +24,7 @@ pub(crate) struct Fixture {
     pub(crate) run: Run,
     speed: OfRound,
     extra_work: OfRank,
+    delay: OfIteration,
     noise: f64,
     iterations: u32,
     random: ChaCha8Rng,
@@ -86,6 +88,7 @@ impl Fixture {
             run,
             speed: Box::new(|_, _| HEALTHY),
             extra_work: Box::new(|_, _, _| 0.0),
+            delay: Box::new(|_, _, _| 0.0),
             noise: 0.03,
             iterations: 30,
             random: ChaCha8Rng::seed_from_u64(1),
@@ -118,6 +121,18 @@ impl Fixture {
                     algorithm,
                     ..cell
                 });
+            }
+        }
+        fixture
+    }
+
+    /// Four ranks, ring all-reduce on each of `rails` rails alone, at eight sizes from 1 KiB to 16 MiB.
+    pub(crate) fn sweep(rails: u32) -> Fixture {
+        let mut fixture = Fixture::new(4, "rails");
+        for rail in 0..rails {
+            for power in 0..8 {
+                let cell = fixture.cell(vec![0, 1, 2, 3], &format!("rail{rail}"), 1 << (10 + 2 * power));
+                fixture.run.cells.push(cell);
             }
         }
         fixture
@@ -158,6 +173,12 @@ impl Fixture {
     /// Extra nanoseconds one rank works on each iteration while the others wait.
     pub(crate) fn extra_work(mut self, extra: impl Fn(&Cell, u32, u16) -> f64 + 'static) -> Fixture {
         self.extra_work = Box::new(extra);
+        self
+    }
+
+    /// Nanoseconds that all ranks of a cell wait in one iteration of one round.
+    pub(crate) fn delay(mut self, delay: impl Fn(&Cell, u16, u32) -> f64 + 'static) -> Fixture {
+        self.delay = Box::new(delay);
         self
     }
 
@@ -225,8 +246,9 @@ impl Fixture {
         let longest_extra = extra.iter().copied().fold(0.0, f64::max);
         for iter in 0..self.iterations {
             let noise = (self.noise * self.normal()).exp();
+            let delay = (self.delay)(cell, round, iter);
             for (rank, extra) in cell.ranks.iter().zip(&extra) {
-                let ns = (ideal * noise + longest_extra) as u64;
+                let ns = (ideal * noise + longest_extra + delay) as u64;
                 let busy = (ideal * 0.2 * (self.noise * self.normal()).exp() + extra) as u64;
                 recorded.samples.push(Sample {
                     cell: cell.id,

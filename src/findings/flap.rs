@@ -191,5 +191,6 @@ fn finding(seen: &Seen<'_>, rail: &str, place: &str) -> Finding {
         ),
         repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
         suspects: Vec::new(),
+        curve: Vec::new(),
     }
 }

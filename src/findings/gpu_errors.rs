@@ -134,6 +134,7 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading]) -> Option<Find
         cells,
         repeat: Some(repeat::command(seen.run(), &[])),
         suspects: Vec::new(),
+        curve: Vec::new(),
     })
 }
 

@@ -55,6 +55,7 @@ impl Detector for IncompleteCoverage {
                     .into(),
             repeat: Some(repeat::command(seen.run(), &[])),
             suspects: Vec::new(),
+            curve: Vec::new(),
         }]
     }
 }

@@ -185,6 +185,7 @@ fn finding(seen: &Seen<'_>, sentence: String) -> Finding {
         next_step: String::new(),
         repeat: Some(repeat::command(seen.run(), &[])),
         suspects: Vec::new(),
+        curve: Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ mod peers;
 mod phrase;
 mod repeat;
 mod seen;
+mod shapes;
 mod silence;
 mod silent_rail;
 mod slow_collective;
@@ -74,6 +75,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &slow_engine::SlowEngine,
     &straggler::Straggler,
     &flap::Flap,
+    &shapes::Shape,
     &throttled::Throttled,
     &gpu_errors::GpuErrors,
 ];
@@ -176,7 +178,7 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
             return false;
         }
         let looks_slow = seen.speeds[*index].looks_slow() && seen.summaries[*index].rounds.len() < wanted;
-        looks_slow || seen.stragglers.suspected.contains(index)
+        looks_slow || seen.stragglers.suspected.contains(index) || seen.shapes.suspected.contains(index)
     };
     (0..seen.summaries.len())
         .filter(is_suspect)

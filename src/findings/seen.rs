@@ -6,6 +6,7 @@ use super::blame::{Blame, is_of_a_straggler};
 use super::busy::{Stragglers, stragglers};
 use super::engines;
 use super::localise::Localisation;
+use super::shapes::Shapes;
 use super::silence::{SilentRail, silent_rails};
 use super::speed::{Speed, speeds};
 use super::summary::{CellSummary, summarise};
@@ -23,6 +24,8 @@ pub struct Seen<'a> {
     pub(super) comparisons: u32,
     /// Ranks that keep others waiting, and what the record does not allow to judge of that.
     pub(super) stragglers: Stragglers,
+    /// Shapes over message size and over iterations.
+    pub(super) shapes: Shapes,
     /// Whom the slow cells are laid at the door of.
     pub(super) blame: Blame,
     /// What flows tell about the parts they crossed; none without flows between hosts.
@@ -49,6 +52,7 @@ impl<'a> Seen<'a> {
         if let Some(localisation) = &mut localisation {
             localisation.settle(recorded, &summaries, &mut speeds);
         }
+        let shapes = Shapes::of(recorded, &summaries, &speeds);
         let blame = Blame::of(
             &recorded.run,
             &summaries,
@@ -56,6 +60,7 @@ impl<'a> Seen<'a> {
             &counterparts,
             &stragglers.accused,
             localisation.as_ref(),
+            &shapes.explained,
         );
         let corrupt = recorded.events.iter().filter_map(|event| match event {
             Event::Corruption(corruption) => Some(corruption.cell),
@@ -73,6 +78,7 @@ impl<'a> Seen<'a> {
             speeds,
             comparisons,
             stragglers,
+            shapes,
             blame,
             localisation,
             counterparts,

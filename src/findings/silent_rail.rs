@@ -92,5 +92,6 @@ fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
         ),
         repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
         suspects: Vec::new(),
+        curve: Vec::new(),
     }
 }

@@ -152,6 +152,7 @@ pub(super) fn slow_places(
         next_step: String::new(),
         repeat: Some(repeat::command(seen.run(), &terms)),
         suspects: Vec::new(),
+        curve: Vec::new(),
     })
 }
 

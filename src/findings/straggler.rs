@@ -70,6 +70,7 @@ impl Detector for Straggler {
                 ),
                 repeat: Some(repeat::command(seen.run(), &[("rank", &straggler.rank.to_string())])),
                 suspects: Vec::new(),
+                curve: Vec::new(),
             });
         }
         findings

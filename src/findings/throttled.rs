@@ -114,6 +114,7 @@ fn one_gpu(
         next_step: next_step(*gravest, &all),
         repeat: Some(repeat::command(seen.run(), &[("rank", &rank)])),
         suspects: Vec::new(),
+        curve: Vec::new(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
-use super::{Cell, Coverage, DecisionRule, EndReason, Engine, GpuSummary, Suspect};
+use super::{Cell, Coverage, CurvePoint, DecisionRule, EndReason, Engine, GpuSummary, Suspect};
 use crate::units::{Nanos, Rate};
 
 /// The outcome of judging one thing. Unmeasured is never healthy.
@@ -147,6 +147,14 @@ pub enum FindingKind {
     GpuErrors,
     /// A link that went down during the run and came back.
     Flap,
+    /// The rate falls as messages grow.
+    Dip,
+    /// The smallest messages take longer than those of its peers.
+    LatencyFloor,
+    /// The rate grows with the message size more slowly than that of its peers.
+    SlowRamp,
+    /// Some iterations take much longer than the others, or there are two speeds.
+    Intermittent,
     /// Wrong data was delivered.
     Corruption,
     /// A rank vanished or a step passed its deadline.
@@ -169,7 +177,11 @@ impl FindingKind {
             | FindingKind::StragglerRank
             | FindingKind::Throttled
             | FindingKind::GpuErrors
-            | FindingKind::Flap => 12,
+            | FindingKind::Flap
+            | FindingKind::Dip
+            | FindingKind::LatencyFloor
+            | FindingKind::SlowRamp
+            | FindingKind::Intermittent => 12,
             FindingKind::IncompleteCoverage => 20,
             FindingKind::LostRank | FindingKind::SilentRail => 21,
             FindingKind::Corruption => 22,
@@ -235,6 +247,9 @@ pub struct Finding {
     /// The parts that may be at fault, the likeliest first; empty where parts are not told apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suspects: Vec<Suspect>,
+    /// The curve over message size that it rests on, for findings about shapes; smallest size first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<CurvePoint>,
 }
 
 /// What running all rails together costs one rail.

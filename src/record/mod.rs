@@ -13,6 +13,7 @@ mod gpu_summary;
 mod judgement;
 mod load;
 mod run;
+mod shape;
 mod suspect;
 mod verbs;
 mod words;
@@ -37,6 +38,7 @@ pub use run::{
     ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord, ReachRecord,
     Reference, Run, SpecRow, TestRecord, Untested,
 };
+pub use shape::{CurvePoint, ShapeRule};
 pub use suspect::{PartKind, Suspect};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{

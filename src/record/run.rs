@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Cell, DeviceKind, RdmaPort, Reach};
+use super::{Algorithm, Cell, DeviceKind, RdmaPort, Reach, ShapeRule};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// A run as recorded before its first sample. Holds no environment variable and no secret.
@@ -177,6 +177,9 @@ pub struct DecisionRule {
     /// How often a link may go down and come back within the run without a finding.
     #[serde(default)]
     pub flaps_allowed: u32,
+    /// From where on a shape over message size is a finding.
+    #[serde(default)]
+    pub shapes: ShapeRule,
 }
 
 impl Default for DecisionRule {
@@ -187,6 +190,7 @@ impl Default for DecisionRule {
             remeasure: 1,
             straggler_factor: 1.5,
             flaps_allowed: 0,
+            shapes: ShapeRule::default(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! only where they matter: the work is proportional to the square root of n.
 
 /// Natural logarithm of the gamma function for `x >= 1`, by Stirling's series after shifting `x` up.
-fn ln_gamma(x: f64) -> f64 {
+pub(super) fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut shift) = (x, 0.0);
     while x < 12.0 {
         shift += x.ln();

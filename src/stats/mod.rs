@@ -9,18 +9,22 @@
 //! is `None`, or a probability of 1.
 
 mod binomial;
+mod gap;
 mod histogram;
 mod interval;
 mod median;
 mod multiple;
 mod outliers;
 mod rank_sum;
+mod share;
 mod sign;
 
+pub use gap::{Gap, widest_gap};
 pub use histogram::{Spread, spread};
 pub use interval::{MedianInterval, Sorted, interval_of_sorted, is_tight, samples_needed};
 pub use median::{median, median_of_sorted, quantile_of_sorted};
 pub use multiple::holm;
 pub use outliers::beyond_fences;
 pub use rank_sum::rank_sum_above;
+pub use share::more_often;
 pub use sign::{sign_test, sign_test_above};

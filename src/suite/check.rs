@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::error::SuiteError;
 use super::reader::Section;
 use super::{RunSettings, Suite, SuiteFile, VerbsSettings, test_check};
-use crate::record::DecisionRule;
+use crate::record::{DecisionRule, ShapeRule};
 use crate::units::Nanos;
 
 /// The longest name: it becomes part of folder names, table columns and commands.
@@ -134,7 +134,33 @@ fn rule(section: &Section<'_>) -> Result<DecisionRule, SuiteError> {
     if let Some(item) = section.get("flaps_allowed") {
         rule.flaps_allowed = item.whole(0..=1_000_000)?;
     }
+    shapes(section, &mut rule.shapes)?;
     Ok(rule)
+}
+
+/// From where on a shape over message size is a finding.
+fn shapes(section: &Section<'_>, rule: &mut ShapeRule) -> Result<(), SuiteError> {
+    if let Some(item) = section.get("dip") {
+        rule.dip = item.share(0.0, 1.0)?;
+    }
+    for (key, factor) in [
+        ("floor_factor", &mut rule.floor_factor),
+        ("ramp_factor", &mut rule.ramp_factor),
+    ] {
+        if let Some(item) = section.get(key) {
+            *factor = item.number()?;
+            if *factor <= 1.0 {
+                return Err(item.expected("more than 1: what its peers reach is no fault"));
+            }
+        }
+    }
+    if let Some(stall) = duration(section, "stall")? {
+        rule.stall = stall;
+    }
+    if let Some(item) = section.get("gap") {
+        rule.gap = item.share(0.0, 10.0)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -160,7 +186,8 @@ mod tests {
         let text = "name = \"s\"\n[run]\nranks = 4\nprocs = true\ntransport = \"tcp\"\ndevice = \"host\"\nengine = \"both\"\n\
                     rails = [\"a=127.0.1.1\"]\nseed = 9\ndeadline = \"5s\"\nbudget = \"1m\"\n\
                     join_deadline = \"2m\"\ndata_port = 30000\n\
-                    [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\n";
+                    [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\n\
+                    dip = \"30%\"\nfloor_factor = 2\nramp_factor = 3.5\nstall = \"100ms\"\ngap = 0.4\n";
         let suite = check(&format!("{text}{TEST}")).unwrap();
         assert_eq!(suite.run.ranks, Some(4));
         assert_eq!(suite.run.procs, Some(true));
@@ -176,6 +203,14 @@ mod tests {
         assert_eq!(suite.rule.confidence, 0.99);
         assert_eq!(suite.rule.remeasure, 2);
         assert_eq!(suite.rule.flaps_allowed, 3);
+        let shapes = ShapeRule {
+            dip: 0.3,
+            floor_factor: 2.0,
+            ramp_factor: 3.5,
+            stall: Nanos(100_000_000),
+            gap: 0.4,
+        };
+        assert_eq!(suite.rule.shapes, shapes);
         assert_eq!(
             suite.rule.straggler_factor,
             DecisionRule::default().straggler_factor
@@ -235,6 +270,16 @@ mod tests {
                 "rule",
                 "false_positive_budget = \"0%\"",
                 "x.toml:3:25: `false_positive_budget` must be a share",
+            ),
+            (
+                "rule",
+                "floor_factor = 1",
+                "x.toml:3:16: `floor_factor` must be more than 1",
+            ),
+            (
+                "rule",
+                "stall = \"0s\"",
+                "x.toml:3:9: `stall` must be longer than nothing",
             ),
             (
                 "rule",

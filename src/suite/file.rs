@@ -36,6 +36,11 @@ mod keys {
         "remeasure",
         "straggler_factor",
         "flaps_allowed",
+        "dip",
+        "floor_factor",
+        "ramp_factor",
+        "stall",
+        "gap",
     ];
     pub const TEST: &[&str] = &[
         "name",

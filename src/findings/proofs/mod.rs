@@ -4,6 +4,7 @@ mod engines;
 mod expectations;
 mod flaps;
 mod gpus;
+mod shapes;
 mod silence;
 mod slowness;
 mod trouble;
