@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::launching::Role;
 use super::shared::Shared;
 use super::story::Story;
-use super::{CliError, world};
+use super::{CliError, paths, world};
 use crate::findings::judge;
 use crate::measure::{Progress, RunFolder, Session, Setup};
 use crate::plan::{Choices, Plan};
@@ -109,8 +109,14 @@ pub fn conduct(
         gpudirect: session.gpudirect().cloned(),
         ..choices.clone()
     };
-    let plan = Plan::new(suite, session.fabric(), choices);
-    let result = plan.map_err(CliError::from).and_then(|plan| {
+    let known = paths::known(&mut session, suite, choices, progress);
+    let choices = known.map(|known| Choices {
+        known,
+        ..choices.clone()
+    });
+    let plan = choices.and_then(|choices| Ok((Plan::new(suite, session.fabric(), &choices)?, choices)));
+    let result = plan.and_then(|(plan, choices)| {
+        let choices = &choices;
         nothing_left_by_engine(&plan, choices)?;
         faults_can_strike(&plan, flags)?;
         flags.rdma.must_matter(&plan)?;
@@ -127,6 +133,7 @@ pub fn conduct(
             folder: &folder,
             started,
             keep_going: flags.keep_going,
+            known: &choices.known,
         };
         story.measure(&mut session, progress)?;
         Ok(())

@@ -5,11 +5,15 @@
 
 mod all_reduce;
 mod conduct;
+mod diagnose;
 mod lab;
 mod launching;
 mod link;
 mod link_table;
+mod narration;
+mod narrowing;
 mod nccl_table;
+mod paths;
 mod plan;
 mod progress;
 mod rdma_flags;
@@ -56,6 +60,8 @@ struct Cli {
 enum Command {
     /// Plan, measure, judge and report a suite: the main job
     Run(run::Arguments),
+    /// Find the cable: start wide, narrow down by itself, name the suspect
+    Diagnose(diagnose::Arguments),
     /// Measure one all-reduce over a range of sizes, with nccl-tests' flags and columns
     AllReduce(all_reduce::Arguments),
     /// Measure one link by itself over RDMA, with perftest's questions, flags and columns
@@ -136,6 +142,7 @@ pub fn main() -> ExitCode {
     start_logging();
     let result = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::AllReduce(arguments) => all_reduce::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),

@@ -117,11 +117,17 @@ impl Shared {
         Ok(())
     }
 
+    /// The topology file, when one was named.
+    pub fn topology(&self) -> Result<Option<Topology>, CliError> {
+        let topology = self.topology.as_deref().map(Topology::read).transpose();
+        topology.map_err(|error| CliError::Usage(error.to_string()))
+    }
+
     /// What was typed about the plan.
     pub fn choices(&self, suite: &Suite) -> Result<Choices, CliError> {
-        let topology = self.topology.as_deref().map(Topology::read).transpose();
         Ok(Choices {
-            topology: topology.map_err(|error| CliError::Usage(error.to_string()))?,
+            topology: self.topology()?,
+            focus: Vec::new(),
             transport: self.transport,
             engine: self.engine,
             nccl: None,

@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::CliError;
 use super::conduct::now;
+use super::narration;
+use super::narrowing::narrow_all;
+use crate::diagnose::Step;
 use crate::fabric::host;
 use crate::findings::{Casualties, casualties, suspects};
 use crate::measure::{Measuring, Progress, RunFolder, Session};
-use crate::plan::Plan;
 use crate::plan::replan::{self, LostParts};
+use crate::plan::{Known, Plan};
 use crate::record::{Cell, EndReason, Event, Recorded, Run};
 
 /// What measuring a plan needs besides the ranks.
@@ -24,6 +27,8 @@ pub struct Story<'a> {
     pub started: Instant,
     /// Whether to go on without what is lost.
     pub keep_going: bool,
+    /// What is known of the fabric's paths.
+    pub known: &'a Known,
 }
 
 impl Story<'_> {
@@ -50,6 +55,18 @@ impl Story<'_> {
             cells = rest;
             progress.plan(cells.len());
             end = session.measure(&refer(&cells), &self.plan.tests, 0, &mut measuring)?;
+        }
+        if end == EndReason::Finished {
+            let told = |step: &Step| narration::lines(step).iter().for_each(|line| progress.note(line));
+            end = narrow_all(
+                session,
+                &self.plan.tests,
+                self.folder,
+                self.known,
+                self.plan.seed,
+                &mut measuring,
+                &told,
+            )?;
         }
         for round in 1..=self.plan.rule.remeasure {
             if end != EndReason::Finished {

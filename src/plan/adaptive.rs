@@ -96,20 +96,26 @@ impl<'g> Adaptive<'g> {
         self.used.entry(rail.to_string()).or_default().insert((from, to));
     }
 
-    /// Slots that cross every link `times` times, rail by rail.
-    pub fn opening(&mut self, times: u32) -> Vec<SlotOfFlows> {
+    /// Slots that cross every link `times` times, rail by rail; only links of the hosts, switches and cables in `focus`, unless
+    /// it names none.
+    pub fn opening(&mut self, times: u32, focus: &[String]) -> Vec<SlotOfFlows> {
         let rails = self.rails.clone();
-        rails
-            .iter()
-            .flat_map(|rail| self.open_rail(rail, times))
-            .collect()
+        let slots = rails.iter().map(|rail| self.open_rail(rail, times, focus));
+        slots.collect::<Vec<_>>().concat()
     }
 
-    fn open_rail(&mut self, rail: &str, times: u32) -> Vec<SlotOfFlows> {
+    fn open_rail(&mut self, rail: &str, times: u32, focus: &[String]) -> Vec<SlotOfFlows> {
         let candidates = self.candidates(rail);
+        let is_wanted = |link: LinkId| {
+            let link = self.graph.link(link);
+            let names = [&link.cable, &link.from.node, &link.to.node];
+            focus.is_empty() || names.iter().any(|name| focus.contains(name))
+        };
         let mut need = vec![0; self.graph.link_count()];
         for link in candidates.iter().flat_map(|candidate| &candidate.sure) {
-            need[link.index()] = times;
+            if need[link.index()] == 0 && is_wanted(*link) {
+                need[link.index()] = times;
+            }
         }
         let mut slots = Vec::new();
         // Every slot gains something, so this ends.

@@ -36,6 +36,8 @@ pub(super) struct Draft<'a> {
     pub rails: &'a [String],
     /// The fabric and the paths through it, as far as they are known.
     pub known: &'a Known,
+    /// What adaptive tests look at; everything when it names nothing.
+    pub focus: &'a [String],
     pub seed: u64,
     pub untested: &'a mut Vec<Untested>,
 }
@@ -186,7 +188,7 @@ impl Draft<'_> {
         let mut slots = Vec::new();
         for work in self.work(2)? {
             let mut adaptive = Adaptive::new(graph, &self.known.paths, world, self.rails, self.seed);
-            for flows in adaptive.opening(OPENING) {
+            for flows in adaptive.opening(OPENING, self.focus) {
                 let load = if flows.len() > 1 {
                     Load::Together
                 } else {

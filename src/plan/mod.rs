@@ -63,6 +63,8 @@ pub struct Choices {
     pub spec: Option<String>,
     /// Which cable is where and how fast it should be, where the operator says so.
     pub topology: Option<Topology>,
+    /// Hosts, switches or cables that adaptive tests look at; everything when none is named.
+    pub focus: Vec<String>,
     /// The fabric as a graph and the paths through it, as far as they are known.
     pub known: Known,
     /// Whether cells run in the order of their sizes instead of a seeded one.
@@ -138,6 +140,7 @@ impl Plan {
                 verbs: terms,
                 rails: &rails,
                 known: &choices.known,
+                focus: &choices.focus,
                 seed: suite.run.seed(),
                 untested: &mut plan.untested,
             };
