@@ -19,4 +19,5 @@ pub mod report;
 pub mod stats;
 pub mod suite;
 pub mod transport;
+pub mod twin;
 pub mod units;

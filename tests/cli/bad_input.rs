@@ -75,6 +75,30 @@ fn a_mistyped_fault_or_filter_is_refused_with_what_there_is() {
 }
 
 #[test]
+fn a_topology_that_cannot_be_about_this_run_is_refused_before_anything_is_measured() {
+    let bench = Bench::new(SMALL);
+    let host = nix::unistd::gethostname().unwrap().into_string().unwrap();
+    let file = |host: &str, port: &str| {
+        let text = format!(
+            "[[host]]\nname = \"{host}\"\n[[switch]]\nname = \"leaf\"\ntier = \"leaf\"\n\n[[link]]\nname = \"c\"\n\
+ends = [\"{host}/{port}\", \"leaf/p0\"]\nrate = \"1 Gb/s\"\n"
+        );
+        std::fs::write(bench.path().join("fabric.toml"), text).unwrap();
+        bench.run("--rails loop0=127.0.1.1 --topology fabric.toml")
+    };
+    let error = file("elsewhere", "loop0").must_exit(2).stderr;
+    let wanted = format!("fabric.toml: rank 0 runs on host `{host}`, which is not in this file");
+    assert!(error.contains(&wanted), "{error}");
+    let error = file(&host, "loop7").must_exit(2).stderr;
+    let wanted = format!("fabric.toml:1: host `{host}` uses rail `loop0` (rank 0), but no cable ends at");
+    assert!(error.contains(&wanted), "{error}");
+    assert!(
+        !bench.out().join("samples.jsonl").exists(),
+        "something was measured"
+    );
+}
+
+#[test]
 fn a_missing_spec_row_is_inconclusive_never_a_pass() {
     let asked_in_suite = format!("{SMALL}[test.expect]\nspec = \"NOSUCH\"\n");
     for (suite, words) in [(SMALL, "--spec NOSUCH"), (asked_in_suite.as_str(), "")] {

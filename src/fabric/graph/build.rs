@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::OnceLock;
 
-use super::{DirectedLink, Graph, LinkId, Node, NodeKind, Plugged, Port};
+use super::{DirectedLink, Graph, LinkId, Node, NodeKind, Plugged, Port, Target};
 use crate::fabric::topology::{Topology, TopologyError};
 use crate::record::{RailEnd, RankRecord};
 use crate::units::Rate;
@@ -79,6 +80,8 @@ impl Graph {
             by_address: HashMap::new(),
             onward: Vec::new(),
             plugged: HashMap::new(),
+            targets: Vec::new(),
+            by_target: HashMap::new(),
             inferred,
         }
     }
@@ -154,11 +157,22 @@ impl Graph {
     }
 
     fn plug(&mut self, rank: u32, end: &RailEnd, host: u32, up: LinkId) {
+        let switch = self.ends[up.index()][1];
+        let (targets, rail) = (&mut self.targets, &end.rail);
+        let target = *self.by_target.entry((switch, rail.clone())).or_insert_with(|| {
+            targets.push(Target {
+                switch,
+                rail: rail.clone(),
+                distances: OnceLock::new(),
+            });
+            targets.len() as u32 - 1
+        });
         let plugged = Plugged {
             rail: end.rail.clone(),
             up,
             host,
-            switch: self.ends[up.index()][1],
+            switch,
+            target,
             address: end.address.parse().ok(),
         };
         self.plugged.entry(rank).or_default().push(plugged);

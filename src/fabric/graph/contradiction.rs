@@ -56,7 +56,10 @@ impl Graph {
             );
             error(topology, None, message)
         };
-        match self.by_node.get(&record.host) {
+        // Files often have short names where hosts call themselves by their full ones.
+        let short = record.host.split('.').next().unwrap_or_default();
+        let found = self.by_node.get(&record.host).or_else(|| self.by_node.get(short));
+        match found {
             Some(index) if self.node(*index).kind == NodeKind::Host => Ok(*index),
             Some(_) => Err(unknown("which is a switch in this file")),
             None => Err(unknown("which is not in this file")),
@@ -115,16 +118,14 @@ impl Graph {
 
     /// Ranks between which no cables lead although they share a rail.
     pub(super) fn check_reach(&self, topology: &Topology, ranks: &[RankRecord]) -> Result<(), TopologyError> {
-        let mut of_rail: HashMap<&str, (&RankRecord, Vec<bool>)> = HashMap::new();
+        let mut first_of: HashMap<&str, &RankRecord> = HashMap::new();
         for record in ranks {
             for end in &record.rails {
                 let Some(plugged) = self.plugged(record.rank, &end.rail) else {
                     continue;
                 };
-                let (first, reached) = of_rail
-                    .entry(&end.rail)
-                    .or_insert_with(|| (record, self.reached_from(plugged.switch, &end.rail)));
-                if !reached[plugged.switch as usize] {
+                let first = *first_of.entry(&end.rail).or_insert(record);
+                if !self.reaches(plugged.switch, first.rank, &end.rail) {
                     let message = format!(
                         "host `{}` cannot reach host `{}` on rail `{}`: no cables lead from `{}` to `{}`",
                         record.host,

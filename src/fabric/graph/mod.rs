@@ -10,6 +10,7 @@ mod ways;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::OnceLock;
 
 pub use super::topology::{Port, Tier};
 use crate::units::Rate;
@@ -70,7 +71,19 @@ pub struct Graph {
     /// Per node the links to switches, in order.
     onward: Vec<Vec<LinkId>>,
     plugged: HashMap<u32, Vec<Plugged>>,
+    /// Where ways end: a switch with ranks of a rail.
+    targets: Vec<Target>,
+    by_target: HashMap<(u32, String), u32>,
     inferred: bool,
+}
+
+/// A switch that ranks of a rail are plugged into, and how far every other switch is from it; worked out when it is first
+/// asked for, because every way to these ranks needs it.
+#[derive(Debug, Clone)]
+struct Target {
+    switch: u32,
+    rail: String,
+    distances: OnceLock<Vec<u32>>,
 }
 
 #[derive(Debug, Clone)]
@@ -96,6 +109,7 @@ struct Plugged {
     up: LinkId,
     host: u32,
     switch: u32,
+    target: u32,
     /// The rank's address on the rail.
     address: Option<IpAddr>,
 }

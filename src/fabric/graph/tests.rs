@@ -226,6 +226,12 @@ fn without_a_topology_every_rail_is_a_star() {
 }
 
 #[test]
+fn a_host_is_found_by_its_short_name_too() {
+    let graph = Graph::of(&clos(2, 1, 1), &ranks(&["h0.pod3.example", "h1"], 1)).unwrap();
+    assert_eq!(graph.up(0, "rail0"), graph.named("h0/rail0->rail0-leaf0/p0"));
+}
+
+#[test]
 fn a_host_the_run_does_not_use_is_idle_and_nothing_else() {
     let graph = Graph::of(&clos(4, 1, 2), &ranks(&["h0", "h1", "h3"], 1)).unwrap();
     let idle: Vec<&str> = graph.links().filter_map(|(id, _)| graph.idle_host(id)).collect();
@@ -321,7 +327,9 @@ proptest! {
             };
             prop_assert_eq!(ways.len(), expected);
             prop_assert_eq!(ways.iter().collect::<HashSet<_>>().len(), expected);
-            for way in &ways {
+            for (index, way) in ways.iter().enumerate() {
+                let steered = graph.steer(from, to, "rail0", |_, links| if links.len() == 1 { 0 } else { index });
+                prop_assert_eq!(steered.as_ref(), Some(way));
                 prop_assert_eq!(graph.link(way[0]).from.to_string(), format!("h{from}/rail0"));
                 prop_assert_eq!(&graph.link(way[way.len() - 1]).to.node, &format!("h{to}"));
                 let joined = |pair: &[LinkId]| graph.link(pair[0]).to.node == graph.link(pair[1]).from.node;

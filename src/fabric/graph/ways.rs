@@ -1,8 +1,9 @@
 //! The shortest ways between ranks, all of them, or the one that a trace saw.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
-use super::{Graph, LinkId, Path};
+use super::{Graph, LinkId, Path, Plugged};
 
 /// More ways than this between two ranks are not listed.
 const MOST_WAYS: usize = 1024;
@@ -70,7 +71,7 @@ impl Graph {
             return Vec::new();
         }
         let rails = [from.1, to.1];
-        let distances = self.distances(there.switch, here.switch, &rails);
+        let distances = self.distances(there, rails);
         let mut search = Search {
             graph: self,
             distances,
@@ -85,13 +86,53 @@ impl Graph {
         search.found
     }
 
-    /// Links from every switch to `target`, for those that are no farther from it than `source`.
-    fn distances(&self, target: u32, source: u32, rails: &[&str; 2]) -> Vec<u32> {
+    /// One shortest way, chosen switch by switch as routers do: `choose` is given a switch and its links that lead nearer, and
+    /// says which is taken.
+    pub fn steer(
+        &self,
+        from: u32,
+        to: u32,
+        rail: &str,
+        mut choose: impl FnMut(u32, &[LinkId]) -> usize,
+    ) -> Option<Path> {
+        let (here, there) = (self.plugged(from, rail)?, self.plugged(to, rail)?);
+        if here.host == there.host {
+            return None;
+        }
+        let distances = self.distances(there, [rail; 2]);
+        let (mut way, mut node) = (vec![here.up], here.switch);
+        let mut nearer = Vec::new();
+        while node != there.switch {
+            let distance = distances[node as usize];
+            nearer.clear();
+            nearer.extend(self.onward[node as usize].iter().filter(|id| {
+                let next = distances[self.ends[id.index()][1] as usize];
+                next < distance && self.is_of(**id, &[rail; 2])
+            }));
+            let id = *nearer.get(choose(node, &nearer))?;
+            way.push(id);
+            node = self.ends[id.index()][1];
+        }
+        way.push(there.up.reverse());
+        Some(way)
+    }
+
+    /// Links from every switch to where a way ends.
+    fn distances(&self, there: &Plugged, rails: [&str; 2]) -> Cow<'_, [u32]> {
+        if rails[0] != rails[1] {
+            return Cow::Owned(self.distances_to(there.switch, &rails));
+        }
+        let target = &self.targets[there.target as usize];
+        let work_out = || self.distances_to(target.switch, &[&target.rail; 2]);
+        Cow::Borrowed(target.distances.get_or_init(work_out))
+    }
+
+    fn distances_to(&self, switch: u32, rails: &[&str; 2]) -> Vec<u32> {
         let mut distances = vec![FAR; self.nodes.len()];
-        distances[target as usize] = 0;
-        let mut edge = vec![target];
+        distances[switch as usize] = 0;
+        let mut edge = vec![switch];
         let mut distance = 0;
-        while !edge.is_empty() && distances[source as usize] == FAR {
+        while !edge.is_empty() {
             distance += 1;
             let mut next = Vec::new();
             for node in edge {
@@ -115,28 +156,17 @@ impl Graph {
         rail.is_none_or(|rail| rails.contains(&rail))
     }
 
-    /// The switches that one switch can be reached from within a rail, as marks by node.
-    pub(super) fn reached_from(&self, switch: u32, rail: &str) -> Vec<bool> {
-        let mut seen = vec![false; self.nodes.len()];
-        seen[switch as usize] = true;
-        let mut left = vec![switch];
-        while let Some(node) = left.pop() {
-            for id in &self.onward[node as usize] {
-                let neighbour = self.ends[id.index()][1] as usize;
-                if !seen[neighbour] && self.is_of(*id, &[rail, rail]) {
-                    seen[neighbour] = true;
-                    left.push(neighbour as u32);
-                }
-            }
-        }
-        seen
+    /// Whether ranks plugged into `switch` can reach a rank of a rail.
+    pub(super) fn reaches(&self, switch: u32, rank: u32, rail: &str) -> bool {
+        let there = self.plugged(rank, rail);
+        there.is_some_and(|there| self.distances(there, [rail; 2])[switch as usize] != FAR)
     }
 }
 
 /// A walk downhill over distances.
 struct Search<'g, F> {
     graph: &'g Graph,
-    distances: Vec<u32>,
+    distances: Cow<'g, [u32]>,
     rails: [&'g str; 2],
     last: LinkId,
     most: usize,
