@@ -253,7 +253,7 @@ impl<'g> Adaptive<'g> {
     }
 
     /// Flows in as few slots as they fit into, in order.
-    fn in_slots(&self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
+    pub fn in_slots(&self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
         let mut slots: Vec<(Room<'_>, SlotOfFlows)> = Vec::new();
         for flow in flows {
             let fits = slots.iter().position(|(room, slot)| {
@@ -370,3 +370,7 @@ pub fn partners(graph: &Graph, ranks: &[u32], rail: &str, seed: u64) -> HashMap<
     }
     of_rank
 }
+
+#[cfg(test)]
+#[path = "adaptive_tests.rs"]
+mod tests;

@@ -38,6 +38,9 @@ use crate::record::{DecisionRule, Interval, LinkState, Recorded};
 use crate::stats::sign_test;
 use crate::units::Rate;
 
+/// Nobody is surer than this: what was never thought of is not ruled out.
+const SUREST: f64 = 0.99;
+
 /// A part that slows flows down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
@@ -186,6 +189,7 @@ impl Localisation {
             None
         };
         let sure = (1.0 - disturbed.powi(measurements.min(100) as i32)) * (1.0 - p_value);
+        let sure = sure.min(SUREST);
         let suspects = explanation.suspects.into_iter();
         let middle = |value: fn(&Interval<Rate>) -> f64| {
             let mut rates: Vec<f64> = flows.iter().map(|flow| value(&flow.rate)).collect();
