@@ -98,7 +98,7 @@ pub fn narrow<B: Bench>(
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
         let doubts = doubts::of(&seen, &recorded);
-        let is_good = |link: LinkId| seen.state(link) == LinkState::Healthy;
+        let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
         let mut slots = Vec::new();
         if number <= MOST_STEPS {
             slots.extend(adaptive.narrowing(&doubts, is_good));

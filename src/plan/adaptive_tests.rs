@@ -169,3 +169,47 @@ fn links_that_always_come_together_are_not_measured_for_ever() {
     let unsure = Doubt { wanted: 2, ..doubt };
     assert_eq!(adaptive.narrowing(&[unsure], |_| true).concat().len(), 2);
 }
+
+#[test]
+fn a_link_that_carries_two_hosts_is_crossed_by_two_at_once() {
+    let shape = Shape {
+        hosts_per_leaf: 2,
+        spines: 2,
+        .."8x1".parse().unwrap()
+    };
+    let (mut topology, ranks) = clos(&shape);
+    for link in &mut topology.links {
+        if link.ends.iter().all(|end| !end.node.starts_with('h')) {
+            link.rate = link.rate * 2.0;
+        }
+    }
+    let graph = Graph::of(&topology, &ranks).unwrap();
+    let numbers: Vec<u32> = ranks.iter().map(|record| record.rank).collect();
+    let mut table = PathTable::default();
+    for (from, to) in numbers
+        .iter()
+        .flat_map(|from| numbers.iter().map(move |to| (*from, *to)))
+    {
+        for (port, path) in (24_000..).zip(graph.paths(from, to, "rail0")) {
+            table.insert(from, to, "rail0", port, path);
+        }
+    }
+    let slots = Adaptive::new(&graph, &table, &numbers, &["rail0".to_string()], 1).opening(2, &[]);
+    let mut full: BTreeSet<LinkId> = BTreeSet::new();
+    for slot in &slots {
+        let crossed = crossings(std::slice::from_ref(slot));
+        assert!(crossed.values().all(|flows| *flows <= 2));
+        full.extend(
+            crossed
+                .iter()
+                .filter(|(_, flows)| **flows == 2)
+                .map(|(link, _)| *link),
+        );
+    }
+    let between_switches = graph.links().filter(|(_, link)| !link.is_host).count();
+    assert!(
+        full.len() * 4 >= between_switches * 3,
+        "{} of {between_switches} were filled",
+        full.len()
+    );
+}

@@ -135,6 +135,13 @@ impl<'g> Room<'g> {
         self.busy.extend([from, to]);
     }
 
+    /// Whether a flow crosses a link and there is room for another.
+    pub fn is_begun(&self, link: LinkId) -> bool {
+        self.left
+            .get(&link)
+            .is_some_and(|left| *left > 0.01 * self.graph.link(link).rate.0)
+    }
+
     fn left(&self, link: LinkId) -> f64 {
         let left = self.left.get(&link).copied();
         left.unwrap_or_else(|| self.graph.link(link).rate.0)
