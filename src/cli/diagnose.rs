@@ -100,6 +100,7 @@ fn suite(size: Option<Bytes>, topology: Option<&Topology>) -> Suite {
     test.expect = Expectation {
         spec: topology.map(|_| SpecChoice::Auto),
         peers: Some(MARGIN),
+        ..Expectation::default()
     };
     let mut suite = Suite::of("diagnose", vec![test]);
     suite.description = "Every cable in each direction, then whatever tells suspects apart".to_string();

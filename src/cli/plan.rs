@@ -1,20 +1,27 @@
 //! `railgauge plan SUITE`: what would be measured, how long, and what stays untested.
 
+use std::sync::Arc;
+
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
 
 use super::CliError;
 use super::shared::Shared;
 use crate::device::cuda;
+use crate::fabric::graph::Graph;
 use crate::fabric::{Fabric, rails};
-use crate::plan::{Plan, TestOutline};
+use crate::plan::flow::PathTable;
+use crate::plan::{Known, Outline, Plan, ScheduleOutline, TestOutline, schedules};
 use crate::record::DeviceKind;
-use crate::suite::{GpuDirectChoice, Suite};
+use crate::suite::{GpuDirectChoice, Schedule, Suite, TestKind};
 use crate::transport::verbs;
 
 /// What to plan.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: railgauge plan rails --ranks 8")]
+#[command(
+    after_help = "Example: railgauge plan rails --ranks 8\nWith --topology FILE: for the hosts of that file, one rank each"
+)]
 pub struct Arguments {
     /// A built-in suite (smoke, all-reduce, rails, gpu) or a suite file
     #[arg(value_name = "SUITE")]
@@ -22,22 +29,43 @@ pub struct Arguments {
     /// List every cell
     #[arg(long)]
     cells: bool,
+    /// Choose pairs by this instead of what the suite says: tournament, random=ROUNDS, topology or adaptive
+    #[arg(long, value_name = "SCHEDULE")]
+    schedule: Option<Schedule>,
     #[command(flatten)]
     shared: Shared,
 }
 
-/// Prints the plan for ranks of this machine.
+/// Prints the plan for ranks of this machine, or for the hosts of a topology.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let flags = &arguments.shared;
     let mut suite = Suite::load(&arguments.suite)?;
     flags.settle(&mut suite)?;
-    let ends = match &suite.run.rails {
-        Some(specs) => rails::resolve_here(specs, None),
-        None => rails::loopback(),
-    };
-    let ends = ends.map_err(|error| CliError::Environment(error.to_string()))?;
-    let fabric = Fabric::local(suite.run.ranks(), suite.run.device(), ends);
+    if let Some(schedule) = arguments.schedule {
+        set_schedule(&mut suite, schedule)?;
+    }
     let mut choices = flags.choices(&suite)?;
+    let fabric = match &choices.topology {
+        Some(topology) => Fabric::of(topology),
+        None => {
+            let ends = match &suite.run.rails {
+                Some(specs) => rails::resolve_here(specs, None),
+                None => rails::loopback(),
+            };
+            let ends = ends.map_err(|error| CliError::Environment(error.to_string()))?;
+            Fabric::local(suite.run.ranks(), suite.run.device(), ends)
+        }
+    };
+    if let Some(topology) = &choices.topology {
+        let graph = Graph::of(topology, &fabric.ranks).map_err(|error| CliError::Usage(error.to_string()))?;
+        choices.known = Known {
+            graph: Some(Arc::new(graph)),
+            // Which port leads where is found out when ranks have met; a plan is made as if it was.
+            paths: Arc::new(PathTable::assuming()),
+        };
+        choices.same_process = false;
+        choices.rails = suite.run.rails.clone();
+    }
     choices.direct = suite.run.device() == DeviceKind::Cuda && reach_each_other(suite.run.ranks())?;
     choices.verbs = Some(verbs::probe().map_err(|missing| missing.to_string()));
     // Whether NICs reach the GPUs' memory is known when ranks meet; a plan that insists on it is made as if they did.
@@ -45,15 +73,20 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let plan = Plan::new(&suite, &fabric, &choices)?;
     flags.rdma.must_matter(&plan)?;
     let outline = plan.describe();
+    let schedules = match arguments.schedule {
+        None => schedules(&suite, &fabric, &choices),
+        Some(_) => Vec::new(),
+    };
     if flags.json {
-        let text = serde_json::to_string_pretty(&outline).map_err(std::io::Error::from);
+        let whole = Printed {
+            outline: &outline,
+            schedules: &schedules,
+        };
+        let text = serde_json::to_string_pretty(&whole).map_err(std::io::Error::from);
         println!("{}", text.map_err(CliError::system("cannot print the plan"))?);
         return Ok(0);
     }
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic);
+    let mut table = new_table();
     table.set_header(TestOutline::HEADINGS);
     for test in &outline.tests {
         table.add_row(test.row());
@@ -79,6 +112,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             println!("no verdict on speed for `{}`: {missing}", test.name);
         }
     }
+    print_schedules(&schedules);
     match outline.untested.as_slice() {
         [] => println!("untested: nothing that the suite asks for"),
         untested => untested
@@ -97,6 +131,63 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         }
     }
     Ok(0)
+}
+
+/// A plan as JSON.
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    outline: &'a Outline,
+    /// What each schedule would cost and cover.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    schedules: &'a [ScheduleOutline],
+}
+
+/// Has the suite's tests of pairs choose theirs by `schedule`.
+fn set_schedule(suite: &mut Suite, schedule: Schedule) -> Result<(), CliError> {
+    let mut pairs = suite
+        .tests
+        .iter_mut()
+        .filter(|test| test.kind == TestKind::Pairs)
+        .peekable();
+    if pairs.peek().is_none() {
+        let problem = "--schedule is about tests of kind \"pairs\", and this suite has none";
+        return Err(CliError::Usage(problem.to_string()));
+    }
+    pairs.for_each(|test| test.schedule = schedule);
+    Ok(())
+}
+
+/// What each schedule would cost and cover, as a table.
+fn print_schedules(schedules: &[ScheduleOutline]) {
+    if schedules.is_empty() {
+        return;
+    }
+    let mut table = new_table();
+    table.set_header(["schedule", "rounds", "measurements", "time", "links crossed"]);
+    for choice in schedules {
+        table.add_row(match &choice.outcome {
+            Ok(cost) => vec![
+                choice.schedule.clone(),
+                cost.rounds.to_string(),
+                cost.measurements.to_string(),
+                cost.time.expected.to_string(),
+                format!("{} of {}", cost.links_crossed, cost.links),
+            ],
+            Err(why) => vec![choice.schedule.clone(), why.clone()],
+        });
+    }
+    println!(
+        "pairs by each schedule (an adaptive one goes on from there until suspects are told apart)\n{table}"
+    );
+}
+
+fn new_table() -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    table
 }
 
 /// Whether the GPUs of this machine that so many ranks would use read each other's memory.

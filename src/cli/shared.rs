@@ -1,7 +1,8 @@
 //! Flags that mean the same in every measuring command. A suite may set them too; the command line wins.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -10,8 +11,10 @@ use super::launching::LaunchFlags;
 use super::rdma_flags::RdmaFlags;
 use crate::device::cuda;
 use crate::fabric::topology::Topology;
+use crate::findings::judge;
+use crate::plan::baseline::Baseline;
 use crate::plan::{Choices, Filter, Known};
-use crate::record::{DeviceKind, Engine};
+use crate::record::{DeviceKind, Engine, Recorded};
 use crate::suite::{EngineChoice, RunSettings, Suite, TransportChoice};
 use crate::transport::Fault;
 use crate::units::Nanos;
@@ -132,6 +135,7 @@ impl Shared {
             engine: self.engine,
             nccl: None,
             known: Known::default(),
+            baselines: baselines(suite)?,
             verbs: None,
             gpudirect: None,
             rails: None,
@@ -142,6 +146,22 @@ impl Shared {
             direct: false,
         })
     }
+}
+
+/// The recorded runs that tests of the suite are compared with.
+fn baselines(suite: &Suite) -> Result<BTreeMap<String, Baseline>, CliError> {
+    let mut baselines = BTreeMap::new();
+    for test in &suite.tests {
+        if let Some(asked) = &test.expect.baseline
+            && !baselines.contains_key(&asked.run)
+        {
+            let recorded = Recorded::read(Path::new(&asked.run))
+                .map_err(|error| CliError::Usage(format!("baseline of test `{}`: {error}", test.name)))?;
+            let judgement = judge(&recorded);
+            baselines.insert(asked.run.clone(), Baseline::of(&recorded.run, &judgement));
+        }
+    }
+    Ok(baselines)
 }
 
 /// Whether a person looks at `stream`. Open MPI gives every rank a terminal of its own and passes on what is written to

@@ -14,12 +14,14 @@ mod copy_engine;
 mod double_tree;
 mod execute;
 pub mod gpu;
+mod incast;
 mod memory;
 pub mod oracle;
 mod point_to_point;
 mod program;
 mod reduce_scatter;
 mod ring;
+mod round_trip;
 pub mod schedule;
 mod tree;
 mod wait;
@@ -70,6 +72,8 @@ pub const ALGORITHMS: &[&dyn Scheme] = &[
     &all_to_all::PairwiseAllToAll,
     &point_to_point::PointToPoint,
     &bidirectional::Bidirectional,
+    &round_trip::RoundTrip,
+    &incast::Incast,
     &copy_engine::POINT_TO_POINT,
     &copy_engine::BIDIRECTIONAL,
 ];

@@ -158,7 +158,14 @@ impl Oracle {
             }
             Collective::PointToPoint if rank == 1 => vec![copy(0, whole)],
             Collective::Bidirectional if rank < 2 && self.ranks > 1 => vec![copy(1 - rank, whole)],
-            Collective::PointToPoint | Collective::Bidirectional => Vec::new(),
+            Collective::RoundTrip if rank < 2 && self.ranks > 1 => vec![copy(0, whole)],
+            Collective::Incast if rank == self.root => {
+                (0..self.ranks).map(|from| copy(from, self.block(from))).collect()
+            }
+            Collective::PointToPoint
+            | Collective::Bidirectional
+            | Collective::RoundTrip
+            | Collective::Incast => Vec::new(),
         }
     }
 

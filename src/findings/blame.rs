@@ -24,6 +24,8 @@ pub(super) struct Blame {
     pub(super) engine: BTreeMap<(Engine, String), Vec<usize>>,
     /// A part of the fabric, by the number of its cause: what it explains beside the flows it was found by.
     pub(super) link: BTreeMap<usize, Vec<usize>>,
+    /// Round trips: how long a way is, not how wide.
+    pub(super) latency: Vec<usize>,
     /// One rail.
     pub(super) rail: BTreeMap<String, Vec<usize>>,
     /// Every rail there is.
@@ -79,6 +81,14 @@ impl Blame {
                 blame.engine.entry(guilty).or_default().push(*place);
             }
             !is_software
+        });
+
+        slow.retain(|place| {
+            let is_latency = summaries[*place].cell.collective == Collective::RoundTrip;
+            if is_latency {
+                blame.latency.push(*place);
+            }
+            !is_latency
         });
 
         if let Some(localisation) = localisation {
@@ -230,7 +240,7 @@ fn direction(cell: &Cell) -> (u32, u32) {
 }
 
 /// The one rank that is in all of these pairs, when they have at least two different partners.
-fn shared_rank<'a>(pairs: impl Iterator<Item = &'a Cell>) -> Option<u32> {
+pub(super) fn shared_rank<'a>(pairs: impl Iterator<Item = &'a Cell>) -> Option<u32> {
     let pairs: BTreeSet<BTreeSet<u32>> = pairs.map(|cell| cell.ranks.iter().copied().collect()).collect();
     if pairs.len() < 2 {
         return None;

@@ -126,6 +126,52 @@ impl Fixture {
         fixture
     }
 
+    /// Round trips of 8 bytes between every two of `ranks` ranks on one rail.
+    pub(crate) fn latency(ranks: u32) -> Fixture {
+        let mut fixture = Fixture::new(ranks, "latency");
+        for a in 0..ranks {
+            for b in a + 1..ranks {
+                let cell = fixture.cell(vec![a, b], "rail0", 8);
+                fixture.run.cells.push(Cell {
+                    collective: Collective::RoundTrip,
+                    algorithm: Algorithm::Direct,
+                    ..cell
+                });
+            }
+        }
+        fixture
+    }
+
+    /// An incast of ranks 1 to 3 to rank 0, a flow from rank 5 to rank 4 and round trips between them: each alone, then under load.
+    pub(crate) fn incast() -> Fixture {
+        let mut fixture = Fixture::new(6, "incast");
+        let load = (Collective::Incast, vec![0, 1, 2, 3], 4 << 20);
+        let victims = [
+            (Collective::PointToPoint, vec![5, 4], 1 << 20),
+            (Collective::RoundTrip, vec![5, 4], 8),
+        ];
+        let mut slot = 0;
+        let mut add = |cells: &[&(Collective, Vec<u32>, u64)], load: Load| {
+            for (collective, ranks, size) in cells {
+                let cell = fixture.cell(ranks.clone(), "rail0", *size);
+                fixture.run.cells.push(Cell {
+                    collective: *collective,
+                    algorithm: Algorithm::Direct,
+                    load,
+                    slot,
+                    ..cell
+                });
+            }
+            slot += 1;
+        };
+        add(&[&load], Load::Alone);
+        for victim in &victims {
+            add(&[victim], Load::Alone);
+            add(&[&load, victim], Load::Together);
+        }
+        fixture
+    }
+
     /// Four ranks, ring all-reduce on each of `rails` rails alone, at eight sizes from 1 KiB to 16 MiB.
     pub(crate) fn sweep(rails: u32) -> Fixture {
         let mut fixture = Fixture::new(4, "rails");
@@ -161,6 +207,7 @@ impl Fixture {
             batch: 1,
             verbs: None,
             path: Vec::new(),
+            group: None,
         }
     }
 

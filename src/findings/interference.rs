@@ -2,13 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::Seen;
 use super::summary::CellSummary;
+use super::{Seen, congestion};
 use crate::record::{Cell, Interference, Load};
 
 /// One row for each rail and measurement that was done alone and together.
 pub(super) fn of(seen: &Seen<'_>) -> Vec<Interference> {
-    let is_under = |load: Load| move |summary: &&CellSummary<'_>| summary.cell.load == load;
+    // Victims of congestion have rows of their own.
+    let congested = congestion::tests(seen);
+    let congested = &congested;
+    let is_under = |load: Load| {
+        move |summary: &&CellSummary<'_>| {
+            summary.cell.load == load && !congested.contains(summary.cell.test.as_str())
+        }
+    };
     let mut together_by_key = BTreeMap::new();
     for together in seen.summaries.iter().filter(is_under(Load::Together)) {
         together_by_key.entry(key(together.cell)).or_insert(together);
@@ -40,7 +47,7 @@ pub(super) fn of(seen: &Seen<'_>) -> Vec<Interference> {
 }
 
 /// What identifies a measurement apart from its load: cells with equal keys differ only in who else was on the wire.
-fn key(cell: &Cell) -> impl Ord + '_ {
+pub(super) fn key(cell: &Cell) -> impl Ord + '_ {
     (
         (
             &cell.test,

@@ -10,6 +10,7 @@
 
 mod blame;
 mod busy;
+mod congestion;
 mod corruption;
 mod counters;
 mod coverage;
@@ -32,6 +33,7 @@ mod silence;
 mod silent_rail;
 mod slow_collective;
 mod slow_engine;
+mod slow_latency;
 mod slow_link;
 mod slow_pair;
 mod slow_rail;
@@ -73,6 +75,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &slow_pair::SlowPair,
     &slow_collective::SlowCollective,
     &slow_engine::SlowEngine,
+    &slow_latency::SlowLatency,
     &straggler::Straggler,
     &flap::Flap,
     &shapes::Shape,
@@ -110,6 +113,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         tests,
         cells,
         interference: interference::of(&seen),
+        congestion: congestion::of(&seen),
         engines: engines::side_by_side(&seen),
         coverage: coverage::of(&seen),
         gpus: gpus::summaries(&seen),

@@ -1,6 +1,7 @@
 //! Is a cell as fast as expected? Each measured cell against each reference of its test.
 //!
 //! A spec row applies to transports with links, from the size it speaks of on, and to the algorithm it was published for.
+//! A baseline is what the same cell reached in a recorded run, as absolute as a spec.
 //! Peers are the cells that measure the same on other parts; their reference is the median of their medians. The threshold
 //! is the reference less its tolerance or margin. A cell is *slow* only when all of this holds:
 //!
@@ -19,8 +20,8 @@ use rayon::prelude::*;
 use super::peers::PeerGroups;
 use super::summary::{CellSummary, Round, rate_interval};
 use super::wire::Wire;
-use super::{coverage, phrase};
-use crate::record::{DecisionRule, Interval, Recorded, Reference, SpecRow, TransportKind};
+use super::{congestion, coverage, phrase};
+use crate::record::{DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TransportKind};
 use crate::stats::{holm, rank_sum_above, samples_needed, sign_test_above};
 use crate::units::{Bytes, Rate};
 
@@ -177,6 +178,8 @@ fn compare(
     let (bytes, measured) = measurable(recorded, summary)?;
     let test = recorded.run.test_of(summary.cell);
     let references = test.map_or(&[][..], |test| &test.references);
+    let is_congested = test.is_some_and(|test| congestion::KINDS.contains(&test.kind.as_str()))
+        && (summary.cell.load == Load::Together || !summary.cell.collective.is_pairwise());
     let mut applied = Applied {
         comparisons: Vec::new(),
         reasons: Vec::new(),
@@ -184,8 +187,18 @@ fn compare(
     };
     for reference in references {
         let comparison = match reference {
+            Reference::Spec(row) if is_congested => Err(format!(
+                "spec {} is about links that nothing else is asked of",
+                row.id
+            )),
             Reference::Spec(row) => {
                 against_spec(summary, row, bytes, measured, rule, &mut applied.is_below_spec)
+            }
+            Reference::Baseline { run, margin, rates } => {
+                match rates.binary_search_by_key(&summary.cell.id, |known| known.cell) {
+                    Ok(at) => against_baseline(summary, run, *margin, rates[at].rate, bytes, measured, rule),
+                    Err(_) => Err(format!("baseline {run} has no such cell")),
+                }
             }
             Reference::Peers { margin } => {
                 against_peers(summaries, peers, place, *margin, bytes, measured, rule)
@@ -266,6 +279,25 @@ fn against_spec(
     let mut comparison = compare_rates(summary, bytes, measured, row.rate, threshold, from, rule, |_| {
         None
     });
+    comparison.is_spec = true;
+    if comparison.looks_slow {
+        comparison.p_value = sign_test_above(&summary.times, bytes.0 as f64 * 1e9 / threshold.0);
+    }
+    Ok(comparison)
+}
+
+fn against_baseline(
+    summary: &CellSummary<'_>,
+    run: &str,
+    margin: f64,
+    then: Rate,
+    bytes: Bytes,
+    measured: Interval<Rate>,
+    rule: &DecisionRule,
+) -> Result<Comparison, String> {
+    let threshold = checked_threshold(then, margin, &format!("baseline {run}"))?;
+    let from = format!("baseline {run}, margin {}", phrase::percent(margin));
+    let mut comparison = compare_rates(summary, bytes, measured, then, threshold, from, rule, |_| None);
     comparison.is_spec = true;
     if comparison.looks_slow {
         comparison.p_value = sign_test_above(&summary.times, bytes.0 as f64 * 1e9 / threshold.0);

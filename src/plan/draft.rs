@@ -12,8 +12,9 @@ use crate::suite::{Groups, Schedule, Striping, TestCase, TestKind};
 use crate::units::Bytes;
 
 use super::adaptive::Adaptive;
+use super::schedule::{by_topology, random, tournament};
 use super::verbs::ROCE_PORTS;
-use super::{Known, PlanError, note, tournament};
+use super::{Known, PlanError, note};
 
 /// More cells than this in one test would take weeks; refused before they are made.
 const MOST_CELLS: u64 = 1_000_000;
@@ -44,13 +45,13 @@ pub(super) struct Draft<'a> {
 
 /// What a cell does, apart from where.
 #[derive(Clone, Copy)]
-struct Work {
-    collective: Collective,
-    algorithm: Algorithm,
-    dtype: DType,
-    op: ReduceOp,
-    placement: Placement,
-    size: Bytes,
+pub(super) struct Work {
+    pub(super) collective: Collective,
+    pub(super) algorithm: Algorithm,
+    pub(super) dtype: DType,
+    pub(super) op: ReduceOp,
+    pub(super) placement: Placement,
+    pub(super) size: Bytes,
 }
 
 impl Draft<'_> {
@@ -60,7 +61,9 @@ impl Draft<'_> {
         match self.test.kind {
             TestKind::Collective => self.collective(),
             TestKind::Rails => self.rails(),
-            TestKind::Pairs => self.pairs(),
+            TestKind::Pairs | TestKind::Latency => self.pairs(),
+            TestKind::Incast | TestKind::AllToAll => self.congestion(),
+            TestKind::Groups => self.fabric_groups(),
         }
     }
 
@@ -133,8 +136,10 @@ impl Draft<'_> {
             self.leave_out("all of it", "one rank alone has no partner");
             return Ok(Vec::new());
         }
-        if self.test.schedule == Schedule::Adaptive {
-            return self.adaptive(&world);
+        match self.test.schedule {
+            Schedule::Adaptive => return self.adaptive(&world),
+            Schedule::Topology => return self.by_topology(&world),
+            Schedule::Tournament | Schedule::Random(_) => {}
         }
         let rail_sets: Vec<Vec<String>> = match self.transport {
             TransportKind::Shm | TransportKind::Peer => vec![Vec::new()],
@@ -142,13 +147,24 @@ impl Draft<'_> {
                 self.rails.iter().map(|rail| vec![rail.clone()]).collect()
             }
         };
-        self.check_count(world.len() * (world.len() - 1) * rail_sets.len())?;
+        let partners = match self.test.schedule {
+            Schedule::Random(rounds) => rounds as usize,
+            _ => world.len() - 1,
+        };
+        self.check_count(world.len() * partners * rail_sets.len())?;
         let at_once = self.fabric.is_one_rank_per_host() && world.len() > 3;
         let load = if at_once { Load::Together } else { Load::Alone };
         let mut slots = Vec::new();
         for work in self.work(2)? {
-            for rails in &rail_sets {
-                for round in tournament::rounds(world.len()) {
+            for (number, rails) in rail_sets.iter().enumerate() {
+                let rounds = match self.test.schedule {
+                    // Other pairs on every rail: together they say more.
+                    Schedule::Random(rounds) => {
+                        random::rounds(world.len(), rounds, self.seed.wrapping_add(number as u64))
+                    }
+                    _ => tournament::rounds(world.len()),
+                };
+                for round in rounds {
                     for forward in directions(work.collective) {
                         let cells = round.iter().map(|(a, b)| {
                             let (a, b) = (world[*a], world[*b]);
@@ -163,6 +179,58 @@ impl Draft<'_> {
                     }
                 }
             }
+        }
+        Ok(slots)
+    }
+
+    /// Neighbours on a leaf, then leaf to leaf over every way; slots that ask no link for more than it carries.
+    fn by_topology(&mut self, world: &[u32]) -> Result<Vec<Slot>, PlanError> {
+        if !self.transport.has_rails() {
+            let why = format!(
+                "transport {} has no links; use --transport tcp or verbs",
+                self.transport
+            );
+            self.leave_out("all of it", &why);
+            return Ok(Vec::new());
+        }
+        let known = self.known;
+        let Some(graph) = known.graph.as_deref().filter(|graph| !graph.is_inferred()) else {
+            let why = "its schedule follows the topology, which is not known; say it with --topology FILE";
+            self.leave_out("all of it", why);
+            return Ok(Vec::new());
+        };
+        let mut slots = Vec::new();
+        for rail in self.rails {
+            let matchings = by_topology::matchings(graph, &known.paths, world, rail);
+            let flows = matchings.iter().map(Vec::len).sum();
+            self.check_count(flows)?;
+            if matchings.iter().flatten().any(|flow| flow.path.is_empty()) {
+                let why = "which source port leads over which spine was not found out";
+                self.leave_out(&format!("every way between leaves of {rail}"), why);
+            }
+            for work in self.work(2)? {
+                for flows in &matchings {
+                    // What goes both ways at once is measured once.
+                    let both_ways = work.collective != Collective::PointToPoint;
+                    let flows: Vec<_> = flows
+                        .iter()
+                        .filter(|flow| !both_ways || flow.from < flow.to)
+                        .collect();
+                    let load = match flows.len() {
+                        0 | 1 => Load::Alone,
+                        _ => Load::Together,
+                    };
+                    let cells = flows.iter().map(|flow| {
+                        let cell = self.cell(work, vec![flow.from, flow.to], vec![rail.clone()], load);
+                        flow.as_cell(cell, graph)
+                    });
+                    slots.push(cells.collect());
+                }
+            }
+        }
+        slots.retain(|slot: &Slot| !slot.is_empty());
+        if slots.is_empty() {
+            self.leave_out("all of it", "no two hosts have a way between them on a rail");
         }
         Ok(slots)
     }
@@ -207,7 +275,7 @@ impl Draft<'_> {
         Ok(slots)
     }
 
-    fn world(&self) -> Vec<u32> {
+    pub(super) fn world(&self) -> Vec<u32> {
         self.fabric.ranks.iter().map(|record| record.rank).collect()
     }
 
@@ -255,9 +323,9 @@ impl Draft<'_> {
     }
 
     /// Every combination of the test's lists for a group of `ranks`. Sizes are whole elements, each size once.
-    fn work(&mut self, ranks: usize) -> Result<Vec<Work>, PlanError> {
+    pub(super) fn work(&mut self, ranks: usize) -> Result<Vec<Work>, PlanError> {
         let test = self.test;
-        if test.collectives.contains(&Collective::Broadcast) && test.root as usize >= ranks {
+        if test.collectives.iter().any(|collective| collective.has_root()) && test.root as usize >= ranks {
             return Err(PlanError::RootOutside {
                 test: test.name.clone(),
                 root: test.root,
@@ -312,8 +380,8 @@ impl Draft<'_> {
         sizes
     }
 
-    fn cell(&self, work: Work, ranks: Vec<u32>, rails: Vec<String>, load: Load) -> Cell {
-        let has_root = work.collective == Collective::Broadcast;
+    pub(super) fn cell(&self, work: Work, ranks: Vec<u32>, rails: Vec<String>, load: Load) -> Cell {
+        let has_root = work.collective.has_root();
         Cell {
             id: 0,
             test: self.test.name.clone(),
@@ -336,10 +404,11 @@ impl Draft<'_> {
             batch: self.test.batch,
             verbs: self.verbs,
             path: Vec::new(),
+            group: None,
         }
     }
 
-    fn leave_out(&mut self, what: &str, why: &str) {
+    pub(super) fn leave_out(&mut self, what: &str, why: &str) {
         note(self.untested, format!("test `{}`: {what}", self.test.name), why);
     }
 
@@ -371,7 +440,7 @@ impl Draft<'_> {
     }
 
     /// Refuses a test that makes too many cells, before making them.
-    fn check_count(&self, places: usize) -> Result<(), PlanError> {
+    pub(super) fn check_count(&self, places: usize) -> Result<(), PlanError> {
         let cells = (places as u64).saturating_mul(self.test.combinations() as u64);
         if cells > MOST_CELLS {
             let test = self.test.name.clone();

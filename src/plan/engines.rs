@@ -91,7 +91,13 @@ fn why_never(cell: &Cell) -> Option<String> {
     if cell.algorithm == Algorithm::CopyEngine {
         return Some("NCCL copies with kernels, not with the copy engine".to_string());
     }
-    let exchanges = matches!(cell.collective, Collective::AllToAll | Collective::Bidirectional);
+    if cell.collective == Collective::RoundTrip {
+        return Some("NCCL starts both ways at once, so there is no round trip to time".to_string());
+    }
+    let exchanges = matches!(
+        cell.collective,
+        Collective::AllToAll | Collective::Bidirectional | Collective::Incast
+    );
     if exchanges && cell.placement == Placement::InPlace {
         return Some("NCCL would overwrite what it still has to send".to_string());
     }

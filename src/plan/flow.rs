@@ -21,21 +21,6 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// What a cell between two ranks over one rail measures, so that it can be measured again; none for any other cell.
-    pub fn of(cell: &Cell, graph: &Graph) -> Option<Flow> {
-        let ([from, to], [rail]) = (cell.ranks.as_slice(), cell.rails.as_slice()) else {
-            return None;
-        };
-        let path: Option<Path> = cell.path.iter().map(|name| graph.named(name)).collect();
-        Some(Flow {
-            from: *from,
-            to: *to,
-            rail: rail.clone(),
-            port: cell.port_of(*from, 0),
-            path: path.unwrap_or_default(),
-        })
-    }
-
     /// The cell that measures it; everything a flow does not say is taken from `template`.
     pub fn as_cell(&self, template: Cell, graph: &Graph) -> Cell {
         // A sender's ports are counted from its rank on.
@@ -56,10 +41,20 @@ pub type Way = (Option<u16>, Path);
 /// Which source port leads over which path, as probed.
 #[derive(Debug, Clone, Default)]
 pub struct PathTable {
+    /// Whether every shortest path counts as known, for plans that are made before anybody can be asked.
+    assumed: bool,
     known: HashMap<(u32, u32, String), Vec<(u16, Path)>>,
 }
 
 impl PathTable {
+    /// A table in which every shortest path is known, by whatever port leads there: what probing will come to at best.
+    pub fn assuming() -> PathTable {
+        PathTable {
+            assumed: true,
+            ..PathTable::default()
+        }
+    }
+
     /// Notes what a probe found.
     pub fn insert(&mut self, from: u32, to: u32, rail: &str, port: u16, path: Path) {
         let ways = self.known.entry((from, to, rail.to_string())).or_default();
@@ -83,6 +78,9 @@ impl PathTable {
                 .collect();
         }
         let mut paths = graph.paths(from, to, rail);
+        if self.assumed {
+            return paths.into_iter().map(|path| (None, path)).collect();
+        }
         match paths.len() {
             0 => Vec::new(),
             1 => vec![(None, paths.remove(0))],
@@ -133,13 +131,6 @@ impl<'g> Room<'g> {
             self.left.insert(link, left);
         }
         self.busy.extend([from, to]);
-    }
-
-    /// Whether a flow crosses a link and there is room for another.
-    pub fn is_begun(&self, link: LinkId) -> bool {
-        self.left
-            .get(&link)
-            .is_some_and(|left| *left > 0.01 * self.graph.link(link).rate.0)
     }
 
     fn left(&self, link: LinkId) -> f64 {

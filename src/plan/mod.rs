@@ -5,25 +5,31 @@
 //! silence. Cells of one slot run at the same time and never share an end of a rail.
 
 pub mod adaptive;
+pub mod baseline;
+mod choices_table;
+mod congestion;
 mod draft;
 mod engines;
 mod error;
 pub mod estimate;
 pub mod filter;
 pub mod flow;
+mod groups;
 mod outline;
 mod references;
 pub mod replan;
 mod residence;
-pub mod tournament;
+pub mod schedule;
 mod transport;
 mod verbs;
 
+pub use choices_table::{ScheduleCost, ScheduleOutline, schedules};
 pub use error::PlanError;
 pub use filter::{Filter, FilterError};
 pub use outline::{Outline, TestOutline};
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rand::SeedableRng;
@@ -33,10 +39,13 @@ use rand_chacha::ChaCha8Rng;
 use crate::fabric::Fabric;
 use crate::fabric::graph::Graph;
 use crate::fabric::topology::Topology;
-use crate::record::{Cell, DecisionRule, DeviceKind, NcclRecord, TestRecord, TransportKind, Untested};
+use crate::record::{
+    Cell, DecisionRule, DeviceKind, NcclRecord, Reference, TestRecord, TransportKind, Untested,
+};
 use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
 use crate::units::Nanos;
 
+use baseline::Baseline;
 use draft::Draft;
 use engines::NcclThere;
 use flow::PathTable;
@@ -61,6 +70,8 @@ pub struct Choices {
     pub only: Option<Filter>,
     /// `auto` or the id of the expected-rate row every test over rails is compared with.
     pub spec: Option<String>,
+    /// Recorded runs that tests are compared with, by the names the suite gives them.
+    pub baselines: BTreeMap<String, Baseline>,
     /// Which cable is where and how fast it should be, where the operator says so.
     pub topology: Option<Topology>,
     /// Hosts, switches or cables that adaptive tests look at; everything when none is named.
@@ -187,6 +198,16 @@ impl Plan {
         }
         residence::check(&plan, fabric)?;
         references::name_missing_peers(&mut plan.tests, &plan.cells);
+        let unread = Baseline::default();
+        for test in &mut plan.tests {
+            let named = test.references.iter().find_map(|reference| match reference {
+                Reference::Baseline { run, .. } => Some(choices.baselines.get(run).unwrap_or(&unread)),
+                _ => None,
+            });
+            if let Some(baseline) = named {
+                baseline.settle(test, &plan.cells, fabric);
+            }
+        }
         Ok(plan)
     }
 

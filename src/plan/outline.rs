@@ -138,6 +138,9 @@ fn reference_in_words(reference: &Reference) -> String {
     match reference {
         Reference::Spec(row) => format!("{} -{:.0}% ({})", row.rate, row.tolerance * 100.0, row.id),
         Reference::Peers { margin } => format!("peers -{:.0}%", margin * 100.0),
+        Reference::Baseline { run, margin, rates } => {
+            format!("{} cells of {run} -{:.0}%", rates.len(), margin * 100.0)
+        }
     }
 }
 

@@ -49,6 +49,14 @@ impl References<'_> {
         if let Some(margin) = test.expect.peers {
             references.push(Reference::Peers { margin });
         }
+        if let Some(baseline) = &test.expect.baseline {
+            // Its figures follow when cells have numbers.
+            references.push(Reference::Baseline {
+                run: baseline.run.clone(),
+                margin: baseline.margin,
+                rates: Vec::new(),
+            });
+        }
         TestRecord {
             name: test.name.clone(),
             kind: test.kind.to_string(),

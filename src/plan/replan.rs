@@ -110,10 +110,9 @@ fn shrunk(cell: &Cell, ranks: Vec<u32>, id: u32) -> Cell {
         }
         false => cell.size,
     };
-    let root = match ranks.contains(&cell.root) {
-        true => cell.root,
-        false => ranks.first().copied().unwrap_or(cell.root),
-    };
+    // The root is a position: the same rank where it is left, else the first.
+    let root = cell.ranks.get(cell.root as usize);
+    let root = ranks.iter().position(|rank| Some(rank) == root).unwrap_or(0) as u32;
     Cell {
         id,
         size,

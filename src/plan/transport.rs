@@ -3,7 +3,7 @@
 use super::{Choices, PlanError, note, verbs};
 use crate::fabric::Fabric;
 use crate::record::{DeviceKind, TransportKind, Untested};
-use crate::suite::{Suite, TestCase, TestKind};
+use crate::suite::{Suite, TestCase};
 
 /// The command line's word, else the test's, else the run's; `auto` is settled here.
 pub(super) fn of(
@@ -32,7 +32,7 @@ pub(super) fn of(
             None => Ok(TransportKind::Verbs),
             Some(why) => Err(PlanError::NoVerbs { test: name(), why }),
         },
-        None if test.kind == TestKind::Rails => Ok(over_rails(test, fabric, choices, untested)),
+        None if test.kind.needs_rails() => Ok(over_rails(test, fabric, choices, untested)),
         None if on_gpus && choices.direct => Ok(TransportKind::Peer),
         None if !on_gpus && choices.same_process => Ok(TransportKind::Shm),
         None => Ok(over_rails(test, fabric, choices, untested)),

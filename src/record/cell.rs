@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Algorithm, Collective, DType, DeviceKind, Engine, MemoryPath, Placement, ReduceOp, TransportKind,
-    VerbsTerms,
+    Algorithm, Collective, DType, DeviceKind, Engine, GroupKind, MemoryPath, Placement, ReduceOp,
+    TransportKind, VerbsTerms,
 };
 use crate::units::Bytes;
 
@@ -71,6 +71,9 @@ pub struct Cell {
     /// when they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
+    /// What its ranks have in common, in a test of groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupKind>,
 }
 
 fn is_default(engine: &Engine) -> bool {
@@ -135,7 +138,7 @@ impl Cell {
     pub fn peer_key(&self) -> impl std::hash::Hash + Ord + '_ {
         (
             (&self.test, self.load, self.collective, self.algorithm),
-            (self.ranks.len(), self.rails.len(), self.flows),
+            (self.ranks.len(), self.rails.len(), self.flows, self.group),
             (self.transport, self.device, self.size),
             (self.dtype, self.op, self.placement),
             (self.engine, self.batch, self.verbs),
@@ -147,6 +150,10 @@ impl Cell {
         let ranks = match self.ranks.as_slice() {
             [a, b] => format!("ranks {a}:{b}"),
             ranks => format!("{} ranks", ranks.len()),
+        };
+        let group = match self.group {
+            Some(group) => format!(" ({group} group)"),
+            None => String::new(),
         };
         let rails = if self.rails.is_empty() {
             String::new()
@@ -170,7 +177,7 @@ impl Cell {
             batch => format!(", {batch} back to back"),
         };
         format!(
-            "{engine}{} {} {} {}, {ranks} over {}{memory}{rails}{load}{batch}",
+            "{engine}{} {} {} {}, {ranks}{group} over {}{memory}{rails}{load}{batch}",
             self.algorithm, self.collective, self.size, self.dtype, self.transport
         )
     }

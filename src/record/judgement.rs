@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
-use super::{Cell, Coverage, CurvePoint, DecisionRule, EndReason, Engine, GpuSummary, Suspect};
+use super::{Cell, Congestion, Coverage, CurvePoint, DecisionRule, EndReason, Engine, GpuSummary, Suspect};
 use crate::units::{Nanos, Rate};
 
 /// The outcome of judging one thing. Unmeasured is never healthy.
@@ -323,6 +323,9 @@ pub struct Judgement {
     pub cells: Vec<CellVerdict>,
     /// Rails alone against rails together.
     pub interference: Vec<Interference>,
+    /// What loads do to those who take no part in them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub congestion: Vec<Congestion>,
     /// Our engine against NCCL, for every cell that both ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<EngineComparison>,

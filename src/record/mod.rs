@@ -6,6 +6,7 @@
 
 mod bandwidth;
 mod cell;
+mod congestion;
 mod coverage;
 mod event;
 mod gpu;
@@ -20,6 +21,7 @@ mod words;
 
 pub use bandwidth::Bandwidths;
 pub use cell::{Cell, Load};
+pub use congestion::Congestion;
 pub use coverage::{Coverage, LinkCoverage, LinkState};
 pub use event::{
     CellDone, Corruption, CounterDelta, EndReason, Event, LossCause, Lost, Moved, Sample, Stalled,
@@ -35,14 +37,14 @@ pub use judgement::{
 };
 pub use load::{LoadError, Recorded, files};
 pub use run::{
-    ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord, ReachRecord,
-    Reference, Run, SpecRow, TestRecord, Untested,
+    BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord,
+    ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
 };
 pub use shape::{CurvePoint, ShapeRule};
 pub use suspect::{PartKind, Suspect};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{
-    Algorithm, Collective, DType, DeviceKind, Engine, Placement, Reach, ReduceOp, TransportKind,
+    Algorithm, Collective, DType, DeviceKind, Engine, GroupKind, Placement, Reach, ReduceOp, TransportKind,
 };
 
 /// The version of the recorded files. A reader accepts this and everything older.

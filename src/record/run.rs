@@ -206,6 +206,24 @@ pub enum Reference {
         /// How far below the peers' median is still accepted (0.1 = 10 %).
         margin: f64,
     },
+    /// What the same cells reached in a recorded run.
+    Baseline {
+        /// The run's folder, as the suite names it.
+        run: String,
+        /// How far below is still accepted (0.05 = 5 %).
+        margin: f64,
+        /// What each cell reached there, in the order of their numbers.
+        rates: Vec<BaselineRate>,
+    },
+}
+
+/// What a cell reached in a recorded run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BaselineRate {
+    /// The cell of this run.
+    pub cell: u32,
+    /// The median wire rate of the same cell there.
+    pub rate: Rate,
 }
 
 /// A row of an expected-rate table.

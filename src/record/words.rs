@@ -36,6 +36,10 @@ words! {
         PointToPoint,
         /// Both ranks of the cell send and receive at the same time.
         Bidirectional,
+        /// The first rank of the cell sends, the second sends it back.
+        RoundTrip,
+        /// Every rank sends its block to the root at the same time.
+        Incast,
     }
 }
 
@@ -52,6 +56,22 @@ words! {
         Direct,
         /// The same, by a GPU's copy engine instead of a kernel.
         CopyEngine,
+    }
+}
+
+words! {
+    /// Which ranks of a fabric run a collective with each other.
+    GroupKind {
+        /// All ranks on one leaf.
+        Leaf,
+        /// All ranks of two neighbouring leaves.
+        CrossLeaf,
+        /// Half of one leaf with half of its neighbour.
+        MixedHalves,
+        /// One rank of every leaf, so that every hop crosses a spine.
+        CrossSpine,
+        /// All ranks whose leaves reach each other over the same spines.
+        Pod,
     }
 }
 
@@ -196,8 +216,21 @@ impl Collective {
     pub fn is_blocked(self) -> bool {
         matches!(
             self,
-            Collective::ReduceScatter | Collective::AllGather | Collective::AllToAll
+            Collective::ReduceScatter | Collective::AllGather | Collective::AllToAll | Collective::Incast
         )
+    }
+
+    /// Whether it takes place between two ranks.
+    pub fn is_pairwise(self) -> bool {
+        matches!(
+            self,
+            Collective::PointToPoint | Collective::Bidirectional | Collective::RoundTrip
+        )
+    }
+
+    /// Whether one of its ranks has a part of its own.
+    pub fn has_root(self) -> bool {
+        matches!(self, Collective::Broadcast | Collective::Incast)
     }
 
     /// The algorithms that exist for it; the first is the default.
@@ -206,7 +239,7 @@ impl Collective {
             Collective::AllReduce => &[Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree],
             Collective::ReduceScatter | Collective::AllGather => &[Algorithm::Ring],
             Collective::Broadcast => &[Algorithm::Tree],
-            Collective::AllToAll => &[Algorithm::Direct],
+            Collective::AllToAll | Collective::RoundTrip | Collective::Incast => &[Algorithm::Direct],
             Collective::PointToPoint | Collective::Bidirectional => {
                 &[Algorithm::Direct, Algorithm::CopyEngine]
             }
@@ -218,8 +251,13 @@ impl Collective {
         let n = ranks.max(1) as f64;
         match self {
             Collective::AllReduce => 2.0 * (n - 1.0) / n,
-            Collective::ReduceScatter | Collective::AllGather | Collective::AllToAll => (n - 1.0) / n,
-            Collective::Broadcast | Collective::PointToPoint | Collective::Bidirectional => 1.0,
+            Collective::ReduceScatter | Collective::AllGather | Collective::AllToAll | Collective::Incast => {
+                (n - 1.0) / n
+            }
+            Collective::Broadcast
+            | Collective::PointToPoint
+            | Collective::Bidirectional
+            | Collective::RoundTrip => 1.0,
         }
     }
 }

@@ -25,11 +25,11 @@ impl Writer for Markdown {
             .and_then(|()| findings(&mut out, judgement))
             .and_then(|()| tests(&mut out, judgement))
             .and_then(|()| interference(&mut out, judgement))
+            .and_then(|()| congestion(&mut out, judgement))
             .and_then(|()| engines(&mut out, judgement))
             .and_then(|()| cells(&mut out, judgement))
             .and_then(|()| gpus(&mut out, judgement))
             .and_then(|()| super::rdma::section(&mut out, recorded, judgement, MOST_ROWS))
-            .and_then(|()| links(&mut out, judgement))
             .and_then(|()| coverage(&mut out, judgement))
             .and_then(|()| method(&mut out, judgement))
             .and_then(|()| run(&mut out, recorded));
@@ -98,7 +98,6 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
             confirmation.rounds, confirmation.p_value, confirmation.comparisons
         )?;
     }
-    super::links::suspects(out, finding)?;
     for line in &finding.evidence {
         writeln!(out, "- evidence: {}", inert(line))?;
     }
@@ -158,6 +157,13 @@ fn interference(out: &mut String, judgement: &Judgement) -> Written {
         )?;
     }
     more(out, judgement.interference.len())
+}
+
+fn congestion(out: &mut String, judgement: &Judgement) -> Written {
+    match super::congestion::table(out, judgement, MOST_ROWS)? {
+        0 => Ok(()),
+        rows => more(out, rows),
+    }
 }
 
 fn engines(out: &mut String, judgement: &Judgement) -> Written {
@@ -227,13 +233,6 @@ fn one_cell(out: &mut String, cell: &CellVerdict) -> Written {
 
 fn gpus(out: &mut String, judgement: &Judgement) -> Written {
     match super::gpus::section(out, judgement, MOST_ROWS)? {
-        0 => Ok(()),
-        rows => more(out, rows),
-    }
-}
-
-fn links(out: &mut String, judgement: &Judgement) -> Written {
-    match super::links::section(out, &judgement.coverage, MOST_ROWS)? {
         0 => Ok(()),
         rows => more(out, rows),
     }

@@ -3,11 +3,11 @@
 //! Held true: the same input gives the same bytes; names that came from other machines are data and stay inert in every
 //! format ([`escape`]); a file is either the old one or the new one, never half of one.
 
+mod congestion;
 mod engines;
 pub mod escape;
 mod gpus;
 mod json;
-mod links;
 mod markdown;
 mod plot;
 mod rdma;

@@ -6,7 +6,6 @@
 use std::path::Path;
 
 use super::escape;
-use super::links;
 use crate::record::{Finding, Judgement, Verdict, files};
 
 /// What the summary is written on.
@@ -125,6 +124,7 @@ pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
     let mut tail = tests;
     let engines = super::engines::lines(judgement, page.is_log());
     tail.extend(engines.iter().map(|line| page.clip(line)));
+    tail.extend(super::congestion::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::rdma::summary(judgement).map(|line| page.clip(&line)));
     tail.push(page.clip(&coverage(judgement)));
@@ -259,9 +259,8 @@ fn coverage(judgement: &Judgement) -> String {
             )
         }
     };
-    let links = links::in_one_line(coverage).map_or_else(String::new, |links| format!("; {links}"));
     format!(
-        "coverage   {} of {} cells measured{links}; {untested}",
+        "coverage   {} of {} cells measured; {untested}",
         coverage.measured, coverage.planned
     )
 }

@@ -55,6 +55,8 @@ mod keys {
         "engine",
         "batch",
         "groups",
+        "senders",
+        "schedule",
         "stripe",
         "flows",
         "source_port",
@@ -69,7 +71,8 @@ mod keys {
     ];
     pub const SIZES: &[&str] = &["from", "to", "factor", "step"];
     pub const ITERATIONS: &[&str] = &["min", "max"];
-    pub const EXPECT: &[&str] = &["spec", "peers"];
+    pub const SCHEDULE: &[&str] = &["random"];
+    pub const EXPECT: &[&str] = &["spec", "peers", "baseline", "margin"];
 }
 
 impl<'t> SuiteFile<'t> {
@@ -115,6 +118,7 @@ impl<'t> SuiteFile<'t> {
         let within_a_test = [
             ("sizes", "`sizes`", keys::SIZES),
             ("iterations", "`iterations`", keys::ITERATIONS),
+            ("schedule", "`schedule`", keys::SCHEDULE),
             ("expect", "[test.expect]", keys::EXPECT),
         ];
         for test in self.tests()? {

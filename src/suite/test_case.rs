@@ -1,9 +1,12 @@
 //! One test of a suite, as checked: everything it says, with the defaults filled in.
 
-use strum::{Display, EnumString, VariantNames};
+use std::fmt;
+use std::str::FromStr;
+
+use strum::{Display, EnumString, IntoEnumIterator, VariantNames};
 
 use super::{EngineChoice, TransportChoice};
-use crate::record::{Algorithm, Collective, DType, Placement, ReduceOp};
+use crate::record::{Algorithm, Collective, DType, GroupKind, Placement, ReduceOp};
 use crate::units::{Bytes, Nanos};
 
 /// What a test is about.
@@ -17,6 +20,24 @@ pub enum TestKind {
     Rails,
     /// Every pair of ranks.
     Pairs,
+    /// Round trips of small messages between every pair of ranks.
+    Latency,
+    /// Collectives over groups that follow the fabric: a leaf, two leaves, one rank of each, ...
+    Groups,
+    /// Many send to one, beside a victim that has nothing to do with it.
+    Incast,
+    /// Everybody sends to everybody, beside a victim that has nothing to do with it.
+    AllToAll,
+}
+
+impl TestKind {
+    /// Whether it says nothing where there are no rails.
+    pub fn needs_rails(self) -> bool {
+        matches!(
+            self,
+            TestKind::Rails | TestKind::Groups | TestKind::Incast | TestKind::AllToAll
+        )
+    }
 }
 
 /// Which algorithms run.
@@ -71,6 +92,46 @@ pub enum Schedule {
     Adaptive,
 }
 
+impl fmt::Display for Schedule {
+    /// As a suite file says it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Schedule::Tournament => f.write_str("tournament"),
+            Schedule::Random(rounds) => write!(f, "random = {rounds}"),
+            Schedule::Topology => f.write_str("topology"),
+            Schedule::Adaptive => f.write_str("adaptive"),
+        }
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    /// As the command line says it: `tournament`, `random=8`, `topology`, `adaptive`.
+    fn from_str(text: &str) -> Result<Schedule, String> {
+        match text.split_once('=') {
+            None => match text {
+                "tournament" => Ok(Schedule::Tournament),
+                "topology" => Ok(Schedule::Topology),
+                "adaptive" => Ok(Schedule::Adaptive),
+                _ => Err(Schedule::KNOWN.to_string()),
+            },
+            Some((word, rounds)) if word.trim() == "random" => match rounds.trim().parse() {
+                Ok(rounds) if (1..=Schedule::MOST_ROUNDS).contains(&rounds) => Ok(Schedule::Random(rounds)),
+                _ => Err(format!("random takes 1 to {} rounds", Schedule::MOST_ROUNDS)),
+            },
+            Some(_) => Err(Schedule::KNOWN.to_string()),
+        }
+    }
+}
+
+impl Schedule {
+    /// The most rounds of random pairs.
+    pub const MOST_ROUNDS: u32 = 10_000;
+    /// What there is.
+    const KNOWN: &str = "known are tournament, random=ROUNDS, topology, adaptive";
+}
+
 /// In which directions a pair is measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
@@ -104,13 +165,24 @@ pub enum SpecChoice {
     Row(String),
 }
 
-/// What a test's speed is compared with. With neither, its verdict is `inconclusive`.
+/// A recorded run that a test is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaselineChoice {
+    /// Its folder.
+    pub run: String,
+    /// Accepted distance below it (0.05 = 5 %).
+    pub margin: f64,
+}
+
+/// What a test's speed is compared with. Without any, its verdict is `inconclusive`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expectation {
     /// An absolute figure.
     pub spec: Option<SpecChoice>,
     /// Accepted distance below peers of the same run (0.1 = 10 %).
     pub peers: Option<f64>,
+    /// The same cells of a recorded run.
+    pub baseline: Option<BaselineChoice>,
 }
 
 /// One test of a suite.
@@ -140,6 +212,10 @@ pub struct TestCase {
     pub batch: u16,
     /// Who runs a collective with whom.
     pub groups: Groups,
+    /// Which groups of the fabric run, in a test of kind `groups`.
+    pub fabric_groups: Vec<GroupKind>,
+    /// Ranks that send to one in an incast, at most; all that are left when it is not said.
+    pub senders: Option<u32>,
     /// Whether the payload is striped over rails.
     pub stripe: Striping,
     /// Connections per peer and rail.
@@ -178,8 +254,11 @@ impl TestCase {
             name: name.into(),
             kind,
             collectives: match kind {
-                TestKind::Collective | TestKind::Rails => vec![Collective::AllReduce],
+                TestKind::Collective | TestKind::Rails | TestKind::Groups => vec![Collective::AllReduce],
                 TestKind::Pairs => Directions::default().collectives().to_vec(),
+                TestKind::Latency => vec![Collective::RoundTrip],
+                TestKind::Incast => vec![Collective::Incast],
+                TestKind::AllToAll => vec![Collective::AllToAll],
             },
             algorithms: AlgorithmChoice::default(),
             sizes,
@@ -196,9 +275,12 @@ impl TestCase {
             root: 0,
             directions: Directions::default(),
             schedule: Schedule::default(),
+            fabric_groups: GroupKind::iter().collect(),
+            senders: None,
             warmup: 3,
-            min_iterations: 10,
-            max_iterations: 200,
+            // A 99th percentile takes hundreds of samples.
+            min_iterations: if kind == TestKind::Latency { 200 } else { 10 },
+            max_iterations: if kind == TestKind::Latency { 2000 } else { 200 },
             tight: 0.02,
             budget: Nanos::from_secs(2),
             verify_every: 1,

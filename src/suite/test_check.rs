@@ -7,7 +7,8 @@ use super::error::SuiteError;
 use super::reader::{Item, Section};
 use super::sweep::{LARGEST_SIZE, MOST_SIZES, Step, Sweep};
 use super::{
-    AlgorithmChoice, Expectation, Groups, SpecChoice, Striping, TestCase, TestKind, TransportChoice,
+    AlgorithmChoice, BaselineChoice, Expectation, Groups, Schedule, SpecChoice, Striping, TestCase, TestKind,
+    TransportChoice,
 };
 use crate::record::{Algorithm, Collective};
 use crate::units::Bytes;
@@ -18,11 +19,58 @@ const MOST_ITERATIONS: u32 = 1_000_000;
 /// The highest rank a group may name.
 const HIGHEST_RANK: u32 = 999_999;
 
+/// The distance below a recorded run that is accepted when nothing is said.
+const USUAL_MARGIN: f64 = 0.05;
+
 /// Keys that mean something for one kind of test only, or for all but one.
 const NOT_FOR: &[(TestKind, &[&str])] = &[
-    (TestKind::Collective, &["directions"]),
-    (TestKind::Rails, &["directions", "groups", "stripe"]),
-    (TestKind::Pairs, &["collective", "groups", "stripe", "root", "op"]),
+    (TestKind::Collective, &["directions", "senders", "schedule"]),
+    (
+        TestKind::Rails,
+        &["directions", "groups", "stripe", "senders", "schedule"],
+    ),
+    (
+        TestKind::Pairs,
+        &["collective", "groups", "stripe", "root", "op", "senders"],
+    ),
+    (
+        TestKind::Latency,
+        &[
+            "collective",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "op",
+            "senders",
+        ],
+    ),
+    (TestKind::Groups, &["directions", "stripe", "senders", "schedule"]),
+    (
+        TestKind::Incast,
+        &[
+            "collective",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "op",
+            "schedule",
+        ],
+    ),
+    (
+        TestKind::AllToAll,
+        &[
+            "collective",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "op",
+            "senders",
+            "schedule",
+        ],
+    ),
 ];
 
 /// Reads one `[[test]]`.
@@ -68,10 +116,13 @@ fn what_runs(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteErro
     }
     if let Some(item) = section.get("collective") {
         test.collectives = item.words()?;
-        let of_pairs = [Collective::PointToPoint, Collective::Bidirectional];
-        if let Some(collective) = test.collectives.iter().find(|c| of_pairs.contains(c)) {
+        if let Some(collective) = test.collectives.iter().find(|c| c.is_pairwise()) {
+            let kind = match collective {
+                Collective::RoundTrip => TestKind::Latency,
+                _ => TestKind::Pairs,
+            };
             return Err(item.error(format!(
-                "{collective} takes exactly two ranks: write a test of kind = \"pairs\""
+                "{collective} takes exactly two ranks: write a test of kind = \"{kind}\""
             )));
         }
     }
@@ -103,15 +154,29 @@ fn by_which_engine(section: &Section<'_>, test: &mut TestCase) -> Result<(), Sui
 fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
     if let Some(item) = section.get("transport") {
         let transport = item.word()?;
-        if test.kind == TestKind::Rails && transport == TransportChoice::Shm {
-            return Err(
-                item.error("shared memory has no rails: a test of kind \"rails\" runs over tcp or verbs")
-            );
+        if test.kind.needs_rails() && transport == TransportChoice::Shm {
+            return Err(item.error(format!(
+                "shared memory has no rails: a test of kind \"{}\" runs over tcp or verbs",
+                test.kind
+            )));
         }
         test.transport = Some(transport);
     }
-    if let Some(item) = section.get("groups") {
-        test.groups = groups(&item)?;
+    match section.get("groups") {
+        Some(item) if test.kind == TestKind::Groups => test.fabric_groups = item.words()?,
+        Some(item) => test.groups = groups(&item)?,
+        None => {}
+    }
+    if let Some(item) = section.get("schedule") {
+        test.schedule = schedule(&item)?;
+        if test.schedule == Schedule::Adaptive && test.kind != TestKind::Pairs {
+            return Err(
+                item.error("an adaptive schedule tells slow links apart: it is for tests of kind \"pairs\"")
+            );
+        }
+    }
+    if let Some(item) = section.get("senders") {
+        test.senders = Some(item.whole(1..=HIGHEST_RANK)?);
     }
     if let Some(item) = section.get("stripe") {
         test.stripe = if item.flag()? {
@@ -212,6 +277,20 @@ fn algorithms(item: &Item<'_>, collectives: &[Collective]) -> Result<AlgorithmCh
     Ok(AlgorithmChoice::These(algorithms))
 }
 
+/// `"tournament"`, `"topology"`, `"adaptive"` or `{ random = 8 }`.
+fn schedule(item: &Item<'_>) -> Result<Schedule, SuiteError> {
+    if let Some(table) = item.section("`schedule`") {
+        let rounds = table.require("random")?.whole(1..=Schedule::MOST_ROUNDS)?;
+        return Ok(Schedule::Random(rounds));
+    }
+    let words = ["tournament", "topology", "adaptive"];
+    let word = item.text()?;
+    match words.contains(&word).then(|| word.parse()) {
+        Some(Ok(schedule)) => Ok(schedule),
+        _ => Err(item.unknown_word(word, "schedule", &words)),
+    }
+}
+
 fn groups(item: &Item<'_>) -> Result<Groups, SuiteError> {
     if let Ok(word) = item.text() {
         return match word {
@@ -275,5 +354,110 @@ fn expectation(section: &Section<'_>) -> Result<Expectation, SuiteError> {
     if let Some(item) = section.get("peers") {
         expect.peers = Some(item.share(0.0, 1.0)?);
     }
+    let margin = section.get("margin");
+    if let Some(item) = section.get("baseline") {
+        let run = item.text()?.to_string();
+        if run.is_empty() {
+            return Err(item.expected("the folder of a recorded run"));
+        }
+        expect.baseline = Some(BaselineChoice {
+            run,
+            margin: match &margin {
+                Some(margin) => margin.share(0.0, 1.0)?,
+                None => USUAL_MARGIN,
+            },
+        });
+    } else if let Some(margin) = margin {
+        return Err(margin.error("`margin` is the distance below a `baseline`, and there is none"));
+    }
     Ok(expect)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::GroupKind;
+    use crate::suite::SuiteFile;
+
+    /// A test of this kind with this line (line 6).
+    fn read(kind: &str, line: &str) -> Result<TestCase, String> {
+        let text =
+            format!("name = \"s\"\n[[test]]\nname = \"t\"\nkind = \"{kind}\"\nsizes = [\"8\"]\n{line}\n");
+        let file = SuiteFile::parse(&text, "x.toml").map_err(|error| error.to_string())?;
+        let suite = file.check().map_err(|error| error.to_string())?;
+        Ok(suite.tests[0].clone())
+    }
+
+    #[test]
+    fn what_the_new_kinds_say_arrives() {
+        assert_eq!(read("incast", "senders = 7").unwrap().senders, Some(7));
+        let groups = read("groups", "groups = [\"leaf\", \"cross-spine\"]").unwrap();
+        assert_eq!(groups.fabric_groups, [GroupKind::Leaf, GroupKind::CrossSpine]);
+        assert_eq!(read("groups", "").unwrap().fabric_groups.len(), 5);
+        assert_eq!(read("latency", "").unwrap().collectives, [Collective::RoundTrip]);
+        assert_eq!(
+            read("all-to-all", "").unwrap().collectives,
+            [Collective::AllToAll]
+        );
+    }
+
+    #[test]
+    fn a_schedule_is_a_word_or_a_number_of_random_rounds() {
+        let schedule = |line: &str| read("pairs", line).map(|test| test.schedule);
+        assert_eq!(schedule(""), Ok(Schedule::Tournament));
+        assert_eq!(schedule("schedule = \"topology\""), Ok(Schedule::Topology));
+        assert_eq!(schedule("schedule = { random = 4 }"), Ok(Schedule::Random(4)));
+        assert_eq!(schedule("schedule = \"adaptive\""), Ok(Schedule::Adaptive));
+        let found = schedule("schedule = \"turnament\"").unwrap_err();
+        assert!(found.starts_with("x.toml:6:12: unknown schedule"), "{found}");
+        assert!(found.contains("did you mean `tournament`?"), "{found}");
+        assert!(
+            schedule("schedule = { random = 0 }")
+                .unwrap_err()
+                .contains("from 1")
+        );
+        assert!(
+            schedule("schedule = { rounds = 3 }")
+                .unwrap_err()
+                .contains("unknown key `rounds`")
+        );
+        let found = read("latency", "schedule = \"adaptive\"").unwrap_err();
+        assert!(found.contains("kind \"pairs\""), "{found}");
+        for text in ["tournament", "topology", "adaptive", "random=7"] {
+            let typed: Schedule = text.parse().unwrap();
+            assert_eq!(typed.to_string().replace(' ', ""), text);
+        }
+        assert!("random=0".parse::<Schedule>().is_err());
+    }
+
+    #[test]
+    fn a_margin_belongs_to_a_baseline() {
+        let expect = read("pairs", "[test.expect]\nbaseline = \"runs/a\"")
+            .unwrap()
+            .expect;
+        assert_eq!(expect.baseline.unwrap().margin, 0.05);
+        let found = read("pairs", "[test.expect]\nmargin = \"5%\"").unwrap_err();
+        assert!(found.starts_with("x.toml:7:10: `margin`"), "{found}");
+    }
+
+    #[test]
+    fn a_key_that_a_kind_would_ignore_is_refused_where_it_stands() {
+        for (kind, line) in [
+            ("incast", "directions = \"both\""),
+            ("all-to-all", "senders = 3"),
+            ("latency", "op = \"sum\""),
+            ("groups", "stripe = true"),
+            ("pairs", "senders = 3"),
+        ] {
+            let found = read(kind, line).unwrap_err();
+            assert!(
+                found.starts_with("x.toml:6:") && found.contains("means nothing"),
+                "{found}"
+            );
+        }
+        let found = read("groups", "groups = [\"leafs\"]").unwrap_err();
+        assert!(found.contains("did you mean `leaf`?"), "{found}");
+        let found = read("collective", "collective = \"round-trip\"").unwrap_err();
+        assert!(found.contains("kind = \"latency\""), "{found}");
+    }
 }

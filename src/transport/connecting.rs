@@ -389,6 +389,7 @@ mod tests {
             batch: 1,
             verbs: None,
             path: Vec::new(),
+            group: None,
         }
     }
 

@@ -41,6 +41,7 @@ fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: usiz
         batch: 1,
         verbs: None,
         path: Vec::new(),
+        group: None,
     }
 }
 
@@ -217,7 +218,7 @@ fn every_collective_moves_its_data_right_at_any_size() {
     }
     for collective in Collective::iter() {
         for &algorithm in collective.algorithms() {
-            let pairs = matches!(collective, Collective::PointToPoint | Collective::Bidirectional);
+            let pairs = collective.is_pairwise();
             for ranks in if pairs { 2..=2 } else { 2..=5 } {
                 for elements in [1, 33, 4099] {
                     // Blocked collectives have whole blocks.

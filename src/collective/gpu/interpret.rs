@@ -281,7 +281,7 @@ proptest! {
         networks in any::<u64>(),
         seed in any::<u64>(),
     ) {
-        let ranks = if matches!(collective, Collective::PointToPoint | Collective::Bidirectional) { 2 } else { ranks };
+        let ranks = if collective.is_pairwise() { 2 } else { ranks };
         let elements = if collective.is_blocked() { elements.next_multiple_of(ranks) } else { elements };
         let mut cell = cell(collective, algorithm, ranks, elements);
         cell.op = if collective.reduces() { op } else { ReduceOp::Sum };

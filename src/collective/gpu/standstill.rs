@@ -124,6 +124,7 @@ mod tests {
             batch: 1,
             verbs: None,
             path: Vec::new(),
+            group: None,
         };
         let gang = Gang {
             ranks: vec![3, 5],

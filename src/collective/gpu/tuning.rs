@@ -78,7 +78,8 @@ impl Tuning {
         let size = cell.size.as_usize();
         let is_tree = matches!(cell.algorithm, Algorithm::Tree | Algorithm::DoubleTree);
         let blocks = match (cell.collective, cell.algorithm) {
-            (_, Algorithm::Tree) | (Collective::PointToPoint | Collective::Bidirectional, _) => 1,
+            (_, Algorithm::Tree)
+            | (Collective::PointToPoint | Collective::Bidirectional | Collective::RoundTrip, _) => 1,
             (_, Algorithm::DoubleTree) => 2,
             _ => cell.world(),
         };

@@ -3,13 +3,13 @@
 //! Where the path is recorded, it is what was crossed. Where it is not, every shortest way through the fabric may have been
 //! taken: what all of them share was crossed for sure, the rest perhaps.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::element::{Element, Elements};
 use crate::fabric::graph::{Graph, LinkId};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
-use crate::record::{Cell, Collective, Interval, TransportKind};
+use crate::record::{Cell, Collective, Interval, Load, TransportKind};
 use crate::units::Rate;
 
 /// How a flow did against what is expected of it.
@@ -61,11 +61,17 @@ pub(super) fn flows(
 ) -> Vec<Flow> {
     let mut ways = Ways::new(graph);
     let mut flows = Vec::new();
+    // What a flow reaches beside something that is none says nothing about its links.
+    let disturbed: HashSet<u32> = summaries
+        .iter()
+        .filter(|summary| ends(summary.cell).is_none() && summary.cell.load == Load::Together)
+        .map(|summary| summary.cell.slot)
+        .collect();
     for (place, (summary, speed)) in summaries.iter().zip(speeds).enumerate() {
         let (Some(ends), Some(rate)) = (ends(summary.cell), summary.wire_rate(confidence)) else {
             continue;
         };
-        if !summary.done {
+        if !summary.done || disturbed.contains(&summary.cell.slot) {
             continue;
         }
         let Some((sure, perhaps)) = ways.of(summary.cell, ends) else {

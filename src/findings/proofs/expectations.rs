@@ -2,7 +2,8 @@
 
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::judge;
-use crate::record::{Algorithm, Event, Reference, TransportKind, Verdict};
+use crate::record::{Algorithm, BaselineRate, Cell, Event, Reference, TransportKind, Verdict};
+use crate::units::Rate;
 
 #[test]
 fn a_healthy_run_passes_and_says_what_together_costs() {
@@ -131,4 +132,44 @@ fn the_time_of_a_collective_is_that_of_its_last_rank_and_the_rank_is_named() {
         "an iteration that a rank did not complete does not count"
     );
     assert!((cell.wire_rate.unwrap().median.0 / (HEALTHY / 2.0) - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn a_cell_that_was_faster_in_the_recorded_run_is_slow_now_and_one_without_a_counterpart_is_not_judged() {
+    let fixture = Fixture::pairs(3);
+    let rates = fixture.run.cells.iter().skip(1).map(|cell| BaselineRate {
+        cell: cell.id,
+        rate: Rate(HEALTHY),
+    });
+    let baseline = Reference::Baseline {
+        run: "reports/last-month".into(),
+        margin: 0.05,
+        rates: rates.collect(),
+    };
+    let slow = |cell: &Cell, _| if cell.id == 2 { 0.8 * HEALTHY } else { HEALTHY };
+    let judgement = judge(
+        &fixture
+            .references(vec![baseline])
+            .speed(slow)
+            .noise(0.01, 3)
+            .recorded(),
+    );
+    for cell in &judgement.cells {
+        match (cell.cell.id, &cell.verdict) {
+            (0, Verdict::Inconclusive(why)) => assert!(why.contains("has no such cell"), "{why}"),
+            (2, Verdict::Fail(why)) => {
+                assert!(why.contains("baseline reports/last-month, margin 5 %"), "{why}")
+            }
+            (id, verdict) => assert!(
+                !matches!(id, 0 | 2) && *verdict == Verdict::Pass,
+                "{id}: {verdict:?}"
+            ),
+        }
+    }
+    assert!(
+        judgement
+            .findings
+            .iter()
+            .any(|finding| finding.kind.exit_code() == 12)
+    );
 }

@@ -1,5 +1,6 @@
 //! What a user would lose if judging went wrong, each as one recorded run.
 
+mod congestion;
 mod engines;
 mod expectations;
 mod flaps;

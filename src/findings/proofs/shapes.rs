@@ -275,3 +275,37 @@ fn the_bounds_are_those_of_the_rule() {
     fixture.run.rule.shapes.stall = Nanos(500_000_000);
     assert_eq!(judged(&fixture.recorded()), []);
 }
+
+#[test]
+fn a_rank_whose_round_trips_are_long_is_named_with_times_and_not_with_rates() {
+    // 8 bytes in 40 us, and in 70 us wherever rank 3 takes part.
+    let long = |cell: &Cell, _| match cell.ranks.contains(&3) {
+        true => 8e9 / 70e3,
+        false => 8e9 / 40e3,
+    };
+    for crowded in [false, true] {
+        let mut recorded = Fixture::latency(6).speed(long).recorded();
+        if crowded {
+            for host in &mut recorded.run.hosts {
+                (host.cores, host.machine) = (2, Some("one".into()));
+            }
+        }
+        let judgement = judge(&recorded);
+        assert!(!judgement.findings.is_empty());
+        for finding in &judgement.findings {
+            assert_eq!(finding.kind, FindingKind::LatencyFloor);
+            assert_eq!(finding.place.ranks, [3], "{}", finding.sentence);
+            assert!(finding.sentence.contains("us"), "{}", finding.sentence);
+        }
+        assert_eq!(judgement.findings.len(), 1);
+    }
+}
+
+#[test]
+fn healthy_round_trips_pass_however_noisy_they_are() {
+    for seed in 0..40 {
+        let even = |_: &Cell, _| 8e9 / 40e3;
+        let fixture = Fixture::latency(6).speed(even).noise(0.15, seed);
+        assert_eq!(judged(&fixture.recorded()), [], "seed {seed}");
+    }
+}

@@ -190,7 +190,7 @@ fn median_without(sorted: &[f64], at: usize) -> Option<f64> {
 fn family_key(cell: &Cell) -> impl Ord + '_ {
     (
         (&cell.test, cell.load, cell.collective, cell.algorithm),
-        (cell.ranks.len(), cell.rails.len(), cell.flows),
+        (cell.ranks.len(), cell.rails.len(), cell.flows, cell.group),
         (cell.transport, cell.device),
         (cell.dtype, cell.op, cell.placement),
         (cell.engine, cell.batch, cell.verbs),

@@ -128,6 +128,15 @@ impl Operation {
                 0 | 1 => vec![send(input, whole, 1 - me), receive(output, whole, 1 - me)],
                 _ => Vec::new(),
             },
+            Collective::Incast => {
+                let root = self.root;
+                let out = send(block_at(input, me), block, root);
+                let from = |peer: u64| receive(block_at(output, peer), block, peer);
+                let arrive = (0..self.ranks).filter(|_| me == root).map(from);
+                [out].into_iter().chain(arrive).collect()
+            }
+            // Both ways would be started at once: the plan has NCCL run none.
+            Collective::RoundTrip => Vec::new(),
         }
     }
 }
@@ -190,6 +199,7 @@ mod tests {
             batch: 1,
             verbs: None,
             path: Vec::new(),
+            group: None,
         }
     }
 
