@@ -67,7 +67,10 @@ pub(super) fn in_words(doubts: &[Doubt], graph: &Graph) -> String {
             several => format!("which of {}?", several.join(", ")),
         }
     };
-    doubts.iter().map(one).collect::<Vec<_>>().join(" ")
+    match doubts.is_empty() {
+        true => "was it slow by chance?".to_string(),
+        false => doubts.iter().map(one).collect::<Vec<_>>().join(" "),
+    }
 }
 
 /// A part as a person calls it.

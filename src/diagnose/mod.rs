@@ -98,11 +98,12 @@ pub fn narrow<B: Bench>(
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
         let doubts = doubts::of(&seen, &recorded);
-        let is_good = |link: LinkId| seen.state(link) == LinkState::Healthy;
-        let slots = match number <= MOST_STEPS && !doubts.is_empty() {
-            true => adaptive.narrowing(&doubts, is_good),
-            false => Vec::new(),
-        };
+        let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
+        let mut slots = Vec::new();
+        if number <= MOST_STEPS {
+            slots.extend(adaptive.narrowing(&doubts, is_good));
+            slots.extend(adaptive.in_slots(to_repeat(&seen, &recorded, setting)));
+        }
         let cells = cells_of(&slots, &template, &recorded, setting.graph);
         tell(&step(
             number,
@@ -126,6 +127,16 @@ pub fn narrow<B: Bench>(
         recorded = bench.recorded()?;
     }
     Ok(outcome)
+}
+
+/// Flows that were slow once although nothing on their way is: they are measured again as they were.
+fn to_repeat(seen: &Localisation, recorded: &Recorded, setting: &Setting<'_>) -> Vec<Flow> {
+    let cells = seen
+        .slow_once()
+        .into_iter()
+        .filter_map(|place| recorded.run.cells.get(place));
+    let of_test = cells.filter(|cell| cell.test == setting.test);
+    of_test.filter_map(|cell| Flow::of(cell, setting.graph)).collect()
 }
 
 /// The schedule, knowing what was measured already.

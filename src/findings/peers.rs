@@ -27,6 +27,8 @@ pub(super) struct PeerGroups {
     /// Measured cells with the same key, slowest first.
     groups: Vec<Vec<Peer>>,
     group_of: Vec<usize>,
+    /// Where in its group a cell is, when it was measured.
+    position_of: Vec<Option<usize>>,
 }
 
 impl PeerGroups {
@@ -49,10 +51,18 @@ impl PeerGroups {
                 });
             }
         }
+        let mut position_of = vec![None; summaries.len()];
         for group in &mut groups {
             group.sort_by(|a, b| a.rate.0.total_cmp(&b.rate.0));
+            for (position, peer) in group.iter().enumerate() {
+                position_of[peer.place] = Some(position);
+            }
         }
-        PeerGroups { groups, group_of }
+        PeerGroups {
+            groups,
+            group_of,
+            position_of,
+        }
     }
 
     /// The measured peers of the cell at `place`, itself left out, slowest first.
@@ -91,7 +101,7 @@ impl PeerGroups {
     /// What those peers reach; none without any.
     pub(super) fn reference(&self, place: usize) -> Option<PeerReference<'_>> {
         let group = &self.groups[self.group_of[place]];
-        let own = group.iter().position(|peer| peer.place == place);
+        let own = self.position_of[place];
         let count = group.len() - usize::from(own.is_some());
         let nth = |n: usize| &group[if own.is_some_and(|own| n >= own) { n + 1 } else { n }];
         let (low, high) = (nth(count.checked_sub(1)? / 2), nth(count / 2));

@@ -6,13 +6,13 @@ use crate::record::Run;
 
 /// Options of the original command that a repetition replaces: the folder always, the filter when it has another.
 const REPLACED: [&str; 2] = ["--out", "--only"];
+/// The command that looks for a suspect by itself, and its options that name one.
+const DIAGNOSE: &str = "diagnose";
+const NAMING: [&str; 3] = ["--out", "--suspect", "--rail"];
 
 /// The original command with `--only filter`, after whatever it was started with on every host. Filter terms are `key=value`, joined by commas.
 pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
-    let mut words: Vec<String> = match &run.started_as {
-        Some(before) => before.split_whitespace().map(str::to_string).collect(),
-        None => vec!["railgauge".to_string()],
-    };
+    let mut words = started_as(run);
     let arguments = match run.command.get(1..) {
         Some(arguments) if !arguments.is_empty() => without_replaced(arguments, !terms.is_empty()),
         _ => vec!["run".to_string(), run.suite.clone()],
@@ -27,11 +27,42 @@ pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
             .collect();
         words.extend(["--only".to_string(), filter.join(",")]);
     }
+    quoted(&words)
+}
+
+/// The same about one part: `diagnose` looks at nothing else then.
+pub(super) fn command_about(run: &Run, terms: &[(&str, &str)], part: &str, rail: Option<&str>) -> String {
+    if run.command.get(1).is_none_or(|subcommand| subcommand != DIAGNOSE) {
+        return command(run, terms);
+    }
+    let mut words = started_as(run);
+    words.extend(without(&run.command[1..], &NAMING));
+    words.extend(["--suspect".to_string(), part.to_string()]);
+    if let Some(rail) = rail {
+        words.extend(["--rail".to_string(), rail.to_string()]);
+    }
+    quoted(&words)
+}
+
+/// What comes before the subcommand.
+fn started_as(run: &Run) -> Vec<String> {
+    match &run.started_as {
+        Some(before) => before.split_whitespace().map(str::to_string).collect(),
+        None => vec!["railgauge".to_string()],
+    }
+}
+
+fn quoted(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn without_replaced(arguments: &[String], has_filter: bool) -> Vec<String> {
     let replaced = if has_filter { &REPLACED[..] } else { &REPLACED[..1] };
+    without(arguments, replaced)
+}
+
+/// The arguments without these options and their values.
+fn without(arguments: &[String], replaced: &[&str]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut skip_value = false;
     for argument in arguments {
@@ -106,6 +137,18 @@ mod tests {
         assert_eq!(
             command(&elsewhere, &[("rail", "rail1")]),
             "srun -N4 railgauge run rails --only rail=rail1"
+        );
+        let diagnose = run_of(&[
+            "railgauge",
+            "diagnose",
+            "--suspect",
+            "h1",
+            "--seed=2",
+            "--rail=rail0",
+        ]);
+        assert_eq!(
+            command_about(&diagnose, &[("test", "links")], "h2-rail1-leaf1", Some("rail1")),
+            "railgauge diagnose --seed=2 --suspect h2-rail1-leaf1 --rail rail1"
         );
         let adhoc = run_of(&["railgauge", "all-reduce", "-b", "8"]);
         assert_eq!(command(&adhoc, &[("rail", "rail1")]), "railgauge all-reduce -b 8");

@@ -5,6 +5,9 @@ use super::slow_rail::slow_places;
 use super::{Detector, Seen, counters, phrase, repeat};
 use crate::record::{Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
 
+/// Other suspects are named in the sentence from this share of the first one's confidence on.
+const LIKELY: f64 = 0.1;
+
 /// One finding per part that is accused.
 pub(super) struct SlowLink;
 
@@ -48,12 +51,13 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
     };
     evidence.extend(counters.iter().cloned());
     let others: Vec<&Suspect> = accusation.suspects.iter().skip(1).collect();
-    let either = match others.len() {
+    let likely = others
+        .iter()
+        .filter(|other| other.confidence >= suspect.confidence * LIKELY);
+    let likely: Vec<String> = likely.map(|other| in_words(other)).collect();
+    let either = match likely.len() {
         0 => String::new(),
-        _ => format!(
-            ", or {}",
-            phrase::list(&others.iter().map(|other| in_words(other)).collect::<Vec<_>>())
-        ),
+        _ => format!(", or {}", phrase::list(&likely)),
     };
     let prefix = rail.as_ref().map_or_else(String::new, |rail| format!("{rail}, "));
     let mut facts = vec![format!(
@@ -93,7 +97,8 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
     let test = seen.summaries[*first.places.first()?].cell.test.clone();
     let mut terms = vec![("test", test.as_str())];
     terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
-    finding.repeat = Some(repeat::command(seen.run(), &terms));
+    let name = suspect.cable.as_ref().unwrap_or(&suspect.part);
+    finding.repeat = Some(repeat::command_about(seen.run(), &terms, name, rail.as_deref()));
     Some(finding)
 }
 

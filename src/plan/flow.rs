@@ -21,6 +21,21 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// What a cell between two ranks over one rail measures, so that it can be measured again; none for any other cell.
+    pub fn of(cell: &Cell, graph: &Graph) -> Option<Flow> {
+        let ([from, to], [rail]) = (cell.ranks.as_slice(), cell.rails.as_slice()) else {
+            return None;
+        };
+        let path: Option<Path> = cell.path.iter().map(|name| graph.named(name)).collect();
+        Some(Flow {
+            from: *from,
+            to: *to,
+            rail: rail.clone(),
+            port: cell.port_of(*from, 0),
+            path: path.unwrap_or_default(),
+        })
+    }
+
     /// The cell that measures it; everything a flow does not say is taken from `template`.
     pub fn as_cell(&self, template: Cell, graph: &Graph) -> Cell {
         // A sender's ports are counted from its rank on.
@@ -131,6 +146,13 @@ impl<'g> Room<'g> {
             self.left.insert(link, left);
         }
         self.busy.extend([from, to]);
+    }
+
+    /// Whether a flow crosses a link and there is room for another.
+    pub fn is_begun(&self, link: LinkId) -> bool {
+        self.left
+            .get(&link)
+            .is_some_and(|left| *left > 0.01 * self.graph.link(link).rate.0)
     }
 
     fn left(&self, link: LinkId) -> f64 {

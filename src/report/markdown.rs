@@ -30,6 +30,7 @@ impl Writer for Markdown {
             .and_then(|()| cells(&mut out, judgement))
             .and_then(|()| gpus(&mut out, judgement))
             .and_then(|()| super::rdma::section(&mut out, recorded, judgement, MOST_ROWS))
+            .and_then(|()| links(&mut out, judgement))
             .and_then(|()| coverage(&mut out, judgement))
             .and_then(|()| method(&mut out, judgement))
             .and_then(|()| run(&mut out, recorded));
@@ -98,6 +99,7 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
             confirmation.rounds, confirmation.p_value, confirmation.comparisons
         )?;
     }
+    super::links::suspects(out, finding)?;
     for line in &finding.evidence {
         writeln!(out, "- evidence: {}", inert(line))?;
     }
@@ -233,6 +235,13 @@ fn one_cell(out: &mut String, cell: &CellVerdict) -> Written {
 
 fn gpus(out: &mut String, judgement: &Judgement) -> Written {
     match super::gpus::section(out, judgement, MOST_ROWS)? {
+        0 => Ok(()),
+        rows => more(out, rows),
+    }
+}
+
+fn links(out: &mut String, judgement: &Judgement) -> Written {
+    match super::links::section(out, &judgement.coverage, MOST_ROWS)? {
         0 => Ok(()),
         rows => more(out, rows),
     }

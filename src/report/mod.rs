@@ -8,6 +8,7 @@ mod engines;
 pub mod escape;
 mod gpus;
 mod json;
+mod links;
 mod markdown;
 mod plot;
 mod rdma;

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use super::escape;
+use super::links;
 use crate::record::{Finding, Judgement, Verdict, files};
 
 /// What the summary is written on.
@@ -259,8 +260,9 @@ fn coverage(judgement: &Judgement) -> String {
             )
         }
     };
+    let links = links::in_one_line(coverage).map_or_else(String::new, |links| format!("; {links}"));
     format!(
-        "coverage   {} of {} cells measured; {untested}",
+        "coverage   {} of {} cells measured{links}; {untested}",
         coverage.measured, coverage.planned
     )
 }

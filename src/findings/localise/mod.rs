@@ -38,6 +38,11 @@ use crate::record::{DecisionRule, Interval, LinkState, Recorded};
 use crate::stats::sign_test;
 use crate::units::Rate;
 
+/// A link that carried this share of its rate has shown what it can; the rest is headers and the hosts.
+const LOADED: f64 = 0.85;
+/// Nobody is surer than this: what was never thought of is not ruled out.
+const SUREST: f64 = 0.99;
+
 /// A part that slows flows down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
@@ -75,6 +80,8 @@ pub struct Localisation {
     flows: Vec<Flow>,
     /// What is known of every link.
     states: Vec<LinkState>,
+    /// Whether a flow crossed it at the speed expected of the flow.
+    good: Vec<bool>,
 }
 
 impl Localisation {
@@ -115,6 +122,7 @@ impl Localisation {
             contended: flows.iter().filter(slow).map(|flow| flow.place).collect(),
             causes: Vec::new(),
             states: vec![LinkState::Untested; graph.link_count()],
+            good: vec![false; graph.link_count()],
             loads,
             graph,
             flows,
@@ -186,6 +194,7 @@ impl Localisation {
             None
         };
         let sure = (1.0 - disturbed.powi(measurements.min(100) as i32)) * (1.0 - p_value);
+        let sure = sure.min(SUREST);
         let suspects = explanation.suspects.into_iter();
         let middle = |value: fn(&Interval<Rate>) -> f64| {
             let mut rates: Vec<f64> = flows.iter().map(|flow| value(&flow.rate)).collect();
@@ -231,7 +240,15 @@ impl Localisation {
         }
         let good = self.flows.iter().filter(|flow| flow.state == State::Good);
         for number in good.flat_map(|flow| &flow.sure).filter(|number| **number < links) {
-            self.states[*number] = LinkState::Healthy;
+            let rate = self.graph.link(LinkId(*number as u32)).rate.0;
+            self.good[*number] = true;
+            if self
+                .loads
+                .most(*number)
+                .is_some_and(|most| most.0 >= LOADED * rate)
+            {
+                self.states[*number] = LinkState::Healthy;
+            }
         }
         for cause in &self.causes {
             let suspects = cause.suspects.iter().filter_map(|(element, _)| element.link());
@@ -248,6 +265,11 @@ impl Localisation {
     /// What is known of a link.
     pub fn state(&self, link: LinkId) -> LinkState {
         self.states[link.index()]
+    }
+
+    /// Whether a flow crossed a link as fast as was expected of the flow. A link that should carry several at once may still be slow.
+    pub fn lets_flows_pass(&self, link: LinkId) -> bool {
+        self.good[link.index()]
     }
 
     /// The most a link carried at one time, and how many flows crossed it.

@@ -84,6 +84,27 @@ impl Localisation {
             .collect()
     }
 
+    /// Places of flows that were slow by chance, as far as one measurement tells: worth another one.
+    pub fn slow_once(&self) -> Vec<usize> {
+        let repeated = self.repeated().into_iter();
+        repeated
+            .filter(|(_, flows)| flows.len() == 1)
+            .map(|(_, flows)| flows[0])
+            .filter(|place| {
+                let flow = self.flows.iter().find(|flow| flow.place == *place);
+                flow.is_some_and(|flow| !self.is_repeated(flow))
+            })
+            .collect()
+    }
+
+    /// Whether a flow was measured more than once, from and to the same ranks over the same parts.
+    fn is_repeated(&self, flow: &Flow) -> bool {
+        let alike = |other: &&Flow| {
+            (other.ends, &other.sure, &other.perhaps) == (flow.ends, &flow.sure, &flow.perhaps)
+        };
+        self.flows.iter().filter(alike).count() > 1
+    }
+
     /// A flow that may have had to share is explained by a confirmed part it crossed, if it ran no slower than that part.
     fn give_contended_to_causes(&mut self) {
         let mut given = Vec::new();

@@ -1,0 +1,215 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::twin::{Shape, clos};
+
+/// A fabric in which every way is known: port n leads over way n.
+fn fabric(text: &str, per_leaf: u32, spines: u32, seed: u64) -> (Graph, PathTable, Vec<u32>, Vec<String>) {
+    let shape = Shape {
+        hosts_per_leaf: per_leaf,
+        spines,
+        ..text.parse().unwrap()
+    };
+    let (topology, ranks) = clos(&shape);
+    let graph = Graph::of(&topology, &ranks).unwrap();
+    let rails: Vec<String> = (0..shape.rails).map(|rail| format!("rail{rail}")).collect();
+    let numbers: Vec<u32> = ranks.iter().map(|record| record.rank).collect();
+    let mut table = PathTable::default();
+    for rail in &rails {
+        for (from, of_rank) in partners(&graph, &numbers, rail, seed) {
+            for to in of_rank {
+                for (port, path) in (24_000..).zip(graph.paths(from, to, rail)) {
+                    table.insert(from, to, rail, port, path);
+                }
+            }
+        }
+    }
+    (graph, table, numbers, rails)
+}
+
+fn crossings(slots: &[SlotOfFlows]) -> BTreeMap<LinkId, usize> {
+    let mut crossed = BTreeMap::new();
+    for link in slots.iter().flatten().flat_map(|flow| &flow.path) {
+        *crossed.entry(*link).or_default() += 1;
+    }
+    crossed
+}
+
+fn assert_nothing_is_shared(slots: &[SlotOfFlows]) {
+    for slot in slots {
+        let (mut ranks, mut links) = (BTreeSet::new(), BTreeSet::new());
+        for flow in slot {
+            assert_eq!(flow.rail, slot[0].rail, "rails are not mixed");
+            assert!(ranks.insert(flow.from) && ranks.insert(flow.to), "{slot:?}");
+            assert!(flow.path.iter().all(|link| links.insert(*link)), "{slot:?}");
+        }
+    }
+}
+
+#[test]
+fn the_opening_crosses_every_link_as_often_as_asked_and_no_two_flows_share_anything() {
+    for (text, per_leaf, spines) in [
+        ("8x2", 2, 2),
+        ("16x2", 4, 2),
+        ("16x1", 4, 4),
+        ("9x1", 2, 3),
+        ("64x1", 8, 8),
+    ] {
+        for seed in 0..5 {
+            let (graph, table, ranks, rails) = fabric(text, per_leaf, spines, seed);
+            let slots = Adaptive::new(&graph, &table, &ranks, &rails, seed).opening(2, &[]);
+            assert_nothing_is_shared(&slots);
+            let crossed = crossings(&slots);
+            for (id, _) in graph.links() {
+                let times = crossed.get(&id).copied().unwrap_or(0);
+                assert!(times >= 2, "{text}: {} is crossed {times} times", graph.name(id));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_opening_at_16_hosts_takes_less_than_a_fifth_of_the_tournament() {
+    let (graph, table, ranks, rails) = fabric("16x2", 4, 2, 1);
+    for seed in 0..10 {
+        let slots = Adaptive::new(&graph, &table, &ranks, &rails, seed).opening(2, &[]);
+        let tournament = 16 * 15 * rails.len();
+        let flows: usize = slots.iter().map(Vec::len).sum();
+        assert!(flows * 5 <= tournament, "{flows} of {tournament}");
+    }
+}
+
+#[test]
+fn the_rounds_of_the_opening_do_not_grow_with_the_fabric() {
+    let rounds = |text: &str, size: u32| {
+        let (graph, table, ranks, rails) = fabric(text, size, size, 1);
+        Adaptive::new(&graph, &table, &ranks, &rails, 1)
+            .opening(2, &[])
+            .len()
+    };
+    let (small, large) = (rounds("16x1", 4), rounds("256x1", 16));
+    assert!(large <= small + 4, "{small} rounds for 16 hosts, {large} for 256");
+}
+
+#[test]
+fn a_focus_leaves_the_rest_of_the_fabric_alone() {
+    let (graph, table, ranks, rails) = fabric("8x2", 2, 2, 1);
+    let focus = vec!["h3".to_string()];
+    let slots = Adaptive::new(&graph, &table, &ranks, &rails, 1).opening(2, &focus);
+    let flows: Vec<&Flow> = slots.iter().flatten().collect();
+    assert!(
+        flows.iter().all(|flow| flow.from == 3 || flow.to == 3),
+        "{flows:?}"
+    );
+    assert_eq!(flows.len(), 2 * 2 * rails.len());
+}
+
+#[test]
+fn suspects_are_told_apart_by_flows_that_cross_one_of_them_each() {
+    let (graph, table, ranks, rails) = fabric("8x2", 2, 2, 1);
+    let path = graph.paths(0, 7, "rail0").remove(0);
+    let doubt = Doubt {
+        rail: "rail0".to_string(),
+        links: path.clone(),
+        wanted: 2,
+        ..Doubt::default()
+    };
+    let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
+    adaptive.remember(0, 7, "rail0");
+    let slots = adaptive.narrowing(&[doubt], |_| true);
+    assert_nothing_is_shared(&slots);
+    for suspect in &path {
+        let alone = |flow: &&Flow| {
+            let crossed: Vec<&LinkId> = flow.path.iter().filter(|link| path.contains(link)).collect();
+            crossed == [suspect]
+        };
+        let flow = slots.iter().flatten().find(alone);
+        assert!(flow.is_some(), "{} is not crossed alone", graph.name(*suspect));
+    }
+}
+
+#[test]
+fn an_only_suspect_is_made_sure_of_with_other_partners() {
+    let (graph, table, ranks, rails) = fabric("8x2", 2, 2, 1);
+    let suspect = graph.up(3, "rail1").unwrap();
+    let doubt = Doubt {
+        rail: "rail1".to_string(),
+        links: vec![suspect],
+        wanted: 3,
+        ..Doubt::default()
+    };
+    let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
+    adaptive.remember(3, 4, "rail1");
+    let slots = adaptive.narrowing(&[doubt], |_| true);
+    let flows: Vec<&Flow> = slots.iter().flatten().collect();
+    let partners: BTreeSet<u32> = flows.iter().map(|flow| flow.to).collect();
+    assert_eq!((flows.len(), partners.len()), (3, 3), "{flows:?}");
+    assert!(
+        !partners.contains(&4),
+        "a partner that was part of it proves nothing new"
+    );
+}
+
+#[test]
+fn links_that_always_come_together_are_not_measured_for_ever() {
+    // Two leaves: what goes up to a spine comes down to the other leaf.
+    let (graph, table, ranks, rails) = fabric("4x1", 2, 1, 1);
+    let path = graph.paths(0, 3, "rail0").remove(0);
+    let doubt = Doubt {
+        rail: "rail0".to_string(),
+        links: path[1..3].to_vec(),
+        ..Doubt::default()
+    };
+    let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
+    assert!(
+        adaptive
+            .narrowing(std::slice::from_ref(&doubt), |_| true)
+            .is_empty()
+    );
+    let unsure = Doubt { wanted: 2, ..doubt };
+    assert_eq!(adaptive.narrowing(&[unsure], |_| true).concat().len(), 2);
+}
+
+#[test]
+fn a_link_that_carries_two_hosts_is_crossed_by_two_at_once() {
+    let shape = Shape {
+        hosts_per_leaf: 2,
+        spines: 2,
+        .."8x1".parse().unwrap()
+    };
+    let (mut topology, ranks) = clos(&shape);
+    for link in &mut topology.links {
+        if link.ends.iter().all(|end| !end.node.starts_with('h')) {
+            link.rate = link.rate * 2.0;
+        }
+    }
+    let graph = Graph::of(&topology, &ranks).unwrap();
+    let numbers: Vec<u32> = ranks.iter().map(|record| record.rank).collect();
+    let mut table = PathTable::default();
+    for (from, to) in numbers
+        .iter()
+        .flat_map(|from| numbers.iter().map(move |to| (*from, *to)))
+    {
+        for (port, path) in (24_000..).zip(graph.paths(from, to, "rail0")) {
+            table.insert(from, to, "rail0", port, path);
+        }
+    }
+    let slots = Adaptive::new(&graph, &table, &numbers, &["rail0".to_string()], 1).opening(2, &[]);
+    let mut full: BTreeSet<LinkId> = BTreeSet::new();
+    for slot in &slots {
+        let crossed = crossings(std::slice::from_ref(slot));
+        assert!(crossed.values().all(|flows| *flows <= 2));
+        full.extend(
+            crossed
+                .iter()
+                .filter(|(_, flows)| **flows == 2)
+                .map(|(link, _)| *link),
+        );
+    }
+    let between_switches = graph.links().filter(|(_, link)| !link.is_host).count();
+    assert!(
+        full.len() * 4 >= between_switches * 3,
+        "{} of {between_switches} were filled",
+        full.len()
+    );
+}
