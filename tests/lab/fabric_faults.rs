@@ -147,3 +147,22 @@ fn healing_restores_exactly_what_was() {
     lab.does("heal", &["--all"]);
     assert_eq!(snapshot(&lab, &nodes), healthy, "healed at once");
 }
+
+#[test]
+fn a_slow_port_anywhere_on_the_way_slows_its_direction_and_not_the_way_back() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["2x1", "--leaves", "2", "--spines", "1"]);
+    // Away from h0 and towards h1: all four ports that send what h0 sends to h1.
+    for port in ["h0/rail0", "rail0-leaf0/u0", "rail0-spine0/d1", "rail0-leaf1/p0"] {
+        let fault = format!("slow:{port}=60%");
+        lab.does("fault", &[&fault]);
+        let rates = lab.load(&[("h0", "h1", "rail0"), ("h1", "h0", "rail0")]);
+        assert!(
+            rates[0] < 0.8 * rates[1] && rates[0] > 0.4 * rates[1],
+            "{port}: {rates:?}"
+        );
+        lab.does("heal", &["--all"]);
+    }
+}

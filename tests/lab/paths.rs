@@ -19,6 +19,8 @@ const RAIL: &str = "rail0";
 /// Ports of every pair of hosts.
 const PORTS: u16 = 12;
 const FIRST_PORT: u16 = 21_000;
+/// The first of them over RDMA.
+const ROCE_PORTS: u16 = 50_000;
 /// Bytes of data whose way is looked up in the switches' counters.
 const DATA: usize = 200_000;
 
@@ -59,12 +61,21 @@ fn ranks(lab: &TestLab, count: u32) -> Vec<Mesh> {
 }
 
 fn flows(from: u32, to: &[u32]) -> Vec<TraceWanted> {
+    flows_over(TransportKind::Tcp, from, to)
+}
+
+fn flows_over(transport: TransportKind, from: u32, to: &[u32]) -> Vec<TraceWanted> {
     let flow = |to: u32, port: u16| TraceWanted {
         from,
         to,
         rail: RAIL.to_string(),
-        port: FIRST_PORT + port,
-        transport: TransportKind::Tcp,
+        port: port
+            + if transport == TransportKind::Tcp {
+                FIRST_PORT
+            } else {
+                ROCE_PORTS
+            },
+        transport,
     };
     to.iter()
         .flat_map(|to| (0..PORTS).map(move |port| flow(*to, port)))
@@ -96,12 +107,15 @@ fn predicted(lab: &TestLab, topology: &Topology, flow: &TraceWanted, door: Socke
         if inbound.node == format!("h{}", flow.to) {
             return ports;
         }
+        let (protocol, target) = match flow.transport {
+            TransportKind::Tcp => ("tcp", door.port()),
+            _ => ("udp", 4791),
+        };
         let question = format!(
-            "ip route get {} from {source} iif {} ipproto tcp sport {} dport {}",
+            "ip route get {} from {source} iif {} ipproto {protocol} sport {} dport {target}",
             door.ip(),
             inbound.interface,
             flow.port,
-            door.port()
         );
         let answer = lab.on(&inbound.node, &question);
         let mut words = answer.split_whitespace().skip_while(|word| *word != "dev");
@@ -126,7 +140,7 @@ fn inbound(lab: &TestLab, topology: &Topology, ports: &[Port]) -> Vec<Option<IpA
 }
 
 #[test]
-fn a_traced_path_is_the_one_that_the_routers_choose_for_tens_of_flows() {
+fn a_traced_path_is_the_one_that_the_routers_choose_for_tens_of_flows_over_tcp_and_rdma() {
     if !labs_can_be_made() {
         return;
     }
@@ -135,7 +149,8 @@ fn a_traced_path_is_the_one_that_the_routers_choose_for_tens_of_flows() {
     let mut paths = HashSet::new();
     for from in [0, 3] {
         let others: Vec<u32> = (0..4).filter(|to| *to != from).collect();
-        let wanted = flows(from, &others);
+        let mut wanted = flows(from, &others);
+        wanted.extend(flows_over(TransportKind::Verbs, from, &others));
         for traced in trace(&lab, &mut ranks[from as usize], &wanted) {
             let door = ranks[traced.flow.to as usize].endpoint().doors[0];
             let ports = predicted(&lab, &topology, &traced.flow, door);
