@@ -6,6 +6,8 @@
 
 mod doubts;
 
+use std::collections::HashMap;
+
 use crate::fabric::graph::{Graph, LinkId};
 use crate::findings::{Element, Localisation, localise};
 use crate::plan::adaptive::Adaptive;
@@ -16,6 +18,9 @@ pub use doubts::name_of;
 
 /// More steps than this tell nothing new.
 pub const MOST_STEPS: usize = 8;
+
+/// A question that was asked so often has no answer.
+const MOST_ASKED: usize = 3;
 
 /// Whoever measures cells and keeps the record.
 pub trait Bench {
@@ -95,9 +100,20 @@ pub fn narrow<B: Bench>(
     };
     let mut adaptive = resumed(setting, &recorded);
     let mut suspected: Vec<Element> = Vec::new();
+    let mut asked: HashMap<(Vec<LinkId>, Vec<u32>, Vec<u32>), usize> = HashMap::new();
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
-        let doubts = doubts::of(&seen, &recorded);
+        let mut doubts = doubts::of(&seen, &recorded);
+        doubts.retain(|doubt| {
+            let times = asked.entry((
+                doubt.links.clone(),
+                doubt.senders.clone(),
+                doubt.receivers.clone(),
+            ));
+            let times = times.or_insert(0);
+            *times += 1;
+            *times <= MOST_ASKED
+        });
         let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
         let mut slots = Vec::new();
         if number <= MOST_STEPS {
