@@ -5,6 +5,7 @@ mod engines;
 mod expectations;
 mod flaps;
 mod gpus;
+mod links;
 mod shapes;
 mod silence;
 mod slowness;
