@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use crate::fabric::graph::{Graph, LinkId};
 use crate::findings::{Element, Localisation, localise};
-use crate::plan::adaptive::Adaptive;
+use crate::plan::adaptive::{Adaptive, Doubt};
 use crate::plan::flow::{Flow, PathTable};
 use crate::record::{Cell, EndReason, LinkState, Recorded};
 
@@ -100,17 +100,16 @@ pub fn narrow<B: Bench>(
     };
     let mut adaptive = resumed(setting, &recorded);
     let mut suspected: Vec<Element> = Vec::new();
-    let mut asked: HashMap<(Vec<LinkId>, Vec<u32>, Vec<u32>), usize> = HashMap::new();
+    let mut asked: HashMap<Doubt, usize> = HashMap::new();
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
         let mut doubts = doubts::of(&seen, &recorded);
         doubts.retain(|doubt| {
-            let times = asked.entry((
-                doubt.links.clone(),
-                doubt.senders.clone(),
-                doubt.receivers.clone(),
-            ));
-            let times = times.or_insert(0);
+            let question = Doubt {
+                wanted: 0,
+                ..doubt.clone()
+            };
+            let times = asked.entry(question).or_insert(0);
             *times += 1;
             *times <= MOST_ASKED
         });

@@ -9,10 +9,23 @@ use crate::record::{CounterDelta, Event};
 
 /// One sentence part per counter of `rail` that moved during these cells, or one that says that nothing is known.
 pub(super) fn evidence(seen: &Seen<'_>, rail: &str, cells: &[u32]) -> Vec<String> {
+    evidence_at(seen, rail, cells, |_| true)
+}
+
+/// The same, of the ranks that `concerns` picks.
+pub(super) fn evidence_at(
+    seen: &Seen<'_>,
+    rail: &str,
+    cells: &[u32],
+    concerns: impl Fn(u32) -> bool,
+) -> Vec<String> {
+    let is_asked = |counter: &&CounterDelta| {
+        counter.rail == rail && cells.contains(&counter.cell) && concerns(counter.rank)
+    };
     let mut known = false;
     // Ranks of one host read the same counter: per cell and round, the largest reading counts once.
     let mut largest: BTreeMap<(&str, String, u32, u16), u64> = BTreeMap::new();
-    for counter in counters(seen).filter(|counter| counter.rail == rail && cells.contains(&counter.cell)) {
+    for counter in counters(seen).filter(is_asked) {
         let (Some(before), Some(after)) = (counter.before, counter.after) else {
             continue;
         };

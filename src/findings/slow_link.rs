@@ -45,8 +45,15 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
     let normal = normal_beside(localisation, accusation, rail.as_deref());
     let mut evidence: Vec<String> = vec![format!("{}: {}", name, suspect.why)];
     evidence.extend(normal.clone());
+    let hosts = hosts_of(localisation, accusation, suspect);
+    let at_the_suspect = |rank: u32| {
+        hosts.is_empty()
+            || seen
+                .host(rank)
+                .is_some_and(|host| hosts.iter().any(|other| other == host))
+    };
     let counters = match &rail {
-        Some(rail) => counters::evidence(seen, rail, &seen.ids(&places)),
+        Some(rail) => counters::evidence_at(seen, rail, &seen.ids(&places), at_the_suspect),
         None => Vec::new(),
     };
     evidence.extend(counters.iter().cloned());
@@ -81,7 +88,6 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
         suspects: accusation.suspects.clone(),
         ..of_flows
     };
-    let hosts = hosts_of(localisation, accusation, suspect);
     finding.place.ranks = seen
         .run()
         .ranks

@@ -26,7 +26,7 @@ const FLOWS_PER_DOUBT: usize = 8;
 pub type SlotOfFlows = Vec<Flow>;
 
 /// Links and ranks of which one slows some flows down, and it is not known which.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Doubt {
     /// The rail on which it was seen.
     pub rail: String,

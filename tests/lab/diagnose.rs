@@ -1,0 +1,106 @@
+//! `railgauge diagnose` on real sockets: the cable is named, a healthy fabric is not accused, a focus is kept.
+
+use std::path::PathBuf;
+
+use railgauge::record::{FindingKind, Judgement, LinkState, PartKind, Recorded};
+
+use crate::harness::{TestLab, labs_can_be_made};
+
+/// Three leaves, so that what goes up to a spine does not always come down to the same leaf.
+const SHAPE: [&str; 7] = ["6x2", "--leaves", "3", "--spines", "2", "--rate", "200mbit"];
+
+/// Runs `diagnose` with these arguments: what it came to, its exit code, and the record.
+fn diagnose(lab: &TestLab, arguments: &[&str]) -> (Judgement, Option<i32>, Recorded) {
+    let folder =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("diagnose-{}-{}", lab.name, arguments.len()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let out = folder.to_str().unwrap();
+    let output = lab.run(
+        "run",
+        &[&["--", "diagnose", "--json", "--out", out], arguments].concat(),
+    );
+    let said = String::from_utf8_lossy(&output.stdout);
+    let judgement = serde_json::from_str(&said)
+        .unwrap_or_else(|error| panic!("{error}: {said}{}", String::from_utf8_lossy(&output.stderr)));
+    (judgement, output.status.code(), Recorded::read(&folder).unwrap())
+}
+
+#[test]
+fn a_degraded_cable_between_switches_is_named_with_its_direction_and_nothing_else_is() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&SHAPE);
+    lab.does("fault", &["slow:rail1-leaf2/u1=60%"]);
+    let (judgement, code, recorded) = diagnose(&lab, &[]);
+    assert_eq!(code, Some(12), "{}", judgement.summary);
+    let [finding] = judgement.findings.as_slice() else {
+        panic!("{:?}", judgement.findings)
+    };
+    assert_eq!(finding.kind, FindingKind::SlowLink);
+    let suspect = &finding.suspects[0];
+    assert_eq!(suspect.part, "rail1-leaf2/u1->rail1-spine1/d2");
+    assert_eq!(
+        (suspect.kind, suspect.direction.as_deref()),
+        (PartKind::FabricCable, Some("away from the host"))
+    );
+    assert_eq!(suspect.cable.as_deref(), Some("rail1-leaf2-spine1"));
+    let repeat = finding.repeat.as_deref().unwrap();
+    assert!(
+        repeat.ends_with("--suspect rail1-leaf2-spine1 --rail rail1"),
+        "{repeat}"
+    );
+    let slow = judgement
+        .coverage
+        .links
+        .iter()
+        .filter(|link| link.state == LinkState::Slow);
+    assert_eq!(slow.count(), 1);
+    assert!(
+        recorded.run.cells.iter().all(|cell| !cell.path.is_empty()),
+        "every path is known and recorded"
+    );
+}
+
+#[test]
+fn a_healthy_fabric_passes_with_every_cable_loaded_in_both_directions() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&SHAPE);
+    let (judgement, code, _) = diagnose(&lab, &[]);
+    assert_eq!(code, Some(0), "{}", judgement.summary);
+    let links = &judgement.coverage.links;
+    assert_eq!(links.len(), 2 * 2 * (6 + 3 * 2));
+    for link in links {
+        assert_eq!(link.state, LinkState::Healthy, "{link:?}");
+        assert!(link.share.unwrap() > 0.85 && link.flows >= 2, "{link:?}");
+    }
+}
+
+#[test]
+fn a_focus_measures_flows_of_the_suspect_only_and_leaves_the_rest_untested() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&SHAPE);
+    lab.does("fault", &["slow:rail0-leaf0/p1=50%"]);
+    let (judgement, code, recorded) = diagnose(&lab, &["--suspect", "h1", "--rail", "rail0"]);
+    assert_eq!(code, Some(12), "{}", judgement.summary);
+    assert_eq!(judgement.findings[0].suspects[0].part, "rail0-leaf0/p1->h1/rail0");
+    assert!(recorded.run.cells.iter().all(|cell| cell.rails == ["rail0"]));
+    let untested = judgement
+        .coverage
+        .untested
+        .iter()
+        .find(|gap| gap.what.contains("directed links"));
+    assert!(untested.is_some(), "{:?}", judgement.coverage.untested);
+
+    let nobody = lab.run("run", &["--", "diagnose", "--suspect", "h11"]);
+    assert_eq!(nobody.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&nobody.stderr);
+    assert!(
+        said.contains("no such host, switch or cable") && said.contains("did you mean"),
+        "{said}"
+    );
+}
