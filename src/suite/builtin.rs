@@ -11,6 +11,7 @@ pub(super) const SUITES: &[(&str, &str)] = &[
     ("smoke", include_str!("../../suites/smoke.toml")),
     ("all-reduce", include_str!("../../suites/all-reduce.toml")),
     ("rails", include_str!("../../suites/rails.toml")),
+    ("links", include_str!("../../suites/links.toml")),
     ("gpu", include_str!("../../suites/gpu.toml")),
 ];
 
@@ -62,7 +63,7 @@ mod tests {
         let error = Suite::load("smok").unwrap_err().to_string();
         assert_eq!(
             error,
-            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, gpu; did you mean `smoke`?"
+            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, links, gpu; did you mean `smoke`?"
         );
         let error = Suite::load("nowhere/x.toml").unwrap_err().to_string();
         assert!(error.starts_with("nowhere/x.toml: cannot be read: "), "{error}");

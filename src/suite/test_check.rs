@@ -187,6 +187,12 @@ fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteE
     }
     if let Some(item) = section.get("flows") {
         test.flows = item.whole(1..=256)?;
+        let needs_paths = matches!(test.schedule, Schedule::Adaptive | Schedule::Topology);
+        if needs_paths && test.flows > 1 {
+            return Err(item.error(
+                "this schedule chooses the path of every flow by its source port: several connections would take several paths",
+            ));
+        }
     }
     if let Some(item) = section.get("source_port") {
         test.source_port = Some(item.whole(1024..=u16::MAX)?);
@@ -408,6 +414,11 @@ mod tests {
         assert_eq!(schedule("schedule = \"topology\""), Ok(Schedule::Topology));
         assert_eq!(schedule("schedule = { random = 4 }"), Ok(Schedule::Random(4)));
         assert_eq!(schedule("schedule = \"adaptive\""), Ok(Schedule::Adaptive));
+        let several = schedule("schedule = \"adaptive\"\nflows = 4").unwrap_err();
+        assert!(
+            several.contains("several connections would take several paths"),
+            "{several}"
+        );
         let found = schedule("schedule = \"turnament\"").unwrap_err();
         assert!(found.starts_with("x.toml:6:12: unknown schedule"), "{found}");
         assert!(found.contains("did you mean `tournament`?"), "{found}");
