@@ -19,7 +19,7 @@ const FIRST_ROCE_PORT: u16 = 50_000;
 /// So many ports are tried for every path there is: one path in 50 stays unseen by chance.
 const PORTS_PER_PATH: usize = 4;
 const FEWEST_PORTS: usize = 8;
-const MOST_PORTS: usize = 64;
+const MOST_PORTS: usize = 48;
 
 /// The fabric as the topology file says it. A file that cannot be about these ranks is refused.
 pub fn graph(session: &Session, choices: &Choices) -> Result<Option<Arc<Graph>>, CliError> {

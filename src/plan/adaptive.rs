@@ -18,7 +18,7 @@ use crate::fabric::graph::{Graph, LinkId, Path};
 /// In a world of more ranks than this not every pair is thought of.
 const ALL_PAIRS: usize = 32;
 /// How many partners a rank has then.
-const PARTNERS: usize = 24;
+const PARTNERS: usize = 16;
 /// The most flows sent for one doubt in one step.
 const FLOWS_PER_DOUBT: usize = 8;
 
@@ -105,7 +105,7 @@ impl<'g> Adaptive<'g> {
     }
 
     fn open_rail(&mut self, rail: &str, times: u32, focus: &[String]) -> Vec<SlotOfFlows> {
-        let candidates = self.candidates(rail);
+        let candidates = self.candidates(rail, |_, _, _| true);
         let is_wanted = |link: LinkId| {
             let link = self.graph.link(link);
             let names = [&link.cable, &link.from.node, &link.to.node];
@@ -190,7 +190,9 @@ impl<'g> Adaptive<'g> {
                 .iter()
                 .any(|doubt| doubt.rail == rail || about_ranks(doubt))
             {
-                let candidates = self.candidates(&rail);
+                let candidates = self.candidates(&rail, |from, to, sure| {
+                    doubts.iter().any(|doubt| doubt.crossed(from, to, sure) > 0)
+                });
                 of_rail.insert(rail, candidates);
             }
         }
@@ -219,7 +221,6 @@ impl<'g> Adaptive<'g> {
         for candidate in self.rails.iter().filter_map(|rail| of_rail.get(rail)).flatten() {
             let flow = &candidate.flow;
             let crossed = doubt.crossed(flow.from, flow.to, &candidate.sure);
-            // Another rail says something about ranks only.
             if crossed == 0 {
                 continue;
             }
@@ -281,8 +282,8 @@ impl<'g> Adaptive<'g> {
         slots.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// Every flow that is thought of on a rail, those of one sender side by side.
-    fn candidates(&self, rail: &str) -> Vec<Candidate> {
+    /// Every flow that is thought of on a rail and that `is_wanted` (sender, receiver, links), those of one sender side by side.
+    fn candidates(&self, rail: &str, is_wanted: impl Fn(u32, u32, &[LinkId]) -> bool) -> Vec<Candidate> {
         let partners = partners(self.graph, &self.ranks, rail, self.seed);
         let mut candidates = Vec::new();
         for from in &self.ranks {
@@ -293,6 +294,9 @@ impl<'g> Adaptive<'g> {
                         false => path.clone(),
                         true => ends.into_iter().flatten().collect(),
                     };
+                    if !is_wanted(*from, *to, &sure) {
+                        continue;
+                    }
                     let (from, to, rail) = (*from, *to, rail.to_string());
                     let flow = Flow {
                         from,

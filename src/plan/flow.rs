@@ -70,10 +70,12 @@ impl PathTable {
         }
     }
 
-    /// Notes what a probe found.
+    /// Notes what a probe found. Of several ports that lead over the same path the first will do.
     pub fn insert(&mut self, from: u32, to: u32, rail: &str, port: u16, path: Path) {
         let ways = self.known.entry((from, to, rail.to_string())).or_default();
-        ways.push((port, path));
+        if ways.iter().all(|(_, known)| *known != path) {
+            ways.push((port, path));
+        }
     }
 
     /// Whether nothing was probed.
@@ -85,10 +87,8 @@ impl PathTable {
     /// are several and none was probed, there is one entry without links: it may be any of them.
     pub fn ways(&self, graph: &Graph, from: u32, to: u32, rail: &str) -> Vec<Way> {
         if let Some(probed) = self.known.get(&(from, to, rail.to_string())) {
-            let mut seen: HashSet<&Path> = HashSet::new();
             return probed
                 .iter()
-                .filter(|(_, path)| seen.insert(path))
                 .map(|(port, path)| (Some(*port), path.clone()))
                 .collect();
         }
