@@ -9,13 +9,13 @@ use std::ops::Add;
 use serde::Serialize;
 
 use super::Plan;
-use crate::record::{Cell, TestRecord};
+use crate::record::{Cell, Reference, TestRecord};
 use crate::units::{Nanos, Rate};
 
 /// What an iteration is assumed to take beside moving its bytes: start together, agree, record.
 pub const OVERHEAD: Nanos = Nanos(200_000);
 
-/// The rate at which bytes are assumed to move and to be checked.
+/// The rate at which bytes are assumed to be checked, and to move where the test states no rate.
 pub const RATE: Rate = Rate(1e9);
 
 /// What a cell is assumed to take beside its iterations: connections, buffers, patterns.
@@ -49,7 +49,8 @@ impl Sum for Estimate {
 /// The assumptions in one sentence.
 pub fn assumptions() -> String {
     format!(
-        "assumes {RATE}, {OVERHEAD} per iteration and {SETUP} per cell, and the fewest iterations each test allows"
+        "assumes the rate each test is compared with ({RATE} where there is none), {OVERHEAD} per iteration and {SETUP} per cell, \
+         and the fewest iterations each test allows"
     )
 }
 
@@ -61,7 +62,12 @@ pub fn of_cell(cell: &Cell, test: &TestRecord) -> Estimate {
         0 => 0.0,
         every => payload / f64::from(every),
     };
-    let iteration = OVERHEAD.0 as f64 + (moved + checked) / RATE.0 * 1e9;
+    let of_spec = test.references.iter().find_map(|reference| match reference {
+        Reference::Spec(row) => Some(row.rate.0),
+        _ => None,
+    });
+    let rate = of_spec.filter(|rate| *rate > 0.0).unwrap_or(RATE.0);
+    let iteration = OVERHEAD.0 as f64 + (moved / rate + checked / RATE.0) * 1e9;
     let iterations = f64::from(test.warmup) + f64::from(test.min_iterations);
     let measuring = Nanos((iteration * iterations) as u64);
     Estimate {

@@ -68,7 +68,7 @@ pub(super) fn explain(
     let all = candidates.clone();
     while !candidates.is_empty() {
         let covers = Covers::of(&candidates, flows, loads, elements);
-        let Some((best, covered)) = covers.best() else {
+        let Some((best, covered)) = covers.best().filter(|(_, covered)| !covered.is_empty()) else {
             break;
         };
         let suspects = weigh(best, covered, &covers, &all, elements);

@@ -180,7 +180,12 @@ impl Localisation {
         let receivers: BTreeSet<u32> = flows.iter().map(|flow| flow.ends.1).collect();
         let partners = senders.len().max(receivers.len());
         let wanted = u32::from(rule.remeasure) + 1;
-        let possible = self.possible_partners(explanation.suspects.first().map(|(element, _)| *element));
+        let ranks: BTreeSet<u32> = self
+            .flows
+            .iter()
+            .flat_map(|flow| [flow.ends.0, flow.ends.1])
+            .collect();
+        let possible = ranks.len().saturating_sub(1);
         let why_not = if measurements < wanted {
             Some(format!("measured {measurements} times of {wanted}"))
         } else if partners < possible.min(2) {
@@ -215,19 +220,6 @@ impl Localisation {
             },
             confirmed: why_not.is_none(),
             why_not,
-        }
-    }
-
-    /// How many partners a flow over a part could have at most: two or more nearly always.
-    fn possible_partners(&self, suspect: Option<Element>) -> usize {
-        let ranks: BTreeSet<u32> = self
-            .flows
-            .iter()
-            .flat_map(|flow| [flow.ends.0, flow.ends.1])
-            .collect();
-        match suspect {
-            Some(_) => ranks.len().saturating_sub(1),
-            None => 0,
         }
     }
 
