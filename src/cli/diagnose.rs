@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
 }
 
 /// The suite that `diagnose` runs.
-fn suite(size: Option<Bytes>, topology: Option<&Topology>) -> Suite {
+pub(super) fn suite(size: Option<Bytes>, topology: Option<&Topology>) -> Suite {
     let size = size.unwrap_or_else(|| usual_size(topology));
     let mut test = TestCase::new(TEST, TestKind::Pairs, vec![size]);
     test.directions = Directions::OneWay;

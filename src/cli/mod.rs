@@ -15,11 +15,14 @@ mod narrowing;
 mod nccl_table;
 mod paths;
 mod plan;
+mod power;
 mod progress;
 mod rdma_flags;
 mod report;
 mod run;
 mod shared;
+mod simulate;
+mod simulation;
 mod story;
 mod token;
 mod worker;
@@ -72,6 +75,8 @@ enum Command {
     Report(report::Arguments),
     /// Make a secret token for a run on several hosts
     Token(token::Arguments),
+    /// Measure on a simulated fabric with known faults: what a suite finds, and how often
+    Simulate(simulate::Arguments),
     /// A fabric in a box: hosts, routers, cables and faults in network namespaces
     Lab(lab::Arguments),
     /// Take part in a run as one rank (started by railgauge itself)
@@ -148,6 +153,7 @@ pub fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Worker(arguments) => worker::run(&arguments),
     };

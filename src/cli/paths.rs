@@ -86,7 +86,13 @@ pub fn probe(
 }
 
 /// What to ask on one rail: for every pair with several ways, enough ports to meet most of them.
-fn probes(graph: &Graph, ranks: &[u32], transport: TransportKind, rail: &str, seed: u64) -> Vec<TraceWanted> {
+pub(super) fn probes(
+    graph: &Graph,
+    ranks: &[u32],
+    transport: TransportKind,
+    rail: &str,
+    seed: u64,
+) -> Vec<TraceWanted> {
     let first = match transport {
         TransportKind::Verbs => FIRST_ROCE_PORT,
         _ => FIRST_PORT,

@@ -160,7 +160,7 @@ fn refer(cells: &[Cell]) -> Vec<&Cell> {
 
 /// The suspects, each with everything its speed is compared with, the same cell by the other engine, and everything that ran beside it, one right after the
 /// other: what changes on the machine between them is then least likely to be taken for a fault.
-fn to_measure_again(suspects: &[u32], cells: &[Cell]) -> Vec<Cell> {
+pub(super) fn to_measure_again(suspects: &[u32], cells: &[Cell]) -> Vec<Cell> {
     let mut slots: Vec<u32> = Vec::new();
     for suspect in cells.iter().filter(|cell| suspects.contains(&cell.id)) {
         let concerned = cells.iter().filter(|cell| {

@@ -13,6 +13,7 @@ pub mod rdma;
 pub mod subnet;
 pub mod sysfs;
 pub mod topology;
+mod topology_ranks;
 
 use std::collections::HashMap;
 

@@ -3,8 +3,9 @@
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use crate::fabric::Fabric;
 use crate::fabric::topology::{Host, Link, Port, Switch, Tier, Topology};
-use crate::record::{DeviceKind, RailEnd, RankRecord};
+use crate::record::{DeviceKind, RankRecord};
 use crate::units::Rate;
 
 /// The largest fabric that is made.
@@ -108,26 +109,8 @@ pub fn clos(shape: &Shape) -> (Topology, Vec<RankRecord>) {
             });
         }
     }
-    let ranks = (0..shape.hosts).map(|host| rank(shape, host)).collect();
+    let ranks = Fabric::told(&topology, DeviceKind::Host).ranks;
     (topology, ranks)
-}
-
-fn rank(shape: &Shape, host: u32) -> RankRecord {
-    let end = |rail: u32| RailEnd {
-        rail: format!("rail{rail}"),
-        address: addresses(rail, 0, host).map_or_else(String::new, |[_, address]| address.to_string()),
-        interface: Some(format!("rail{rail}")),
-        speed_mbit: Some((shape.rate.0 / 125e3) as u64),
-        rdma: None,
-    };
-    RankRecord {
-        rank: host,
-        host: format!("h{host}"),
-        pid: 1,
-        device: DeviceKind::Host,
-        rails: (0..shape.rails).map(end).collect(),
-        gpu: None,
-    }
 }
 
 /// The two addresses of the net of four that a cable has; none when a fabric has more cables than that.

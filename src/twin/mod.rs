@@ -8,12 +8,14 @@
 //! What it leaves out: congestion control (flows get their share at once), losses, and anything that hits several cells at
 //! the same instant, such as a machine that pauses.
 
+mod bench;
 mod clos;
 mod faults;
 mod noise;
 mod shares;
 mod transfers;
 
+pub use bench::Simulated;
 pub use clos::{Shape, clos};
 pub use faults::{Direction, Slow, random_faults};
 pub use noise::Noise;

@@ -68,6 +68,19 @@ impl Noise {
         Ok(noise)
     }
 
+    /// As a file, a line for each of its parts.
+    pub fn to_json(&self) -> String {
+        let line = |name: &str, value: serde_json::Value| format!("  \"{name}\": {value}");
+        let lines = [
+            line("source", self.source.as_str().into()),
+            line("efficiency", self.efficiency.into()),
+            line("fixed_ns", self.fixed_ns.into()),
+            line("within", self.within.clone().into()),
+            line("between", self.between.clone().into()),
+        ];
+        format!("{{\n{}\n}}", lines.join(",\n"))
+    }
+
     /// What the pairs of healthy runs say.
     pub fn of(runs: &[Recorded], source: &str) -> Result<Noise, String> {
         let (mut within, mut between, mut efficiencies) = (Vec::new(), Vec::new(), Vec::new());
@@ -199,6 +212,7 @@ mod tests {
     fn what_is_built_in_is_readable_and_centred() {
         let noise = Noise::parse(include_str!("noise.json")).unwrap();
         assert_eq!(noise, Noise::recorded());
+        assert_eq!(Noise::parse(&noise.to_json()), Ok(noise.clone()));
         let mut random = ChaCha8Rng::seed_from_u64(3);
         let mut drawn: Vec<f64> = (0..4000).map(|_| noise.within(&mut random)).collect();
         drawn.sort_by(f64::total_cmp);

@@ -38,7 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("findings", &["stats", "suite", "fabric"]),
     ("report", &["findings", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
-    ("twin", &["plan", "fabric", "stats"]),
+    ("twin", &["plan", "fabric", "stats", "diagnose"]),
     ("lab", &["fabric"]),
     ("cli", &["*"]),
 ];

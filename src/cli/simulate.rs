@@ -1,0 +1,195 @@
+//! `railgauge simulate FABRIC`: a suite on a simulated fabric with known faults.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::conduct::default_folder;
+use super::power::{Power, Tally};
+use super::simulation::{Outcome, Simulation};
+use super::{CliError, diagnose, narration, report};
+use crate::diagnose::Step;
+use crate::fabric::Fabric;
+use crate::fabric::graph::{Graph, LinkId};
+use crate::fabric::topology::Topology;
+use crate::measure::RunFolder;
+use crate::record::{DeviceKind, Recorded, files};
+use crate::report::write_all;
+use crate::suite::Suite;
+use crate::twin::{Noise, Shape, Slow, clos, random_faults};
+
+/// What to simulate.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  railgauge simulate 1024x8 --faults 5\n  \
+railgauge simulate fabric.toml --slow h2-rail1-leaf1:away=60%\n  \
+railgauge simulate 64x4 --faults 2 --repeat 20 --json\n\nWithout --suite it does what `railgauge diagnose` does. The seed of run n \
+of --repeat is the seed given plus n.")]
+pub struct Arguments {
+    /// A topology file, or the size of a two-tier fabric as HOSTSxRAILS
+    #[arg(value_name = "FABRIC", required_unless_present = "noise_of")]
+    fabric: Option<String>,
+    /// What is left of a cable, such as h2-rail1-leaf1=60%, CABLE:away=60% or CABLE:towards=60%; may be said several times
+    #[arg(long, value_name = "FAULT")]
+    slow: Vec<Slow>,
+    /// So many slow links chosen by the seed, with 80, 60 or 30 % left, in one direction each
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    faults: usize,
+    /// A suite to run instead of diagnosing
+    #[arg(long, value_name = "SUITE")]
+    suite: Option<String>,
+    /// Seed of faults, routes, noise and order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Repeat with other seeds, and print how often faults were found
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeat: Option<u64>,
+    /// How healthy times differ, as --noise-of prints it [default: as recorded in the lab]
+    #[arg(long, value_name = "FILE")]
+    noise: Option<PathBuf>,
+    /// Print how times differ in these recorded healthy runs, and do nothing else
+    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with = "fabric")]
+    noise_of: Vec<PathBuf>,
+    /// Folder of the run [default: a new one under reports/]
+    #[arg(long, value_name = "DIR", conflicts_with = "repeat")]
+    out: Option<PathBuf>,
+    /// Print the verdict only
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Simulates once and writes a run folder, or many times and counts.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    let Some(fabric) = &arguments.fabric else {
+        return print_noise(&arguments.noise_of);
+    };
+    let simulation = simulation(arguments, fabric)?;
+    let known = known_faults(arguments, &simulation.graph)?;
+    let faults = |seed: u64| {
+        let mut slow = known.clone();
+        let random = random_faults(&simulation.graph, arguments.faults, seed);
+        slow.extend(
+            random
+                .into_iter()
+                .filter(|(link, _)| !known.iter().any(|(other, _)| other == link)),
+        );
+        slow
+    };
+    match arguments.repeat {
+        Some(count) => count_found(arguments, &simulation, count, &faults),
+        None => once(arguments, &simulation, &faults(arguments.seed)),
+    }
+}
+
+fn once(arguments: &Arguments, simulation: &Simulation, slow: &[(LinkId, f64)]) -> Result<u8, CliError> {
+    let out = arguments.out.clone();
+    let out = out.unwrap_or_else(|| default_folder(&format!("simulated-{}", simulation.suite.name)));
+    let folder = RunFolder::create(&out)?;
+    let is_silent = arguments.quiet || arguments.json;
+    let mut tell = |step: &Step| {
+        if !is_silent {
+            narration::lines(step).iter().for_each(|line| eprintln!("{line}"));
+        }
+    };
+    let outcome = simulation.run(slow, arguments.seed, true, &mut tell)?;
+    write(&folder, simulation, &outcome)?;
+    if !is_silent {
+        for (link, share) in slow {
+            let name = simulation.graph.name(*link);
+            eprintln!("made slow: {name}, {:.0} % left", share * 100.0);
+        }
+    }
+    report::show(&outcome.judgement, folder.path(), arguments.json, arguments.quiet);
+    Ok(outcome.judgement.exit_code)
+}
+
+fn write(folder: &RunFolder, simulation: &Simulation, outcome: &Outcome) -> Result<(), CliError> {
+    folder.keep(files::TOPOLOGY, &simulation.text)?;
+    let mut sink = folder.start(&outcome.run)?;
+    for event in &outcome.log {
+        sink.write(event)?;
+    }
+    sink.close()?;
+    write_all(folder.path(), &outcome.recorded, &outcome.judgement)
+        .map_err(CliError::system("cannot write the report"))
+}
+
+fn count_found(
+    arguments: &Arguments,
+    simulation: &Simulation,
+    count: u64,
+    faults: &dyn Fn(u64) -> Vec<(LinkId, f64)>,
+) -> Result<u8, CliError> {
+    let mut power = Power::default();
+    for seed in (arguments.seed..).take(count as usize) {
+        let slow = faults(seed);
+        let outcome = simulation.run(&slow, seed, false, &mut |_| {})?;
+        power.add(Tally::of(&outcome, &simulation.graph, &slow, seed));
+    }
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&power).map_err(std::io::Error::from);
+        println!("{}", text.map_err(CliError::system("cannot print the result"))?);
+    } else {
+        print!("{}", power.table());
+    }
+    Ok(0)
+}
+
+fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliError> {
+    let usage = |problem: String| CliError::Usage(problem);
+    let is_file = Path::new(fabric).exists() || fabric.contains(['/', '.']);
+    let topology = match is_file {
+        true => Topology::read(Path::new(fabric)).map_err(|error| usage(error.to_string()))?,
+        false => clos(&fabric.parse::<Shape>().map_err(usage)?).0,
+    };
+    let told = Fabric::told(&topology, DeviceKind::Host);
+    let graph = Graph::of(&topology, &told.ranks).map_err(|error| usage(error.to_string()))?;
+    let noise = match &arguments.noise {
+        None => Noise::recorded(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path);
+            let text = text.map_err(CliError::system(format!("cannot read {}", path.display())))?;
+            Noise::parse(&text).map_err(|problem| usage(format!("{}: {problem}", path.display())))?
+        }
+    };
+    let suite = match &arguments.suite {
+        Some(suite) => Suite::load(suite)?,
+        None => diagnose::suite(None, Some(&topology)),
+    };
+    Ok(Simulation {
+        suite,
+        text: topology.to_toml(),
+        topology,
+        fabric: told,
+        graph: Arc::new(graph),
+        noise,
+    })
+}
+
+fn known_faults(arguments: &Arguments, graph: &Graph) -> Result<Vec<(LinkId, f64)>, CliError> {
+    let mut links = Vec::new();
+    for slow in &arguments.slow {
+        links.extend(
+            slow.links(graph)
+                .map_err(|problem| CliError::Usage(format!("--slow {slow}: {problem}")))?,
+        );
+    }
+    Ok(links)
+}
+
+fn print_noise(runs: &[PathBuf]) -> Result<u8, CliError> {
+    let recorded: Result<Vec<Recorded>, _> = runs.iter().map(|run| Recorded::read(run)).collect();
+    let recorded = recorded?;
+    let hosts = recorded.first().map_or(0, |first| first.run.hosts.len());
+    let started = recorded.first().map_or("", |first| first.run.started.as_str());
+    let source = format!(
+        "{} healthy runs on {hosts} hosts, the first of {started}",
+        recorded.len()
+    );
+    let noise = Noise::of(&recorded, &source).map_err(CliError::Usage)?;
+    println!("{}", noise.to_json());
+    Ok(0)
+}

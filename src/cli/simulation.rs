@@ -1,0 +1,173 @@
+//! One run on the twin: planned, measured, narrowed down and measured again as a real one.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::conduct::now;
+use super::story::to_measure_again;
+use super::{CliError, paths};
+use crate::diagnose::{Setting, Step, narrow};
+use crate::fabric::Fabric;
+use crate::fabric::graph::{Graph, LinkId};
+use crate::fabric::topology::Topology;
+use crate::findings::{judge, suspects};
+use crate::plan::flow::PathTable;
+use crate::plan::{Choices, Known, Plan};
+use crate::record::{Cell, ClockRecord, Event, Judgement, Recorded, Run, SCHEMA, TransportKind};
+use crate::suite::{Suite, TransportChoice};
+use crate::twin::{Noise, Simulated, Twin};
+use crate::units::Nanos;
+
+/// A fabric to simulate runs on, and what is run on it.
+pub struct Simulation {
+    /// What is measured.
+    pub suite: Suite,
+    /// The fabric as a file says it.
+    pub topology: Topology,
+    /// The same as text, as it is recorded.
+    pub text: String,
+    /// A rank on every host.
+    pub fabric: Fabric,
+    /// The same as links.
+    pub graph: Arc<Graph>,
+    /// How healthy times differ.
+    pub noise: Noise,
+}
+
+/// A run that was simulated and judged.
+pub struct Outcome {
+    /// `run.json`, before anything was added to it.
+    pub run: Run,
+    /// Every event in order, when that was asked for.
+    pub log: Vec<Event>,
+    /// The record as it is judged.
+    pub recorded: Recorded,
+    /// What it means.
+    pub judgement: Judgement,
+    /// Steps of narrowing down.
+    pub steps: usize,
+    /// Slots measured one after another.
+    pub slots: usize,
+    /// How long judging took.
+    pub judging: Duration,
+}
+
+impl Simulation {
+    /// Runs the suite with these links slow. `tell` hears what is known before every step of narrowing.
+    pub fn run(
+        &self,
+        slow: &[(LinkId, f64)],
+        seed: u64,
+        keep_log: bool,
+        tell: &mut dyn FnMut(&Step),
+    ) -> Result<Outcome, CliError> {
+        let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed);
+        let mut suite = self.suite.clone();
+        suite.run.seed = Some(seed);
+        let known = Known {
+            graph: Some(Arc::clone(&self.graph)),
+            paths: Arc::new(self.probe(&twin, seed)),
+        };
+        let choices = Choices {
+            transport: Some(TransportChoice::Tcp),
+            topology: Some(self.topology.clone()),
+            known: known.clone(),
+            ..Choices::default()
+        };
+        let plan = Plan::new(&suite, &self.fabric, &choices)?;
+        let run = self.record(&suite, &plan, slow);
+        let mut bench = Simulated::new(twin, run.clone(), Some(self.text.clone()));
+        if keep_log {
+            bench = bench.with_log();
+        }
+        bench.measure_round(&plan.cells, 0);
+        let mut steps = 0;
+        for test in plan.tests.iter().filter(|test| test.adaptive) {
+            let setting = Setting {
+                graph: &self.graph,
+                table: &known.paths,
+                test: &test.name,
+                seed,
+            };
+            let Ok(outcome) = narrow(&mut bench, &setting, tell);
+            steps += outcome.steps;
+        }
+        for round in 1..=plan.rule.remeasure {
+            let again: Vec<Cell> = {
+                let recorded = bench.so_far();
+                to_measure_again(&suspects(recorded), &recorded.run.cells)
+            };
+            if again.is_empty() {
+                break;
+            }
+            bench.measure_round(&again, round);
+        }
+        let (recorded, log) = bench.end(now());
+        let started = Instant::now();
+        let judgement = judge(&recorded);
+        let judging = started.elapsed();
+        let mut slots: Vec<u32> = recorded.run.cells.iter().map(|cell| cell.slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        Ok(Outcome {
+            run,
+            log,
+            recorded,
+            judgement,
+            steps,
+            slots: slots.len(),
+            judging,
+        })
+    }
+
+    /// Which port leads where: the same questions that a run asks its switches, answered by the twin.
+    fn probe(&self, twin: &Twin<'_>, seed: u64) -> PathTable {
+        let ranks: Vec<u32> = self.fabric.ranks.iter().map(|record| record.rank).collect();
+        let mut table = PathTable::default();
+        for rail in self.fabric.common_rails() {
+            let wanted = paths::probes(&self.graph, &ranks, TransportKind::Tcp, rail, seed);
+            let routed = wanted.into_par_iter().filter_map(|flow| {
+                let path = twin.route(flow.from, flow.to, rail, flow.port)?;
+                Some((flow, path))
+            });
+            for (flow, path) in routed.collect::<Vec<_>>() {
+                table.insert(flow.from, flow.to, rail, flow.port, path);
+            }
+        }
+        table
+    }
+
+    fn record(&self, suite: &Suite, plan: &Plan, slow: &[(LinkId, f64)]) -> Run {
+        let injected =
+            |(link, share): &(LinkId, f64)| format!("slow:{}={:.0}%", self.graph.name(*link), share * 100.0);
+        let clock = |record: &crate::record::RankRecord| ClockRecord {
+            rank: record.rank,
+            offset_ns: 0,
+            uncertainty_ns: 1000,
+        };
+        Run {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            suite: suite.name.clone(),
+            description: suite.description.clone(),
+            started: now(),
+            seed: plan.seed,
+            command: std::env::args().collect(),
+            started_as: None,
+            launch: format!("simulated: {} hosts", self.fabric.hosts.len()),
+            hosts: self.fabric.hosts.clone(),
+            ranks: self.fabric.ranks.clone(),
+            reach: Vec::new(),
+            nccl: None,
+            timer_ns: Nanos(20),
+            clocks: self.fabric.ranks.iter().map(clock).collect(),
+            rule: plan.rule.clone(),
+            tests: plan.tests.clone(),
+            cells: plan.cells.clone(),
+            untested: plan.untested.clone(),
+            injected: slow.iter().map(injected).collect(),
+        }
+    }
+}
