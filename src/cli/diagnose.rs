@@ -117,7 +117,8 @@ fn usual_size(topology: Option<&Topology>) -> Bytes {
     let rates = topology
         .into_iter()
         .flat_map(|topology| &topology.links)
-        .map(|link| link.rate.0);
+        .map(|link| link.rate.0)
+        .filter(|rate| *rate > 0.0);
     match rates.reduce(f64::min) {
         Some(rate) => {
             let bytes = (rate * SECONDS_PER_MESSAGE) as u64;

@@ -14,7 +14,7 @@ use crate::fabric::Fabric;
 use crate::fabric::graph::{Graph, LinkId};
 use crate::fabric::topology::Topology;
 use crate::measure::RunFolder;
-use crate::record::{DeviceKind, Recorded, files};
+use crate::record::{Recorded, files};
 use crate::report::write_all;
 use crate::suite::Suite;
 use crate::twin::{Noise, Shape, Slow, clos, random_faults};
@@ -145,7 +145,7 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
         true => Topology::read(Path::new(fabric)).map_err(|error| usage(error.to_string()))?,
         false => clos(&fabric.parse::<Shape>().map_err(usage)?).0,
     };
-    let told = Fabric::told(&topology, DeviceKind::Host);
+    let told = Fabric::of(&topology);
     let graph = Graph::of(&topology, &told.ranks).map_err(|error| usage(error.to_string()))?;
     let noise = match &arguments.noise {
         None => Noise::recorded(),

@@ -6,6 +6,7 @@
 pub mod discover;
 pub mod graph;
 pub mod host;
+mod import;
 pub mod management;
 mod mismatch;
 pub mod rails;
@@ -13,12 +14,10 @@ pub mod rdma;
 pub mod subnet;
 pub mod sysfs;
 pub mod topology;
+mod topology_rails;
 mod topology_ranks;
 
-use std::collections::HashMap;
-
 use crate::record::{DeviceKind, HostRecord, RailEnd, RankRecord};
-use topology::Topology;
 
 /// The machines and ranks of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,50 +55,6 @@ impl Fabric {
             hosts: vec![host],
             ranks,
         }
-    }
-
-    /// The hosts of a topology with one rank each, as far as the topology tells: for plans that are made elsewhere.
-    pub fn of(topology: &Topology) -> Fabric {
-        let mut hosts = Vec::new();
-        let mut ranks = Vec::new();
-        for (rank, host) in topology.hosts.iter().enumerate() {
-            hosts.push(HostRecord {
-                name: host.name.clone(),
-                cores: 1,
-                kernel: String::new(),
-                machine: None,
-            });
-            ranks.push(RankRecord {
-                rank: rank as u32,
-                host: host.name.clone(),
-                pid: 0,
-                device: DeviceKind::Host,
-                rails: Vec::new(),
-                gpu: None,
-            });
-        }
-        let by_name: HashMap<&str, usize> = topology
-            .hosts
-            .iter()
-            .enumerate()
-            .map(|(rank, host)| (host.name.as_str(), rank))
-            .collect();
-        for link in &topology.links {
-            for (end, port) in link.ends.iter().enumerate() {
-                let Some(rank) = by_name.get(port.node.as_str()) else {
-                    continue;
-                };
-                let address = link.addresses.map(|both| both[end].to_string());
-                ranks[*rank].rails.push(RailEnd {
-                    rail: link.rail.clone().unwrap_or_else(|| port.interface.clone()),
-                    address: address.unwrap_or_default(),
-                    interface: Some(port.interface.clone()),
-                    speed_mbit: Some((link.rate.0 / 125e3) as u64),
-                    rdma: None,
-                });
-            }
-        }
-        Fabric { hosts, ranks }
     }
 
     /// How many ranks there are.

@@ -27,6 +27,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use super::import;
 use crate::units::Rate;
 
 /// Largest file that is read.
@@ -43,6 +44,8 @@ pub struct Topology {
     pub switches: Vec<Switch>,
     /// Cables.
     pub links: Vec<Link>,
+    /// Whether all of this is there once for every rail of a run.
+    pub each_rail: bool,
     /// Where in a file they stand.
     pub places: Places,
 }
@@ -117,8 +120,8 @@ pub struct Link {
     pub name: String,
     /// The two ports it joins.
     pub ends: [Port; 2],
-    /// What it should carry in each direction.
-    #[serde(with = "written_rate")]
+    /// What it should carry in each direction; 0 when that is not known.
+    #[serde(default, with = "written_rate", skip_serializing_if = "is_unknown")]
     pub rate: Rate,
     /// The rail it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,10 +143,16 @@ pub struct TopologyError {
     pub message: String,
 }
 
+fn is_unknown(rate: &Rate) -> bool {
+    rate.0 <= 0.0
+}
+
 /// The file as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default)]
+    each_rail: bool,
     #[serde(default)]
     host: Vec<Spanned<Host>>,
     #[serde(default)]
@@ -155,6 +164,8 @@ struct File {
 /// The same for writing.
 #[derive(Serialize)]
 struct Written<'t> {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    each_rail: bool,
     host: &'t [Host],
     switch: &'t [Switch],
     link: &'t [Link],
@@ -179,8 +190,11 @@ impl Topology {
         Topology::parse(&origin, &text)
     }
 
-    /// Parses and checks a text that came from `origin`.
+    /// Parses and checks a text that came from `origin`: our own format, or that of another program.
     pub fn parse(origin: &str, text: &str) -> Result<Topology, TopologyError> {
+        if let Some(imported) = import::read(origin, text) {
+            return imported;
+        }
         let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
         let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
         let trouble = |at: Option<usize>, message: String| TopologyError {
@@ -207,6 +221,7 @@ impl Topology {
             hosts: file.host.into_iter().map(Spanned::into_inner).collect(),
             switches: file.switch.into_iter().map(Spanned::into_inner).collect(),
             links: file.link.into_iter().map(Spanned::into_inner).collect(),
+            each_rail: file.each_rail,
             places,
         })
     }
@@ -214,6 +229,7 @@ impl Topology {
     /// As a file.
     pub fn to_toml(&self) -> String {
         let written = Written {
+            each_rail: self.each_rail,
             host: &self.hosts,
             switch: &self.switches,
             link: &self.links,
@@ -236,9 +252,10 @@ impl Topology {
         self.links.iter().find(|link| link.ends.iter().any(is_it))
     }
 
-    /// What an interface of a host (or port of a switch) should carry.
+    /// What an interface of a host (or port of a switch) should carry, when the file says so.
     pub fn rate_of(&self, node: &str, interface: &str) -> Option<Rate> {
-        self.link_of(node, interface).map(|link| link.rate)
+        let rate = self.link_of(node, interface).map(|link| link.rate);
+        rate.filter(|rate| !is_unknown(rate))
     }
 }
 

@@ -12,8 +12,11 @@ const CORES: u32 = 64;
 
 impl Fabric {
     /// One rank on every host of a topology that has a cable, in the order of the file. A rail is called as its cable says, or
-    /// else as the host's port.
-    pub fn told(topology: &Topology, device: DeviceKind) -> Fabric {
+    /// else as the host's port. Where a file means every rail, there is one: `rail0`.
+    pub fn of(topology: &Topology) -> Fabric {
+        if topology.each_rail {
+            return Fabric::of(&topology.for_rails(&["rail0"]));
+        }
         let mut ends: HashMap<&str, Vec<RailEnd>> = HashMap::new();
         for link in &topology.links {
             for (position, end) in link.ends.iter().enumerate() {
@@ -23,7 +26,7 @@ impl Fabric {
                     rail: rail.clone(),
                     address: address.unwrap_or_default(),
                     interface: Some(end.interface.clone()),
-                    speed_mbit: Some((link.rate.0 / 125e3).round() as u64),
+                    speed_mbit: (link.rate.0 > 0.0).then(|| (link.rate.0 / 125e3).round() as u64),
                     rdma: None,
                 });
             }
@@ -47,7 +50,7 @@ impl Fabric {
                 rank: fabric.ranks.len() as u32,
                 host: host.name.clone(),
                 pid: 0,
-                device,
+                device: DeviceKind::Host,
                 rails,
                 gpu: None,
             });
@@ -82,7 +85,7 @@ addresses = [\"10.0.{port}.1\", \"10.0.{port}.2\"]\n"
         ]
         .concat();
         let topology = Topology::parse("fabric.toml", &text).unwrap();
-        let fabric = Fabric::told(&topology, DeviceKind::Host);
+        let fabric = Fabric::of(&topology);
         let named: Vec<&str> = fabric.ranks.iter().map(|record| record.host.as_str()).collect();
         assert_eq!(named, ["b", "a"], "a host without a cable has no rank");
         assert_eq!(fabric.common_rails(), ["eth2", "eth10"]);

@@ -120,6 +120,7 @@ prop_compose! {
         rates in proptest::collection::vec(prop_oneof![
             (1u64..1_000_000).prop_map(|kbit| kbit as f64 * 125.0),
             (1.0..1e12f64),
+            Just(0.0),
         ], 12),
         tier in prop_oneof![Just(Tier::Leaf), Just(Tier::Spine), Just(Tier::Core)],
         with_rail: bool,
@@ -141,6 +142,7 @@ prop_compose! {
             hosts: (0..hosts).map(|host| Host { name: format!("h{host}") }).collect(),
             switches: vec![Switch { name: "sw".to_string(), tier, rail: rail.clone() }],
             links: (0..ports).map(link).collect(),
+            each_rail: with_addresses,
             places: Places::default(),
         }
     }

@@ -157,12 +157,20 @@ impl<'g> Room<'g> {
 
     fn left(&self, link: LinkId) -> f64 {
         let left = self.left.get(&link).copied();
-        left.unwrap_or_else(|| self.graph.link(link).rate.0)
+        left.unwrap_or_else(|| self.rate(link))
+    }
+
+    /// What a link carries; one flow where that is not known.
+    fn rate(&self, link: LinkId) -> f64 {
+        match self.graph.link(link).rate.0 {
+            known if known > 0.0 => known,
+            _ => 1.0,
+        }
     }
 
     /// What a flow takes of every link: the rate of the slower of the cables at its ends.
     fn takes(&self, from: u32, to: u32, rail: &str) -> f64 {
-        let rate = |link: Option<LinkId>| link.map_or(0.0, |link| self.graph.link(link).rate.0);
+        let rate = |link: Option<LinkId>| link.map_or(1.0, |link| self.rate(link));
         rate(self.graph.up(from, rail)).min(rate(self.graph.down(to, rail)))
     }
 

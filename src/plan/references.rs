@@ -82,8 +82,9 @@ impl References<'_> {
         match choice {
             SpecChoice::Row(id) => by_id(self.specs, id).cloned(),
             SpecChoice::Auto => match self.topology {
-                Some(topology) => self.row_from(topology),
-                None => {
+                Some(topology) if states_rates(topology) => self.row_from(topology),
+                // Schedulers' files know no rates; the links themselves may.
+                _ => {
                     let speed = self.link_speed()?;
                     let layer = self.link_layer();
                     by_speed(self.specs, layer, speed).cloned().ok_or_else(|| {
@@ -100,15 +101,26 @@ impl References<'_> {
 
     /// The row that follows from the rate the topology file states for the rails.
     fn row_from(&self, topology: &Topology) -> Result<SpecRow, String> {
+        let ends = topology
+            .links
+            .iter()
+            .flat_map(|link| link.ends.iter().map(move |end| (end, link.rate)));
+        let ports: HashMap<(&str, &str), Rate> = ends
+            .filter(|(_, rate)| rate.0 > 0.0)
+            .map(|(end, rate)| ((end.node.as_str(), end.interface.as_str()), rate))
+            .collect();
+        let rate_of = |host: &str, port: &str| ports.get(&(host, port)).copied();
         let mut rates: Vec<(Rate, String)> = Vec::new();
         for rail in self.rails {
             for (rank, end) in self.fabric.ends_of(rail) {
                 let port = end.interface.as_deref().unwrap_or(rail);
-                let rate = topology
-                    .rate_of(&rank.host, port)
-                    .or_else(|| topology.rate_of(&rank.host, rail));
-                let rate =
-                    rate.ok_or_else(|| format!("the topology file has no cable at {}/{port}", rank.host))?;
+                let rate = rate_of(&rank.host, port).or_else(|| rate_of(&rank.host, rail));
+                let rate = rate.ok_or_else(|| {
+                    format!(
+                        "the topology file has no cable at {}/{port}, or not its rate",
+                        rank.host
+                    )
+                })?;
                 if rates.iter().all(|(known, _)| *known != rate) {
                     rates.push((rate, format!("{}/{port}", rank.host)));
                 }
@@ -202,4 +214,8 @@ pub(super) fn name_missing_peers(tests: &mut [TestRecord], cells: &[Cell]) {
             test.missing_references.push(why.to_string());
         }
     }
+}
+
+fn states_rates(topology: &Topology) -> bool {
+    topology.links.iter().any(|link| link.rate.0 > 0.0)
 }

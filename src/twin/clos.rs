@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::fabric::Fabric;
 use crate::fabric::topology::{Host, Link, Port, Switch, Tier, Topology};
-use crate::record::{DeviceKind, RankRecord};
+use crate::record::RankRecord;
 use crate::units::Rate;
 
 /// The largest fabric that is made.
@@ -109,7 +109,7 @@ pub fn clos(shape: &Shape) -> (Topology, Vec<RankRecord>) {
             });
         }
     }
-    let ranks = Fabric::told(&topology, DeviceKind::Host).ranks;
+    let ranks = Fabric::of(&topology).ranks;
     (topology, ranks)
 }
 

@@ -8,5 +8,6 @@ mod lost_ranks;
 mod negative_controls;
 mod output;
 mod rdma;
+mod simulate;
 mod strangers;
 mod whole_run;

@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("stats", &[]),
     ("suite", &[]),
-    ("fabric", &[]),
+    ("fabric", &["launch"]),
     ("plan", &["suite", "fabric"]),
     ("launch", &[]),
     ("device", &[]),

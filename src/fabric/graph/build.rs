@@ -13,6 +13,13 @@ impl Graph {
     /// The fabric that `topology` describes, with `ranks` plugged in. Fails where the two contradict each other, or where
     /// the topology contradicts itself.
     pub fn of(topology: &Topology, ranks: &[RankRecord]) -> Result<Graph, TopologyError> {
+        if topology.each_rail {
+            let ends = ranks.iter().flat_map(|record| &record.rails);
+            let mut rails: Vec<&str> = ends.map(|end| end.rail.as_str()).collect();
+            rails.sort_unstable();
+            rails.dedup();
+            return Graph::of(&topology.for_rails(&rails), ranks);
+        }
         let mut graph = Graph::empty(false);
         for host in &topology.hosts {
             graph.add_node(&host.name, NodeKind::Host);
@@ -30,9 +37,10 @@ impl Graph {
             let host = graph.host_of(topology, record)?;
             graph.nodes[host as usize].has_ranks = true;
             for end in &record.rails {
-                let up = names_of(end).find_map(|interface| ports.get(&(host, interface.to_string())));
+                let up = names_of(end).find_map(|interface| ports.get(&(host, interface)));
                 let up = *up.ok_or_else(|| graph.no_cable(topology, record, end))?;
                 graph.check_address(topology, record, end, up)?;
+                graph.learn_rate(up, end);
                 graph.plug(record.rank, end, host, up);
             }
         }
@@ -60,8 +68,7 @@ impl Graph {
                         port(&middle, if interface == end.rail { &record.host } else { &far }),
                     ];
                     let name = format!("{}-{interface}", record.host);
-                    let rate = end.speed_mbit.map_or(Rate(0.0), |mbit| Rate(mbit as f64 * 125e3));
-                    graph.add_cable(&name, &ends, rate, Some(&end.rail), [None; 2])
+                    graph.add_cable(&name, &ends, rate_of(end), Some(&end.rail), [None; 2])
                 });
                 graph.plug(record.rank, end, host, up);
             }
@@ -156,6 +163,16 @@ impl Graph {
             .collect()
     }
 
+    /// A cable of which the topology does not say how fast it is, is as fast as the host's port.
+    fn learn_rate(&mut self, up: LinkId, end: &RailEnd) {
+        for id in [up, up.reverse()] {
+            let rate = &mut self.links[id.index()].rate;
+            if rate.0 <= 0.0 {
+                *rate = rate_of(end);
+            }
+        }
+    }
+
     fn plug(&mut self, rank: u32, end: &RailEnd, host: u32, up: LinkId) {
         let switch = self.ends[up.index()][1];
         let (targets, rail) = (&mut self.targets, &end.rail);
@@ -179,10 +196,20 @@ impl Graph {
     }
 }
 
-/// What a rank's end of a rail may be called in a topology: its interface, its RDMA device, the rail.
-pub(super) fn names_of(end: &RailEnd) -> impl Iterator<Item = &str> {
-    let device = end.rdma.as_ref().map(|port| port.device.as_str());
-    let names = [end.interface.as_deref(), device, Some(end.rail.as_str())];
+/// What a port carries as its kernel says; 0 when it does not.
+fn rate_of(end: &RailEnd) -> Rate {
+    end.speed_mbit.map_or(Rate(0.0), |mbit| Rate(mbit as f64 * 125e3))
+}
+
+/// What a rank's end of a rail may be called in a topology: its interface, its RDMA port or device, the rail.
+pub(super) fn names_of(end: &RailEnd) -> impl Iterator<Item = String> {
+    let rdma = end.rdma.as_ref();
+    let names = [
+        end.interface.clone(),
+        rdma.map(|rdma| format!("{}:{}", rdma.device, rdma.port)),
+        rdma.filter(|rdma| rdma.port == 1).map(|rdma| rdma.device.clone()),
+        Some(end.rail.clone()),
+    ];
     names.into_iter().flatten()
 }
 

@@ -1,0 +1,69 @@
+//! What a user of the twin relies on.
+
+use railgauge::record::{FindingKind, Recorded};
+use serde_json::Value;
+
+use crate::harness::{Bench, SMALL};
+
+#[test]
+fn a_cable_made_slow_is_named_with_its_direction_and_the_run_can_be_judged_again() {
+    let bench = Bench::new(SMALL);
+    bench
+        .railgauge("simulate 8x1 --slow h2-rail0-leaf1:away=60% --out out --quiet")
+        .must_exit(12);
+    let finding = bench.the_finding(FindingKind::SlowLink);
+    assert_eq!(finding.place.link.as_deref(), Some("h2/rail0->rail0-leaf1/p0"));
+    let recorded: Recorded = bench.recorded();
+    assert_eq!(recorded.run.injected, ["slow:h2/rail0->rail0-leaf1/p0=60%"]);
+    assert!(recorded.topology.is_some() && !recorded.truncated);
+    bench.railgauge("report out --quiet").must_exit(12);
+    let finding = bench.the_finding(FindingKind::SlowLink);
+    assert_eq!(finding.suspects[0].cable.as_deref(), Some("h2-rail0-leaf1"));
+}
+
+#[test]
+fn a_healthy_fabric_accuses_nobody() {
+    let bench = Bench::new(SMALL);
+    bench.railgauge("simulate 8x1 --out out --quiet").must_exit(0);
+    assert!(bench.kinds().is_empty());
+}
+
+#[test]
+fn repeating_counts_what_was_found_and_the_same_seeds_find_the_same() {
+    let bench = Bench::new(SMALL);
+    let power = || -> Value {
+        let ended = bench
+            .railgauge("simulate 8x1 --faults 1 --repeat 3 --seed 5 --json")
+            .must_exit(0);
+        let mut power: Value = serde_json::from_str(&ended.stdout).unwrap();
+        for run in power["runs"].as_array_mut().unwrap() {
+            run["judging_s"] = Value::Null;
+        }
+        power
+    };
+    let first = power();
+    let runs = first["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3);
+    for run in runs {
+        let count = |name: &str| run[name].as_array().unwrap().len();
+        assert_eq!((count("slow"), count("found") + count("missed")), (1, 1), "{run}");
+    }
+    assert_eq!(first, power());
+    assert!(
+        !bench.out().exists(),
+        "nothing is written when only counts are asked for"
+    );
+}
+
+#[test]
+fn what_cannot_be_simulated_is_said() {
+    let bench = Bench::new(SMALL);
+    let complaint = |words: &str| bench.railgauge(words).must_exit(2).stderr;
+    let error = complaint("simulate 8y1");
+    assert!(error.contains("HOSTSxRAILS such as 1024x8"), "{error}");
+    let error = complaint("simulate 8x1 --slow h2-rial0-leaf1=60%");
+    assert!(error.contains("did you mean `h2-rail0-leaf1`?"), "{error}");
+    let error = complaint("simulate no/such.toml");
+    assert!(error.contains("no/such.toml"), "{error}");
+    assert!(!bench.out().exists());
+}
