@@ -52,11 +52,14 @@ impl Doubt {
     }
 }
 
-/// A flow that could be sent, with the links it crosses whatever way it takes.
+/// A flow that could be sent.
 #[derive(Debug, Clone)]
 struct Candidate {
     flow: Flow,
+    /// The links it crosses whatever way it takes.
     sure: Path,
+    /// The links it may cross besides, when its way is not known.
+    perhaps: Path,
 }
 
 /// Makes the slots of an adaptive test.
@@ -166,7 +169,7 @@ impl<'g> Adaptive<'g> {
                     best = Some((score, candidate));
                 }
             }
-            let Some((_, Candidate { flow, sure })) = best else {
+            let Some((_, Candidate { flow, sure, .. })) = best else {
                 continue;
             };
             room.take(flow.from, flow.to, rail, &flow.path);
@@ -190,8 +193,8 @@ impl<'g> Adaptive<'g> {
                 .iter()
                 .any(|doubt| doubt.rail == rail || about_ranks(doubt))
             {
-                let candidates = self.candidates(&rail, |from, to, sure| {
-                    doubts.iter().any(|doubt| doubt.crossed(from, to, sure) > 0)
+                let candidates = self.candidates(&rail, |from, to, links| {
+                    doubts.iter().any(|doubt| doubt.crossed(from, to, links) > 0)
                 });
                 of_rail.insert(rail, candidates);
             }
@@ -218,10 +221,14 @@ impl<'g> Adaptive<'g> {
         is_good: impl Fn(LinkId) -> bool,
     ) -> Vec<Flow> {
         let mut options: Vec<(usize, u64, &Candidate)> = Vec::new();
+        let mut unsure: Vec<(u64, &Candidate)> = Vec::new();
         for candidate in self.rails.iter().filter_map(|rail| of_rail.get(rail)).flatten() {
             let flow = &candidate.flow;
             let crossed = doubt.crossed(flow.from, flow.to, &candidate.sure);
             if crossed == 0 {
+                if flow.rail == doubt.rail && doubt.crossed(flow.from, flow.to, &candidate.perhaps) > 0 {
+                    unsure.push((self.random.random(), candidate));
+                }
                 continue;
             }
             let of_others = doubts.iter().filter(|other| *other != doubt);
@@ -252,10 +259,11 @@ impl<'g> Adaptive<'g> {
         }
         if flows.is_empty() {
             // There is one only, or they cannot be told apart: what is left is to make sure that it is one of them.
-            let options = options
-                .into_iter()
-                .map(|(_, _, candidate)| candidate.flow.clone());
-            flows = different_partners(options, doubt.wanted.min(FLOWS_PER_DOUBT));
+            unsure.sort_by_key(|(chance, _)| *chance);
+            let sure = options.into_iter().map(|(_, _, candidate)| candidate);
+            let all = sure.chain(unsure.into_iter().map(|(_, candidate)| candidate));
+            let all = all.map(|candidate| candidate.flow.clone());
+            flows = different_partners(all, doubt.wanted.min(FLOWS_PER_DOUBT));
         }
         flows
     }
@@ -290,11 +298,14 @@ impl<'g> Adaptive<'g> {
             for to in partners.get(from).into_iter().flatten() {
                 for (port, path) in self.table.ways(self.graph, *from, *to, rail) {
                     let ends = [self.graph.up(*from, rail), self.graph.down(*to, rail)];
-                    let sure = match path.is_empty() {
-                        false => path.clone(),
-                        true => ends.into_iter().flatten().collect(),
+                    let (sure, perhaps): (Path, Path) = match path.is_empty() {
+                        false => (path.clone(), Path::new()),
+                        true => {
+                            let perhaps = self.graph.paths(*from, *to, rail).concat();
+                            (ends.into_iter().flatten().collect(), perhaps)
+                        }
                     };
-                    if !is_wanted(*from, *to, &sure) {
+                    if !is_wanted(*from, *to, &sure) && !is_wanted(*from, *to, &perhaps) {
                         continue;
                     }
                     let (from, to, rail) = (*from, *to, rail.to_string());
@@ -305,7 +316,7 @@ impl<'g> Adaptive<'g> {
                         port,
                         path,
                     };
-                    candidates.push(Candidate { flow, sure });
+                    candidates.push(Candidate { flow, sure, perhaps });
                 }
             }
         }

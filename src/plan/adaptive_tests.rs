@@ -213,3 +213,26 @@ fn a_link_that_carries_two_hosts_is_crossed_by_two_at_once() {
         full.len()
     );
 }
+
+#[test]
+fn where_no_path_is_known_a_suspicion_is_still_made_sure_of() {
+    let (graph, _, ranks, rails) = fabric("8x1", 2, 2, 1);
+    let nothing = PathTable::default();
+    let mut adaptive = Adaptive::new(&graph, &nothing, &ranks, &rails, 1);
+    let path = graph.paths(2, 7, "rail0").remove(0);
+    let doubt = Doubt {
+        rail: "rail0".to_string(),
+        links: vec![path[1]],
+        wanted: 3,
+        ..Doubt::default()
+    };
+    let flows = adaptive.narrowing(&[doubt], |_| true).concat();
+    assert_eq!(flows.len(), 3, "{flows:?}");
+    for flow in &flows {
+        let ways = graph.paths(flow.from, flow.to, "rail0");
+        assert!(
+            ways.iter().any(|way| way.contains(&path[1])),
+            "{flow:?} can never cross it"
+        );
+    }
+}
