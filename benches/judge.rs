@@ -149,6 +149,7 @@ fn plan() -> Run {
         batch: 1,
         verbs: None,
         path: Vec::new(),
+        to_rail: None,
         group: None,
     };
     let rank = |rank: u32| RankRecord {

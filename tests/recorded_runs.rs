@@ -37,6 +37,7 @@ fn run() -> Run {
         batch: 1,
         verbs: None,
         path: Vec::new(),
+        to_rail: None,
         group: None,
     };
     Run {

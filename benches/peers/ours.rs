@@ -91,6 +91,7 @@ fn cell(wire: Wire, size: usize, flows: u16, collective: Collective, algorithm: 
         batch: 1,
         verbs: None,
         path: Vec::new(),
+        to_rail: None,
         group: None,
     }
 }

@@ -5,6 +5,7 @@
 
 mod all_reduce;
 mod conduct;
+mod crossing;
 mod diagnose;
 mod lab;
 mod launching;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::CliError;
 use super::conduct::now;
+use super::crossing;
 use super::narration;
 use super::narrowing::narrow_all;
 use crate::diagnose::Step;
@@ -45,7 +46,7 @@ impl Story<'_> {
                 .budget
                 .map(|budget| self.started + Duration::from(budget)),
         };
-        let mut cells = self.plan.cells.clone();
+        let mut cells = crossing::possible(&self.plan.cells, session, &mut measuring)?;
         let mut end = session.measure(&refer(&cells), &self.plan.tests, 0, &mut measuring)?;
         let mut lost = LostParts::default();
         while end == EndReason::Lost && self.keep_going {

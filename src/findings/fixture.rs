@@ -207,6 +207,7 @@ impl Fixture {
             batch: 1,
             verbs: None,
             path: Vec::new(),
+            to_rail: None,
             group: None,
         }
     }

@@ -55,7 +55,7 @@ pub(super) fn key(cell: &Cell) -> impl Ord + '_ {
             cell.algorithm,
             &cell.ranks,
             cell.root,
-            &cell.rails,
+            (&cell.rails, &cell.to_rail),
         ),
         (cell.flows, cell.transport, cell.device, cell.size),
         (cell.dtype, cell.op, cell.placement, cell.engine, cell.batch),

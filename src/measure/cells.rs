@@ -156,6 +156,10 @@ impl Met {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
                 voice.say(&Answer::Traced(self.mesh.trace(&wanted, until)))?;
             }
+            Order::Reach(ways) => {
+                let until = Instant::now() + Duration::from(self.setup.deadline);
+                voice.say(&Answer::Reached(self.mesh.reach(&ways, until)))?;
+            }
             Order::Reset => {
                 self.stop();
                 self.lanes.clear();

@@ -20,6 +20,7 @@ mod link;
 mod loss;
 mod meeting;
 mod orders;
+mod reach;
 mod regroup;
 mod running;
 mod session;
@@ -37,4 +38,4 @@ pub use session::{CellResult, EndOf, MeasureError, Measuring, Progress, Session}
 pub use sink::{RunFolder, Sink, SinkError};
 pub use worker::{Shared, serve};
 
-pub use crate::transport::{TraceWanted, Traced};
+pub use crate::transport::{CrossWay, TraceWanted, Traced};

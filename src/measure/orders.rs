@@ -10,7 +10,7 @@ use crate::fabric::host::Identity;
 use crate::record::{
     Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, Moved, RailEnd, Stuck,
 };
-use crate::transport::{Endpoint, Fault, Knock, TraceWanted, Traced};
+use crate::transport::{CrossWay, Endpoint, Fault, Knock, TraceWanted, Traced};
 use crate::units::{Bytes, Nanos};
 
 /// See [`Setup::silence`].
@@ -136,6 +136,8 @@ pub(super) enum Order {
     Knock(u32),
     /// Which switches do these flows of yours go through?
     Trace(Vec<TraceWanted>),
+    /// Does anybody answer at the ends of these ways of yours?
+    Reach(Vec<CrossWay>),
     /// Drop what is in flight and every connection: others are lost, the rest goes on.
     Reset,
     /// The run is over.
@@ -249,6 +251,8 @@ pub(super) enum Answer {
     Knocked { rank: u32, knock: Knock },
     /// The paths of this rank's flows.
     Traced(Vec<Traced>),
+    /// For each way why nobody answers.
+    Reached(Vec<Option<String>>),
     /// Nothing is in flight any more.
     Reset,
     /// Somebody who is not part of the run knocked.

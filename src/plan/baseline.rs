@@ -72,7 +72,13 @@ fn key(cell: &Cell, ranks: &[RankRecord]) -> Option<String> {
         cell.batch,
         cell.placement,
     );
-    let place = (&cell.rails, cell.root, cell.flows, cell.load, cell.group);
+    let place = (
+        (&cell.rails, &cell.to_rail),
+        cell.root,
+        cell.flows,
+        cell.load,
+        cell.group,
+    );
     Some(format!("{hosts:?} {what:?} {how:?} {place:?}"))
 }
 

@@ -189,8 +189,12 @@ mod tests {
     }
 
     fn planned(kind: &str, ranks: u32) -> Plan {
+        planned_with(kind, ranks, "")
+    }
+
+    fn planned_with(kind: &str, ranks: u32, more: &str) -> Plan {
         let text = format!(
-            "name = \"s\"\n[[test]]\nname = \"t\"\nkind = \"{kind}\"\nsizes = [\"1M\"]\ntransport = \"tcp\"\n"
+            "name = \"s\"\n[[test]]\nname = \"t\"\nkind = \"{kind}\"\nsizes = [\"1M\"]\ntransport = \"tcp\"\n{more}"
         );
         let suite = SuiteFile::parse(&text, "x.toml").unwrap().check().unwrap();
         let mut fabric = Fabric::local(ranks, DeviceKind::Host, rails::loopback().unwrap());
@@ -218,6 +222,22 @@ mod tests {
                 assert!(quiet, "{}", victim.describe());
             }
         }
+    }
+
+    #[test]
+    fn pairs_across_rails_use_every_two_rails_in_both_orders() {
+        let rails = rails::loopback().unwrap().len();
+        let plan = planned_with("pairs", 3, "rails = \"cross\"\ndirections = \"one-way\"\n");
+        assert_eq!(plan.cells.len(), 3 * 2 * rails * (rails - 1));
+        for cell in &plan.cells {
+            assert!(
+                cell.to_rail
+                    .as_ref()
+                    .is_some_and(|other| cell.rails != [other.as_str()])
+            );
+        }
+        let both = planned_with("pairs", 3, "rails = \"both\"\ndirections = \"one-way\"\n");
+        assert_eq!(both.cells.len(), 3 * 2 * rails * rails);
     }
 
     #[test]

@@ -141,12 +141,7 @@ impl Draft<'_> {
             Schedule::Topology => return self.by_topology(&world),
             Schedule::Tournament | Schedule::Random(_) => {}
         }
-        let rail_sets: Vec<Vec<String>> = match self.transport {
-            TransportKind::Shm | TransportKind::Peer => vec![Vec::new()],
-            TransportKind::Tcp | TransportKind::Verbs => {
-                self.rails.iter().map(|rail| vec![rail.clone()]).collect()
-            }
-        };
+        let rail_sets = self.pairs_of_rails();
         let partners = match self.test.schedule {
             Schedule::Random(rounds) => rounds as usize,
             _ => world.len() - 1,
@@ -156,7 +151,7 @@ impl Draft<'_> {
         let load = if at_once { Load::Together } else { Load::Alone };
         let mut slots = Vec::new();
         for work in self.work(2)? {
-            for (number, rails) in rail_sets.iter().enumerate() {
+            for (number, (rails, to_rail)) in rail_sets.iter().enumerate() {
                 let rounds = match self.test.schedule {
                     // Other pairs on every rail: together they say more.
                     Schedule::Random(rounds) => {
@@ -169,7 +164,10 @@ impl Draft<'_> {
                         let cells = round.iter().map(|(a, b)| {
                             let (a, b) = (world[*a], world[*b]);
                             let ranks = if *forward { vec![a, b] } else { vec![b, a] };
-                            self.cell(work, ranks, rails.clone(), load)
+                            Cell {
+                                to_rail: to_rail.clone(),
+                                ..self.cell(work, ranks, rails.clone(), load)
+                            }
                         });
                         if at_once {
                             slots.push(cells.collect());
@@ -181,6 +179,35 @@ impl Draft<'_> {
             }
         }
         Ok(slots)
+    }
+
+    /// The rails of the two ranks of a pair: the first one's, and the second one's where it is another.
+    fn pairs_of_rails(&mut self) -> Vec<(Vec<String>, Option<String>)> {
+        if !self.transport.has_rails() {
+            return vec![(Vec::new(), None)];
+        }
+        let mut sets = Vec::new();
+        if self.test.pairing.has_same() {
+            sets.extend(self.rails.iter().map(|rail| (vec![rail.clone()], None)));
+        }
+        if self.test.pairing.has_cross() {
+            if self.transport != TransportKind::Tcp {
+                let why = format!(
+                    "transport {} has pairs on one rail only; use --transport tcp",
+                    self.transport
+                );
+                self.leave_out("pairs across rails", &why);
+                return sets;
+            }
+            if self.rails.len() < 2 {
+                self.leave_out("pairs across rails", "there is one rail only");
+            }
+            for rail in self.rails {
+                let others = self.rails.iter().filter(|other| *other != rail);
+                sets.extend(others.map(|other| (vec![rail.clone()], Some(other.clone()))));
+            }
+        }
+        sets
     }
 
     /// Neighbours on a leaf, then leaf to leaf over every way; slots that ask no link for more than it carries.
@@ -404,6 +431,7 @@ impl Draft<'_> {
             batch: self.test.batch,
             verbs: self.verbs,
             path: Vec::new(),
+            to_rail: None,
             group: None,
         }
     }

@@ -15,7 +15,7 @@ use crate::units::{Nanos, Rate};
 /// What an iteration is assumed to take beside moving its bytes: start together, agree, record.
 pub const OVERHEAD: Nanos = Nanos(200_000);
 
-/// The rate at which bytes are assumed to be checked, and to move where the test states no rate.
+/// The rate at which bytes are assumed to be checked, and to move where neither the test nor the topology states a rate.
 pub const RATE: Rate = Rate(1e9);
 
 /// What a cell is assumed to take beside its iterations: connections, buffers, patterns.
@@ -47,15 +47,15 @@ impl Sum for Estimate {
 }
 
 /// The assumptions in one sentence.
-pub fn assumptions() -> String {
+pub fn assumptions(wire: Rate) -> String {
     format!(
-        "assumes the rate each test is compared with ({RATE} where there is none), {OVERHEAD} per iteration and {SETUP} per cell, \
+        "assumes the rate each test is compared with ({wire} where there is none), {OVERHEAD} per iteration and {SETUP} per cell, \
          and the fewest iterations each test allows"
     )
 }
 
-/// What one cell of a test takes.
-pub fn of_cell(cell: &Cell, test: &TestRecord) -> Estimate {
+/// What one cell of a test takes where links carry `wire`.
+pub fn of_cell(cell: &Cell, test: &TestRecord, wire: Rate) -> Estimate {
     let payload = cell.size.0 as f64;
     let moved = payload * cell.collective.bus_factor(cell.world());
     let checked = match test.verify_every {
@@ -66,7 +66,7 @@ pub fn of_cell(cell: &Cell, test: &TestRecord) -> Estimate {
         Reference::Spec(row) => Some(row.rate.0),
         _ => None,
     });
-    let rate = of_spec.filter(|rate| *rate > 0.0).unwrap_or(RATE.0);
+    let rate = of_spec.filter(|rate| *rate > 0.0).unwrap_or(wire.0);
     let iteration = OVERHEAD.0 as f64 + (moved / rate + checked / RATE.0) * 1e9;
     let iterations = f64::from(test.warmup) + f64::from(test.min_iterations);
     let measuring = Nanos((iteration * iterations) as u64);
@@ -77,11 +77,11 @@ pub fn of_cell(cell: &Cell, test: &TestRecord) -> Estimate {
 }
 
 /// What the cells of one slot take: as long as the longest of them.
-pub fn of_slot(slot: &[Cell], tests: &[TestRecord]) -> Estimate {
+pub fn of_slot(slot: &[Cell], tests: &[TestRecord], wire: Rate) -> Estimate {
     let mut longest = Estimate::default();
     for cell in slot {
         if let Some(test) = tests.iter().find(|test| test.name == cell.test) {
-            let estimate = of_cell(cell, test);
+            let estimate = of_cell(cell, test, wire);
             longest.expected = longest.expected.max(estimate.expected);
             longest.at_most = longest.at_most.max(estimate.at_most);
         }
@@ -92,6 +92,6 @@ pub fn of_slot(slot: &[Cell], tests: &[TestRecord]) -> Estimate {
 impl Plan {
     /// What the whole plan takes.
     pub fn estimate(&self) -> Estimate {
-        self.slots().map(|slot| of_slot(slot, &self.tests)).sum()
+        self.slots().map(|slot| of_slot(slot, &self.tests, self.wire)).sum()
     }
 }

@@ -119,7 +119,7 @@ impl Value {
             Value::Placement(placement) => cell.placement == *placement,
             Value::Transport(transport) => cell.transport == *transport,
             Value::Engine(engine) => cell.engine == *engine,
-            Value::Rail(rail) => cell.rails.contains(rail),
+            Value::Rail(rail) => cell.rails.contains(rail) || cell.to_rail.as_ref() == Some(rail),
             Value::Rank(end) => cell.ranks.iter().any(|rank| end.is(*rank, fabric)),
             Value::Pair(a, b) => match cell.ranks.as_slice() {
                 [x, y] => {

@@ -43,7 +43,7 @@ use crate::record::{
     Cell, DecisionRule, DeviceKind, NcclRecord, Reference, TestRecord, TransportKind, Untested,
 };
 use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
-use crate::units::Nanos;
+use crate::units::{Nanos, Rate};
 
 use baseline::Baseline;
 use draft::Draft;
@@ -95,6 +95,17 @@ pub struct Known {
     pub paths: Arc<PathTable>,
 }
 
+impl Known {
+    /// What the slowest cable of a host should carry, when a topology says so.
+    fn slowest(&self) -> Option<Rate> {
+        let graph = self.graph.as_ref()?;
+        let rates = graph.links().filter(|(_, link)| link.is_host).map(|(_, link)| link.rate);
+        rates
+            .filter(|rate| rate.0 > 0.0)
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
 /// What will be measured, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -113,6 +124,8 @@ pub struct Plan {
     pub deadline: Nanos,
     /// Longest the whole run may take.
     pub budget: Option<Nanos>,
+    /// What links are assumed to carry when time is estimated: what the slowest cable of a host should, where that is known.
+    pub wire: Rate,
 }
 
 impl Plan {
@@ -129,6 +142,7 @@ impl Plan {
             seed: suite.run.seed(),
             deadline: suite.run.deadline(),
             budget: suite.run.budget,
+            wire: choices.known.slowest().unwrap_or(estimate::RATE),
         };
         let mut slots = 0;
         for test in &suite.tests {

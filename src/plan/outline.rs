@@ -66,7 +66,7 @@ impl Plan {
             tests: self.tests.iter().map(|test| self.describe_test(test)).collect(),
             cells: self.cells.len(),
             time,
-            assumptions: assumptions(),
+            assumptions: assumptions(self.wire),
             budget: self.budget,
             warning,
             untested: self.untested.clone(),
@@ -86,7 +86,7 @@ impl Plan {
             rails: each_once(cells.iter().flat_map(|cell| &cell.rails)),
             references: test.references.iter().map(reference_in_words).collect(),
             missing_references: test.missing_references.clone(),
-            time: slots.map(|slot| of_slot(slot, &self.tests)).sum(),
+            time: slots.map(|slot| of_slot(slot, &self.tests, self.wire)).sum(),
         }
     }
 }

@@ -71,6 +71,9 @@ pub struct Cell {
     /// when they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
+    /// The second rank's rail, where it is another one than the first rank's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_rail: Option<String>,
     /// What its ranks have in common, in a test of groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupKind>,
@@ -128,7 +131,8 @@ impl Cell {
     pub fn work_key(&self) -> impl std::hash::Hash + Ord + '_ {
         (
             (&self.test, self.load, self.collective, self.algorithm),
-            (&self.ranks, self.root, &self.rails, self.flows, self.source_port),
+            (&self.ranks, self.root, &self.rails, &self.to_rail),
+            (self.flows, self.source_port),
             (self.transport, self.device, self.size),
             (self.dtype, self.op, self.placement, self.batch, self.verbs),
         )
@@ -138,7 +142,8 @@ impl Cell {
     pub fn peer_key(&self) -> impl std::hash::Hash + Ord + '_ {
         (
             (&self.test, self.load, self.collective, self.algorithm),
-            (self.ranks.len(), self.rails.len(), self.flows, self.group),
+            (self.ranks.len(), self.rails.len(), self.to_rail.is_some()),
+            (self.flows, self.group),
             (self.transport, self.device, self.size),
             (self.dtype, self.op, self.placement),
             (self.engine, self.batch, self.verbs),
@@ -159,6 +164,10 @@ impl Cell {
             String::new()
         } else {
             format!(" on {}", self.rails.join("+"))
+        };
+        let rails = match &self.to_rail {
+            Some(other) => format!("{rails} to {other}"),
+            None => rails,
         };
         let load = match self.load {
             Load::Alone => "",

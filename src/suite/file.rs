@@ -57,6 +57,7 @@ mod keys {
         "groups",
         "senders",
         "schedule",
+        "rails",
         "stripe",
         "flows",
         "source_port",

@@ -23,8 +23,8 @@ pub use file::SuiteFile;
 pub use nearest::{nearest, quoted, suggestion};
 pub use settings::{EngineChoice, RunSettings, TransportChoice};
 pub use test_case::{
-    AlgorithmChoice, BaselineChoice, Directions, Expectation, Groups, Schedule, SpecChoice, Striping,
-    TestCase, TestKind,
+    AlgorithmChoice, BaselineChoice, Directions, Expectation, Groups, RailPairing, Schedule, SpecChoice,
+    Striping, TestCase, TestKind,
 };
 pub use verbs::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 

@@ -156,6 +156,31 @@ impl Directions {
     }
 }
 
+/// Whether the two ranks of a pair use the same rail.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+pub enum RailPairing {
+    /// Both use the same one.
+    #[default]
+    Same,
+    /// Each uses another one.
+    Cross,
+    /// The same one, then each another one.
+    Both,
+}
+
+impl RailPairing {
+    /// Whether pairs on one rail are measured.
+    pub fn has_same(self) -> bool {
+        self != RailPairing::Cross
+    }
+
+    /// Whether pairs across rails are measured.
+    pub fn has_cross(self) -> bool {
+        self != RailPairing::Same
+    }
+}
+
 /// Which expected rate a test is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpecChoice {
@@ -226,6 +251,8 @@ pub struct TestCase {
     pub root: u32,
     /// In which directions a pair is measured.
     pub directions: Directions,
+    /// Whether the two ranks of a pair use the same rail.
+    pub pairing: RailPairing,
     /// Which pairs are measured.
     pub schedule: Schedule,
     /// Iterations before timing starts.
@@ -274,6 +301,7 @@ impl TestCase {
             source_port: None,
             root: 0,
             directions: Directions::default(),
+            pairing: RailPairing::default(),
             schedule: Schedule::default(),
             fabric_groups: GroupKind::iter().collect(),
             senders: None,

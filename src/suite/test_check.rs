@@ -24,10 +24,13 @@ const USUAL_MARGIN: f64 = 0.05;
 
 /// Keys that mean something for one kind of test only, or for all but one.
 const NOT_FOR: &[(TestKind, &[&str])] = &[
-    (TestKind::Collective, &["directions", "senders", "schedule"]),
+    (
+        TestKind::Collective,
+        &["directions", "senders", "schedule", "rails"],
+    ),
     (
         TestKind::Rails,
-        &["directions", "groups", "stripe", "senders", "schedule"],
+        &["directions", "groups", "stripe", "senders", "schedule", "rails"],
     ),
     (
         TestKind::Pairs,
@@ -43,9 +46,13 @@ const NOT_FOR: &[(TestKind, &[&str])] = &[
             "root",
             "op",
             "senders",
+            "rails",
         ],
     ),
-    (TestKind::Groups, &["directions", "stripe", "senders", "schedule"]),
+    (
+        TestKind::Groups,
+        &["directions", "stripe", "senders", "schedule", "rails"],
+    ),
     (
         TestKind::Incast,
         &[
@@ -56,6 +63,7 @@ const NOT_FOR: &[(TestKind, &[&str])] = &[
             "root",
             "op",
             "schedule",
+            "rails",
         ],
     ),
     (
@@ -69,6 +77,7 @@ const NOT_FOR: &[(TestKind, &[&str])] = &[
             "op",
             "senders",
             "schedule",
+            "rails",
         ],
     ),
 ];
@@ -173,6 +182,16 @@ fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteE
             return Err(
                 item.error("an adaptive schedule tells slow links apart: it is for tests of kind \"pairs\"")
             );
+        }
+    }
+    if let Some(item) = section.get("rails") {
+        test.pairing = item.word()?;
+        let may_cross = matches!(test.schedule, Schedule::Tournament | Schedule::Random(_));
+        if test.pairing.has_cross() && !may_cross {
+            return Err(item.error(format!(
+                "pairs across rails are chosen by a tournament or at random, not by the {} schedule",
+                test.schedule
+            )));
         }
     }
     if let Some(item) = section.get("senders") {
@@ -439,6 +458,20 @@ mod tests {
             assert_eq!(typed.to_string().replace(' ', ""), text);
         }
         assert!("random=0".parse::<Schedule>().is_err());
+    }
+
+    #[test]
+    fn pairs_across_rails_are_asked_for_by_name() {
+        assert!(read("pairs", "rails = \"both\"").unwrap().pairing.has_cross());
+        assert!(!read("pairs", "").unwrap().pairing.has_cross());
+        assert!(!read("pairs", "rails = \"cross\"").unwrap().pairing.has_same());
+        let found = read("pairs", "schedule = \"topology\"\nrails = \"cross\"").unwrap_err();
+        assert!(found.starts_with("x.toml:7:9: pairs across rails"), "{found}");
+        assert!(
+            read("latency", "rails = \"same\"")
+                .unwrap_err()
+                .contains("means nothing")
+        );
     }
 
     #[test]

@@ -221,7 +221,10 @@ impl Mesh {
                         let rail = rail.ok_or_else(|| ConnectError::NoSuchRail(name.clone()))? as u16;
                         let key = match cell.transport {
                             TransportKind::Verbs => introduction_key(self.me, peer, rail, flow, wanted),
-                            _ => LinkKey::Tcp(connection(self.me, peer, rail, flow, cell)),
+                            _ => {
+                                let to_rail = self.far_rail(cell, rail)?;
+                                LinkKey::Tcp(connection(self.me, peer, (rail, to_rail), flow, cell))
+                            }
                         };
                         routes.push(Route {
                             rail: Some(name.clone()),
@@ -234,6 +237,16 @@ impl Mesh {
             // Kernels use each other's memory: there is nothing to connect.
             TransportKind::Peer => Ok(Vec::new()),
         }
+    }
+
+    /// The rail of the other end of a way that begins on `rail`.
+    fn far_rail(&self, cell: &Cell, rail: u16) -> Result<u16, ConnectError> {
+        let Some(name) = &cell.to_rail else {
+            return Ok(rail);
+        };
+        let number = self.rails.iter().position(|(known, _)| known == name);
+        let number = number.ok_or_else(|| ConnectError::NoSuchRail(name.clone()))?;
+        Ok(number as u16)
     }
 
     fn make(&mut self, peer: u32, route: &Route, wanted: &Wanted<'_>) -> Result<Half, ConnectError> {
@@ -286,7 +299,7 @@ impl Mesh {
             .peers
             .iter()
             .find(|endpoint| endpoint.rank == peer)
-            .and_then(|endpoint| endpoint.doors.get(usize::from(connection.rail)))
+            .and_then(|endpoint| endpoint.doors.get(usize::from(connection.to_rail)))
             .ok_or(ConnectError::UnknownPeer(peer))?;
         dial(connection, local, *door, &self.token, deadline).map_err(|source| ConnectError::Dial {
             peer,
@@ -310,6 +323,7 @@ impl Mesh {
             from: self.me.min(peer),
             to: self.me.max(peer),
             rail: number as u16,
+            to_rail: number as u16,
             flow: LINE,
             source_port: 0,
         };
@@ -330,6 +344,7 @@ fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_
         from: me.min(peer),
         to: me.max(peer),
         rail,
+        to_rail: rail,
         flow: flow | INTRODUCES,
         source_port: 0,
     };
@@ -340,9 +355,11 @@ fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_
 }
 
 /// The name of a connection, the same at both ends.
-fn connection(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> Connection {
+fn connection(me: u32, peer: u32, (rail, to_rail): (u16, u16), flow: u16, cell: &Cell) -> Connection {
     let is_pinned_flow = cell.collective == Collective::PointToPoint && cell.source_port.is_some();
-    let (from, to) = match is_pinned_flow && cell.ranks.first() == Some(&me.max(peer)) {
+    // Of two rails the first rank's is the one that is dialled from.
+    let is_the_first_ranks = is_pinned_flow || cell.to_rail.is_some();
+    let (from, to) = match is_the_first_ranks && cell.ranks.first() == Some(&me.max(peer)) {
         true => (me.max(peer), me.min(peer)),
         false => (me.min(peer), me.max(peer)),
     };
@@ -351,6 +368,7 @@ fn connection(me: u32, peer: u32, rail: u16, flow: u16, cell: &Cell) -> Connecti
         from,
         to,
         rail,
+        to_rail,
         flow,
         source_port,
     }
@@ -389,15 +407,35 @@ mod tests {
             batch: 1,
             verbs: None,
             path: Vec::new(),
+            to_rail: None,
             group: None,
+        }
+    }
+
+    #[test]
+    fn of_two_rails_the_first_ranks_is_dialled_from_whoever_asks() {
+        for ranks in [[1, 2], [2, 1]] {
+            let cross = Cell {
+                collective: Collective::PointToPoint,
+                ranks: ranks.to_vec(),
+                to_rail: Some("b".to_string()),
+                ..cell(1, None)
+            };
+            let named = connection(1, 2, (0, 1), 0, &cross);
+            assert_eq!(named, connection(2, 1, (0, 1), 0, &cross));
+            assert_eq!([named.from, named.to], ranks);
+            assert_eq!((named.rail, named.to_rail), (0, 1));
         }
     }
 
     #[test]
     fn both_ends_name_a_connection_alike_and_every_flow_has_its_own_port() {
         let cell = cell(2, Some(47_000));
-        assert_eq!(connection(1, 2, 0, 1, &cell), connection(2, 1, 0, 1, &cell));
-        let port = |from, flow| connection(from, 9, 0, flow, &cell).source_port;
+        assert_eq!(
+            connection(1, 2, (0, 0), 1, &cell),
+            connection(2, 1, (0, 0), 1, &cell)
+        );
+        let port = |from, flow| connection(from, 9, (0, 0), flow, &cell).source_port;
         let ports = [port(0, 0), port(0, 1), port(1, 0), port(1, 1)];
         assert_eq!(ports, [47_000, 47_001, 47_002, 47_003]);
     }
@@ -411,11 +449,15 @@ mod tests {
         };
         for ranks in [[1, 2], [2, 1]] {
             let pinned = flow(ranks, Some(47_000));
-            let named = connection(1, 2, 0, 0, &pinned);
-            assert_eq!(named, connection(2, 1, 0, 0, &pinned), "both ends name it alike");
+            let named = connection(1, 2, (0, 0), 0, &pinned);
+            assert_eq!(
+                named,
+                connection(2, 1, (0, 0), 0, &pinned),
+                "both ends name it alike"
+            );
             assert_eq!([named.from, named.to], ranks);
             assert_eq!(u32::from(named.source_port), 47_000 + ranks[0]);
-            let any = connection(1, 2, 0, 0, &flow(ranks, None));
+            let any = connection(1, 2, (0, 0), 0, &flow(ranks, None));
             assert_eq!(
                 (any.from, any.source_port),
                 (1, 0),

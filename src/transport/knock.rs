@@ -49,6 +49,7 @@ impl Mesh {
                 from: self.me,
                 to: peer,
                 rail,
+                to_rail: rail,
                 flow: KNOCK,
                 source_port: 0,
             };

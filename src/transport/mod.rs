@@ -11,6 +11,7 @@ mod gpu_end;
 mod inject;
 mod knock;
 mod mesh;
+mod reach;
 pub mod shm;
 pub mod tcp;
 mod trace;
@@ -26,6 +27,7 @@ pub use gpu_end::{GpuEnd, all_direct, reach_records};
 pub use inject::{BadFault, Fault, Flip};
 pub use knock::Knock;
 pub use mesh::{Endpoint, Mesh};
+pub use reach::CrossWay;
 pub use trace::{TraceWanted, Traced};
 
 use crate::device::cuda::Direct;

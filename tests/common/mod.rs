@@ -39,6 +39,7 @@ pub fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: 
         batch: 1,
         verbs: None,
         path: Vec::new(),
+        to_rail: None,
         group: None,
     }
 }

@@ -41,6 +41,7 @@ fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: usiz
         batch: 1,
         verbs: None,
         path: Vec::new(),
+        to_rail: None,
         group: None,
     }
 }

@@ -124,6 +124,7 @@ mod tests {
             batch: 1,
             verbs: None,
             path: Vec::new(),
+            to_rail: None,
             group: None,
         };
         let gang = Gang {

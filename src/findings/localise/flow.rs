@@ -116,7 +116,10 @@ fn ends(cell: &Cell) -> Option<(u32, u32)> {
     );
     let over_links = matches!(cell.transport, TransportKind::Tcp | TransportKind::Verbs);
     match (cell.ranks.as_slice(), cell.rails.as_slice()) {
-        ([from, to], [_]) if is_flow && over_links && from != to => Some((*from, *to)),
+        // Rails that meet somewhere are not told apart from where they do.
+        ([from, to], [_]) if is_flow && over_links && from != to && cell.to_rail.is_none() => {
+            Some((*from, *to))
+        }
         _ => None,
     }
 }

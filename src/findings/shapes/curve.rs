@@ -59,7 +59,8 @@ impl<'a> Curves<'a> {
             };
             let count = families.len();
             let family = *families.entry(family_key(cell)).or_insert(count);
-            let part = (family, &cell.ranks, cell.root, &cell.rails, cell.source_port);
+            let ends = (&cell.rails, &cell.to_rail, cell.source_port);
+            let part = (family, &cell.ranks, cell.root, ends);
             let number = *numbers.entry(part).or_insert(all.len());
             if number == all.len() {
                 all.push(Curve {
@@ -190,7 +191,8 @@ fn median_without(sorted: &[f64], at: usize) -> Option<f64> {
 fn family_key(cell: &Cell) -> impl Ord + '_ {
     (
         (&cell.test, cell.load, cell.collective, cell.algorithm),
-        (cell.ranks.len(), cell.rails.len(), cell.flows, cell.group),
+        (cell.ranks.len(), cell.rails.len(), cell.to_rail.is_some()),
+        (cell.flows, cell.group),
         (cell.transport, cell.device),
         (cell.dtype, cell.op, cell.placement),
         (cell.engine, cell.batch, cell.verbs),

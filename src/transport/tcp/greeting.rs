@@ -12,8 +12,10 @@ pub struct Connection {
     pub from: u32,
     /// Accepting world rank.
     pub to: u32,
-    /// Index of the rail in the run's list.
+    /// Index of the dialling rank's rail in the run's list.
     pub rail: u16,
+    /// Index of the accepting rank's rail: mostly the same.
+    pub to_rail: u16,
     /// Flow on that rail.
     pub flow: u16,
     /// Pinned source port; 0 when it is not pinned. Cells with other ports use other connections.
@@ -27,9 +29,9 @@ pub const INTRODUCES: u16 = 1 << 15;
 /// The flow number of a connection by which two ranks agree on queue pairs of their own, apart from those of cells.
 pub const LINE: u16 = INTRODUCES | 1 << 14;
 
-const MAGIC: &[u8; 8] = b"RGDATA01";
+const MAGIC: &[u8; 8] = b"RGDATA02";
 /// Bytes of a greeting.
-pub const GREETING: usize = 8 + Token::LEN + 14;
+pub const GREETING: usize = 8 + Token::LEN + 16;
 /// The one byte that answers a good greeting.
 pub const WELCOME: u8 = 1;
 
@@ -44,6 +46,7 @@ pub fn write(connection: &Connection, token: &Token) -> [u8; GREETING] {
     fields[8..10].copy_from_slice(&connection.rail.to_le_bytes());
     fields[10..12].copy_from_slice(&connection.flow.to_le_bytes());
     fields[12..14].copy_from_slice(&connection.source_port.to_le_bytes());
+    fields[14..16].copy_from_slice(&connection.to_rail.to_le_bytes());
     bytes
 }
 
@@ -64,6 +67,7 @@ pub fn read(bytes: &[u8; GREETING], token: &Token) -> Result<Connection, &'stati
         rail: short(8),
         flow: short(10),
         source_port: short(12),
+        to_rail: short(14),
     })
 }
 
@@ -78,6 +82,7 @@ mod tests {
             from: 70_000,
             to: 3,
             rail: 7,
+            to_rail: 2,
             flow: 300,
             source_port: 47_001,
         };

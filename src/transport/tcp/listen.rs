@@ -191,6 +191,7 @@ mod tests {
             from: 0,
             to: 1,
             rail: 0,
+            to_rail: 0,
             flow: 0,
             source_port: 0,
         };
@@ -235,6 +236,7 @@ mod tests {
             from: 0,
             to: 1,
             rail: 0,
+            to_rail: 0,
             flow: 0,
             source_port: free,
         };
@@ -250,6 +252,7 @@ mod tests {
             from: 0,
             to: 1,
             rail: 0,
+            to_rail: 0,
             flow: 0,
             source_port: 0,
         };

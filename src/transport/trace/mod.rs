@@ -124,6 +124,7 @@ impl Mesh {
                 from: self.me,
                 to: flow.to,
                 rail: number as u16,
+                to_rail: number as u16,
                 flow: KNOCK,
                 source_port: flow.port,
             },

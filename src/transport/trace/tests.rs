@@ -116,6 +116,7 @@ fn following_a_flow_leaves_its_port_free_and_no_stranger_at_the_door() {
             from: 0,
             to: 1,
             rail: 0,
+            to_rail: 0,
             flow: KNOCK,
             source_port: flow.port,
         };
