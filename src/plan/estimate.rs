@@ -92,6 +92,8 @@ pub fn of_slot(slot: &[Cell], tests: &[TestRecord], wire: Rate) -> Estimate {
 impl Plan {
     /// What the whole plan takes.
     pub fn estimate(&self) -> Estimate {
-        self.slots().map(|slot| of_slot(slot, &self.tests, self.wire)).sum()
+        self.slots()
+            .map(|slot| of_slot(slot, &self.tests, self.wire))
+            .sum()
     }
 }

@@ -99,7 +99,10 @@ impl Known {
     /// What the slowest cable of a host should carry, when a topology says so.
     fn slowest(&self) -> Option<Rate> {
         let graph = self.graph.as_ref()?;
-        let rates = graph.links().filter(|(_, link)| link.is_host).map(|(_, link)| link.rate);
+        let rates = graph
+            .links()
+            .filter(|(_, link)| link.is_host)
+            .map(|(_, link)| link.rate);
         rates
             .filter(|rate| rate.0 > 0.0)
             .min_by(|a, b| a.0.total_cmp(&b.0))

@@ -243,9 +243,13 @@ impl Localisation {
             }
         }
         for cause in &self.causes {
-            let suspects = cause.suspects.iter().filter_map(|(element, _)| element.link());
-            for (nth, link) in suspects.enumerate() {
-                let is_accused = cause.confirmed && nth == 0 && cause.suspects[0].0.link() == Some(link);
+            let first = cause.suspects.first();
+            // Where others are as likely, none is known to be slow.
+            let rival = cause.suspects.get(1).map_or(0.0, |(_, share)| *share);
+            let is_clear = first.is_some_and(|(_, share)| rival < share / 2.0);
+            for link in cause.suspects.iter().filter_map(|(element, _)| element.link()) {
+                let is_first = first.is_some_and(|(element, _)| element.link() == Some(link));
+                let is_accused = cause.confirmed && is_clear && is_first;
                 self.states[link.index()] = match is_accused {
                     true => LinkState::Slow,
                     false => self.states[link.index()].max(LinkState::Suspected),
