@@ -291,3 +291,34 @@ fn flows_that_may_have_shared_a_link_accuse_nobody() {
         judgement.verdict
     );
 }
+
+#[test]
+fn a_record_that_makes_no_sense_is_judged_without_a_panic() {
+    let elsewhere = "[[host]]\nname = \"x\"\n[[switch]]\nname = \"s\"\ntier = \"leaf\"\n[[link]]\nname = \"l\"\nends = [\"x/a\", \"s/b\"]\n\
+        rate = \"1 Gb/s\"\n";
+    for topology in [None, Some("no toml ["), Some(""), Some(elsewhere)] {
+        let mut fixture = flows(|cell, _| {
+            if sends(cell, 2, "rail1") {
+                0.5 * HEALTHY
+            } else {
+                HEALTHY
+            }
+        });
+        let cells = &mut fixture.run.cells;
+        cells[0].path = vec!["nobody/x->nowhere/y".to_string()];
+        cells[1].ranks = vec![7, 7];
+        cells[2].ranks = vec![u32::MAX, 0];
+        cells[3].rails = Vec::new();
+        cells[4].slot = u32::MAX;
+        let twin = fixture.run.ranks[0].clone();
+        fixture.run.ranks.push(twin);
+        let mut recorded = fixture.recorded();
+        recorded.topology = topology.map(str::to_string);
+        let judgement = judge(&recorded);
+        let found = judgement
+            .findings
+            .iter()
+            .any(|finding| finding.place.hosts == ["node02"]);
+        assert!(found, "what makes sense is still found: {:?}", judgement.findings);
+    }
+}
