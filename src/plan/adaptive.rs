@@ -394,5 +394,4 @@ pub fn partners(graph: &Graph, ranks: &[u32], rail: &str, seed: u64) -> HashMap<
 }
 
 #[cfg(test)]
-#[path = "adaptive_tests.rs"]
 mod tests;

@@ -140,6 +140,10 @@ fn rings_and_both_ways_load_what_their_schedules_load() {
             slot: 2,
             ..tree
         },
+        Cell {
+            to_rail: Some("rail1".to_string()),
+            ..pair(3, 3, 0, 1, "rail0")
+        },
     ];
     let events = measure(&twin, &cells);
     let found = shares(&events, &cells);
@@ -148,9 +152,12 @@ fn rings_and_both_ways_load_what_their_schedules_load() {
         (found[&0] - 1.0 / 1.5).abs() < 0.01 && found[&1] > 0.99,
         "{found:?}"
     );
-    let not_run =
-        |event: &Event| matches!(event, Event::NotRun { cell: 2, reason } if reason.contains("tree"));
-    assert!(events.iter().any(not_run));
+    let not_run = |wanted: u32, why: &str| {
+        events.iter().any(
+            |event| matches!(event, Event::NotRun { cell, reason } if *cell == wanted && reason.contains(why)),
+        )
+    };
+    assert!(not_run(2, "tree") && not_run(3, "across rails"));
 }
 
 #[test]

@@ -31,6 +31,9 @@ pub(super) fn of(cell: &Cell) -> Result<Vec<Transfer>, String> {
             cell.transport
         ));
     }
+    if cell.to_rail.is_some() {
+        return Err("the twin does not run pairs across rails".to_string());
+    }
     let (ranks, size) = (&cell.ranks, cell.size.0);
     let count = ranks.len() as u64;
     if count < 2 {
