@@ -70,13 +70,18 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     choices.verbs = Some(verbs::probe().map_err(|missing| missing.to_string()));
     // Whether NICs reach the GPUs' memory is known when ranks meet; a plan that insists on it is made as if they did.
     choices.gpudirect = (suite.verbs.gpudirect() == GpuDirectChoice::On).then_some(Ok(()));
-    let plan = Plan::new(&suite, &fabric, &choices)?;
-    flags.rdma.must_matter(&plan)?;
-    let outline = plan.describe();
     let schedules = match arguments.schedule {
         None => schedules(&suite, &fabric, &choices),
         Some(_) => Vec::new(),
     };
+    let plan = Plan::new(&suite, &fabric, &choices).inspect_err(|_| {
+        // What the suite asks for may be too much; which schedule is not, is what is wanted then.
+        if !flags.json {
+            print_schedules(&schedules);
+        }
+    })?;
+    flags.rdma.must_matter(&plan)?;
+    let outline = plan.describe();
     if flags.json {
         let whole = Printed {
             outline: &outline,

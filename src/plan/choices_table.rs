@@ -74,3 +74,73 @@ pub fn schedules(suite: &Suite, fabric: &Fabric, choices: &Choices) -> Vec<Sched
     };
     offered.map(outline).to_vec()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::graph::Graph;
+    use crate::fabric::topology::Topology;
+    use crate::plan::Known;
+    use crate::plan::flow::PathTable;
+    use crate::suite::SuiteFile;
+    use std::sync::Arc;
+
+    /// Four hosts on two leaves under two spines.
+    const TOPOLOGY: &str = r#"
+host = [{ name = "h0" }, { name = "h1" }, { name = "h2" }, { name = "h3" }]
+switch = [{ name = "l0", tier = "leaf" }, { name = "l1", tier = "leaf" }, { name = "s0", tier = "spine" }, { name = "s1", tier = "spine" }]
+link = [
+  { name = "c0", ends = ["h0/rail0", "l0/p0"], rate = "200 Mb/s", rail = "rail0" },
+  { name = "c1", ends = ["h1/rail0", "l0/p1"], rate = "200 Mb/s", rail = "rail0" },
+  { name = "c2", ends = ["h2/rail0", "l1/p0"], rate = "200 Mb/s", rail = "rail0" },
+  { name = "c3", ends = ["h3/rail0", "l1/p1"], rate = "200 Mb/s", rail = "rail0" },
+  { name = "u0", ends = ["l0/u0", "s0/d0"], rate = "200 Mb/s", rail = "rail0" },
+  { name = "u1", ends = ["l0/u1", "s1/d0"], rate = "200 Mb/s", rail = "rail0" },
+  { name = "u2", ends = ["l1/u0", "s0/d1"], rate = "200 Mb/s", rail = "rail0" },
+  { name = "u3", ends = ["l1/u1", "s1/d1"], rate = "200 Mb/s", rail = "rail0" },
+]
+"#;
+
+    #[test]
+    fn each_schedule_says_what_it_costs_and_which_cables_it_is_sure_to_cross() {
+        let text = "name = \"s\"\n[[test]]\nname = \"t\"\nkind = \"pairs\"\ndirections = \"one-way\"\nsizes = [\"2M\"]\n";
+        let suite = SuiteFile::parse(text, "x.toml").unwrap().check().unwrap();
+        let topology = Topology::parse("t.toml", TOPOLOGY).unwrap();
+        let fabric = Fabric::of(&topology);
+        let choices = Choices {
+            known: Known {
+                graph: Some(Arc::new(Graph::of(&topology, &fabric.ranks).unwrap())),
+                paths: Arc::new(PathTable::assuming()),
+            },
+            ..Choices::default()
+        };
+        let offered = schedules(&suite, &fabric, &choices);
+        let cost = |name: &str| {
+            let found = offered.iter().find(|choice| choice.schedule.starts_with(name));
+            found.unwrap().outcome.clone().unwrap()
+        };
+        // Which spine a tournament's flows take is up to the switches.
+        let tournament = cost("tournament");
+        assert_eq!(
+            (
+                tournament.measurements,
+                tournament.links_crossed,
+                tournament.links
+            ),
+            (12, 8, 16)
+        );
+        assert_eq!(cost("random").measurements, 2 * 2 * 2);
+        assert_eq!(cost("topology").links_crossed, 16);
+        assert_eq!(cost("adaptive").links_crossed, 16);
+        // Ten and three iterations of 2 MiB at 25 MB/s.
+        let round = tournament.time.expected.0 / tournament.rounds as u64;
+        assert!(
+            (1_000_000_000..2_000_000_000).contains(&round),
+            "{round} ns a round"
+        );
+        assert!(
+            schedules(&suite, &fabric, &Choices::default()).is_empty(),
+            "without a topology"
+        );
+    }
+}
