@@ -41,7 +41,11 @@ fn leaves_a_complete_record(words: &str, transport: TransportKind) {
         assert!(event.is_ok(), "{line}");
     }
     let recorded = bench.recorded();
-    let cells = done(&recorded);
+    // A machine that stalls under other load makes cells suspects, which are measured again: that is no part of this.
+    let cells: Vec<_> = done(&recorded)
+        .into_iter()
+        .filter(|cell| cell.round == 0)
+        .collect();
     assert_eq!(cells.len(), recorded.run.cells.len());
     assert!(recorded.run.cells.iter().all(|cell| cell.transport == transport));
     for cell in cells {
@@ -51,7 +55,8 @@ fn leaves_a_complete_record(words: &str, transport: TransportKind) {
             "bytes on the wire are not those of the schedule"
         );
         assert_eq!((cell.iterations, cell.verified), (8, 8));
-        let of_cell = recorded.samples.iter().filter(|sample| sample.cell == cell.cell);
+        let of_cell = recorded.samples.iter();
+        let of_cell = of_cell.filter(|sample| (sample.cell, sample.round) == (cell.cell, 0));
         assert_eq!(of_cell.count(), 2 * 8, "one sample per rank and iteration");
     }
     let end = recorded.events.last();
