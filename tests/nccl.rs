@@ -64,8 +64,8 @@ fn a_suite_by_both_engines_is_reported_side_by_side_with_the_version() {
     let suite = folder.path().join("both.toml");
     let tests = "name = \"both\"\n[run]\ndevice = \"cuda\"\nranks = 3\nengine = \"both\"\n\
         [[test]]\nname = \"t\"\ncollective = [\"all-reduce\", \"reduce-scatter\", \"all-gather\", \"broadcast\", \"all-to-all\"]\n\
-        sizes = [\"3K\"]\ntype = [\"f32\", \"i64\"]\niterations = 6\nwarmup = 1\n\
-        [[test]]\nname = \"pairs\"\nkind = \"pairs\"\nsizes = [\"1K\"]\niterations = 6\nwarmup = 1\n";
+        sizes = [\"3K\"]\ntype = [\"f32\", \"i64\"]\niterations = 6\nwarmup = 1\nbudget = \"30s\"\n\
+        [[test]]\nname = \"pairs\"\nkind = \"pairs\"\nsizes = [\"1K\"]\niterations = 6\nwarmup = 1\nbudget = \"30s\"\n";
     std::fs::write(&suite, tests).unwrap();
     let out = folder.path().join("out");
     let (suite, out) = (suite.to_str().unwrap(), out.to_str().unwrap());
