@@ -114,7 +114,13 @@ pub fn conduct(
         known,
         ..choices.clone()
     });
-    let plan = choices.and_then(|choices| Ok((Plan::new(suite, session.fabric(), &choices)?, choices)));
+    let plan = choices.and_then(|choices| {
+        let mut plan = Plan::new(suite, session.fabric(), &choices)?;
+        if let Some(graph) = &choices.known.graph {
+            paths::of_pinned_flows(&mut session, &mut plan, graph)?;
+        }
+        Ok((plan, choices))
+    });
     let result = plan.and_then(|(plan, choices)| {
         let choices = &choices;
         nothing_left_by_engine(&plan, choices)?;

@@ -1,16 +1,16 @@
 //! Which way flows take through the fabric, asked of the fabric itself before anything is measured.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::CliError;
-use crate::fabric::graph::Graph;
-use crate::measure::{Progress, Session};
+use crate::fabric::graph::{Graph, Path};
+use crate::measure::{Progress, Session, TraceWanted, Traced};
 use crate::plan::adaptive::partners;
 use crate::plan::flow::PathTable;
 use crate::plan::{Choices, Known, Plan};
-use crate::record::{Cell, TransportKind};
+use crate::record::{Cell, Collective, TransportKind};
 use crate::suite::{Schedule, Suite};
-use crate::transport::TraceWanted;
 
 /// Source ports of TCP flows start here: below what systems hand out by themselves.
 const FIRST_PORT: u16 = 24_000;
@@ -116,6 +116,49 @@ pub(super) fn probes(
         }
     }
     wanted
+}
+
+/// Fills in the paths of planned flows that have one pinned source port, or one way only: whoever measures all pairs then also
+/// knows which cables they crossed.
+pub fn of_pinned_flows(session: &mut Session, plan: &mut Plan, graph: &Graph) -> Result<(), CliError> {
+    let is_flow = |cell: &Cell| {
+        cell.collective == Collective::PointToPoint
+            && cell.path.is_empty()
+            && cell.rails.len() == 1
+            && cell.flows == 1
+    };
+    let wanted = |cell: &Cell| match (is_flow(cell), cell.ranks.as_slice()) {
+        (true, [from, to]) => Some(TraceWanted {
+            from: *from,
+            to: *to,
+            rail: cell.rails[0].clone(),
+            port: cell.port_of(*from, 0).unwrap_or(0),
+            transport: cell.transport,
+        }),
+        _ => None,
+    };
+    let mut paths: HashMap<TraceWanted, Vec<String>> = HashMap::new();
+    let mut unknown: HashSet<TraceWanted> = HashSet::new();
+    let names = |path: &Path| path.iter().map(|link| graph.name(*link)).collect();
+    for flow in plan.cells.iter().filter_map(wanted) {
+        match graph.paths(flow.from, flow.to, &flow.rail).as_slice() {
+            [only] => _ = paths.insert(flow, names(only)),
+            [_, ..] if flow.port != 0 => _ = unknown.insert(flow),
+            _ => {}
+        }
+    }
+    let unknown: Vec<TraceWanted> = unknown.into_iter().collect();
+    for Traced { flow, hops } in session.trace(&unknown)? {
+        if let Some(path) = graph.path_of_hops(flow.from, flow.to, &flow.rail, &hops) {
+            paths.insert(flow, names(&path));
+        }
+    }
+    for cell in &mut plan.cells {
+        if let Some(path) = wanted(cell).and_then(|flow| paths.get(&flow)) {
+            cell.path.clone_from(path);
+        }
+    }
+    Ok(())
 }
 
 /// What the plan may know of the fabric.

@@ -10,7 +10,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use railgauge::record::{Event, FlowRecord};
+use railgauge::record::{Event, FlowRecord, Recorded};
 
 use crate::harness::{GuestLab, guests, said};
 use crate::runs::run;
@@ -136,4 +136,45 @@ fn sixty_four_queue_pairs_go_where_the_routers_say_they_will() {
         spread.len() == 2 && spread.values().all(|count| *count > QUEUE_PAIRS / 4),
         "{spread:?}"
     );
+}
+
+#[test]
+fn the_paths_that_switches_tell_are_the_ones_that_queue_pairs_take() {
+    let Some(lab) = guests(&["2x1", "--leaves", "2", "--spines", "2"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let words = [
+        "--",
+        "diagnose",
+        "--transport",
+        "verbs",
+        "--deadline",
+        "20s",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let output = lab.run("run", &words);
+    let recorded = Recorded::read(&out).unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+    let mut spines = HashSet::new();
+    for event in &recorded.events {
+        let Event::CellDone(done) = event else { continue };
+        let cell = recorded
+            .run
+            .cells
+            .iter()
+            .find(|cell| cell.id == done.cell)
+            .unwrap();
+        let flow = done.flows.iter().find(|flow| flow.from == cell.ranks[0]).unwrap();
+        let leaf = format!("rail0-leaf{}", flow.from);
+        let spine = predicted(&lab, &leaf, flow);
+        assert!(
+            cell.path.len() == 4 && cell.path[1].contains(&format!("->{spine}/")),
+            "{flow:?}: {spine} was predicted; {:?}",
+            cell.path
+        );
+        spines.insert(spine);
+    }
+    assert_eq!(spines.len(), 2, "both ways are used: {}", said(&output));
 }

@@ -56,13 +56,12 @@ pub(super) fn set_room(socket: &Socket, peer: IpAddr, hops: u8) -> nix::Result<(
 pub(super) fn wait(socket: &Socket, events: PollFlags, until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return false;
-        }
-        // Rounded up, so that it does not look all the time in the last millisecond.
+        // Rounded up, so that it does not look all the time in the last millisecond. It looks at least once: a thread that
+        // was kept from running all the while must not take that for silence.
         let patience = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         match poll(&mut [PollFd::new(socket.as_fd(), events)], patience) {
             Ok(count) if count > 0 => return true,
+            Ok(_) if left.is_zero() => return false,
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(_) => return false,
         }

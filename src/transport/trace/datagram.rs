@@ -5,13 +5,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::poll::PollFlags;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::super::tcp::Local;
-use super::{Echo, PATIENCE, answer};
+use super::{Echo, answer};
 
 /// A socket whose datagrams take the path of a flow.
 pub(super) struct Datagrams {
@@ -28,24 +28,26 @@ impl Datagrams {
         local.confine(SockRef::from(&socket), target.ip());
         answer::listen(&socket, target.ip())?;
         socket.set_nonblocking(true)?;
+        // Flows to other hosts may have the same port: answers must not go to their sockets.
+        socket.connect(&target.into())?;
         Ok(Datagrams { socket, target })
     }
 
     /// Sends one with room for `hops` hops.
-    pub fn probe(&self, hops: u8) -> Echo {
-        self.attempt(hops).unwrap_or_else(|error| {
+    pub fn probe(&self, hops: u8, patience: Duration) -> Echo {
+        self.attempt(hops, patience).unwrap_or_else(|error| {
             tracing::debug!(target = %self.target, %error, "a path cannot be asked for");
             Echo::Silence
         })
     }
 
-    fn attempt(&self, hops: u8) -> io::Result<Echo> {
+    fn attempt(&self, hops: u8, patience: Duration) -> io::Result<Echo> {
         answer::set_room(&self.socket, self.target.ip(), hops)?;
         // What an earlier one met is not to be reported for this one.
         while answer::next(&self.socket).is_some() {}
         self.socket.take_error()?;
-        self.socket.send_to(&[hops], &self.target.into())?;
-        let until = Instant::now() + PATIENCE;
+        self.socket.send(&[hops])?;
+        let until = Instant::now() + patience;
         while answer::wait(&self.socket, PollFlags::empty(), until) {
             self.socket.take_error()?;
             while let Some(answer) = answer::next(&self.socket) {

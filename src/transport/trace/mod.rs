@@ -34,6 +34,8 @@ const MOST_SILENCE: usize = 3;
 const SILENCE_AT_THE_END: usize = 2;
 /// How long a switch may take to answer.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// The same when a path is asked for again, because others are known and it is not: the machine may just have been busy.
+const MORE_PATIENCE: Duration = Duration::from_millis(600);
 
 /// A flow whose path is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,23 +88,24 @@ impl Mesh {
     /// empty.
     pub fn trace(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<Traced> {
         let ways: Vec<Option<Way<'_>>> = wanted.iter().map(|flow| self.way(flow)).collect();
-        let seen: Vec<OnceLock<Option<Hops>>> = ways.iter().map(|_| OnceLock::new()).collect();
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(ways.len()) {
-                scope.spawn(|| {
-                    while Instant::now() < until {
-                        let place = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(way) = ways.get(place) else { break };
-                        // Every place is one thread's alone.
-                        let _ = seen[place].set(way.as_ref().and_then(Way::hops));
-                    }
-                });
+        let mut seen: Vec<Option<Hops>> = vec![None; ways.len()];
+        for patience in [PATIENCE, MORE_PATIENCE] {
+            let places = gaps(wanted, &seen);
+            let found = ask(&ways, &places, patience, until);
+            for (place, found) in places.into_iter().zip(found) {
+                let known = |hops: &Option<Hops>| hops.iter().flatten().flatten().count();
+                if seen[place].is_none() || known(&found) > known(&seen[place]) {
+                    seen[place] = found;
+                }
             }
-        });
+            // Where nobody answers, more patience does not help.
+            if !seen.iter().flatten().flatten().any(Option::is_some) {
+                break;
+            }
+        }
         let traced = wanted.iter().zip(seen).map(|(flow, seen)| {
             // The path of a connection that is open is the one it had when it was made.
-            let hops = match seen.into_inner().flatten() {
+            let hops = match seen {
                 Some(hops) => self.known.entry(flow.clone()).insert_entry(hops).get().clone(),
                 None => self.known.get(flow).cloned().unwrap_or_default(),
             };
@@ -135,6 +138,48 @@ impl Mesh {
     }
 }
 
+/// The places of flows that are not known from end to end: none was asked for yet, a switch was silent, or another flow to
+/// the same receiver met more of them.
+fn gaps(wanted: &[TraceWanted], seen: &[Option<Hops>]) -> Vec<usize> {
+    let mut longest: HashMap<(u32, &str), usize> = HashMap::new();
+    for (flow, hops) in wanted.iter().zip(seen) {
+        let most = longest.entry((flow.to, &flow.rail)).or_default();
+        *most = hops.as_ref().map_or(0, Vec::len).max(*most);
+    }
+    let has_gap = |(flow, hops): (&TraceWanted, &Option<Hops>)| {
+        let most = longest[&(flow.to, flow.rail.as_str())];
+        hops.as_ref()
+            .is_none_or(|hops| hops.len() < most || hops.contains(&None))
+    };
+    let places = wanted.iter().zip(seen).enumerate();
+    places
+        .filter(|(_, one)| has_gap(*one))
+        .map(|(place, _)| place)
+        .collect()
+}
+
+/// Follows the ways at `places`, many at a time; none for those that cannot be followed, or not before `until`.
+fn ask(ways: &[Option<Way<'_>>], places: &[usize], patience: Duration, until: Instant) -> Vec<Option<Hops>> {
+    let found: Vec<OnceLock<Option<Hops>>> = places.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(places.len()) {
+            scope.spawn(|| {
+                while Instant::now() < until {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(place) = places.get(number) else { break };
+                    // Every place is one thread's alone.
+                    let _ = found[number].set(ways[*place].as_ref().and_then(|way| way.hops(patience)));
+                }
+            });
+        }
+    });
+    found
+        .into_iter()
+        .map(|found| found.into_inner().flatten())
+        .collect()
+}
+
 /// Where the packets of a flow leave and arrive.
 struct Way<'m> {
     transport: TransportKind,
@@ -146,17 +191,26 @@ struct Way<'m> {
 
 impl Way<'_> {
     /// Who answers along it; none when it cannot be followed.
-    fn hops(&self) -> Option<Hops> {
+    fn hops(&self, patience: Duration) -> Option<Hops> {
         match self.transport {
             TransportKind::Tcp => {
-                let probe = |room| syn::probe(&self.connection, self.local, self.door, self.token, room);
+                let probe = |room| {
+                    syn::probe(
+                        &self.connection,
+                        self.local,
+                        self.door,
+                        self.token,
+                        room,
+                        patience,
+                    )
+                };
                 follow(probe, MOST_SILENCE)
             }
             TransportKind::Verbs => {
                 let source = SocketAddr::new(self.local.address, self.connection.source_port);
                 let target = SocketAddr::new(self.door.ip(), ROCE_PORT);
                 match Datagrams::new(source, self.local, target) {
-                    Ok(datagrams) => follow(|room| datagrams.probe(room), SILENCE_AT_THE_END),
+                    Ok(datagrams) => follow(|room| datagrams.probe(room, patience), SILENCE_AT_THE_END),
                     Err(error) => {
                         tracing::debug!(%source, %target, %error, "a path cannot be asked for");
                         None

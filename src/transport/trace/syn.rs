@@ -12,7 +12,7 @@ use nix::poll::PollFlags;
 use socket2::{SockRef, Socket};
 
 use super::super::tcp::{Connection, Local, bind, introduce};
-use super::{Echo, PATIENCE, answer};
+use super::{Echo, answer};
 use crate::launch::Token;
 
 /// How long the door may take to answer a knock: it shares its machine with whatever else is awake there.
@@ -25,9 +25,10 @@ pub(super) fn probe(
     door: SocketAddr,
     token: &Token,
     hops: u8,
+    patience: Duration,
 ) -> Echo {
     let from = SocketAddr::new(local.address, connection.source_port);
-    match attempt(from, local, door, hops) {
+    match attempt(from, local, door, hops, patience) {
         Ok(Attempt::Answered(echo)) => echo,
         Ok(Attempt::Connected(socket)) => {
             if let Err(error) = take_leave(socket, connection, token) {
@@ -50,7 +51,13 @@ enum Attempt {
     Connected(Socket),
 }
 
-fn attempt(from: SocketAddr, local: &Local, door: SocketAddr, hops: u8) -> io::Result<Attempt> {
+fn attempt(
+    from: SocketAddr,
+    local: &Local,
+    door: SocketAddr,
+    hops: u8,
+    patience: Duration,
+) -> io::Result<Attempt> {
     let socket = bind(from)?;
     local.confine(SockRef::from(&socket), door.ip());
     answer::listen(&socket, door.ip())?;
@@ -64,7 +71,7 @@ fn attempt(from: SocketAddr, local: &Local, door: SocketAddr, hops: u8) -> io::R
         }
         Err(error) => return Err(error),
     }
-    if !answer::wait(&socket, PollFlags::POLLOUT, Instant::now() + PATIENCE) {
+    if !answer::wait(&socket, PollFlags::POLLOUT, Instant::now() + patience) {
         return Ok(Attempt::Answered(Echo::Silence));
     }
     if let Some(answer) = answer::next(&socket) {

@@ -121,7 +121,7 @@ fn following_a_flow_leaves_its_port_free_and_no_stranger_at_the_door() {
             source_port: flow.port,
         };
         let door = high.endpoint().doors[0];
-        syn::probe(&connection, &low.rails[0].1, door, &token, 1)
+        syn::probe(&connection, &low.rails[0].1, door, &token, 1, MORE_PATIENCE)
     };
     assert!(
         matches!(echo(&wanted[0]), Echo::Arrived),
@@ -151,4 +151,30 @@ fn a_flow_that_cannot_exist_has_no_path() {
         let traced = alone.trace(&wanted, Instant::now() + Duration::from_secs(5));
         assert_eq!(traced[0].hops, []);
     }
+}
+
+#[test]
+fn flows_that_are_known_less_well_than_others_to_the_same_receiver_are_asked_for_again() {
+    let flow = |to: u32, port: u16| TraceWanted {
+        from: 0,
+        to,
+        rail: "rail0".to_string(),
+        port,
+        transport: TransportKind::Tcp,
+    };
+    let wanted = [flow(1, 1), flow(1, 2), flow(1, 3), flow(2, 1), flow(2, 2)];
+    assert_eq!(
+        gaps(&wanted, &vec![None; 5]),
+        [0, 1, 2, 3, 4],
+        "all are asked for once"
+    );
+    let whole = Some(vec![Some(address(1)), Some(address(2))]);
+    let gap = Some(vec![Some(address(1)), None]);
+    let short = Some(vec![Some(address(1))]);
+    let seen = [whole, short.clone(), gap, short, None];
+    assert_eq!(
+        gaps(&wanted, &seen),
+        [1, 2, 4],
+        "one hop is all there is to rank 2"
+    );
 }
