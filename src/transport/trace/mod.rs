@@ -65,6 +65,14 @@ pub struct Traced {
 /// Who answered along a path.
 type Hops = Vec<Option<IpAddr>>;
 
+/// What was seen of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    hops: Hops,
+    /// Whether its end was seen, too.
+    whole: bool,
+}
+
 /// The paths this rank has seen: a flow whose connection is open cannot be followed again.
 pub(super) type Known = HashMap<TraceWanted, Hops>;
 
@@ -88,25 +96,29 @@ impl Mesh {
     /// empty.
     pub fn trace(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<Traced> {
         let ways: Vec<Option<Way<'_>>> = wanted.iter().map(|flow| self.way(flow)).collect();
-        let mut seen: Vec<Option<Hops>> = vec![None; ways.len()];
+        let mut seen: Vec<Option<Seen>> = vec![None; ways.len()];
         for patience in [PATIENCE, MORE_PATIENCE] {
             let places = gaps(wanted, &seen);
             let found = ask(&ways, &places, patience, until);
             for (place, found) in places.into_iter().zip(found) {
-                let known = |hops: &Option<Hops>| hops.iter().flatten().flatten().count();
-                if seen[place].is_none() || known(&found) > known(&seen[place]) {
+                let known = |seen: &Seen| (seen.hops.iter().flatten().count(), seen.whole);
+                if seen[place].as_ref().map(known) < found.as_ref().map(known) {
                     seen[place] = found;
                 }
             }
             // Where nobody answers, more patience does not help.
-            if !seen.iter().flatten().flatten().any(Option::is_some) {
+            if seen
+                .iter()
+                .flatten()
+                .all(|seen| seen.hops.iter().all(Option::is_none))
+            {
                 break;
             }
         }
         let traced = wanted.iter().zip(seen).map(|(flow, seen)| {
             // The path of a connection that is open is the one it had when it was made.
             let hops = match seen {
-                Some(hops) => self.known.entry(flow.clone()).insert_entry(hops).get().clone(),
+                Some(Seen { hops, .. }) => self.known.entry(flow.clone()).insert_entry(hops).get().clone(),
                 None => self.known.get(flow).cloned().unwrap_or_default(),
             };
             Traced {
@@ -138,18 +150,21 @@ impl Mesh {
     }
 }
 
-/// The places of flows that are not known from end to end: none was asked for yet, a switch was silent, or another flow to
-/// the same receiver met more of them.
-fn gaps(wanted: &[TraceWanted], seen: &[Option<Hops>]) -> Vec<usize> {
+/// The places of flows that are not known from end to end: none was asked for yet, a switch was silent, the receiver was not
+/// reached, or another flow to the same receiver met more switches.
+fn gaps(wanted: &[TraceWanted], seen: &[Option<Seen>]) -> Vec<usize> {
     let mut longest: HashMap<(u32, &str), usize> = HashMap::new();
-    for (flow, hops) in wanted.iter().zip(seen) {
+    for (flow, seen) in wanted.iter().zip(seen) {
         let most = longest.entry((flow.to, &flow.rail)).or_default();
-        *most = hops.as_ref().map_or(0, Vec::len).max(*most);
+        *most = seen.as_ref().map_or(0, |seen| seen.hops.len()).max(*most);
     }
-    let has_gap = |(flow, hops): (&TraceWanted, &Option<Hops>)| {
+    let has_gap = |(flow, seen): (&TraceWanted, &Option<Seen>)| {
         let most = longest[&(flow.to, flow.rail.as_str())];
-        hops.as_ref()
-            .is_none_or(|hops| hops.len() < most || hops.contains(&None))
+        // Receivers do not answer datagrams.
+        let must_end = flow.transport == TransportKind::Tcp;
+        seen.as_ref().is_none_or(|seen| {
+            seen.hops.len() < most || seen.hops.contains(&None) || (must_end && !seen.whole)
+        })
     };
     let places = wanted.iter().zip(seen).enumerate();
     places
@@ -159,8 +174,8 @@ fn gaps(wanted: &[TraceWanted], seen: &[Option<Hops>]) -> Vec<usize> {
 }
 
 /// Follows the ways at `places`, many at a time; none for those that cannot be followed, or not before `until`.
-fn ask(ways: &[Option<Way<'_>>], places: &[usize], patience: Duration, until: Instant) -> Vec<Option<Hops>> {
-    let found: Vec<OnceLock<Option<Hops>>> = places.iter().map(|_| OnceLock::new()).collect();
+fn ask(ways: &[Option<Way<'_>>], places: &[usize], patience: Duration, until: Instant) -> Vec<Option<Seen>> {
+    let found: Vec<OnceLock<Option<Seen>>> = places.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(places.len()) {
@@ -191,7 +206,7 @@ struct Way<'m> {
 
 impl Way<'_> {
     /// Who answers along it; none when it cannot be followed.
-    fn hops(&self, patience: Duration) -> Option<Hops> {
+    fn hops(&self, patience: Duration) -> Option<Seen> {
         match self.transport {
             TransportKind::Tcp => {
                 let probe = |room| {
@@ -224,7 +239,7 @@ impl Way<'_> {
 
 /// Follows a path with `probe`, which sends one packet that may go so many hops, until it arrives or `most_silence` switches
 /// in a row say nothing; none when nothing can be sent.
-fn follow(mut probe: impl FnMut(u8) -> Echo, most_silence: usize) -> Option<Hops> {
+fn follow(mut probe: impl FnMut(u8) -> Echo, most_silence: usize) -> Option<Seen> {
     let mut hops = Hops::new();
     for room in 1..=MOST_HOPS {
         let mut echo = probe(room);
@@ -236,9 +251,9 @@ fn follow(mut probe: impl FnMut(u8) -> Echo, most_silence: usize) -> Option<Hops
             Echo::Switch(address) => hops.push(Some(address)),
             Echo::End(address) => {
                 hops.push(Some(address));
-                return Some(hops);
+                return Some(Seen { hops, whole: true });
             }
-            Echo::Arrived => return Some(hops),
+            Echo::Arrived => return Some(Seen { hops, whole: true }),
             Echo::Silence => hops.push(None),
             Echo::Taken => return None,
         }
@@ -250,7 +265,7 @@ fn follow(mut probe: impl FnMut(u8) -> Echo, most_silence: usize) -> Option<Hops
     while hops.last().is_some_and(Option::is_none) {
         hops.pop();
     }
-    Some(hops)
+    Some(Seen { hops, whole: false })
 }
 
 #[cfg(test)]

@@ -18,6 +18,11 @@ use crate::launch::Token;
 /// How long the door may take to answer a knock: it shares its machine with whatever else is awake there.
 const COURTESY: Duration = Duration::from_secs(2);
 
+/// How often a port is tried that is still taken, and how long it may take to become free: where this process starts another
+/// one at the same time, that one holds on to the last socket for a moment.
+const TRIES: usize = 5;
+const A_MOMENT: Duration = Duration::from_millis(20);
+
 /// Sends the first packet of `connection` to `door` with room for `hops` hops.
 pub(super) fn probe(
     connection: &Connection,
@@ -28,7 +33,21 @@ pub(super) fn probe(
     patience: Duration,
 ) -> Echo {
     let from = SocketAddr::new(local.address, connection.source_port);
-    match attempt(from, local, door, hops, patience) {
+    let is_taken = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
+        )
+    };
+    let mut attempted = attempt(from, local, door, hops, patience);
+    for _ in 1..TRIES {
+        match &attempted {
+            Err(error) if is_taken(error) => std::thread::sleep(A_MOMENT),
+            _ => break,
+        }
+        attempted = attempt(from, local, door, hops, patience);
+    }
+    match attempted {
         Ok(Attempt::Answered(echo)) => echo,
         Ok(Attempt::Connected(socket)) => {
             if let Err(error) = take_leave(socket, connection, token) {
@@ -38,9 +57,9 @@ pub(super) fn probe(
         }
         Err(error) => {
             tracing::debug!(%from, %door, %error, "a path cannot be asked for");
-            match error.kind() {
-                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Echo::Taken,
-                _ => Echo::Silence,
+            match is_taken(&error) {
+                true => Echo::Taken,
+                false => Echo::Silence,
             }
         }
     }
