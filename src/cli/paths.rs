@@ -125,6 +125,7 @@ pub fn of_pinned_flows(session: &mut Session, plan: &mut Plan, graph: &Graph) ->
         cell.collective == Collective::PointToPoint
             && cell.path.is_empty()
             && cell.rails.len() == 1
+            && cell.to_rail.is_none()
             && cell.flows == 1
     };
     let wanted = |cell: &Cell| match (is_flow(cell), cell.ranks.as_slice()) {

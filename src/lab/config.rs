@@ -203,7 +203,9 @@ fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
         sysctls.extend([
             set("net/ipv4/fib_multipath_hash_policy", policy),
             set("net/ipv4/fib_multipath_hash_fields", FIVE_TUPLE),
-            set("net/ipv4/fib_multipath_use_neigh", "1"),
+            // A next hop whose address is just being asked for would be passed over, and the flow take another way for a moment.
+            // Which cables are down is known by their carrier.
+            set("net/ipv4/fib_multipath_use_neigh", "0"),
             set("net/ipv4/conf/all/ignore_routes_with_linkdown", "1"),
             set("net/ipv4/conf/default/ignore_routes_with_linkdown", "1"),
             // Whoever follows a path hears from every switch, always, by the port at which the packet came in.

@@ -9,6 +9,7 @@ mod answer;
 mod datagram;
 mod syn;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
@@ -99,9 +100,20 @@ impl Mesh {
         let mut seen: Vec<Option<Seen>> = vec![None; ways.len()];
         for patience in [PATIENCE, MORE_PATIENCE] {
             let places = gaps(wanted, &seen);
+            // A switch that knew no way on may know one in a moment.
+            if !places.is_empty() && patience == MORE_PATIENCE {
+                std::thread::sleep(PATIENCE);
+            }
             let found = ask(&ways, &places, patience, until);
             for (place, found) in places.into_iter().zip(found) {
-                let known = |seen: &Seen| (seen.hops.iter().flatten().count(), seen.whole);
+                // Of two that know as much, the shorter one has waited for less that was not there.
+                let known = |seen: &Seen| {
+                    (
+                        seen.hops.iter().flatten().count(),
+                        seen.whole,
+                        Reverse(seen.hops.len()),
+                    )
+                };
                 if seen[place].as_ref().map(known) < found.as_ref().map(known) {
                     seen[place] = found;
                 }
@@ -251,7 +263,7 @@ fn follow(mut probe: impl FnMut(u8) -> Echo, most_silence: usize) -> Option<Seen
             Echo::Switch(address) => hops.push(Some(address)),
             Echo::End(address) => {
                 hops.push(Some(address));
-                return Some(Seen { hops, whole: true });
+                return Some(Seen { hops, whole: false });
             }
             Echo::Arrived => return Some(Seen { hops, whole: true }),
             Echo::Silence => hops.push(None),
