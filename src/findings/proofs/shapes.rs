@@ -309,3 +309,22 @@ fn healthy_round_trips_pass_however_noisy_they_are() {
         assert_eq!(judged(&fixture.recorded()), [], "seed {seed}");
     }
 }
+
+#[test]
+fn ranks_of_one_host_have_no_link_that_could_have_two_speeds() {
+    let stalling = |cell: &Cell, _: u16, iter: u32| {
+        if on_rail(cell, "rail0") && iter % 2 == 0 {
+            5e6
+        } else {
+            0.0
+        }
+    };
+    let between_hosts = Fixture::rails(2).iterations(32).delay(stalling).recorded();
+    assert!(kinds(&judge(&between_hosts)).contains(&FindingKind::Intermittent));
+    let mut fixture = Fixture::rails(2).iterations(32).delay(stalling);
+    fixture.run.hosts.truncate(1);
+    for rank in &mut fixture.run.ranks {
+        rank.host = "node00".into();
+    }
+    assert!(!kinds(&judge(&fixture.recorded())).contains(&FindingKind::Intermittent));
+}

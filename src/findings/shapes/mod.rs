@@ -6,7 +6,7 @@
 //! - *intermittent*: two clusters of times, or single iterations that stall, on one part.
 //!
 //! As with slow cells, nobody is accused on one measurement: the shape must show in every round, as often as the rule asks for,
-//! and chance must be ruled out after Holm's correction over all shapes that were looked at. Only cells that cross a network
+//! and chance must be ruled out after Holm's correction over all shapes that were looked at. Only cells between hosts
 //! are judged, and only those whose ranks each have a core: on a crowded machine times take any shape.
 
 mod curve;
@@ -250,9 +250,13 @@ fn judged_places(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec<usi
         .map(|rank| (rank.rank, rank.host.as_str()))
         .collect();
     let has_core = |rank: &u32| host_of.get(rank).is_some_and(|host| !crowded.contains(host));
+    // Ranks of one host reach each other through its memory, whatever the transport is called.
     let on_network = |place: &usize| {
         let cell = summaries[*place].cell;
-        cell.transport != TransportKind::Shm && summaries[*place].done
+        let mut hosts = cell.ranks.iter().map(|rank| host_of.get(rank));
+        let first = hosts.next();
+        let crosses = hosts.any(|host| Some(host) != first);
+        cell.transport != TransportKind::Shm && crosses && summaries[*place].done
     };
     let (judged, left_out): (Vec<usize>, Vec<usize>) = (0..summaries.len())
         .filter(on_network)
