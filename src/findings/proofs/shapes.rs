@@ -313,7 +313,7 @@ fn healthy_round_trips_pass_however_noisy_they_are() {
 #[test]
 fn ranks_of_one_host_have_no_link_that_could_have_two_speeds() {
     let stalling = |cell: &Cell, _: u16, iter: u32| {
-        if on_rail(cell, "rail0") && iter % 2 == 0 {
+        if on_rail(cell, "rail0") && iter.is_multiple_of(2) {
             5e6
         } else {
             0.0
