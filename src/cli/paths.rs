@@ -16,7 +16,8 @@ use crate::suite::{Schedule, Suite};
 const FIRST_PORT: u16 = 24_000;
 /// RoCE's datagrams have source ports from 49152 on.
 const FIRST_ROCE_PORT: u16 = 50_000;
-/// So many ports are tried for every path there is: one path in 50 stays unseen by chance.
+/// So many ports are tried for every path there is: one path in 50 stays unseen by chance, more of them where the most that are
+/// tried are fewer (of 32 paths one in five).
 const PORTS_PER_PATH: usize = 4;
 const FEWEST_PORTS: usize = 8;
 const MOST_PORTS: usize = 48;

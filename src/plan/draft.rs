@@ -210,14 +210,22 @@ impl Draft<'_> {
         sets
     }
 
-    /// Neighbours on a leaf, then leaf to leaf over every way; slots that ask no link for more than it carries.
-    fn by_topology(&mut self, world: &[u32]) -> Result<Vec<Slot>, PlanError> {
-        if !self.transport.has_rails() {
+    /// Whether its transport crosses no links, so that there is nothing to choose paths over; that is noted.
+    fn has_no_links(&mut self) -> bool {
+        let has_links = self.transport.has_rails();
+        if !has_links {
             let why = format!(
                 "transport {} has no links; use --transport tcp or verbs",
                 self.transport
             );
             self.leave_out("all of it", &why);
+        }
+        !has_links
+    }
+
+    /// Neighbours on a leaf, then leaf to leaf over every way; slots that ask no link for more than it carries.
+    fn by_topology(&mut self, world: &[u32]) -> Result<Vec<Slot>, PlanError> {
+        if self.has_no_links() {
             return Ok(Vec::new());
         }
         let known = self.known;
@@ -264,12 +272,7 @@ impl Draft<'_> {
 
     /// Flows that cross every link a few times; what tells suspects apart is decided while measuring.
     fn adaptive(&mut self, world: &[u32]) -> Result<Vec<Slot>, PlanError> {
-        if !self.transport.has_rails() {
-            let why = format!(
-                "transport {} has no links; use --transport tcp or verbs",
-                self.transport
-            );
-            self.leave_out("all of it", &why);
+        if self.has_no_links() {
             return Ok(Vec::new());
         }
         let inferred;
