@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 
 use super::super::{Lab, LabError, LabName, Node};
+use super::lock;
 use super::message::Message;
 use super::network::{CONTROL_PEER, interfaces, vectors};
 
@@ -75,7 +75,8 @@ pub fn make_sure(lab: &Lab, node: Node) -> Result<(), LabError> {
 
 /// Whether a host runs, or is about to.
 pub fn is_kept(lab: &Lab, node: Node) -> Result<bool, LabError> {
-    Ok(lock(lab, node)?.is_none())
+    let path = lock_file(lab, node);
+    lock::is_taken(&path).map_err(LabError::system(format!("cannot look at {}", path.display())))
 }
 
 /// The error of a host that never answered, with the last it said.
@@ -101,11 +102,11 @@ pub fn keep(name: &LabName, host: &str) -> Result<(), LabError> {
     let (Some(kernel), Node::Host(number)) = (&shape.guests, node) else {
         return Err(LabError::CannotRun(format!("{node} has no kernel of its own")));
     };
-    let Some(lock) = lock(&lab, node)? else {
+    let path = lock_file(&lab, node);
+    let held = lock::take(&path).map_err(LabError::system(format!("cannot lock {}", path.display())))?;
+    let Some(_held) = held else {
         return Ok(());
     };
-    let shared = fcntl(&*lock, FcntlArg::F_SETFD(FdFlag::empty()));
-    shared.map_err(LabError::system("cannot pass on the host's lock"))?;
     let namespace = lab.namespace(node)?;
     setns(namespace, CloneFlags::CLONE_NEWNET)
         .map_err(LabError::system(format!("{node}: cannot enter its network")))?;
@@ -182,12 +183,8 @@ fn mounts(lab: &Lab, node: Node) -> Result<PathBuf, LabError> {
     Ok(memory)
 }
 
-/// The lock of a host's kernel; none when somebody has it.
-fn lock(lab: &Lab, node: Node) -> Result<Option<Flock<File>>, LabError> {
-    let path = lab.folder().of_node(node).join("kernel.lock");
-    let file = File::options().create(true).append(true).open(&path);
-    let file = file.map_err(LabError::system(format!("cannot open {}", path.display())))?;
-    Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
+fn lock_file(lab: &Lab, node: Node) -> PathBuf {
+    lab.folder().of_node(node).join("kernel.lock")
 }
 
 fn console_file(lab: &Lab, node: Node) -> PathBuf {

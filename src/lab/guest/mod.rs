@@ -12,6 +12,7 @@ mod agent;
 mod client;
 mod init;
 mod keeper;
+mod lock;
 mod message;
 mod network;
 
