@@ -112,6 +112,7 @@ fn record(folder: &Path) -> std::io::Result<()> {
                 planned: (0..RANKS).map(link).collect(),
                 moved: (0..RANKS).map(link).collect(),
                 flows: Vec::new(),
+                streams: Vec::new(),
             }))?;
         }
     }
@@ -151,6 +152,7 @@ fn plan() -> Run {
         path: Vec::new(),
         to_rail: None,
         group: None,
+        streams: None,
     };
     let rank = |rank: u32| RankRecord {
         rank,

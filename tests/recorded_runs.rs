@@ -39,6 +39,7 @@ fn run() -> Run {
         path: Vec::new(),
         to_rail: None,
         group: None,
+        streams: None,
     };
     Run {
         schema: SCHEMA,
@@ -123,6 +124,7 @@ fn lines() -> Vec<String> {
             planned: vec![link(0, 1), link(1, 0)],
             moved: vec![link(1, 0), link(0, 1)],
             flows: Vec::new(),
+            streams: Vec::new(),
         }));
     }
     events.push(Event::End {
@@ -260,6 +262,7 @@ fn any_event() -> impl Strategy<Value = Event> {
                 planned: link(planned),
                 moved: link(moved),
                 flows: Vec::new(),
+                streams: Vec::new(),
             })
         },
     );

@@ -93,6 +93,7 @@ fn cell(wire: Wire, size: usize, flows: u16, collective: Collective, algorithm: 
         path: Vec::new(),
         to_rail: None,
         group: None,
+        streams: None,
     }
 }
 

@@ -165,7 +165,8 @@ impl Oracle {
             Collective::PointToPoint
             | Collective::Bidirectional
             | Collective::RoundTrip
-            | Collective::Incast => Vec::new(),
+            | Collective::Incast
+            | Collective::Streams => Vec::new(),
         }
     }
 

@@ -209,6 +209,7 @@ impl Fixture {
             path: Vec::new(),
             to_rail: None,
             group: None,
+            streams: None,
         }
     }
 
@@ -327,6 +328,7 @@ impl Fixture {
             planned: links.clone(),
             moved: links,
             flows: Vec::new(),
+            streams: Vec::new(),
         }));
     }
 

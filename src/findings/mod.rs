@@ -114,6 +114,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         cells,
         interference: interference::of(&seen),
         congestion: congestion::of(&seen),
+        ecmp: Vec::new(),
         engines: engines::side_by_side(&seen),
         coverage: coverage::of(&seen),
         gpus: gpus::summaries(&seen),

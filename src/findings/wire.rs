@@ -109,6 +109,7 @@ mod tests {
             planned: entries(planned),
             moved: entries(moved),
             flows: Vec::new(),
+            streams: Vec::new(),
         }
     }
 

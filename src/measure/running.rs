@@ -80,6 +80,7 @@ impl<'a> Running<'a> {
             planned: sorted(&self.planned),
             moved: sorted(&self.moved),
             flows,
+            streams: Vec::new(),
         }
     }
 

@@ -436,6 +436,7 @@ impl Draft<'_> {
             path: Vec::new(),
             to_rail: None,
             group: None,
+            streams: None,
         }
     }
 

@@ -94,6 +94,9 @@ fn why_never(cell: &Cell) -> Option<String> {
     if cell.collective == Collective::RoundTrip {
         return Some("NCCL starts both ways at once, so there is no round trip to time".to_string());
     }
+    if cell.collective == Collective::Streams {
+        return Some("which way its connections take is NCCL's own choice".to_string());
+    }
     let exchanges = matches!(
         cell.collective,
         Collective::AllToAll | Collective::Bidirectional | Collective::Incast

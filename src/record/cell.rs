@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Algorithm, Collective, DType, DeviceKind, Engine, GroupKind, MemoryPath, Placement, ReduceOp,
-    TransportKind, VerbsTerms,
+    StreamTerms, TransportKind, VerbsTerms,
 };
 use crate::units::Bytes;
 
@@ -77,6 +77,9 @@ pub struct Cell {
     /// What its ranks have in common, in a test of groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupKind>,
+    /// What is particular to many streams, when that is what it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<StreamTerms>,
 }
 
 fn is_default(engine: &Engine) -> bool {
@@ -143,7 +146,11 @@ impl Cell {
         (
             (&self.test, self.load, self.collective, self.algorithm),
             (self.ranks.len(), self.rails.len(), self.to_rail.is_some()),
-            (self.flows, self.group),
+            (
+                self.flows,
+                self.group,
+                self.streams.as_ref().map(|terms| terms.set),
+            ),
             (self.transport, self.device, self.size),
             (self.dtype, self.op, self.placement),
             (self.engine, self.batch, self.verbs),

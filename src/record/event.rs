@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, FlowRecord, GpuReading};
+use super::{Cell, FlowRecord, GpuReading, PortDelta, StreamRecord};
 use crate::units::{Bytes, Nanos};
 
 /// One line of `samples.jsonl`.
@@ -30,6 +30,8 @@ pub enum Event {
     Stalled(Stalled),
     /// A hardware or interface counter around a cell.
     Counter(CounterDelta),
+    /// A counter of a switch port around a slot.
+    Port(PortDelta),
     /// What the sensors of a rank's GPU said around a cell.
     Gpu(Box<GpuReading>),
     /// The run goes on without what was lost: cells that replace some that can no longer be measured.
@@ -126,6 +128,9 @@ pub struct CellDone {
     /// What its queue pairs were called on the wire, over RDMA.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,
+    /// What each of its streams delivered, for cells of many streams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamRecord>,
 }
 
 /// Delivered data differed from what was computed to be right.

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
-use super::{Cell, Congestion, Coverage, CurvePoint, DecisionRule, EndReason, Engine, GpuSummary, Suspect};
+use super::{
+    Cell, Congestion, Coverage, CurvePoint, DecisionRule, EcmpVerdict, EndReason, Engine, GpuSummary, Suspect,
+};
 use crate::units::{Nanos, Rate};
 
 /// The outcome of judging one thing. Unmeasured is never healthy.
@@ -129,6 +131,8 @@ pub struct TestVerdict {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FindingKind {
+    /// Flows are not spread over equal paths as a fair hash would.
+    EcmpImbalance,
     /// A rail below its reference.
     SlowRail,
     /// A cable, port, switch or host that slows down everything that crosses it.
@@ -182,6 +186,7 @@ impl FindingKind {
             | FindingKind::LatencyFloor
             | FindingKind::SlowRamp
             | FindingKind::Intermittent => 12,
+            FindingKind::EcmpImbalance => 11,
             FindingKind::IncompleteCoverage => 20,
             FindingKind::LostRank | FindingKind::SilentRail => 21,
             FindingKind::Corruption => 22,
@@ -326,6 +331,9 @@ pub struct Judgement {
     /// What loads do to those who take no part in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub congestion: Vec<Congestion>,
+    /// How evenly flows were spread over equal paths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ecmp: Vec<EcmpVerdict>,
     /// Our engine against NCCL, for every cell that both ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<EngineComparison>,

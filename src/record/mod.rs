@@ -8,6 +8,7 @@ mod bandwidth;
 mod cell;
 mod congestion;
 mod coverage;
+mod ecmp;
 mod event;
 mod gpu;
 mod gpu_summary;
@@ -15,6 +16,7 @@ mod judgement;
 mod load;
 mod run;
 mod shape;
+mod streams;
 mod suspect;
 mod verbs;
 mod words;
@@ -23,6 +25,7 @@ pub use bandwidth::Bandwidths;
 pub use cell::{Cell, Load};
 pub use congestion::Congestion;
 pub use coverage::{Coverage, LinkCoverage, LinkState};
+pub use ecmp::{EcmpCause, EcmpVerdict, MemberLoad, PairSpread};
 pub use event::{
     CellDone, Corruption, CounterDelta, EndReason, Event, LossCause, Lost, Moved, Sample, Stalled,
     StopReason, Stuck,
@@ -41,6 +44,7 @@ pub use run::{
     ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
 };
 pub use shape::{CurvePoint, ShapeRule};
+pub use streams::{PortDelta, StreamRecord, StreamTerms, StreamWay};
 pub use suspect::{PartKind, Suspect};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{

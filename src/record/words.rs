@@ -40,6 +40,8 @@ words! {
         RoundTrip,
         /// Every rank sends its block to the root at the same time.
         Incast,
+        /// The first rank of the cell sends many streams to the second, each as fast as its own way allows.
+        Streams,
     }
 }
 
@@ -220,11 +222,19 @@ impl Collective {
         )
     }
 
+    /// Whether it is a fixed list of steps that comes to an end, rather than whatever arrives within some time.
+    pub fn is_scheduled(self) -> bool {
+        self != Collective::Streams
+    }
+
     /// Whether it takes place between two ranks.
     pub fn is_pairwise(self) -> bool {
         matches!(
             self,
-            Collective::PointToPoint | Collective::Bidirectional | Collective::RoundTrip
+            Collective::PointToPoint
+                | Collective::Bidirectional
+                | Collective::RoundTrip
+                | Collective::Streams
         )
     }
 
@@ -239,7 +249,9 @@ impl Collective {
             Collective::AllReduce => &[Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree],
             Collective::ReduceScatter | Collective::AllGather => &[Algorithm::Ring],
             Collective::Broadcast => &[Algorithm::Tree],
-            Collective::AllToAll | Collective::RoundTrip | Collective::Incast => &[Algorithm::Direct],
+            Collective::AllToAll | Collective::RoundTrip | Collective::Incast | Collective::Streams => {
+                &[Algorithm::Direct]
+            }
             Collective::PointToPoint | Collective::Bidirectional => {
                 &[Algorithm::Direct, Algorithm::CopyEngine]
             }
@@ -257,7 +269,8 @@ impl Collective {
             Collective::Broadcast
             | Collective::PointToPoint
             | Collective::Bidirectional
-            | Collective::RoundTrip => 1.0,
+            | Collective::RoundTrip
+            | Collective::Streams => 1.0,
         }
     }
 }

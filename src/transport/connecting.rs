@@ -409,6 +409,7 @@ mod tests {
             path: Vec::new(),
             to_rail: None,
             group: None,
+            streams: None,
         }
     }
 

@@ -232,6 +232,7 @@ impl<'g> Twin<'g> {
             planned: moved.clone(),
             moved,
             flows: Vec::new(),
+            streams: Vec::new(),
         }));
         events
     }

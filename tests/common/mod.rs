@@ -41,6 +41,7 @@ pub fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: 
         path: Vec::new(),
         to_rail: None,
         group: None,
+        streams: None,
     }
 }
 

@@ -43,6 +43,7 @@ fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: usiz
         path: Vec::new(),
         to_rail: None,
         group: None,
+        streams: None,
     }
 }
 

@@ -126,6 +126,7 @@ mod tests {
             path: Vec::new(),
             to_rail: None,
             group: None,
+            streams: None,
         };
         let gang = Gang {
             ranks: vec![3, 5],

@@ -135,8 +135,8 @@ impl Operation {
                 let arrive = (0..self.ranks).filter(|_| me == root).map(from);
                 [out].into_iter().chain(arrive).collect()
             }
-            // Both ways would be started at once: the plan has NCCL run none.
-            Collective::RoundTrip => Vec::new(),
+            // Both ways of a round trip would be started at once, and streams have no end: the plan has NCCL run none.
+            Collective::RoundTrip | Collective::Streams => Vec::new(),
         }
     }
 }
@@ -201,6 +201,7 @@ mod tests {
             path: Vec::new(),
             to_rail: None,
             group: None,
+            streams: None,
         }
     }
 

@@ -1,0 +1,66 @@
+//! Cells of many streams: where each was sent from, which way it takes, and what it delivered.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Nanos;
+
+/// What is particular to a cell of many streams.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StreamTerms {
+    /// Which set of source ports, counted from 0. Every set has other ports, and sends to another leaf where there is one.
+    pub set: u16,
+    /// How long streams are watched in one iteration, after they have found their pace.
+    pub window: Nanos,
+    /// Whether all streams come from one source port, as of a sender that does not vary it. Over TCP there is one connection
+    /// then, which all of them share.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_port: bool,
+    /// What was seen of the way of each stream, in their order; empty when the fabric was not asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<StreamWay>,
+}
+
+/// What was seen of the way that one stream takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StreamWay {
+    /// The directed links it crosses, in order, each as `h2/rail1->rail1-leaf1/p0`: all of them when `whole`, otherwise those up
+    /// to the last switch that answered.
+    pub links: Vec<String>,
+    /// Whether it is known from end to end.
+    pub whole: bool,
+    /// Whether the same was seen when the fabric was asked again; none when it was asked once, or one of the answers was not whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<bool>,
+}
+
+/// What one stream of a cell delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StreamRecord {
+    /// Which, counted from 0.
+    pub stream: u16,
+    /// The source port of its packets, when it has one and it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Payload that arrived within the window of every timed iteration, in their order.
+    pub bytes: Vec<u64>,
+    /// Why it carried nothing, when it could not be connected or broke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A counter of a switch port, read before and after the cells of a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortDelta {
+    /// The slot.
+    pub slot: u32,
+    /// Measurement round.
+    pub round: u16,
+    /// The port, as the topology names it: `rail0-leaf0/u1`.
+    pub port: String,
+    /// The counter: `tx_bytes`, `rx_bytes`.
+    pub name: String,
+    /// Value before; none when absent or unreadable.
+    pub before: Option<u64>,
+    /// Value after; none when absent or unreadable.
+    pub after: Option<u64>,
+}
