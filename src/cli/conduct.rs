@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::launching::Role;
 use super::shared::Shared;
 use super::story::Story;
-use super::{CliError, paths, world};
+use super::{CliError, paths, stream_paths, world};
 use crate::findings::judge;
 use crate::measure::{Progress, RunFolder, Session, Setup};
 use crate::plan::{Choices, Plan};
@@ -118,6 +118,7 @@ pub fn conduct(
         let mut plan = Plan::new(suite, session.fabric(), &choices)?;
         if let Some(graph) = &choices.known.graph {
             paths::of_pinned_flows(&mut session, &mut plan, graph)?;
+            stream_paths::ask(&mut session, &mut plan, graph, progress)?;
         }
         Ok((plan, choices))
     });

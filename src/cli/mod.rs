@@ -25,6 +25,7 @@ mod shared;
 mod simulate;
 mod simulation;
 mod story;
+mod stream_paths;
 mod token;
 mod worker;
 mod world;

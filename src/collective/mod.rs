@@ -23,6 +23,7 @@ mod reduce_scatter;
 mod ring;
 mod round_trip;
 pub mod schedule;
+mod streams;
 mod tree;
 mod wait;
 
@@ -36,6 +37,7 @@ pub use memory::Buffers;
 pub use oracle::{Mismatch, Oracle};
 pub use program::{Program, ProgramError, is_placed, planned_bytes, scheme_of};
 pub use schedule::{Action, LinkLoad, Schedule, Shape, Step};
+pub use streams::StreamExecution;
 
 use crate::record::{Algorithm, Collective};
 

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::counters::Counters;
-use super::engine::{Engine, OnGpu, OnHost};
+use super::engine::{ByStreams, Engine, OnGpu, OnHost};
 use super::lanes::Lanes;
 use super::link::LinkRun;
 use super::orders::{Answer, Assignment, Order, Setup};
@@ -18,7 +18,7 @@ use super::task::{Surroundings, Task, without_carrier};
 use super::voice::Voice;
 use crate::collective::gpu::nccl::NcclPreparation;
 use crate::collective::gpu::{Preparation, Station};
-use crate::collective::{Oracle, Program, is_placed};
+use crate::collective::{Oracle, Program, StreamExecution, is_placed};
 use crate::device::cuda::nccl::UniqueId;
 use crate::device::telemetry::{self, Watch};
 use crate::fabric::sysfs;
@@ -233,6 +233,19 @@ impl Met {
         if cell.engine == crate::record::Engine::Nccl {
             return self.nccl(assignment, me).map_err(Refused::because);
         }
+        if let Some(terms) = &cell.streams {
+            let abort = Arc::clone(&self.abort);
+            let wanted = Wanted {
+                cell,
+                placed: false,
+                deadline: Instant::now() + Duration::from(self.setup.deadline),
+                give_up: &move || abort.load(Ordering::Relaxed),
+            };
+            let streams = self.mesh.streams(&wanted);
+            let streams = streams.map_err(|(peer, error)| Refused::by(peer, &error))?;
+            let execution = StreamExecution::new(cell, terms, me, assignment.seed_of_cell(), streams);
+            return Ok(Box::new(ByStreams(execution)));
+        }
         let program = Program::new(cell, me).map_err(|error| Refused::because(error.to_string()))?;
         let channels = self.connect(assignment, &program.peers())?;
         let oracle = Oracle::for_cell(cell, assignment.seed_of_cell());
@@ -306,8 +319,11 @@ impl Met {
         let mut answers = Vec::new();
         for running in std::mem::take(&mut self.running) {
             let _ = running.words.send(Word::Finish);
-            let Ok(task) = running.thread.join() else { continue };
+            let Ok(mut task) = running.thread.join() else {
+                continue;
+            };
             let names: Vec<String> = task.cell().rails.clone();
+            let streams = task.streams();
             let (runs, moved, channels) = task.finish();
             let flows = channels.iter().flat_map(Channel::flows).collect();
             for channel in channels {
@@ -322,6 +338,7 @@ impl Met {
                 runs,
                 moved,
                 flows,
+                streams,
                 counters,
                 gpu,
             });

@@ -8,7 +8,7 @@ use super::link::{Job, Report};
 use super::verbs::VerbsCard;
 use crate::fabric::host::Identity;
 use crate::record::{
-    Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, Moved, RailEnd, Stuck,
+    Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, Moved, RailEnd, StreamRecord, Stuck,
 };
 use crate::transport::{CrossWay, Endpoint, Fault, Knock, TraceWanted, Traced};
 use crate::units::{Bytes, Nanos};
@@ -241,6 +241,8 @@ pub(super) enum Answer {
         moved: Vec<Moved>,
         /// Its queue pairs, over RDMA.
         flows: Vec<FlowRecord>,
+        /// What its streams came to, as this rank knows it.
+        streams: Vec<StreamRecord>,
         counters: Vec<CounterDelta>,
         /// What the sensors of its GPU said, when it has one.
         gpu: Option<Box<GpuReading>>,

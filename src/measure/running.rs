@@ -1,8 +1,8 @@
 //! One cell while it is measured: what its ranks have answered so far.
 
-use crate::record::{Cell, CellDone, FlowRecord, Moved, StopReason};
+use crate::record::{Cell, CellDone, FlowRecord, Moved, StopReason, StreamRecord};
 use crate::stats::{Sorted, median_of_sorted};
-use crate::units::{Nanos, Rate};
+use crate::units::{Bytes, Nanos, Rate};
 
 /// What one cell came to.
 pub(super) struct Outcome {
@@ -17,6 +17,7 @@ pub(super) struct Running<'a> {
     pub planned: Vec<Moved>,
     pub moved: Vec<Moved>,
     pub flows: Vec<FlowRecord>,
+    pub streams: Vec<StreamRecord>,
     pub times: Sorted,
     /// Slowest rank of the current iteration.
     pub slowest: Nanos,
@@ -36,6 +37,7 @@ impl<'a> Running<'a> {
             planned,
             moved: Vec::new(),
             flows: Vec::new(),
+            streams: Vec::new(),
             times: Sorted::default(),
             slowest: Nanos(0),
             starts: Vec::new(),
@@ -61,6 +63,33 @@ impl<'a> Running<'a> {
         self.starts.clear();
     }
 
+    /// Puts together what the two ends know of the cell's streams: the sender why one could not be made, the receiver what arrived.
+    pub fn merge_streams(&mut self, said: &[StreamRecord]) {
+        for record in said {
+            match self
+                .streams
+                .iter_mut()
+                .find(|known| known.stream == record.stream)
+            {
+                None => self.streams.push(record.clone()),
+                Some(known) => {
+                    known.port = known.port.or(record.port);
+                    let from_receiver = !record.bytes.is_empty();
+                    if from_receiver {
+                        known.bytes.clone_from(&record.bytes);
+                    }
+                    match (&known.problem, &record.problem) {
+                        // That it never came is what the receiver sees of whatever the sender says.
+                        (Some(_), Some(problem)) if !from_receiver => known.problem = Some(problem.clone()),
+                        (None, Some(problem)) => known.problem = Some(problem.clone()),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self.streams.sort_by_key(|record| record.stream);
+    }
+
     /// What is recorded when its iterations are complete.
     pub fn done(&self, round: u16, stop: StopReason) -> CellDone {
         let sorted = |moved: &[Moved]| {
@@ -80,12 +109,17 @@ impl<'a> Running<'a> {
             planned: sorted(&self.planned),
             moved: sorted(&self.moved),
             flows,
-            streams: Vec::new(),
+            streams: self.streams.clone(),
         }
     }
 
     /// What the busiest link carried per iteration, over the median time.
     fn rate(&self) -> Option<Rate> {
+        if let Some(terms) = &self.cell.streams {
+            let bytes: u64 = self.streams.iter().flat_map(|stream| &stream.bytes).sum();
+            let watched = Nanos(terms.window.0 * u64::from(self.iterations));
+            return Rate::of(Bytes(bytes), watched);
+        }
         let busiest = self.planned.iter().map(|moved| moved.bytes).max()?;
         let median = median_of_sorted(self.times.as_slice())?;
         Rate::of(busiest, Nanos(median as u64))

@@ -298,6 +298,7 @@ impl<'a> Slot<'a> {
                 runs,
                 moved,
                 flows,
+                streams,
                 counters,
                 gpu,
             } = answer
@@ -313,6 +314,7 @@ impl<'a> Slot<'a> {
                 };
                 running.moved.extend(moved.iter().map(per_run));
                 running.flows.extend(flows.iter().cloned());
+                running.merge_streams(streams);
             }
             true
         })?;

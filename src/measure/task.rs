@@ -14,7 +14,7 @@ use crate::collective::{Conditions, Mismatch, Stopped, Took};
 use crate::device::telemetry::GpuName;
 use crate::fabric::sysfs;
 use crate::launch::clock;
-use crate::record::{Cell, Moved, Placement};
+use crate::record::{Cell, Moved, Placement, StreamRecord};
 use crate::transport::{Channel, Fault};
 use crate::units::Nanos;
 
@@ -148,6 +148,11 @@ impl Task {
             stuck: self.engine.stuck(),
             no_carrier: without_carrier(&self.interfaces),
         }
+    }
+
+    /// What its streams came to, where it has any.
+    pub fn streams(&mut self) -> Vec<StreamRecord> {
+        self.engine.streams()
     }
 
     /// How many collectives ran, what was sent, and the connections for whoever needs them next.

@@ -64,6 +64,7 @@ impl Draft<'_> {
             TestKind::Pairs | TestKind::Latency => self.pairs(),
             TestKind::Incast | TestKind::AllToAll => self.congestion(),
             TestKind::Groups => self.fabric_groups(),
+            TestKind::Ecmp => self.streams(),
         }
     }
 

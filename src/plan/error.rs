@@ -37,6 +37,18 @@ pub enum PlanError {
         /// First port.
         first: u16,
     },
+    /// More streams than there are ports.
+    #[error(
+        "test `{test}`: its streams need {ports} source ports from {first} on, and the last is 65535; use fewer `flows` or `sets`, or          a lower source_port"
+    )]
+    TooManyStreams {
+        /// Test.
+        test: String,
+        /// First port.
+        first: u16,
+        /// Ports that are needed.
+        ports: usize,
+    },
     /// Ranks share no memory.
     #[error(
         "test `{test}` asks for the shm transport, but the ranks are in different processes; \
@@ -176,6 +188,7 @@ impl PlanError {
             | PlanError::RootOutside { .. } => 3,
             PlanError::UnknownRail { .. }
             | PlanError::TooManyPorts { .. }
+            | PlanError::TooManyStreams { .. }
             | PlanError::PortNotOfRoce { .. }
             | PlanError::TooManyCells { .. }
             | PlanError::NothingLeft { .. }

@@ -9,6 +9,7 @@ pub mod baseline;
 mod choices_table;
 mod congestion;
 mod draft;
+mod ecmp;
 mod engines;
 mod error;
 pub mod estimate;

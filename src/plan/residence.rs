@@ -14,7 +14,8 @@ pub(super) fn check(plan: &Plan, fabric: &Fabric) -> Result<(), PlanError> {
 
 fn fits(slot: &[Cell], fabric: &Fabric) -> Result<(), PlanError> {
     let mut kernels: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
-    let ranks = slot.iter().flat_map(|cell| &cell.ranks);
+    let kernels_of = |cell: &&Cell| cell.collective.is_scheduled();
+    let ranks = slot.iter().filter(kernels_of).flat_map(|cell| &cell.ranks);
     for gpu in ranks.filter_map(|rank| fabric.rank(*rank)?.gpu.as_ref()) {
         let (_, ranks) = kernels.entry(&gpu.uuid).or_insert((gpu.blocks, 0));
         *ranks += 1;

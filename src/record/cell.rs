@@ -43,7 +43,8 @@ pub struct Cell {
     pub rails: Vec<String>,
     /// Connections per peer and rail.
     pub flows: u16,
-    /// First of the pinned source ports: dialling rank `r` (point to point: the sender) uses `source_port + r * flows + flow`.
+    /// First of the pinned source ports: dialling rank `r` (point to point: the sender) uses `source_port + r * flows + flow`;
+    /// streams use `source_port + flow`.
     pub source_port: Option<u16>,
     /// What carries the bytes.
     pub transport: TransportKind,
@@ -102,6 +103,11 @@ impl Cell {
 
     /// The source port that `rank` uses for one of its flows, when ports are pinned.
     pub fn port_of(&self, rank: u32, flow: u16) -> Option<u16> {
+        // Streams have one sender, whose ports are its own.
+        if let Some(terms) = &self.streams {
+            let flow = if terms.one_port { 0 } else { flow };
+            return Some(self.source_port?.wrapping_add(flow));
+        }
         let rank = u16::try_from(rank).unwrap_or(u16::MAX);
         let first_of_rank = self
             .source_port?
@@ -159,6 +165,13 @@ impl Cell {
 
     /// The cell in a few words, for progress lines and findings.
     pub fn describe(&self) -> String {
+        let what = match self.streams {
+            Some(_) => format!("{} streams", self.flows),
+            None => format!(
+                "{} {} {} {}",
+                self.algorithm, self.collective, self.size, self.dtype
+            ),
+        };
         let ranks = match self.ranks.as_slice() {
             [a, b] => format!("ranks {a}:{b}"),
             ranks => format!("{} ranks", ranks.len()),
@@ -193,8 +206,8 @@ impl Cell {
             batch => format!(", {batch} back to back"),
         };
         format!(
-            "{engine}{} {} {} {}, {ranks}{group} over {}{memory}{rails}{load}{batch}",
-            self.algorithm, self.collective, self.size, self.dtype, self.transport
+            "{engine}{what}, {ranks}{group} over {}{memory}{rails}{load}{batch}",
+            self.transport
         )
     }
 }

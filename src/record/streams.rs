@@ -20,6 +20,18 @@ pub struct StreamTerms {
     pub ways: Vec<StreamWay>,
 }
 
+impl StreamTerms {
+    /// How long streams send before they are watched: long enough to find their pace.
+    pub fn settling(&self) -> Nanos {
+        Nanos(self.window.0 / 3)
+    }
+
+    /// How long one iteration takes.
+    pub fn span(&self) -> Nanos {
+        self.settling() + self.window
+    }
+}
+
 /// What was seen of the way that one stream takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StreamWay {

@@ -12,6 +12,7 @@ pub(super) const SUITES: &[(&str, &str)] = &[
     ("all-reduce", include_str!("../../suites/all-reduce.toml")),
     ("rails", include_str!("../../suites/rails.toml")),
     ("links", include_str!("../../suites/links.toml")),
+    ("ecmp", include_str!("../../suites/ecmp.toml")),
     ("gpu", include_str!("../../suites/gpu.toml")),
 ];
 

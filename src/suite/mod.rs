@@ -7,6 +7,7 @@
 
 mod builtin;
 mod check;
+mod ecmp;
 mod error;
 mod file;
 mod nearest;
@@ -18,6 +19,7 @@ mod test_case;
 mod test_check;
 mod verbs;
 
+pub use ecmp::{EcmpSettings, SourcePorts};
 pub use error::{Position, SuiteError};
 pub use file::SuiteFile;
 pub use nearest::{nearest, quoted, suggestion};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use strum::{Display, EnumString, IntoEnumIterator, VariantNames};
 
-use super::{EngineChoice, TransportChoice};
+use super::{EcmpSettings, EngineChoice, TransportChoice};
 use crate::record::{Algorithm, Collective, DType, GroupKind, Placement, ReduceOp};
 use crate::units::{Bytes, Nanos};
 
@@ -28,6 +28,8 @@ pub enum TestKind {
     Incast,
     /// Everybody sends to everybody, beside a victim that has nothing to do with it.
     AllToAll,
+    /// Many streams at once across leaves: how evenly they are spread over equal paths.
+    Ecmp,
 }
 
 impl TestKind {
@@ -35,7 +37,7 @@ impl TestKind {
     pub fn needs_rails(self) -> bool {
         matches!(
             self,
-            TestKind::Rails | TestKind::Groups | TestKind::Incast | TestKind::AllToAll
+            TestKind::Rails | TestKind::Groups | TestKind::Incast | TestKind::AllToAll | TestKind::Ecmp
         )
     }
 }
@@ -269,6 +271,8 @@ pub struct TestCase {
     pub verify_every: u32,
     /// What its speed is compared with.
     pub expect: Expectation,
+    /// Its streams, in a test of kind `ecmp`.
+    pub ecmp: EcmpSettings,
 }
 
 impl TestCase {
@@ -286,6 +290,7 @@ impl TestCase {
                 TestKind::Latency => vec![Collective::RoundTrip],
                 TestKind::Incast => vec![Collective::Incast],
                 TestKind::AllToAll => vec![Collective::AllToAll],
+                TestKind::Ecmp => vec![Collective::Streams],
             },
             algorithms: AlgorithmChoice::default(),
             sizes,
@@ -305,14 +310,24 @@ impl TestCase {
             schedule: Schedule::default(),
             fabric_groups: GroupKind::iter().collect(),
             senders: None,
-            warmup: 3,
+            // Streams need a while to share fairly, and are watched for a while.
+            warmup: if kind == TestKind::Ecmp { 1 } else { 3 },
             // A 99th percentile takes hundreds of samples.
-            min_iterations: if kind == TestKind::Latency { 200 } else { 10 },
-            max_iterations: if kind == TestKind::Latency { 2000 } else { 200 },
+            min_iterations: match kind {
+                TestKind::Latency => 200,
+                TestKind::Ecmp => 6,
+                _ => 10,
+            },
+            max_iterations: match kind {
+                TestKind::Latency => 2000,
+                TestKind::Ecmp => 6,
+                _ => 200,
+            },
             tight: 0.02,
-            budget: Nanos::from_secs(2),
+            budget: Nanos::from_secs(if kind == TestKind::Ecmp { 30 } else { 2 }),
             verify_every: 1,
             expect: Expectation::default(),
+            ecmp: EcmpSettings::default(),
         }
     }
 

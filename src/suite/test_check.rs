@@ -7,8 +7,8 @@ use super::error::SuiteError;
 use super::reader::{Item, Section};
 use super::sweep::{LARGEST_SIZE, MOST_SIZES, Step, Sweep};
 use super::{
-    AlgorithmChoice, BaselineChoice, Expectation, Groups, Schedule, SpecChoice, Striping, TestCase, TestKind,
-    TransportChoice,
+    AlgorithmChoice, BaselineChoice, EcmpSettings, Expectation, Groups, Schedule, SpecChoice, Striping,
+    TestCase, TestKind, TransportChoice,
 };
 use crate::record::{Algorithm, Collective};
 use crate::units::Bytes;
@@ -80,6 +80,28 @@ const NOT_FOR: &[(TestKind, &[&str])] = &[
             "rails",
         ],
     ),
+    (
+        TestKind::Ecmp,
+        &[
+            "collective",
+            "algorithm",
+            "sizes",
+            "type",
+            "op",
+            "placement",
+            "engine",
+            "batch",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "senders",
+            "schedule",
+            "rails",
+            "tight",
+            "expect",
+        ],
+    ),
 ];
 
 /// Reads one `[[test]]`.
@@ -89,7 +111,12 @@ pub(super) fn test(section: &Section<'_>) -> Result<TestCase, SuiteError> {
         None => TestKind::default(),
     };
     refuse_keys_of_other_kinds(section, kind)?;
-    let mut test = TestCase::new(name(section)?, kind, sizes(&section.require("sizes")?)?);
+    let sizes = match kind {
+        // How much is sent follows from the time.
+        TestKind::Ecmp => vec![Bytes(0)],
+        _ => sizes(&section.require("sizes")?)?,
+    };
+    let mut test = TestCase::new(name(section)?, kind, sizes);
     what_runs(section, &mut test)?;
     by_which_engine(section, &mut test)?;
     between_whom(section, &mut test)?;
@@ -108,7 +135,13 @@ pub(super) fn test(section: &Section<'_>) -> Result<TestCase, SuiteError> {
 }
 
 fn refuse_keys_of_other_kinds(section: &Section<'_>, kind: TestKind) -> Result<(), SuiteError> {
-    for (_, keys) in NOT_FOR.iter().filter(|(of, _)| *of == kind) {
+    let of_ecmp = (kind != TestKind::Ecmp).then_some(EcmpSettings::KEYS);
+    for keys in NOT_FOR
+        .iter()
+        .filter(|(of, _)| *of == kind)
+        .map(|(_, keys)| *keys)
+        .chain(of_ecmp.as_ref().map(|keys| &keys[..]))
+    {
         if let Some((key, item)) = keys.iter().find_map(|key| Some((key, section.get(key)?))) {
             return Err(item.error(format!(
                 "`{key}` means nothing for a test of kind \"{kind}\"; remove it"
@@ -204,7 +237,9 @@ fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteE
             Striping::Each
         };
     }
-    if let Some(item) = section.get("flows") {
+    if test.kind == TestKind::Ecmp {
+        test.ecmp = EcmpSettings::read(section)?;
+    } else if let Some(item) = section.get("flows") {
         test.flows = item.whole(1..=256)?;
         let needs_paths = matches!(test.schedule, Schedule::Adaptive | Schedule::Topology);
         if needs_paths && test.flows > 1 {

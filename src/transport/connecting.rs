@@ -280,7 +280,7 @@ impl Mesh {
     }
 
     /// A greeted connection to `peer`: the rank it is from dials, the other one waits for it.
-    fn stream(
+    pub(super) fn stream(
         &self,
         peer: u32,
         connection: &Connection,

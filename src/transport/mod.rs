@@ -13,6 +13,7 @@ mod knock;
 mod mesh;
 mod reach;
 pub mod shm;
+mod streams;
 pub mod tcp;
 mod trace;
 pub mod verbs;
@@ -28,6 +29,7 @@ pub use inject::{BadFault, Fault, Flip};
 pub use knock::Knock;
 pub use mesh::{Endpoint, Mesh};
 pub use reach::CrossWay;
+pub use streams::{Lane as StreamLane, Streams};
 pub use trace::{TraceWanted, Traced};
 
 use crate::device::cuda::Direct;

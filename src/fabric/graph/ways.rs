@@ -56,6 +56,28 @@ impl Graph {
         }
     }
 
+    /// As much of a way as a trace saw, and whether that is all of it: where the last switches were silent, the links up to the
+    /// last one that answered; nothing where that may be several.
+    pub fn seen_of_hops(&self, from: u32, to: u32, rail: &str, hops: &[Option<IpAddr>]) -> (Path, bool) {
+        let answered = hops.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        // Every link but the last leads to a switch.
+        let whole = |way: &Path| answered + 1 >= way.len();
+        if let Some(way) = self.path_of_hops(from, to, rail, hops).filter(whole) {
+            return (way, true);
+        }
+        let fits = |step: usize, id: LinkId| match hops.get(step).copied().flatten() {
+            None => true,
+            Some(address) => self.by_address.get(&address) == Some(&self.ends[id.index()][1]),
+        };
+        let mut ways = self.ways((from, rail), (to, rail), MOST_WAYS, fits);
+        ways.iter_mut().for_each(|way| way.truncate(answered));
+        ways.dedup();
+        match ways.len() {
+            1 => (ways.remove(0), false),
+            _ => (Path::new(), false),
+        }
+    }
+
     /// Up to `most` shortest ways whose every step `fits`, sorted.
     fn ways(
         &self,

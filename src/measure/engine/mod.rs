@@ -7,14 +7,16 @@
 mod cuda;
 mod host;
 mod nccl;
+mod streams;
 
 pub(super) use cuda::OnGpu;
 pub(super) use host::OnHost;
 pub(super) use nccl::ByNccl;
+pub(super) use streams::ByStreams;
 
 use crate::collective::{Conditions, Mismatch, Stopped, Took};
 use crate::device::telemetry::GpuName;
-use crate::record::{Moved, Stuck};
+use crate::record::{Moved, StreamRecord, Stuck};
 use crate::transport::{Backlog, Channel};
 use crate::units::{Bytes, Nanos};
 
@@ -43,6 +45,11 @@ pub(super) trait Engine: Send {
     /// The GPU it runs on, whose sensors are read around the cell.
     fn gpu(&self) -> Option<GpuName> {
         None
+    }
+
+    /// What its streams came to, where it has any.
+    fn streams(&mut self) -> Vec<StreamRecord> {
+        Vec::new()
     }
 
     /// What this rank has sent over all its runs, and the connections for whoever needs them next.

@@ -29,6 +29,9 @@ pub const INTRODUCES: u16 = 1 << 15;
 /// The flow number of a connection by which two ranks agree on queue pairs of their own, apart from those of cells.
 pub const LINE: u16 = INTRODUCES | 1 << 14;
 
+/// The bit of a flow number that is one of a cell's streams.
+pub const STREAMS: u16 = 1 << 13;
+
 const MAGIC: &[u8; 8] = b"RGDATA02";
 /// Bytes of a greeting.
 pub const GREETING: usize = 8 + Token::LEN + 16;

@@ -19,8 +19,9 @@ use crate::launch::Token;
 const GREETING_PATIENCE: Duration = Duration::from_secs(5);
 const MAX_UNGREETED: usize = 128;
 
+/// Connections that were let in and wait to be taken.
 #[derive(Default)]
-struct Mailbox {
+pub struct Mailbox {
     arrived: Mutex<HashMap<Connection, TcpStream>>,
     changed: Condvar,
     closing: AtomicBool,
@@ -33,6 +34,11 @@ impl Mailbox {
         self.arrived
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The connection a peer has dialled, when it has come.
+    pub fn take_now(&self, wanted: &Connection) -> Option<TcpStream> {
+        self.arrived().remove(wanted)
     }
 
     fn strangers(&self) -> MutexGuard<'_, Vec<String>> {
@@ -91,6 +97,11 @@ impl Doors {
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
+    }
+
+    /// Where connections wait, for whoever takes them as they come.
+    pub fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailbox)
     }
 
     /// Forgets connections that nobody has taken.

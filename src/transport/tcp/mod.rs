@@ -11,7 +11,7 @@ mod listen;
 mod local;
 
 pub use dial::{DialError, bind, dial, introduce};
-pub use greeting::{Connection, INTRODUCES, KNOCK, LINE};
+pub use greeting::{Connection, INTRODUCES, KNOCK, LINE, STREAMS};
 pub use link::TcpLink;
-pub use listen::Doors;
+pub use listen::{Doors, Mailbox};
 pub use local::Local;
