@@ -10,10 +10,12 @@
 
 mod binomial;
 mod gap;
+pub mod hashing;
 mod histogram;
 mod interval;
 mod median;
 mod multiple;
+mod null;
 mod outliers;
 mod rank_sum;
 mod share;
@@ -24,6 +26,7 @@ pub use histogram::{Spread, spread};
 pub use interval::{MedianInterval, Sorted, interval_of_sorted, is_tight, samples_needed};
 pub use median::{median, median_of_sorted, quantile_of_sorted};
 pub use multiple::holm;
+pub use null::Null;
 pub use outliers::beyond_fences;
 pub use rank_sum::rank_sum_above;
 pub use share::more_often;
