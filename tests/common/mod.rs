@@ -75,8 +75,8 @@ pub struct Outcome {
     pub moved: Vec<Moved>,
 }
 
-/// Runs `cell` for `iterations` iterations on threads and checks the last result of every rank.
-pub fn run(cell: &Cell, iterations: u32, faults: &[Fault], deadline: Duration) -> Vec<Outcome> {
+/// The ranks of `cell`, who know each other, with their rails on loopback.
+pub fn meshes(cell: &Cell, faults: &[Fault]) -> Vec<Mesh> {
     let token = Token::generate().unwrap();
     let hub = Hub::new();
     let rails: Vec<(String, Local)> = (0u8..)
@@ -95,6 +95,12 @@ pub fn run(cell: &Cell, iterations: u32, faults: &[Fault], deadline: Duration) -
         .collect();
     let endpoints: Vec<_> = meshes.iter().map(Mesh::endpoint).collect();
     meshes.iter_mut().for_each(|mesh| mesh.meet(endpoints.clone()));
+    meshes
+}
+
+/// Runs `cell` for `iterations` iterations on threads and checks the last result of every rank.
+pub fn run(cell: &Cell, iterations: u32, faults: &[Fault], deadline: Duration) -> Vec<Outcome> {
+    let meshes = meshes(cell, faults);
     let abort = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let abort = &abort;

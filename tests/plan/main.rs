@@ -4,6 +4,7 @@ mod engines;
 mod only;
 mod references;
 mod refusals;
+mod streams;
 mod verbs;
 
 use std::collections::HashSet;
@@ -97,9 +98,13 @@ fn assert_sound(plan: &Plan, fabric: &Fabric) {
         let mut busy = HashSet::new();
         for cell in slot {
             assert_eq!(cell.load == Load::Together, slot.len() > 1, "{}", cell.describe());
-            for rank in &cell.ranks {
+            for (position, rank) in cell.ranks.iter().enumerate() {
+                // A rank may send streams and receive others: a cable has two directions.
+                let part = cell.streams.as_ref().map(|_| position);
                 assert!(
-                    cell.rails.iter().all(|rail| busy.insert((*rank, rail.clone()))),
+                    cell.rails
+                        .iter()
+                        .all(|rail| busy.insert((*rank, rail.clone(), part))),
                     "{}",
                     cell.describe()
                 );

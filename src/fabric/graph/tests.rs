@@ -149,6 +149,38 @@ fn hops(addresses: &[&str]) -> Vec<Option<IpAddr>> {
 }
 
 #[test]
+fn a_trace_that_ends_early_is_known_as_far_as_it_went_and_never_taken_for_whole() {
+    let graph = graph();
+    let way = graph.paths(0, 3, "rail0")[1].clone();
+    let seen = |addresses: &[&str]| graph.seen_of_hops(0, 3, "rail0", &hops(addresses));
+    assert_eq!(seen(&["10.200.0.1", "10.0.1.2", "10.1.1.1"]), (way.clone(), true));
+    assert_eq!(
+        seen(&["10.200.0.1", "10.0.1.2"]),
+        (way[..2].to_vec(), false),
+        "nothing after the spine"
+    );
+    assert_eq!(seen(&["10.200.0.1", "10.0.1.2", ""]), (way[..2].to_vec(), false));
+    assert_eq!(
+        seen(&["", "10.0.1.2", "10.1.1.1"]),
+        (way.clone(), true),
+        "a switch that never answers"
+    );
+    assert_eq!(
+        seen(&["10.200.0.1"]),
+        (way[..1].to_vec(), false),
+        "nothing after the leaf"
+    );
+    assert_eq!(seen(&[]), (vec![], false));
+    assert_eq!(
+        seen(&["10.99.0.1", "10.98.0.1"]),
+        (vec![], false),
+        "of another fabric"
+    );
+    // Two spines lead there, and which one is not said.
+    assert_eq!(seen(&["10.200.0.1", "", "10.9.9.9"]), (vec![], false));
+}
+
+#[test]
 fn a_trace_names_its_way_even_when_some_hops_are_silent() {
     let graph = graph();
     let wanted = &graph.paths(0, 3, "rail0")[1];

@@ -29,21 +29,8 @@ impl Graph {
     /// switch by switch is taken.
     pub fn path_of_hops(&self, from: u32, to: u32, rail: &str, hops: &[Option<IpAddr>]) -> Option<Path> {
         let far = self.plugged(to, rail)?;
-        let is_far_end = |id: LinkId, address: IpAddr| id == far.up.reverse() && far.address == Some(address);
-        let by_port = |step: usize, id: LinkId| match hops.get(step).copied().flatten() {
-            None => true,
-            Some(address) if is_far_end(id, address) => true,
-            Some(address) => match self.arrivals[id.index()] {
-                Some(here) => here == address,
-                // A port of which nobody said the address: any that is nobody else's.
-                None => !self.by_address.contains_key(&address) && id != far.up.reverse(),
-            },
-        };
-        let by_switch = |step: usize, id: LinkId| match hops.get(step).copied().flatten() {
-            None => true,
-            Some(address) if is_far_end(id, address) => true,
-            Some(address) => self.by_address.get(&address) == Some(&self.ends[id.index()][1]),
-        };
+        let by_port = |step: usize, id: LinkId| self.fits_port(hops, step, id, far);
+        let by_switch = |step: usize, id: LinkId| self.fits_switch(hops, step, id, far);
         let long_enough = |way: &Path| hops.iter().skip(way.len()).all(Option::is_none);
         let ends = ((from, rail), (to, rail));
         let mut found = self.ways(ends.0, ends.1, 2, by_port);
@@ -65,17 +52,50 @@ impl Graph {
         if let Some(way) = self.path_of_hops(from, to, rail, hops).filter(whole) {
             return (way, true);
         }
-        let fits = |step: usize, id: LinkId| match hops.get(step).copied().flatten() {
-            None => true,
-            Some(address) => self.by_address.get(&address) == Some(&self.ends[id.index()][1]),
+        let Some(far) = self.plugged(to, rail) else {
+            return (Path::new(), false);
         };
-        let mut ways = self.ways((from, rail), (to, rail), MOST_WAYS, fits);
+        let ends = ((from, rail), (to, rail));
+        let mut ways = self.ways(ends.0, ends.1, MOST_WAYS, |step, id| {
+            self.fits_port(hops, step, id, far)
+        });
+        if ways.is_empty() {
+            ways = self.ways(ends.0, ends.1, MOST_WAYS, |step, id| {
+                self.fits_switch(hops, step, id, far)
+            });
+        }
         ways.iter_mut().for_each(|way| way.truncate(answered));
         ways.dedup();
         match ways.len() {
             1 => (ways.remove(0), false),
             _ => (Path::new(), false),
         }
+    }
+
+    /// Whether a link may be the one by which a packet came to where it was at this step of a trace: it came in at that port.
+    fn fits_port(&self, hops: &[Option<IpAddr>], step: usize, id: LinkId, far: &Plugged) -> bool {
+        match hops.get(step).copied().flatten() {
+            None => true,
+            Some(address) if self.is_far_end(id, address, far) => true,
+            Some(address) => match self.arrivals[id.index()] {
+                Some(here) => here == address,
+                // A port of which nobody said the address: any that is nobody else's.
+                None => !self.by_address.contains_key(&address) && id != far.up.reverse(),
+            },
+        }
+    }
+
+    /// The same for switches that answer with the address of another port of theirs.
+    fn fits_switch(&self, hops: &[Option<IpAddr>], step: usize, id: LinkId, far: &Plugged) -> bool {
+        match hops.get(step).copied().flatten() {
+            None => true,
+            Some(address) if self.is_far_end(id, address, far) => true,
+            Some(address) => self.by_address.get(&address) == Some(&self.ends[id.index()][1]),
+        }
+    }
+
+    fn is_far_end(&self, id: LinkId, address: IpAddr, far: &Plugged) -> bool {
+        id == far.up.reverse() && far.address == Some(address)
     }
 
     /// Up to `most` shortest ways whose every step `fits`, sorted.

@@ -1,6 +1,8 @@
 //! Every collective, over real shared memory and real sockets, checked by the oracle, with every byte accounted for.
 
+#[path = "../common/mod.rs"]
 mod common;
+mod streams;
 
 use std::time::Duration;
 
