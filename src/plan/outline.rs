@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Plan;
 use super::estimate::{Estimate, assumptions, of_slot};
 use crate::record::{Cell, Reference, TestRecord, Untested};
+use crate::suite::TestKind;
 use crate::units::{Bytes, Nanos};
 
 /// A plan in short.
@@ -110,6 +111,7 @@ impl TestOutline {
             transport = format!("{transport} on {}", self.rails.join(", "));
         }
         let compared = match self.references.as_slice() {
+            [] if self.kind == TestKind::Ecmp.to_string() => "what a fair hash does".to_string(),
             [] => "nothing: inconclusive".to_string(),
             references => references.join("; "),
         };

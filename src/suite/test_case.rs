@@ -324,7 +324,7 @@ impl TestCase {
                 _ => 200,
             },
             tight: 0.02,
-            budget: Nanos::from_secs(if kind == TestKind::Ecmp { 30 } else { 2 }),
+            budget: Nanos::from_secs(if kind == TestKind::Ecmp { 10 } else { 2 }),
             verify_every: 1,
             expect: Expectation::default(),
             ecmp: EcmpSettings::default(),

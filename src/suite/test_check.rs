@@ -161,6 +161,7 @@ fn what_runs(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteErro
         if let Some(collective) = test.collectives.iter().find(|c| c.is_pairwise()) {
             let kind = match collective {
                 Collective::RoundTrip => TestKind::Latency,
+                Collective::Streams => TestKind::Ecmp,
                 _ => TestKind::Pairs,
             };
             return Err(item.error(format!(
