@@ -199,7 +199,12 @@ fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
     if node.is_switch() {
         // Policy 1 would do, but takes the hash that the sending socket, in the same kernel, has left with the packet: a
         // random one, whatever its ports. Policy 3 looks at the packet.
-        let policy = if faults.hashes_l3(node) { "0" } else { "3" };
+        let policy = match (faults.hashes_l3(node), faults.is_unpinned(node)) {
+            (true, _) => "0",
+            // Packets of the same machine are then spread by a number that the sending socket draws.
+            (false, true) => "1",
+            (false, false) => "3",
+        };
         sysctls.extend([
             set("net/ipv4/fib_multipath_hash_policy", policy),
             set("net/ipv4/fib_multipath_hash_fields", FIVE_TUPLE),
@@ -321,6 +326,10 @@ mod tests {
             ["net/ipv4/fib_multipath_hash_policy=0"]
         );
         assert!(changed("rail0-leaf1", "hash-l3:rail0-leaf0").is_empty());
+        assert_eq!(
+            changed("rail0-leaf0", "unpinned:rail0-leaf0"),
+            ["net/ipv4/fib_multipath_hash_policy=1"]
+        );
         let seeds = |faults: &[&str]| -> HashSet<String> {
             let switches = wiring()
                 .shape

@@ -16,6 +16,7 @@ cut:CABLE                          the upper end is down; routes avoid it where 
 flap:CABLE,period=2s,duty=50%      down and up again; duty is the share of the period it is up
 loss:PORT=0.1%                     packets leaving that port are lost at random
 hash-l3:LEAF|all                   paths are chosen by addresses only, not by ports
+unpinned:LEAF|all                  every connection is placed anew, whatever its ports, as adaptive routing does
 weights:LEAF=3:1                   unequal shares for the spines
 polarised                          all tiers hash with the same seed (needs a lab with --trunk 2 or more)
 dead-hop:SWITCH->SWITCH            routes still point there, packets vanish
@@ -69,6 +70,11 @@ pub enum Fault {
     },
     /// Paths are chosen by addresses only.
     HashL3 {
+        /// The leaf; none for all.
+        switch: Option<Node>,
+    },
+    /// Paths do not follow from ports.
+    Unpinned {
         /// The leaf; none for all.
         switch: Option<Node>,
     },
@@ -172,7 +178,7 @@ impl Fault {
                 let (cable, period, duty) = (cable_name(cable)?, *period, *duty);
                 return Ok(Fault::Flap { cable, period, duty });
             }
-            Fault::HashL3 { switch } => {
+            Fault::HashL3 { switch } | Fault::Unpinned { switch } => {
                 switch.as_ref().map(leaf).transpose()?;
             }
             Fault::Weights { switch, weights } => {

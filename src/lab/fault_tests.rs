@@ -22,6 +22,8 @@ fn every_fault_is_read_back_as_it_is_written() {
         "loss:rail0-leaf0/p1=0.1%",
         "hash-l3:all",
         "hash-l3:rail0-leaf0",
+        "unpinned:all",
+        "unpinned:rail1-leaf1",
         "weights:rail1-leaf0=3:1",
         "dead-hop:rail0-leaf0->rail0-spine1",
         "freeze:h2",

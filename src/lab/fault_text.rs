@@ -19,6 +19,8 @@ impl fmt::Display for Fault {
             Fault::Loss { port, percent } => write!(f, "loss:{port}={percent}%"),
             Fault::HashL3 { switch: None } => f.write_str("hash-l3:all"),
             Fault::HashL3 { switch: Some(switch) } => write!(f, "hash-l3:{switch}"),
+            Fault::Unpinned { switch: None } => f.write_str("unpinned:all"),
+            Fault::Unpinned { switch: Some(switch) } => write!(f, "unpinned:{switch}"),
             Fault::Weights { switch, weights } => {
                 let weights: Vec<String> = weights.iter().map(u16::to_string).collect();
                 write!(f, "weights:{switch}={}", weights.join(":"))
@@ -73,13 +75,14 @@ impl From<Fault> for String {
 }
 
 /// The kinds of faults, for suggestions.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "slow",
     "slow-cable",
     "cut",
     "flap",
     "loss",
     "hash-l3",
+    "unpinned",
     "weights",
     "polarised",
     "dead-hop",
@@ -126,6 +129,10 @@ fn read(text: &str) -> Result<Fault, String> {
             }
         }
         "hash-l3" if rest == "all" => Fault::HashL3 { switch: None },
+        "unpinned" if rest == "all" => Fault::Unpinned { switch: None },
+        "unpinned" => Fault::Unpinned {
+            switch: Some(node(&target()?)?),
+        },
         "hash-l3" => Fault::HashL3 {
             switch: Some(node(&target()?)?),
         },

@@ -45,6 +45,12 @@ impl Faults<'_> {
         self.0.iter().any(l3)
     }
 
+    /// Whether a switch places flows without looking at their ports.
+    pub fn is_unpinned(&self, node: Node) -> bool {
+        let unpinned = |fault: &Fault| matches!(fault, Fault::Unpinned { switch } if switch.is_none_or(|switch| switch == node));
+        self.0.iter().any(unpinned)
+    }
+
     /// The weight of a spine on a leaf.
     pub fn weight(&self, leaf: Node, spine: u16) -> u16 {
         let weights = self.0.iter().find_map(|fault| match fault {
