@@ -24,12 +24,7 @@ const LARGEST_MESSAGE: u64 = 1 << 20;
 impl Draft<'_> {
     /// A slot for every rail, number of streams and set of ports.
     pub(super) fn streams(&mut self) -> Result<Vec<Slot>, PlanError> {
-        if !self.transport.has_rails() {
-            let why = format!(
-                "transport {} has no links; use --transport tcp or verbs",
-                self.transport
-            );
-            self.leave_out("all of it", &why);
+        if self.has_no_links() {
             return Ok(Vec::new());
         }
         let settings = &self.test.ecmp;

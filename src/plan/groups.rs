@@ -16,12 +16,7 @@ type Pods = Vec<Vec<Vec<u32>>>;
 impl Draft<'_> {
     /// Every group of the kinds asked for, on every rail.
     pub(super) fn fabric_groups(&mut self) -> Result<Vec<Slot>, PlanError> {
-        if !self.transport.has_rails() {
-            let why = format!(
-                "transport {} has no links; use --transport tcp or verbs",
-                self.transport
-            );
-            self.leave_out("all of it", &why);
+        if self.has_no_links() {
             return Ok(Vec::new());
         }
         let graph = self.known.graph.clone().filter(|graph| !graph.is_inferred());

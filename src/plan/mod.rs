@@ -17,6 +17,7 @@ pub mod filter;
 pub mod flow;
 mod groups;
 mod outline;
+mod pairs;
 mod references;
 pub mod replan;
 mod residence;

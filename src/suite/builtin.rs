@@ -64,7 +64,7 @@ mod tests {
         let error = Suite::load("smok").unwrap_err().to_string();
         assert_eq!(
             error,
-            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, links, gpu; did you mean `smoke`?"
+            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, links, ecmp, gpu; did you mean `smoke`?"
         );
         let error = Suite::load("nowhere/x.toml").unwrap_err().to_string();
         assert!(error.starts_with("nowhere/x.toml: cannot be read: "), "{error}");

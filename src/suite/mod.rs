@@ -10,6 +10,7 @@ mod check;
 mod ecmp;
 mod error;
 mod file;
+mod kind_keys;
 mod nearest;
 mod reader;
 mod settings;

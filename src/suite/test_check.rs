@@ -4,6 +4,7 @@
 
 use super::check::{duration, name};
 use super::error::SuiteError;
+use super::kind_keys;
 use super::reader::{Item, Section};
 use super::sweep::{LARGEST_SIZE, MOST_SIZES, Step, Sweep};
 use super::{
@@ -22,95 +23,13 @@ const HIGHEST_RANK: u32 = 999_999;
 /// The distance below a recorded run that is accepted when nothing is said.
 const USUAL_MARGIN: f64 = 0.05;
 
-/// Keys that mean something for one kind of test only, or for all but one.
-const NOT_FOR: &[(TestKind, &[&str])] = &[
-    (
-        TestKind::Collective,
-        &["directions", "senders", "schedule", "rails"],
-    ),
-    (
-        TestKind::Rails,
-        &["directions", "groups", "stripe", "senders", "schedule", "rails"],
-    ),
-    (
-        TestKind::Pairs,
-        &["collective", "groups", "stripe", "root", "op", "senders"],
-    ),
-    (
-        TestKind::Latency,
-        &[
-            "collective",
-            "directions",
-            "groups",
-            "stripe",
-            "root",
-            "op",
-            "senders",
-            "rails",
-        ],
-    ),
-    (
-        TestKind::Groups,
-        &["directions", "stripe", "senders", "schedule", "rails"],
-    ),
-    (
-        TestKind::Incast,
-        &[
-            "collective",
-            "directions",
-            "groups",
-            "stripe",
-            "root",
-            "op",
-            "schedule",
-            "rails",
-        ],
-    ),
-    (
-        TestKind::AllToAll,
-        &[
-            "collective",
-            "directions",
-            "groups",
-            "stripe",
-            "root",
-            "op",
-            "senders",
-            "schedule",
-            "rails",
-        ],
-    ),
-    (
-        TestKind::Ecmp,
-        &[
-            "collective",
-            "algorithm",
-            "sizes",
-            "type",
-            "op",
-            "placement",
-            "engine",
-            "batch",
-            "directions",
-            "groups",
-            "stripe",
-            "root",
-            "senders",
-            "schedule",
-            "rails",
-            "tight",
-            "expect",
-        ],
-    ),
-];
-
 /// Reads one `[[test]]`.
 pub(super) fn test(section: &Section<'_>) -> Result<TestCase, SuiteError> {
     let kind = match section.get("kind") {
         Some(item) => item.word()?,
         None => TestKind::default(),
     };
-    refuse_keys_of_other_kinds(section, kind)?;
+    kind_keys::refuse_others(section, kind)?;
     let sizes = match kind {
         // How much is sent follows from the time.
         TestKind::Ecmp => vec![Bytes(0)],
@@ -132,23 +51,6 @@ pub(super) fn test(section: &Section<'_>) -> Result<TestCase, SuiteError> {
         )));
     }
     Ok(test)
-}
-
-fn refuse_keys_of_other_kinds(section: &Section<'_>, kind: TestKind) -> Result<(), SuiteError> {
-    let of_ecmp = (kind != TestKind::Ecmp).then_some(EcmpSettings::KEYS);
-    for keys in NOT_FOR
-        .iter()
-        .filter(|(of, _)| *of == kind)
-        .map(|(_, keys)| *keys)
-        .chain(of_ecmp.as_ref().map(|keys| &keys[..]))
-    {
-        if let Some((key, item)) = keys.iter().find_map(|key| Some((key, section.get(key)?))) {
-            return Err(item.error(format!(
-                "`{key}` means nothing for a test of kind \"{kind}\"; remove it"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn what_runs(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {

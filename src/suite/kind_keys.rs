@@ -1,0 +1,102 @@
+//! Which keys a kind of test would ignore: they are errors, because what a suite says, the run does.
+
+use super::error::SuiteError;
+use super::reader::Section;
+use super::{EcmpSettings, TestKind};
+
+/// Keys that mean something for one kind of test only, or for all but one.
+const NOT_FOR: &[(TestKind, &[&str])] = &[
+    (
+        TestKind::Collective,
+        &["directions", "senders", "schedule", "rails"],
+    ),
+    (
+        TestKind::Rails,
+        &["directions", "groups", "stripe", "senders", "schedule", "rails"],
+    ),
+    (
+        TestKind::Pairs,
+        &["collective", "groups", "stripe", "root", "op", "senders"],
+    ),
+    (
+        TestKind::Latency,
+        &[
+            "collective",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "op",
+            "senders",
+            "rails",
+        ],
+    ),
+    (
+        TestKind::Groups,
+        &["directions", "stripe", "senders", "schedule", "rails"],
+    ),
+    (
+        TestKind::Incast,
+        &[
+            "collective",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "op",
+            "schedule",
+            "rails",
+        ],
+    ),
+    (
+        TestKind::AllToAll,
+        &[
+            "collective",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "op",
+            "senders",
+            "schedule",
+            "rails",
+        ],
+    ),
+    (
+        TestKind::Ecmp,
+        &[
+            "collective",
+            "algorithm",
+            "sizes",
+            "type",
+            "op",
+            "placement",
+            "engine",
+            "batch",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "senders",
+            "schedule",
+            "rails",
+            "tight",
+            "expect",
+        ],
+    ),
+];
+
+/// Refuses a test with a key that its kind would ignore.
+pub(super) fn refuse_others(section: &Section<'_>, kind: TestKind) -> Result<(), SuiteError> {
+    let of_kind = NOT_FOR.iter().filter(|(of, _)| *of == kind);
+    let mut ignored: Vec<&str> = of_kind.flat_map(|(_, keys)| *keys).copied().collect();
+    if kind != TestKind::Ecmp {
+        ignored.extend(EcmpSettings::KEYS);
+    }
+    match ignored.iter().find_map(|key| Some((key, section.get(key)?))) {
+        None => Ok(()),
+        Some((key, item)) => Err(item.error(format!(
+            "`{key}` means nothing for a test of kind \"{kind}\"; remove it"
+        ))),
+    }
+}
