@@ -119,7 +119,7 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
         (
             "sizes = \"8\"\ncollective = \"al-reduce\"",
             "5:14: unknown collective `al-reduce`; known are all-reduce, reduce-scatter, all-gather, broadcast, \
-             all-to-all, point-to-point, bidirectional, round-trip, incast; did you mean `all-reduce`?",
+             all-to-all, point-to-point, bidirectional, round-trip, incast, streams; did you mean `all-reduce`?",
         ),
         (
             "sizes = \"8\"\ncollective = \"bidirectional\"",
