@@ -3,31 +3,20 @@
 //!
 //! `RAILGAUGE_REPEAT=20 cargo test --test lab liveness -- --nocapture` repeats every fault and prints how long each took.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use railgauge::record::{EndReason, Event, Finding, FindingKind, Judgement, Recorded};
 
-use crate::harness::{TestLab, command, labs_can_be_made, until};
+use crate::harness::{TestLab, labs_can_be_made};
+use crate::under_way::{self, UnderWay};
 
 /// Longest any wait of these runs may take.
 const DEADLINE: &str = "3s";
 
-/// One cell that does not end by itself within any test.
-const ENDLESS: &str = r#"
-name = "endless"
-[run]
-transport = "tcp"
-[[test]]
-name = "ring"
-collective = "all-reduce"
-algorithm = "ring"
-sizes = ["2M"]
-warmup = 1
-iterations = { min = 100000, max = 1000000 }
-budget = "100s"
-"#;
+/// The cell that is under way when something fails.
+fn endless() -> String {
+    under_way::endless("tcp", "2M")
+}
 
 /// A ring over all hosts on each rail, alone and together, then every pair: most of it is left when a host is lost early.
 const MUCH: &str = r#"
@@ -60,70 +49,7 @@ warmup = 1
 iterations = 6
 "#;
 
-/// A run across a lab while it is measured.
-struct Running {
-    lab: TestLab,
-    folder: tempfile::TempDir,
-    child: Child,
-}
-
-impl Running {
-    /// Starts `suite` on four hosts with two rails, and waits until a few iterations are recorded.
-    fn start(suite: &str, more: &[&str]) -> Running {
-        let lab = TestLab::up(&["4x2", "--leaves", "2", "--spines", "2"]);
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("suite.toml");
-        std::fs::write(&file, suite).unwrap();
-        let out = folder.path().join("out");
-        let mut words = vec!["run", "--name", &lab.name, "--", "run", file.to_str().unwrap()];
-        words.extend(["--out", out.to_str().unwrap(), "--deadline", DEADLINE]);
-        words.extend(more);
-        let child = command(&words)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let running = Running { lab, folder, child };
-        until("a few iterations are recorded", || running.samples() >= 12);
-        running
-    }
-
-    fn out(&self) -> PathBuf {
-        self.folder.path().join("out")
-    }
-
-    fn samples(&self) -> usize {
-        let text = std::fs::read_to_string(self.out().join("samples.jsonl")).unwrap_or_default();
-        text.matches("\"sample\"").count()
-    }
-
-    /// Puts a fault into force and waits for the run to end.
-    fn suffers(mut self, fault: &str) -> Ended {
-        let samples = self.samples();
-        self.lab.does("fault", &[fault]);
-        let since = Instant::now();
-        let status = loop {
-            match self.child.try_wait().unwrap() {
-                Some(status) => break status,
-                None if since.elapsed() > Duration::from_secs(60) => panic!("{fault}: the run hangs"),
-                None => std::thread::sleep(Duration::from_millis(10)),
-            }
-        };
-        Ended {
-            took: since.elapsed(),
-            code: status.code(),
-            samples,
-            judgement: read(&self.out().join("findings.json")),
-            recorded: Recorded::read(&self.out()).unwrap(),
-        }
-    }
-}
-
-fn read(path: &Path) -> Judgement {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
-
-/// A run that ended.
+/// A run on four hosts with two rails that has met with a fault.
 struct Ended {
     took: Duration,
     code: Option<i32>,
@@ -131,6 +57,22 @@ struct Ended {
     samples: usize,
     judgement: Judgement,
     recorded: Recorded,
+}
+
+/// Starts `suite`, puts a fault into force while it is measured, and waits for it to end.
+fn suffering(suite: &str, more: &[&str], fault: &str) -> Ended {
+    let lab = TestLab::up(&["4x2", "--leaves", "2", "--spines", "2"]);
+    let run = UnderWay::start(&lab.name, suite, &[&["--deadline", DEADLINE], more].concat());
+    let samples = run.samples();
+    lab.does("fault", &[fault]);
+    let ended = run.ends();
+    Ended {
+        took: ended.took,
+        code: ended.output.status.code(),
+        samples,
+        judgement: ended.judgement(),
+        recorded: ended.recorded(),
+    }
 }
 
 impl Ended {
@@ -160,7 +102,7 @@ fn is_named(fault: &str, blames: impl Fn(&Finding) -> bool) {
         return;
     }
     for time in 1..=times() {
-        let ended = Running::start(ENDLESS, &["--only", "rail=rail1"]).suffers(fault);
+        let ended = suffering(&endless(), &["--only", "rail=rail1"], fault);
         let loss = ended.the_loss();
         println!(
             "{fault} {time}: exit 21 after {:.2} s: {}",
@@ -214,7 +156,7 @@ fn without_a_lost_node_the_rest_is_still_measured() {
     if !labs_can_be_made() {
         return;
     }
-    let ended = Running::start(MUCH, &["--keep-going"]).suffers("kill:h2");
+    let ended = suffering(MUCH, &["--keep-going"], "kill:h2");
     assert_eq!(ended.the_loss().place.hosts, ["h2"]);
     let replanned = |event: &Event| matches!(event, Event::Replanned { cells, .. } if !cells.is_empty());
     assert!(ended.recorded.events.iter().any(replanned));
@@ -246,7 +188,7 @@ fn without_a_silent_rail_the_host_is_still_measured_on_its_other_rail() {
         return;
     }
     // The cable is cut while the other rail is measured, so the next cell on rail1 cannot even connect.
-    let ended = Running::start(MUCH, &["--keep-going"]).suffers("cut:h2-rail1-leaf1");
+    let ended = suffering(MUCH, &["--keep-going"], "cut:h2-rail1-leaf1");
     let loss = ended.the_loss();
     assert_eq!(
         (loss.kind, loss.place.rail.as_deref()),
@@ -271,7 +213,7 @@ fn an_iteration_may_take_longer_than_the_deadline_while_data_moves() {
     // 2 hosts, 16 MiB at 40 Mbit/s: each iteration takes more than three seconds, no single wait takes one.
     let lab = TestLab::up(&["2x1", "--leaves", "1", "--spines", "1", "--rate", "40mbit"]);
     let folder = tempfile::tempdir().unwrap();
-    let suite = ENDLESS
+    let suite = endless()
         .replace("\"2M\"", "\"16M\"")
         .replace("warmup = 1", "warmup = 0");
     let suite = suite.replace("{ min = 100000, max = 1000000 }", "1");

@@ -14,3 +14,4 @@ mod path_faults;
 mod paths;
 mod refusals;
 mod runs;
+mod under_way;

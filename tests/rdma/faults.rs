@@ -1,28 +1,12 @@
 //! Hosts, cables and devices that fail while queue pairs are at work: the run ends, names the culprit, and leaves nothing
 //! behind on the hosts that live.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use railgauge::record::{Finding, FindingKind, Judgement};
+use railgauge::record::{Finding, FindingKind};
 
-use crate::harness::{GuestLab, command, guests, objects, said, until};
-
-/// One cell that does not end by itself within any test.
-const ENDLESS: &str = r#"
-name = "endless"
-[run]
-transport = "verbs"
-[[test]]
-name = "ring"
-collective = "all-reduce"
-algorithm = "ring"
-sizes = ["1M"]
-warmup = 1
-iterations = { min = 100000, max = 1000000 }
-budget = "100s"
-"#;
+use crate::harness::{GuestLab, guests, objects, said, until};
+use crate::under_way::{UnderWay, endless};
 
 /// A cell that goes on for some seconds and then is done.
 const LASTING: &str = r#"
@@ -42,13 +26,9 @@ iterations = { min = 100000, max = 1000000 }
 budget = "8s"
 "#;
 
-/// Longest a run may take to end after a fault.
-const PATIENCE: Duration = Duration::from_secs(40);
-
-/// A run across guests while it is measured.
+/// A run across guests while it is measured, and what its hosts held before.
 struct Running {
-    folder: tempfile::TempDir,
-    child: Child,
+    run: UnderWay,
     held: Vec<(String, [usize; 4])>,
 }
 
@@ -64,65 +44,21 @@ impl Running {
     fn start(lab: &GuestLab, hosts: usize, suite: &str, deadline: &str) -> Running {
         let hosts = (0..hosts).map(|host| format!("h{host}"));
         let held = hosts.map(|host| (host.clone(), held(lab, &host))).collect();
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("suite.toml");
-        std::fs::write(&file, suite).unwrap();
-        let out = folder.path().join("out");
-        let words = ["run", "--name", &lab.name, "--", "run", file.to_str().unwrap()];
-        let more = ["--out", out.to_str().unwrap(), "--deadline", deadline];
-        let child = command(&[&words[..], &more].concat())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut running = Running { folder, child, held };
-        let until = Instant::now() + PATIENCE;
-        while running.samples() < 12 {
-            assert!(
-                running.child.try_wait().unwrap().is_none() && Instant::now() < until,
-                "it never got going: {}",
-                said(&running.child.wait_with_output().unwrap())
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        running
-    }
-
-    fn out(&self) -> PathBuf {
-        self.folder.path().join("out")
-    }
-
-    fn samples(&self) -> usize {
-        let text = std::fs::read_to_string(self.out().join("samples.jsonl")).unwrap_or_default();
-        text.matches("\"sample\"").count()
+        let run = UnderWay::start(&lab.name, suite, &["--deadline", deadline]);
+        Running { run, held }
     }
 
     /// Waits for the run to end.
-    fn ends(mut self) -> (Ended, Vec<(String, [usize; 4])>) {
-        let since = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
-            if since.elapsed() > PATIENCE {
-                let _ = self.child.kill();
-                panic!("the run hangs");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let out = self.out();
-        let output = self.child.wait_with_output().unwrap();
+    fn ends(self) -> (Ended, Vec<(String, [usize; 4])>) {
+        let ended = self.run.ends();
         let ended = Ended {
-            took: since.elapsed(),
-            code: output.status.code(),
-            findings: findings(&out),
-            said: said(&output),
+            took: ended.took,
+            code: ended.output.status.code(),
+            findings: ended.judgement().findings,
+            said: said(&ended.output),
         };
         (ended, self.held)
     }
-}
-
-fn findings(out: &Path) -> Vec<Finding> {
-    let text = std::fs::read_to_string(out.join("findings.json")).unwrap_or_default();
-    serde_json::from_str::<Judgement>(&text).map_or_else(|_| Vec::new(), |judgement| judgement.findings)
 }
 
 /// What programs hold on a host's devices.
@@ -144,7 +80,7 @@ fn a_host_that_loses_power_is_named_and_the_others_let_go_of_everything() {
     let Some(lab) = guests(&["3x1", "--leaves", "1", "--spines", "1"]) else {
         return;
     };
-    let running = Running::start(&lab, 3, ENDLESS, "3s");
+    let running = Running::start(&lab, 3, &endless("verbs", "1M"), "3s");
     lab.does("fault", &["kill:h2"]);
     let (ended, before) = running.ends();
     assert_eq!(ended.code, Some(21), "{}", ended.said);
@@ -162,7 +98,7 @@ fn a_device_that_is_removed_is_named_with_its_host_and_rail() {
     let Some(lab) = guests(&["3x1", "--leaves", "1", "--spines", "1"]) else {
         return;
     };
-    let running = Running::start(&lab, 3, ENDLESS, "3s");
+    let running = Running::start(&lab, 3, &endless("verbs", "1M"), "3s");
     lab.on("h1", "rdma link delete rxe0");
     let (ended, before) = running.ends();
     assert_eq!(ended.code, Some(21), "{}", ended.said);

@@ -15,3 +15,6 @@ mod lab_harness;
 mod link;
 mod paths;
 mod runs;
+#[path = "../lab/under_way.rs"]
+#[allow(dead_code, reason = "each suite uses its own part of it")]
+mod under_way;
