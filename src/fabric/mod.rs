@@ -12,6 +12,7 @@ mod mismatch;
 pub mod rails;
 pub mod rdma;
 pub mod subnet;
+pub mod switches;
 pub mod sysfs;
 pub mod topology;
 mod topology_rails;

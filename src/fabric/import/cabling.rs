@@ -152,12 +152,12 @@ impl Cabling {
 }
 
 /// A node's name with everything that no name may have replaced.
-pub(super) fn node_name(text: &str) -> String {
+pub(in crate::fabric) fn node_name(text: &str) -> String {
     as_name(text, LONGEST_NODE)
 }
 
 /// The same for a port.
-pub(super) fn port_name(text: &str) -> String {
+pub(in crate::fabric) fn port_name(text: &str) -> String {
     as_name(text, LONGEST_PORT)
 }
 

@@ -202,14 +202,15 @@ fn host_name(node: &Described<'_>) -> (String, String) {
     (node_name(host), adapter.to_string())
 }
 
-/// `MF0;leaf1:SX6036/U1` is leaf1's.
 fn switch_name(node: &Described<'_>) -> String {
-    let text = node.description.strip_prefix("MF0;").unwrap_or(node.description);
+    name_in_description(node.description).unwrap_or_else(|| node_name(node.id))
+}
+
+/// `MF0;leaf1:SX6036/U1` is leaf1's; none when a description says no name.
+pub(in crate::fabric) fn name_in_description(description: &str) -> Option<String> {
+    let text = description.strip_prefix("MF0;").unwrap_or(description);
     let text = text.split(':').next().unwrap_or(text);
-    match text.trim().is_empty() {
-        true => node_name(node.id),
-        false => node_name(text),
-    }
+    (!text.trim().is_empty()).then(|| node_name(text))
 }
 
 fn shown(text: &str) -> String {

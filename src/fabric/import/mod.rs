@@ -10,6 +10,9 @@ mod slurm;
 
 use super::topology::{Topology, TopologyError};
 
+pub(super) use cabling::{node_name, port_name};
+pub(super) use ibnetdiscover::name_in_description;
+
 /// Who wrote a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {

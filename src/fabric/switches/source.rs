@@ -1,0 +1,155 @@
+//! Where counters of switches are read from, as often as somebody asks: a folder, a file, or a command.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{PortTable, Trouble, command, read_text, tree};
+
+/// The largest file, and the most that a command may print.
+const LARGEST: u64 = 64 << 20;
+/// The most entries of a folder that are looked at.
+const MOST_ENTRIES: usize = 16_384;
+/// What begins a command.
+const EXEC: &str = "exec:";
+
+/// Where counters come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A folder with one sub-folder or file per switch, or a file with all of them.
+    Path(PathBuf),
+    /// A command and its arguments; what it prints is read.
+    Command(Vec<String>),
+}
+
+/// Counters cannot be read, and where it went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}{}: {message}", .line.map(|line| format!(":{line}")).unwrap_or_default())]
+pub struct SourceError {
+    /// The file, folder or command.
+    pub place: String,
+    /// Line, counted from 1; none when the whole is meant.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl FromStr for Source {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Source, String> {
+        match text.strip_prefix(EXEC) {
+            Some(command) => {
+                let words: Vec<String> = command.split_whitespace().map(str::to_string).collect();
+                match words.is_empty() {
+                    true => Err(format!(
+                        "`{EXEC}` takes a command, as in {EXEC}/usr/local/bin/ask-switches --json"
+                    )),
+                    false => Ok(Source::Command(words)),
+                }
+            }
+            None if text.trim().is_empty() => Err("a folder, a file or exec:COMMAND".to_string()),
+            None => Ok(Source::Path(PathBuf::from(text))),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Path(path) => write!(f, "{}", path.display()),
+            Source::Command(words) => write!(f, "{EXEC}{}", words.join(" ")),
+        }
+    }
+}
+
+impl Source {
+    /// What all ports say now. A command gets `patience` to end.
+    pub fn read(&self, patience: Duration) -> Result<PortTable, SourceError> {
+        match self {
+            Source::Path(path) if path.is_dir() => folder(path),
+            Source::Path(path) => file(path, None),
+            Source::Command(words) => {
+                let place = self.to_string();
+                let output = command::output(words, LARGEST, patience);
+                let output = output.map_err(|message| whole(&place, message))?;
+                read_bytes(&place, &output, None)
+            }
+        }
+    }
+}
+
+fn whole(place: &str, message: impl Into<String>) -> SourceError {
+    SourceError {
+        place: place.to_string(),
+        line: None,
+        message: message.into(),
+    }
+}
+
+/// A folder: trees and files of switches, or the tree of one. What is neither is passed over; if nothing is left, that is an error.
+fn folder(path: &Path) -> Result<PortTable, SourceError> {
+    let place = path.display().to_string();
+    let entries = std::fs::read_dir(path).map_err(|error| whole(&place, error.to_string()))?;
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| !name.starts_with('.'))
+        .take(MOST_ENTRIES + 1)
+        .collect();
+    if names.len() > MOST_ENTRIES {
+        return Err(whole(&place, format!("more than {MOST_ENTRIES} entries")));
+    }
+    names.sort();
+    let mut table = PortTable::default();
+    for name in names {
+        let entry = path.join(&name);
+        let shown = entry.display().to_string();
+        if entry.is_dir() {
+            tree::read(&entry, &name, &mut table).map_err(|message| whole(&shown, message))?;
+        } else if entry.is_file() {
+            let stem = entry.file_stem().and_then(|stem| stem.to_str());
+            let one = file(&entry, stem)?;
+            table.join(one).map_err(|message| whole(&shown, message))?;
+        }
+    }
+    match table.is_empty() {
+        false => Ok(table),
+        true => Err(whole(
+            &place,
+            "no switch in it: one sub-folder per switch with its sys/class/net, or one file per switch",
+        )),
+    }
+}
+
+/// A file about the switch of this name, unless it says itself whom it is about.
+fn file(path: &Path, switch: Option<&str>) -> Result<PortTable, SourceError> {
+    let place = path.display().to_string();
+    let switch = switch.or_else(|| path.file_stem().and_then(|stem| stem.to_str()));
+    let about = std::fs::metadata(path).map_err(|error| whole(&place, error.to_string()))?;
+    if !about.is_file() {
+        // A pipe would be waited on for ever.
+        return Err(whole(&place, "neither a file nor a folder"));
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    read.map_err(|error| whole(&place, error.to_string()))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(whole(&place, format!("larger than {LARGEST} bytes")));
+    }
+    read_bytes(&place, &bytes, switch)
+}
+
+fn read_bytes(place: &str, bytes: &[u8], switch: Option<&str>) -> Result<PortTable, SourceError> {
+    let text = std::str::from_utf8(bytes);
+    let text = text.map_err(|error| whole(place, format!("no text: {error}")))?;
+    read_text(text, switch).map_err(|Trouble { line, message }| SourceError {
+        place: place.to_string(),
+        line,
+        message,
+    })
+}
