@@ -24,6 +24,8 @@ pub mod files {
     pub const MARKDOWN: &str = "report.md";
     /// Wire rate over message size, as a picture.
     pub const BANDWIDTH: &str = "bandwidth.svg";
+    /// The load of equal paths, in a run that has a test about them.
+    pub const ECMP: &str = "ecmp-load.svg";
 }
 
 /// A recorded run that cannot be read.

@@ -24,6 +24,7 @@ impl Writer for Markdown {
         let written = head(&mut out, judgement)
             .and_then(|()| findings(&mut out, judgement))
             .and_then(|()| tests(&mut out, judgement))
+            .and_then(|()| super::ecmp::section(&mut out, judgement))
             .and_then(|()| interference(&mut out, judgement))
             .and_then(|()| congestion(&mut out, judgement))
             .and_then(|()| engines(&mut out, judgement))

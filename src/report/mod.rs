@@ -4,6 +4,8 @@
 //! format ([`escape`]); a file is either the old one or the new one, never half of one.
 
 mod congestion;
+mod ecmp;
+mod ecmp_plot;
 mod engines;
 pub mod escape;
 mod gpus;
@@ -25,16 +27,25 @@ use crate::record::{Judgement, Recorded};
 pub trait Writer: Sync {
     /// Name of the file within the run's folder.
     fn file(&self) -> &'static str;
+    /// Whether this run has anything for it.
+    fn is_wanted(&self, _: &Judgement) -> bool {
+        true
+    }
     /// Its content.
     fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String>;
 }
 
 /// Every file a report consists of. A new format is a file here and a line in this list.
-pub const WRITERS: &[&dyn Writer] = &[&json::Json, &plot::Bandwidth, &markdown::Markdown];
+pub const WRITERS: &[&dyn Writer] = &[
+    &json::Json,
+    &plot::Bandwidth,
+    &ecmp_plot::EcmpLoad,
+    &markdown::Markdown,
+];
 
 /// Writes every report into the folder of the run, each atomically.
 pub fn write_all(folder: &Path, recorded: &Recorded, judgement: &Judgement) -> io::Result<()> {
-    for writer in WRITERS {
+    for writer in WRITERS.iter().filter(|writer| writer.is_wanted(judgement)) {
         let content = writer.render(recorded, judgement)?;
         replace(&folder.join(writer.file()), content.as_bytes())?;
     }
@@ -57,6 +68,8 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     moved.map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))
 }
 
+#[cfg(test)]
+mod ecmp_tests;
 #[cfg(test)]
 mod gpus_tests;
 #[cfg(test)]

@@ -125,6 +125,9 @@ pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
     let mut tail = tests;
     let engines = super::engines::lines(judgement, page.is_log());
     tail.extend(engines.iter().map(|line| page.clip(line)));
+    tail.extend(
+        super::ecmp::summary(judgement).map_or_else(Vec::new, |text| page.wrap("spread     ", &text, 2)),
+    );
     tail.extend(super::congestion::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::rdma::summary(judgement).map(|line| page.clip(&line)));

@@ -1,0 +1,433 @@
+//! How evenly flows were spread over equal paths, as a section of `report.md` and in a line or two for the terminal.
+//!
+//! Groups that are not as by chance are shown in full, up to a bound; the others in a line per rail, with the least even of them as
+//! an example. Whatever is left out is counted, and stands in `findings.json`.
+
+use std::collections::BTreeMap;
+use std::fmt::{Error, Write};
+
+use super::escape::markdown as inert;
+use crate::record::{EcmpCause, EcmpVerdict, Judgement, MemberLoad, files};
+
+/// Rows of the table of groups.
+const MOST_GROUPS: usize = 60;
+/// Groups whose members and pairs are shown.
+const MOST_IN_FULL: usize = 12;
+/// Members of one group, as rows.
+const MOST_MEMBERS: usize = 64;
+/// Members of one group, as columns of the table of pairs.
+const MOST_COLUMNS: usize = 16;
+/// Pairs of one group that is not as by chance, and of one that is.
+const MOST_PAIRS: usize = 32;
+const MOST_HEALTHY_PAIRS: usize = 8;
+/// Parts that a line names.
+const MOST_NAMED: usize = 3;
+
+/// Groups that are a fault, and the others.
+type Parted<'a> = (Vec<&'a EcmpVerdict>, Vec<&'a EcmpVerdict>);
+
+/// The section; nothing when no test was about it.
+pub(super) fn section(out: &mut String, judgement: &Judgement) -> Result<(), Error> {
+    let groups = in_order(judgement);
+    if groups.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Spread over equal paths\n")?;
+    let (faulty, others): Parted<'_> = groups.iter().partition(|group| group.cause.is_fault());
+    for group in faulty.iter().take(MOST_GROUPS) {
+        writeln!(
+            out,
+            "- **{}**, {}: {} *Next:* {}",
+            group.cause,
+            inert(&name(group)),
+            sentence(&group.sentence),
+            sentence(&group.advice)
+        )?;
+    }
+    left(out, faulty.len(), MOST_GROUPS)?;
+    let alike = alike(&others);
+    for (kind, groups) in alike.iter().take(MOST_GROUPS) {
+        writeln!(out, "- {}", inert(&together(kind, groups)))?;
+        if let Some(advice) = groups.first().filter(|group| !group.advice.is_empty()) {
+            writeln!(out, "  *Next:* {}", sentence(&advice.advice))?;
+        }
+    }
+    left(out, alike.len(), MOST_GROUPS)?;
+    writeln!(out, "\n![{}]({})\n", inert(&in_words(judgement)), files::ECMP)?;
+    table(out, &groups)?;
+    let examples = alike.iter().filter_map(|(_, groups)| least_even(groups));
+    let in_full: Vec<&EcmpVerdict> = faulty.iter().copied().chain(examples).collect();
+    for group in in_full.iter().take(MOST_IN_FULL) {
+        members(out, group)?;
+        pairs(out, group)?;
+    }
+    left(out, in_full.len(), MOST_IN_FULL)
+}
+
+/// The worst of it in a line; none when no test was about it.
+pub(super) fn summary(judgement: &Judgement) -> Option<String> {
+    let groups = in_order(judgement);
+    let (faulty, others): Parted<'_> = groups.iter().partition(|group| group.cause.is_fault());
+    let mut by_cause: BTreeMap<EcmpCause, Vec<&EcmpVerdict>> = BTreeMap::new();
+    for group in &faulty {
+        by_cause.entry(group.cause).or_default().push(group);
+    }
+    let mut parts: Vec<String> = by_cause
+        .iter()
+        .map(|(cause, groups)| {
+            let named: Vec<String> = groups
+                .iter()
+                .take(MOST_NAMED)
+                .map(|group| culprit(group))
+                .collect();
+            let more = groups.len().saturating_sub(MOST_NAMED);
+            let more = (more > 0).then(|| format!(" and {more} more"));
+            format!("{cause}: {}{}", named.join(", "), more.unwrap_or_default())
+        })
+        .collect();
+    let mut by_cause: BTreeMap<EcmpCause, Vec<&EcmpVerdict>> = BTreeMap::new();
+    for group in &others {
+        by_cause.entry(group.cause).or_default().push(group);
+    }
+    for (cause, groups) in by_cause {
+        let flows: u64 = groups.iter().map(|group| u64::from(group.flows)).sum();
+        let even = least_even(&groups).filter(|_| cause == EcmpCause::ExpectedCollision);
+        let even = even.map(|group| {
+            format!(
+                ", busiest {:.2} of mean at {}",
+                group.max_over_mean,
+                culprit(group)
+            )
+        });
+        let others = if faulty.is_empty() { "" } else { "other " };
+        parts.push(format!(
+            "{} {others}{} with {flows} flows {}{}",
+            groups.len(),
+            if groups.len() == 1 { "group" } else { "groups" },
+            words(cause),
+            even.unwrap_or_default()
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What the picture shows, for whoever cannot see it.
+pub(super) fn in_words(judgement: &Judgement) -> String {
+    let groups = in_order(judgement);
+    let drawn = groups.iter().take(super::ecmp_plot::MOST_PANELS);
+    let shares = drawn.map(|group| {
+        let shares = group.members.iter().take(4).map(|member| percent(member.share));
+        let more = if group.members.len() > 4 { ", ..." } else { "" };
+        format!(
+            "{} {}{more}",
+            culprit(group),
+            shares.collect::<Vec<_>>().join(", ")
+        )
+    });
+    let shares: Vec<String> = shares.take(MOST_NAMED).collect();
+    format!(
+        "Share of flows on every path of {} groups, against what chance allows: {}{}",
+        groups.len(),
+        shares.join("; "),
+        if groups.len() > MOST_NAMED { "; ..." } else { "" }
+    )
+}
+
+/// All groups: what is wrong first, then what is not known, then the rest; the least likely first.
+pub(super) fn in_order(judgement: &Judgement) -> Vec<&EcmpVerdict> {
+    let urgency = |cause: EcmpCause| match cause {
+        EcmpCause::Unjudged => 1,
+        EcmpCause::AdaptiveRouting => 2,
+        EcmpCause::ExpectedCollision => 3,
+        _ => 0,
+    };
+    let mut groups: Vec<&EcmpVerdict> = judgement.ecmp.iter().collect();
+    groups.sort_by(|a, b| {
+        (urgency(a.cause), a.cause)
+            .cmp(&(urgency(b.cause), b.cause))
+            .then((&a.test, &a.rail, a.tier).cmp(&(&b.test, &b.rail, b.tier)))
+            .then(a.p_value.total_cmp(&b.p_value))
+            .then(a.switch.cmp(&b.switch))
+    });
+    groups
+}
+
+/// `rail0-leaf0, first choice on rail0, test spread`.
+fn name(group: &EcmpVerdict) -> String {
+    let switch = group.switch.as_deref().unwrap_or("paths not known");
+    format!(
+        "{switch}, {} on {}, test {}",
+        choice(group.tier),
+        group.rail,
+        group.test
+    )
+}
+
+/// The part that is named, or who chooses.
+fn culprit(group: &EcmpVerdict) -> String {
+    let part = group.part.as_ref().or(group.switch.as_ref());
+    part.unwrap_or(&group.rail).clone()
+}
+
+fn choice(tier: u8) -> String {
+    match tier {
+        1 => "first choice".to_string(),
+        2 => "second choice".to_string(),
+        tier => format!("choice {tier}"),
+    }
+}
+
+/// What groups that are no fault come to.
+fn words(cause: EcmpCause) -> &'static str {
+    match cause {
+        EcmpCause::ExpectedCollision => "as even as chance",
+        EcmpCause::AdaptiveRouting => "without a path per flow: packets or flows are moved about",
+        _ => "not judged: too little was seen",
+    }
+}
+
+/// What groups must share to be told in one line: test, rail, choice and cause.
+type Kind<'a> = (&'a str, &'a str, u8, EcmpCause);
+
+fn alike<'a>(groups: &[&'a EcmpVerdict]) -> Vec<(Kind<'a>, Vec<&'a EcmpVerdict>)> {
+    let mut kinds: BTreeMap<Kind<'a>, Vec<&'a EcmpVerdict>> = BTreeMap::new();
+    for group in groups {
+        let kind = (group.test.as_str(), group.rail.as_str(), group.tier, group.cause);
+        kinds.entry(kind).or_default().push(group);
+    }
+    kinds.into_iter().collect()
+}
+
+/// `rail0: 4 switches, 512 flows over 2 paths each, as even as chance: busiest 1.21 of mean, p 0.34 or more`.
+fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict]) -> String {
+    let flows: u64 = groups.iter().map(|group| u64::from(group.flows)).sum();
+    let paths: Vec<u32> = groups.iter().map(|group| group.paths).collect();
+    let (least, most) = (paths.iter().min().copied(), paths.iter().max().copied());
+    let paths = match (least, most) {
+        (Some(least), Some(most)) if least != most => format!("{least} to {most}"),
+        (least, _) => least.unwrap_or_default().to_string(),
+    };
+    let each = if groups.len() == 1 { "" } else { " each" };
+    let known = groups.iter().filter(|group| group.switch.is_some()).count();
+    let who = match (groups, known) {
+        ([one], 1) => one.switch.clone().unwrap_or_default(),
+        (_, 0) => "paths not known".to_string(),
+        _ => format!("{known} switches"),
+    };
+    let mut text = format!(
+        "{rail}, {}: {who}, {flows} flows over {paths} paths{each}, {}",
+        choice(*tier),
+        words(*cause)
+    );
+    if *cause == EcmpCause::ExpectedCollision {
+        let busiest = groups.iter().map(|group| group.max_over_mean).fold(0.0, f64::max);
+        let least = groups
+            .iter()
+            .map(|group| group.p_value)
+            .fold(f64::INFINITY, f64::min);
+        text += &format!(": busiest {busiest:.2} of mean, {}", chance(least));
+        if groups.len() > 1 {
+            text += " or more";
+        }
+        let lost = groups
+            .iter()
+            .filter_map(|group| group.lost)
+            .fold(f64::NEG_INFINITY, f64::max);
+        if lost.is_finite() {
+            text += &format!(
+                ", collisions cost {} of the goodput of an even spread at most",
+                percent(lost)
+            );
+        }
+    }
+    text
+}
+
+fn least_even<'a>(groups: &[&'a EcmpVerdict]) -> Option<&'a EcmpVerdict> {
+    let mut groups = groups.to_vec();
+    groups.sort_by(|a, b| {
+        a.p_value
+            .total_cmp(&b.p_value)
+            .then(b.max_over_mean.total_cmp(&a.max_over_mean))
+    });
+    groups.first().copied()
+}
+
+fn table(out: &mut String, groups: &[&EcmpVerdict]) -> Result<(), Error> {
+    writeln!(
+        out,
+        "| switch | rail | choice | verdict | flows | paths used | busiest / mean | statistic | value | by chance | p | p of counted bytes | goodput lost |"
+    )?;
+    writeln!(out, "|---|---|--:|---|--:|--:|--:|---|--:|--:|--:|--:|--:|")?;
+    for group in groups.iter().take(MOST_GROUPS) {
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} of {} | {:.2} | {} | {:.3} | {:.3} | {} | {} | {} |",
+            inert(group.switch.as_deref().unwrap_or("not known")),
+            inert(&group.rail),
+            group.tier,
+            group.cause,
+            group.flows,
+            group.paths_used,
+            group.paths,
+            group.max_over_mean,
+            inert(&group.statistic),
+            group.value,
+            group.null_median,
+            figure(group.p_value),
+            group.counted_p_value.map_or_else(dash, figure),
+            group.lost.map_or_else(dash, percent)
+        )?;
+    }
+    writeln!(out)?;
+    left(out, groups.len(), MOST_GROUPS)
+}
+
+/// The load of every path of a group.
+fn members(out: &mut String, group: &EcmpVerdict) -> Result<(), Error> {
+    writeln!(out, "### {}: {}\n", inert(&name(group)), group.cause)?;
+    if group.members.is_empty() {
+        return Ok(());
+    }
+    let counted = counted_shares(&group.members);
+    writeln!(
+        out,
+        "| path | flows | delivering | share | by chance | counted by the switch | delivered | expected |"
+    )?;
+    writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|")?;
+    for (member, share) in group.members.iter().zip(&counted).take(MOST_MEMBERS) {
+        let share = match (member.counted, share) {
+            (Some(bytes), Some(share)) => format!("{bytes} ({})", percent(*share)),
+            _ => dash(),
+        };
+        writeln!(
+            out,
+            "| {} | {} | {} | {}{} | {} to {} | {share} | {} | {} |",
+            inert(&member.link),
+            member.flows,
+            member.delivering,
+            percent(member.share),
+            if is_outside(member) { " (!)" } else { "" },
+            percent(member.band.0),
+            percent(member.band.1),
+            member.rate.map_or_else(dash, |rate| rate.to_string()),
+            member.expected.map_or_else(dash, |rate| rate.to_string())
+        )?;
+    }
+    writeln!(out)?;
+    left(out, group.members.len(), MOST_MEMBERS)
+}
+
+/// How many flows of every pair took every path.
+fn pairs(out: &mut String, group: &EcmpVerdict) -> Result<(), Error> {
+    if group.pairs.is_empty() {
+        return Ok(());
+    }
+    let columns: Vec<&str> = match group.members.len() <= MOST_COLUMNS {
+        true => group.members.iter().map(|member| short(&member.link)).collect(),
+        false => vec!["paths used", "most on one"],
+    };
+    let head: Vec<String> = columns.iter().map(|column| inert(column)).collect();
+    writeln!(out, "| flows of | {} | not known | dead |", head.join(" | "))?;
+    writeln!(out, "|---|{}--:|--:|", "--:|".repeat(columns.len()))?;
+    let most = if group.cause.is_fault() {
+        MOST_PAIRS
+    } else {
+        MOST_HEALTHY_PAIRS
+    };
+    for pair in group.pairs.iter().take(most) {
+        let flows: Vec<String> = match group.members.len() <= MOST_COLUMNS {
+            true => (0..columns.len())
+                .map(|at| pair.flows.get(at).map_or_else(dash, u32::to_string))
+                .collect(),
+            false => {
+                let used = pair.flows.iter().filter(|flows| **flows > 0).count();
+                vec![
+                    used.to_string(),
+                    pair.flows.iter().max().map_or_else(dash, u32::to_string),
+                ]
+            }
+        };
+        writeln!(
+            out,
+            "| {} to {} | {} | {} | {} |",
+            inert(&pair.from),
+            inert(&pair.to),
+            flows.join(" | "),
+            pair.unknown,
+            pair.dead
+        )?;
+    }
+    writeln!(out)?;
+    left(out, group.pairs.len(), most)
+}
+
+/// Whether a path carries more or less than chance allows.
+pub(super) fn is_outside(member: &MemberLoad) -> bool {
+    // Shares of whole flows lie on the bounds as often as not; what differs by rounding only is within.
+    let slack = 1e-9;
+    member.share < member.band.0 - slack || member.share > member.band.1 + slack
+}
+
+/// What share of all counted bytes each path carried; none where its counter is not known.
+pub(super) fn counted_shares(members: &[MemberLoad]) -> Vec<Option<f64>> {
+    let all: u64 = members
+        .iter()
+        .filter_map(|member| member.counted)
+        .fold(0, |sum, bytes| sum.saturating_add(bytes.0));
+    let share = |member: &MemberLoad| {
+        let bytes = member.counted.filter(|_| all > 0)?;
+        Some(bytes.0 as f64 / all as f64)
+    };
+    members.iter().map(share).collect()
+}
+
+/// `u1` of `rail0-leaf0/u1->rail0-spine1/d0`: all paths of a group begin at the same switch.
+pub(super) fn short(link: &str) -> &str {
+    let from = link.split("->").next().unwrap_or(link);
+    from.rsplit('/').next().unwrap_or(from)
+}
+
+/// `p 0.34`, or `p < 0.001`.
+pub(super) fn chance(p: f64) -> String {
+    match p < 0.001 {
+        true => "p < 0.001".to_string(),
+        false => format!("p {p:.2}"),
+    }
+}
+
+fn figure(p: f64) -> String {
+    match p < 0.001 {
+        true => "< 0.001".to_string(),
+        false => format!("{p:.3}"),
+    }
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn dash() -> String {
+    "-".to_string()
+}
+
+/// Inert text that ends as a sentence does.
+fn sentence(text: &str) -> String {
+    let text = inert(text.trim());
+    match text.is_empty() || text.ends_with(['.', '!', '?', ':']) {
+        true => text,
+        false => text + ".",
+    }
+}
+
+fn left(out: &mut String, rows: usize, most: usize) -> Result<(), Error> {
+    match rows.saturating_sub(most) {
+        0 => Ok(()),
+        left => writeln!(
+            out,
+            "{left} more in [{}]({}).\n",
+            files::FINDINGS,
+            files::FINDINGS
+        ),
+    }
+}
