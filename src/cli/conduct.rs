@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::launching::Role;
 use super::shared::Shared;
 use super::story::Story;
-use super::{CliError, paths, stream_paths, world};
+use super::{CliError, paths, stream_paths, switch_counters, world};
 use crate::findings::judge;
 use crate::measure::{Progress, RunFolder, Session, Setup};
 use crate::plan::{Choices, Plan};
@@ -122,8 +122,9 @@ pub fn conduct(
         }
         Ok((plan, choices))
     });
-    let result = plan.and_then(|(plan, choices)| {
+    let result = plan.and_then(|(mut plan, choices)| {
         let choices = &choices;
+        let switches = switch_counters::watch(&suite.run, &mut plan, choices.known.graph.as_deref())?;
         nothing_left_by_engine(&plan, choices)?;
         faults_can_strike(&plan, flags)?;
         flags.rdma.must_matter(&plan)?;
@@ -142,7 +143,7 @@ pub fn conduct(
             keep_going: flags.keep_going,
             known: &choices.known,
         };
-        story.measure(&mut session, progress)?;
+        story.measure(&mut session, progress, switches)?;
         Ok(())
     });
     session.quit();

@@ -303,7 +303,7 @@ fn become_process(
 fn print_counters(lab: &Lab, json: bool) {
     let counters = lab::counters(lab);
     if json {
-        return print_json(&counters);
+        return print_json(&lab::counters_file(&counters));
     }
     let mut text = String::new();
     for port in counters {

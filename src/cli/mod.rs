@@ -26,6 +26,7 @@ mod simulate;
 mod simulation;
 mod story;
 mod stream_paths;
+mod switch_counters;
 mod token;
 mod worker;
 mod world;

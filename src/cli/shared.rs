@@ -9,6 +9,7 @@ use clap::Args;
 use super::CliError;
 use super::launching::LaunchFlags;
 use super::rdma_flags::RdmaFlags;
+use super::switch_counters;
 use crate::device::cuda;
 use crate::fabric::topology::Topology;
 use crate::findings::judge;
@@ -49,6 +50,14 @@ pub struct Shared {
     /// Topology file: which cable is where, and how fast it should be
     #[arg(long, value_name = "FILE", env = "RAILGAUGE_TOPOLOGY", hide_env_values = true)]
     pub topology: Option<PathBuf>,
+    /// Counters of switch ports, read around every slot of tests of kind ecmp: a folder, a file, or exec:COMMAND
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        env = "RAILGAUGE_SWITCH_COUNTERS",
+        hide_env_values = true
+    )]
+    pub switch_counters: Option<String>,
     /// Seed of patterns and order
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -94,9 +103,11 @@ impl Shared {
             budget: self.budget,
             join_deadline: self.launching.join_deadline,
             data_port: self.launching.data_port,
+            switch_counters: self.switch_counters.clone(),
         };
         suite.run = suite.run.overridden_by(&typed);
         suite.verbs = suite.verbs.overridden_by(&self.rdma.settings());
+        switch_counters::source(&suite.run)?;
         if suite.run.deadline() < Nanos(100_000_000) {
             return Err(CliError::Usage("--deadline must be at least 100ms".to_string()));
         }

@@ -11,7 +11,7 @@ use super::narrowing::narrow_all;
 use crate::diagnose::Step;
 use crate::fabric::host;
 use crate::findings::{Casualties, casualties, suspects};
-use crate::measure::{Measuring, Progress, RunFolder, Session};
+use crate::measure::{Measuring, Progress, RunFolder, Session, SwitchWatch};
 use crate::plan::replan::{self, LostParts};
 use crate::plan::{Known, Plan};
 use crate::record::{Cell, EndReason, Event, Recorded, Run};
@@ -34,7 +34,12 @@ pub struct Story<'a> {
 
 impl Story<'_> {
     /// Measures every cell, then the suspects again, and records how it ended.
-    pub fn measure(&self, session: &mut Session, progress: &dyn Progress) -> Result<(), CliError> {
+    pub fn measure(
+        &self,
+        session: &mut Session,
+        progress: &dyn Progress,
+        switches: SwitchWatch,
+    ) -> Result<(), CliError> {
         let mut sink = self.folder.start(self.run)?;
         let mut measuring = Measuring {
             sink: &mut sink,
@@ -45,6 +50,7 @@ impl Story<'_> {
                 .plan
                 .budget
                 .map(|budget| self.started + Duration::from(budget)),
+            switches,
         };
         let mut cells = crossing::possible(&self.plan.cells, session, &mut measuring)?;
         let mut end = session.measure(&refer(&cells), &self.plan.tests, 0, &mut measuring)?;

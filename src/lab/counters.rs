@@ -1,21 +1,16 @@
 //! The counters of every switch port, read the way the product reads them from any tree.
 
-use std::path::PathBuf;
-
-use serde::Serialize;
-
 use super::{Lab, Node};
+use crate::fabric::switches::{OwnFile, OwnPort};
 use crate::fabric::sysfs;
 
 /// The counters of one port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortCounters {
     /// The switch.
     pub switch: Node,
     /// The port there.
     pub port: String,
-    /// The tree they were read from.
-    pub root: PathBuf,
     /// By the kernel's names; absent is not zero.
     pub counters: Vec<(String, Option<u64>)>,
 }
@@ -28,9 +23,19 @@ pub fn counters(lab: &Lab) -> Vec<PortCounters> {
             switch,
             port: port.interface.clone(),
             counters: sysfs::read_counters(&root, &port.interface),
-            root: root.clone(),
         });
         ports.collect::<Vec<_>>()
     };
     lab.wiring.shape.switches().flat_map(of_switch).collect()
+}
+
+/// The same as a file that any run can be told to read.
+pub fn counters_file(counters: &[PortCounters]) -> OwnFile {
+    let port = |port: &PortCounters| OwnPort {
+        switch: port.switch.to_string(),
+        port: port.port.clone(),
+        bits: None,
+        counters: port.counters.iter().cloned().collect(),
+    };
+    OwnFile::of(counters.iter().map(port).collect())
 }

@@ -67,10 +67,18 @@ impl Folder {
         self.path.join("hosts.txt")
     }
 
+    /// What belongs to the switches, in a folder for each.
+    pub fn switches(&self) -> PathBuf {
+        self.path.join("switches")
+    }
+
     /// What belongs to one node.
     pub fn of_node(&self, node: Node) -> PathBuf {
-        let kind = if node.is_switch() { "switches" } else { "hosts" };
-        self.path.join(kind).join(node.to_string())
+        let kind = match node.is_switch() {
+            true => self.switches(),
+            false => self.path.join("hosts"),
+        };
+        kind.join(node.to_string())
     }
 
     /// A node's folder for temporary files.

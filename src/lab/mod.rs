@@ -34,7 +34,7 @@ mod tools;
 mod up;
 mod wiring;
 
-pub use counters::{PortCounters, counters};
+pub use counters::{PortCounters, counters, counters_file};
 pub use demo::demo;
 pub use down::{down, down_all};
 pub use error::LabError;

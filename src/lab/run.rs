@@ -20,6 +20,7 @@ const RENDEZVOUS: &str = "RAILGAUGE_RENDEZVOUS";
 const TOKEN: &str = "RAILGAUGE_TOKEN";
 /// What a measuring command is told besides.
 const TOPOLOGY: &str = "RAILGAUGE_TOPOLOGY";
+const SWITCH_COUNTERS: &str = "RAILGAUGE_SWITCH_COUNTERS";
 const STARTED_AS: &str = "RAILGAUGE_STARTED_AS";
 /// The mark of a run's processes.
 const MARK: &str = "RAILGAUGE_LAB_RUN";
@@ -88,9 +89,9 @@ fn command(run: &Run, this: &std::path::Path) -> Vec<OsString> {
     [vec![program.as_os_str().to_owned()], run.arguments.clone()].concat()
 }
 
-/// What every rank is told about the lab, whoever starts it: which cables there are and how fast they should be, and how
-/// to start the same command again.
-fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 2] {
+/// What every rank is told about the lab, whoever starts it: which cables there are and how fast they should be, where
+/// the counters of its switches are, and how to start the same command again.
+fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 3] {
     let mut again = format!("railgauge lab run --name {}", lab.name);
     if run.launch != Launch::Env {
         again += &format!(" --launch {}", run.launch);
@@ -100,6 +101,7 @@ fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 2] {
     }
     [
         (TOPOLOGY, lab.folder().topology().into_os_string()),
+        (SWITCH_COUNTERS, lab.folder().switches().into_os_string()),
         (STARTED_AS, (again + " --").into()),
     ]
 }

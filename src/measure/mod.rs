@@ -8,7 +8,7 @@
 //! `session` is the coordinator's side (with `meeting` for what comes first, `slot` for the loop over iterations, `loss` and
 //! `aftermath` for when one does not end, `regroup` for going on without the lost, `trace` for the paths of flows, `link` for one link measured by itself), `worker` a rank's side (with `cells` for what it has in
 //! hand, `task` for one cell on one rank and `engine` for what carries it out), `orders` what passes between them, `sink`
-//! where events are written as they arrive.
+//! where events are written as they arrive, `switches` what the switches counted meanwhile.
 
 mod aftermath;
 mod cells;
@@ -26,6 +26,7 @@ mod running;
 mod session;
 mod sink;
 mod slot;
+mod switches;
 mod task;
 mod trace;
 mod verbs;
@@ -36,6 +37,7 @@ pub use link::{Bandwidth, Job, Latency, LinkEnd, LinkWatch, Row};
 pub use orders::{Parting, Setup};
 pub use session::{CellResult, EndOf, MeasureError, Measuring, Progress, Session};
 pub use sink::{RunFolder, Sink, SinkError};
+pub use switches::SwitchWatch;
 pub use worker::{Shared, serve};
 
 pub use crate::transport::{CrossWay, TraceWanted, Traced};

@@ -10,6 +10,7 @@ use super::communicators::{self, Communicators};
 use super::orders::{Answer, Order, Parting, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
+use super::switches::SwitchWatch;
 use super::verbs;
 use crate::collective::{gpu, planned_bytes};
 use crate::fabric::{Fabric, host};
@@ -244,8 +245,12 @@ impl Session {
                 return Ok(EndReason::Budget);
             }
             run.progress.slot(slot, round);
+            let before = run.switches.before(slot, run.progress);
             let measured =
                 Slot::new(self, slot, test, round, run.seed, run.until, run.confidence).measure(run.sink)?;
+            if measured.is_complete() {
+                run.switches.after(before, slot, round, run.sink, run.progress)?;
+            }
             self.report(&measured, slot, round, run)?;
             match measured.end {
                 SlotEnd::Complete => {}
@@ -455,6 +460,8 @@ pub struct Measuring<'a> {
     pub confidence: f64,
     /// When the run's budget is spent.
     pub until: Option<Instant>,
+    /// Whoever reads the counters of switches.
+    pub switches: SwitchWatch,
 }
 
 impl Measuring<'_> {

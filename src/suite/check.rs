@@ -101,6 +101,9 @@ fn run(section: &Section<'_>) -> Result<RunSettings, SuiteError> {
     if let Some(item) = section.get("data_port") {
         settings.data_port = Some(item.whole(1..=u16::MAX)?);
     }
+    if let Some(item) = section.get("switch_counters") {
+        settings.switch_counters = Some(item.text()?.to_string());
+    }
     if let Some(item) = section.get("seed") {
         settings.seed = Some(item.whole(0..=u64::MAX)?);
     }
@@ -185,7 +188,7 @@ mod tests {
     fn what_a_suite_says_about_the_run_arrives() {
         let text = "name = \"s\"\n[run]\nranks = 4\nprocs = true\ntransport = \"tcp\"\ndevice = \"host\"\nengine = \"both\"\n\
                     rails = [\"a=127.0.1.1\"]\nseed = 9\ndeadline = \"5s\"\nbudget = \"1m\"\n\
-                    join_deadline = \"2m\"\ndata_port = 30000\n\
+                    join_deadline = \"2m\"\ndata_port = 30000\nswitch_counters = \"exec:ask --all\"\n\
                     [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\n\
                     dip = \"30%\"\nfloor_factor = 2\nramp_factor = 3.5\nstall = \"100ms\"\ngap = 0.4\n";
         let suite = check(&format!("{text}{TEST}")).unwrap();
@@ -200,6 +203,7 @@ mod tests {
         assert_eq!(suite.run.budget, Some(Nanos::from_secs(60)));
         assert_eq!(suite.run.join_deadline, Some(Nanos::from_secs(120)));
         assert_eq!(suite.run.data_port, Some(30_000));
+        assert_eq!(suite.run.switch_counters.as_deref(), Some("exec:ask --all"));
         assert_eq!(suite.rule.confidence, 0.99);
         assert_eq!(suite.rule.remeasure, 2);
         assert_eq!(suite.rule.flaps_allowed, 3);

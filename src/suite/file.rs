@@ -29,6 +29,7 @@ mod keys {
         "budget",
         "join_deadline",
         "data_port",
+        "switch_counters",
     ];
     pub const RULE: &[&str] = &[
         "confidence",

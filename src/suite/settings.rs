@@ -85,6 +85,8 @@ pub struct RunSettings {
     pub join_deadline: Option<Nanos>,
     /// Rank r listens for data on this port + r.
     pub data_port: Option<u16>,
+    /// Where counters of switch ports are read around tests of kind ecmp: a folder, a file, or `exec:COMMAND`.
+    pub switch_counters: Option<String>,
 }
 
 impl RunSettings {
@@ -105,6 +107,10 @@ impl RunSettings {
             budget: stronger.budget.or(self.budget),
             join_deadline: stronger.join_deadline.or(self.join_deadline),
             data_port: stronger.data_port.or(self.data_port),
+            switch_counters: stronger
+                .switch_counters
+                .clone()
+                .or_else(|| self.switch_counters.clone()),
         }
     }
 

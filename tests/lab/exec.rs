@@ -73,7 +73,8 @@ fn switch_counters_are_live_trees_that_the_product_reads_from_anywhere() {
     let grown = lab.counter("rail0-leaf0", "p1", "tx_bytes") - before;
     assert!((100_000..120_000).contains(&grown), "{grown}");
     let listed: serde_json::Value = serde_json::from_str(&lab.does("counters", &["--json"])).unwrap();
-    let ports: Vec<String> = listed
+    assert_eq!(listed["switch_counters"], 1);
+    let ports: Vec<String> = listed["ports"]
         .as_array()
         .unwrap()
         .iter()

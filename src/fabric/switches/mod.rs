@@ -139,7 +139,8 @@ fn read_text(text: &str, switch: Option<&str>) -> Result<PortTable, Trouble> {
         ));
     };
     let knows = |bytes: PortBytes| bytes.tx_bytes.is_some() || bytes.rx_bytes.is_some();
-    match table.iter().any(|(_, bytes)| knows(bytes)) {
+    let known = table.iter().any(|(_, bytes)| knows(bytes));
+    match known {
         true => Ok(table),
         false => Err(Trouble::of_all("no port has a counter of bytes")),
     }

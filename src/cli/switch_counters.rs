@@ -1,0 +1,52 @@
+//! `--switch-counters`: who reads the counters of switches while streams are measured.
+
+use std::time::Duration;
+
+use super::CliError;
+use crate::fabric::graph::Graph;
+use crate::fabric::switches::Source;
+use crate::measure::SwitchWatch;
+use crate::plan::Plan;
+use crate::record::{Collective, Untested};
+use crate::suite::RunSettings;
+
+/// The longest one reading may take.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Where counters are to be read from, when somebody says so. What cannot be meant is refused before ranks meet.
+pub fn source(settings: &RunSettings) -> Result<Option<Source>, CliError> {
+    let Some(text) = &settings.switch_counters else {
+        return Ok(None);
+    };
+    let refuse = |problem: String| CliError::Usage(format!("--switch-counters {text}: {problem}"));
+    let source: Source = text.parse().map_err(refuse)?;
+    match &source {
+        Source::Path(path) if !path.exists() => Err(refuse("there is no such file or folder".to_string())),
+        _ => Ok(Some(source)),
+    }
+}
+
+/// Whoever reads them around the slots of this plan. What is known beforehand not to be readable is listed as left out.
+pub fn watch(
+    settings: &RunSettings,
+    plan: &mut Plan,
+    graph: Option<&Graph>,
+) -> Result<SwitchWatch, CliError> {
+    let has_streams = plan
+        .cells
+        .iter()
+        .any(|cell| cell.collective == Collective::Streams);
+    let Some(source) = source(settings)?.filter(|_| has_streams) else {
+        return Ok(SwitchWatch::default());
+    };
+    let what = format!("counters of switches ({source})");
+    let patience = Duration::from(settings.deadline()) / 2;
+    let mut watch = SwitchWatch::new(source, graph, patience.min(LONGEST));
+    match watch.rehearse() {
+        Ok(()) => Ok(watch),
+        Err(why) => {
+            plan.untested.push(Untested { what, why });
+            Ok(SwitchWatch::default())
+        }
+    }
+}
