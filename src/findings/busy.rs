@@ -170,8 +170,8 @@ fn median_without(sorted: &[u64], value: u64) -> f64 {
 
 /// Whether the schedule gives every rank the same work.
 fn is_even(cell: &Cell) -> bool {
-    // How long NCCL's ranks wait for each other is not known.
-    if cell.engine == Engine::Nccl {
+    // How long NCCL's ranks wait for each other is not known; streams have a sender and a receiver.
+    if cell.engine == Engine::Nccl || cell.collective == Collective::Streams {
         return false;
     }
     match cell.algorithm {

@@ -2,7 +2,8 @@
 //!
 //! The way a verdict is reached, in the order of the files: samples become one `summary` per cell; each cell's wire rate
 //! is compared with what its test expects (`speed`); each rank's own work with that of the others (`busy`); cells that
-//! are slow are laid at the door of as few parts as possible (`blame`); the detectors put that, and what went wrong
+//! are slow are laid at the door of as few parts as possible (`blame`); streams are judged by how they are spread
+//! (`ecmp`); the detectors put that, and what went wrong
 //! otherwise, into findings; `verdict` draws the conclusion for cells, tests and the run.
 //!
 //! Held true: nothing is accused on one measurement; nothing unmeasured is healthy; whatever is in the record, however
@@ -14,6 +15,7 @@ mod congestion;
 mod corruption;
 mod counters;
 mod coverage;
+mod ecmp;
 mod engines;
 mod flap;
 mod gpu_errors;
@@ -70,6 +72,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &lost_rank::LostRank,
     &silent_rail::SilentRail,
     &incomplete_coverage::IncompleteCoverage,
+    &ecmp::EcmpImbalance,
     &slow_link::SlowLink,
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
@@ -114,7 +117,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         cells,
         interference: interference::of(&seen),
         congestion: congestion::of(&seen),
-        ecmp: Vec::new(),
+        ecmp: seen.ecmp.verdicts.clone(),
         engines: engines::side_by_side(&seen),
         coverage: coverage::of(&seen),
         gpus: gpus::summaries(&seen),

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::blame::{Blame, is_of_a_straggler};
 use super::busy::{Stragglers, stragglers};
+use super::ecmp::Ecmp;
 use super::engines;
 use super::localise::Localisation;
 use super::shapes::Shapes;
@@ -30,6 +31,8 @@ pub struct Seen<'a> {
     pub(super) blame: Blame,
     /// What flows tell about the parts they crossed; none without flows between hosts.
     pub(super) localisation: Option<Localisation>,
+    /// How streams are spread over equal paths.
+    pub(super) ecmp: Ecmp,
     /// Rails that went silent.
     pub(super) silent_rails: Vec<SilentRail>,
     /// Ids of cells that delivered wrong data.
@@ -72,6 +75,7 @@ impl<'a> Seen<'a> {
         }
         Seen {
             corrupt: corrupt.collect(),
+            ecmp: Ecmp::of(recorded),
             silent_rails: silent_rails(recorded),
             recorded,
             summaries,

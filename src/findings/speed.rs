@@ -21,7 +21,7 @@ use super::peers::PeerGroups;
 use super::summary::{CellSummary, Round, rate_interval};
 use super::wire::Wire;
 use super::{congestion, coverage, phrase};
-use crate::record::{DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TransportKind};
+use crate::record::{Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TransportKind};
 use crate::stats::{holm, rank_sum_above, samples_needed, sign_test_above};
 use crate::units::{Bytes, Rate};
 
@@ -175,6 +175,13 @@ fn compare(
 ) -> Result<Applied, Speed> {
     let summary = &summaries[place];
     let rule = &recorded.run.rule;
+    // Streams take the time they are given: they are judged by how they are spread.
+    if summary.cell.collective == Collective::Streams {
+        return Err(match summary.done {
+            true => Speed::Unclear("streams have no speed of their own".into()),
+            false => Speed::NotRun(coverage::why_not_measured(recorded, summary)),
+        });
+    }
     let (bytes, measured) = measurable(recorded, summary)?;
     let test = recorded.run.test_of(summary.cell);
     let references = test.map_or(&[][..], |test| &test.references);

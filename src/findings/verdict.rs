@@ -5,7 +5,8 @@
 //!
 //! 1. a cell failed: fail;
 //! 2. no cell was planned or measured: not run;
-//! 3. it has no reference at all, because none was asked for or none was to be had: inconclusive;
+//! 3. it has no reference at all, because none was asked for or none was to be had, and it is not about the spread of
+//!    streams, which is compared with chance: inconclusive;
 //! 4. a cell was not measured, or is inconclusive for any reason but being smaller than its spec speaks of: inconclusive;
 //! 5. no cell passed (all are too small for the spec): inconclusive; else pass.
 //!
@@ -14,8 +15,8 @@
 
 use super::Seen;
 use super::speed::Speed;
-use super::{coverage, phrase};
-use crate::record::{CellVerdict, Finding, Interval, Percentiles, TestVerdict, Verdict};
+use super::{coverage, ecmp, phrase};
+use crate::record::{CellVerdict, Collective, Finding, Interval, Percentiles, TestVerdict, Verdict};
 use crate::stats::{beyond_fences, spread};
 use crate::units::{Nanos, Rate};
 
@@ -40,6 +41,8 @@ fn of_cell(seen: &Seen<'_>, place: usize) -> CellVerdict {
         .map(|time| Rate(summary.cell.size.0 as f64 * 1e9 / time.median));
     let verdict = if seen.corrupt.contains(&summary.cell.id) {
         Verdict::Fail("wrong data was delivered".into())
+    } else if summary.cell.collective == Collective::Streams && summary.done {
+        of_streams(seen, summary.cell.id)
     } else {
         match speed {
             Speed::NotRun(why) => Verdict::NotRun(why.clone()),
@@ -78,6 +81,17 @@ fn of_cell(seen: &Seen<'_>, place: usize) -> CellVerdict {
     }
 }
 
+/// The verdict of a cell of streams: chance is what is expected, and a fault of the spread that concerns it is a failure.
+fn of_streams(seen: &Seen<'_>, cell: u32) -> Verdict {
+    match seen.ecmp.fault_of(cell) {
+        Some(fault) => Verdict::Fail(fault.to_string()),
+        None if seen.ecmp.judges(cell) => Verdict::Pass,
+        None => Verdict::Inconclusive(
+            "how its streams are spread cannot be judged: their ways are not known, and no counters were read".into(),
+        ),
+    }
+}
+
 /// The verdict of every test, in suite order.
 pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdict> {
     let run = seen.run();
@@ -113,7 +127,7 @@ pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdic
                     seen.recorded,
                     &seen.summaries[places[0]],
                 ))
-            } else if test.references.is_empty() {
+            } else if test.references.is_empty() && test.kind != ecmp::KIND {
                 Verdict::Inconclusive(match test.missing_references.is_empty() {
                     true => "no expectation: the suite states none for this test".into(),
                     false => format!("no expectation: {}", test.missing_references.join("; ")),

@@ -27,7 +27,7 @@ use super::busy::crowded_hosts;
 use super::speed::Speed;
 use super::summary::CellSummary;
 use crate::record::CurvePoint;
-use crate::record::{DecisionRule, FindingKind, Interval, Recorded, TransportKind, Untested};
+use crate::record::{Collective, DecisionRule, FindingKind, Interval, Recorded, TransportKind, Untested};
 use crate::stats::holm;
 use crate::units::Nanos;
 use curve::Curves;
@@ -256,7 +256,9 @@ fn judged_places(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec<usi
         let mut hosts = cell.ranks.iter().map(|rank| host_of.get(rank));
         let first = hosts.next();
         let crosses = hosts.any(|host| Some(host) != first);
-        cell.transport != TransportKind::Shm && crosses && summaries[*place].done
+        // Streams take the time they are given.
+        let is_timed = cell.collective != Collective::Streams;
+        cell.transport != TransportKind::Shm && crosses && is_timed && summaries[*place].done
     };
     let (judged, left_out): (Vec<usize>, Vec<usize>) = (0..summaries.len())
         .filter(on_network)
