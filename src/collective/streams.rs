@@ -22,6 +22,9 @@ use crate::units::Nanos;
 /// Messages that one stream sends or receives before the next one is looked at.
 const IN_A_ROW: usize = 4;
 
+/// What is said of a stream that was connected and over which nothing ever came.
+const SILENT: &str = "it was connected, and nothing ever arrived";
+
 /// One end of a cell of streams, ready to run any number of times.
 pub struct StreamExecution {
     streams: Streams,
@@ -36,6 +39,8 @@ pub struct StreamExecution {
     message: usize,
     /// What arrived in the window of every timed iteration, stream by stream.
     arrived: Vec<Vec<u64>>,
+    /// Streams of which anything ever arrived, counted or not.
+    alive: Vec<bool>,
     /// What arrived and was not what had been sent.
     wrong: Option<Mismatch>,
 }
@@ -66,6 +71,7 @@ impl StreamExecution {
             messages,
             message,
             arrived: Vec::new(),
+            alive: vec![false; lanes],
             wrong: None,
         }
     }
@@ -130,6 +136,9 @@ impl StreamExecution {
         let record = |stream: u16| {
             let number = lane_of(stream);
             let lane = lanes.get(number);
+            // A queue pair may be connected, and its packets vanish, long before anybody says so.
+            let silent =
+                (!self.sends && !self.arrived.is_empty() && !self.alive[number]).then(|| SILENT.to_string());
             StreamRecord {
                 stream,
                 port: lane.and_then(|lane| lane.port),
@@ -138,7 +147,7 @@ impl StreamExecution {
                     .iter()
                     .map(|bytes| bytes[number] / shared_by.max(1))
                     .collect(),
-                problem: lane.and_then(|lane| lane.problem.clone()),
+                problem: lane.and_then(|lane| lane.problem.clone()).or(silent),
             }
         };
         (0..self.asked).map(record).collect()
@@ -209,10 +218,10 @@ impl StreamExecution {
                 );
                 match received {
                     Ok(Received::Chunk) => {
-                        moved = true;
+                        (moved, self.alive[number]) = (true, true);
                         arrived[number] += if window.contains(&now) { message as u64 } else { 0 };
                     }
-                    Ok(Received::Some) => moved = true,
+                    Ok(Received::Some) => (moved, self.alive[number]) = (true, true),
                     Ok(Received::Nothing) => break,
                     Err(error) => lane.fail(error.to_string()),
                 }

@@ -55,7 +55,7 @@ pub struct StreamRecord {
     pub port: Option<u16>,
     /// Payload that arrived within the window of every timed iteration, in their order.
     pub bytes: Vec<u64>,
-    /// Why it carried nothing, when it could not be connected or broke.
+    /// Why it carried nothing, when it could not be connected, broke, or nothing ever arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

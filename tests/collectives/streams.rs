@@ -39,6 +39,11 @@ fn streams(flows: u16, first: u16, one_port: bool) -> Cell {
 }
 
 fn run(cell: &Cell, iterations: u32, faults: &[Fault]) -> Ends {
+    run_while(cell, iterations, faults, true)
+}
+
+/// The same; the sender may be connected and send nothing.
+fn run_while(cell: &Cell, iterations: u32, faults: &[Fault], sends: bool) -> Ends {
     let abort = AtomicBool::new(false);
     // Ranks of a run begin every iteration together, and part when all are done.
     let together = Barrier::new(2);
@@ -62,7 +67,9 @@ fn run(cell: &Cell, iterations: u32, faults: &[Fault]) -> Ends {
         let mut check = Ok(());
         for iteration in [None].into_iter().chain((0..iterations).map(Some)) {
             together.wait();
-            execution.run(clock::now(), iteration, &conditions).unwrap();
+            if sends || rank == cell.ranks[1] {
+                execution.run(clock::now(), iteration, &conditions).unwrap();
+            }
             check = check.and(execution.check().map_err(|wrong| format!("{wrong:?}")));
         }
         together.wait();
@@ -145,6 +152,20 @@ fn a_bit_that_flips_on_the_way_is_found_where_it_is() {
         wrong.contains("byte_offset: 3") && wrong.contains("wrong_elements: 1"),
         "{wrong}"
     );
+}
+
+#[test]
+fn a_stream_that_is_connected_and_over_which_nothing_comes_is_named() {
+    let ends = run_while(&streams(2, 21_420, false), 1, &[], false);
+    for record in &ends.receiver {
+        assert_eq!(record.bytes, [0]);
+        let problem = record.problem.as_deref();
+        assert_eq!(
+            problem,
+            Some("it was connected, and nothing ever arrived"),
+            "{record:?}"
+        );
+    }
 }
 
 #[test]
