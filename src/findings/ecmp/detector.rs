@@ -230,12 +230,6 @@ fn bad_link(view: &RailView<'_, '_>, link: LinkId, cause: EcmpCause) -> Accusati
             percent(slow.ratio),
             slow.short
         ));
-        if of.is_host {
-            accused.cause = EcmpCause::Unexplained;
-            accused
-                .evidence
-                .push("it is a host's own cable and no member of equal paths".to_string());
-        }
     }
     accused.advice = words::advice(view, cause, 0);
     accused

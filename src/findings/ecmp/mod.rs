@@ -45,6 +45,8 @@ use crate::record::{Collective, EcmpCause, EcmpVerdict, Recorded, files};
 
 /// The kind of test that streams belong to.
 pub(super) const KIND: &str = "ecmp";
+/// The part of the budget of links that is for dead ones.
+const DEAD_SHARE: f64 = 0.1;
 /// Tests of the spread of flows at one switch.
 const TESTS_PER_SWITCH: usize = 3;
 
@@ -82,18 +84,19 @@ impl Ecmp {
         };
         let budget = recorded.run.rule.false_positive_budget / 2.0;
         let spread_tests = (TESTS_PER_SWITCH * choosers).max(1);
-        // Every link may be dead or slow, in every test.
-        let link_tests = (2 * links * tests.len()).max(1);
+        // Every link may be dead or slow, in every test. That one is dead shows plainly: most of the budget is for slow ones.
+        let link_tests = (links * tests.len()).max(1);
         let mut bench = Bench {
             counters: &counters,
             store: NullStore::new(recorded.run.seed, budget / spread_tests as f64),
             advice: Advice::default(),
-            link_level: budget / link_tests as f64,
+            dead_level: DEAD_SHARE * budget / link_tests as f64,
+            slow_level: (1.0 - DEAD_SHARE) * budget / link_tests as f64,
             seed: recorded.run.seed,
         };
         let mut bands = Bands::default();
         let mut ecmp = Ecmp {
-            comparisons: (spread_tests + link_tests) as u32,
+            comparisons: (spread_tests + 2 * link_tests) as u32,
             ..Ecmp::default()
         };
         for rail in &rails {

@@ -4,7 +4,7 @@
 //! load of every link. What hosts and headers take off is the same for all: the *efficiency* of the run is what links that should be
 //! full carried of their rate, in the middle of all of them, so that a few slow ones do not count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use rayon::prelude::*;
 
@@ -149,6 +149,13 @@ impl Model {
 }
 
 impl Slot {
+    /// The links crossed by flows that cross one of these.
+    pub(super) fn links_with(&self, flows: &[Flow], some: &[LinkId]) -> HashSet<LinkId> {
+        let ways = self.flows.iter().map(|number| &flows[*number].way);
+        let touched = ways.filter(|way| way.iter().any(|link| some.contains(link)));
+        touched.flatten().copied().collect()
+    }
+
     fn expect(&mut self, flows: &[Flow], capacity: &[f64]) {
         let ways: Vec<&[LinkId]> = self
             .flows

@@ -4,8 +4,11 @@
 //! out: with its rate set to the most it ever carried, does what all other links carried come out as expected? Whoever explains
 //! most is the one; whoever explains as much cannot be told apart from it. A link that carried nearly its rate in any slot is cleared.
 //!
-//! The chance that a healthy link falls short as often is taken from the run itself: how often the other links did, once the
-//! suspect is accounted for.
+//! The chance that a healthy link falls short like that is taken from the run itself: how often the other links carried as small
+//! a share of what was expected as the suspect did at its best, once for every slot that asked for more. Real flows do not share
+//! quite fairly, and links with few of them carry less than they should in one slot or another; none does so in all of them.
+
+use std::collections::HashSet;
 
 use rayon::prelude::*;
 
@@ -25,10 +28,10 @@ const ASKED: f64 = 0.25;
 const TRIED: usize = 12;
 /// The most slow links that are looked for.
 const MOST: usize = 4;
-/// A suspect must explain this share of what is odd in the slots it crossed.
-const EXPLAINS: f64 = 0.3;
-/// Whoever leaves no more than this times as much unexplained as the best cannot be told apart from it.
-const ALIKE: f64 = 1.15;
+/// A suspect must explain this share of what is odd about the flows of all suspects.
+const EXPLAINS: f64 = 0.1;
+/// Whoever explains this share of what the best explains cannot be told apart from it.
+const ALIKE: f64 = 0.85;
 
 /// A link that is slow.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +47,10 @@ pub(super) struct SlowLink {
     /// Slots in which it fell short, and those that asked for more than it gives.
     pub(super) short: usize,
     pub(super) asked: usize,
-    /// Carried over expected, in the middle of the slots in which it fell short.
+    /// Carried over expected, in the middle of the slots that asked for more.
     pub(super) ratio: f64,
+    /// The same at its best.
+    best: f64,
     /// Chance that a healthy link falls short as often.
     pub(super) p_value: f64,
     /// Ids of the cells whose flows crossed it.
@@ -55,9 +60,10 @@ pub(super) struct SlowLink {
 /// How a link did over all slots.
 #[derive(Debug, Clone, Default)]
 struct Record {
-    /// Slots in which it fell short, with carried over expected.
-    short: Vec<(usize, f64)>,
-    asked: usize,
+    /// Slots in which it fell short in every iteration.
+    short: Vec<usize>,
+    /// Carried over expected in the slots that asked for more than it ever carried.
+    asked: Vec<f64>,
     carries: f64,
     cleared: bool,
     deficit: f64,
@@ -82,18 +88,24 @@ pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Ve
         // All are compared on the same slots, or one that crosses few would have little to explain.
         let mut slots: Vec<usize> = suspects
             .iter()
-            .flat_map(|link| records[link.index()].short.iter().map(|(slot, _)| *slot))
+            .flat_map(|link| records[link.index()].short.iter().copied())
             .collect();
         slots.sort_unstable();
         slots.dedup();
-        let before: f64 = slots.iter().map(|slot| oddness(model, &model.slots[*slot])).sum();
+        let touched: Vec<HashSet<LinkId>> = slots
+            .iter()
+            .map(|slot| model.slots[*slot].links_with(flows, &suspects))
+            .collect();
+        let places = || slots.iter().zip(&touched);
+        let before: f64 = places()
+            .map(|(slot, links)| oddness(model, &model.slots[*slot], links))
+            .sum();
         let mut tried: Vec<(f64, LinkId)> = suspects
             .par_iter()
             .map(|link| {
                 let carries = records[link.index()].carries;
-                let left = slots
-                    .iter()
-                    .map(|slot| oddness(model, &model.with(*slot, flows, *link, carries)));
+                let left = places()
+                    .map(|(slot, links)| oddness(model, &model.with(*slot, flows, *link, carries), links));
                 (left.sum(), *link)
             })
             .collect();
@@ -104,11 +116,11 @@ pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Ve
         }
         let or = tried[1..]
             .iter()
-            .filter(|(other, _)| *other <= left * ALIKE + 1e-9)
+            .filter(|(other, _)| before - other >= ALIKE * (before - left))
             .map(|(_, link)| *link)
             .collect();
         let record = &records[link.index()];
-        let mut ratios: Vec<f64> = record.short.iter().map(|(_, ratio)| *ratio).collect();
+        let mut ratios = record.asked.clone();
         ratios.sort_unstable_by(f64::total_cmp);
         let mut slow = SlowLink {
             link,
@@ -116,8 +128,9 @@ pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Ve
             carries: record.carries,
             should: healthy[link.index()],
             short: record.short.len(),
-            asked: record.asked,
+            asked: ratios.len(),
             ratio: ratios[ratios.len() / 2],
+            best: ratios[ratios.len() - 1],
             p_value: 1.0,
             cells: cells_over(flows, link),
         };
@@ -142,7 +155,8 @@ pub(super) fn cells_over(flows: &[Flow], link: LinkId) -> Vec<u32> {
 
 fn is_suspect(record: &Record) -> bool {
     let short = record.short.len();
-    !record.cleared && short >= FEWEST_SLOTS && short as f64 >= ALWAYS * record.asked as f64
+    let asked = record.asked.len();
+    !record.cleared && asked >= FEWEST_SLOTS && short >= FEWEST_SLOTS && short as f64 >= ALWAYS * asked as f64
 }
 
 /// How every link did, with the expectations of the model as it is.
@@ -163,18 +177,20 @@ fn records(graph: &Graph, model: &Model, healthy: &[f64]) -> Vec<Record> {
                 continue;
             }
             if load.most() < (1.0 - MARGIN) * load.expected {
-                record.short.push((number, load.mean() / load.expected));
+                record.short.push(number);
                 record.deficit += load.expected - load.mean();
             }
             // What it should carry is more than it ever did.
-            record.asked += usize::from(load.expected > record.carries / (1.0 - MARGIN));
+            if load.expected > record.carries / (1.0 - MARGIN) {
+                record.asked.push(load.mean() / load.expected);
+            }
         }
     }
     records
 }
 
-/// How far what links carried in a slot is from what they should have.
-fn oddness(model: &Model, slot: &super::model::Slot) -> f64 {
+/// How far what these links carried in a slot is from what they should have.
+fn oddness(model: &Model, slot: &super::model::Slot, links: &HashSet<LinkId>) -> f64 {
     let of = |(link, load): (&LinkId, &super::model::Load)| {
         let capacity = model.capacity[link.index()];
         match capacity.is_finite() && load.expected.is_finite() && capacity > 0.0 {
@@ -182,51 +198,25 @@ fn oddness(model: &Model, slot: &super::model::Slot) -> f64 {
             false => 0.0,
         }
     };
-    slot.loads.iter().map(of).sum()
+    let loads = slot.loads.iter().filter(|(link, _)| links.contains(link));
+    loads.map(of).sum()
 }
 
-/// The chance that a link falls short in so many of the slots that ask, when each does so as often as the other links did.
+/// The chance that a link carries no more than this share of what is expected in every slot that asks, when each time it is drawn
+/// from what the other links of its kind carried.
 fn chance(graph: &Graph, model: &Model, healthy: &[f64], slow: &SlowLink) -> f64 {
-    let (mut short, mut asked) = (0usize, 0usize);
+    let (mut as_low, mut all) = (0usize, 0usize);
+    let is_host = graph.link(slow.link).is_host;
     for slot in &model.slots {
         for (link, load) in &slot.loads {
-            let is_other = *link != slow.link && !graph.link(*link).is_host && !slow.or.contains(link);
+            let is_other = *link != slow.link && graph.link(*link).is_host == is_host;
             let is_asked = load.expected.is_finite() && load.expected >= ASKED * healthy[link.index()];
             if is_other && is_asked {
-                asked += 1;
-                short += usize::from(load.most() < (1.0 - MARGIN) * load.expected);
+                all += 1;
+                as_low += usize::from(load.mean() <= slow.best * load.expected);
             }
         }
     }
-    let usual = (1 + short) as f64 / (2 + asked) as f64;
-    at_least(slow.short, slow.asked.max(slow.short), usual)
-}
-
-/// The chance of `k` or more of `n` when each happens with chance `p`.
-fn at_least(k: usize, n: usize, p: f64) -> f64 {
-    let mut term = (1.0 - p).powi(n as i32);
-    let mut below = 0.0;
-    for i in 0..k {
-        below += term;
-        term *= (n - i) as f64 / (i + 1) as f64 * p / (1.0 - p);
-    }
-    // The upper tail is summed by itself where it is small: 1 - below would be rounding.
-    let mut above = 0.0;
-    for i in k..=n {
-        above += term;
-        term *= n.saturating_sub(i) as f64 / (i + 1) as f64 * p / (1.0 - p);
-    }
-    if above > 0.5 { 1.0 - below } else { above }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::at_least;
-
-    #[test]
-    fn chances_of_many_small_ones_are_not_rounded_away() {
-        assert!((at_least(1, 2, 0.5) - 0.75).abs() < 1e-12);
-        assert!((at_least(0, 5, 0.1) - 1.0).abs() < 1e-12);
-        assert!((at_least(8, 8, 0.01) / 1e-16 - 1.0).abs() < 1e-6);
-    }
+    let usual = (1 + as_low) as f64 / (1 + all) as f64;
+    usual.powi(slow.asked as i32)
 }
