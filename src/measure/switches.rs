@@ -85,9 +85,10 @@ impl SwitchWatch {
             return Ok(());
         };
         let known = between.iter().any(|(port, _)| table.get(port).is_some());
+        let source = self.reader.as_ref().map_or("", |reader| &reader.source);
         match (known, table.iter().next(), between.first()) {
             (false, Some((has, _)), Some((port, _))) => Err(format!(
-                "it has ports such as `{has}`, but none between switches of the topology, such as `{port}`"
+                "{source} has ports such as `{has}`, but none between switches of the topology, such as `{port}`"
             )),
             _ => Ok(()),
         }

@@ -3,7 +3,7 @@
 //! Groups that are not as by chance are shown in full, up to a bound; the others in a line per rail, with the least even of them as
 //! an example. Whatever is left out is counted, and stands in `findings.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Error, Write};
 
 use super::escape::markdown as inert;
@@ -11,6 +11,8 @@ use crate::record::{EcmpCause, EcmpVerdict, Judgement, MemberLoad, files};
 
 /// Rows of the table of groups.
 const MOST_GROUPS: usize = 60;
+/// Lines before it, each about groups that are alike.
+const MOST_LINES: usize = 40;
 /// Groups whose members and pairs are shown.
 const MOST_IN_FULL: usize = 12;
 /// Members of one group, as rows.
@@ -34,34 +36,73 @@ pub(super) fn section(out: &mut String, judgement: &Judgement) -> Result<(), Err
     }
     writeln!(out, "## Spread over equal paths\n")?;
     let (faulty, others): Parted<'_> = groups.iter().partition(|group| group.cause.is_fault());
-    for group in faulty.iter().take(MOST_GROUPS) {
-        writeln!(
-            out,
-            "- **{}**, {}: {} *Next:* {}",
-            group.cause,
-            inert(&name(group)),
-            sentence(&group.sentence),
-            sentence(&group.advice)
-        )?;
+    let faults = alike(&faulty);
+    for (kind, groups) in faults.iter().take(MOST_LINES) {
+        fault(out, kind, groups)?;
     }
-    left(out, faulty.len(), MOST_GROUPS)?;
-    let alike = alike(&others);
-    for (kind, groups) in alike.iter().take(MOST_GROUPS) {
+    left(out, faults.len(), MOST_LINES)?;
+    let chances = alike(&others);
+    for (kind, groups) in chances.iter().take(MOST_LINES) {
         writeln!(out, "- {}", inert(&together(kind, groups)))?;
-        if let Some(advice) = groups.first().filter(|group| !group.advice.is_empty()) {
-            writeln!(out, "  *Next:* {}", sentence(&advice.advice))?;
-        }
     }
-    left(out, alike.len(), MOST_GROUPS)?;
+    left(out, chances.len(), MOST_LINES)?;
+    let advice: BTreeSet<&str> = others.iter().map(|group| group.advice.as_str()).collect();
+    for advice in advice
+        .into_iter()
+        .filter(|advice| !advice.is_empty())
+        .take(MOST_NAMED)
+    {
+        writeln!(out, "- *Next:* {}", sentence(advice))?;
+    }
     writeln!(out, "\n![{}]({})\n", inert(&in_words(judgement)), files::ECMP)?;
     table(out, &groups)?;
-    let examples = alike.iter().filter_map(|(_, groups)| least_even(groups));
-    let in_full: Vec<&EcmpVerdict> = faulty.iter().copied().chain(examples).collect();
-    for group in in_full.iter().take(MOST_IN_FULL) {
+    let accused = faulty.iter().map(|group| (*group, String::new()));
+    let examples = chances.iter().filter_map(|(_, groups)| {
+        let example = least_even(groups)?;
+        let among = match groups.len() {
+            1 => String::new(),
+            among => format!(", the least even of {among}"),
+        };
+        Some((example, among))
+    });
+    for (group, among) in accused.chain(examples).take(MOST_IN_FULL) {
+        writeln!(out, "### {}: {}{among}\n", inert(&name(group)), group.cause)?;
         members(out, group)?;
         pairs(out, group)?;
     }
-    left(out, in_full.len(), MOST_IN_FULL)
+    left(out, faulty.len() + chances.len(), MOST_IN_FULL)
+}
+
+/// Groups that are at fault in the same way: who they are, what the worst of them comes to, what to do.
+fn fault(out: &mut String, (test, rail, _, cause): &Kind<'_>, groups: &[&EcmpVerdict]) -> Result<(), Error> {
+    let lost = |group: &EcmpVerdict| group.lost.unwrap_or(0.0);
+    let worst = groups.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
+    let Some(worst) = worst else { return Ok(()) };
+    let who = match groups.len() {
+        1 => String::new(),
+        _ => format!(" {}; the worst of them:", inert(&listed(groups))),
+    };
+    writeln!(
+        out,
+        "- **{cause}** (test {}, {}):{who} {} *Next:* {}",
+        inert(test),
+        inert(rail),
+        sentence(&worst.sentence),
+        sentence(&worst.advice)
+    )
+}
+
+/// The first of them by name, and how many more there are.
+fn listed(groups: &[&EcmpVerdict]) -> String {
+    let named: Vec<String> = groups
+        .iter()
+        .take(MOST_NAMED)
+        .map(|group| culprit(group))
+        .collect();
+    match groups.len().saturating_sub(MOST_NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 /// The worst of it in a line; none when no test was about it.
@@ -74,16 +115,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
     }
     let mut parts: Vec<String> = by_cause
         .iter()
-        .map(|(cause, groups)| {
-            let named: Vec<String> = groups
-                .iter()
-                .take(MOST_NAMED)
-                .map(|group| culprit(group))
-                .collect();
-            let more = groups.len().saturating_sub(MOST_NAMED);
-            let more = (more > 0).then(|| format!(" and {more} more"));
-            format!("{cause}: {}{}", named.join(", "), more.unwrap_or_default())
-        })
+        .map(|(cause, groups)| format!("{cause}: {}", listed(groups)))
         .collect();
     let mut by_cause: BTreeMap<EcmpCause, Vec<&EcmpVerdict>> = BTreeMap::new();
     for group in &others {
@@ -118,11 +150,8 @@ pub(super) fn in_words(judgement: &Judgement) -> String {
     let shares = drawn.map(|group| {
         let shares = group.members.iter().take(4).map(|member| percent(member.share));
         let more = if group.members.len() > 4 { ", ..." } else { "" };
-        format!(
-            "{} {}{more}",
-            culprit(group),
-            shares.collect::<Vec<_>>().join(", ")
-        )
+        let who = group.switch.as_ref().unwrap_or(&group.rail);
+        format!("{who} {}{more}", shares.collect::<Vec<_>>().join(", "))
     });
     let shares: Vec<String> = shares.take(MOST_NAMED).collect();
     format!(
@@ -285,7 +314,6 @@ fn table(out: &mut String, groups: &[&EcmpVerdict]) -> Result<(), Error> {
 
 /// The load of every path of a group.
 fn members(out: &mut String, group: &EcmpVerdict) -> Result<(), Error> {
-    writeln!(out, "### {}: {}\n", inert(&name(group)), group.cause)?;
     if group.members.is_empty() {
         return Ok(());
     }
@@ -335,7 +363,9 @@ fn pairs(out: &mut String, group: &EcmpVerdict) -> Result<(), Error> {
     } else {
         MOST_HEALTHY_PAIRS
     };
-    for pair in group.pairs.iter().take(most) {
+    let mut rows: Vec<_> = group.pairs.iter().collect();
+    rows.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
+    for pair in rows.into_iter().take(most) {
         let flows: Vec<String> = match group.members.len() <= MOST_COLUMNS {
             true => (0..columns.len())
                 .map(|at| pair.flows.get(at).map_or_else(dash, u32::to_string))

@@ -1,7 +1,7 @@
 //! `ecmp-load.svg`: the load of every one of several equal paths against what chance allows, a panel per group.
 //!
-//! Readable without colour: a bar is dark where it lies outside its bracket and hollow where it lies within; the bracket is where 99 of
-//! 100 healthy fabrics lie; a diamond is what the switch's own counters say. What is wrong comes first; what is not drawn is counted.
+//! Readable without colour: a bar has a thick edge where it lies outside its bracket and a thin one where it lies within; the bracket is
+//! where 99 of 100 healthy fabrics lie; a diamond is what the switch's own counters say; the path that is named has an exclamation mark. What is wrong comes first; what is not drawn is counted.
 
 use std::io;
 
@@ -21,9 +21,11 @@ const MOST_BARS: usize = 32;
 const PANEL: (u32, u32) = (480, 210);
 const HEAD: u32 = 34;
 const FOOT: u32 = 46;
+/// Widest step from one bar to the next.
+const WIDEST: f64 = 120.0;
 /// Room around the bars of a panel: left, top, right, bottom.
 const MARGINS: (i32, i32, i32, i32) = (46, 30, 14, 24);
-const DARK: RGBColor = RGBColor(170, 50, 0);
+const WARM: RGBColor = RGBColor(246, 185, 140);
 const PALE: RGBColor = RGBColor(205, 222, 240);
 const EDGE: RGBColor = RGBColor(0, 70, 130);
 
@@ -40,7 +42,11 @@ impl Writer for EcmpLoad {
     }
 
     fn render(&self, _: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        let groups = in_order(judgement);
+        // A single path has nothing to be compared with.
+        let groups: Vec<&EcmpVerdict> = in_order(judgement)
+            .into_iter()
+            .filter(|group| group.members.len() != 1)
+            .collect();
         let drawn = &groups[..groups.len().min(MOST_PANELS)];
         let columns = drawn.len().clamp(1, 2) as u32;
         let rows = (drawn.len() as u32).div_ceil(columns).max(1);
@@ -80,8 +86,8 @@ fn draw(area: &Area<'_>, groups: &[&EcmpVerdict], all: usize, (rows, columns): (
         draw_panel(panel, group)?;
     }
     let legend = [
-        "bar: share of all flows (dark: outside the bracket); bracket: where 99 of 100 healthy fabrics lie;",
-        "diamond: share of the bytes that the switch counted; x: no flow of it delivered anything",
+        "bar: share of all flows (thick edge: outside the bracket); bracket: where 99 of 100 healthy fabrics lie;",
+        "diamond: share of the bytes that the switch counted; x: no flow of it delivered anything; !: the path that is named",
     ];
     for (line, text) in (0..).zip(legend) {
         foot.draw(&Text::new(text, (16, 6 + 17 * line), ("sans-serif", 13)))?;
@@ -115,7 +121,7 @@ impl Frame {
             top,
             bottom: height as i32 - bottom,
             highest: (highest * 1.1).min(1.05),
-            step: f64::from(right - left) / members.len().max(1) as f64,
+            step: (f64::from(right - left) / members.len().max(1) as f64).min(WIDEST),
         }
     }
 
@@ -149,7 +155,8 @@ fn draw_panel(panel: &Area<'_>, group: &EcmpVerdict) -> Drawn {
     let frame = Frame::of(panel, &members, &counted);
     draw_axes(panel, &frame)?;
     for (bar, (member, counted)) in members.iter().zip(&counted).enumerate() {
-        draw_bar(panel, &frame, bar, member)?;
+        let is_named = group.cause.is_fault() && group.part.as_ref() == Some(&member.link);
+        draw_bar(panel, &frame, bar, member, is_named)?;
         if let Some(share) = counted {
             diamond(panel, frame.x(bar, 0.72), frame.y(*share))?;
         }
@@ -176,15 +183,17 @@ fn draw_axes(panel: &Area<'_>, frame: &Frame) -> Drawn {
     ))
 }
 
-fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad) -> Drawn {
+fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is_named: bool) -> Drawn {
     let corners = [
         (frame.x(bar, 0.15), frame.y(member.share)),
         (frame.x(bar, 0.6), frame.bottom),
     ];
-    let outside = is_outside(member);
-    let (face, edge) = if outside { (DARK, DARK) } else { (PALE, EDGE) };
+    let (face, edge) = match is_outside(member) {
+        true => (WARM, BLACK.stroke_width(3)),
+        false => (PALE, EDGE.stroke_width(1)),
+    };
     panel.draw(&Rectangle::new(corners, face.filled()))?;
-    panel.draw(&Rectangle::new(corners, edge.stroke_width(1)))?;
+    panel.draw(&Rectangle::new(corners, edge))?;
     let (low, high) = (frame.y(member.band.0), frame.y(member.band.1));
     let middle = frame.x(bar, 0.375);
     let (from, to) = (frame.x(bar, 0.22), frame.x(bar, 0.53));
@@ -196,7 +205,7 @@ fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad) ->
         panel.draw(&PathElement::new(stroke, BLACK.stroke_width(2)))?;
     }
     let at = (frame.x(bar, 0.375), frame.bottom);
-    if member.flows > 0 && member.delivering == 0 {
+    if member.delivering == 0 && (member.flows > 0 || is_named) {
         for stroke in [
             [(at.0 - 6, at.1 - 14), (at.0 + 6, at.1 - 2)],
             [(at.0 - 6, at.1 - 2), (at.0 + 6, at.1 - 14)],
@@ -205,9 +214,10 @@ fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad) ->
         }
     }
     let room = (frame.step / 7.0) as usize;
-    let label = clip(short(&member.link), room.clamp(1, 12));
+    let mark = if is_named { "! " } else { "" };
+    let label = clip(&format!("{mark}{}", short(&member.link)), room.clamp(1, 12));
     // Where labels would run into each other every fourth is enough to find one's way.
-    if room >= 3 || bar.is_multiple_of(4) {
+    if room >= 3 || is_named || bar.is_multiple_of(4) {
         panel.draw(&Text::new(
             label,
             (frame.x(bar, 0.12), at.1 + 5),

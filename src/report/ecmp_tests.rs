@@ -93,7 +93,28 @@ fn healthy_leaves_are_one_line_and_one_example() {
         ),
         "{text}"
     );
-    assert!(text.contains("(ecmp-load.svg)"));
+    assert!(text.contains("(ecmp-load.svg)") && text.contains("expected-collision, the least even of 4\n"));
+    assert_eq!(text.matches("use more flows").count(), 1, "said once: {text}");
+}
+
+#[test]
+fn leaves_that_are_polarised_alike_are_one_line_with_the_worst_of_them() {
+    let mut groups: Vec<EcmpVerdict> = (0..5)
+        .map(|leaf| group(&format!("rail0-leaf{leaf}"), EcmpCause::Polarised, &[128, 0]))
+        .collect();
+    groups[3].lost = Some(0.4);
+    let text = render(files::MARKDOWN, &judged(groups));
+    let line = "- **polarised** (test spread, rail0): rail0-leaf0, rail0-leaf1, rail0-leaf2 and 2 more; the worst of them: rail0-leaf3 is polarised. *Next:* use more flows.";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn the_slow_path_is_marked_though_it_has_its_share_of_flows() {
+    let mut groups = four_leaves();
+    groups[1].cause = EcmpCause::SlowMember;
+    groups[1].part = Some(groups[1].members[1].link.clone());
+    assert!(render(files::ECMP, &judged(groups)).contains("! u1"));
+    assert!(!render(files::ECMP, &judged(four_leaves())).contains("! u1"));
 }
 
 #[test]
@@ -104,9 +125,8 @@ fn a_polarised_leaf_comes_first_with_its_paths_its_flows_and_what_to_do() {
     let text = render(files::MARKDOWN, &scene);
     let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}:\n{text}"));
     assert!(
-        at(
-            "- **polarised**, rail0-leaf2, first choice on rail0, test spread: rail0-leaf2 is polarised. *Next:* use more flows."
-        ) < at("3 switches, 384 flows")
+        at("- **polarised** (test spread, rail0): rail0-leaf2 is polarised. *Next:* use more flows.")
+            < at("3 switches, 384 flows")
     );
     assert!(
         at("| rail0-leaf2/u0-&gt;rail0-spine0/d0 | 128 | 128 | 100 % (!) | 40 % to 60 % | 125 KiB (100 %)")

@@ -132,12 +132,14 @@ pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
     tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::rdma::summary(judgement).map(|line| page.clip(&line)));
     tail.push(page.clip(&coverage(judgement)));
+    let picture = (!judgement.ecmp.is_empty()).then(|| format!(", {}", files::ECMP));
     tail.push(format!(
-        "files      {}/{{{}, {}, {}}}",
+        "files      {}/{{{}, {}, {}{}}}",
         escape::line(&folder.display().to_string()),
         files::MARKDOWN,
         files::FINDINGS,
-        files::BANDWIDTH
+        files::BANDWIDTH,
+        picture.unwrap_or_default()
     ));
     let mut head = vec![headline(judgement, page)];
     if !judgement.injected.is_empty() {

@@ -14,4 +14,5 @@ mod path_faults;
 mod paths;
 mod refusals;
 mod runs;
+mod switch_counters;
 mod under_way;
