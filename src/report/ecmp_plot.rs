@@ -193,7 +193,10 @@ fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is
         false => (PALE, EDGE.stroke_width(1)),
     };
     panel.draw(&Rectangle::new(corners, face.filled()))?;
-    panel.draw(&Rectangle::new(corners, edge))?;
+    // Drawn as a line: rectangles have thin edges, whatever is asked for.
+    let [(left, top), (right, bottom)] = corners;
+    let outline = [(left, bottom), (left, top), (right, top), (right, bottom)];
+    panel.draw(&PathElement::new(outline, edge))?;
     let (low, high) = (frame.y(member.band.0), frame.y(member.band.1));
     let middle = frame.x(bar, 0.375);
     let (from, to) = (frame.x(bar, 0.22), frame.x(bar, 0.53));

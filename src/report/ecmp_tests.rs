@@ -166,6 +166,11 @@ fn the_picture_shows_what_is_outside_without_colour_and_says_it_in_words() {
     ] {
         assert!(svg.contains(part), "{part}:\n{svg}");
     }
+    assert_eq!(
+        svg.matches("stroke-width=\"3\"").count(),
+        2,
+        "both of its paths are outside, and no other"
+    );
     assert!(svg.find("rail0-leaf2:").unwrap() < svg.find("rail0-leaf0:").unwrap());
 }
 
