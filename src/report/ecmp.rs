@@ -298,7 +298,7 @@ fn table(out: &mut String, groups: &[&EcmpVerdict]) -> Result<(), Error> {
             group.cause,
             group.flows,
             group.paths_used,
-            group.paths,
+            paths(group),
             group.max_over_mean,
             inert(&group.statistic),
             group.value,
@@ -310,6 +310,11 @@ fn table(out: &mut String, groups: &[&EcmpVerdict]) -> Result<(), Error> {
     }
     writeln!(out)?;
     left(out, groups.len(), MOST_GROUPS)
+}
+
+/// How many paths there are to use: a switch that has some for every receiver has more of them than any one flow.
+fn paths(group: &EcmpVerdict) -> usize {
+    group.members.len().max(group.paths as usize)
 }
 
 /// The load of every path of a group.

@@ -187,6 +187,16 @@ fn a_path_on_which_everything_dies_is_crossed_out() {
 }
 
 #[test]
+fn a_spine_with_paths_of_its_own_to_every_leaf_uses_no_more_than_it_has() {
+    let mut spine = group("rail0-spine0", EcmpCause::PolarisedSecondTier, &[9, 0, 9, 0]);
+    spine.paths = 2;
+    spine.paths_used = 2;
+    spine.tier = 2;
+    let text = render(files::MARKDOWN, &judged(vec![spine]));
+    assert!(text.contains("| polarised-second-tier | 18 | 2 of 4 |"), "{text}");
+}
+
+#[test]
 fn unknown_counters_are_no_zeroes() {
     let mut groups = four_leaves();
     for member in &mut groups[0].members {
