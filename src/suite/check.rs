@@ -102,7 +102,14 @@ fn run(section: &Section<'_>) -> Result<RunSettings, SuiteError> {
         settings.data_port = Some(item.whole(1..=u16::MAX)?);
     }
     if let Some(item) = section.get("switch_counters") {
-        settings.switch_counters = Some(item.text()?.to_string());
+        let source = item.text()?;
+        // Whoever hands a suite on must not be able to have commands run where it is used.
+        if source.starts_with("exec:") {
+            return Err(item.error(
+                "a suite names files, not commands: write --switch-counters exec:... on the command line",
+            ));
+        }
+        settings.switch_counters = Some(source.to_string());
     }
     if let Some(item) = section.get("seed") {
         settings.seed = Some(item.whole(0..=u64::MAX)?);
@@ -188,7 +195,7 @@ mod tests {
     fn what_a_suite_says_about_the_run_arrives() {
         let text = "name = \"s\"\n[run]\nranks = 4\nprocs = true\ntransport = \"tcp\"\ndevice = \"host\"\nengine = \"both\"\n\
                     rails = [\"a=127.0.1.1\"]\nseed = 9\ndeadline = \"5s\"\nbudget = \"1m\"\n\
-                    join_deadline = \"2m\"\ndata_port = 30000\nswitch_counters = \"exec:ask --all\"\n\
+                    join_deadline = \"2m\"\ndata_port = 30000\nswitch_counters = \"/run/switches\"\n\
                     [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\n\
                     dip = \"30%\"\nfloor_factor = 2\nramp_factor = 3.5\nstall = \"100ms\"\ngap = 0.4\n";
         let suite = check(&format!("{text}{TEST}")).unwrap();
@@ -203,7 +210,7 @@ mod tests {
         assert_eq!(suite.run.budget, Some(Nanos::from_secs(60)));
         assert_eq!(suite.run.join_deadline, Some(Nanos::from_secs(120)));
         assert_eq!(suite.run.data_port, Some(30_000));
-        assert_eq!(suite.run.switch_counters.as_deref(), Some("exec:ask --all"));
+        assert_eq!(suite.run.switch_counters.as_deref(), Some("/run/switches"));
         assert_eq!(suite.rule.confidence, 0.99);
         assert_eq!(suite.rule.remeasure, 2);
         assert_eq!(suite.rule.flaps_allowed, 3);
@@ -259,6 +266,11 @@ mod tests {
                 "run",
                 "deadline = \"30\"",
                 "x.toml:3:12: `deadline`: `30` is not a duration; write it like 250us",
+            ),
+            (
+                "run",
+                "switch_counters = \"exec:reboot\"",
+                "x.toml:3:19: a suite names files, not commands",
             ),
             (
                 "run",
