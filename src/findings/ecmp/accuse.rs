@@ -106,7 +106,7 @@ impl<'r, 'a> RailView<'r, 'a> {
             }
         }
         view.judge_spreads(bench);
-        view.drop_idle_members_of_hashes(bench);
+        view.settle_idle_members(bench);
         let shared = Shared::of(graph, rail.rail, flows);
         let efficiency = view.healthy.as_ref().map_or(1.0, |model| model.efficiency);
         for (number, chooser) in rail.choosers.all.iter().enumerate() {
@@ -141,66 +141,83 @@ impl<'r, 'a> RailView<'r, 'a> {
         asked >= FEWEST_ASKED && moved as f64 >= UNSTEADY * asked as f64
     }
 
+    /// How the flows of all choosers are spread over what is not dead.
     fn judge_spreads(&mut self, bench: &mut Bench<'_>) {
-        let without: HashSet<LinkId> = self.dead.iter().map(|dead| dead.link).collect();
+        let vanished = self.dead.iter().filter(|dead| dead.vanished > 0);
+        let without: HashSet<LinkId> = vanished.map(|dead| dead.link).collect();
         let choosers = self.rail.choosers.all.iter().enumerate();
         self.spreads = choosers
             .map(|(number, chooser)| spread(number, chooser, &self.rail.flows, &without, &mut bench.store))
             .collect();
     }
 
-    /// A member without flows is not at fault where it is the hash that leaves members out, here or all over the tier.
-    fn drop_idle_members_of_hashes(&mut self, bench: &mut Bench<'_>) {
-        let rail = self.rail;
+    /// A member without flows is not at fault where it is the hash that leaves members out, here or all over the tier. Where it
+    /// is at fault, flows are judged by how they are spread over the others.
+    fn settle_idle_members(&mut self, bench: &mut Bench<'_>) {
+        let choosers = &self.rail.choosers.all;
         let idle: HashSet<LinkId> = self
             .dead
             .iter()
             .filter(|dead| dead.vanished == 0)
             .map(|dead| dead.link)
             .collect();
-        if idle.is_empty() {
-            return;
-        }
-        let choosers = &rail.choosers.all;
-        let polarised = |number: usize| {
-            let spread = self.spreads[number].as_ref();
-            spread.is_some_and(|spread| spread.kind == Kind::Polarised)
+        let has_idle = |number: usize| {
+            choosers[number]
+                .sets
+                .iter()
+                .flatten()
+                .any(|link| idle.contains(link))
         };
-        let mut dropped: HashSet<LinkId> = HashSet::new();
-        for dead in self.dead.iter().filter(|dead| dead.vanished == 0) {
-            let has_it = |set: &Vec<LinkId>| set.contains(&dead.link);
-            let owner = choosers
-                .iter()
-                .position(|chooser| chooser.sets.iter().any(has_it));
-            let Some(owner) = owner else {
-                dropped.insert(dead.link);
-                continue;
-            };
+        let owners: Vec<usize> = (0..choosers.len()).filter(|number| has_idle(*number)).collect();
+        let mut kept: HashSet<LinkId> = HashSet::new();
+        for owner in owners {
+            let tier = choosers[owner].tier;
             let of_tier: Vec<usize> = (0..choosers.len())
-                .filter(|number| choosers[*number].tier == choosers[owner].tier)
+                .filter(|number| choosers[*number].tier == tier)
                 .collect();
-            let sets: Vec<&Vec<LinkId>> = of_tier
+            let sets = of_tier.iter().flat_map(|number| &choosers[*number].sets);
+            let (all, with_idle) = sets.fold((0, 0), |(all, some), set| {
+                let is_idle = set.iter().any(|member| idle.contains(member));
+                (all + 1, some + usize::from(is_idle))
+            });
+            if with_idle > 1 && with_idle as f64 > LEFT_OUT * f64::from(all) {
+                continue;
+            }
+            let polarised = |spread: &Option<Spread>| {
+                let spread = spread.as_ref();
+                spread.is_some_and(|spread| spread.kind == Kind::Polarised)
+            };
+            let elsewhere = of_tier
                 .iter()
-                .flat_map(|number| &choosers[*number].sets)
-                .collect();
-            let with_idle = sets
-                .iter()
-                .filter(|set| set.iter().any(|member| idle.contains(member)))
-                .count();
-            let is_common = with_idle > 1 && with_idle as f64 > LEFT_OUT * sets.len() as f64;
+                .any(|number| !has_idle(*number) && polarised(&self.spreads[*number]));
             // With one member left there is no spread to look at: pairs that stick to it by chance must be out of the question.
-            let mut own = choosers[owner].sets.iter().filter(|set| has_it(set));
-            let one_left = own.any(|set| set.iter().filter(|member| !idle.contains(member)).count() < 2);
-            let may_stick =
-                one_left && (dead.p_of_pairs > STICKY || of_tier.iter().any(|number| polarised(*number)));
-            if polarised(owner) || is_common || may_stick {
-                dropped.insert(dead.link);
+            let of_owner = |dead: &&DeadLink| {
+                let mut links = choosers[owner].sets.iter().flatten();
+                dead.vanished == 0 && links.any(|link| *link == dead.link)
+            };
+            let may_stick = |dead: &DeadLink| {
+                let mut sets = choosers[owner].sets.iter().filter(|set| set.contains(&dead.link));
+                let one_left = sets.any(|set| set.iter().filter(|member| !idle.contains(member)).count() < 2);
+                one_left && (dead.p_of_pairs > STICKY || elsewhere)
+            };
+            if self.dead.iter().filter(of_owner).any(may_stick) {
+                continue;
+            }
+            let without: HashSet<LinkId> = self.dead.iter().map(|dead| dead.link).collect();
+            let rest = spread(
+                owner,
+                &choosers[owner],
+                &self.rail.flows,
+                &without,
+                &mut bench.store,
+            );
+            if !polarised(&rest) {
+                kept.extend(self.dead.iter().filter(of_owner).map(|dead| dead.link));
+                self.spreads[owner] = rest;
             }
         }
-        if !dropped.is_empty() {
-            self.dead.retain(|dead| !dropped.contains(&dead.link));
-            self.judge_spreads(bench);
-        }
+        self.dead
+            .retain(|dead| dead.vanished > 0 || kept.contains(&dead.link));
     }
 
     /// The dead and slow members of a chooser.

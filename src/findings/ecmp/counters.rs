@@ -161,11 +161,16 @@ pub(super) fn counted(
 }
 
 impl Counted {
+    /// Positions of members at which next to nothing was counted.
+    pub(super) fn idle(&self) -> impl Iterator<Item = usize> + '_ {
+        let all: f64 = self.bytes.iter().map(|sent| *sent as f64).sum();
+        let mean = all / self.bytes.len().max(1) as f64;
+        (0..self.bytes.len()).filter(move |place| (self.bytes[*place] as f64) < IDLE * mean)
+    }
+
     /// What counters alone say.
     pub(super) fn cause(&self, level: f64) -> EcmpCause {
-        let all: u64 = self.bytes.iter().sum();
-        let mean = all as f64 / self.bytes.len().max(1) as f64;
-        let idle = self.bytes.iter().any(|sent| (*sent as f64) < IDLE * mean);
+        let idle = self.idle().next().is_some();
         if self.p_value > level && !self.has_room {
             EcmpCause::Unjudged
         } else if self.p_even <= level {

@@ -61,7 +61,7 @@ fn finding(seen: &Seen<'_>, accused: &Accusation) -> Finding {
         p_value(measured.p_value)
     )];
     evidence.extend(accused.evidence.iter().cloned());
-    let comparisons = seen.ecmp.comparisons;
+    let comparisons = seen.ecmp.levels.comparisons(accused.cause);
     let suspects = accused.link.iter().chain(&accused.or);
     let share = 1.0 / (1 + accused.or.len()) as f64;
     let suspects = suspects.map(|link| Suspect {
@@ -85,8 +85,8 @@ fn finding(seen: &Seen<'_>, accused: &Accusation) -> Finding {
         measured: accused.carried,
         expected: accused.expected,
         rule: format!(
-            "{}: beyond what a fair hash does by chance, at a false-positive budget of {} shared between {comparisons} \
-             comparisons",
+            "{}: beyond what a fair hash does by chance, at a false-positive budget of {} of which this has one part in \
+             {comparisons}",
             accused.cause, rule.false_positive_budget
         ),
         confirmation: Some(Confirmation {
@@ -124,6 +124,7 @@ pub(super) fn accusations(view: &RailView<'_, '_>) -> Vec<Accusation> {
                 .map(|link| bad_link(view, link, EcmpCause::SlowMember)),
         );
         for cause in [
+            EcmpCause::DeadMember,
             EcmpCause::Polarised,
             EcmpCause::PolarisedSecondTier,
             EcmpCause::UnequalWeights,
@@ -238,6 +239,8 @@ fn bad_link(view: &RailView<'_, '_>, link: LinkId, cause: EcmpCause) -> Accusati
 fn at_switches(view: &RailView<'_, '_>, cause: EcmpCause) -> Option<Accusation> {
     let numbers: Vec<usize> = (0..view.causes.len())
         .filter(|number| view.causes[*number] == cause)
+        // Dead links that flows show are accused one by one.
+        .filter(|number| view.bad_members(*number).0.is_empty())
         .collect();
     let worst = numbers.iter().copied().min_by(|a, b| {
         let (a, b) = (words::deciding(view, *a), words::deciding(view, *b));
@@ -287,6 +290,11 @@ fn at_switches(view: &RailView<'_, '_>, cause: EcmpCause) -> Option<Accusation> 
                 "unequal weights ({}): all members are used, always some more than others",
                 list(&each)
             )
+        }
+        EcmpCause::DeadMember => {
+            let idle = numbers.iter().flat_map(|number| words::idle_members(view, *number));
+            let idle: Vec<String> = idle.collect();
+            format!("dead member: next to no bytes were counted at {}", list(&idle))
         }
         _ => "less even than chance, for a reason that does not show".to_string(),
     };

@@ -32,6 +32,8 @@ mod proofs;
 
 pub(super) use detector::EcmpImbalance;
 
+use std::collections::HashSet;
+
 use accuse::{Bench, RailView};
 use assemble::Bands;
 use counters::PortCounters;
@@ -57,8 +59,45 @@ pub(super) struct Ecmp {
     pub(super) verdicts: Vec<EcmpVerdict>,
     /// What is wrong.
     accusations: Vec<Accusation>,
-    /// How many comparisons the budget was shared between.
-    pub(super) comparisons: u32,
+    /// Ids of the cells whose flows could be judged.
+    judged: HashSet<u32>,
+    levels: Levels,
+}
+
+/// Chances below which something is called a fault: the false-positive budget, shared out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Levels {
+    budget: f64,
+    spread: f64,
+    dead: f64,
+    slow: f64,
+}
+
+impl Levels {
+    /// Half of the budget for how flows are spread, half for links.
+    fn of(budget: f64, choosers: usize, links: usize) -> Levels {
+        let half = budget / 2.0;
+        Levels {
+            budget,
+            spread: half / (TESTS_PER_SWITCH * choosers).max(1) as f64,
+            // That a link is dead shows plainly: most is for slow ones.
+            dead: DEAD_SHARE * half / links.max(1) as f64,
+            slow: (1.0 - DEAD_SHARE) * half / links.max(1) as f64,
+        }
+    }
+
+    /// By how much the p-value of a cause counts for more, as it is one of many that were looked at.
+    fn comparisons(&self, cause: EcmpCause) -> u32 {
+        let level = match cause {
+            EcmpCause::DeadMember => self.dead,
+            EcmpCause::SlowMember => self.slow,
+            _ => self.spread,
+        };
+        match level > 0.0 {
+            true => (self.budget / level).round() as u32,
+            false => 1,
+        }
+    }
 }
 
 impl Ecmp {
@@ -82,21 +121,23 @@ impl Ecmp {
             tests.dedup();
             tests
         };
-        let budget = recorded.run.rule.false_positive_budget / 2.0;
-        let spread_tests = (TESTS_PER_SWITCH * choosers).max(1);
-        // Every link may be dead or slow, in every test. That one is dead shows plainly: most of the budget is for slow ones.
-        let link_tests = (links * tests.len()).max(1);
+        // Every link may be dead or slow, in every test.
+        let levels = Levels::of(
+            recorded.run.rule.false_positive_budget,
+            choosers,
+            links * tests.len(),
+        );
         let mut bench = Bench {
             counters: &counters,
-            store: NullStore::new(recorded.run.seed, budget / spread_tests as f64),
+            store: NullStore::new(recorded.run.seed, levels.spread),
             advice: Advice::default(),
-            dead_level: DEAD_SHARE * budget / link_tests as f64,
-            slow_level: (1.0 - DEAD_SHARE) * budget / link_tests as f64,
+            dead_level: levels.dead,
+            slow_level: levels.slow,
             seed: recorded.run.seed,
         };
         let mut bands = Bands::default();
         let mut ecmp = Ecmp {
-            comparisons: (spread_tests + 2 * link_tests) as u32,
+            levels,
             ..Ecmp::default()
         };
         for rail in &rails {
@@ -110,13 +151,21 @@ impl Ecmp {
             };
             match view.filter(is_told) {
                 Some(view) => {
+                    let judged = rail.flows.iter().filter(|flow| {
+                        let mut choices = flow.choices.iter();
+                        choices.any(|choice| view.causes[choice.chooser] != EcmpCause::Unjudged)
+                    });
+                    ecmp.judged.extend(judged.map(|flow| flow.cell));
                     ecmp.verdicts
                         .extend(assemble::verdicts(&view, &mut bench, &mut bands));
                     ecmp.accusations.extend(detector::accusations(&view));
                 }
                 None => {
-                    let level = budget / rails.len() as f64;
+                    let level = levels.budget / 2.0 / rails.len() as f64;
                     let verdict = blind::verdict(rail, graph.as_ref(), level, bench.seed);
+                    if verdict.cause != EcmpCause::Unjudged {
+                        ecmp.judged.extend(&rail.cells);
+                    }
                     ecmp.accusations.extend(detector::of_blind(rail, &verdict));
                     ecmp.verdicts.push(verdict);
                 }
@@ -138,8 +187,6 @@ impl Ecmp {
 
     /// Whether a cell's flows were judged at some switch.
     pub(super) fn judges(&self, cell: u32) -> bool {
-        self.verdicts
-            .iter()
-            .any(|verdict| verdict.cause != EcmpCause::Unjudged && verdict.cells.binary_search(&cell).is_ok())
+        self.judged.contains(&cell)
     }
 }

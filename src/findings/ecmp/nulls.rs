@@ -11,13 +11,14 @@ use std::sync::Arc;
 use crate::stats::Null;
 use crate::stats::hashing::{chi_square, pick};
 
-/// Trials that tell an ordinary spread from an odd one.
+/// Trials to begin with.
 const FEW: usize = 2000;
-/// Trials for every chance in one that must be told: so small a p-value is then an estimate and not a bound.
-const PER_CHANCE: f64 = 4.0;
+/// Ten times as many are made while fewer than this are as odd as what was measured.
+const AS_ODD: f64 = 40.0;
+const MORE: usize = 10;
+/// Enough is so many for every chance in one that must be told.
+const PER_CHANCE: f64 = 3.0;
 const MOST: usize = 400_000;
-/// A p-value below this after a few trials is worth many.
-const ODD: f64 = 0.02;
 
 /// Flows in groups, without names: what a null distribution depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -200,12 +201,18 @@ impl NullStore {
             .known
             .entry(structure.clone())
             .or_insert_with(|| Arc::new(structure.nulls(FEW, seed)));
-        let odd = |null: &Null, value: f64| null.p_upper(value).min(null.p_lower(value)) < ODD;
+        let chance = |null: &Null, value: f64| null.p_upper(value).min(null.p_lower(value));
         let wanted = ((PER_CHANCE / self.level.max(1e-9)) as usize).clamp(FEW, MOST);
-        let is_odd =
-            odd(&nulls[0], values.pooled) || odd(&nulls[1], values.within) || odd(&nulls[2], values.paired);
-        if is_odd && nulls[0].trials() < wanted {
-            *nulls = Arc::new(structure.nulls(wanted, seed ^ 0x5eed));
+        loop {
+            let trials = nulls[0].trials();
+            let least = chance(&nulls[0], values.pooled)
+                .min(chance(&nulls[1], values.within))
+                .min(chance(&nulls[2], values.paired));
+            if trials >= wanted || least * trials as f64 >= AS_ODD {
+                break;
+            }
+            let more = (trials * MORE).min(wanted);
+            *nulls = Arc::new(structure.nulls(more, seed ^ more as u64));
         }
         Arc::clone(nulls)
     }

@@ -191,6 +191,9 @@ fn counters_alone_tell_unequal_weights_and_agree_with_flows_where_both_are_there
     let silent = counted(Fault::Weights("leaf1", &[3, 1, 1, 1]), true);
     assert_eq!(causes(&silent), ["unequal-weights"]);
     assert!(silent.findings[0].sentence.contains("leaf1"));
+    let gone = counted(Fault::Withdrawn("leaf1/u2->spine2/d1"), true);
+    assert_eq!(causes(&gone), ["dead-member"]);
+    assert!(gone.findings[0].sentence.contains("leaf1/u2->spine2/d1"));
     let healthy = counted(Fault::None, true);
     assert_eq!(healthy.exit_code, 0, "{}", healthy.summary);
     let both = counted(Fault::AddressesOnly, false);

@@ -66,6 +66,7 @@ struct Record {
     asked: Vec<f64>,
     carries: f64,
     cleared: bool,
+    /// What it lacked, over what it should be able to carry.
     deficit: f64,
 }
 
@@ -178,7 +179,7 @@ fn records(graph: &Graph, model: &Model, healthy: &[f64]) -> Vec<Record> {
             }
             if load.most() < (1.0 - MARGIN) * load.expected {
                 record.short.push(number);
-                record.deficit += load.expected - load.mean();
+                record.deficit += (load.expected - load.mean()) / healthy[link.index()];
             }
             // What it should carry is more than it ever did.
             if load.expected > record.carries / (1.0 - MARGIN) {

@@ -42,6 +42,7 @@ fn monotonous_at(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
 pub(super) fn parts(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
     let (dead, slow) = view.bad_members(number);
     match view.causes[number] {
+        EcmpCause::DeadMember if dead.is_empty() => idle_members(view, number),
         EcmpCause::DeadMember => dead.iter().map(|dead| view.graph.name(dead.link)).collect(),
         EcmpCause::SlowMember => slow.iter().map(|slow| view.graph.name(slow.link)).collect(),
         EcmpCause::NoEntropy => vec![monotonous_at(view, number).join(",")],
@@ -53,6 +54,15 @@ pub(super) fn parts(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
         }
         EcmpCause::AdaptiveRouting | EcmpCause::ExpectedCollision | EcmpCause::Unjudged => Vec::new(),
     }
+}
+
+/// Members at whose ports next to nothing was counted.
+pub(super) fn idle_members(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
+    let members = view.rail.choosers.all[number].members();
+    let idle = view.counted[number].iter().flat_map(|counted| counted.idle());
+    idle.filter_map(|place| members.get(place))
+        .map(|link| view.graph.name(*link))
+        .collect()
 }
 
 /// The statistic that decided at a chooser.
@@ -253,7 +263,11 @@ pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, bench
             "{switch}: adaptive routing: flows have no path of their own ({} of {} took another one when asked again)",
             view.unsteady.0, view.unsteady.1
         ),
-        EcmpCause::Unjudged | EcmpCause::DeadMember | EcmpCause::SlowMember => format!(
+        EcmpCause::DeadMember => format!(
+            "{switch}: dead member: next to no bytes were counted at {}: {against}{cost}",
+            list(&idle_members(view, number))
+        ),
+        EcmpCause::Unjudged | EcmpCause::SlowMember => format!(
             "{switch}: the ways of too few of {flows} flows are known to judge how they are spread over {paths} members"
         ),
         EcmpCause::ExpectedCollision => {
