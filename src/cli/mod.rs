@@ -7,6 +7,7 @@ mod all_reduce;
 mod conduct;
 mod crossing;
 mod diagnose;
+mod ecmp_plan;
 mod lab;
 mod launching;
 mod link;
@@ -74,6 +75,8 @@ enum Command {
     Link(link::Arguments),
     /// Print what a suite would measure, how long it would take, and what stays untested
     Plan(plan::Arguments),
+    /// Say how many flows it takes to use all of several equal paths, and what a number of flows delivers
+    EcmpPlan(ecmp_plan::Arguments),
     /// Judge and render a recorded run again, complete or cut off
     Report(report::Arguments),
     /// Make a secret token for a run on several hosts
@@ -154,6 +157,7 @@ pub fn main() -> ExitCode {
         Command::AllReduce(arguments) => all_reduce::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::EcmpPlan(arguments) => ecmp_plan::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
