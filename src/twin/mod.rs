@@ -10,6 +10,7 @@
 
 mod bench;
 mod clos;
+pub mod ecmp;
 mod faults;
 mod noise;
 mod shares;
