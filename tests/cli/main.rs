@@ -2,6 +2,7 @@
 
 mod all_reduce;
 mod bad_input;
+mod ecmp_plan;
 mod harness;
 mod interrupted;
 mod lost_ranks;

@@ -65,7 +65,7 @@ fn a_planned_run_measures_what_was_planned() {
 #[test]
 fn every_command_explains_itself_with_an_example() {
     let bench = Bench::new(SMALL);
-    for command in ["run", "all-reduce", "plan", "report"] {
+    for command in ["run", "all-reduce", "plan", "ecmp-plan", "report"] {
         let help = bench.railgauge(&format!("{command} --help")).must_exit(0).stdout;
         assert!(help.contains("Example"), "{command}: {help}");
         assert!(
