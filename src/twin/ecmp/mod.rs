@@ -271,4 +271,6 @@ fn done(cell: &Cell, iterations: u32, streams: Vec<StreamRecord>) -> Event {
 }
 
 #[cfg(test)]
+mod proofs;
+#[cfg(test)]
 mod tests;
