@@ -4,6 +4,7 @@
 //! this process, so that tests running at the same time do not disturb each other.
 
 mod diagnose;
+mod ecmp;
 mod exec;
 mod fabric_faults;
 mod harness;
