@@ -209,7 +209,12 @@ pub(super) fn stragglers(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> 
         }
     }
     let judged_at_all = !by_rank.is_empty() || summaries.iter().all(|summary| summary.busy.is_empty());
-    if crowded.is_empty() && !judged_at_all {
+    let has_work = recorded
+        .run
+        .cells
+        .iter()
+        .any(|cell| cell.collective.is_scheduled());
+    if has_work && crowded.is_empty() && !judged_at_all {
         unjudged.push(Untested {
             what: "straggling ranks".into(),
             why: "no measured cell gives every rank the same work and enough of it".into(),
@@ -287,6 +292,12 @@ pub(super) fn crowded_hosts(recorded: &Recorded) -> (BTreeSet<&str>, Vec<Unteste
         *ranks_on.entry(machine(&rank.host)).or_default() += 1;
     }
     let names: BTreeSet<&str> = recorded.run.ranks.iter().map(|rank| rank.host.as_str()).collect();
+    // Streams give ranks no work to be slow at.
+    let has_work = recorded
+        .run
+        .cells
+        .iter()
+        .any(|cell| cell.collective.is_scheduled());
     let mut unjudged = Vec::new();
     let mut crowded = BTreeSet::new();
     for name in names {
@@ -296,10 +307,12 @@ pub(super) fn crowded_hosts(recorded: &Recorded) -> (BTreeSet<&str>, Vec<Unteste
             Some(cores) => format!("{ranks} ranks share {cores} cores there, so who is slow is chance"),
             None => "its number of cores is not recorded".to_string(),
         };
-        unjudged.push(Untested {
-            what: format!("straggling ranks on {name}"),
-            why,
-        });
+        if has_work {
+            unjudged.push(Untested {
+                what: format!("straggling ranks on {name}"),
+                why,
+            });
+        }
         crowded.insert(name);
     }
     (crowded, unjudged)

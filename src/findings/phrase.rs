@@ -44,14 +44,14 @@ pub(super) fn percent(share: f64) -> String {
     format!("{percent} %")
 }
 
-/// A p-value as people read it.
+/// A p-value as people read it: `p = 0.012`.
 pub(super) fn p_value(p: f64) -> String {
     if p < 1e-6 {
-        "< 1e-6".into()
+        "p < 1e-6".into()
     } else if p < 0.001 {
-        format!("{p:.1e}")
+        format!("p = {p:.1e}")
     } else {
-        format!("{p:.3}")
+        format!("p = {p:.3}")
     }
 }
 

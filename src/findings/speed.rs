@@ -159,10 +159,7 @@ fn suspicion(suspect: &Comparison, rule: &DecisionRule) -> String {
     } else if slow < measured {
         format!("slow in {slow} of {measured} rounds only")
     } else {
-        format!(
-            "chance is not ruled out: p = {}",
-            phrase::p_value(suspect.p_value)
-        )
+        format!("chance is not ruled out: {}", phrase::p_value(suspect.p_value))
     };
     format!("suspected slow, {}; {why}", phrase::against(suspect))
 }

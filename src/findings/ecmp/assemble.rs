@@ -12,7 +12,7 @@ use crate::stats::hashing::pick;
 use crate::units::{Bytes, Rate};
 
 /// Trials of the band in which a member's share lies.
-const BAND_TRIALS: usize = 1000;
+const BAND_TRIALS: usize = 20_000;
 
 /// Bands by flows and members, remembered.
 #[derive(Default)]

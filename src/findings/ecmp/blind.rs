@@ -106,7 +106,7 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
     verdict.p_value = null.p_lower(measured);
     verdict.lost = Some((1.0 - measured).clamp(0.0, 1.0));
     let against = format!(
-        "goodput {} of what the hosts' cables carry, where chance makes {} (p = {})",
+        "goodput {} of what the hosts' cables carry, where chance makes {} ({})",
         percent(measured),
         percent(null.median()),
         p_value(verdict.p_value)

@@ -54,7 +54,7 @@ fn finding(seen: &Seen<'_>, accused: &Accusation) -> Finding {
     let rule = &seen.run().rule;
     let measured = &accused.measured;
     let mut evidence = vec![format!(
-        "{}: {:.3}; {:.3} in the middle under a fair hash; p = {}",
+        "{}: {:.3}; {:.3} in the middle under a fair hash; {}",
         measured.name,
         measured.value,
         measured.null_median,
@@ -300,7 +300,7 @@ fn at_switches(view: &RailView<'_, '_>, cause: EcmpCause) -> Option<Accusation> 
     };
     let mut accused = base(view.rail, cause, measured, cells);
     accused.sentence = format!(
-        "{}: {} of {paths} paths: {what}; {} {:.1} where chance makes {:.1} (p = {}){}",
+        "{}: {} of {paths} paths: {what}; {} {:.1} where chance makes {:.1} ({}){}",
         view.rail.rail,
         list(&switches),
         measured.name,

@@ -148,7 +148,7 @@ pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
         };
         return BadLink {
             sentence: format!(
-                "{name}{}: dead member towards {far}: no flow delivered anything over it where chance alone makes {:.0} (p = \
+                "{name}{}: dead member towards {far}: no flow delivered anything over it where chance alone makes {:.0} (\
                  {}); {what}",
                 or(&dead.or),
                 dead.expected,
@@ -167,8 +167,8 @@ pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
     if let Some(slow) = view.slow.iter().find(|slow| slow.link == link) {
         return BadLink {
             sentence: format!(
-                "{name}{}: slow member: carried {} at most of the {} it should, in {} of {} measurements that asked for more (p \
-                 = {}); flows that do not cross it got what they should",
+                "{name}{}: slow member: carried {} at most of the {} it should, in {} of {} measurements that asked for more \
+                 ({}); flows that do not cross it got what they should",
                 or(&slow.or),
                 Rate(slow.carries),
                 Rate(slow.should),
@@ -219,7 +219,7 @@ pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, bench
     let paths = chooser.sets.iter().map(Vec::len).max().unwrap_or(0);
     let deciding = deciding(view, number);
     let against = format!(
-        "{} {:.1} where chance makes {:.1} (p = {})",
+        "{} {:.1} where chance makes {:.1} ({})",
         deciding.name,
         deciding.value,
         deciding.null_median,
@@ -276,7 +276,7 @@ pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, bench
             let more = more_flows(view, number, bench);
             format!(
                 "{switch}: as even as chance allows: {flows} flows over {paths} paths, the busiest has {busiest:.2} times the \
-                 mean where chance makes {usual:.2} (p = {}){cost}{more}",
+                 mean where chance makes {usual:.2} ({}){cost}{more}",
                 p_value(deciding.p_value)
             )
         }

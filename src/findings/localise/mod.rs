@@ -192,7 +192,7 @@ impl Localisation {
             Some("seen with one partner only".to_string())
         } else if p_value >= rule.false_positive_budget {
             Some(format!(
-                "chance is not ruled out: p = {}",
+                "chance is not ruled out: {}",
                 super::phrase::p_value(p_value)
             ))
         } else {

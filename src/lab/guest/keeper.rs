@@ -104,9 +104,11 @@ pub fn keep(name: &LabName, host: &str) -> Result<(), LabError> {
     };
     let path = lock_file(&lab, node);
     let held = lock::take(&path).map_err(LabError::system(format!("cannot lock {}", path.display())))?;
-    let Some(_held) = held else {
+    let Some(held) = held else {
         return Ok(());
     };
+    held.pass_on()
+        .map_err(LabError::system("cannot pass on the host's lock"))?;
     let namespace = lab.namespace(node)?;
     setns(namespace, CloneFlags::CLONE_NEWNET)
         .map_err(LabError::system(format!("{node}: cannot enter its network")))?;
