@@ -10,6 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::fair;
 use super::flows::{Flow, RailFlows};
+use super::model::capacities;
 use crate::fabric::graph::{Graph, LinkId};
 use crate::findings::phrase::{p_value, percent};
 use crate::record::{EcmpCause, EcmpVerdict};
@@ -144,16 +145,7 @@ fn goodput_against_chance(graph: &Graph, rail: &RailFlows<'_>, seed: u64) -> Opt
     if flows.is_empty() || flows.len() > MOST_FLOWS {
         return None;
     }
-    let capacity: Vec<f64> = graph
-        .links()
-        .map(|(_, link)| {
-            if link.rate.0 > 0.0 {
-                link.rate.0
-            } else {
-                f64::INFINITY
-            }
-        })
-        .collect();
+    let capacity = capacities(graph);
     let mut slots: BTreeMap<u32, Vec<&Flow>> = BTreeMap::new();
     for flow in flows {
         slots.entry(flow.slot).or_default().push(flow);

@@ -62,19 +62,18 @@ pub(super) struct Model {
     pub(super) slots: Vec<Slot>,
 }
 
+/// What every link carries, by its number; without bound where that is not known.
+pub(super) fn capacities(graph: &Graph) -> Vec<f64> {
+    let rates = graph.links().map(|(_, link)| link.rate.0);
+    rates
+        .map(|rate| if rate > 0.0 { rate } else { f64::INFINITY })
+        .collect()
+}
+
 impl Model {
     /// The loads of all slots; none when no link's rate or no way is known.
     pub(super) fn of(graph: &Graph, flows: &[Flow]) -> Option<Model> {
-        let capacity: Vec<f64> = graph
-            .links()
-            .map(|(_, link)| {
-                if link.rate.0 > 0.0 {
-                    link.rate.0
-                } else {
-                    f64::INFINITY
-                }
-            })
-            .collect();
+        let capacity = capacities(graph);
         let mut by_slot: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (number, flow) in flows.iter().enumerate().filter(|(_, flow)| !flow.dead) {
             by_slot.entry(flow.slot).or_default().push(number);
