@@ -128,7 +128,10 @@ fn a_rank_that_hangs_in_nccl_ends_the_run_within_the_deadline() {
         !text.contains("no answer"),
         "a rank says where it stood before the coordinator gives it up: {text}"
     );
-    assert!(started.elapsed().as_secs() < 15, "{text}");
+    assert!(
+        started.elapsed().as_secs() < 60,
+        "it hung, whatever else this machine was doing: {text}"
+    );
 }
 
 #[test]

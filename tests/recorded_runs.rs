@@ -327,7 +327,7 @@ proptest! {
 
     #[test]
     fn events_in_any_order_with_any_numbers_are_judged(events in proptest::collection::vec(any_event(), 0..300)) {
-        let mut recorded = Recorded { run: run(), samples: vec![], events: vec![], truncated: false, topology: None };
+        let mut recorded = Recorded::new(run());
         for event in events {
             match event {
                 Event::Sample(sample) => recorded.samples.push(sample),

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::CliError;
 use super::conduct::conduct;
 use super::launching::Role;
 use super::nccl_table::{self, Row, Table};
 use super::shared::Shared;
+use super::{CliError, say};
 use crate::measure::{CellResult, Progress};
 use crate::plan::Plan;
 use crate::record::{Algorithm, Cell, Collective, DType, Engine, FindingKind, Placement, ReduceOp};
@@ -141,7 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     });
     let mut code = conducted.separate_worlds_code();
     for finding in serious {
-        eprintln!("railgauge: {}", finding.sentence);
+        say::complain(&finding.sentence);
         code = code.max(finding.kind.exit_code());
     }
     Ok(code)
@@ -245,7 +245,7 @@ impl Live {
 
     fn header(&self, plan: &Plan) {
         for gap in plan.untested.iter().filter(|_| self.names_gaps) {
-            eprintln!("railgauge: left out: {}: {}", gap.what, gap.why);
+            say::complain(format_args!("left out: {}: {}", gap.what, gap.why));
         }
         let Some(cell) = plan.cells.first().filter(|_| !self.silent) else {
             return;
@@ -297,6 +297,6 @@ impl Progress for Live {
     }
 
     fn note(&self, text: &str) {
-        eprintln!("railgauge: {text}");
+        say::complain(text);
     }
 }

@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use super::inventory_flags::{self, Sources, Told};
 use super::launching::Role;
 use super::shared::Shared;
 use super::story::Story;
-use super::{CliError, paths, stream_paths, switch_counters, world};
+use super::{CliError, paths, say, stream_paths, switch_counters, world};
 use crate::findings::judge;
 use crate::measure::{Progress, RunFolder, Session, Setup};
 use crate::plan::{Choices, Plan};
@@ -47,7 +48,7 @@ impl Conducted {
     /// 3 when there was another world, else 0.
     pub fn separate_worlds_code(&self) -> u8 {
         for caller in &self.separate {
-            eprintln!("railgauge: separate worlds: {caller}");
+            say::complain(format_args!("separate worlds: {caller}"));
         }
         if self.separate.is_empty() { 0 } else { 3 }
     }
@@ -81,6 +82,7 @@ pub fn conduct(
     progress: &dyn Progress,
     on_plan: &dyn Fn(&Plan),
 ) -> Result<Conducted, CliError> {
+    let told = Told::read(&Sources::of(&suite.run, flags.topology.as_deref()))?;
     let folder = RunFolder::create(out)?;
     let interrupted = listen_for_signals()?;
     let started = Instant::now();
@@ -102,6 +104,18 @@ pub fn conduct(
         session.quit();
         return Err(CliError::Environment(missing));
     }
+    let inventory = match flags.inventory.no_inventory {
+        true => None,
+        false => {
+            let mut inventory = session.inventory(now())?;
+            told.add_switches(&mut inventory);
+            inventory
+                .troubles
+                .iter()
+                .for_each(|trouble| progress.note(trouble));
+            Some(inventory)
+        }
+    };
     let choices = &Choices {
         direct: session.is_direct(),
         nccl: session.nccl().cloned(),
@@ -133,6 +147,10 @@ pub fn conduct(
         if let Some(topology) = &choices.topology {
             folder.keep(files::TOPOLOGY, &topology.to_toml())?;
         }
+        if let Some(inventory) = &inventory {
+            folder.keep(files::INVENTORY, &inventory_flags::json(inventory)?)?;
+        }
+        told.keep(&folder)?;
         let launch = world.launch.describe(session.fabric().hosts.len());
         let run = record(suite, &plan, &session, &launch, flags);
         let story = Story {
@@ -267,10 +285,14 @@ pub(super) fn listen_for_signals() -> Result<Arc<AtomicBool>, CliError> {
     Ok(interrupted)
 }
 
+/// How much of a suite's name is in the name of a folder: file systems have an end.
+const LONGEST_NAME: usize = 100;
+
 /// A new folder under `reports/` named after the time and the suite.
 pub fn default_folder(suite: &str) -> PathBuf {
     let name: String = suite
         .chars()
+        .take(LONGEST_NAME)
         .map(|c| {
             if c.is_ascii_alphanumeric() || "-_.".contains(c) {
                 c

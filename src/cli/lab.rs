@@ -106,6 +106,11 @@ enum Action {
         #[command(flatten)]
         which: Which,
     },
+    /// Print what the lab's switches say they are made of, as --switch-inventory reads it
+    Inventory {
+        #[command(flatten)]
+        which: Which,
+    },
     /// Print the counters of all switch ports
     Counters {
         #[command(flatten)]
@@ -244,6 +249,10 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         }
         Action::Topology { which } => {
             write(&Lab::open(&which.name)?.wiring.topology().to_toml());
+            Ok(0)
+        }
+        Action::Inventory { which } => {
+            write(&lab::switch_inventory(&Lab::open(&which.name)?).to_toml());
             Ok(0)
         }
         Action::Counters { which, json } => {

@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::CliError;
 use super::shared::Shared;
+use super::{CliError, say};
 use crate::collective::gpu::Site;
 #[cfg(feature = "mpi")]
 use crate::fabric::management::management_here;
@@ -400,10 +400,10 @@ impl Follow {
             Ok(parting) => Ok(Some(parting)),
             Err(gone) => {
                 let rank = self.address.rank;
-                eprintln!(
-                    "railgauge: rank {rank} lost rank 0 at {}: {gone}",
+                say::complain(format_args!(
+                    "rank {rank} lost rank 0 at {}: {gone}",
                     self.address.rendezvous
-                );
+                ));
                 Ok(None)
             }
         }

@@ -9,7 +9,7 @@ use super::launching::{LaunchFlags, Role};
 use super::link_table::{self, Style};
 use super::rdma_flags::RdmaFlags;
 use super::shared::Shared;
-use super::{CliError, world};
+use super::{CliError, say, world};
 use crate::fabric::{rdma, sysfs};
 use crate::measure::{Job, LinkEnd, LinkWatch, Row, Session, Setup};
 use crate::record::{DeviceKind, FlowRecord, MemoryPath, RailEnd};
@@ -288,7 +288,7 @@ impl Arguments {
                 LinkEnd::Complete => {}
                 LinkEnd::Interrupted => return Ok(20),
                 LinkEnd::Broken(reason) => {
-                    eprintln!("railgauge: {reason}");
+                    say::complain(&reason);
                     broken = Some(reason);
                     break;
                 }
@@ -405,7 +405,9 @@ impl Shown {
         for row in &self.rows {
             if let Some(first) = &row.first_wrong {
                 let (bytes, size, rail) = (row.wrong_bytes, row.size, &row.rail);
-                eprintln!("railgauge: {bytes} wrong bytes at {size} on {rail}; the first: {first}");
+                say::complain(format_args!(
+                    "{bytes} wrong bytes at {size} on {rail}; the first: {first}"
+                ));
             }
         }
         if self.silent {

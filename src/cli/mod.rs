@@ -8,6 +8,8 @@ mod conduct;
 mod crossing;
 mod diagnose;
 mod ecmp_plan;
+mod inventory;
+mod inventory_flags;
 mod lab;
 mod launching;
 mod link;
@@ -22,6 +24,7 @@ mod progress;
 mod rdma_flags;
 mod report;
 mod run;
+mod say;
 mod shared;
 mod simulate;
 mod simulation;
@@ -77,6 +80,8 @@ enum Command {
     Plan(plan::Arguments),
     /// Say how many flows it takes to use all of several equal paths, and what a number of flows delivers
     EcmpPlan(ecmp_plan::Arguments),
+    /// Say what every node is made of, and whose firmware, drivers or settings differ
+    Inventory(inventory::Arguments),
     /// Judge and render a recorded run again, complete or cut off
     Report(report::Arguments),
     /// Make a secret token for a run on several hosts
@@ -158,6 +163,7 @@ pub fn main() -> ExitCode {
         Command::Link(arguments) => link::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::EcmpPlan(arguments) => ecmp_plan::run(&arguments),
+        Command::Inventory(arguments) => inventory::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
@@ -167,7 +173,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("railgauge: {error}");
+            say::complain(&error);
             ExitCode::from(error.exit_code())
         }
     }

@@ -4,8 +4,10 @@ use std::cell::Cell as Mutable;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::say::tell;
 use crate::measure::{CellResult, Progress};
 use crate::record::Cell;
+use crate::report::escape;
 
 /// Says nothing.
 pub struct Silent;
@@ -40,7 +42,7 @@ impl Progress for Watched {
     }
 
     fn slot(&self, cells: &[&Cell], _round: u16) {
-        self.bar.set_message(cells[0].describe());
+        self.bar.set_message(escape::line(&cells[0].describe()));
     }
 
     fn cell_done(&self, _result: &CellResult<'_>) {
@@ -48,7 +50,7 @@ impl Progress for Watched {
     }
 
     fn note(&self, text: &str) {
-        self.bar.println(text);
+        self.bar.println(escape::block(text));
     }
 }
 
@@ -79,11 +81,14 @@ impl Progress for Plain {
         let tenth = (cells / 10).max(1);
         if done.is_multiple_of(tenth) || done == cells {
             let rate = result.rate.map_or_else(String::new, |rate| format!(": {rate}"));
-            eprintln!("{done} of {cells} cells; last {}{rate}", result.cell.describe());
+            tell(format_args!(
+                "{done} of {cells} cells; last {}{rate}",
+                result.cell.describe()
+            ));
         }
     }
 
     fn note(&self, text: &str) {
-        eprintln!("{text}");
+        tell(text);
     }
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::CliError;
 use super::shared::{is_watched, use_color};
+use super::{CliError, say};
 use crate::findings::judge;
 use crate::record::{Judgement, Recorded};
 use crate::report::terminal::{self, Page};
-use crate::report::write_all;
+use crate::report::{escape, write_all};
 
 /// Which run.
 #[derive(Debug, Args)]
@@ -48,11 +48,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
 pub fn show(judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
     if json {
         match serde_json::to_string_pretty(judgement) {
-            Ok(text) => println!("{text}"),
-            Err(error) => eprintln!("railgauge: {error}"),
+            Ok(text) => println!("{}", escape::json(&text)),
+            Err(error) => say::complain(&error),
         }
     } else if quiet {
-        println!("{}", judgement.summary);
+        println!("{}", escape::line(&judgement.summary));
     } else {
         let stdout = std::io::stdout();
         let page = if is_watched(&stdout) {

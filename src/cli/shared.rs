@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::CliError;
+use super::inventory_flags::InventoryFlags;
 use super::launching::LaunchFlags;
 use super::rdma_flags::RdmaFlags;
 use super::switch_counters;
@@ -77,6 +78,8 @@ pub struct Shared {
     #[arg(long)]
     pub keep_going: bool,
     #[command(flatten)]
+    pub inventory: InventoryFlags,
+    #[command(flatten)]
     pub launching: LaunchFlags,
     #[command(flatten)]
     pub rdma: RdmaFlags,
@@ -104,6 +107,10 @@ impl Shared {
             join_deadline: self.launching.join_deadline,
             data_port: self.launching.data_port,
             switch_counters: self.switch_counters.clone(),
+            golden: self.inventory.golden.clone(),
+            since: self.inventory.since.clone(),
+            switch_inventory: self.inventory.switch_inventory.clone(),
+            counter_rules: self.inventory.counter_rules.clone(),
         };
         suite.run = suite.run.overridden_by(&typed);
         suite.verbs = suite.verbs.overridden_by(&self.rdma.settings());

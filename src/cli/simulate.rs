@@ -7,8 +7,9 @@ use clap::Args;
 
 use super::conduct::default_folder;
 use super::power::{Power, Tally};
+
 use super::simulation::{Outcome, Simulation};
-use super::{CliError, diagnose, narration, report};
+use super::{CliError, diagnose, narration, report, say};
 use crate::diagnose::Step;
 use crate::fabric::Fabric;
 use crate::fabric::graph::{Graph, LinkId};
@@ -91,7 +92,7 @@ fn once(arguments: &Arguments, simulation: &Simulation, slow: &[(LinkId, f64)]) 
     let is_silent = arguments.quiet || arguments.json;
     let mut tell = |step: &Step| {
         if !is_silent {
-            narration::lines(step).iter().for_each(|line| eprintln!("{line}"));
+            narration::lines(step).iter().for_each(say::tell);
         }
     };
     let outcome = simulation.run(slow, arguments.seed, true, &mut tell)?;
@@ -99,7 +100,7 @@ fn once(arguments: &Arguments, simulation: &Simulation, slow: &[(LinkId, f64)]) 
     if !is_silent {
         for (link, share) in slow {
             let name = simulation.graph.name(*link);
-            eprintln!("made slow: {name}, {:.0} % left", share * 100.0);
+            say::tell(format_args!("made slow: {name}, {:.0} % left", share * 100.0));
         }
     }
     report::show(&outcome.judgement, folder.path(), arguments.json, arguments.quiet);

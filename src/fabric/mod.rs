@@ -3,12 +3,17 @@
 //! A rail is usable by a run only when every rank has an end of it; one that some rank lacks is reported with who lacks it,
 //! never dropped in silence.
 
+pub mod counters;
+pub mod devlink;
 pub mod discover;
+pub mod ethtool;
 pub mod graph;
 pub mod host;
 mod import;
+pub mod inventory;
 pub mod management;
 mod mismatch;
+mod netlink;
 pub mod rails;
 pub mod rdma;
 pub mod subnet;
@@ -17,6 +22,8 @@ pub mod sysfs;
 pub mod topology;
 mod topology_rails;
 mod topology_ranks;
+pub mod transceiver;
+mod trouble;
 
 use crate::record::{DeviceKind, HostRecord, RailEnd, RankRecord};
 

@@ -106,7 +106,7 @@ pub fn read_counters(root: &Path, interface: &str) -> Vec<(String, Option<u64>)>
 }
 
 /// The folder of an interface; none for a name that would lead elsewhere.
-fn folder_of(root: &Path, name: &str) -> Option<PathBuf> {
+pub(super) fn folder_of(root: &Path, name: &str) -> Option<PathBuf> {
     is_name(name).then(|| root.join("class/net").join(name))
 }
 

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::import;
+use super::trouble::Lines;
 use crate::units::Rate;
 
 /// Largest file that is read.
@@ -195,8 +196,8 @@ impl Topology {
         if let Some(imported) = import::read(origin, text) {
             return imported;
         }
-        let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
-        let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
+        let lines = Lines::of(text);
+        let line_of = |offset: usize| lines.line(offset);
         let trouble = |at: Option<usize>, message: String| TopologyError {
             origin: origin.to_string(),
             line: at.map(line_of),

@@ -272,13 +272,7 @@ impl Fixture {
 
     fn first_round(&mut self) -> Recorded {
         let run = self.run.clone();
-        let mut recorded = Recorded {
-            run,
-            samples: Vec::new(),
-            events: Vec::new(),
-            truncated: false,
-            topology: None,
-        };
+        let mut recorded = Recorded::new(run);
         for cell in self.run.cells.clone() {
             self.measure(&cell, 0, &mut recorded);
         }

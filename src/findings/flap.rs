@@ -1,7 +1,8 @@
 //! A link that went down during the run and came back: what was measured went on, and still a cable is not to be trusted.
 //!
 //! Interfaces count how often their carrier changed (down and up are two), RDMA ports how often their link went down. Readings
-//! are compared over the whole run, so that a flap between two cells counts, too. Where no link of a host went down and
+//! are compared over the whole run, so that a flap between two cells counts, too. How many are too many the suite says
+//! (`flaps_allowed`), and rules about counters may say so for a stretch of time. Where no link of a host went down and
 //! something further along the way did, packets are sent again until they get through: see `interruption`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,9 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::interruption::{self, Interruption};
 use super::{Detector, Seen, phrase, repeat};
 use crate::record::{CounterDelta, Event, Finding, FindingKind, Place};
+use crate::suite::counters::{Bound, CounterRule};
+use crate::units::Nanos;
 
 /// Counters that say that the link itself went down, with how many steps one flap takes them.
-const LINK: &[(&str, u64)] = &[("carrier_changes", 2), ("link_downed", 1)];
+const LINK: &[(&str, u64)] = &[
+    ("carrier_changes", 2),
+    ("link_downed", 1),
+    ("link_down_events_phy", 1),
+];
 
 /// One finding per host and rail whose link flapped, and one per rail and place that was interrupted otherwise.
 pub(super) struct Flap;
@@ -26,7 +33,8 @@ struct End<'a> {
     ranks: BTreeSet<u32>,
 }
 
-/// A counter over the run. One that goes back was reset, or read earlier by another rank: neither is a movement.
+/// A counter over the run. One that goes back between readings was reset, or read earlier by another rank: neither is a movement.
+/// One that fell during a cell was reset, and counts on from there.
 #[derive(Clone, Copy)]
 struct Moving {
     highest: u64,
@@ -41,6 +49,7 @@ impl Detector for Flap {
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
         let allowed = u64::from(seen.run().rule.flaps_allowed);
         let ends = ends(seen);
+        let windows = Windows::of(seen);
         let flapped = ends.iter().filter(|(_, end)| end.flaps() > 0);
         let explained: BTreeSet<(&str, u32)> = flapped
             .clone()
@@ -51,8 +60,11 @@ impl Detector for Flap {
             rails.any(|silence| silence.rail == rail && silence.hosts.iter().any(|guilty| guilty == host))
         };
         let mut findings: Vec<Finding> = flapped
-            .filter(|((rail, host), end)| end.flaps() > allowed && !silent(rail, host))
-            .map(|((rail, host), end)| of_link(seen, rail, host, end))
+            .filter(|((rail, host), _)| !silent(rail, host))
+            .filter_map(|((rail, host), end)| {
+                let broken = windows.broken(rail, host, end.flaps());
+                (end.flaps() > allowed || broken.is_some()).then(|| of_link(seen, rail, host, end, broken))
+            })
             .collect();
         let interruptions = interruption::all(seen, &explained).into_iter();
         findings.extend(
@@ -61,6 +73,39 @@ impl Detector for Flap {
                 .map(|interruption| of_way(seen, &interruption)),
         );
         findings
+    }
+}
+
+/// Rules that say how many within which time.
+struct Windows<'s> {
+    rules: Vec<&'s CounterRule>,
+    watched: BTreeMap<(String, String), Nanos>,
+}
+
+impl<'s> Windows<'s> {
+    fn of(seen: &'s Seen<'_>) -> Windows<'s> {
+        let rules: Vec<&CounterRule> = seen.counter_rules.of_flaps().collect();
+        let mut watched = BTreeMap::new();
+        if !rules.is_empty() {
+            for ((rail, host), end) in seen.ends() {
+                watched.insert((rail.to_string(), host.to_string()), end.watched);
+            }
+        }
+        Windows { rules, watched }
+    }
+
+    /// The rule that this many flaps of an end break. Over a time longer than a rule's, they count as if spread evenly.
+    fn broken(&self, rail: &str, host: &str, flaps: u64) -> Option<&'s CounterRule> {
+        let watched = self.watched.get(&(rail.to_string(), host.to_string()));
+        let watched = watched.copied().unwrap_or_default();
+        let is_broken = |rule: &&&CounterRule| match rule.bound {
+            Bound::Within { count, window } => {
+                let share = window.0 as f64 / watched.max(window).0.max(1) as f64;
+                flaps as f64 * share >= count as f64
+            }
+            _ => false,
+        };
+        self.rules.iter().find(is_broken).copied()
     }
 }
 
@@ -91,6 +136,10 @@ impl<'a> End<'a> {
             highest: before,
             by: 0,
         });
+        if counter.moved().is_none() && after < before {
+            moving.highest = after;
+            return;
+        }
         let above = before.max(after).saturating_sub(moving.highest);
         if above > 0 {
             self.cells.insert(counter.cell);
@@ -107,7 +156,7 @@ impl<'a> End<'a> {
     }
 }
 
-fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>) -> Finding {
+fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>, broken: Option<&CounterRule>) -> Finding {
     let moved = end.link.iter().filter(|(_, moving)| moving.by > 0);
     let evidence: Vec<String> = moved
         .map(|(name, moving)| format!("{name} +{} on {host}/{rail}", moving.by))
@@ -116,7 +165,10 @@ fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>) -> Finding {
         1 => String::new(),
         flaps => format!(" {flaps} times"),
     };
+    let common = finding(seen, rail, &format!("at {host}"));
+    let by_window = broken.map(|rule| format!("; {}: {} ({})", rule.name, rule.bound, rule.source));
     Finding {
+        rule: format!("{}{}", common.rule, by_window.unwrap_or_default()),
         sentence: format!(
             "{rail} at {host} went down and came back{times}{}: {}",
             during(seen, &end.cells),
@@ -131,7 +183,7 @@ fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>) -> Finding {
         not_told_apart_from: vec!["the port at the other end of that cable".to_string()],
         evidence,
         cells: end.cells.iter().copied().collect(),
-        ..finding(seen, rail, &format!("at {host}"))
+        ..common
     }
 }
 

@@ -48,10 +48,7 @@ pub(super) fn all(seen: &Seen<'_>, explained: &BTreeSet<(&str, u32)>) -> Vec<Int
     for event in &seen.recorded.events {
         if let Event::Counter(counter) = event
             && SENT_AGAIN.contains(&counter.name.as_str())
-            && counter
-                .before
-                .zip(counter.after)
-                .is_some_and(|(before, after)| after > before)
+            && counter.moved().is_some_and(|by| by > 0)
         {
             let cell = (counter.rail.as_str(), counter.cell);
             sent_again.entry(cell).or_default().push(counter);
@@ -150,10 +147,7 @@ fn ranks_at(seen: &Seen<'_>, hosts: &[String]) -> BTreeSet<u32> {
 }
 
 fn moved(seen: &Seen<'_>, counter: &CounterDelta) -> String {
-    let by = counter
-        .after
-        .unwrap_or(0)
-        .saturating_sub(counter.before.unwrap_or(0));
+    let by = counter.moved().unwrap_or(0);
     let host = seen.host(counter.rank).unwrap_or_default();
     format!("{} +{by} on {host}/{}", counter.name, counter.rail)
 }

@@ -15,6 +15,7 @@ mod congestion;
 mod corruption;
 mod counters;
 mod coverage;
+pub mod drift;
 mod ecmp;
 mod engines;
 mod flap;
@@ -28,6 +29,7 @@ mod localise;
 mod lost_rank;
 mod peers;
 mod phrase;
+mod port_errors;
 mod repeat;
 mod seen;
 mod shapes;
@@ -84,6 +86,8 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &shapes::Shape,
     &throttled::Throttled,
     &gpu_errors::GpuErrors,
+    &drift::FirmwareDrift,
+    &port_errors::PortErrors,
 ];
 
 /// Everything that can be said about a recorded run.
@@ -93,8 +97,10 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         .iter()
         .flat_map(|detector| detector.find(&seen))
         .collect();
+    port_errors::join(&mut findings);
     engines::tell_fabric_from_software(&seen, &mut findings);
     add_what_gpus_say(&seen, &mut findings);
+    drift::explain_slow(&seen, &mut findings);
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.kind.exit_code()), finding.kind));
     let cells = verdict::of_cells(&seen);
     let tests = verdict::of_tests(&seen, &cells);
@@ -118,6 +124,8 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         interference: interference::of(&seen),
         congestion: congestion::of(&seen),
         ecmp: seen.ecmp.verdicts.clone(),
+        drift: seen.drift().cloned(),
+        counters: counters::summary::of(&seen),
         engines: engines::side_by_side(&seen),
         coverage: coverage::of(&seen),
         gpus: gpus::summaries(&seen),

@@ -37,11 +37,17 @@ pub(super) fn command_about(run: &Run, terms: &[(&str, &str)], part: &str, rail:
     }
     let mut words = started_as(run);
     words.extend(without(&run.command[1..], &NAMING));
-    words.extend(["--suspect".to_string(), part.to_string()]);
-    if let Some(rail) = rail {
-        words.extend(["--rail".to_string(), rail.to_string()]);
-    }
+    words.extend(option("--suspect", part));
+    words.extend(rail.into_iter().flat_map(|rail| option("--rail", rail)));
     quoted(&words)
+}
+
+/// An option and its value; a value that looks like an option is tied to it.
+fn option(name: &str, value: &str) -> Vec<String> {
+    match value.starts_with('-') {
+        false => vec![name.to_string(), value.to_string()],
+        true => vec![format!("{name}={value}")],
+    }
 }
 
 /// What comes before the subcommand.
@@ -86,12 +92,16 @@ fn quote(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_string();
     }
-    if word.chars().any(char::is_control) {
+    // Marks that reorder or hide text are none of a name's letters; written out, they do nothing.
+    let is_hidden = |c: char| c.is_control() || !(c.is_ascii() || c.is_alphanumeric());
+    if word.chars().any(is_hidden) {
         let escaped: String = word
             .chars()
             .map(|c| match c {
-                '\\' | '\'' => format!("\\{c}"),
-                c if c.is_control() => c
+                '\\' => r"\\".to_string(),
+                // A shell that does not know this kind of quotes would take `\'` for their end.
+                '\'' => r"\x27".to_string(),
+                c if is_hidden(c) => c
                     .to_string()
                     .bytes()
                     .map(|byte| format!("\\x{byte:02x}"))
@@ -159,8 +169,18 @@ mod tests {
         let run = run_of(&[]);
         let text = command(&run, &[("rail", "r'; rm -rf ~; echo \u{1b}[2J")]);
         assert!(
-            text.ends_with(r"--only $'rail=r\'; rm -rf ~; echo \x1b[2J'"),
+            text.ends_with(r"--only $'rail=r\x27; rm -rf ~; echo \x1b[2J'"),
             "{text}"
+        );
+        let hidden = command(&run, &[("rail", "r\u{202e}1 größe")]);
+        assert!(
+            hidden.ends_with(r"--only $'rail=r\xe2\x80\xae1 größe'"),
+            "{hidden}"
+        );
+        let diagnose = run_of(&["railgauge", "diagnose"]);
+        assert_eq!(
+            command_about(&diagnose, &[], "--out=/etc", Some("-r")),
+            "railgauge diagnose --suspect=--out=/etc --rail=-r"
         );
         let text = command(&run, &[("rail", "$(reboot)")]);
         assert!(text.ends_with("--only 'rail=$(reboot)'"), "{text}");

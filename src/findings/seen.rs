@@ -1,9 +1,13 @@
 //! Everything the detectors look at, computed once.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
 
 use super::blame::{Blame, is_of_a_straggler};
 use super::busy::{Stragglers, stragglers};
+use super::counters::breach::Rules;
+use super::counters::tally::{self, Ends, Question};
+use super::drift;
 use super::ecmp::Ecmp;
 use super::engines;
 use super::localise::Localisation;
@@ -11,7 +15,7 @@ use super::shapes::Shapes;
 use super::silence::{SilentRail, silent_rails};
 use super::speed::{Speed, speeds};
 use super::summary::{CellSummary, summarise};
-use crate::record::{Cell, Event, Recorded, Run};
+use crate::record::{Cell, Drift, Event, Recorded, Run};
 
 /// A recorded run with what was computed from it. Lists of cells run parallel to the plan.
 pub struct Seen<'a> {
@@ -33,6 +37,8 @@ pub struct Seen<'a> {
     pub(super) localisation: Option<Localisation>,
     /// How streams are spread over equal paths.
     pub(super) ecmp: Ecmp,
+    /// The rules that counters are judged by.
+    pub(super) counter_rules: Rules,
     /// Rails that went silent.
     pub(super) silent_rails: Vec<SilentRail>,
     /// Ids of cells that delivered wrong data.
@@ -40,6 +46,10 @@ pub struct Seen<'a> {
     /// For every cell the place of the same cell by the other engine.
     pub(super) counterparts: Vec<Option<usize>>,
     by_id: HashMap<u32, usize>,
+    /// What the inventory says, worked out when it is first asked for: whoever only looks for suspects never does.
+    drift: OnceLock<Option<Drift>>,
+    /// The same of what counters did over the whole run.
+    ends: OnceLock<Ends<'a>>,
 }
 
 impl<'a> Seen<'a> {
@@ -76,6 +86,7 @@ impl<'a> Seen<'a> {
         Seen {
             corrupt: corrupt.collect(),
             ecmp: Ecmp::of(recorded),
+            counter_rules: Rules::of(recorded),
             silent_rails: silent_rails(recorded),
             recorded,
             summaries,
@@ -87,12 +98,24 @@ impl<'a> Seen<'a> {
             localisation,
             counterparts,
             by_id,
+            drift: OnceLock::new(),
+            ends: OnceLock::new(),
         }
+    }
+
+    /// What the inventory of the run says; none without one.
+    pub(super) fn drift(&self) -> Option<&Drift> {
+        self.drift.get_or_init(|| drift::of_run(self)).as_ref()
     }
 
     /// What was run.
     pub(super) fn run(&self) -> &'a Run {
         &self.recorded.run
+    }
+
+    /// What the counters of all ends of rails did over the whole run.
+    pub(super) fn ends(&self) -> &Ends<'a> {
+        self.ends.get_or_init(|| tally::ends(self, &Question::ALL))
     }
 
     /// The planned cell with this id.

@@ -1,8 +1,9 @@
 //! A cable, switch or host that slows down everything that crosses it.
 
+use super::counters::cause;
 use super::localise::{Accusation, Localisation};
 use super::slow_rail::slow_places;
-use super::{Detector, Seen, counters, phrase, repeat};
+use super::{Detector, Seen, phrase, repeat};
 use crate::record::{Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
 
 /// Other suspects are named in the sentence from this share of the first one's confidence on.
@@ -47,16 +48,13 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
     evidence.extend(normal.clone());
     let hosts = hosts_of(localisation, accusation, suspect);
     let at_the_suspect = |rank: u32| {
-        hosts.is_empty()
-            || seen
-                .host(rank)
-                .is_some_and(|host| hosts.iter().any(|other| other == host))
+        let host = seen.host(rank);
+        host.is_some_and(|host| hosts.iter().any(|other| other == host))
     };
-    let counters = match &rail {
-        Some(rail) => counters::evidence_at(seen, rail, &seen.ids(&places), at_the_suspect),
-        None => Vec::new(),
-    };
-    evidence.extend(counters.iter().cloned());
+    let cause = rail.as_ref().map(|rail| match hosts.is_empty() {
+        true => cause::between_switches(seen, rail, &seen.ids(&places)),
+        false => cause::of(seen, rail, &seen.ids(&places), &at_the_suspect),
+    });
     let others: Vec<&Suspect> = accusation.suspects.iter().skip(1).collect();
     let likely = others
         .iter()
@@ -72,7 +70,7 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
         first.carried, expected, suspect.confidence
     )];
     facts.extend(normal);
-    facts.extend(counters);
+    facts.extend(cause.iter().flat_map(|cause| cause.facts.clone()));
     let mut finding = Finding {
         sentence: format!("{prefix}{name}{either}: {}", facts.join("; ")),
         measured: Some(first.carried),
@@ -88,6 +86,9 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
         suspects: accusation.suspects.clone(),
         ..of_flows
     };
+    if let Some(cause) = &cause {
+        cause.tell(&mut finding);
+    }
     finding.place.ranks = seen
         .run()
         .ranks

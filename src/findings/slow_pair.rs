@@ -1,7 +1,8 @@
 //! A pair of ranks below its reference, each direction judged on its own; or one rank slow with all its partners.
 
+use super::counters::cause::{self, Cause};
 use super::slow_rail::slow_places;
-use super::{Detector, Seen, counters, phrase, repeat};
+use super::{Detector, Seen, phrase, repeat};
 use crate::record::{Collective, Finding, FindingKind};
 
 /// One finding per slow pair and direction, or one for a rank that all slow pairs share.
@@ -32,7 +33,7 @@ fn one_pair(seen: &Seen<'_>, (from, to): (u32, u32), places: &[usize]) -> Option
     let is_one_way = is_one_way(seen, places);
     let arrow = if is_one_way { "->" } else { "<->" };
     let (source, sink) = (seen.run().rank_name(from), seen.run().rank_name(to));
-    add_counters(seen, &mut finding);
+    let cause = cause_of(seen, &mut finding);
     finding.sentence = format!("{source} {arrow} {sink}: {}", finding.sentence);
     finding.place.ranks = vec![from, to];
     if is_one_way && !seen.blame.pair.contains_key(&(to, from)) {
@@ -47,6 +48,9 @@ fn one_pair(seen: &Seen<'_>, (from, to): (u32, u32), places: &[usize]) -> Option
         "check cable, port and routing between {source} and {sink}; measure each against another healthy partner to see \
          which end it is"
     );
+    if let Some(cause) = cause {
+        cause.tell(&mut finding);
+    }
     let pair = format!("{from}:{to}");
     let test = seen.summaries[*places.first()?].cell.test.as_str();
     finding.repeat = Some(repeat::command(seen.run(), &[("test", test), ("pair", &pair)]));
@@ -64,7 +68,7 @@ fn one_rank(seen: &Seen<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
         .filter(|other| *other != rank)
         .collect();
     let with = phrase::ranks(&partners);
-    add_counters(seen, &mut finding);
+    let cause = cause_of(seen, &mut finding);
     finding.sentence = format!(
         "{name} with {with}: {}; all slow pairs share it",
         finding.sentence
@@ -82,6 +86,9 @@ fn one_rank(seen: &Seen<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
     finding.next_step = format!(
         "check the NIC, cable, switch port and CPU placement of {name}: everything its pairs have in common"
     );
+    if let Some(cause) = cause {
+        cause.tell(&mut finding);
+    }
     let test = seen.summaries[*places.first()?].cell.test.as_str();
     finding.repeat = Some(repeat::command(
         seen.run(),
@@ -90,12 +97,13 @@ fn one_rank(seen: &Seen<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
     Some(finding)
 }
 
-fn add_counters(seen: &Seen<'_>, finding: &mut Finding) {
-    if let Some(rail) = finding.place.rail.clone() {
-        let counters = counters::evidence(seen, &rail, &finding.cells);
-        finding.sentence = format!("{}; {}", finding.sentence, counters.join("; "));
-        finding.evidence.extend(counters);
-    }
+/// What counters of the ranks of these cells say, with what moved in the sentence already.
+fn cause_of(seen: &Seen<'_>, finding: &mut Finding) -> Option<Cause> {
+    let rail = finding.place.rail.clone()?;
+    let ranks = finding.place.ranks.clone();
+    let cause = cause::of(seen, &rail, &finding.cells, &|rank| ranks.contains(&rank));
+    finding.sentence = format!("{}; {}", finding.sentence, cause.facts.join("; "));
+    Some(cause)
 }
 
 /// The rail that all of these cells run on, when it is one.

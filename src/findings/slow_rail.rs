@@ -36,10 +36,10 @@ fn one_rail(seen: &Seen<'_>, rail: &str, places: &[usize]) -> Option<Finding> {
         true => "no other rail to compare with".to_string(),
         false => format!("{} normal", phrase::list(&others)),
     };
-    let counters = counters::evidence(seen, rail, &finding.cells);
-    finding.sentence = format!("{rail}: {}; {normal}; {}", finding.sentence, counters.join("; "));
+    let cause = counters::cause::of(seen, rail, &finding.cells, &|_| true);
+    let moved = cause.facts.join("; ");
+    finding.sentence = format!("{rail}: {}; {normal}; {moved}", finding.sentence);
     finding.evidence.push(normal);
-    finding.evidence.extend(counters);
     if others.is_empty() {
         finding
             .not_told_apart_from
@@ -53,6 +53,7 @@ fn one_rail(seen: &Seen<'_>, rail: &str, places: &[usize]) -> Option<Finding> {
          switch port, then repeat",
         phrase::list(&finding.place.hosts)
     );
+    cause.tell(&mut finding);
     Some(finding)
 }
 

@@ -24,6 +24,7 @@ freeze:HOST                        every process on it is stopped (SIGSTOP); hea
 kill:HOST                          every process on it is killed, once
 management-cut:HOST                its management cable is down
 firmware:HOST=28.39.1002[,device=mlx5_1]   NIC firmware shown to processes
+switch-firmware:SWITCH=31.2010.3118   what the switch says in the lab's inventory of switches
 clock:HOST=+250ms                  monotonic clock offset of processes started afterwards";
 
 /// A share of something, in percent.
@@ -118,6 +119,13 @@ pub enum Fault {
         /// One device only.
         device: Option<String>,
     },
+    /// Other firmware on a switch.
+    SwitchFirmware {
+        /// The switch.
+        switch: Node,
+        /// What it says.
+        version: String,
+    },
     /// A host's clock is off.
     Clock {
         /// The host.
@@ -189,6 +197,9 @@ impl Fault {
                         wiring.shape.spines
                     )));
                 }
+            }
+            Fault::SwitchFirmware { switch: node, .. } => {
+                switch(node)?;
             }
             Fault::Polarised if wiring.shape.trunk < 2 => {
                 return Err(refuse(

@@ -31,6 +31,7 @@ fn every_fault_is_read_back_as_it_is_written() {
         "management-cut:h3",
         "firmware:h1=28.39.1002",
         "firmware:h1=28.39.1002,device=mlx5_1",
+        "switch-firmware:rail0-leaf0=31.2010.3118",
         "clock:h1=+250000us",
         "clock:h1=-1.5us",
     ];
@@ -76,6 +77,8 @@ fn a_slip_is_answered_with_what_was_meant() {
         ("dead-hop:rail0-leaf0", "write dead-hop:SWITCH->SWITCH"),
         ("firmware:h0=1,device=mlx5_9", "mlx5_"),
         ("firmware:h0=1;rm", "not a firmware version"),
+        ("switch-firmware:h0=1", "the lab has no switch `h0`"),
+        ("switch-firmware:rail0-leaf0=$(x)", "not a firmware version"),
         ("clock:h0=soon", "30s"),
         ("clock:h0=+90000s", "at most a day"),
         ("cut:", "does not say where"),

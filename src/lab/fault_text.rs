@@ -42,6 +42,7 @@ impl fmt::Display for Fault {
             } => {
                 write!(f, "firmware:{host}={version},device={device}")
             }
+            Fault::SwitchFirmware { switch, version } => write!(f, "switch-firmware:{switch}={version}"),
             Fault::Clock { host, offset } => {
                 let sign = if *offset < 0 { '-' } else { '+' };
                 write!(f, "clock:{host}={sign}{}us", offset.unsigned_abs() as f64 / 1e3)
@@ -75,7 +76,7 @@ impl From<Fault> for String {
 }
 
 /// The kinds of faults, for suggestions.
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     "slow",
     "slow-cable",
     "cut",
@@ -90,6 +91,7 @@ const KINDS: [&str; 15] = [
     "kill",
     "management-cut",
     "firmware",
+    "switch-firmware",
     "clock",
 ];
 
@@ -173,17 +175,17 @@ fn read(text: &str) -> Result<Fault, String> {
                 Some((version, device)) => (version, Some(device.to_string())),
                 None => (value, None),
             };
-            let fits = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-            if version.is_empty() || version.len() > 32 || !version.chars().all(fits) {
-                return Err(format!(
-                    "`{version}` is not a firmware version: {}",
-                    example(kind)
-                ));
-            }
             Fault::Firmware {
                 host: node(host)?,
-                version: version.to_string(),
+                version: version_of(kind, version)?,
                 device,
+            }
+        }
+        "switch-firmware" => {
+            let (switch, version) = valued()?;
+            Fault::SwitchFirmware {
+                switch: node(switch)?,
+                version: version_of(kind, version)?,
             }
         }
         "clock" => {
@@ -211,6 +213,17 @@ fn read(text: &str) -> Result<Fault, String> {
             ));
         }
     })
+}
+
+fn version_of(kind: &str, version: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    match version.is_empty() || version.len() > 32 || !version.chars().all(fits) {
+        true => Err(format!(
+            "`{version}` is not a firmware version: {}",
+            example(kind)
+        )),
+        false => Ok(version.to_string()),
+    }
 }
 
 fn flap(rest: &str) -> Result<Fault, String> {

@@ -87,6 +87,14 @@ impl Faults<'_> {
         said(Some(device)).or_else(|| said(None))
     }
 
+    /// The firmware a switch shows, when it is not the usual one.
+    pub fn switch_firmware(&self, node: Node) -> Option<&str> {
+        self.0.iter().find_map(|fault| match fault {
+            Fault::SwitchFirmware { switch, version } if *switch == node => Some(version.as_str()),
+            _ => None,
+        })
+    }
+
     /// By how many nanoseconds a node's clock is off.
     pub fn clock_offset(&self, node: Node) -> i64 {
         let offset = self.0.iter().find_map(|fault| match fault {

@@ -62,6 +62,11 @@ impl Folder {
         self.path.join("topology.toml")
     }
 
+    /// What the switches are made of.
+    pub fn switch_inventory(&self) -> PathBuf {
+        self.path.join("switches.toml")
+    }
+
     /// The names of all hosts, shown to processes as `/etc/hosts`.
     pub fn hosts_file(&self) -> PathBuf {
         self.path.join("hosts.txt")

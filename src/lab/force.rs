@@ -6,7 +6,9 @@ use nix::sys::signal::Signal;
 
 use super::nearest::hint;
 use super::state::NAMESPACES;
-use super::{Fault, Lab, LabError, LabName, Node, apply, config, flap, inventory, processes, tools};
+use super::{
+    Fault, Lab, LabError, LabName, Node, apply, config, flap, inventory, processes, switches, tools,
+};
 
 /// Puts `faults` into force, all or none; a fault about the same thing as one in force replaces it.
 pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
@@ -122,6 +124,7 @@ fn try_to_reach(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
     for host in 0..lab.wiring.shape.hosts {
         inventory::write(lab, host)?;
     }
+    switches::write(lab)?;
     for fault in lab.faults.iter().filter(|fault| !before.contains(fault)) {
         if let Fault::Flap { cable, .. } = fault {
             flap::start(lab, cable)?;

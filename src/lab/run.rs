@@ -21,6 +21,7 @@ const TOKEN: &str = "RAILGAUGE_TOKEN";
 /// What a measuring command is told besides.
 const TOPOLOGY: &str = "RAILGAUGE_TOPOLOGY";
 const SWITCH_COUNTERS: &str = "RAILGAUGE_SWITCH_COUNTERS";
+const SWITCH_INVENTORY: &str = "RAILGAUGE_SWITCH_INVENTORY";
 const STARTED_AS: &str = "RAILGAUGE_STARTED_AS";
 /// The mark of a run's processes.
 const MARK: &str = "RAILGAUGE_LAB_RUN";
@@ -90,8 +91,8 @@ fn command(run: &Run, this: &std::path::Path) -> Vec<OsString> {
 }
 
 /// What every rank is told about the lab, whoever starts it: which cables there are and how fast they should be, where
-/// the counters of its switches are, and how to start the same command again.
-fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 3] {
+/// the counters of its switches are and what these are made of, and how to start the same command again.
+fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 4] {
     let mut again = format!("railgauge lab run --name {}", lab.name);
     if run.launch != Launch::Env {
         again += &format!(" --launch {}", run.launch);
@@ -102,6 +103,7 @@ fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 3] {
     [
         (TOPOLOGY, lab.folder().topology().into_os_string()),
         (SWITCH_COUNTERS, lab.folder().switches().into_os_string()),
+        (SWITCH_INVENTORY, lab.folder().switch_inventory().into_os_string()),
         (STARTED_AS, (again + " --").into()),
     ]
 }

@@ -6,7 +6,7 @@
 use nix::mount::{MsFlags, mount};
 
 use super::wiring::{MANAGEMENT_SWITCH, management_address};
-use super::{Lab, LabError, LabName, Node, Shape, Wiring, apply, config, down, inventory, tools};
+use super::{Lab, LabError, LabName, Node, Shape, Wiring, apply, config, down, inventory, switches, tools};
 
 /// Builds a lab.
 pub fn up(name: &LabName, shape: &Shape) -> Result<Lab, LabError> {
@@ -36,6 +36,7 @@ fn build(lab: &Lab) -> Result<(), LabError> {
     folder.make(folder.path())?;
     lab.save(false)?;
     folder.write(&folder.topology(), &lab.wiring.topology().to_toml())?;
+    switches::write(lab)?;
     folder.write(&folder.hosts_file(), &hosts_file(&lab.wiring.shape))?;
     for node in lab.wiring.shape.nodes() {
         folder.make(&folder.temporary(node))?;

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::counters::Counters;
+use super::counters::{Counters, Written};
 use super::engine::{ByStreams, Engine, OnGpu, OnHost};
 use super::lanes::Lanes;
 use super::link::LinkRun;
@@ -105,6 +105,8 @@ pub(super) struct Met {
     pub lanes: Lanes,
     pub mesh: Mesh,
     pub running: Vec<Running>,
+    /// What the record says of counters already.
+    pub written: Written,
     /// The link it is an end of.
     pub link: Option<LinkRun>,
     pub abort: Arc<AtomicBool>,
@@ -167,7 +169,7 @@ impl Met {
                 self.abort = Arc::new(AtomicBool::new(false));
                 voice.say(&Answer::Reset)?;
             }
-            Order::Meet(_) | Order::Ping | Order::Quit(_) => {}
+            Order::Meet(_) | Order::Ping | Order::Inventory(_) | Order::Quit(_) => {}
         }
         for stranger in self.mesh.strangers() {
             voice.say(&Answer::Intruder(format!("on a port of rank {me}: {stranger}")))?;
@@ -332,7 +334,10 @@ impl Met {
             let seen = |watch: Watch| watch.finish(running.cell, running.round, me, self.sensor_patience());
             let gpu = running.watch.map(seen).map(Box::new);
             let around = (running.cell, running.round, me);
-            let counters = running.counters_before.until(self.counters(&names), around);
+            let counters_after = self.counters(&names);
+            let counters = running
+                .counters_before
+                .until(counters_after, around, &mut self.written);
             answers.push(Answer::Finished {
                 cell: running.cell,
                 runs,
@@ -378,6 +383,6 @@ impl Met {
 
     /// The counters of the named rails now.
     fn counters(&self, names: &[String]) -> Counters {
-        Counters::read(&self.rails, names, Path::new(sysfs::SYS))
+        Counters::read(&self.rails, names, Path::new(sysfs::SYS), &self.written)
     }
 }

@@ -6,15 +6,17 @@
 //! count. Orders and answers travel over the management network; only the collective itself is on the rails.
 //!
 //! `session` is the coordinator's side (with `meeting` for what comes first, `slot` for the loop over iterations, `loss` and
-//! `aftermath` for when one does not end, `regroup` for going on without the lost, `trace` for the paths of flows, `link` for one link measured by itself), `worker` a rank's side (with `cells` for what it has in
+//! `aftermath` for when one does not end, `regroup` for going on without the lost, `asking` for questions to many ranks at once, `trace` for the paths of flows, `inventory` for what hosts are made of, `link` for one link measured by itself), `worker` a rank's side (with `cells` for what it has in
 //! hand, `task` for one cell on one rank and `engine` for what carries it out), `orders` what passes between them, `sink`
 //! where events are written as they arrive, `switches` what the switches counted meanwhile.
 
 mod aftermath;
+mod asking;
 mod cells;
 mod communicators;
 mod counters;
 mod engine;
+mod inventory;
 mod lanes;
 mod link;
 mod loss;
@@ -33,6 +35,7 @@ mod verbs;
 mod voice;
 mod worker;
 
+pub use inventory::of_this_machine;
 pub use link::{Bandwidth, Job, Latency, LinkEnd, LinkWatch, Row};
 pub use orders::{Parting, Setup};
 pub use session::{CellResult, EndOf, MeasureError, Measuring, Progress, Session};

@@ -8,7 +8,8 @@ use super::link::{Job, Report};
 use super::verbs::VerbsCard;
 use crate::fabric::host::Identity;
 use crate::record::{
-    Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, Moved, RailEnd, StreamRecord, Stuck,
+    Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, Moved, NodeInventory, RailEnd,
+    StreamRecord, Stuck,
 };
 use crate::transport::{CrossWay, Endpoint, Fault, Knock, TraceWanted, Traced};
 use crate::units::{Bytes, Nanos};
@@ -138,10 +139,21 @@ pub(super) enum Order {
     Trace(Vec<TraceWanted>),
     /// Does anybody answer at the ends of these ways of yours?
     Reach(Vec<CrossWay>),
+    /// What is your host made of?
+    Inventory(Teller),
     /// Drop what is in flight and every connection: others are lost, the rest goes on.
     Reset,
     /// The run is over.
     Quit(Parting),
+}
+
+/// Which ranks tell what their host is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Teller {
+    /// The one that is asked, for the host that the run knows by this name.
+    Named(String),
+    /// The first of every host.
+    FirstOfHost,
 }
 
 /// What one rank looks like to the others.
@@ -255,6 +267,8 @@ pub(super) enum Answer {
     Traced(Vec<Traced>),
     /// For each way why nobody answers.
     Reached(Vec<Option<String>>),
+    /// What its host is made of; none when another rank of that host tells.
+    Inventory(Option<Box<(Identity, NodeInventory)>>),
     /// Nothing is in flight any more.
     Reset,
     /// Somebody who is not part of the run knocked.

@@ -121,14 +121,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// Lets the ranks introduce themselves and compares their clocks.
-    pub fn meet(
+    /// A world whose ranks have not introduced themselves: they can be asked, and nothing can be measured.
+    pub fn of_strangers(
         coordinator: Coordinator,
         setup: Setup,
         end_of: EndOf,
         interrupted: Arc<AtomicBool>,
-    ) -> Result<Session, MeasureError> {
-        let mut session = Session {
+    ) -> Session {
+        Session {
             coordinator,
             setup,
             end_of,
@@ -150,7 +150,17 @@ impl Session {
             absent: BTreeSet::new(),
             has_lost: false,
             overheard: RefCell::default(),
-        };
+        }
+    }
+
+    /// Lets the ranks introduce themselves and compares their clocks.
+    pub fn meet(
+        coordinator: Coordinator,
+        setup: Setup,
+        end_of: EndOf,
+        interrupted: Arc<AtomicBool>,
+    ) -> Result<Session, MeasureError> {
+        let mut session = Session::of_strangers(coordinator, setup, end_of, interrupted);
         session.coordinator.keep_alive(session.setup.silence());
         let cards = session.introductions()?;
         session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();

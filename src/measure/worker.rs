@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use super::cells::Met;
 use super::lanes::Lanes;
 use super::orders::{Answer, Card, Order, Parting, Setup};
-use super::verbs;
 use super::voice::Voice;
+use super::{inventory, verbs};
 use crate::collective::gpu::{Site, Station};
 use crate::fabric::{host, rails};
 use crate::launch::{Gone, Member, Token, clock};
@@ -109,6 +109,10 @@ impl Rank {
                 self.voice.say(&answer)
             }
             Order::Ping => self.voice.say(&Answer::Pong(clock::now())),
+            Order::Inventory(teller) => {
+                inventory::tell(teller, self.shared.local_rank, self.voice.clone());
+                Ok(())
+            }
             Order::Quit(_) => Ok(()),
             order => match &mut self.met {
                 Some(met) => met.obey(order, self.me, &self.voice),
@@ -172,6 +176,7 @@ impl Rank {
             lanes: Lanes::default(),
             mesh,
             running: Vec::new(),
+            written: Default::default(),
             link: None,
             abort,
         });

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, FlowRecord, GpuReading, PortDelta, StreamRecord};
+use super::{Cell, FlowRecord, GpuReading, Movement, PortDelta, StreamRecord, counters};
 use crate::units::{Bytes, Nanos};
 
 /// One line of `samples.jsonl`.
@@ -229,8 +229,27 @@ pub struct Stuck {
     pub retransmits: u32,
 }
 
+/// Whether a counter is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CounterState {
+    /// It was read before and after.
+    #[default]
+    Present,
+    /// The device does not have it, or no longer.
+    Absent,
+    /// It is there and cannot be read, and why.
+    Unreadable(String),
+}
+
+impl CounterState {
+    fn is_present(&self) -> bool {
+        *self == CounterState::Present
+    }
+}
+
 /// A counter read before and after a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterDelta {
     /// Cell id.
     pub cell: u32,
@@ -246,6 +265,30 @@ pub struct CounterDelta {
     pub before: Option<u64>,
     /// Value after; none when absent or unreadable.
     pub after: Option<u64>,
+    /// Time between the two readings; none in runs of railgauge before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns: Option<Nanos>,
+    /// How many bits it has where that is fewer than 64: it begins again at zero, or stands at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits: Option<u8>,
+    /// Whether it is there.
+    #[serde(default, skip_serializing_if = "CounterState::is_present")]
+    pub state: CounterState,
+}
+
+impl CounterDelta {
+    /// By how much it moved, as far as that can be told.
+    pub fn movement(&self) -> Movement {
+        // A name that two sources share is the one of that width.
+        let exact = counters::alike(&self.name).find(|counter| counter.recorded_bits() == self.bits);
+        let known = exact.or_else(|| counters::named(&self.name));
+        Movement::of(self.before, self.after, self.bits, known)
+    }
+
+    /// How much that is at least; none when it is not known.
+    pub fn moved(&self) -> Option<u64> {
+        self.movement().at_least()
+    }
 }
 
 /// Why a run ended.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
 use super::{
-    Cell, Congestion, Coverage, CurvePoint, DecisionRule, EcmpVerdict, EndReason, Engine, GpuSummary, Suspect,
+    Cell, Congestion, CounterReport, Coverage, CurvePoint, DecisionRule, Drift, EcmpVerdict, EndReason,
+    Engine, GpuSummary, Suspect,
 };
 use crate::units::{Nanos, Rate};
 
@@ -131,6 +132,12 @@ pub struct TestVerdict {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FindingKind {
+    /// Firmware, drivers or settings that differ between parts that should be alike, or from the golden file.
+    Drift,
+    /// Something is not as it was in an earlier inventory.
+    Changed,
+    /// Parts that should be alike differ, and it cannot be told which of them are right.
+    UnclearDrift,
     /// Flows are not spread over equal paths as a fair hash would.
     EcmpImbalance,
     /// A rail below its reference.
@@ -149,6 +156,8 @@ pub enum FindingKind {
     Throttled,
     /// Errors of a GPU's memory or links.
     GpuErrors,
+    /// Error counters of a port moved more than a healthy port's.
+    PortErrors,
     /// A link that went down during the run and came back.
     Flap,
     /// The rate falls as messages grow.
@@ -181,13 +190,15 @@ impl FindingKind {
             | FindingKind::StragglerRank
             | FindingKind::Throttled
             | FindingKind::GpuErrors
+            | FindingKind::PortErrors
             | FindingKind::Flap
             | FindingKind::Dip
             | FindingKind::LatencyFloor
             | FindingKind::SlowRamp
             | FindingKind::Intermittent => 12,
+            FindingKind::Drift | FindingKind::Changed => 10,
             FindingKind::EcmpImbalance => 11,
-            FindingKind::IncompleteCoverage => 20,
+            FindingKind::IncompleteCoverage | FindingKind::UnclearDrift => 20,
             FindingKind::LostRank | FindingKind::SilentRail => 21,
             FindingKind::Corruption => 22,
         }
@@ -334,6 +345,12 @@ pub struct Judgement {
     /// How evenly flows were spread over equal paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecmp: Vec<EcmpVerdict>,
+    /// What the inventory says; none without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
+    /// What the counters of ports did; none where none was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterReport>,
     /// Our engine against NCCL, for every cell that both ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<EngineComparison>,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::{Event, Run, SCHEMA, Sample};
+use super::{Event, Inventory, Run, SCHEMA, Sample};
 
 /// Names of the files in a run's folder.
 pub mod files {
@@ -18,6 +18,14 @@ pub mod files {
     pub const SAMPLES: &str = "samples.jsonl";
     /// Which cable is where, when the run was told.
     pub const TOPOLOGY: &str = "topology.toml";
+    /// What hosts, switches and cables are made of.
+    pub const INVENTORY: &str = "inventory.json";
+    /// The same of an earlier time, when the run was told to compare with it.
+    pub const INVENTORY_BEFORE: &str = "inventory-before.json";
+    /// What parts should be, when the run was told.
+    pub const GOLDEN: &str = "golden.toml";
+    /// What counts as bad among counters, when the run was told other than the usual.
+    pub const COUNTER_RULES: &str = "counters.toml";
     /// Verdicts and findings.
     pub const FINDINGS: &str = "findings.json";
     /// The report as Markdown.
@@ -72,9 +80,32 @@ pub struct Recorded {
     pub truncated: bool,
     /// `topology.toml` as it is written, when the run has one.
     pub topology: Option<String>,
+    /// What the cluster is made of, when that was recorded.
+    pub inventory: Option<Inventory>,
+    /// What it was made of earlier, when the run was told.
+    pub inventory_before: Option<Inventory>,
+    /// `golden.toml` as it is written, when the run has one.
+    pub golden: Option<String>,
+    /// `counters.toml` as it is written, when the run has one.
+    pub counter_rules: Option<String>,
 }
 
 impl Recorded {
+    /// A run of which nothing was seen yet.
+    pub fn new(run: Run) -> Recorded {
+        Recorded {
+            run,
+            samples: Vec::new(),
+            events: Vec::new(),
+            truncated: false,
+            topology: None,
+            inventory: None,
+            inventory_before: None,
+            golden: None,
+            counter_rules: None,
+        }
+    }
+
     /// Reads the folder of a run.
     pub fn read(folder: &Path) -> Result<Recorded, LoadError> {
         let run = read_run(&folder.join(files::RUN))?;
@@ -85,13 +116,44 @@ impl Recorded {
             Err(source) => return Err(LoadError::Read { path, source }),
         };
         let mut recorded = parse_events(run, &text, &path)?;
-        let path = folder.join(files::TOPOLOGY);
-        recorded.topology = match fs::read_to_string(&path) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(source) => return Err(LoadError::Read { path, source }),
-        };
+        recorded.topology = text_if_there(folder, files::TOPOLOGY)?;
+        recorded.golden = text_if_there(folder, files::GOLDEN)?;
+        recorded.counter_rules = text_if_there(folder, files::COUNTER_RULES)?;
+        recorded.inventory = inventory_if_there(folder, files::INVENTORY)?;
+        recorded.inventory_before = inventory_if_there(folder, files::INVENTORY_BEFORE)?;
         Ok(recorded)
+    }
+}
+
+impl Inventory {
+    /// Reads an inventory that was saved, or that of a run's folder.
+    pub fn read(path: &Path) -> Result<Inventory, LoadError> {
+        let path = match path.is_dir() {
+            true => path.join(files::INVENTORY),
+            false => path.to_path_buf(),
+        };
+        let text = fs::read(&path).map_err(|source| LoadError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        parse(&text, &path)
+    }
+}
+
+/// A file that a run's folder may have.
+fn text_if_there(folder: &Path, name: &str) -> Result<Option<String>, LoadError> {
+    let path = folder.join(name);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(LoadError::Read { path, source }),
+    }
+}
+
+fn inventory_if_there(folder: &Path, name: &str) -> Result<Option<Inventory>, LoadError> {
+    match text_if_there(folder, name)? {
+        Some(text) => parse(text.as_bytes(), &folder.join(name)).map(Some),
+        None => Ok(None),
     }
 }
 
@@ -111,12 +173,17 @@ fn read_run(path: &Path) -> Result<Run, LoadError> {
         path: path.to_path_buf(),
         source,
     })?;
+    parse(&text, path)
+}
+
+/// A file with a schema number: one that is newer than this program is said to be that, whatever else is wrong with it.
+fn parse<T: serde::de::DeserializeOwned>(text: &[u8], path: &Path) -> Result<T, LoadError> {
     let parse_error = |source: serde_json::Error| LoadError::Parse {
         path: path.to_path_buf(),
         line: source.line(),
         source,
     };
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(parse_error)?;
+    let value: serde_json::Value = serde_json::from_slice(text).map_err(parse_error)?;
     if let Some(found) = value["schema"]
         .as_u64()
         .filter(|schema| *schema > u64::from(SCHEMA))
@@ -126,7 +193,7 @@ fn read_run(path: &Path) -> Result<Run, LoadError> {
             found,
         });
     }
-    serde_json::from_slice(&text).map_err(parse_error)
+    serde_json::from_slice(text).map_err(parse_error)
 }
 
 /// One stretch of the file, parsed on its own.
@@ -144,11 +211,8 @@ fn parse_events(run: Run, text: &[u8], path: &Path) -> Result<Recorded, LoadErro
         .map(parse_stretch)
         .collect();
     let mut recorded = Recorded {
-        run,
         samples: Vec::with_capacity(stretches.iter().map(|s| s.samples.len()).sum()),
-        events: Vec::new(),
-        truncated: false,
-        topology: None,
+        ..Recorded::new(run)
     };
     let (mut lines_before, last) = (0, stretches.len().saturating_sub(1));
     for (index, stretch) in stretches.into_iter().enumerate() {

@@ -7,11 +7,15 @@
 mod bandwidth;
 mod cell;
 mod congestion;
+mod counter_report;
+pub mod counters;
 mod coverage;
+mod drift;
 mod ecmp;
 mod event;
 mod gpu;
 mod gpu_summary;
+mod inventory;
 mod judgement;
 mod load;
 mod run;
@@ -24,16 +28,22 @@ mod words;
 pub use bandwidth::Bandwidths;
 pub use cell::{Cell, Load};
 pub use congestion::Congestion;
+pub use counter_report::{CounterReport, MovedCounter, UnreadCounter};
+pub use counters::Movement;
 pub use coverage::{Coverage, LinkCoverage, LinkState};
+pub use drift::{
+    Change, Deviation, Disagreement, Drift, DriftBasis, DriftEffect, EffectUnit, Trait, Unreadable,
+};
 pub use ecmp::{EcmpCause, EcmpVerdict, MemberLoad, PairSpread};
 pub use event::{
-    CellDone, Corruption, CounterDelta, EndReason, Event, LossCause, Lost, Moved, Sample, Stalled,
-    StopReason, Stuck,
+    CellDone, Corruption, CounterDelta, CounterState, EndReason, Event, LossCause, Lost, Moved, Sample,
+    Stalled, StopReason, Stuck,
 };
 pub use gpu::{
     ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,
 };
 pub use gpu_summary::{GpuSummary, HeldDown};
+pub use inventory::{Cable, Fact, Inventory, NodeInventory, Part, PartAt, PartClass};
 pub use judgement::{
     CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
     Percentiles, Place, TestVerdict, Verdict,

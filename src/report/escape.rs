@@ -5,6 +5,9 @@
 
 use std::fmt::Write;
 
+/// The longest text in a cell of a table on a terminal.
+const LONGEST_CELL: usize = 80;
+
 /// Text for one line of a terminal or a log: control characters and marks that reorder or hide text become visible.
 pub fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -15,6 +18,45 @@ pub fn line(text: &str) -> String {
             '\t' => out.push(' '),
             c if c.is_control() || is_invisible(c) => _ = write!(out, "\\u{{{:x}}}", c as u32),
             c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text that may have lines of its own, such as an error that lists several things: no line but the first begins where one of ours
+/// would, so nobody can put words into our mouth.
+pub fn block(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(line).collect();
+    let indented =
+        |(number, line): (usize, &String)| match number == 0 || line.is_empty() || line.starts_with(' ') {
+            true => line.clone(),
+            false => format!("  {line}"),
+        };
+    let lines: Vec<String> = lines.iter().enumerate().map(indented).collect();
+    lines.join("\n")
+}
+
+/// Text for one cell of a table: inert, and no longer than a table can bear.
+pub fn cell(text: &str) -> String {
+    let text = line(text);
+    match text.chars().count() > LONGEST_CELL {
+        false => text,
+        true => text.chars().take(LONGEST_CELL - 3).chain("...".chars()).collect(),
+    }
+}
+
+/// JSON as it is written by `serde_json`, with what would move a cursor or reorder text escaped, too. It says the same.
+pub fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut units = [0; 2];
+    for c in text.chars() {
+        match (c.is_control() && c != '\n') || is_invisible(c) {
+            false => out.push(c),
+            true => {
+                for unit in c.encode_utf16(&mut units) {
+                    _ = write!(out, "\\u{unit:04x}");
+                }
+            }
         }
     }
     out
@@ -65,6 +107,36 @@ mod tests {
         assert_eq!(line("a\u{1b}[2Jb\nc\u{9b}31m"), r"a\u{1b}[2Jb\nc\u{9b}31m");
         assert_eq!(line("node\u{202e}10edon"), r"node\u{202e}10edon");
         assert_eq!(line("rail größe 日本"), "rail größe 日本");
+    }
+
+    #[test]
+    fn a_name_with_lines_cannot_pretend_to_be_a_line_of_ours() {
+        assert_eq!(
+            block("no answer from h1\nrailgauge: PASS\u{1b}[2J\n  indented"),
+            "no answer from h1\n  railgauge: PASS\\u{1b}[2J\n  indented"
+        );
+        assert_eq!(block("a\r\nb\rc"), "a\n  b\\rc");
+    }
+
+    #[test]
+    fn json_says_the_same_and_moves_no_cursor() {
+        let value = serde_json::json!({"h\u{9b}1": ["\u{1b}[2J\u{7f}\u{202e}\u{e0001}\n", "größe", 1.5]});
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let inert = json(&text);
+        assert!(
+            !inert
+                .chars()
+                .any(|c| (c.is_control() && c != '\n') || is_invisible(c)),
+            "{inert:?}"
+        );
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&inert).unwrap(), value);
+        assert_eq!(json("{\n  \"a\": \"größe\"\n}"), "{\n  \"a\": \"größe\"\n}");
+    }
+
+    #[test]
+    fn a_name_without_an_end_does_not_make_a_table_one() {
+        assert_eq!(cell(&"x".repeat(10_000)).len(), LONGEST_CELL);
+        assert_eq!(cell("28.43.2026"), "28.43.2026");
     }
 
     #[test]

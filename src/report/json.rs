@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Writer;
+use super::{Writer, escape};
 use crate::record::{Judgement, Recorded, files};
 
 /// The judgement, pretty-printed, fields in a fixed order.
@@ -14,7 +14,7 @@ impl Writer for Json {
     }
 
     fn render(&self, _: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        let mut text = serde_json::to_string_pretty(judgement)?;
+        let mut text = escape::json(&serde_json::to_string_pretty(judgement)?);
         text.push('\n');
         Ok(text)
     }

@@ -30,7 +30,9 @@ impl Writer for Markdown {
             .and_then(|()| engines(&mut out, judgement))
             .and_then(|()| cells(&mut out, judgement))
             .and_then(|()| gpus(&mut out, judgement))
+            .and_then(|()| counters(&mut out, judgement))
             .and_then(|()| super::rdma::section(&mut out, recorded, judgement, MOST_ROWS))
+            .and_then(|()| super::inventory::section(&mut out, judgement, MOST_ROWS))
             .and_then(|()| links(&mut out, judgement))
             .and_then(|()| coverage(&mut out, judgement))
             .and_then(|()| method(&mut out, judgement))
@@ -236,6 +238,13 @@ fn one_cell(out: &mut String, cell: &CellVerdict) -> Written {
 
 fn gpus(out: &mut String, judgement: &Judgement) -> Written {
     match super::gpus::section(out, judgement, MOST_ROWS)? {
+        0 => Ok(()),
+        rows => more(out, rows),
+    }
+}
+
+fn counters(out: &mut String, judgement: &Judgement) -> Written {
+    match super::counters::section(out, judgement, MOST_ROWS)? {
         0 => Ok(()),
         rows => more(out, rows),
     }

@@ -4,14 +4,17 @@
 //! format ([`escape`]); a file is either the old one or the new one, never half of one.
 
 mod congestion;
+mod counters;
 mod ecmp;
 mod ecmp_plot;
 mod engines;
 pub mod escape;
 mod gpus;
+mod inventory;
 mod json;
 mod links;
 mod markdown;
+pub mod parts;
 mod plot;
 mod rdma;
 pub mod schema;
@@ -53,7 +56,7 @@ pub fn write_all(folder: &Path, recorded: &Recorded, judgement: &Judgement) -> i
 }
 
 /// Puts `content` at `path`: written beside it first, then moved over it.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
     let written = File::create(&beside).and_then(|mut file| {
@@ -72,5 +75,7 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 mod ecmp_tests;
 #[cfg(test)]
 mod gpus_tests;
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod proofs;

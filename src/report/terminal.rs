@@ -131,6 +131,7 @@ pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
     tail.extend(super::congestion::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::rdma::summary(judgement).map(|line| page.clip(&line)));
+    tail.extend(super::inventory::summary(judgement).map(|line| page.clip(&line)));
     tail.push(page.clip(&coverage(judgement)));
     let picture = (!judgement.ecmp.is_empty()).then(|| format!(", {}", files::ECMP));
     tail.push(format!(

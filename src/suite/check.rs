@@ -101,15 +101,37 @@ fn run(section: &Section<'_>) -> Result<RunSettings, SuiteError> {
     if let Some(item) = section.get("data_port") {
         settings.data_port = Some(item.whole(1..=u16::MAX)?);
     }
-    if let Some(item) = section.get("switch_counters") {
-        let source = item.text()?;
-        // Whoever hands a suite on must not be able to have commands run where it is used.
-        if source.starts_with("exec:") {
-            return Err(item.error(
-                "a suite names files, not commands: write --switch-counters exec:... on the command line",
-            ));
+    for (key, flag, setting) in [
+        (
+            "switch_counters",
+            "--switch-counters",
+            &mut settings.switch_counters,
+        ),
+        (
+            "switch_inventory",
+            "--switch-inventory",
+            &mut settings.switch_inventory,
+        ),
+    ] {
+        if let Some(item) = section.get(key) {
+            let source = item.text()?;
+            // Whoever hands a suite on must not be able to have commands run where it is used.
+            if source.starts_with("exec:") {
+                return Err(item.error(format!(
+                    "a suite names files, not commands: write {flag} exec:... on the command line"
+                )));
+            }
+            *setting = Some(source.to_string());
         }
-        settings.switch_counters = Some(source.to_string());
+    }
+    for (key, setting) in [
+        ("golden", &mut settings.golden),
+        ("since", &mut settings.since),
+        ("counter_rules", &mut settings.counter_rules),
+    ] {
+        if let Some(item) = section.get(key) {
+            *setting = Some(item.text()?.to_string());
+        }
     }
     if let Some(item) = section.get("seed") {
         settings.seed = Some(item.whole(0..=u64::MAX)?);
@@ -196,6 +218,8 @@ mod tests {
         let text = "name = \"s\"\n[run]\nranks = 4\nprocs = true\ntransport = \"tcp\"\ndevice = \"host\"\nengine = \"both\"\n\
                     rails = [\"a=127.0.1.1\"]\nseed = 9\ndeadline = \"5s\"\nbudget = \"1m\"\n\
                     join_deadline = \"2m\"\ndata_port = 30000\nswitch_counters = \"/run/switches\"\n\
+                    golden = \"golden.toml\"\nsince = \"reports/last\"\nswitch_inventory = \"/run/inventory\"\n\
+                    counter_rules = \"counters.toml\"\n\
                     [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\n\
                     dip = \"30%\"\nfloor_factor = 2\nramp_factor = 3.5\nstall = \"100ms\"\ngap = 0.4\n";
         let suite = check(&format!("{text}{TEST}")).unwrap();
@@ -211,6 +235,10 @@ mod tests {
         assert_eq!(suite.run.join_deadline, Some(Nanos::from_secs(120)));
         assert_eq!(suite.run.data_port, Some(30_000));
         assert_eq!(suite.run.switch_counters.as_deref(), Some("/run/switches"));
+        assert_eq!(suite.run.golden.as_deref(), Some("golden.toml"));
+        assert_eq!(suite.run.since.as_deref(), Some("reports/last"));
+        assert_eq!(suite.run.switch_inventory.as_deref(), Some("/run/inventory"));
+        assert_eq!(suite.run.counter_rules.as_deref(), Some("counters.toml"));
         assert_eq!(suite.rule.confidence, 0.99);
         assert_eq!(suite.rule.remeasure, 2);
         assert_eq!(suite.rule.flaps_allowed, 3);

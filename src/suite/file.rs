@@ -30,6 +30,10 @@ mod keys {
         "join_deadline",
         "data_port",
         "switch_counters",
+        "golden",
+        "since",
+        "switch_inventory",
+        "counter_rules",
     ];
     pub const RULE: &[&str] = &[
         "confidence",

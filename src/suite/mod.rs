@@ -7,9 +7,11 @@
 
 mod builtin;
 mod check;
+pub mod counters;
 mod ecmp;
 mod error;
 mod file;
+pub mod golden;
 mod kind_keys;
 mod nearest;
 mod reader;
@@ -23,6 +25,7 @@ mod verbs;
 pub use ecmp::{EcmpSettings, SourcePorts};
 pub use error::{Position, SuiteError};
 pub use file::SuiteFile;
+pub use golden::Golden;
 pub use nearest::{nearest, quoted, suggestion};
 pub use settings::{EngineChoice, RunSettings, TransportChoice};
 pub use test_case::{

@@ -120,6 +120,12 @@ impl<'a> Item<'a> {
         self.source.error(self.value.span().start, message)
     }
 
+    /// The line it begins in, counted from 1.
+    pub fn line(&self) -> u32 {
+        let at = Position::of_byte(self.source.text, self.value.span().start);
+        u32::try_from(at.line).unwrap_or(u32::MAX)
+    }
+
     /// An error saying what should have been here.
     pub fn expected(&self, what: &str) -> SuiteError {
         let found = match self.value.get_ref() {

@@ -87,6 +87,14 @@ pub struct RunSettings {
     pub data_port: Option<u16>,
     /// Where counters of switch ports are read around tests of kind ecmp: a folder, a file, or `exec:COMMAND`.
     pub switch_counters: Option<String>,
+    /// What firmware, drivers and settings should be: a golden file.
+    pub golden: Option<String>,
+    /// An earlier inventory to say what changed since: a run's folder or a saved file.
+    pub since: Option<String>,
+    /// What switches are made of: a folder, a file, or `exec:COMMAND`.
+    pub switch_inventory: Option<String>,
+    /// What counts as bad among counters: a file.
+    pub counter_rules: Option<String>,
 }
 
 impl RunSettings {
@@ -95,6 +103,8 @@ impl RunSettings {
 
     /// These settings, with everything that `stronger` says taken from there.
     pub fn overridden_by(&self, stronger: &RunSettings) -> RunSettings {
+        let said =
+            |stronger: &Option<String>, weaker: &Option<String>| stronger.clone().or_else(|| weaker.clone());
         RunSettings {
             ranks: stronger.ranks.or(self.ranks),
             procs: stronger.procs.or(self.procs),
@@ -107,10 +117,11 @@ impl RunSettings {
             budget: stronger.budget.or(self.budget),
             join_deadline: stronger.join_deadline.or(self.join_deadline),
             data_port: stronger.data_port.or(self.data_port),
-            switch_counters: stronger
-                .switch_counters
-                .clone()
-                .or_else(|| self.switch_counters.clone()),
+            switch_counters: said(&stronger.switch_counters, &self.switch_counters),
+            golden: said(&stronger.golden, &self.golden),
+            since: said(&stronger.since, &self.since),
+            switch_inventory: said(&stronger.switch_inventory, &self.switch_inventory),
+            counter_rules: said(&stronger.counter_rules, &self.counter_rules),
         }
     }
 

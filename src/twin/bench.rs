@@ -17,11 +17,8 @@ impl<'g> Simulated<'g> {
     /// A run that is about to begin. `topology` is the text of its topology file.
     pub fn new(twin: Twin<'g>, run: Run, topology: Option<String>) -> Simulated<'g> {
         let recorded = Recorded {
-            run,
-            samples: Vec::new(),
-            events: Vec::new(),
-            truncated: false,
             topology,
+            ..Recorded::new(run)
         };
         Simulated {
             twin,

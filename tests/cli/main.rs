@@ -2,9 +2,11 @@
 
 mod all_reduce;
 mod bad_input;
+mod counters;
 mod ecmp_plan;
 mod harness;
 mod interrupted;
+mod inventory;
 mod lost_ranks;
 mod negative_controls;
 mod output;

@@ -58,6 +58,8 @@ const BARE: &[(&str, &[&str])] = &[
 const FENCES: &[&str] = &[
     "device/region.rs",
     "device/cuda",
+    "fabric/ethtool/ioctl.rs",
+    "device/telemetry/fabric_state.rs",
     "transport/verbs",
     "transport/shm",
 ];

@@ -103,3 +103,52 @@ int nvmlDeviceGetNvLinkErrorCounter(uintptr_t gpu, unsigned link, unsigned count
     *out = 100 * (counter + 1) + link;
     return counter == 3 ? NOT_SUPPORTED : state(gpu);
 }
+
+/* What GPUs are. */
+static int word(uintptr_t gpu, char *out, unsigned length, const char *text) {
+    if (state(gpu) == OK) strncpy(out, text, length);
+    return state(gpu);
+}
+
+int nvmlSystemGetNVMLVersion(char *out, unsigned length) {
+    strncpy(out, "13.580.95.05", length);
+    return OK;
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int *out) {
+    *out = 13000;
+    return OK;
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count) {
+    *count = 3;
+    return OK;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, uintptr_t *gpu) {
+    *gpu = index + 1;
+    return OK;
+}
+
+int nvmlDeviceGetName(uintptr_t gpu, char *out, unsigned length) { return word(gpu, out, length, "NVIDIA H200"); }
+int nvmlDeviceGetUUID(uintptr_t gpu, char *out, unsigned length) { return word(gpu, out, length, "GPU-healthy"); }
+int nvmlDeviceGetSerial(uintptr_t gpu, char *out, unsigned length) { return word(gpu, out, length, "1650924000001"); }
+int nvmlDeviceGetBoardPartNumber(uintptr_t gpu, char *out, unsigned length) {
+    return word(gpu, out, length, "692-2G520-0280-501");
+}
+int nvmlDeviceGetVbiosVersion(uintptr_t gpu, char *out, unsigned length) {
+    return word(gpu, out, length, "96.00.A5.00.01");
+}
+int nvmlDeviceGetInforomImageVersion(uintptr_t gpu, char *out, unsigned length) {
+    return word(gpu, out, length, "G520.0280.00.01");
+}
+int nvmlDeviceGetGspFirmwareVersion(uintptr_t gpu, char *out) { return word(gpu, out, 16, "580.95.05"); }
+int nvmlDeviceGetEccMode(uintptr_t gpu, unsigned *now, unsigned *next) {
+    *now = *next = 1;
+    return state(gpu);
+}
+int nvmlDeviceGetGpuFabricInfo(uintptr_t gpu, void *info) {
+    memset(info, 0, 28);
+    ((unsigned char *)info)[24] = 3; /* after 16 bytes of name, a status and a clique: completed */
+    return state(gpu);
+}

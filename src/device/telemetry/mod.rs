@@ -5,8 +5,10 @@
 //! is the seam: NVML on real machines, readings made to order in tests.
 
 mod around;
+mod fabric_state;
 mod monitor;
 mod nvml;
+mod parts;
 
 #[cfg(test)]
 mod monitor_tests;
@@ -16,6 +18,7 @@ mod nvml_tests;
 use std::collections::BTreeMap;
 
 pub use monitor::{Monitor, Watch, of_this_process};
+pub use parts::{Gpus, gpus_here};
 
 use crate::record::{ClockLimit, GpuLimits, GpuMoment};
 

@@ -18,9 +18,9 @@ use super::{GpuName, Missing, Sensors, Standing};
 use crate::record::{ClockLimit, GpuLimits, GpuMoment, gpu_counters};
 
 /// As the driver installs it.
-const LIBRARY: &str = "libnvidia-ml.so.1";
+pub(super) const LIBRARY: &str = "libnvidia-ml.so.1";
 /// More NVLinks than any GPU has; the first that does not exist ends the search.
-const MOST_LINKS: u32 = 64;
+pub(super) const MOST_LINKS: u32 = 64;
 
 /// Bits of NVML and what they mean.
 const LIMITS: &[(ThrottleReasons, ClockLimit)] = &[

@@ -6,8 +6,9 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::nvml::{named_limits, open, open_at};
+use super::parts::gpus_of;
 use super::{GpuName, Missing, Sensors};
-use crate::record::{ClockLimit, GpuLimits, GpuMoment};
+use crate::record::{ClockLimit, Fact, GpuLimits, GpuMoment};
 
 /// A library built from `source`, and the sensors it has.
 fn built(source: &str) -> (TempDir, Result<Box<dyn Sensors>, String>) {
@@ -198,4 +199,39 @@ fn idle_and_a_power_cap_are_not_taken_for_a_slowdown() {
             .iter()
             .all(|limit| !limit.is_trouble())
     );
+}
+
+#[test]
+fn an_inventory_tells_what_gpus_are_and_of_one_that_fell_off_the_bus_why_it_does_not() {
+    let (folder, _) = built(include_str!("fake_nvml.c"));
+    let library = folder.path().join("libnvidia-ml.so.1");
+    let gpus = gpus_of(library.as_os_str(), std::time::Duration::from_secs(10));
+    assert_eq!(gpus.nvml, Fact::Value("13.580.95.05".to_string()));
+    assert_eq!(gpus.cuda, Fact::Value("13.0".to_string()));
+    let [healthy, fallen, plain] = gpus.parts.as_slice() else {
+        panic!("{:?}", gpus.parts);
+    };
+    for (fact, value) in [
+        ("name", "NVIDIA H200"),
+        ("part-number", "692-2G520-0280-501"),
+        ("serial", "1650924000001"),
+        ("driver", "580.95.05"),
+        ("vbios", "96.00.A5.00.01"),
+        ("inforom", "G520.0280.00.01"),
+        ("gsp-firmware", "580.95.05"),
+        ("ecc", "on"),
+        ("fabric-state", "completed"),
+    ] {
+        assert_eq!(healthy.value(fact), Some(value), "{fact}");
+    }
+    let why = |part: &crate::record::Part, fact: &str| part.facts[fact].clone();
+    assert!(matches!(why(fallen, "vbios"), Fact::Unreadable { .. }));
+    assert_eq!(why(plain, "vbios"), Fact::Absent, "a GPU that does not have it");
+    assert_eq!(
+        plain.value("driver"),
+        Some("580.95.05"),
+        "the driver is the same for all"
+    );
+    // An old library: the function is not in it.
+    assert!(matches!(why(healthy, "mig"), Fact::Unreadable { .. }));
 }

@@ -29,6 +29,9 @@ const LANES: &[(&str, f64)] = &[
     ("XDR", 200.0),
 ];
 
+/// How adapters inside switches describe themselves, which reduce in the network.
+const AGGREGATION: &str = "Aggregation Node";
+
 /// A switch or an adapter, and its cables.
 struct Described<'t> {
     line: usize,
@@ -90,7 +93,7 @@ fn port_of(adapter: Option<&str>, port: u32) -> String {
 }
 
 fn is_aggregation(node: &Described<'_>) -> bool {
-    node.is_host && node.description.contains("Aggregation Node")
+    node.is_host && node.description.contains(AGGREGATION)
 }
 
 fn descriptions(text: &str) -> Result<Vec<Described<'_>>, Trouble> {
@@ -211,6 +214,14 @@ pub(in crate::fabric) fn name_in_description(description: &str) -> Option<String
     let text = description.strip_prefix("MF0;").unwrap_or(description);
     let text = text.split(':').next().unwrap_or(text);
     (!text.trim().is_empty()).then(|| node_name(text))
+}
+
+/// `gpu001 mlx5_0` is the adapter mlx5_0 of gpu001; none when a description does not say both, and for those inside switches.
+pub(in crate::fabric) fn adapter_in_description(description: &str) -> Option<(String, String)> {
+    let mut words = description.split_whitespace();
+    let (host, adapter) = (words.next()?, words.next()?);
+    let is_hosts = !description.contains(AGGREGATION);
+    is_hosts.then(|| (node_name(host), port_name(adapter)))
 }
 
 fn shown(text: &str) -> String {

@@ -14,14 +14,19 @@ use serde_json::{Map, Value};
 use super::Trouble;
 use super::cabling::{Cabling, node_name, port_name};
 use crate::fabric::topology::Topology;
+use crate::fabric::trouble::line_of;
 use crate::units::Rate;
 
 /// One cable as one of its ends sees it.
-struct Neighbour {
-    node: String,
-    interface: String,
-    other: String,
-    other_port: String,
+pub(in crate::fabric) struct Neighbour {
+    /// Who sees it.
+    pub node: String,
+    /// At which of its interfaces.
+    pub interface: String,
+    /// Who is at the other end.
+    pub other: String,
+    /// The interface there.
+    pub other_port: String,
     rate: Rate,
     /// Whether the other end bridges or routes.
     forwards: bool,
@@ -29,15 +34,10 @@ struct Neighbour {
 
 pub(super) fn read(text: &str) -> Result<Topology, Trouble> {
     let file: BTreeMap<String, Value> =
-        serde_json::from_str(text).map_err(|error| Trouble::at(error.line(), error.to_string()))?;
+        serde_json::from_str(text).map_err(|error| Trouble::of_json(&error))?;
     let line_of = |name: &str| {
         let quoted = Value::from(name).to_string();
-        let at = text.find(&quoted).unwrap_or_default();
-        text.as_bytes()[..at]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count()
-            + 1
+        line_of(text, text.find(&quoted).unwrap_or_default())
     };
     let mut neighbours = Vec::new();
     for (node, printed) in &file {
@@ -85,7 +85,8 @@ fn is_same_node(one: &str, other: &str) -> bool {
     one == other || (is_word(one) && is_word(other) && (one == short(other) || short(one) == other))
 }
 
-fn neighbours_of(node: &str, printed: &Value) -> Result<Vec<Neighbour>, String> {
+/// What `lldpcli -f json show neighbors` printed on a node.
+pub(in crate::fabric) fn neighbours_of(node: &str, printed: &Value) -> Result<Vec<Neighbour>, String> {
     let lldp = printed
         .get("lldp")
         .ok_or("there is no `lldp`: give what `lldpcli -f json show neighbors` prints")?;

@@ -9,9 +9,11 @@ mod lldp;
 mod slurm;
 
 use super::topology::{Topology, TopologyError};
+use super::trouble::Trouble;
 
 pub(super) use cabling::{node_name, port_name};
-pub(super) use ibnetdiscover::name_in_description;
+pub(super) use ibnetdiscover::{adapter_in_description, name_in_description};
+pub(super) use lldp::neighbours_of;
 
 /// Who wrote a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,22 +39,6 @@ pub(super) fn read(origin: &str, text: &str) -> Option<Result<Topology, Topology
         line: trouble.line,
         message: trouble.message,
     }))
-}
-
-/// What is wrong, and in which line, counted from 1.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Trouble {
-    line: Option<usize>,
-    message: String,
-}
-
-impl Trouble {
-    fn at(line: usize, message: impl Into<String>) -> Trouble {
-        Trouble {
-            line: Some(line),
-            message: message.into(),
-        }
-    }
 }
 
 fn recognise(text: &str) -> Option<Format> {

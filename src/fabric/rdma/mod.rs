@@ -3,12 +3,10 @@
 //! As in [`super::sysfs`] every reader takes the root of the tree, what is absent or makes no sense is `None` or left out, and
 //! nothing in a tree makes a reader fail or read without bound.
 
-mod counters;
 mod gid;
 
 use std::path::{Path, PathBuf};
 
-pub use counters::read_counters;
 pub use gid::{Gid, GidEntry, GidKind, choose_gid};
 
 use super::discover::natural;
@@ -181,12 +179,12 @@ fn rate_mbit(text: &str) -> Option<u64> {
 }
 
 /// The folder of a device; none for a name that would lead elsewhere.
-fn device_folder(root: &Path, device: &str) -> Option<PathBuf> {
+pub(super) fn device_folder(root: &Path, device: &str) -> Option<PathBuf> {
     let fits = is_name(device) && device.len() < LONGEST_NAME;
     fits.then(|| root.join("class/infiniband").join(device))
 }
 
-fn port_folder(root: &Path, device: &str, port: u8) -> Option<PathBuf> {
+pub(super) fn port_folder(root: &Path, device: &str, port: u8) -> Option<PathBuf> {
     (port > 0)
         .then(|| device_folder(root, device))
         .flatten()

@@ -31,9 +31,6 @@ const SOFT: &[(&str, &str)] = &[
     ("rxe0/ports/1/gid_attrs/types/1", "RoCE v2\n"),
     ("rxe0/ports/1/gid_attrs/ndevs/0", "rail0\n"),
     ("rxe0/ports/1/gid_attrs/ndevs/1", "rail0\n"),
-    ("rxe0/ports/1/hw_counters/link_downed", "1\n"),
-    ("rxe0/ports/1/hw_counters/sent_pkts", "77\n"),
-    ("rxe0/ports/1/hw_counters/lifespan", "10\n"),
 ];
 
 /// A card with two ports, one of them InfiniBand with IPoIB, and an iWARP device beside it.
@@ -48,10 +45,6 @@ const CARDS: &[(&str, &str)] = &[
     ("mlx2/ports/1/state", "4: ACTIVE\n"),
     ("mlx2/ports/1/rate", "400 Gb/sec (4X NDR)\n"),
     ("mlx2/ports/1/gids/0", "fe80:0000:0000:0000:b83f:d203:0012:3456\n"),
-    ("mlx2/ports/1/counters/link_downed", "3\n"),
-    ("mlx2/ports/1/counters/symbol_error", "0\n"),
-    ("mlx2/ports/1/counters/port_rcv_errors", "N/A (no PMA)\n"),
-    ("mlx2/ports/1/hw_counters/link_downed", "9\n"),
     ("mlx2/ports/2/link_layer", "Ethernet\n"),
     ("mlx2/ports/2/gids/3", "0000:0000:0000:0000:0000:ffff:0a00:0105\n"),
     ("mlx2/ports/2/gid_attrs/types/3", "RoCE v2\n"),
@@ -125,23 +118,6 @@ fn of_two_devices_on_one_interface_the_one_that_is_up_is_taken() {
 }
 
 #[test]
-fn counters_that_a_port_lacks_are_not_made_up() {
-    let soft = tree(SOFT);
-    let counters = read_counters(soft.path(), "rxe0", 1);
-    assert_eq!(
-        counters,
-        [("link_downed".to_string(), 1), ("sent_pkts".to_string(), 77)]
-    );
-    let cards = tree(CARDS);
-    let counters = read_counters(cards.path(), "mlx2", 1);
-    assert_eq!(
-        counters,
-        [("link_downed".to_string(), 3), ("symbol_error".to_string(), 0)]
-    );
-    assert!(read_counters(cards.path(), "mlx9", 1).is_empty());
-}
-
-#[test]
 fn a_hostile_tree_yields_nothing_and_no_failure() {
     let huge = "1".repeat(1 << 20);
     let root = tree(&[
@@ -150,7 +126,6 @@ fn a_hostile_tree_yields_nothing_and_no_failure() {
         ("a/ports/1/gids/0", "not an address"),
         ("a/ports/1/gids/1", "fe80::1"),
         ("a/ports/1/gid_attrs/types/1", "RoCE v9"),
-        ("a/ports/1/hw_counters/sent_pkts", "-1"),
         ("a/ports/0/state", "4: ACTIVE"),
         ("a/ports/300/state", "4: ACTIVE"),
         ("a/ports/x/state", "4: ACTIVE"),
@@ -172,7 +147,6 @@ fn a_hostile_tree_yields_nothing_and_no_failure() {
     );
     assert!(found[0].interfaces.is_empty() && found[0].link_layer.is_empty());
     assert!(gid_table(root.path(), "a", 1).is_empty());
-    assert!(read_counters(root.path(), "a", 1).is_empty());
     assert!(ports(Path::new("/nowhere/at/all")).is_empty());
 }
 

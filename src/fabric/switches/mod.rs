@@ -6,11 +6,13 @@
 
 mod command;
 mod ibdiagnet;
+pub mod inventory;
 mod number;
 mod nvue;
 mod own;
 mod sonic;
 mod source;
+mod tables;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -18,6 +20,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::import::{node_name, port_name};
+use super::trouble::Trouble;
 
 pub use own::{OwnFile, OwnPort};
 pub use source::{Source, SourceError};
@@ -103,29 +106,6 @@ pub fn counted_on(before: Option<u64>, after: Option<u64>, width: Width) -> Opti
     }
 }
 
-/// What is wrong with a text, and in which line, counted from 1.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Trouble {
-    line: Option<usize>,
-    message: String,
-}
-
-impl Trouble {
-    fn at(line: usize, message: impl Into<String>) -> Trouble {
-        Trouble {
-            line: Some(line),
-            message: message.into(),
-        }
-    }
-
-    fn of_all(message: impl Into<String>) -> Trouble {
-        Trouble {
-            line: None,
-            message: message.into(),
-        }
-    }
-}
-
 /// Reads a text that a switch, a manager of switches or somebody's script printed. `switch` is the name of the switch where the
 /// text does not say it itself, as what one switch prints about its own ports does not.
 fn read_text(text: &str, switch: Option<&str>) -> Result<PortTable, Trouble> {
@@ -147,8 +127,7 @@ fn read_text(text: &str, switch: Option<&str>) -> Result<PortTable, Trouble> {
 }
 
 fn read_json(text: &str, switch: Option<&str>) -> Result<PortTable, Trouble> {
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| Trouble::at(error.line(), error.to_string()))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| Trouble::of_json(&error))?;
     if let Some(ours) = own::read(&value) {
         return ours.map_err(Trouble::of_all);
     }

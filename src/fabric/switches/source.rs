@@ -74,15 +74,14 @@ impl Source {
             Source::Path(path) => file(path, None),
             Source::Command(words) => {
                 let place = self.to_string();
-                let output = command::output(words, LARGEST, patience);
-                let output = output.map_err(|message| whole(&place, message))?;
-                read_bytes(&place, &output, None)
+                let printed = bytes_printed(words, &place, patience)?;
+                read_bytes(&place, &printed, None)
             }
         }
     }
 }
 
-fn whole(place: &str, message: impl Into<String>) -> SourceError {
+pub(super) fn whole(place: &str, message: impl Into<String>) -> SourceError {
     SourceError {
         place: place.to_string(),
         line: None,
@@ -93,18 +92,7 @@ fn whole(place: &str, message: impl Into<String>) -> SourceError {
 /// A folder: trees and files of switches, or the tree of one. What is neither is passed over; if nothing is left, that is an error.
 fn folder(path: &Path) -> Result<PortTable, SourceError> {
     let place = path.display().to_string();
-    let entries = std::fs::read_dir(path).map_err(|error| whole(&place, error.to_string()))?;
-    let names = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names
-        .filter(|name| !name.starts_with('.'))
-        .take(MOST_ENTRIES + 1)
-        .collect();
-    if names.len() > MOST_ENTRIES {
-        return Err(whole(&place, format!("more than {MOST_ENTRIES} entries")));
-    }
-    names.sort();
+    let names = names_in(path)?;
     let mut table = PortTable::default();
     for name in names {
         let entry = path.join(&name);
@@ -130,26 +118,75 @@ fn folder(path: &Path) -> Result<PortTable, SourceError> {
 fn file(path: &Path, switch: Option<&str>) -> Result<PortTable, SourceError> {
     let place = path.display().to_string();
     let switch = switch.or_else(|| path.file_stem().and_then(|stem| stem.to_str()));
+    let bytes = bytes_of(path)?;
+    read_bytes(&place, &bytes, switch)
+}
+
+/// The names of what is in a folder, in order, without what is hidden.
+pub(super) fn names_in(path: &Path) -> Result<Vec<String>, SourceError> {
+    let place = path.display().to_string();
+    let entries = std::fs::read_dir(path).map_err(|error| whole(&place, error.to_string()))?;
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| !name.starts_with('.'))
+        .take(MOST_ENTRIES + 1)
+        .collect();
+    if names.len() > MOST_ENTRIES {
+        return Err(whole(&place, format!("more than {MOST_ENTRIES} entries")));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// What is in a file, if it is one and not too large.
+pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, SourceError> {
+    let place = path.display().to_string();
     let about = std::fs::metadata(path).map_err(|error| whole(&place, error.to_string()))?;
     if !about.is_file() {
         // A pipe would be waited on for ever.
         return Err(whole(&place, "neither a file nor a folder"));
     }
+    let too_large = || whole(&place, format!("larger than {LARGEST} bytes"));
+    if about.len() > LARGEST {
+        return Err(too_large());
+    }
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
     read.map_err(|error| whole(&place, error.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(whole(&place, format!("larger than {LARGEST} bytes")));
+    match bytes.len() as u64 > LARGEST {
+        true => Err(too_large()),
+        false => Ok(bytes),
     }
-    read_bytes(&place, &bytes, switch)
+}
+
+/// What a command prints.
+pub(super) fn bytes_printed(
+    words: &[String],
+    place: &str,
+    patience: Duration,
+) -> Result<Vec<u8>, SourceError> {
+    command::output(words, LARGEST, patience).map_err(|message| whole(place, message))
+}
+
+/// The text in some bytes.
+pub(super) fn text_in<'b>(place: &str, bytes: &'b [u8]) -> Result<&'b str, SourceError> {
+    std::str::from_utf8(bytes).map_err(|error| whole(place, format!("no text: {error}")))
+}
+
+impl SourceError {
+    /// Trouble with a text, and where that came from.
+    pub(super) fn with_place(place: &str, Trouble { line, message }: Trouble) -> SourceError {
+        SourceError {
+            place: place.to_string(),
+            line,
+            message,
+        }
+    }
 }
 
 fn read_bytes(place: &str, bytes: &[u8], switch: Option<&str>) -> Result<PortTable, SourceError> {
-    let text = std::str::from_utf8(bytes);
-    let text = text.map_err(|error| whole(place, format!("no text: {error}")))?;
-    read_text(text, switch).map_err(|Trouble { line, message }| SourceError {
-        place: place.to_string(),
-        line,
-        message,
-    })
+    let text = text_in(place, bytes)?;
+    read_text(text, switch).map_err(|trouble| SourceError::with_place(place, trouble))
 }

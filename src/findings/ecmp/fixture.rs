@@ -204,11 +204,9 @@ impl Streams {
             at: "2026-11-15T18:00:00Z".into(),
         });
         Recorded {
-            run,
-            samples: Vec::new(),
             events,
-            truncated: false,
             topology: (!self.unknown).then_some(text),
+            ..Recorded::new(run)
         }
     }
 

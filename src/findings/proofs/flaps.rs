@@ -18,6 +18,7 @@ fn counter(recorded: &mut Recorded, cell: u32, rank: u32, name: &str, before: u6
             name: name.into(),
             before: Some(before),
             after: Some(after),
+            ..CounterDelta::default()
         }),
     );
 }

@@ -3,12 +3,12 @@
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::{judge, localise};
 use crate::record::{
-    Algorithm, Cell, Collective, Event, Finding, FindingKind, PartKind, RailEnd, Recorded, TestRecord,
-    Verdict,
+    Algorithm, Cell, Collective, CounterDelta, Event, Finding, FindingKind, PartKind, RailEnd, Recorded,
+    TestRecord, Verdict,
 };
 
 /// Every directed pair of eight hosts on each of two rails, one after another, on hosts that have cables.
-fn flows(speed: impl Fn(&Cell, u16) -> f64 + 'static) -> Fixture {
+pub(super) fn flows(speed: impl Fn(&Cell, u16) -> f64 + 'static) -> Fixture {
     let mut fixture = Fixture::pairs(8).speed(speed);
     let of_rail0 = fixture.run.cells.clone();
     let of_rail1 = of_rail0.iter().map(|cell| Cell {
@@ -43,7 +43,7 @@ fn slow_links(recorded: &Recorded) -> Vec<Finding> {
     judgement.findings
 }
 
-fn sends(cell: &Cell, rank: u32, rail: &str) -> bool {
+pub(super) fn sends(cell: &Cell, rank: u32, rail: &str) -> bool {
     cell.ranks[0] == rank && cell.rails == [rail]
 }
 
@@ -321,4 +321,58 @@ fn a_record_that_makes_no_sense_is_judged_without_a_panic() {
             .any(|finding| finding.place.hosts == ["node02"]);
         assert!(found, "what makes sense is still found: {:?}", judgement.findings);
     }
+}
+
+#[test]
+fn symbol_errors_at_the_end_of_an_accused_cable_are_said_with_it_and_those_of_others_are_not() {
+    let away = flows(|cell, _| match sends(cell, 2, "rail1") {
+        true => 0.5 * HEALTHY,
+        false => HEALTHY,
+    });
+    let mut recorded = away.recorded();
+    let counter = |cell: &Cell, rank: u32, by: u64| {
+        Event::Counter(CounterDelta {
+            cell: cell.id,
+            rank,
+            rail: "rail1".into(),
+            name: "symbol_error".into(),
+            before: Some(1),
+            after: Some(1 + by),
+            ..CounterDelta::default()
+        })
+    };
+    let cells = recorded.run.cells.clone();
+    for cell in cells.iter().filter(|cell| cell.rails == ["rail1"]) {
+        let movement = |rank: u32| if rank == 2 && cell.ranks[0] == 2 { 30 } else { 0 };
+        let events = cell
+            .ranks
+            .iter()
+            .map(|rank| counter(cell, *rank, movement(*rank)));
+        recorded.events.extend(events);
+    }
+    let findings = slow_links(&recorded);
+    let [finding] = findings.as_slice() else {
+        panic!("{findings:?}")
+    };
+    let said = "symbol errors rising on node02/rail1 (symbol_error +210): optics or cable";
+    assert!(
+        finding.suspects[0].why.contains(said),
+        "{}",
+        finding.suspects[0].why
+    );
+    assert!(
+        finding.evidence.iter().any(|line| line.contains(said)),
+        "{:#?}",
+        finding.evidence
+    );
+    assert!(
+        finding.sentence.contains("symbol_error +210 on node02/rail1"),
+        "{}",
+        finding.sentence
+    );
+    assert!(
+        finding.next_step.starts_with("clean or replace the optics"),
+        "{}",
+        finding.next_step
+    );
 }

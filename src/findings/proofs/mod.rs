@@ -1,6 +1,8 @@
 //! What a user would lose if judging went wrong, each as one recorded run.
 
 mod congestion;
+mod counters;
+mod drift;
 mod engines;
 mod expectations;
 mod flaps;

@@ -23,6 +23,7 @@ fn a_rail_at_60_percent_is_named_and_its_neighbours_are_not() {
         name: "symbol_error".into(),
         before: Some(10),
         after: Some(4122),
+        ..CounterDelta::default()
     }));
     let judgement = judge(&recorded);
     assert_eq!(kinds(&judgement), [FindingKind::SlowRail]);

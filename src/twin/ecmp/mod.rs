@@ -71,11 +71,9 @@ pub fn streams(fabric: &StreamFabric, faults: &[EcmpFault], seed: u64) -> Record
 
 fn recorded(run: Run, topology: Option<String>, events: Vec<Event>) -> Recorded {
     Recorded {
-        run,
-        samples: Vec::new(),
         events,
-        truncated: false,
         topology,
+        ..Recorded::new(run)
     }
 }
 

@@ -1,0 +1,171 @@
+//! Flags about what nodes are made of, and reading what they name before ranks meet.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::CliError;
+use crate::fabric::switches::inventory::SwitchInventory;
+use crate::fabric::switches::{self, Source};
+use crate::fabric::topology::Topology;
+use crate::measure::RunFolder;
+use crate::record::{Inventory, files};
+use crate::report::escape;
+use crate::suite::{Golden, RunSettings, counters};
+
+/// The flags.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "What nodes are made of")]
+pub struct InventoryFlags {
+    /// What firmware, drivers and settings should be; without it, what most nodes have
+    #[arg(long, value_name = "FILE")]
+    pub golden: Option<String>,
+    /// Say what changed since an earlier inventory: a run's folder or a saved file
+    #[arg(long, value_name = "RUN|FILE")]
+    pub since: Option<String>,
+    /// What switches are made of: a folder, a file, or exec:COMMAND
+    #[arg(
+        long,
+        value_name = "SOURCE",
+        env = "RAILGAUGE_SWITCH_INVENTORY",
+        hide_env_values = true
+    )]
+    pub switch_inventory: Option<String>,
+    /// What counts as bad among counters, instead of what is built in
+    #[arg(long, value_name = "FILE")]
+    pub counter_rules: Option<String>,
+    /// Do not look at what nodes are made of
+    #[arg(long)]
+    pub no_inventory: bool,
+}
+
+/// The largest golden file.
+const LARGEST: u64 = 4 << 20;
+/// The longest a command that asks switches may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What was named, on the command line or in a suite.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sources<'a> {
+    /// The golden file.
+    pub golden: Option<&'a str>,
+    /// An earlier inventory.
+    pub since: Option<&'a str>,
+    /// Where switches tell what they are made of.
+    pub switches: Option<&'a str>,
+    /// The topology file.
+    pub topology: Option<&'a Path>,
+    /// What counts as bad among counters.
+    pub counter_rules: Option<&'a str>,
+}
+
+impl<'a> Sources<'a> {
+    /// Those that a run's settings name.
+    pub fn of(settings: &'a RunSettings, topology: Option<&'a Path>) -> Sources<'a> {
+        Sources {
+            golden: settings.golden.as_deref(),
+            since: settings.since.as_deref(),
+            switches: settings.switch_inventory.as_deref(),
+            topology,
+            counter_rules: settings.counter_rules.as_deref(),
+        }
+    }
+}
+
+/// What the sources said. What cannot be meant was refused.
+pub struct Told {
+    /// What parts should be.
+    pub golden: Option<Golden>,
+    /// What they were.
+    pub before: Option<Inventory>,
+    golden_text: Option<String>,
+    rules_text: Option<String>,
+    switches: Option<Source>,
+    topology: Option<Topology>,
+}
+
+impl Told {
+    /// Reads what is named.
+    pub fn read(sources: &Sources<'_>) -> Result<Told, CliError> {
+        let golden_text = sources.golden.map(text_of).transpose()?;
+        let golden = match (&golden_text, sources.golden) {
+            (Some(text), Some(path)) => Some(Golden::parse(text, path)?),
+            _ => None,
+        };
+        let rules_text = sources
+            .counter_rules
+            .map(|path| counters::load(Path::new(path)))
+            .transpose()?;
+        let before = sources
+            .since
+            .map(|path| Inventory::read(Path::new(path)))
+            .transpose()?;
+        let switches = sources.switches.map(source).transpose()?;
+        let topology = sources.topology.map(Topology::read).transpose();
+        Ok(Told {
+            golden,
+            before,
+            golden_text,
+            rules_text,
+            switches,
+            topology: topology.map_err(|error| CliError::Usage(error.to_string()))?,
+        })
+    }
+
+    /// Asks the switches, and takes the cables of the topology. Nobody's silence ends anything: it is among the troubles.
+    pub fn add_switches(&self, inventory: &mut Inventory) {
+        let mut known = match &self.switches {
+            Some(source) => switches::inventory::read(source, PATIENCE),
+            None => SwitchInventory::default(),
+        };
+        if let Some(topology) = &self.topology {
+            switches::inventory::apply_topology(&mut known, topology);
+        }
+        inventory.switches.extend(known.switches);
+        inventory.cables.extend(known.cables);
+        inventory.troubles.extend(known.troubles);
+    }
+
+    /// Writes down what was told, so that the run can be judged elsewhere.
+    pub fn keep(&self, folder: &RunFolder) -> Result<(), CliError> {
+        if let Some(before) = &self.before {
+            folder.keep(files::INVENTORY_BEFORE, &json(before)?)?;
+        }
+        for (name, text) in [
+            (files::GOLDEN, &self.golden_text),
+            (files::COUNTER_RULES, &self.rules_text),
+        ] {
+            if let Some(text) = text {
+                folder.keep(name, text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An inventory as it is written.
+pub fn json(inventory: &Inventory) -> Result<String, CliError> {
+    let text = serde_json::to_string_pretty(inventory).map_err(std::io::Error::from);
+    let text = text.map_err(CliError::system("cannot write the inventory"))?;
+    Ok(escape::json(&text))
+}
+
+fn text_of(path: &str) -> Result<String, CliError> {
+    let refuse = |problem: String| CliError::Usage(format!("cannot read {path}: {problem}"));
+    let about = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    // A pipe would be waited on for ever.
+    if !about.is_file() || about.len() > LARGEST {
+        return Err(refuse(format!("it is no file of at most {LARGEST} bytes")));
+    }
+    std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))
+}
+
+fn source(text: &str) -> Result<Source, CliError> {
+    let refuse = |problem: String| CliError::Usage(format!("--switch-inventory {text}: {problem}"));
+    let source: Source = text.parse().map_err(refuse)?;
+    match &source {
+        Source::Path(path) if !path.exists() => Err(refuse("there is no such file or folder".to_string())),
+        _ => Ok(source),
+    }
+}

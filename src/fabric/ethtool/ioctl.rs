@@ -1,0 +1,137 @@
+//! Asking a driver by `SIOCETHTOOL`: one request, answered into the memory that holds it.
+//!
+//! The kernel writes as much as it has to say, for some requests without looking at how much room there is. So a request lies
+//! in pages of its own with one behind them that nobody may write: an answer that is too long fails with `EFAULT` there and
+//! never reaches anything else.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+/// Longer requests are refused: no driver has that much to say.
+const MOST: usize = 8 << 20;
+
+/// Pages are a whole part of this on every machine.
+const PAGE: usize = 64 << 10;
+
+/// Memory for one request and its answer, zeroed.
+pub(super) struct Room {
+    memory: NonNull<c_void>,
+    /// Bytes that may be read and written; a page that may not be follows them.
+    len: usize,
+}
+
+impl Room {
+    /// Room for at least `bytes`, the first four of which are the command.
+    pub(super) fn new(command: u32, bytes: usize) -> Result<Room, Errno> {
+        let len = bytes.max(4).next_multiple_of(PAGE);
+        let all = NonZeroUsize::new(len + PAGE).filter(|_| len <= MOST);
+        let all = all.ok_or(Errno::EMSGSIZE)?;
+        // SAFETY: a new mapping of its own, which overlaps nothing.
+        let memory = unsafe {
+            mmap_anonymous(
+                None,
+                all,
+                ProtFlags::PROT_NONE,
+                MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE,
+            )?
+        };
+        let mut room = Room { memory, len };
+        // SAFETY: the first `len` bytes of the mapping just made, which is not used by anyone yet.
+        unsafe { mprotect(memory, len, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE)? };
+        room.put(0, command);
+        Ok(room)
+    }
+
+    /// Everything in it.
+    pub(super) fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` bytes are mapped readable and zeroed for as long as `self` lives, and written through `&mut` only.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, also writable, and `&mut self` makes this the only way to them.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().cast(), self.len) }
+    }
+
+    /// Writes a number at a place, in the machine's order. A place outside is not written to.
+    pub(super) fn put(&mut self, at: usize, number: u32) {
+        if let Some(place) = self.bytes_mut().get_mut(at..at + 4) {
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+    }
+
+    /// Has the driver of an interface answer what is in here.
+    pub(super) fn ask(&mut self, interface: &str) -> Result<(), Errno> {
+        let name = interface.as_bytes();
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(&0) {
+            return Err(Errno::ENODEV);
+        }
+        let socket: OwnedFd = socket(
+            AddressFamily::Inet,
+            SockType::Datagram,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        )?;
+        // SAFETY: a plain C structure of numbers and pointers, for which all zeroes is a value.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name) {
+            *to = *from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = self.memory.as_ptr().cast();
+        // SAFETY: the socket is open, `request` outlives the call and its name ends in zero. The kernel reads and writes from
+        // `memory` on, of which at least a page is ours; where ours ends follows a page that it cannot write, so it stops there.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+        Errno::result(result).map(drop)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // SAFETY: the whole mapping, made in `new`, to which no reference outlives `self`.
+        if let Err(error) = unsafe { munmap(self.memory, self.len + PAGE) } {
+            tracing::warn!("memory of a request to a driver was not given back: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_as_long_as_was_asked_and_not_without_bound() {
+        let mut room = Room::new(7, PAGE + 1).unwrap();
+        assert_eq!(room.bytes().len(), 2 * PAGE);
+        assert_eq!(room.bytes()[..4], 7u32.to_ne_bytes());
+        room.put(2 * PAGE - 4, u32::MAX);
+        room.put(2 * PAGE - 3, 1);
+        assert_eq!(room.bytes()[2 * PAGE - 4..], [0xff; 4]);
+        assert_eq!(Room::new(7, MOST + 1).err(), Some(Errno::EMSGSIZE));
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_stops_where_the_room_ends() {
+        let mut room = Room::new(0, 4).unwrap();
+        let (file, beyond) = (std::fs::File::open("/dev/zero").unwrap(), room.len + PAGE / 2);
+        room.bytes_mut().fill(1);
+        // SAFETY: a read of the kernel into our mapping, beyond whose end it must not write.
+        let read = unsafe { libc::read(file.as_raw_fd(), room.memory.as_ptr(), beyond) };
+        assert!(read <= room.len as isize, "{read}");
+    }
+
+    #[test]
+    fn a_name_that_no_interface_can_have_is_not_asked_about() {
+        let mut room = Room::new(3, 196).unwrap();
+        for name in ["", "sixteen-bytes-xx", "et\0h0"] {
+            assert_eq!(room.ask(name), Err(Errno::ENODEV), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The memory of a transceiver or cable, as far as its driver gives it out. Takes CAP_NET_ADMIN.
+//!
+//! Newer drivers give it out page by page by netlink, older ones at once by ioctl, where modules of the newest kinds do not exist.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::netlink::message::attribute;
+use super::super::transceiver::has_page_one;
+use super::ioctl::Room;
+use super::lanes::{about, family};
+use super::missing::Missing;
+use super::number;
+
+const MODULE_INFO: u32 = 0x42;
+const MODULE_MEMORY: u32 = 0x43;
+
+const GET_MODULE_MEMORY: u8 = 31;
+const OFFSET: u16 = 2;
+const LENGTH: u16 = 3;
+const PAGE: u16 = 4;
+const BANK: u16 = 5;
+const I2C_ADDRESS: u16 = 6;
+const DATA: u16 = 7;
+
+/// Where every module answers on its bus.
+const MODULE: u8 = 0x50;
+/// Half a page: no more is given out at once.
+const HALF: u32 = 128;
+/// No module shows more at once.
+const MOST: u32 = 4096;
+
+/// What a module has written down about itself: its pages one after another, from the lower one. Written in hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct ModuleMemory(pub Vec<u8>);
+
+impl From<ModuleMemory> for String {
+    fn from(memory: ModuleMemory) -> String {
+        memory.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl TryFrom<String> for ModuleMemory {
+    type Error = String;
+
+    fn try_from(digits: String) -> Result<ModuleMemory, String> {
+        let nibble = |digit: u8| (digit as char).to_digit(16).map(|digit| digit as u8);
+        let byte = |pair: &[u8]| Some(nibble(*pair.first()?)? << 4 | nibble(*pair.get(1)?)?);
+        let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+        let bytes = bytes.filter(|bytes| bytes.len() <= MOST as usize);
+        Ok(ModuleMemory(bytes.ok_or(
+            "the memory of a module is pairs of hexadecimal digits, not too many",
+        )?))
+    }
+}
+
+/// The memory of the module in an interface's port.
+pub fn module_memory(interface: &str) -> Result<ModuleMemory, Missing> {
+    // A kernel that does not know the newer way refuses it as a driver does that has no module: the older one tells.
+    by_page(interface).or_else(|_| at_once(interface))
+}
+
+/// The newer way.
+fn by_page(interface: &str) -> Result<ModuleMemory, Missing> {
+    let mut bytes = half(interface, 0, 0)?;
+    bytes.extend(half(interface, 0, HALF)?);
+    if has_page_one(&bytes) {
+        bytes.extend(half(interface, 1, HALF)?);
+    }
+    Ok(ModuleMemory(bytes))
+}
+
+/// Half a page from an offset on.
+fn half(interface: &str, page: u8, offset: u32) -> Result<Vec<u8>, Missing> {
+    let question = about(interface)
+        .with(OFFSET, &offset.to_ne_bytes())
+        .with(LENGTH, &HALF.to_ne_bytes())
+        .with(PAGE, &[page])
+        .with(BANK, &[0])
+        .with(I2C_ADDRESS, &[MODULE]);
+    let answers = family()?.ask(GET_MODULE_MEMORY, question, false)?;
+    let data = answers.iter().find_map(|answer| attribute(answer, DATA));
+    match data {
+        Some(data) if data.len() == HALF as usize => Ok(data.to_vec()),
+        _ => Err(Missing::because(
+            "its driver gave out less of the module than was asked",
+        )),
+    }
+}
+
+/// The older way.
+fn at_once(interface: &str) -> Result<ModuleMemory, Missing> {
+    let mut info = Room::new(MODULE_INFO, 44)?;
+    info.ask(interface)?;
+    let len = number(info.bytes(), 8).filter(|len| (1..=MOST).contains(len));
+    let len = len.ok_or_else(|| Missing::because("its driver says that the module has no memory"))?;
+    let mut room = Room::new(MODULE_MEMORY, 16 + len as usize)?;
+    room.put(12, len);
+    room.ask(interface)?;
+    Ok(ModuleMemory(room.bytes()[16..16 + len as usize].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_interface_without_a_cage_has_no_module() {
+        // Without the privilege the kernel does not even say that.
+        let without = Missing::from(nix::errno::Errno::EPERM);
+        let asked = module_memory("lo").unwrap_err();
+        assert!(asked == Missing::Absent || asked == without, "{asked:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn memory_is_written_down_and_read_again(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let memory = ModuleMemory(bytes);
+            let written = serde_json::to_string(&memory).unwrap();
+            prop_assert_eq!(serde_json::from_str::<ModuleMemory>(&written).unwrap(), memory);
+        }
+
+        #[test]
+        fn what_is_no_memory_is_refused(text in "\\PC{0,20}") {
+            let is_memory = text.len() % 2 == 0 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            prop_assert_eq!(ModuleMemory::try_from(text).is_ok(), is_memory);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Asking families of the kernel by generic netlink: one request, its answers, and an end to waiting.
+//!
+//! A family that the kernel does not have is a reason, not a failure. Everything that comes back is bounded in length and in time
+//! and taken apart by [`message`], which fails on nothing.
+
+pub(super) mod message;
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::ReceiveTimeout;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, sendto, setsockopt,
+    socket,
+};
+use nix::sys::time::TimeVal;
+
+use super::ethtool::Missing;
+use message::{Answer, Attributes, answers, attribute, request};
+
+/// The family that knows the others.
+const CONTROL: u16 = 0x10;
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+
+/// Longer than the kernel takes to answer; drivers ask firmware meanwhile.
+const PATIENCE_S: i64 = 2;
+/// More than any family has to say.
+const MOST_BYTES: usize = 16 << 20;
+/// The kernel sends no longer piece at once.
+const PIECE: usize = 256 << 10;
+
+/// A family and the way to it.
+pub(super) struct Family {
+    socket: OwnedFd,
+    id: u16,
+    version: u8,
+}
+
+impl Family {
+    /// The family of that name; why not, when the kernel does not have it.
+    pub(super) fn find(name: &str, version: u8) -> Result<Family, Missing> {
+        let socket = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::NetlinkGeneric,
+        );
+        let socket = socket.map_err(|error| Missing::because(format!("no netlink: {}", error.desc())))?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        setsockopt(&socket, ReceiveTimeout, &TimeVal::new(PATIENCE_S, 0))?;
+        let mut family = Family {
+            socket,
+            id: CONTROL,
+            version: 1,
+        };
+        let found = family.ask(GET_FAMILY, Attributes::new().text(FAMILY_NAME, name), false);
+        let answer = match found {
+            Ok(answers) => answers.into_iter().next().unwrap_or_default(),
+            Err(Errno::ENOENT | Errno::EOPNOTSUPP) => {
+                return Err(Missing::because(format!("this kernel has no {name}")));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let id = attribute(&answer, FAMILY_ID).and_then(|id| Some(u16::from_ne_bytes(id.try_into().ok()?)));
+        family.id =
+            id.ok_or_else(|| Missing::because(format!("the kernel does not say how to ask {name}")))?;
+        family.version = version;
+        Ok(family)
+    }
+
+    /// The attributes of every answer to a command. With `all` it is about everything that the family knows.
+    pub(super) fn ask(&self, command: u8, attributes: Attributes, all: bool) -> Result<Vec<Vec<u8>>, Errno> {
+        let request = request(self.id, command, self.version, all, &attributes);
+        sendto(
+            self.socket.as_raw_fd(),
+            &request,
+            &NetlinkAddr::new(0, 0),
+            MsgFlags::empty(),
+        )?;
+        let mut found = Vec::new();
+        let mut piece = vec![0; PIECE];
+        let mut bytes = 0;
+        loop {
+            let len = match recv(self.socket.as_raw_fd(), &mut piece, MsgFlags::empty()) {
+                Ok(len) => len,
+                Err(Errno::EINTR) => continue,
+                Err(Errno::EAGAIN) => return Err(Errno::ETIMEDOUT),
+                Err(error) => return Err(error),
+            };
+            bytes += len;
+            if len == 0 || bytes > MOST_BYTES {
+                return Err(Errno::EMSGSIZE);
+            }
+            for answer in answers(&piece[..len]) {
+                match answer {
+                    Answer::Content(attributes) => found.push(attributes.to_vec()),
+                    Answer::End(0) => return Ok(found),
+                    Answer::End(error) => return Err(Errno::from_raw(error)),
+                    Answer::Nonsense => return Err(Errno::EBADMSG),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_that_the_kernel_lacks_is_a_reason_with_its_name() {
+        match Family::find("no-such-family", 1).err() {
+            Some(Missing::Unreadable { why, .. }) => {
+                assert!(why.contains("netlink") || why.contains("no-such-family"))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

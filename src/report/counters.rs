@@ -1,0 +1,184 @@
+//! Counters of ports that moved, for people.
+
+use std::fmt::{Error, Write};
+
+use super::escape::markdown as inert;
+use crate::record::{CounterReport, Judgement, MovedCounter};
+
+/// The section of `report.md`; how many counters moved.
+pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> Result<usize, Error> {
+    let Some(counters) = &judgement.counters else {
+        return Ok(0);
+    };
+    writeln!(out, "## Counters that moved\n")?;
+    if let Some(trouble) = &counters.trouble {
+        writeln!(
+            out,
+            "The rules of this run could not be used: {}.\n",
+            inert(trouble)
+        )?;
+    }
+    writeln!(
+        out,
+        "Around every cell, at {} end{} of rails; traffic apart, the worst first. What breaks no rule accuses nobody.\n",
+        counters.ports,
+        if counters.ports == 1 { "" } else { "s" }
+    )?;
+    let rows = counters.moved.len() + counters.more as usize;
+    if rows == 0 {
+        writeln!(out, "None.\n")?;
+    } else {
+        writeln!(
+            out,
+            "| host | rail | counter | speaks of | moved | watched | rule | measured | accepted |\n\
+             |---|---|---|---|--:|--:|---|---|---|"
+        )?;
+        for counter in counters.moved.iter().take(most) {
+            row(out, counter)?;
+        }
+        writeln!(out)?;
+    }
+    unread(out, counters, most)?;
+    Ok(rows)
+}
+
+fn row(out: &mut String, counter: &MovedCounter) -> Result<(), Error> {
+    let or_dash = |text: &Option<String>| text.as_deref().map_or("-".to_string(), inert);
+    let rule = match (&counter.rule, &counter.severity) {
+        (Some(rule), Some(severity)) => format!("{} ({})", inert(rule), inert(severity)),
+        _ => "-".to_string(),
+    };
+    let watched = match counter.watched_ns.0 {
+        0 => "-".to_string(),
+        _ => counter.watched_ns.to_string(),
+    };
+    writeln!(
+        out,
+        "| {} | {} | {} | {} | {}{} | {watched} | {rule} | {} | {} |",
+        inert(&counter.host),
+        inert(&counter.rail),
+        inert(&counter.name),
+        or_dash(&counter.kind),
+        if counter.or_more { "at least " } else { "" },
+        counter.moved,
+        or_dash(&counter.measured),
+        or_dash(&counter.bound),
+    )
+}
+
+fn unread(out: &mut String, counters: &CounterReport, most: usize) -> Result<(), Error> {
+    if counters.unread.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "Not read, and therefore unknown:\n")?;
+    for unread in counters.unread.iter().take(most) {
+        let why = unread.why.as_deref().unwrap_or("there is none");
+        writeln!(
+            out,
+            "- {} at {} of {}: {}",
+            inert(&unread.name),
+            unread.ports,
+            counters.ports,
+            inert(why)
+        )?;
+    }
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::fixture::Fixture;
+    use crate::findings::judge;
+    use crate::record::{CounterDelta, CounterState, Event, Recorded};
+
+    fn counter(recorded: &mut Recorded, rank: u32, name: &str, moved: Option<u64>, state: CounterState) {
+        recorded.events.push(Event::Counter(CounterDelta {
+            rank,
+            rail: "rail0".into(),
+            name: name.into(),
+            before: moved.map(|_| 0),
+            after: moved,
+            state,
+            ..CounterDelta::default()
+        }));
+    }
+
+    fn text(recorded: &Recorded, most: usize) -> (String, usize) {
+        let mut out = String::new();
+        let rows = super::section(&mut out, &judge(recorded), most).unwrap();
+        (out, rows)
+    }
+
+    #[test]
+    fn the_worst_counter_stands_first_and_what_was_not_read_is_said() {
+        let mut recorded = Fixture::rails(2).recorded();
+        counter(
+            &mut recorded,
+            1,
+            "rx_prio3_pause",
+            Some(9000),
+            CounterState::Present,
+        );
+        counter(
+            &mut recorded,
+            2,
+            "local_link_integrity_errors",
+            Some(1),
+            CounterState::Present,
+        );
+        counter(&mut recorded, 2, "rx_bytes", Some(1 << 40), CounterState::Present);
+        counter(&mut recorded, 2, "pcie/*", None, CounterState::Absent);
+        counter(
+            &mut recorded,
+            1,
+            "symbol_error",
+            None,
+            CounterState::Unreadable("permission denied".into()),
+        );
+        let (page, rows) = text(&recorded, 500);
+        assert_eq!(rows, 2, "{page}");
+        let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}: {page}"));
+        assert!(
+            at("local\\_link\\_integrity\\_errors") < at("rx\\_prio3\\_pause"),
+            "{page}"
+        );
+        assert!(
+            page.contains("link-integrity-errors (bad)") && !page.contains("rx\\_bytes"),
+            "{page}"
+        );
+        at("- pcie/\\* at 1 of 2: there is none");
+        at("- symbol\\_error at 1 of 2: permission denied");
+        assert_eq!(
+            text(&recorded, 1).0.matches("| node0").count(),
+            1,
+            "rows are bounded"
+        );
+        assert_eq!(text(&Fixture::rails(2).recorded(), 500), (String::new(), 0));
+    }
+
+    #[test]
+    fn a_hostile_name_cannot_leave_its_cell() {
+        let mut recorded = Fixture::rails(2).recorded();
+        recorded.run.ranks[1].host = "<img src=x> | \u{1b}[2J\n# node".into();
+        counter(
+            &mut recorded,
+            1,
+            "a | b\u{202e}<b>\n",
+            Some(7),
+            CounterState::Present,
+        );
+        counter(
+            &mut recorded,
+            1,
+            "symbol_error",
+            None,
+            CounterState::Unreadable("[x](http://y)\n".into()),
+        );
+        let (page, _) = text(&recorded, 500);
+        for live in ["<img", "<b>", "\u{1b}", "\u{202e}", "http://", "\n# node", "[x]"] {
+            assert!(!page.contains(live), "{live:?}: {page}");
+        }
+        let row = page.lines().find(|line| line.contains("img")).unwrap();
+        assert_eq!(row.replace("\\|", "").matches('|').count(), 10, "{row}");
+    }
+}
