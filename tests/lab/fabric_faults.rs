@@ -24,22 +24,22 @@ fn a_port_at_60_percent_is_slow_in_its_direction_only_and_its_neighbours_are_not
     let both = [("h0", "h1", "rail0"), ("h0", "h1", "rail1")];
     let back = [("h1", "h0", "rail0"), ("h1", "h0", "rail1")];
     lab.does("fault", &["slow:h0/rail0=60%"]);
-    let rates = lab.load(&both);
-    assert!(
-        rates[0] < 0.8 * rates[1] && rates[0] > 0.4 * rates[1],
-        "{rates:?}"
-    );
-    let rates = lab.load(&back);
-    assert!(
-        rates[0] > 0.8 * rates[1],
-        "the other direction is healthy: {rates:?}"
+    let is_slow = |rates: &[f64]| rates[0] < 0.8 * rates[1] && rates[0] > 0.4 * rates[1];
+    let is_healthy = |rates: &[f64]| rates[0] > 0.8 * rates[1];
+    assert_eq!(lab.load_until(&both, is_slow), Ok(()));
+    assert_eq!(
+        lab.load_until(&back, is_healthy),
+        Ok(()),
+        "the other direction is healthy"
     );
     lab.does("heal", &["slow:h0/rail0"]);
-    let rates = lab.load(&both);
-    assert!(rates[0] > 0.8 * rates[1], "healed: {rates:?}");
+    assert_eq!(lab.load_until(&both, is_healthy), Ok(()), "healed");
     lab.does("fault", &["slow-cable:h0-rail0-leaf0=50%"]);
-    let rates = lab.load(&back);
-    assert!(rates[0] < 0.8 * rates[1], "a cable is slow both ways: {rates:?}");
+    assert_eq!(
+        lab.load_until(&back, is_slow),
+        Ok(()),
+        "a cable is slow both ways"
+    );
 }
 
 #[test]
@@ -158,11 +158,9 @@ fn a_slow_port_anywhere_on_the_way_slows_its_direction_and_not_the_way_back() {
     for port in ["h0/rail0", "rail0-leaf0/u0", "rail0-spine0/d1", "rail0-leaf1/p0"] {
         let fault = format!("slow:{port}=60%");
         lab.does("fault", &[&fault]);
-        let rates = lab.load(&[("h0", "h1", "rail0"), ("h1", "h0", "rail0")]);
-        assert!(
-            rates[0] < 0.8 * rates[1] && rates[0] > 0.4 * rates[1],
-            "{port}: {rates:?}"
-        );
+        let ways = [("h0", "h1", "rail0"), ("h1", "h0", "rail0")];
+        let one_way = |rates: &[f64]| rates[0] < 0.8 * rates[1] && rates[0] > 0.4 * rates[1];
+        assert_eq!(lab.load_until(&ways, one_way), Ok(()), "{port}");
         lab.does("heal", &["--all"]);
     }
 }
