@@ -30,6 +30,16 @@ pub mod files {
     pub const FINDINGS: &str = "findings.json";
     /// The report as Markdown.
     pub const MARKDOWN: &str = "report.md";
+    /// The report as one page for a browser.
+    pub const HTML: &str = "report.html";
+    /// Verdicts as test cases, for pipelines.
+    pub const JUNIT: &str = "junit.xml";
+    /// Figures of the run, for monitoring.
+    pub const METRICS: &str = "metrics.prom";
+    /// The verdict in a few lines of Markdown, for a pipeline's page.
+    pub const SUMMARY: &str = "summary.md";
+    /// One line per cell, for spreadsheets; written when asked for.
+    pub const CSV: &str = "cells.csv";
     /// Wire rate over message size, as a picture.
     pub const BANDWIDTH: &str = "bandwidth.svg";
     /// The load of equal paths, in a run that has a test about them.

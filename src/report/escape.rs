@@ -62,6 +62,24 @@ pub fn json(text: &str) -> String {
     out
 }
 
+/// Text between tags or in a quoted attribute of HTML, XML and SVG: no markup, and inert like [`line`].
+pub fn markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in line(text).chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Not characters of XML, whatever stands for them.
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
 /// Text within a paragraph, list item, heading or table cell of Markdown (with GitHub's extensions): no markup, no HTML,
 /// no links, not even of bare addresses and names.
 pub fn markdown(text: &str) -> String {
