@@ -1,44 +1,18 @@
-//! Error counters of a GPU that moved while it was measured, beyond what healthy hardware shows.
+//! Error counters of a GPU that moved while it was measured, beyond what the rules about counters accept.
 //!
-//! The bounds are those in common use for GPUs in service (DCGM's health checks): any memory error that could not be
-//! corrected, any NVLink replay or recovery, 100 NVLink checksum errors a second, more than 8 PCIe replays a minute.
 //! What stays below is evidence for other findings and a line of the report.
 
-use std::collections::BTreeMap;
-
+use super::counters::breach::{Verdict, within};
 use super::{Detector, Seen, gpus, phrase, repeat};
+use crate::record::counters::{CounterSource, of_source};
 use crate::record::{Finding, FindingKind, GpuReading, Place, gpu_counters};
-use crate::units::Nanos;
+use crate::suite::counters::{Bound, CounterRule, Severity};
 
-/// How many are too many.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Bound {
-    /// Any.
-    One,
-    /// This many a second, and at least as many as that.
-    PerSecond(f64),
-    /// More than this many a minute, and more than that at all.
-    PerMinute(f64),
-}
-
-const BOUNDS: &[(&str, Bound)] = &[
-    (gpu_counters::ECC_UNCORRECTED, Bound::One),
-    (gpu_counters::NVLINK_RECOVERIES, Bound::One),
-    (gpu_counters::NVLINK_REPLAYS, Bound::One),
-    (gpu_counters::NVLINK_CRC_DATA, Bound::PerSecond(100.0)),
-    (gpu_counters::NVLINK_CRC_FLIT, Bound::PerSecond(100.0)),
-    (gpu_counters::PCIE_REPLAYS, Bound::PerMinute(8.0)),
-];
-
-impl Bound {
-    fn is_broken(self, moved: u64, watched: Nanos) -> bool {
-        let (moved, seconds) = (moved as f64, watched.as_secs_f64());
-        match self {
-            Bound::One => moved >= 1.0,
-            Bound::PerSecond(rate) => moved >= rate.max(rate * seconds),
-            Bound::PerMinute(rate) => moved > rate.max(rate * seconds / 60.0),
-        }
-    }
+/// A counter that moved too much.
+struct Broken<'r> {
+    rule: &'r CounterRule,
+    counter: &'static str,
+    moved: u64,
 }
 
 /// One finding per GPU with too many errors, or with an NVLink that went down.
@@ -50,28 +24,44 @@ impl Detector for GpuErrors {
     }
 
     fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let gpus = gpus::by_gpu(seen).into_iter();
-        gpus.filter_map(|(uuid, readings)| one_gpu(seen, uuid, &readings))
+        let gpus = gpus::by_gpu(seen);
+        let counters = of_source(CounterSource::Gpu).count();
+        let level = seen.run().rule.false_positive_budget / (gpus.len() * counters).max(1) as f64;
+        gpus.into_iter()
+            .filter_map(|(uuid, readings)| one_gpu(seen, uuid, &readings, level))
             .collect()
     }
 }
 
-fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading]) -> Option<Finding> {
+fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading], level: f64) -> Option<Finding> {
     let gpu = gpus::summary(seen, uuid, readings);
     let watched = gpus::watched(seen, readings);
-    let moved_by = |name: &str| gpu.counters.get(name).copied().flatten().unwrap_or(0);
-    let broken: BTreeMap<&str, u64> = BOUNDS
-        .iter()
-        .map(|(name, bound)| (*name, moved_by(name), bound))
-        .filter(|(_, moved, bound)| bound.is_broken(*moved, watched))
-        .map(|(name, moved, _)| (name, moved))
-        .collect();
+    let bad = || {
+        let rules = seen.counter_rules.rules.iter();
+        rules.filter(|rule| rule.severity == Severity::Bad)
+    };
+    let mut broken: Vec<Broken<'_>> = Vec::new();
+    for counter in of_source(CounterSource::Gpu).map(|counter| counter.name) {
+        let moved = gpu.counters.get(counter).copied().flatten().unwrap_or(0);
+        let is_broken = |rule: &&CounterRule| {
+            // Replays come in bursts: a few in a short cell are no rate, however short it was.
+            let is_burst = matches!(rule.bound, Bound::Rate { most, .. } if moved as f64 <= most);
+            rule.is_about(counter)
+                && !is_burst
+                && matches!(
+                    within(rule.bound, moved, watched, |_| None, level),
+                    Verdict::Broken(_)
+                )
+        };
+        let rule = bad().find(is_broken);
+        broken.extend(rule.map(|rule| Broken { rule, counter, moved }));
+    }
     if broken.is_empty() && gpu.nvlinks_lost.is_empty() {
         return None;
     }
     let is_guilty = |reading: &&&GpuReading| {
-        let counted = |(name, _): (&&str, &u64)| {
-            let counter = reading.counters.get(*name);
+        let counted = |broken: &Broken<'_>| {
+            let counter = reading.counters.get(broken.counter);
             counter
                 .and_then(|counter| counter.moved())
                 .is_some_and(|by| by > 0)
@@ -93,8 +83,27 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading]) -> Option<Find
     if !gpu.nvlinks_lost.is_empty() {
         parts.push(format!("{} went down", gpus::links(&gpu.nvlinks_lost)));
     }
-    parts.extend(broken.iter().map(|(name, moved)| format!("{name} +{moved}")));
-    let memory_is_bad = broken.contains_key(gpu_counters::ECC_UNCORRECTED);
+    parts.extend(
+        broken
+            .iter()
+            .map(|broken| format!("{} +{}", broken.counter, broken.moved)),
+    );
+    let memory_is_bad = broken
+        .iter()
+        .any(|broken| broken.counter == gpu_counters::ECC_UNCORRECTED);
+    let mut rules: Vec<String> = broken
+        .iter()
+        .map(|Broken { rule, .. }| format!("{} ({}): {}", rule.name, rule.bound, rule.source))
+        .collect();
+    rules.dedup();
+    if !gpu.nvlinks_lost.is_empty() {
+        rules.push("no NVLink may be down that was up before".to_string());
+    }
+    let mut actions: Vec<&str> = broken.iter().map(|broken| broken.rule.action.as_str()).collect();
+    actions.dedup();
+    if actions.is_empty() {
+        actions.push("look at the GPU's NVLinks (nvidia-smi nvlink -s): seat, cable, switch tray");
+    }
     let name = gpus::name(&gpu);
     Some(Finding {
         kind: FindingKind::GpuErrors,
@@ -112,47 +121,17 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading]) -> Option<Find
         },
         measured: None,
         expected: None,
-        rule: "GPU errors: any uncorrected memory error, NVLink replay, recovery or loss; 100 NVLink checksum errors a \
-               second; more than 8 PCIe replays a minute"
-            .to_string(),
+        rule: format!("errors of GPUs: {}", rules.join("; ")),
         confirmation: None,
         not_told_apart_from: match memory_is_bad {
             true => Vec::new(),
             false => vec!["the part at the other end of that link".to_string()],
         },
         evidence: gpus::evidence(seen, &gpu.ranks, &cells),
-        next_step: match memory_is_bad {
-            true => format!(
-                "take {name} out of service: read its retired pages and remapped rows (nvidia-smi -q -d PAGE_RETIREMENT,\
-                 ROW_REMAPPER), reset it, and replace it when errors come back"
-            ),
-            false => format!(
-                "look at the links of {name} (nvidia-smi nvlink -e, nvidia-smi -q -d PCIE): seat, cable, riser, switch tray; \
-                 then repeat"
-            ),
-        },
+        next_step: format!("{name}: {}; then repeat", actions.join("; ")),
         cells,
         repeat: Some(repeat::command(seen.run(), &[])),
         suspects: Vec::new(),
         curve: Vec::new(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_few_replays_in_a_short_cell_are_no_rate() {
-        let minute = Nanos::from_secs(60);
-        let bound = Bound::PerMinute(8.0);
-        assert!(!bound.is_broken(3, Nanos(1_000_000)));
-        assert!(!bound.is_broken(8, minute));
-        assert!(bound.is_broken(9, minute));
-        assert!(!bound.is_broken(9, Nanos::from_secs(600)));
-        assert!(bound.is_broken(81, Nanos::from_secs(600)));
-        assert!(!Bound::PerSecond(100.0).is_broken(99, Nanos(1)));
-        assert!(Bound::PerSecond(100.0).is_broken(200, Nanos::from_secs(2)));
-        assert!(Bound::One.is_broken(1, minute) && !Bound::One.is_broken(0, Nanos(0)));
-    }
 }

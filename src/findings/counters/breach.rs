@@ -12,6 +12,7 @@ use crate::record::Recorded;
 use crate::record::counters::{COUNTERS, CounterKind};
 use crate::stats::as_often;
 use crate::suite::counters::{self, Bound, CounterRule, Per, Severity, in_short};
+use crate::units::Nanos;
 
 /// The rules a run is judged by.
 pub(in crate::findings) struct Rules {
@@ -135,12 +136,27 @@ pub(in crate::findings) fn breaches<'r>(end: &End<'_>, rules: &'r Rules, level: 
     found
 }
 
-/// Whether a counter that moved breaks a rule.
+/// Whether a counter of a port that moved breaks a rule.
 pub(in crate::findings) fn verdict(end: &End<'_>, moved: &Moved, rule: &CounterRule, level: f64) -> Verdict {
-    let seconds = Some(end.watched.as_secs_f64()).filter(|seconds| *seconds > 0.0);
-    let by = moved.by as f64;
-    match rule.bound {
-        Bound::Any if moved.by > 0 => Verdict::Broken(None),
+    let carried = |per| match per {
+        Per::Packet => end.packets(),
+        _ => end.bits(),
+    };
+    within(rule.bound, moved.by, end.watched, carried, level)
+}
+
+/// Whether a counter that moved by so much in some time breaks a bound; `carried` is what passed meanwhile, in packets or bits.
+pub(in crate::findings) fn within(
+    bound: Bound,
+    moved: u64,
+    watched: Nanos,
+    carried: impl Fn(Per) -> Option<f64>,
+    level: f64,
+) -> Verdict {
+    let seconds = Some(watched.as_secs_f64()).filter(|seconds| *seconds > 0.0);
+    let by = moved as f64;
+    match bound {
+        Bound::Any if moved > 0 => Verdict::Broken(None),
         // How often links go down is counted over the whole run, not around cells.
         Bound::Any | Bound::Within { .. } => Verdict::Kept,
         Bound::ShareOfTime(most) => match seconds.map(|seconds| by / 1e6 / seconds) {
@@ -155,12 +171,11 @@ pub(in crate::findings) fn verdict(end: &End<'_>, moved: &Moved, rule: &CounterR
                 Per::Second => seconds,
                 Per::Minute => seconds.map(|seconds| seconds / 60.0),
                 Per::Hour => seconds.map(|seconds| seconds / 3600.0),
-                Per::Packet => end.packets(),
-                Per::Bit => end.bits(),
+                Per::Packet | Per::Bit => carried(per),
             };
             match exposure {
                 None => Verdict::Unjudged,
-                Some(exposure) if by > most * exposure && as_often(moved.by, most * exposure) < level => {
+                Some(exposure) if by > most * exposure && as_often(moved, most * exposure) < level => {
                     Verdict::Broken(Some(format!("{} per {per}", in_short(by / exposure))))
                 }
                 Some(_) => Verdict::Kept,

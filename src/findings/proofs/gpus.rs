@@ -5,10 +5,12 @@ use proptest::prelude::*;
 use super::{kinds, on_rail};
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;
+use crate::record::counters::CounterKind;
 use crate::record::{
     ClockLimit, Corruption, Event, Extremes, FindingKind, GpuCounter, GpuDuring, GpuLimits, GpuLinks,
     GpuMoment, GpuReading, Recorded, Verdict,
 };
+use crate::suite::counters::{Bound, Per, Severity, built_in};
 use crate::units::Nanos;
 
 /// As an H200 in good health says it.
@@ -376,6 +378,54 @@ fn unread_sensors_are_unknown_and_neither_healthy_nor_at_fault() {
         "NVML is not installed"
     );
     assert!(judgement.gpus[0].counters.is_empty());
+}
+
+#[test]
+fn every_rule_about_gpus_fires_beyond_its_bound_and_not_within_it_and_a_run_may_bring_its_own() {
+    let with = |name: &str, by: u64, rules: Option<String>| {
+        let mut recorded = run(Fixture::rails(2), |reading| {
+            // One cell of ten minutes.
+            if (reading.rank, reading.cell) == (1, 2) {
+                reading.elapsed_ns = Nanos::from_secs(600);
+                count(reading, name, by);
+            }
+        });
+        recorded.counter_rules = rules;
+        judge(&recorded)
+    };
+    let about_gpus = || {
+        let rules = built_in().iter();
+        rules.filter(|rule| rule.counters[0].kind == CounterKind::Gpu)
+    };
+    assert!(about_gpus().count() >= 5);
+    for rule in about_gpus() {
+        let accepted = match rule.bound {
+            Bound::Rate {
+                most,
+                per: Per::Second,
+            } => (most * 600.0) as u64,
+            Bound::Rate { most, .. } => (most * 10.0) as u64,
+            _ => 0,
+        };
+        for counter in &rule.counters {
+            let expected: &[FindingKind] = match rule.severity {
+                Severity::Bad => &[FindingKind::GpuErrors],
+                Severity::Suspicious => &[],
+            };
+            let beyond = with(counter.name, 2 * accepted + 1, None);
+            assert_eq!(kinds(&beyond), expected, "{}", counter.name);
+            if let Some(finding) = beyond.findings.first() {
+                assert!(finding.rule.contains(&rule.source), "{}", finding.rule);
+                assert!(finding.next_step.contains(&rule.action), "{}", finding.next_step);
+            }
+            assert_eq!(kinds(&with(counter.name, accepted, None)), [], "{}", counter.name);
+        }
+    }
+    let own = "[[rule]]\nname = \"mine\"\ncounters = [\"ecc-corrected\"]\nbound = \"2 per hour\"\nseverity = \"bad\"\n\
+               means = \"m\"\ndo = \"d\"\nsource = \"s\"\n";
+    let own = || Some(own.to_string());
+    assert_eq!(kinds(&with("ecc-corrected", 50, own())), [FindingKind::GpuErrors]);
+    assert_eq!(kinds(&with("ecc-uncorrected", 1, own())), []);
 }
 
 proptest! {

@@ -5,10 +5,11 @@
 //! 64. Names of ethtool are those of mlx5, which the kernel documents in `networking/device_drivers/ethernet/mellanox/mlx5`.
 
 use super::AtItsEnd::{Sticks, Wraps};
-use super::CounterKind::{Congestion, Flap, Loss, Pcie, Physical, Traffic};
-use super::CounterSource::{Ethtool, Hardware, Interface, Pcie as PciBus, Port};
+use super::CounterKind::{Congestion, Flap, Gpu, Loss, Pcie, Physical, Traffic};
+use super::CounterSource::{Ethtool, Gpu as Nvml, Hardware, Interface, Pcie as PciBus, Port};
 use super::CounterUnit::{Bits, Bytes, Events, Microseconds, Packets, Ticks, Words};
 use super::{AtItsEnd, Counter, CounterKind, CounterSource, CounterUnit};
+use crate::record::gpu_counters;
 
 const fn counter(
     source: CounterSource,
@@ -154,4 +155,12 @@ pub const COUNTERS: &[Counter] = &[
     counter(PciBus, "aer_dev_correctable/Timeout", Pcie, Events, WIDE),
     counter(PciBus, "aer_dev_fatal/TOTAL_ERR_FATAL", Pcie, Events, WIDE),
     counter(PciBus, "aer_dev_nonfatal/TOTAL_ERR_NONFATAL", Pcie, Events, WIDE),
+    // Read with a GPU's other sensors.
+    counter(Nvml, gpu_counters::ECC_CORRECTED, Gpu, Events, WIDE),
+    counter(Nvml, gpu_counters::ECC_UNCORRECTED, Gpu, Events, WIDE),
+    counter(Nvml, gpu_counters::NVLINK_CRC_DATA, Gpu, Events, WIDE),
+    counter(Nvml, gpu_counters::NVLINK_CRC_FLIT, Gpu, Events, WIDE),
+    counter(Nvml, gpu_counters::NVLINK_RECOVERIES, Gpu, Events, WIDE),
+    counter(Nvml, gpu_counters::NVLINK_REPLAYS, Gpu, Events, WIDE),
+    counter(Nvml, gpu_counters::PCIE_REPLAYS, Gpu, Events, WIDE),
 ];

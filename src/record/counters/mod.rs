@@ -28,6 +28,8 @@ pub enum CounterSource {
     Ethtool,
     /// `aer_dev_*` of the PCI device behind a port or interface.
     Pcie,
+    /// What a GPU's driver tells NVML.
+    Gpu,
 }
 
 impl CounterSource {
@@ -53,6 +55,8 @@ pub enum CounterKind {
     Loss,
     /// The device's own connection to the host.
     Pcie,
+    /// A GPU's memory and links.
+    Gpu,
 }
 
 /// What one step of a counter is.

@@ -135,6 +135,20 @@ fn read_rule(section: &Section<'_>) -> Result<CounterRule, SuiteError> {
     };
     for counter in &rule.counters {
         let is_flap = counter.kind == CounterKind::Flap;
+        let is_of_ports = match rule.bound {
+            Bound::Any
+            | Bound::Rate {
+                per: Per::Second | Per::Minute | Per::Hour,
+                ..
+            } => false,
+            Bound::Rate { .. } | Bound::Within { .. } | Bound::ShareOfTime(_) => true,
+        };
+        if is_of_ports && counter.kind == CounterKind::Gpu {
+            let name = counter.name;
+            return Err(bound.error(format!(
+                "`{name}` is counted by a GPU; use \"any\" or a rate of time"
+            )));
+        }
         if matches!(rule.bound, Bound::ShareOfTime(_)) && counter.unit != CounterUnit::Microseconds {
             return Err(bound.error(format!("`{}` does not count time", counter.name)));
         }
