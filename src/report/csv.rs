@@ -152,6 +152,8 @@ fn text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::findings::fixture::Fixture;
     use crate::findings::judge;
@@ -199,5 +201,16 @@ mod tests {
             assert_eq!(wire, cell.wire_rate.map(|rate| rate.median.0));
         }
         assert_eq!(&rows[last as usize][at("time_median_ns")], "");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_name_is_it_begins_no_formula_and_only_apostrophes_are_added(name in "[-=+@;,|\" a\\t\\n]{0,30}") {
+            let inert = text(&name);
+            for field in inert.split([',', ';', '|', '"']) {
+                prop_assert!(!field.trim_start().starts_with(['=', '+', '-', '@']), "{inert}");
+            }
+            prop_assert_eq!(inert.replace('\'', ""), line(&name));
+        }
     }
 }

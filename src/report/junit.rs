@@ -4,7 +4,7 @@
 //! has the same name every night for as long as it is about the same part; a name from elsewhere is text, and there is no
 //! `system-out`, in which GitLab would look for files to attach.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
 use super::escape::markup as inert;
@@ -13,6 +13,8 @@ use crate::record::{Event, Finding, Judgement, Recorded, TestVerdict, Untested, 
 
 /// Things that were not tested, each with a case of its own; more than these share one.
 const MOST_UNTESTED: usize = 1000;
+/// Findings whose sentences stand in the case of a test; each has a case of its own, too.
+const MOST_SENTENCES: usize = 20;
 /// The longest name of a case, in characters: viewers cut it anyway, and databases refuse it.
 const LONGEST_NAME: usize = 200;
 /// The exit code of what could not be decided.
@@ -203,27 +205,35 @@ fn suites(judgement: &Judgement) -> Vec<Suite> {
         let took = cell.time.map_or(0.0, |time| time.median.as_secs_f64());
         *seconds.entry(cell.cell.test.as_str()).or_default() += took * f64::from(cell.iterations);
     }
-    let mut of_test: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    let names: BTreeSet<&str> = judgement.tests.iter().map(|test| test.name.as_str()).collect();
+    let mut concerns: BTreeMap<&str, Concerns<'_>> = BTreeMap::new();
     let mut others = Vec::new();
     for finding in &judgement.findings {
-        match only_test(finding, &test_of)
-            .filter(|name| judgement.tests.iter().any(|test| test.name == *name))
-        {
-            Some(test) => of_test.entry(test).or_default().push(finding),
-            None => others.push(finding),
+        let tests: BTreeSet<&str> = finding
+            .cells
+            .iter()
+            .filter_map(|cell| test_of.get(cell).copied())
+            .collect();
+        let tests: Vec<&str> = tests.intersection(&names).copied().collect();
+        for test in &tests {
+            concerns.entry(test).or_default().all.push(finding);
+        }
+        match tests.as_slice() {
+            [only] => concerns.entry(only).or_default().own.push(finding),
+            _ => others.push(finding),
         }
     }
     let run = Case {
-        name: clip(suite),
+        name: format!("{} (whole run)", clip(suite)),
         seconds: 0.0,
         outcome: Outcome::of(&judgement.verdict, vec![judgement.summary.clone()]),
     };
     let mut suites = vec![named_suite(suite, None, vec![run])];
     for test in &judgement.tests {
         // Were two tests of one name, the findings would still stand once.
-        let findings = of_test.remove(test.name.as_str()).unwrap_or_default();
+        let concerns = concerns.remove(test.name.as_str()).unwrap_or_default();
         let took = seconds.remove(test.name.as_str()).unwrap_or(0.0);
-        suites.push(of_one_test(suite, test, &findings, took));
+        suites.push(of_one_test(suite, test, &concerns, took));
     }
     if !others.is_empty() {
         let cases = others.into_iter().map(of_finding).collect();
@@ -246,22 +256,32 @@ fn named_suite(suite: &str, part: Option<&str>, cases: Vec<Case>) -> Suite {
     }
 }
 
-fn of_one_test(suite: &str, test: &TestVerdict, findings: &[&Finding], seconds: f64) -> Suite {
+/// The findings that have to do with a test.
+#[derive(Default)]
+struct Concerns<'a> {
+    /// Those that rest on cells of it, worst first.
+    all: Vec<&'a Finding>,
+    /// Those of them that rest on no other test's.
+    own: Vec<&'a Finding>,
+}
+
+fn of_one_test(suite: &str, test: &TestVerdict, concerns: &Concerns<'_>, seconds: f64) -> Suite {
     let mut details = vec![format!(
         "{} of {} planned cells measured",
         test.measured, test.planned
     )];
-    details.extend(
-        findings
-            .iter()
-            .map(|finding| format!("{}: {}", finding.kind, finding.sentence)),
-    );
+    let sentence = |finding: &&Finding| format!("{}: {}", finding.kind, finding.sentence);
+    details.extend(concerns.all.iter().take(MOST_SENTENCES).map(sentence));
+    match concerns.all.len().saturating_sub(MOST_SENTENCES) {
+        0 => {}
+        more => details.push(format!("and {more} more findings")),
+    }
     let mut cases = vec![Case {
         name: clip(&test.name),
         seconds,
         outcome: Outcome::of(&test.verdict, details),
     }];
-    cases.extend(findings.iter().map(|finding| of_finding(finding)));
+    cases.extend(concerns.own.iter().map(|finding| of_finding(finding)));
     named_suite(suite, Some(&test.name), cases)
 }
 
@@ -336,13 +356,6 @@ fn not_tested(left: &[&Untested]) -> Vec<Case> {
         ));
     }
     cases
-}
-
-/// The test that all cells of a finding belong to.
-fn only_test<'a>(finding: &Finding, test_of: &HashMap<u32, &'a str>) -> Option<&'a str> {
-    let mut tests = finding.cells.iter().map(|cell| test_of.get(cell).copied());
-    let first = tests.next()??;
-    tests.all(|test| test == Some(first)).then_some(first)
 }
 
 /// From start to end of the run in seconds; 0 where the record does not say.

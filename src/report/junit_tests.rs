@@ -1,5 +1,6 @@
 //! What the page of a pipeline would get wrong.
 
+use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
 use super::junit::JUnit;
@@ -56,6 +57,29 @@ fn a_slow_rail_is_a_failed_case_of_its_test_with_everything_one_needs() {
     {
         assert!(words.contains(&escape::line(part)), "{part}:\n{words}");
     }
+}
+
+#[test]
+fn a_finding_that_rests_on_two_tests_is_told_by_both_and_is_one_case() {
+    let mut run = with_slow_rail();
+    let mut second = run.1.tests[0].clone();
+    second.name = "pairs".into();
+    run.1.tests.push(second);
+    let last = *run.1.findings[0].cells.last().unwrap();
+    for cell in run.1.cells.iter_mut().filter(|cell| cell.cell.id == last) {
+        cell.cell.test = "pairs".into();
+    }
+    let text = render(&run);
+    let document = Document::parse(&text).unwrap();
+    let sentence = &run.1.findings[0].sentence;
+    for test in ["rails", "pairs"] {
+        let failure = child(case(&document, test), "failure").unwrap();
+        assert!(failure.text().unwrap().contains(sentence), "{test}");
+    }
+    let name = format!("slow-rail: {}", named::part(&run.1.findings[0]));
+    let class = case(&document, &name).attribute("classname");
+    assert_eq!(class, Some("railgauge.smoke.findings"));
+    assert_eq!(cases(&document).len(), 4);
 }
 
 #[test]
@@ -137,3 +161,25 @@ fn the_counts_of_every_suite_are_those_of_its_cases() {
     let rest = child(case(&document, "everything else that was not tested"), "skipped").unwrap();
     assert!(rest.attribute("message").unwrap().starts_with("234 more"));
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_a_finding_says_a_reader_of_xml_gets_its_text(said in any::<String>()) {
+        let (recorded, mut judgement) = (Recorded::clone(&SLOW.0), Judgement::clone(&SLOW.1));
+        judgement.findings[0].sentence = said.clone();
+        judgement.findings[0].next_step = said.clone();
+        judgement.suite = said.clone();
+        judgement.started = said.clone();
+        let text = render(&(recorded, judgement));
+        let document = Document::parse(&text).unwrap();
+        let shown = escape::line(&said).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
+        let messages = document.descendants().filter_map(|node| node.attribute("message"));
+        prop_assert_eq!(messages.filter(|message| *message == shown).count(), 1);
+        let wanted = format!("next: {shown}");
+        let texts = document.descendants().filter_map(|node| node.text());
+        prop_assert!(texts.into_iter().any(|text| text.lines().any(|line| line == wanted)));
+    }
+}
+
+static SLOW: std::sync::LazyLock<(Recorded, Judgement)> = std::sync::LazyLock::new(with_slow_rail);

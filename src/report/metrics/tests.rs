@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use proptest::prelude::*;
+
 use super::reading::{Series, read};
 use super::*;
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;
 use crate::record::{Cell, Drift, EcmpVerdict, LinkCoverage, LinkState, TestVerdict};
+use crate::report::escape;
 use crate::units::Rate;
 
 fn with_slow_rail() -> (Recorded, Judgement) {
@@ -358,5 +361,17 @@ fn the_alerts_ask_only_for_metrics_and_labels_that_exist() {
     assert!(queries.len() >= 5);
     for query in queries {
         assert!(check_query(query, &known()) > 0, "{query}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_part_is_called_its_label_is_read_back_as_that_on_one_line(name in "\\PC{0,40}|[\"\\\\\\n\\r\\{\\},= ]{0,40}") {
+        let mut sheet = Sheet::of(&name);
+        sheet.put(&FINDINGS, &[&name], 1.0);
+        let series = read(&sheet.render().unwrap()).unwrap();
+        prop_assert_eq!(series.len(), 1);
+        prop_assert_eq!(&series[0].labels["suite"], &escape::line(&name));
+        prop_assert_eq!(&series[0].labels["kind"], &escape::line(&name));
     }
 }
