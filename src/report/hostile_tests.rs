@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::terminal::{self, Page};
-use super::{WRITERS, escape, parts};
+use super::{ON_REQUEST, WRITERS, escape, metrics, parts};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::{drift, judge};
 use crate::record::{
@@ -32,6 +32,10 @@ fn attacks() -> Vec<String> {
         "\0\u{1}\u{7f}\u{85}\u{2028}\u{2029}",
         "\\u{1b}[2J \\' \\\" %s %n {} {0} ${EVIL} &lt; &#60;",
         "-- --out=/etc/passwd",
+        "]]>--><![CDATA[EVIL]]><!ENTITY EVIL SYSTEM \"file:///etc/passwd\">&EVIL; [[ATTACHMENT|/etc/passwd]]",
+        "\",suite=\"EVIL\"} 1\nEVIL{suite=\"EVIL\"} 1 # {} 1\n# EOF\n",
+        "\",=HYPERLINK(\"http://evil.example\";\"EVIL\"),@EVIL;=EVIL\t+EVIL",
+        "\u{fffe}\u{ffff}\u{fdd0}\u{10ffff}\u{d7ff}\u{e000}",
     ]
     .map(String::from)
     .to_vec();
@@ -213,8 +217,8 @@ fn check_lines(what: &str, text: &str) {
 }
 
 /// Nothing in it is markup that somebody else wrote, and every row of a table has the columns of its head.
-fn check_markdown(text: &str) {
-    check_lines("report.md", text);
+fn check_markdown(what: &str, text: &str) {
+    check_lines(what, text);
     let mut fence: Option<String> = None;
     let mut columns: Option<usize> = None;
     for line in text.lines() {
@@ -287,6 +291,81 @@ fn check_svg(what: &str, text: &str) {
     assert_eq!(text.matches("</svg>").count(), 1, "{what}");
 }
 
+/// A reader of XML takes it, finds our elements only, and nothing but text in them.
+fn check_xml(what: &str, text: &str) {
+    check_lines(what, text);
+    let document = roxmltree::Document::parse(text).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let known = [
+        "testsuites",
+        "testsuite",
+        "properties",
+        "property",
+        "testcase",
+        "failure",
+        "error",
+        "skipped",
+    ];
+    for node in document.descendants() {
+        assert!(!node.is_comment() && !node.is_pi(), "{what}");
+        if node.is_element() {
+            assert!(known.contains(&node.tag_name().name()), "{what}: {node:?}");
+            let names = node.attributes().map(|attribute| attribute.name());
+            assert!(
+                names
+                    .clone()
+                    .all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()))
+            );
+        }
+    }
+}
+
+/// Every line is a series of ours, with our labels and no others.
+fn check_metrics(what: &str, text: &str) {
+    check_lines(what, text);
+    let series = metrics::reading::read(text).unwrap_or_else(|why| panic!("{what}: {why}"));
+    let suites: std::collections::BTreeSet<&String> = series.iter().map(|one| &one.labels["suite"]).collect();
+    assert_eq!(suites.len(), 1, "{what}: {suites:?}");
+    for one in &series {
+        assert!(one.name.starts_with("railgauge_"), "{what}: {one:?}");
+        let longest = one.labels.values().map(|value| value.chars().count()).max();
+        assert!(longest < Some(2000), "{what}: a label without an end");
+    }
+}
+
+/// Rows of one length, and no field in which a spreadsheet sees a formula, whatever it separates fields by.
+fn check_csv(what: &str, text: &str, rows: usize) {
+    check_lines(what, &text.replace("\r\n", "\n"));
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let columns = reader.headers().unwrap().len();
+    let records: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(records.len(), rows, "{what}");
+    let begins_formula = |field: &str| {
+        field
+            .trim_start_matches([' ', '"'])
+            .starts_with(['=', '+', '-', '@'])
+    };
+    for record in &records {
+        assert_eq!(record.len(), columns, "{what}");
+        for field in record.iter().flat_map(|field| field.split([',', ';', '|', '\t'])) {
+            assert!(!begins_formula(field), "{what}: {field}");
+        }
+    }
+}
+
+/// Markup of ours, and none of anybody else's.
+fn check_html(what: &str, text: &str) {
+    check_lines(what, text);
+    for live in [
+        "<img src=x",
+        "<script>alert",
+        "<!-- EVIL",
+        "<![CDATA[EVIL",
+        "href=\"http://evil",
+    ] {
+        assert!(!text.contains(live), "{what}: {live}");
+    }
+}
+
 /// Pasted into a shell, it is words and nothing else.
 fn check_command(command: &str) {
     assert!(!command.contains(is_live), "{command:?}");
@@ -307,18 +386,26 @@ fn check_command(command: &str) {
     }
 }
 
-/// Everything that is written of a judged run.
+/// Everything that is written of a judged run. A format that is added must say here what makes it inert.
 fn check_all(recorded: &Recorded, judgement: &Judgement) {
-    for writer in WRITERS.iter().filter(|writer| writer.is_wanted(judgement)) {
+    let writers = WRITERS.iter().chain(ON_REQUEST);
+    for writer in writers.filter(|writer| writer.is_wanted(judgement)) {
         let text = writer.render(recorded, judgement).unwrap();
         match writer.file() {
-            files::MARKDOWN => check_markdown(&text),
+            markdown if markdown.ends_with(".md") => check_markdown(markdown, &text),
+            files::JUNIT => check_xml(files::JUNIT, &text),
+            files::METRICS => check_metrics(files::METRICS, &text),
+            files::CSV => check_csv(files::CSV, &text, judgement.cells.len()),
+            html if html.ends_with(".html") => check_html(html, &text),
             files::FINDINGS => {
                 check_lines(writer.file(), &text);
                 assert_eq!(&serde_json::from_str::<Judgement>(&text).unwrap(), judgement);
             }
             svg if svg.ends_with(".svg") => check_svg(svg, &text),
-            other => check_lines(other, &text),
+            other => panic!("nothing says what makes {other} inert"),
+        }
+        if writer.file() == files::SUMMARY {
+            assert!(text.len() < 1 << 20, "{} bytes for a pipeline's page", text.len());
         }
     }
     let folder = Path::new("reports/x\u{1b}[2J\u{202e}");

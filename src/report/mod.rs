@@ -5,6 +5,7 @@
 
 mod congestion;
 mod counters;
+mod csv;
 mod ecmp;
 mod ecmp_plot;
 mod engines;
@@ -13,13 +14,16 @@ pub mod figure;
 mod gpus;
 mod inventory;
 mod json;
+mod junit;
 mod links;
 mod markdown;
+mod metrics;
 pub mod named;
 pub mod parts;
 mod plot;
 mod rdma;
 pub mod schema;
+mod summary;
 pub mod terminal;
 
 use std::fs::{self, File};
@@ -46,7 +50,13 @@ pub const WRITERS: &[&dyn Writer] = &[
     &plot::Bandwidth,
     &ecmp_plot::EcmpLoad,
     &markdown::Markdown,
+    &junit::JUnit,
+    &metrics::Metrics,
+    &summary::Summary,
 ];
+
+/// Files that are written only when somebody asks for them.
+pub const ON_REQUEST: &[&dyn Writer] = &[&csv::Csv];
 
 /// Writes every report into the folder of the run, each atomically.
 pub fn write_all(folder: &Path, recorded: &Recorded, judgement: &Judgement) -> io::Result<()> {
@@ -80,4 +90,10 @@ mod gpus_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
+mod junit_tests;
+#[cfg(test)]
+mod promise_tests;
+#[cfg(test)]
 mod proofs;
+#[cfg(test)]
+mod summary_tests;
