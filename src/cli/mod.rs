@@ -4,6 +4,8 @@
 //! same everywhere; `progress` is what a person sees meanwhile.
 
 mod all_reduce;
+mod browser;
+mod compare;
 mod conduct;
 mod crossing;
 mod diagnose;
@@ -82,8 +84,10 @@ enum Command {
     EcmpPlan(ecmp_plan::Arguments),
     /// Say what every node is made of, and whose firmware, drivers or settings differ
     Inventory(inventory::Arguments),
-    /// Judge and render a recorded run again, complete or cut off
+    /// Judge and render recorded runs again, complete or cut off: one as files, several as a fleet
     Report(report::Arguments),
+    /// Say what got slower, faster, newly failing or no longer tested from one recorded run to another
+    Compare(compare::Arguments),
     /// Make a secret token for a run on several hosts
     Token(token::Arguments),
     /// Measure on a simulated fabric with known faults: what a suite finds, and how often
@@ -165,6 +169,7 @@ pub fn main() -> ExitCode {
         Command::EcmpPlan(arguments) => ecmp_plan::run(&arguments),
         Command::Inventory(arguments) => inventory::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),

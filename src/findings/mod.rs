@@ -11,6 +11,7 @@
 
 mod blame;
 mod busy;
+pub mod compare;
 mod congestion;
 mod corruption;
 mod counters;

@@ -6,6 +6,7 @@
 
 mod bandwidth;
 mod cell;
+mod comparison;
 mod congestion;
 mod counter_report;
 pub mod counters;
@@ -18,6 +19,7 @@ mod gpu_summary;
 mod inventory;
 mod judgement;
 mod load;
+mod named;
 mod run;
 mod shape;
 mod streams;
@@ -27,6 +29,10 @@ mod words;
 
 pub use bandwidth::Bandwidths;
 pub use cell::{Cell, Load};
+pub use comparison::{
+    CellComparison, CommonPart, ComparedRun, Comparison, ComparisonCounts, ComparisonRule, FindingChange,
+    FindingState, OneSided, Outcome, Pace, RunChange, Shift, TestChange,
+};
 pub use congestion::Congestion;
 pub use counter_report::{CounterReport, MovedCounter, UnreadCounter};
 pub use counters::Movement;

@@ -21,7 +21,7 @@ use crate::record::{
 };
 
 /// Each does something somewhere, where it is obeyed.
-fn attacks() -> Vec<String> {
+pub(super) fn attacks() -> Vec<String> {
     let mut attacks: Vec<String> = [
         "<img src=x onerror=alert(1)><script>alert(1)</script></text></svg>",
         "'; touch PWNED; echo \"$(touch PWNED)`touch PWNED`\" && touch PWNED #",
@@ -44,7 +44,7 @@ fn attacks() -> Vec<String> {
 }
 
 /// The same with an attack behind every text that may be anything; texts that mean something, such as addresses and kinds, stay.
-fn poisoned<T: Serialize + DeserializeOwned>(value: &T, attack: &str) -> T {
+pub(super) fn poisoned<T: Serialize + DeserializeOwned>(value: &T, attack: &str) -> T {
     let mut json = serde_json::to_value(value).unwrap();
     let mut places = Vec::new();
     find_texts(&json, String::new(), &mut places);
@@ -136,7 +136,7 @@ fn inventory(attack: &str, firmware: &str) -> Inventory {
 }
 
 /// Runs with as many kinds of findings as fixtures can make.
-fn runs() -> Vec<Recorded> {
+pub(super) fn runs() -> Vec<Recorded> {
     let slow_rail = |cell: &Cell, _| {
         if cell.rails[0] == "rail1" {
             0.6 * HEALTHY
@@ -165,7 +165,7 @@ fn runs() -> Vec<Recorded> {
 }
 
 /// The run with hostile names, judged.
-fn hostile(recorded: &Recorded, attack: &str) -> (Recorded, Judgement) {
+pub(super) fn hostile(recorded: &Recorded, attack: &str) -> (Recorded, Judgement) {
     let mut recorded = recorded.clone();
     recorded.run.command = ["railgauge", "run", "smoke", "--quiet"]
         .map(String::from)
@@ -207,7 +207,7 @@ fn is_live(c: char) -> bool {
 }
 
 /// No control character, no mark that reorders, and no line that another machine began.
-fn check_lines(what: &str, text: &str) {
+pub(super) fn check_lines(what: &str, text: &str) {
     let live = text.chars().find(|c| is_live(*c));
     assert_eq!(live, None, "{what}");
     for line in text.lines() {
@@ -217,7 +217,7 @@ fn check_lines(what: &str, text: &str) {
 }
 
 /// Nothing in it is markup that somebody else wrote, and every row of a table has the columns of its head.
-fn check_markdown(what: &str, text: &str) {
+pub(super) fn check_markdown(what: &str, text: &str) {
     check_lines(what, text);
     let mut fence: Option<String> = None;
     let mut columns: Option<usize> = None;
@@ -367,7 +367,7 @@ fn check_html(what: &str, text: &str) {
 }
 
 /// Pasted into a shell, it is words and nothing else.
-fn check_command(command: &str) {
+pub(super) fn check_command(command: &str) {
     assert!(!command.contains(is_live), "{command:?}");
     let folder = tempfile::tempdir().unwrap();
     let arguments = command

@@ -3,6 +3,7 @@
 //! Held true: the same input gives the same bytes; names that came from other machines are data and stay inert in every
 //! format ([`escape`]); a file is either the old one or the new one, never half of one.
 
+pub mod compare;
 mod congestion;
 mod counters;
 mod csv;
@@ -11,6 +12,7 @@ mod ecmp_plot;
 mod engines;
 pub mod escape;
 pub mod figure;
+pub mod fleet;
 mod gpus;
 mod inventory;
 mod json;
@@ -58,6 +60,12 @@ pub const WRITERS: &[&dyn Writer] = &[
 /// Files that are written only when somebody asks for them.
 pub const ON_REQUEST: &[&dyn Writer] = &[&csv::Csv];
 
+/// Who writes the file of this name, whether always or on request.
+pub fn writer_of(file: &str) -> Option<&'static dyn Writer> {
+    let mut writers = WRITERS.iter().chain(ON_REQUEST);
+    writers.find(|writer| writer.file() == file).copied()
+}
+
 /// Writes every report into the folder of the run, each atomically.
 pub fn write_all(folder: &Path, recorded: &Recorded, judgement: &Judgement) -> io::Result<()> {
     for writer in WRITERS.iter().filter(|writer| writer.is_wanted(judgement)) {
@@ -84,7 +92,11 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 #[cfg(test)]
+mod compare_tests;
+#[cfg(test)]
 mod ecmp_tests;
+#[cfg(test)]
+mod fleet_tests;
 #[cfg(test)]
 mod gpus_tests;
 #[cfg(test)]

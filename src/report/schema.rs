@@ -1,10 +1,19 @@
-//! The JSON Schema of `findings.json`, published as `docs/findings.schema.json`.
+//! The JSON Schemas of `findings.json` and of what `railgauge compare --json` prints, published as `docs/findings.schema.json` and
+//! `docs/compare.schema.json`.
 
-use crate::record::Judgement;
+use crate::record::{Comparison, Judgement};
 
-/// The schema, pretty-printed.
+/// The schema of `findings.json`, pretty-printed.
 pub fn findings_schema() -> String {
-    let schema = schemars::schema_for!(Judgement);
+    printed(schemars::schema_for!(Judgement))
+}
+
+/// The schema of `railgauge compare --json`, pretty-printed.
+pub fn compare_schema() -> String {
+    printed(schemars::schema_for!(Comparison))
+}
+
+fn printed(schema: schemars::Schema) -> String {
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
     text
@@ -18,15 +27,17 @@ mod tests {
 
     #[test]
     fn the_published_schema_is_the_one_the_code_has() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/findings.schema.json");
-        if std::env::var_os("RAILGAUGE_UPDATE").is_some() {
-            std::fs::write(path, findings_schema()).unwrap();
+        for (name, schema) in [("findings", findings_schema()), ("compare", compare_schema())] {
+            let path = format!("{}/docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+            if std::env::var_os("RAILGAUGE_UPDATE").is_some() {
+                std::fs::write(&path, &schema).unwrap();
+            }
+            let published = std::fs::read_to_string(&path).unwrap_or_default();
+            assert!(
+                published == schema,
+                "{path} is out of date: set RAILGAUGE_UPDATE=1 and run this test again"
+            );
         }
-        let published = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            published == findings_schema(),
-            "{path} is out of date: set RAILGAUGE_UPDATE=1 and run this test again"
-        );
     }
 
     #[test]

@@ -41,7 +41,13 @@ impl Page {
         }
     }
 
-    fn is_log(&self) -> bool {
+    /// The most lines there is room for.
+    pub(super) fn most_lines(&self) -> usize {
+        self.lines
+    }
+
+    /// Whether nothing has to be cut.
+    pub(super) fn is_log(&self) -> bool {
         self.columns == usize::MAX
     }
 
@@ -53,11 +59,11 @@ impl Page {
         }
     }
 
-    fn bold(&self, text: &str) -> String {
+    pub(super) fn bold(&self, text: &str) -> String {
         self.with("1", text)
     }
 
-    fn verdict(&self, verdict: &Verdict, text: &str) -> String {
+    pub(super) fn verdict(&self, verdict: &Verdict, text: &str) -> String {
         let code = match verdict {
             Verdict::Pass => "1;32",
             Verdict::Fail(_) => "1;31",
@@ -67,7 +73,7 @@ impl Page {
     }
 
     /// Inert text cut to one line.
-    fn clip(&self, text: &str) -> String {
+    pub(super) fn clip(&self, text: &str) -> String {
         match text.char_indices().nth(self.columns) {
             None => text.to_string(),
             Some(_) => text.chars().take(self.columns - 3).chain("...".chars()).collect(),
@@ -75,7 +81,7 @@ impl Page {
     }
 
     /// Breaks text at spaces into at most `most` lines behind a label; what does not fit is cut.
-    fn wrap(&self, label: &str, text: &str, most: usize) -> Vec<String> {
+    pub(super) fn wrap(&self, label: &str, text: &str, most: usize) -> Vec<String> {
         let indent = " ".repeat(label.len().max(2));
         let mut lines = vec![label.to_string()];
         let text = escape::line(text);
@@ -102,7 +108,7 @@ impl Page {
     }
 
     /// How many lines of the terminal these take; only the long ones (commands, paths) run over.
-    fn height(&self, lines: &[String]) -> usize {
+    pub(super) fn height(&self, lines: &[String]) -> usize {
         let columns = |line: &String| {
             let escapes: usize = line
                 .split('\u{1b}')

@@ -2,6 +2,7 @@
 
 mod all_reduce;
 mod bad_input;
+mod compare;
 mod counters;
 mod ecmp_plan;
 mod harness;
@@ -11,6 +12,7 @@ mod lost_ranks;
 mod negative_controls;
 mod output;
 mod rdma;
+mod report;
 mod simulate;
 mod strangers;
 mod whole_run;

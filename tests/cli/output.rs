@@ -65,7 +65,7 @@ fn a_planned_run_measures_what_was_planned() {
 #[test]
 fn every_command_explains_itself_with_an_example() {
     let bench = Bench::new(SMALL);
-    for command in ["run", "all-reduce", "plan", "ecmp-plan", "report"] {
+    for command in ["run", "all-reduce", "plan", "ecmp-plan", "report", "compare"] {
         let help = bench.railgauge(&format!("{command} --help")).must_exit(0).stdout;
         assert!(help.contains("Example"), "{command}: {help}");
         assert!(
@@ -74,7 +74,7 @@ fn every_command_explains_itself_with_an_example() {
         );
     }
     let help = bench.railgauge("--help").must_exit(0).stdout;
-    for text in ["run", "all-reduce", "plan", "report", "Exit codes"] {
+    for text in ["run", "all-reduce", "plan", "report", "compare", "Exit codes"] {
         assert!(help.contains(text), "{help}");
     }
     bench.railgauge("").must_exit(2);

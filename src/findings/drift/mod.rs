@@ -22,6 +22,7 @@ mod rules;
 mod unreadable;
 mod words;
 
+pub(super) use changes::between as changes_between;
 pub use changes::{IDENTITY, MAY_CHANGE};
 pub(super) use detector::{FirmwareDrift, of_run};
 pub(super) use joined::explain_slow;

@@ -1,0 +1,122 @@
+//! `railgauge compare OLD NEW`: what got slower, faster, newly failing, no longer tested.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::shared::{is_watched, use_color};
+use super::{CliError, say};
+use crate::findings::compare::{Side, compare};
+use crate::findings::judge;
+use crate::record::{Judgement, Recorded};
+use crate::report::terminal::Page;
+use crate::report::{self, escape};
+
+/// Which runs.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  railgauge compare reports/last-week reports/tonight\n  \
+railgauge compare reports/before-upgrade reports/after-upgrade --margin 5% --md > ticket.md\n\n\
+A cell is slower or faster only when the intervals of its medians are further apart than the margin in every round, and a rank-sum \
+test over all comparisons says so. Without --margin each test has its own: that of its baseline, else the narrowest of its other \
+references, else 10%.\n\nExit codes: 0 the same or better; 12 something is slower, or fails that did not; 20 something is no longer \
+tested, or nothing could be compared"
+)]
+pub struct Arguments {
+    /// Folder of the older run
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    /// Folder of the newer run
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// How far a speed may move and still be the same, as 5% or 0.05 [default: each test's own]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    margin: Option<f64>,
+    /// Print one sentence only
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print the whole comparison as JSON, as docs/compare.schema.json describes it
+    #[arg(long, conflicts_with_all = ["md", "quiet"])]
+    json: bool,
+    /// Print the comparison as Markdown, for a ticket
+    #[arg(long, conflicts_with = "quiet")]
+    md: bool,
+}
+
+/// A share as people write it.
+fn share(text: &str) -> Result<f64, String> {
+    let number = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.trim().parse::<f64>(),
+    };
+    number
+        .ok()
+        .filter(|share| (0.0..1.0).contains(share))
+        .ok_or_else(|| "a share from 0% to below 100%, written like 5% or 0.05".to_string())
+}
+
+/// Reads both runs, judges them anew, compares and shows.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    let (old, before) = read(&arguments.old)?;
+    let (new, after) = read(&arguments.new)?;
+    let (old_name, new_name) = (name(&arguments.old), name(&arguments.new));
+    let side = |name, recorded, judgement| Side {
+        name,
+        recorded,
+        judgement,
+    };
+    let comparison = compare(
+        side(&old_name, &old, &before),
+        side(&new_name, &new, &after),
+        arguments.margin,
+    );
+    if before.started > after.started {
+        say::complain(format_args!(
+            "{old_name} was started after {new_name}; the older run comes first"
+        ));
+    }
+    let cannot = || CliError::system("cannot print the comparison");
+    if arguments.json {
+        print!("{}", report::compare::json(&comparison).map_err(cannot())?);
+    } else if arguments.md {
+        print!("{}", report::compare::markdown(&comparison).map_err(cannot())?);
+    } else if arguments.quiet {
+        println!("{}", escape::line(&comparison.summary));
+    } else {
+        let stdout = std::io::stdout();
+        let page = match is_watched(&stdout) {
+            true => Page::terminal(use_color(&stdout)),
+            false => Page::log(),
+        };
+        print!("{}", report::compare::terminal(&comparison, page));
+    }
+    Ok(comparison.exit_code)
+}
+
+fn read(folder: &Path) -> Result<(Recorded, Judgement), CliError> {
+    let recorded = Recorded::read(folder)?;
+    let judgement = judge(&recorded);
+    Ok((recorded, judgement))
+}
+
+/// What a run is called: the last part of its folder's name, as long as that says anything.
+fn name(folder: &Path) -> String {
+    let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    last.unwrap_or_else(|| folder.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_margin_is_written_as_people_write_it() {
+        assert_eq!(share("5%"), Ok(0.05));
+        assert_eq!(share(" 7.5 % "), Ok(0.075));
+        assert_eq!(share("0.05"), Ok(0.05));
+        assert_eq!(share("0"), Ok(0.0));
+        for wrong in ["", "%", "5", "100%", "-1%", "nan", "5 percent"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
+    }
+}

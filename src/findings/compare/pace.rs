@@ -1,0 +1,253 @@
+//! One cell then and now: slower, faster, the same, or unclear.
+//!
+//! *Slower* is said only when all of this holds, and *faster* when it holds the other way round:
+//!
+//! 1. the interval of the new median lies beyond that of the old one by more than the margin, over all rounds together and for
+//!    every round of the one run beside every round of the other;
+//! 2. a rank-sum test of the new times against the old ones, moved by the margin, corrected by Holm for both questions about every
+//!    cell, is below the false-positive budget.
+//!
+//! *The same* is said when the interval of the ratio lies within the margin to both sides: that is shown, not assumed. All else is
+//! unclear. What drifts between two runs though nothing broke (other load, another temperature) is what the margin is for: samples
+//! of one run know nothing of it.
+
+use super::Side;
+use super::cells::{Cells, Measured};
+use crate::findings::summary::rate_interval;
+use crate::record::{CellComparison, Collective, ComparisonRule, Interval, Pace, Reference, Run};
+use crate::stats::{MedianInterval, holm, interval_of_sorted, rank_sum_above, samples_needed};
+use crate::units::Nanos;
+
+/// How far a speed may move where neither the command nor the test says so.
+pub(super) const USUAL_MARGIN: f64 = 0.1;
+
+/// A cell of both runs.
+pub(super) struct Pair<'a> {
+    /// The cell now.
+    pub(super) now: &'a Measured<'a>,
+    /// What is said about it.
+    pub(super) row: CellComparison,
+}
+
+/// Whether a cell is judged by its speed at all.
+fn has_speed(measured: &Measured<'_>) -> bool {
+    measured.cell.collective != Collective::Streams
+}
+
+/// Cells that both runs measured and that have no speed of their own.
+pub(super) fn without_speed(then: &Cells<'_>, now: &Cells<'_>) -> u32 {
+    let both = now.list.iter().filter(|now| {
+        let is_there = |then: &Measured<'_>| then.missing.is_none();
+        !has_speed(now) && now.missing.is_none() && then.same_as(now).is_some_and(is_there)
+    });
+    both.count() as u32
+}
+
+/// Every cell that both runs measured, in the order of the new one, and the rule they were compared by.
+pub(super) fn compare<'a>(
+    old: &Side<'_>,
+    new: &Side<'_>,
+    then: &'a Cells<'a>,
+    now: &'a Cells<'a>,
+    margin: Option<f64>,
+) -> (ComparisonRule, Vec<Pair<'a>>) {
+    let (before, after) = (&old.judgement.rule, &new.judgement.rule);
+    let mut rule = ComparisonRule {
+        margin,
+        confidence: before.confidence.max(after.confidence),
+        false_positive_budget: before.false_positive_budget.min(after.false_positive_budget),
+        comparisons: 0,
+    };
+    let margins = Margins::of(&old.recorded.run, &new.recorded.run, margin);
+    let measured = now
+        .list
+        .iter()
+        .filter(|cell| cell.missing.is_none() && has_speed(cell));
+    let mut pairs = Vec::new();
+    let mut candidates = Vec::new();
+    for now_cell in measured {
+        let Some(then_cell) = then.same_as(now_cell).filter(|cell| cell.missing.is_none()) else {
+            continue;
+        };
+        let margin = margins.of_test(&now_cell.cell.test);
+        let (row, candidate) = one(then_cell, now_cell, now, margin, rule.confidence);
+        candidates.push(candidate);
+        pairs.push(Pair { now: now_cell, row });
+    }
+    // Both questions are asked of every cell; those whose intervals are not apart enter with a p-value of 1, never less than the true one.
+    let mut p_values: Vec<f64> = pairs.iter().map(|pair| pair.row.p_value).collect();
+    p_values.resize(2 * pairs.len(), 1.0);
+    rule.comparisons = p_values.len() as u32;
+    for ((pair, candidate), p) in pairs.iter_mut().zip(candidates).zip(holm(&p_values)) {
+        pair.row.p_value = p;
+        if let Some(pace) = candidate {
+            match p < rule.false_positive_budget {
+                true => pair.row.pace = pace,
+                false => pair.row.why = Some(format!("it looks {pace}, but chance is not ruled out")),
+            }
+        }
+    }
+    (rule, pairs)
+}
+
+/// What can be said of one cell before the others are known: its row, and what it looks like when its intervals are apart.
+fn one(
+    then: &Measured<'_>,
+    now: &Measured<'_>,
+    cells: &Cells<'_>,
+    margin: f64,
+    confidence: f64,
+) -> (CellComparison, Option<Pace>) {
+    let cell = now.cell;
+    let rounds = |cell: &Measured<'_>| u16::try_from(cell.rounds.len()).unwrap_or(u16::MAX);
+    let rate = |cell: &Measured<'_>| rate_interval(&cell.times, cell.bytes?, confidence);
+    let mut row = CellComparison {
+        test: cell.test.clone(),
+        what: cells.describe(cell),
+        collective: cell.collective,
+        size: cell.size,
+        rails: cell.rails.clone(),
+        old_cell: then.cell.id,
+        new_cell: cell.id,
+        pace: Pace::Unclear,
+        why: None,
+        old: None,
+        new: None,
+        old_rate: rate(then),
+        new_rate: rate(now),
+        ratio: None,
+        margin,
+        p_value: 1.0,
+        rounds: (rounds(then), rounds(now)),
+    };
+    let unclear = |mut row: CellComparison, why: String| {
+        row.why = Some(why);
+        (row, None)
+    };
+    for (name, side) in [("old", then), ("new", now)] {
+        if let Some(text) = &side.contradiction {
+            return unclear(row, format!("in the {name} run, {text}"));
+        }
+    }
+    let intervals = (
+        interval_of_sorted(&then.times, confidence),
+        interval_of_sorted(&now.times, confidence),
+    );
+    let (Some(old), Some(new)) = intervals else {
+        let needed = samples_needed(confidence).map_or("more".into(), |needed| needed.to_string());
+        let (old, new) = (then.times.len(), now.times.len());
+        return unclear(
+            row,
+            format!("{old} and {new} complete iterations; an interval needs {needed}"),
+        );
+    };
+    if old.lower == 0 || new.lower == 0 {
+        return unclear(row, "recorded times of zero give no ratio".into());
+    }
+    row.old = Some(times(&old));
+    row.new = Some(times(&new));
+    row.ratio = Some(Interval {
+        median: old.median / new.median,
+        lower: old.lower as f64 / new.upper as f64,
+        upper: old.upper as f64 / new.lower as f64,
+    });
+    let kept = 1.0 - margin;
+    // The very same samples are the same, however few or wide they are.
+    if then.times == now.times || is_within(&old, &new, kept) {
+        row.pace = Pace::Same;
+        return (row, None);
+    }
+    let confidence = Confidence(confidence);
+    let (p, candidate) = if confidence.is_slower(then, now, kept) {
+        (p_slower(&then.times, &now.times, kept), Pace::Slower)
+    } else if confidence.is_slower(now, then, kept) {
+        (p_slower(&now.times, &then.times, kept), Pace::Faster)
+    } else {
+        let why = "the interval of its ratio reaches across the margin".to_string();
+        return unclear(row, why);
+    };
+    row.p_value = p;
+    (row, Some(candidate))
+}
+
+fn times(interval: &MedianInterval) -> Interval<Nanos> {
+    Interval {
+        median: Nanos(interval.median.round() as u64),
+        lower: Nanos(interval.lower),
+        upper: Nanos(interval.upper),
+    }
+}
+
+/// Whether neither can be slower than the other by more than the margin.
+fn is_within(a: &MedianInterval, b: &MedianInterval, kept: f64) -> bool {
+    let holds = |a: &MedianInterval, b: &MedianInterval| a.lower as f64 >= kept * b.upper as f64;
+    holds(a, b) && holds(b, a)
+}
+
+/// Chance of new times like these where the new median is no longer than the old one over what is kept of the speed.
+fn p_slower(before: &[u64], after: &[u64], kept: f64) -> f64 {
+    let after: Vec<f64> = after.iter().map(|time| *time as f64).collect();
+    let before: Vec<f64> = before.iter().map(|time| *time as f64 / kept).collect();
+    rank_sum_above(&after, &before)
+}
+
+struct Confidence(f64);
+
+impl Confidence {
+    /// Whether `after` is slower than `before` beyond the margin: over all, and in every round of the one beside every round of the other.
+    fn is_slower(&self, before: &Measured<'_>, after: &Measured<'_>, kept: f64) -> bool {
+        let spans = |cell: &Measured<'_>| -> Vec<MedianInterval> {
+            let rounds = cell.rounds.iter().map(|round| round.times.as_slice());
+            let all = std::iter::once(cell.times.as_slice()).chain(rounds);
+            all.filter_map(|times| interval_of_sorted(times, self.0))
+                .collect()
+        };
+        let longest = spans(before).iter().map(|span| span.upper).max();
+        let shortest = spans(after).iter().map(|span| span.lower).min();
+        let apart = |(longest, shortest): (u64, u64)| (longest as f64) < kept * shortest as f64;
+        longest.zip(shortest).is_some_and(apart)
+    }
+}
+
+/// The margins of tests, the wider of the two runs'.
+struct Margins<'a> {
+    runs: [&'a Run; 2],
+    asked: Option<f64>,
+}
+
+impl<'a> Margins<'a> {
+    fn of(old: &'a Run, new: &'a Run, asked: Option<f64>) -> Margins<'a> {
+        Margins {
+            runs: [old, new],
+            asked,
+        }
+    }
+
+    fn of_test(&self, name: &str) -> f64 {
+        if let Some(asked) = self.asked {
+            return asked;
+        }
+        let widest = self
+            .runs
+            .iter()
+            .filter_map(|run| run.tests.iter().find(|test| test.name == name))
+            .filter_map(|test| margin_of(&test.references))
+            .max_by(f64::total_cmp);
+        widest.unwrap_or(USUAL_MARGIN)
+    }
+}
+
+/// What a test allows itself: the margin of its baseline, else the narrowest of its other references.
+fn margin_of(references: &[Reference]) -> Option<f64> {
+    let is_share = |margin: &f64| (0.0..1.0).contains(margin);
+    let baseline = references.iter().find_map(|reference| match reference {
+        Reference::Baseline { margin, .. } => Some(*margin).filter(is_share),
+        _ => None,
+    });
+    let others = references.iter().filter_map(|reference| match reference {
+        Reference::Spec(row) => Some(row.tolerance).filter(is_share),
+        Reference::Peers { margin } => Some(*margin).filter(is_share),
+        Reference::Baseline { .. } => None,
+    });
+    baseline.or_else(|| others.min_by(f64::total_cmp))
+}
