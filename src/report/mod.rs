@@ -6,10 +6,10 @@
 mod congestion;
 mod counters;
 mod ecmp;
-mod ecmp_plot;
 mod engines;
 pub mod escape;
 pub mod figure;
+pub mod figures;
 mod gpus;
 mod inventory;
 mod json;
@@ -17,7 +17,6 @@ mod links;
 mod markdown;
 pub mod named;
 pub mod parts;
-mod plot;
 mod rdma;
 pub mod schema;
 pub mod terminal;
@@ -43,8 +42,8 @@ pub trait Writer: Sync {
 /// Every file a report consists of. A new format is a file here and a line in this list.
 pub const WRITERS: &[&dyn Writer] = &[
     &json::Json,
-    &plot::Bandwidth,
-    &ecmp_plot::EcmpLoad,
+    &figures::Bandwidth,
+    &figures::EcmpLoad,
     &markdown::Markdown,
 ];
 
