@@ -83,7 +83,7 @@ fn markdown_has_regression_findings_and_intervals() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    check_markdown(&text);
+    check_markdown("compare.md", &text);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn no_name_in_a_comparison_is_obeyed() {
             check_lines("terminal", &terminal(&comparison, Page::terminal(false)));
             check_lines("log", &terminal(&comparison, Page::log()));
             check_lines("json", &json(&comparison).unwrap());
-            check_markdown(&markdown(&comparison).unwrap());
+            check_markdown("compare.md", &markdown(&comparison).unwrap());
         }
     }
 }

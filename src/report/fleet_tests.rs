@@ -126,7 +126,7 @@ fn no_name_in_a_fleet_is_obeyed() {
         check_lines("terminal", &fleet::terminal(&fleet, Page::terminal(false)));
         check_lines("log", &fleet::terminal(&fleet, Page::log()));
         check_lines("json", &fleet::json(&fleet).unwrap());
-        check_markdown(&fleet::markdown(&fleet).unwrap());
+        check_markdown("fleet.md", &fleet::markdown(&fleet).unwrap());
         let page = fleet::html(&fleet);
         check_lines("page", &page);
         for live in ["<img", "<script", "<!--", "</text>"] {

@@ -8,11 +8,11 @@ mod congestion;
 mod counters;
 mod csv;
 mod ecmp;
-mod ecmp_plot;
 mod engines;
 pub mod escape;
 pub mod figure;
 pub mod fleet;
+pub mod figures;
 mod gpus;
 mod inventory;
 mod json;
@@ -22,7 +22,6 @@ mod markdown;
 mod metrics;
 pub mod named;
 pub mod parts;
-mod plot;
 mod rdma;
 pub mod schema;
 mod summary;
@@ -49,8 +48,8 @@ pub trait Writer: Sync {
 /// Every file a report consists of. A new format is a file here and a line in this list.
 pub const WRITERS: &[&dyn Writer] = &[
     &json::Json,
-    &plot::Bandwidth,
-    &ecmp_plot::EcmpLoad,
+    &figures::Bandwidth,
+    &figures::EcmpLoad,
     &markdown::Markdown,
     &junit::JUnit,
     &metrics::Metrics,
