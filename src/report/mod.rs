@@ -3,17 +3,20 @@
 //! Held true: the same input gives the same bytes; names that came from other machines are data and stay inert in every
 //! format ([`escape`]); a file is either the old one or the new one, never half of one.
 
+mod cells;
 pub mod compare;
 mod congestion;
 mod counters;
 mod csv;
 mod ecmp;
+mod ecmp_tables;
 mod engines;
 pub mod escape;
 pub mod figure;
-pub mod fleet;
 pub mod figures;
+pub mod fleet;
 mod gpus;
+mod html;
 mod inventory;
 mod json;
 mod junit;
@@ -25,6 +28,7 @@ pub mod parts;
 mod rdma;
 pub mod schema;
 mod summary;
+mod table;
 pub mod terminal;
 
 use std::fs::{self, File};
@@ -54,6 +58,7 @@ pub const WRITERS: &[&dyn Writer] = &[
     &junit::JUnit,
     &metrics::Metrics,
     &summary::Summary,
+    &html::Html,
 ];
 
 /// Files that are written only when somebody asks for them.
