@@ -81,3 +81,5 @@ mod gpus_tests;
 mod hostile_tests;
 #[cfg(test)]
 mod proofs;
+#[cfg(test)]
+mod summary_tests;
