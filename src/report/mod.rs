@@ -82,4 +82,4 @@ mod hostile_tests;
 #[cfg(test)]
 mod proofs;
 #[cfg(test)]
-mod summary_tests;
+mod terminal_tests;
