@@ -45,10 +45,7 @@ const PIECES: &str = r#"(() => {
 
 /// The texts that are too faint, with their ratio.
 pub fn too_faint(sheet: &mut Sheet) -> Vec<String> {
-    // What is left undrawn until somebody scrolls to it is looked at, too.
-    sheet.evaluate(
-        "document.querySelectorAll('section').forEach(section => section.style.contentVisibility = 'visible')",
-    );
+    sheet.unfold();
     let pieces = sheet.evaluate(PIECES);
     let mut faint: Vec<String> = pieces
         .as_array()

@@ -67,7 +67,7 @@ fn nothing_that_came_from_a_run_is_ever_executed() {
     for print in [false, true] {
         let view = View { print, ..View::DESK };
         let mut sheet = Sheet::open(&page.file, view);
-        sheet.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)");
+        sheet.unfold();
         if !print {
             sheet.type_into("#filter", NAMES[1]);
             sheet.picture("hostile");

@@ -73,6 +73,7 @@ fn kept_picture_of_the_first_screen_has_verdict_suspect_numbers_and_next_step() 
 
 /// What each section says, without what only scripts can serve.
 fn facts(sheet: &mut Sheet) -> Vec<(String, String)> {
+    sheet.unfold();
     let sections = sheet.evaluate(
         "(() => { const controls = 'input, select, button.copy, label, output, #filter, #filtered, [data-control], script, style, noscript'; \
            return [...document.querySelectorAll('section[id]')].map(section => { \
@@ -165,7 +166,7 @@ fn on_paper_everything_that_was_folded_is_there() {
         let folded = sheet.evaluate(
             "[...document.querySelectorAll('details')].filter(details => { \
                const inside = [...details.children].filter(child => child.tagName !== 'SUMMARY'); \
-               return inside.length && !inside.some(child => child.getBoundingClientRect().height > 0); \
+               return inside.length && !inside.some(child => child.checkVisibility() && child.getBoundingClientRect().height > 0); \
              }).map(details => details.outerHTML.slice(0, 120))",
         );
         assert_eq!(folded, json!([]), "scripts {scripts}");
@@ -191,7 +192,6 @@ fn on_paper_everything_that_was_folded_is_there() {
 
 fn must_be_readable(page: &Page, name: &str, view: View) {
     let mut sheet = Sheet::open(&page.file, view);
-    sheet.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)");
     let faint = contrast::too_faint(&mut sheet);
     sheet.picture(name);
     assert!(

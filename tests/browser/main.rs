@@ -8,6 +8,7 @@ mod contrast;
 mod control;
 mod driver;
 mod hostile;
+mod large;
 mod look;
 mod pages;
 mod sheet;

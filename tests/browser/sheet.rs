@@ -70,6 +70,14 @@ impl Sheet {
         sheet
     }
 
+    /// Opens everything that is folded and draws what is left undrawn until somebody scrolls to it.
+    pub fn unfold(&mut self) {
+        self.evaluate(
+            "document.querySelectorAll('details').forEach(details => details.open = true), \
+             document.querySelectorAll('section').forEach(section => section.style.contentVisibility = 'visible')",
+        );
+    }
+
     /// What an expression comes to.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         self.browser.evaluate(expression)
