@@ -4,11 +4,10 @@ use clap::Args;
 
 use super::conduct::{conduct, default_folder};
 use super::launching::Role;
-use super::progress::{Plain, Silent};
+use super::progress;
 use super::shared::Shared;
 use super::{CliError, report};
 use crate::fabric::topology::Topology;
-use crate::measure::Progress;
 use crate::record::{DecisionRule, Placement};
 use crate::suite::{
     Directions, Expectation, Schedule, SpecChoice, Suite, TestCase, TestKind, TransportChoice, nearest,
@@ -71,10 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             .try_for_each(|name| check_suspect(topology, name))?;
     }
     let out = flags.out.clone().unwrap_or_else(|| default_folder(&suite.name));
-    let progress: Box<dyn Progress> = match flags.quiet || flags.json {
-        true => Box::new(Silent),
-        false => Box::new(Plain::default()),
-    };
+    let progress = progress::fitting(flags.quiet || flags.json);
     let conducted = conduct(&suite, role, flags, &choices, &out, progress.as_ref(), &|plan| {
         progress.plan(plan.cells.len());
     })?;

@@ -1,7 +1,7 @@
 //! The command line: one file per subcommand, arguments and a call.
 //!
 //! `conduct` is what all measuring commands share, `story` how a plan is measured; `world` starts the ranks; `shared` holds the flags that are the
-//! same everywhere; `progress` is what a person sees meanwhile.
+//! same everywhere; `progress` is what a person sees meanwhile, `worst_rail` a part of it.
 
 mod all_reduce;
 mod browser;
@@ -36,6 +36,7 @@ mod switch_counters;
 mod token;
 mod worker;
 mod world;
+mod worst_rail;
 
 use std::process::ExitCode;
 

@@ -1,13 +1,29 @@
-//! What a person sees while a run goes on: a bar on a terminal, a line per slot in a log, nothing when asked.
+//! What a person sees while a run goes on: a bar on a terminal, a line per tenth in a log, nothing when asked.
+//!
+//! All say the same: cells done, the round, how long it will take, and which rail is furthest behind. Nothing here is coloured, so `NO_COLOR`
+//! takes nothing away; where a cursor cannot be moved (`TERM=dumb`) there are lines instead of a bar.
 
-use std::cell::Cell as Mutable;
+use std::cell::{Cell as Mutable, RefCell};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 use super::say::tell;
+use super::shared::can_move_cursor;
+use super::worst_rail::WorstRail;
 use crate::measure::{CellResult, Progress};
 use crate::record::Cell;
 use crate::report::escape;
+
+/// What fits standard error, unless nothing is wanted.
+pub fn fitting(quiet: bool) -> Box<dyn Progress> {
+    match (quiet, can_move_cursor(&std::io::stderr())) {
+        (true, _) => Box::new(Silent),
+        (false, true) => Box::new(Watched::new()),
+        (false, false) => Box::new(Plain::new()),
+    }
+}
 
 /// Says nothing.
 pub struct Silent;
@@ -22,17 +38,40 @@ impl Progress for Silent {
 /// A bar that moves, on a terminal.
 pub struct Watched {
     bar: ProgressBar,
+    round: Mutable<u16>,
+    worst: RefCell<WorstRail>,
 }
 
 impl Watched {
     /// A bar of unknown length.
     pub fn new() -> Watched {
         let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} cells, {eta} left: {wide_msg}")
-        {
-            bar.set_style(style);
+        let template = "{bar:16} {pos}/{len} cells, {prefix}{left}: {wide_msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(
+                style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
+                    let cells = state.len().unwrap_or(0) as usize;
+                    // A bar that cannot be drawn is no reason to stop a run.
+                    let _ = out.write_str(&time_left(state.elapsed(), state.pos() as usize, cells));
+                }),
+            );
         }
-        Watched { bar }
+        bar.set_prefix("round 1");
+        Watched {
+            bar,
+            round: Mutable::new(0),
+            worst: RefCell::default(),
+        }
+    }
+
+    /// Round and worst rail.
+    fn refresh(&self) {
+        let round = self.round.get() + 1;
+        let text = match self.worst.borrow().so_far() {
+            Some(lag) => format!("round {round}, worst {}", escape::line(&lag.to_string())),
+            None => format!("round {round}"),
+        };
+        self.bar.set_prefix(text);
     }
 }
 
@@ -41,11 +80,17 @@ impl Progress for Watched {
         self.bar.inc_length(cells as u64);
     }
 
-    fn slot(&self, cells: &[&Cell], _round: u16) {
-        self.bar.set_message(escape::line(&cells[0].describe()));
+    fn slot(&self, cells: &[&Cell], round: u16) {
+        self.round.set(round);
+        self.refresh();
+        if let Some(first) = cells.first() {
+            self.bar.set_message(escape::line(&first.describe()));
+        }
     }
 
-    fn cell_done(&self, _result: &CellResult<'_>) {
+    fn cell_done(&self, result: &CellResult<'_>) {
+        self.worst.borrow_mut().add(result.cell, result.rate);
+        self.refresh();
         self.bar.inc(1);
     }
 
@@ -61,28 +106,46 @@ impl Drop for Watched {
 }
 
 /// A line for every tenth of the run, for logs.
-#[derive(Default)]
 pub struct Plain {
+    started: Instant,
     cells: Mutable<usize>,
     done: Mutable<usize>,
+    worst: RefCell<WorstRail>,
+}
+
+impl Plain {
+    /// Nothing done yet.
+    pub fn new() -> Plain {
+        Plain {
+            started: Instant::now(),
+            cells: Mutable::new(0),
+            done: Mutable::new(0),
+            worst: RefCell::default(),
+        }
+    }
 }
 
 impl Progress for Plain {
     fn plan(&self, cells: usize) {
         self.cells.set(self.cells.get() + cells);
-        eprintln!("{cells} cells to measure");
+        tell(format_args!("{cells} cells to measure"));
     }
 
     fn slot(&self, _cells: &[&Cell], _round: u16) {}
 
     fn cell_done(&self, result: &CellResult<'_>) {
+        self.worst.borrow_mut().add(result.cell, result.rate);
         let (done, cells) = (self.done.get() + 1, self.cells.get());
         self.done.set(done);
         let tenth = (cells / 10).max(1);
         if done.is_multiple_of(tenth) || done == cells {
+            let left = time_left(self.started.elapsed(), done, cells);
+            let worst = self.worst.borrow().so_far();
+            let worst = worst.map_or_else(String::new, |lag| format!("; worst rail so far: {lag}"));
             let rate = result.rate.map_or_else(String::new, |rate| format!(": {rate}"));
             tell(format_args!(
-                "{done} of {cells} cells; last {}{rate}",
+                "{done} of {cells} cells, round {}{left}{worst}; last {}{rate}",
+                result.round + 1,
                 result.cell.describe()
             ));
         }
@@ -90,5 +153,31 @@ impl Progress for Plain {
 
     fn note(&self, text: &str) {
         tell(text);
+    }
+}
+
+/// `, about 3 minutes left`, should the rest be like what is done; nothing before the first cell and after the last one.
+fn time_left(elapsed: Duration, done: usize, cells: usize) -> String {
+    match (done, cells.saturating_sub(done)) {
+        (0, _) | (_, 0) => String::new(),
+        (done, left) => {
+            let left = elapsed.mul_f64(left as f64 / done as f64);
+            format!(", about {} left", HumanDuration(left))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_that_of_the_cells_left() {
+        assert_eq!(
+            time_left(Duration::from_secs(40), 10, 40),
+            ", about 2 minutes left"
+        );
+        assert_eq!(time_left(Duration::from_secs(30), 40, 40), "");
+        assert_eq!(time_left(Duration::from_secs(30), 0, 40), "", "nobody knows yet");
     }
 }

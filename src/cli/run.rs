@@ -4,10 +4,9 @@ use clap::Args;
 
 use super::conduct::{conduct, default_folder};
 use super::launching::Role;
-use super::progress::{Plain, Silent, Watched};
-use super::shared::{Shared, use_color};
+use super::progress;
+use super::shared::Shared;
 use super::{CliError, report};
-use crate::measure::Progress;
 use crate::suite::Suite;
 
 /// What to run.
@@ -37,11 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     flags.settle(&mut suite)?;
     role.settle(&mut suite, flags)?;
     let out = flags.out.clone().unwrap_or_else(|| default_folder(&suite.name));
-    let progress: Box<dyn Progress> = match (flags.quiet || flags.json, use_color(&std::io::stderr())) {
-        (true, _) => Box::new(Silent),
-        (false, true) => Box::new(Watched::new()),
-        (false, false) => Box::new(Plain::default()),
-    };
+    let progress = progress::fitting(flags.quiet || flags.json);
     let conducted = conduct(
         &suite,
         role,

@@ -188,7 +188,13 @@ pub fn is_watched(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("OMPI_COMM_WORLD_RANK").is_none()
 }
 
-/// Whether colour belongs on `stream`: a terminal, and nobody said NO_COLOR.
+/// Whether what stands on `stream` can be written over: a terminal that knows more than letters.
+pub fn can_move_cursor(stream: &impl IsTerminal) -> bool {
+    let knows_more = std::env::var_os("TERM").is_some_and(|kind| !kind.is_empty() && kind != "dumb");
+    is_watched(stream) && knows_more
+}
+
+/// Whether colour belongs on `stream`: such a terminal, and nobody said NO_COLOR.
 pub fn use_color(stream: &impl IsTerminal) -> bool {
-    is_watched(stream) && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    can_move_cursor(stream) && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -113,3 +113,5 @@ mod promise_tests;
 mod proofs;
 #[cfg(test)]
 mod summary_tests;
+#[cfg(test)]
+mod terminal_tests;

@@ -1,12 +1,14 @@
 //! The summary for a person: the verdict, the worst finding in full, the rest in a line each; on a terminal at most 24 lines
 //! of 80, in a log everything in full.
 //!
+//! Held true: the part that the worst finding accuses is always named, by the name that it has on the page, whatever else has to be cut.
 //! Colour is decoration: every fact is also in the words. `NO_COLOR` in the environment wins over everything.
 
 use std::path::Path;
 
 use super::escape;
 use super::links;
+use super::named;
 use crate::record::{Finding, Judgement, Verdict, files};
 
 /// What the summary is written on.
@@ -18,6 +20,38 @@ pub struct Page {
     /// Most tests that are listed.
     tests: usize,
 }
+
+/// How much is said of the worst finding: most lines of its sentence, its rule and its next step, and whether the command that
+/// repeats it is said.
+#[derive(Debug, Clone, Copy)]
+struct Detail {
+    sentence: usize,
+    rule: usize,
+    next: usize,
+    repeat: bool,
+}
+
+/// Everything, then less and less, until it fits.
+const DETAILS: [Detail; 4] = [
+    Detail::of(5, 3, 3, true),
+    Detail::of(4, 2, 2, true),
+    Detail::of(3, 1, 2, false),
+    Detail::of(1, 0, 1, false),
+];
+
+impl Detail {
+    const fn of(sentence: usize, rule: usize, next: usize, repeat: bool) -> Detail {
+        Detail {
+            sentence,
+            rule,
+            next,
+            repeat,
+        }
+    }
+}
+
+/// The longest path or name that is not cut, in columns: two lines of a terminal.
+const LONGEST_NAME: usize = 140;
 
 impl Page {
     /// The smallest terminal it must fit, with or without colour. `NO_COLOR` in the environment wins.
@@ -80,6 +114,26 @@ impl Page {
         }
     }
 
+    /// Inert text, cut where it is longer than any name should be.
+    fn start_of(&self, text: &str) -> String {
+        match self.is_log() || text.chars().count() <= LONGEST_NAME {
+            true => text.to_string(),
+            false => text.chars().take(LONGEST_NAME).chain("...".chars()).collect(),
+        }
+    }
+
+    /// The same from its end, where the part of a path is that tells it from others.
+    fn end_of(&self, text: &str) -> String {
+        let length = text.chars().count();
+        match self.is_log() || length <= LONGEST_NAME {
+            true => text.to_string(),
+            false => "..."
+                .chars()
+                .chain(text.chars().skip(length - LONGEST_NAME))
+                .collect(),
+        }
+    }
+
     /// Breaks text at spaces into at most `most` lines behind a label; what does not fit is cut.
     pub(super) fn wrap(&self, label: &str, text: &str, most: usize) -> Vec<String> {
         let indent = " ".repeat(label.len().max(2));
@@ -126,28 +180,27 @@ impl Page {
 
 /// The summary of a judged run. `folder` is where the files are.
 pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
-    let page = &page;
-    let tests = tests(judgement, page);
-    let mut tail = tests;
-    let engines = super::engines::lines(judgement, page.is_log());
-    tail.extend(engines.iter().map(|line| page.clip(line)));
-    tail.extend(
-        super::ecmp::summary(judgement).map_or_else(Vec::new, |text| page.wrap("spread     ", &text, 2)),
-    );
-    tail.extend(super::congestion::summary(judgement).map(|line| page.clip(&line)));
-    tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));
-    tail.extend(super::rdma::summary(judgement).map(|line| page.clip(&line)));
-    tail.extend(super::inventory::summary(judgement).map(|line| page.clip(&line)));
-    tail.push(page.clip(&coverage(judgement)));
-    let picture = (!judgement.ecmp.is_empty()).then(|| format!(", {}", files::ECMP));
-    tail.push(format!(
-        "files      {}/{{{}, {}, {}{}}}",
-        escape::line(&folder.display().to_string()),
-        files::MARKDOWN,
-        files::FINDINGS,
-        files::BANDWIDTH,
-        picture.unwrap_or_default()
-    ));
+    let head = head(judgement, &page);
+    // The worst finding goes before the list of tests, which is shortened first.
+    let layouts = [page.tests, 2, 0]
+        .into_iter()
+        .filter(|tests| *tests <= page.tests)
+        .flat_map(|tests| DETAILS.map(|detail| (tests, detail)));
+    let mut layouts = layouts.peekable();
+    while let Some((tests, detail)) = layouts.next() {
+        let page = Page { tests, ..page };
+        let tail = tail(judgement, folder, &page);
+        let room = page.lines.saturating_sub(page.height(&head) + page.height(&tail));
+        let is_last = layouts.peek().is_none();
+        if let Some(findings) = findings(judgement, &page, detail, room, is_last) {
+            return [head, findings, tail].concat().join("\n") + "\n";
+        }
+    }
+    head.join("\n") + "\n"
+}
+
+/// The verdict, and what was done to the run on purpose.
+fn head(judgement: &Judgement, page: &Page) -> Vec<String> {
     let mut head = vec![headline(judgement, page)];
     if !judgement.injected.is_empty() {
         let faults: Vec<String> = judgement
@@ -160,31 +213,61 @@ pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
             faults.join("; ")
         )));
     }
-    let mut room = page.lines.saturating_sub(head.len() + page.height(&tail));
-    let mut listed = 0;
-    for finding in &judgement.findings {
-        let left = judgement.findings.len() - listed - 1;
-        let lines = if listed == 0 || page.is_log() {
-            in_full(finding, page)
-        } else {
-            vec![in_one_line(finding, page)]
+    head
+}
+
+/// What comes after the findings.
+fn tail(judgement: &Judgement, folder: &Path, page: &Page) -> Vec<String> {
+    let mut tail = tests(judgement, page);
+    let engines = super::engines::lines(judgement, page.is_log());
+    tail.extend(engines.iter().map(|line| page.clip(line)));
+    tail.extend(
+        super::ecmp::summary(judgement).map_or_else(Vec::new, |text| page.wrap("spread     ", &text, 2)),
+    );
+    tail.extend(super::congestion::summary(judgement).map(|line| page.clip(&line)));
+    tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));
+    tail.extend(super::rdma::summary(judgement).map(|line| page.clip(&line)));
+    tail.extend(super::inventory::summary(judgement).map(|line| page.clip(&line)));
+    tail.push(page.clip(&coverage(judgement)));
+    let picture = (!judgement.ecmp.is_empty()).then(|| format!(", {}", files::ECMP));
+    tail.push(format!(
+        "files      {}/{{{}, {}, {}, {}{}}}",
+        page.end_of(&escape::line(&folder.display().to_string())),
+        files::HTML,
+        files::MARKDOWN,
+        files::FINDINGS,
+        files::BANDWIDTH,
+        picture.unwrap_or_default()
+    ));
+    tail
+}
+
+/// The findings in so many lines, the worst with so much detail; none when not even the worst fits, unless it `must`.
+fn findings(
+    judgement: &Judgement,
+    page: &Page,
+    detail: Detail,
+    room: usize,
+    must: bool,
+) -> Option<Vec<String>> {
+    let mut lines = Vec::new();
+    for (listed, finding) in judgement.findings.iter().enumerate() {
+        let left = judgement.findings.len() - listed;
+        let more = match listed == 0 || page.is_log() {
+            true => in_full(finding, page, detail),
+            false => vec![in_one_line(finding, page)],
         };
-        if page.height(&lines) + usize::from(left > 0) > room {
+        let fits = page.height(&lines) + page.height(&more) + usize::from(left > 1) <= room;
+        if !fits && listed == 0 && !must {
+            return None;
+        }
+        if !fits && listed > 0 {
+            lines.push(format!("... {left} more in {}", files::MARKDOWN));
             break;
         }
-        room -= page.height(&lines);
-        head.extend(lines);
-        listed += 1;
+        lines.extend(more);
     }
-    if listed < judgement.findings.len() {
-        head.push(format!(
-            "... {} more in {}",
-            judgement.findings.len() - listed,
-            files::MARKDOWN
-        ));
-    }
-    head.extend(tail);
-    head.join("\n") + "\n"
+    Some(lines)
 }
 
 fn headline(judgement: &Judgement, page: &Page) -> String {
@@ -208,25 +291,36 @@ fn headline(judgement: &Judgement, page: &Page) -> String {
     }
 }
 
-fn in_full(finding: &Finding, page: &Page) -> Vec<String> {
-    let mut lines = page.wrap("", &format!("{}: {}", finding.kind, finding.sentence), 5);
+fn in_full(finding: &Finding, page: &Page, detail: Detail) -> Vec<String> {
+    let mut lines = page.wrap(
+        "",
+        &format!("{}: {}", finding.kind, finding.sentence),
+        detail.sentence,
+    );
     if let Some(first) = lines.first_mut() {
         *first = page.bold(first);
     }
-    lines.extend(page.wrap("  rule     ", &finding.rule, 3));
-    lines.extend(page.wrap("  next     ", &finding.next_step, 3));
-    // Not wrapped: it is meant to be copied.
-    lines.extend(
-        finding
-            .repeat
-            .iter()
-            .map(|repeat| format!("  repeat   {}", escape::line(repeat))),
-    );
+    // Neither it nor the command is wrapped: they are meant to be copied.
+    let part = escape::line(&named::part(finding));
+    lines.push(format!("  part     {}", page.start_of(&part)));
+    if detail.rule > 0 {
+        lines.extend(page.wrap("  rule     ", &finding.rule, detail.rule));
+    }
+    lines.extend(page.wrap("  next     ", &finding.next_step, detail.next));
+    let repeat = finding.repeat.iter().filter(|_| detail.repeat);
+    lines.extend(repeat.map(|repeat| format!("  repeat   {}", escape::line(repeat))));
     lines
 }
 
+/// One line that names the part, too: before the sentence where the sentence does not get to it.
 fn in_one_line(finding: &Finding, page: &Page) -> String {
-    page.bold(&page.clip(&format!("{}: {}", finding.kind, escape::line(&finding.sentence))))
+    let (kind, sentence) = (finding.kind, escape::line(&finding.sentence));
+    let part = escape::line(&named::part(finding));
+    let text = page.clip(&format!("{kind}: {sentence}"));
+    match text.contains(&part) {
+        true => page.bold(&text),
+        false => page.bold(&page.clip(&format!("{kind}: {part}: {sentence}"))),
+    }
 }
 
 fn tests(judgement: &Judgement, page: &Page) -> Vec<String> {

@@ -96,28 +96,82 @@ fn pipes_and_logs_get_no_escape_bytes() {
     }
 }
 
-/// Runs `report out` on a terminal made by `script`; what the terminal got, if there is such a program.
-fn on_a_terminal(bench: &Bench, no_color: &str) -> Option<String> {
-    let report = format!("{} report out --dry-run", env!("CARGO_BIN_EXE_railgauge"));
+/// Runs `railgauge` on a terminal of this kind made by `script`; what the terminal got, if there is such a program.
+fn on_a_terminal(bench: &Bench, words: &str, kind: &str, no_color: &str) -> Option<String> {
+    let line = format!("{} {words}", env!("CARGO_BIN_EXE_railgauge"));
     let mut command = Command::new("script");
     command
-        .args(["-qec", &report, "/dev/null"])
+        .args(["-qec", &line, "/dev/null"])
         .current_dir(bench.path());
-    command.env("TERM", "xterm").env("NO_COLOR", no_color);
+    command.env("TERM", kind).env("NO_COLOR", no_color);
+    command.env_remove("OMPI_COMM_WORLD_RANK");
     let output = command.stdin(Stdio::null()).output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Whether something changes the colour or weight of letters; moving a cursor does not.
+fn is_coloured(text: &str) -> bool {
+    text.split("\x1b[").skip(1).any(|after| {
+        after
+            .find(|letter: char| letter.is_ascii_alphabetic())
+            .is_some_and(|at| after[at..].starts_with('m') && !matches!(&after[..at], "" | "0"))
+    })
+}
+
 #[test]
-fn a_terminal_gets_colour_unless_no_color_is_set() {
+fn a_terminal_gets_colour_unless_no_color_is_set_or_it_knows_none() {
     let bench = Bench::new(SMALL);
     bench.run("").must_exit(20);
-    let Some(colored) = on_a_terminal(&bench, "") else {
+    let report = "report out --dry-run";
+    let Some(colored) = on_a_terminal(&bench, report, "xterm", "") else {
         return println!("skipped: no `script` to make a terminal with");
     };
-    assert!(colored.contains('\x1b'), "{colored:?}");
-    let plain = on_a_terminal(&bench, "1").unwrap();
-    assert!(plain.contains("small") && !plain.contains('\x1b'), "{plain:?}");
+    assert!(is_coloured(&colored), "{colored:?}");
+    for (kind, no_color) in [("xterm", "1"), ("dumb", "")] {
+        let plain = on_a_terminal(&bench, report, kind, no_color).unwrap();
+        assert!(plain.contains("small") && !plain.contains('\x1b'), "{plain:?}");
+    }
+}
+
+#[test]
+fn whoever_watches_a_terminal_sees_cells_and_rounds_without_colour_and_a_dumb_one_gets_lines() {
+    let bench = Bench::new(SMALL);
+    let Some(bar) = on_a_terminal(&bench, "run suite.toml --transport tcp --out bar", "xterm", "1") else {
+        return println!("skipped: no `script` to make a terminal with");
+    };
+    assert!(bar.contains("/4 cells, round 1"), "{bar:?}");
+    assert!(!bar.contains(" of 4 cells, round 1"), "{bar:?}");
+    assert!(!is_coloured(&bar), "{bar:?}");
+    let lines = on_a_terminal(&bench, "run suite.toml --transport tcp --out lines", "dumb", "").unwrap();
+    assert!(lines.contains("4 of 4 cells, round 1"), "{lines:?}");
+    assert!(!lines.contains('\x1b'), "{lines:?}");
+}
+
+#[test]
+fn a_log_says_how_far_it_is_and_which_rail_is_worst_so_far_and_quiet_says_nothing() {
+    let bench = Bench::new(SMALL);
+    let ended = bench.run("--transport tcp").must_exit(20);
+    let lines: Vec<&str> = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains(" of 4 cells, round 1"))
+        .collect();
+    assert_eq!(lines.len(), 4, "{}", ended.stderr);
+    assert!(
+        lines[0].contains(" left; last ring all-reduce"),
+        "one rail has no others: {}",
+        lines[0]
+    );
+    let last = lines[3];
+    assert!(
+        last.starts_with("4 of 4 cells, round 1; worst rail so far: loop")
+            && last.contains(" % of the others; last "),
+        "{last}"
+    );
+    let quiet = bench
+        .railgauge("run suite.toml --out quiet --quiet")
+        .must_exit(20);
+    assert!(!quiet.stderr.contains(" cells"), "{}", quiet.stderr);
 }
 
 #[test]

@@ -1,0 +1,184 @@
+//! Which rail lags behind the others while a run goes on: a hint for whoever watches, never a verdict.
+//!
+//! Held true: rates are compared only between cells that are each other's peers (the same test, size and kind, on other parts), and a cell
+//! that is measured again counts once, with its last rate, so that suspects do not weigh more than the rest.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::record::Cell;
+use crate::units::Rate;
+
+/// The rates of every rail so far.
+#[derive(Debug, Default)]
+pub struct WorstRail {
+    /// By what makes cells peers, then by rail.
+    rates: BTreeMap<u64, BTreeMap<String, Rates>>,
+}
+
+/// A rail and what it reaches of the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lag {
+    /// Rail by name.
+    pub rail: String,
+    /// Its median over that of the other rails, in the middle of all sizes and tests.
+    pub share: f64,
+}
+
+impl fmt::Display for Lag {
+    /// `rail1 at 61 % of the others`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:.0} % of the others", self.rail, self.share * 100.0)
+    }
+}
+
+impl WorstRail {
+    /// Takes note of what a cell came to. Cells of no rail, or of several, say nothing about one.
+    pub fn add(&mut self, cell: &Cell, rate: Option<Rate>) {
+        let ([rail], None, Some(rate)) = (cell.rails.as_slice(), &cell.to_rail, rate) else {
+            return;
+        };
+        if rate.0.is_finite() && rate.0 > 0.0 {
+            let rails = self.rates.entry(peers_of(cell)).or_default();
+            rails.entry(rail.clone()).or_default().put(cell.id, rate.0);
+        }
+    }
+
+    /// The rail that is furthest behind; none while there is nothing to compare.
+    pub fn so_far(&self) -> Option<Lag> {
+        let mut shares: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for rails in self.rates.values().filter(|rails| rails.len() > 1) {
+            let medians: Vec<(&str, f64)> = rails
+                .iter()
+                .map(|(rail, rates)| (rail.as_str(), middle(&rates.sorted)))
+                .collect();
+            for (rail, own) in &medians {
+                let mut others: Vec<f64> = medians
+                    .iter()
+                    .filter(|(other, _)| other != rail)
+                    .map(|(_, rate)| *rate)
+                    .collect();
+                others.sort_by(f64::total_cmp);
+                shares.entry(rail).or_default().push(own / middle(&others));
+            }
+        }
+        let lags = shares.into_iter().map(|(rail, mut shares)| {
+            shares.sort_by(f64::total_cmp);
+            Lag {
+                rail: rail.to_string(),
+                share: middle(&shares),
+            }
+        });
+        lags.min_by(|a, b| a.share.total_cmp(&b.share))
+    }
+}
+
+/// Rates of one rail among peers.
+#[derive(Debug, Default)]
+struct Rates {
+    last: BTreeMap<u32, f64>,
+    sorted: Vec<f64>,
+}
+
+impl Rates {
+    fn put(&mut self, cell: u32, rate: f64) {
+        if let Some(old) = self.last.insert(cell, rate)
+            && let Ok(at) = self.place(old)
+        {
+            self.sorted.remove(at);
+        }
+        let at = self.place(rate).unwrap_or_else(|at| at);
+        self.sorted.insert(at, rate);
+    }
+
+    fn place(&self, rate: f64) -> Result<usize, usize> {
+        self.sorted.binary_search_by(|other| other.total_cmp(&rate))
+    }
+}
+
+/// Cells with the same number are each other's peers.
+fn peers_of(cell: &Cell) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    cell.peer_key().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The median of ascending numbers, of which there is at least one.
+fn middle(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    match sorted.len() % 2 {
+        1 => sorted[half],
+        _ => (sorted[half - 1] + sorted[half]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Fixture;
+    use crate::units::Bytes;
+
+    fn cells(rails: u32) -> Vec<Cell> {
+        Fixture::rails(rails).run.cells
+    }
+
+    fn watched(cells: &[Cell], speed: impl Fn(&Cell) -> f64) -> WorstRail {
+        let mut worst = WorstRail::default();
+        cells
+            .iter()
+            .for_each(|cell| worst.add(cell, Some(Rate(speed(cell)))));
+        worst
+    }
+
+    #[test]
+    fn the_rail_that_lags_is_named_with_its_share_of_the_others() {
+        let slow = |cell: &Cell| if cell.rails[0] == "rail2" { 6e8 } else { 1e9 };
+        let lag = watched(&cells(4), slow).so_far().unwrap();
+        assert_eq!(lag.to_string(), "rail2 at 60 % of the others");
+    }
+
+    #[test]
+    fn a_rail_of_small_messages_is_not_called_slow_for_being_measured_at_another_size() {
+        let by_size = |cell: &Cell| cell.size.0 as f64;
+        let lag = watched(&cells(3), by_size).so_far().unwrap();
+        assert!((lag.share - 1.0).abs() < 1e-9, "{lag}");
+        let mut lonely = cells(2);
+        lonely.retain(|cell| (cell.rails[0] == "rail0") == (cell.size == Bytes(1 << 20)));
+        assert_eq!(
+            watched(&lonely, by_size).so_far(),
+            None,
+            "no two rails share a size"
+        );
+    }
+
+    #[test]
+    fn a_cell_measured_again_counts_once_with_its_last_rate() {
+        let cells = cells(2);
+        let mut worst = watched(&cells, |_| 1e9);
+        for rate in [1e8, 2e8, 1e9] {
+            cells
+                .iter()
+                .filter(|cell| cell.rails[0] == "rail0")
+                .for_each(|cell| worst.add(cell, Some(Rate(rate))));
+        }
+        assert!((worst.so_far().unwrap().share - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn one_rail_no_rate_or_several_rails_at_once_say_nothing() {
+        assert_eq!(watched(&cells(1), |_| 1e9).so_far(), None);
+        let mut worst = WorstRail::default();
+        for (at, mut cell) in cells(2).into_iter().enumerate() {
+            match at % 3 {
+                0 => worst.add(&cell, None),
+                1 => worst.add(&cell, Some(Rate(f64::NAN))),
+                _ => {
+                    cell.rails.push("rail9".into());
+                    worst.add(&cell, Some(Rate(1.0)));
+                }
+            }
+        }
+        assert_eq!(worst.so_far(), None);
+    }
+}
