@@ -87,7 +87,9 @@ impl Scale {
 
     fn round_ratios(&self, most: usize) -> Vec<f64> {
         let (low, high) = (2f64.powf(self.low), 2f64.powf(self.high));
-        let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        // Beyond these ends a number is zero or without end, and its logarithm as well.
+        let end = |tick: f64| tick.log10().clamp(-320.0, 308.0);
+        let decades = end(low).floor() as i32..=end(high).ceil() as i32;
         let choices: [&[f64]; 3] = [&[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
         let within = |steps: &[f64]| -> Vec<f64> {
             let all = decades

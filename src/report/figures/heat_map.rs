@@ -1,4 +1,5 @@
-//! Nodes by rails: what share of what it should each node reaches on each rail, the median over the measurements that it took part in.
+//! Nodes by rails: what share of what it should each node reaches on each rail, the median over the measurements that it took part in; the lower
+//! one of sending and receiving where these were measured apart.
 //!
 //! Readable without colour: the share stands in every field as a number; a field below its rail has a thick edge, a node that is
 //! failing an exclamation mark. In a large fabric whoever fails has a row of its own and neighbours share one, with their median and the
@@ -12,7 +13,7 @@ use super::palette::{FAULT, INK, MUTED, legend_of_levels, level};
 use super::rows::{self, Row};
 use super::shares::{self, Hosts, median};
 use super::{count, percent};
-use crate::record::{Judgement, Recorded};
+use crate::record::{Collective, Judgement, Recorded};
 use crate::report::figure::{Drawing, Figure};
 
 /// Failing nodes with a row of their own, and groups of others.
@@ -33,7 +34,7 @@ pub(super) struct HeatMap;
 struct Map<'a> {
     hosts: Hosts<'a>,
     rails: Vec<&'a str>,
-    /// The median over its measurements, by rail and host.
+    /// The median over its measurements in its slower direction, by rail and host.
     shares: Vec<Vec<Option<f64>>>,
     /// The median over all hosts, by rail.
     middle: Vec<Option<f64>>,
@@ -71,7 +72,7 @@ impl Drawing for HeatMap {
 impl<'a> Map<'a> {
     fn of(recorded: &'a Recorded, judgement: &'a Judgement) -> Option<Map<'a>> {
         let hosts = Hosts::of(recorded);
-        let of_cells = shares::of_cells(judgement);
+        let of_cells = shares::of_cells(recorded, judgement);
         let telling = shares::telling(judgement, &of_cells);
         let taking_part = |at: usize| -> BTreeSet<usize> {
             let ranks = judgement.cells[at].cell.ranks.iter();
@@ -88,22 +89,28 @@ impl<'a> Map<'a> {
             .collect();
         let is_whole = apart.is_empty() || hosts.names.len() < 2;
         let used = if is_whole { telling } else { apart };
-        let mut by_rail: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
+        let mut by_rail: BTreeMap<&str, Vec<[Vec<f64>; 2]>> = BTreeMap::new();
         for at in &used {
             let Some(share) = of_cells[*at] else { continue };
-            for rail in &judgement.cells[*at].cell.rails {
-                let columns = by_rail
-                    .entry(rail)
-                    .or_insert_with(|| vec![Vec::new(); hosts.names.len()]);
+            let cell = &judgement.cells[*at].cell;
+            let receiver = match (cell.collective, cell.ranks.as_slice()) {
+                (Collective::PointToPoint, [_, to]) => hosts.of_rank(*to),
+                _ => None,
+            };
+            for rail in &cell.rails {
+                let nobody = || vec![[Vec::new(), Vec::new()]; hosts.names.len()];
+                let columns = by_rail.entry(rail).or_insert_with(nobody);
                 for host in taking_part(*at) {
-                    columns[host].push(share);
+                    columns[host][usize::from(receiver == Some(host))].push(share);
                 }
             }
         }
+        // A node that sends slowly and receives well is slow.
+        let lower = |ways: &[Vec<f64>; 2]| ways.iter().filter_map(|way| median(way)).reduce(f64::min);
         let mut rails: Vec<(&str, Vec<Option<f64>>, Option<f64>)> = by_rail
             .into_iter()
             .map(|(rail, values)| {
-                let of_hosts: Vec<Option<f64>> = values.iter().map(|values| median(values)).collect();
+                let of_hosts: Vec<Option<f64>> = values.iter().map(lower).collect();
                 let known: Vec<f64> = of_hosts.iter().flatten().copied().collect();
                 (rail, of_hosts, median(&known))
             })
@@ -237,7 +244,7 @@ impl<'a> Map<'a> {
             more => format!(" {more} faster rails are not drawn."),
         };
         format!(
-            "A field is the median over {} at the largest message, as a share of what is expected, else of the median of peers. A row that is low is a node, a column that is low is a rail. {what}{}{rails}",
+            "A field is the median over what a node took part in, of {} at the largest message, sending or receiving, whichever is lower: as a share of what a spec demands, else of the median of all that measure the same. A row that is low is a node, a column that is low is a rail. {what}{}{rails}",
             count(self.measurements, "measurement"),
             if self.is_whole {
                 String::new()

@@ -45,7 +45,7 @@ type Pairs = BTreeMap<(usize, usize), Pair>;
 impl Drawing for PairMatrix {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let hosts = Hosts::of(recorded);
-        let mut rails: Vec<(&str, Pairs)> = pairs(&hosts, judgement).into_iter().collect();
+        let mut rails: Vec<(&str, Pairs)> = pairs(&hosts, recorded, judgement).into_iter().collect();
         // Between two nodes there is nothing that a matrix could show better than a number.
         rails.retain(|(_, pairs)| nodes_of(pairs).len() > 2);
         let lowest = |pairs: &Pairs| {
@@ -81,8 +81,8 @@ impl Drawing for PairMatrix {
     }
 }
 
-fn pairs<'a>(hosts: &Hosts<'_>, judgement: &'a Judgement) -> BTreeMap<&'a str, Pairs> {
-    let of_cells = shares::of_cells(judgement);
+fn pairs<'a>(hosts: &Hosts<'_>, recorded: &Recorded, judgement: &'a Judgement) -> BTreeMap<&'a str, Pairs> {
+    let of_cells = shares::of_cells(recorded, judgement);
     let mut rails: BTreeMap<&str, Pairs> = BTreeMap::new();
     for at in shares::telling(judgement, &of_cells) {
         let verdict = &judgement.cells[at];

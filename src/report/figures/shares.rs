@@ -1,13 +1,24 @@
 //! What share of what it should reach a cell reached: what heat map, pair matrix and timeline are made of.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::record::{CellVerdict, Collective, FindingKind, Judgement, Recorded, Verdict};
+use crate::record::{CellVerdict, Collective, FindingKind, Judgement, Load, Recorded, Reference, Verdict};
 use crate::units::Bytes;
 
-/// The share of every cell of a judgement, in its order: of what was expected, else of the median of the cells that measure the same
-/// on other parts. None where neither is known, or nothing was measured.
-pub(super) fn of_cells(judgement: &Judgement) -> Vec<Option<f64>> {
+/// The share of every cell of a judgement, in its order: of what a spec or an earlier run demands, else of the median of all cells that
+/// measure the same on any part. None where neither is known, or nothing was measured.
+///
+/// A verdict compares a cell with its peers without itself; here it counts as one of them, so that one slow part among few does not make
+/// the others look better than they can be.
+pub(super) fn of_cells(recorded: &Recorded, judgement: &Judgement) -> Vec<Option<f64>> {
+    let is_absolute = |reference: &Reference| !matches!(reference, Reference::Peers { .. });
+    let absolute: BTreeSet<&str> = recorded
+        .run
+        .tests
+        .iter()
+        .filter(|test| test.references.iter().any(is_absolute))
+        .map(|test| test.name.as_str())
+        .collect();
     let mut peers = BTreeMap::new();
     for cell in &judgement.cells {
         if let Some(rate) = cell.wire_rate {
@@ -24,16 +35,20 @@ pub(super) fn of_cells(judgement: &Judgement) -> Vec<Option<f64>> {
     cells
         .map(|cell| {
             let measured = cell.wire_rate?.median.0;
-            let expected = cell.expected.map(|rate| rate.0);
-            let expected = expected.or_else(|| middle.get(&cell.cell.peer_key()).copied())?;
+            let demanded = cell.expected.map(|rate| rate.0);
+            let of_peers = middle.get(&cell.cell.peer_key()).copied();
+            let expected = match absolute.contains(cell.cell.test.as_str()) {
+                true => demanded.or(of_peers),
+                false => of_peers.or(demanded),
+            }?;
             let share = measured / expected;
             (expected > 0.0 && share.is_finite()).then_some(share)
         })
         .collect()
 }
 
-/// Positions of the cells with a share that tell about throughput: the largest message of every test and kind of measurement, and round trips
-/// only where there is nothing else.
+/// Positions of the cells with a share that tell about throughput: the largest message of every test and kind of measurement, without
+/// others on the wire, and round trips only where there is nothing else.
 pub(super) fn telling(judgement: &Judgement, shares: &[Option<f64>]) -> Vec<usize> {
     let measured = || (0..judgement.cells.len()).filter(|at| shares.get(*at).copied().flatten().is_some());
     let of = |at: usize| &judgement.cells[at].cell;
@@ -47,7 +62,13 @@ pub(super) fn telling(judgement: &Judgement, shares: &[Option<f64>]) -> Vec<usiz
         largest.get(&(cell.test.as_str(), cell.collective)) == Some(&cell.size)
             && cell.collective != Collective::Streams
     };
-    let all: Vec<usize> = measured().filter(is_largest).collect();
+    let alone: BTreeSet<&str> = measured()
+        .map(of)
+        .filter(|cell| cell.load == Load::Alone)
+        .map(|cell| cell.test.as_str())
+        .collect();
+    let is_clear = |at: &usize| of(*at).load == Load::Alone || !alone.contains(of(*at).test.as_str());
+    let all: Vec<usize> = measured().filter(is_largest).filter(is_clear).collect();
     let is_rate = |at: &&usize| of(**at).collective != Collective::RoundTrip;
     let rates: Vec<usize> = all.iter().filter(is_rate).copied().collect();
     if rates.is_empty() { all } else { rates }

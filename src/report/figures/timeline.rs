@@ -42,7 +42,7 @@ struct Choice {
 
 impl Drawing for Timeline {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
-        let choices = choices(judgement);
+        let choices = choices(recorded, judgement);
         let id = |at: usize| judgement.cells[at].cell.id;
         let wanted: BTreeSet<u32> = choices
             .iter()
@@ -65,8 +65,8 @@ impl Drawing for Timeline {
 }
 
 /// The cells that the worst findings rest on; without any, the least steady one.
-fn choices(judgement: &Judgement) -> Vec<Choice> {
-    let of_cells = shares::of_cells(judgement);
+fn choices(recorded: &Recorded, judgement: &Judgement) -> Vec<Choice> {
+    let of_cells = shares::of_cells(recorded, judgement);
     let place_of: HashMap<u32, usize> = judgement
         .cells
         .iter()
