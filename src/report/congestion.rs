@@ -1,40 +1,39 @@
-//! What a load does to others: a table for `report.md` and a line for the terminal.
+//! What a load does to others: a table for the report and a line for the terminal.
 
-use std::fmt::Write;
-
-use super::escape::markdown as inert;
+use super::table::{Entry, Table, figure, text};
 use crate::record::{Collective, Congestion, Judgement};
 
-/// The table; nothing when no victim was measured. At most `most` rows; how many there are.
-pub(super) fn table(out: &mut String, judgement: &Judgement, most: usize) -> Result<usize, std::fmt::Error> {
-    let rows = &judgement.congestion;
-    if rows.is_empty() {
-        return Ok(0);
+/// What the table shows, in a sentence.
+pub(super) const ABOUT: &str = "What a load does to two ranks that take no part in it: impact is the median time under load over that alone.";
+
+/// The table of these victims.
+pub(super) fn table(rows: &[Congestion]) -> Table {
+    let columns = [
+        text("test"),
+        text("rail"),
+        text("load"),
+        text("victim"),
+        figure("alone"),
+        figure("p99"),
+        figure("under load"),
+        figure("p99"),
+        figure("impact"),
+    ];
+    let mut table = Table::new("Victims alone and under load", columns);
+    for row in rows {
+        table.row([
+            Entry::from(&row.test),
+            Entry::from(&row.rail),
+            Entry::ours(load(row)),
+            Entry::ours(victim(row)),
+            Entry::ours(row.alone.median),
+            Entry::ours(row.alone_p99),
+            Entry::ours(row.under.median),
+            Entry::ours(row.under_p99),
+            Entry::ours(format!("{:.2}", row.impact)),
+        ]);
     }
-    writeln!(
-        out,
-        "## Congestion\n\nWhat a load does to two ranks that take no part in it: impact is the median time under load over that alone.\n"
-    )?;
-    writeln!(
-        out,
-        "| test | rail | load | victim | alone | p99 | under load | p99 | impact |\n|---|---|---|---|--:|--:|--:|--:|--:|"
-    )?;
-    for row in rows.iter().take(most) {
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {:.2} |",
-            inert(&row.test),
-            inert(&row.rail),
-            load(row),
-            victim(row),
-            row.alone.median,
-            row.alone_p99,
-            row.under.median,
-            row.under_p99,
-            row.impact
-        )?;
-    }
-    Ok(rows.len())
+    table
 }
 
 /// The worst impacts in a line.

@@ -3,6 +3,7 @@
 use std::fmt::{Error, Write};
 
 use super::escape::markdown as inert;
+use super::table::{Entry, Table, Tone, figure, text};
 use crate::record::{CounterReport, Judgement, MovedCounter};
 
 /// The section of `report.md`; how many counters moved.
@@ -18,52 +19,67 @@ pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> R
             inert(trouble)
         )?;
     }
-    writeln!(
-        out,
-        "Around every cell, at {} end{} of rails; traffic apart, the worst first. What breaks no rule accuses nobody.\n",
-        counters.ports,
-        if counters.ports == 1 { "" } else { "s" }
-    )?;
+    writeln!(out, "{}\n", about(counters))?;
     let rows = counters.moved.len() + counters.more as usize;
     if rows == 0 {
         writeln!(out, "None.\n")?;
     } else {
-        writeln!(
-            out,
-            "| host | rail | counter | speaks of | moved | watched | rule | measured | accepted |\n\
-             |---|---|---|---|--:|--:|---|---|---|"
-        )?;
-        for counter in counters.moved.iter().take(most) {
-            row(out, counter)?;
-        }
+        let shown = counters.moved.len().min(most);
+        table(&counters.moved[..shown]).markdown(out)?;
         writeln!(out)?;
     }
     unread(out, counters, most)?;
     Ok(rows)
 }
 
-fn row(out: &mut String, counter: &MovedCounter) -> Result<(), Error> {
-    let or_dash = |text: &Option<String>| text.as_deref().map_or("-".to_string(), inert);
+/// What the table shows, in a sentence or two.
+pub(super) fn about(counters: &CounterReport) -> String {
+    format!(
+        "Around every cell, at {} end{} of rails; traffic apart, the worst first. What breaks no rule accuses nobody.",
+        counters.ports,
+        if counters.ports == 1 { "" } else { "s" }
+    )
+}
+
+/// These counters, and the rules that they break.
+pub(super) fn table(moved: &[MovedCounter]) -> Table {
+    let columns = [
+        text("host"),
+        text("rail"),
+        text("counter"),
+        text("speaks of"),
+        figure("moved"),
+        figure("watched"),
+        text("rule"),
+        text("measured"),
+        text("accepted"),
+    ];
+    let mut table = Table::new("Counters that moved", columns);
+    for counter in moved {
+        table.row(row(counter));
+    }
+    table
+}
+
+fn row(counter: &MovedCounter) -> Vec<Entry> {
+    let or_dash = |text: &Option<String>| Entry::from(text.as_deref().unwrap_or("-"));
     let rule = match (&counter.rule, &counter.severity) {
-        (Some(rule), Some(severity)) => format!("{} ({})", inert(rule), inert(severity)),
-        _ => "-".to_string(),
+        (Some(rule), Some(severity)) => Entry::from(format!("{rule} ({severity})")).toned(Tone::Bad),
+        _ => Entry::ours("-"),
     };
-    let watched = match counter.watched_ns.0 {
-        0 => "-".to_string(),
-        _ => counter.watched_ns.to_string(),
-    };
-    writeln!(
-        out,
-        "| {} | {} | {} | {} | {}{} | {watched} | {rule} | {} | {} |",
-        inert(&counter.host),
-        inert(&counter.rail),
-        inert(&counter.name),
+    let watched = Some(counter.watched_ns).filter(|watched| watched.0 > 0);
+    let at_least = if counter.or_more { "at least " } else { "" };
+    vec![
+        Entry::from(&counter.host),
+        Entry::from(&counter.rail),
+        Entry::from(&counter.name),
         or_dash(&counter.kind),
-        if counter.or_more { "at least " } else { "" },
-        counter.moved,
+        Entry::ours(format!("{at_least}{}", counter.moved)),
+        Entry::or_dash(watched),
+        rule,
         or_dash(&counter.measured),
         or_dash(&counter.bound),
-    )
+    ]
 }
 
 fn unread(out: &mut String, counters: &CounterReport, most: usize) -> Result<(), Error> {

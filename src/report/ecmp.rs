@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Error, Write};
 
+use super::ecmp_tables::{MOST_MEMBERS, members, most_pairs, pairs, table};
 use super::escape::markdown as inert;
 use crate::record::{EcmpCause, EcmpVerdict, Judgement, MemberLoad, files};
 
@@ -15,13 +16,6 @@ const MOST_GROUPS: usize = 60;
 const MOST_LINES: usize = 40;
 /// Groups whose members and pairs are shown.
 const MOST_IN_FULL: usize = 12;
-/// Members of one group, as rows.
-const MOST_MEMBERS: usize = 64;
-/// Members of one group, as columns of the table of pairs.
-const MOST_COLUMNS: usize = 16;
-/// Pairs of one group that is not as by chance, and of one that is.
-const MOST_PAIRS: usize = 32;
-const MOST_HEALTHY_PAIRS: usize = 8;
 /// Parts that a line names.
 const MOST_NAMED: usize = 3;
 
@@ -55,7 +49,9 @@ pub(super) fn section(out: &mut String, judgement: &Judgement) -> Result<(), Err
         writeln!(out, "- *Next:* {}", sentence(advice))?;
     }
     writeln!(out, "\n![{}]({})\n", inert(&in_words(judgement)), files::ECMP)?;
-    table(out, &groups)?;
+    table(&groups[..groups.len().min(MOST_GROUPS)]).markdown(out)?;
+    writeln!(out)?;
+    left(out, groups.len(), MOST_GROUPS)?;
     let accused = faulty.iter().map(|group| (*group, String::new()));
     let examples = chances.iter().filter_map(|(_, groups)| {
         let example = least_even(groups)?;
@@ -67,10 +63,24 @@ pub(super) fn section(out: &mut String, judgement: &Judgement) -> Result<(), Err
     });
     for (group, among) in accused.chain(examples).take(MOST_IN_FULL) {
         writeln!(out, "### {}: {}{among}\n", inert(&name(group)), group.cause)?;
-        members(out, group)?;
-        pairs(out, group)?;
+        in_full(out, group)?;
     }
     left(out, faulty.len() + chances.len(), MOST_IN_FULL)
+}
+
+/// The members and pairs of a group.
+fn in_full(out: &mut String, group: &EcmpVerdict) -> Result<(), Error> {
+    if !group.members.is_empty() {
+        members(group).markdown(out)?;
+        writeln!(out)?;
+        left(out, group.members.len(), MOST_MEMBERS)?;
+    }
+    if !group.pairs.is_empty() {
+        pairs(group).markdown(out)?;
+        writeln!(out)?;
+        left(out, group.pairs.len(), most_pairs(group))?;
+    }
+    Ok(())
 }
 
 /// Groups that are at fault in the same way: who they are, what the worst of them comes to, what to do.
@@ -182,7 +192,7 @@ pub(super) fn in_order(judgement: &Judgement) -> Vec<&EcmpVerdict> {
 }
 
 /// `rail0-leaf0, first choice on rail0, test spread`.
-fn name(group: &EcmpVerdict) -> String {
+pub(super) fn name(group: &EcmpVerdict) -> String {
     let switch = group.switch.as_deref().unwrap_or("paths not known");
     format!(
         "{switch}, {} on {}, test {}",
@@ -216,9 +226,10 @@ fn words(cause: EcmpCause) -> &'static str {
 }
 
 /// What groups must share to be told in one line: test, rail, choice and cause.
-type Kind<'a> = (&'a str, &'a str, u8, EcmpCause);
+pub(super) type Kind<'a> = (&'a str, &'a str, u8, EcmpCause);
 
-fn alike<'a>(groups: &[&'a EcmpVerdict]) -> Vec<(Kind<'a>, Vec<&'a EcmpVerdict>)> {
+/// Groups by kind, in order.
+pub(super) fn alike<'a>(groups: &[&'a EcmpVerdict]) -> Vec<(Kind<'a>, Vec<&'a EcmpVerdict>)> {
     let mut kinds: BTreeMap<Kind<'a>, Vec<&'a EcmpVerdict>> = BTreeMap::new();
     for group in groups {
         let kind = (group.test.as_str(), group.rail.as_str(), group.tier, group.cause);
@@ -228,7 +239,7 @@ fn alike<'a>(groups: &[&'a EcmpVerdict]) -> Vec<(Kind<'a>, Vec<&'a EcmpVerdict>)
 }
 
 /// `rail0: 4 switches, 512 flows over 2 paths each, as even as chance: busiest 1.21 of mean, p 0.34 or more`.
-fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict]) -> String {
+pub(super) fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict]) -> String {
     let flows: u64 = groups.iter().map(|group| u64::from(group.flows)).sum();
     let paths: Vec<u32> = groups.iter().map(|group| group.paths).collect();
     let (least, most) = (paths.iter().min().copied(), paths.iter().max().copied());
@@ -272,7 +283,8 @@ fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict]) -> Strin
     text
 }
 
-fn least_even<'a>(groups: &[&'a EcmpVerdict]) -> Option<&'a EcmpVerdict> {
+/// The one that chance makes least often.
+pub(super) fn least_even<'a>(groups: &[&'a EcmpVerdict]) -> Option<&'a EcmpVerdict> {
     let mut groups = groups.to_vec();
     groups.sort_by(|a, b| {
         a.p_value
@@ -280,121 +292,6 @@ fn least_even<'a>(groups: &[&'a EcmpVerdict]) -> Option<&'a EcmpVerdict> {
             .then(b.max_over_mean.total_cmp(&a.max_over_mean))
     });
     groups.first().copied()
-}
-
-fn table(out: &mut String, groups: &[&EcmpVerdict]) -> Result<(), Error> {
-    writeln!(
-        out,
-        "| switch | rail | choice | verdict | flows | paths used | busiest / mean | statistic | value | by chance | p | p of counted bytes | goodput lost |"
-    )?;
-    writeln!(out, "|---|---|--:|---|--:|--:|--:|---|--:|--:|--:|--:|--:|")?;
-    for group in groups.iter().take(MOST_GROUPS) {
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} of {} | {:.2} | {} | {:.3} | {:.3} | {} | {} | {} |",
-            inert(group.switch.as_deref().unwrap_or("not known")),
-            inert(&group.rail),
-            group.tier,
-            group.cause,
-            group.flows,
-            group.paths_used,
-            paths(group),
-            group.max_over_mean,
-            inert(&group.statistic),
-            group.value,
-            group.null_median,
-            figure(group.p_value),
-            group.counted_p_value.map_or_else(dash, figure),
-            group.lost.map_or_else(dash, percent)
-        )?;
-    }
-    writeln!(out)?;
-    left(out, groups.len(), MOST_GROUPS)
-}
-
-/// How many paths there are to use: a switch that has some for every receiver has more of them than any one flow.
-fn paths(group: &EcmpVerdict) -> usize {
-    group.members.len().max(group.paths as usize)
-}
-
-/// The load of every path of a group.
-fn members(out: &mut String, group: &EcmpVerdict) -> Result<(), Error> {
-    if group.members.is_empty() {
-        return Ok(());
-    }
-    let counted = counted_shares(&group.members);
-    writeln!(
-        out,
-        "| path | flows | delivering | share | by chance | counted by the switch | delivered | expected |"
-    )?;
-    writeln!(out, "|---|--:|--:|--:|--:|--:|--:|--:|")?;
-    for (member, share) in group.members.iter().zip(&counted).take(MOST_MEMBERS) {
-        let share = match (member.counted, share) {
-            (Some(bytes), Some(share)) => format!("{bytes} ({})", percent(*share)),
-            _ => dash(),
-        };
-        writeln!(
-            out,
-            "| {} | {} | {} | {}{} | {} to {} | {share} | {} | {} |",
-            inert(&member.link),
-            member.flows,
-            member.delivering,
-            percent(member.share),
-            if is_outside(member) { " (!)" } else { "" },
-            percent(member.band.0),
-            percent(member.band.1),
-            member.rate.map_or_else(dash, |rate| rate.to_string()),
-            member.expected.map_or_else(dash, |rate| rate.to_string())
-        )?;
-    }
-    writeln!(out)?;
-    left(out, group.members.len(), MOST_MEMBERS)
-}
-
-/// How many flows of every pair took every path.
-fn pairs(out: &mut String, group: &EcmpVerdict) -> Result<(), Error> {
-    if group.pairs.is_empty() {
-        return Ok(());
-    }
-    let columns: Vec<&str> = match group.members.len() <= MOST_COLUMNS {
-        true => group.members.iter().map(|member| short(&member.link)).collect(),
-        false => vec!["paths used", "most on one"],
-    };
-    let head: Vec<String> = columns.iter().map(|column| inert(column)).collect();
-    writeln!(out, "| flows of | {} | not known | dead |", head.join(" | "))?;
-    writeln!(out, "|---|{}--:|--:|", "--:|".repeat(columns.len()))?;
-    let most = if group.cause.is_fault() {
-        MOST_PAIRS
-    } else {
-        MOST_HEALTHY_PAIRS
-    };
-    let mut rows: Vec<_> = group.pairs.iter().collect();
-    rows.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
-    for pair in rows.into_iter().take(most) {
-        let flows: Vec<String> = match group.members.len() <= MOST_COLUMNS {
-            true => (0..columns.len())
-                .map(|at| pair.flows.get(at).map_or_else(dash, u32::to_string))
-                .collect(),
-            false => {
-                let used = pair.flows.iter().filter(|flows| **flows > 0).count();
-                vec![
-                    used.to_string(),
-                    pair.flows.iter().max().map_or_else(dash, u32::to_string),
-                ]
-            }
-        };
-        writeln!(
-            out,
-            "| {} to {} | {} | {} | {} |",
-            inert(&pair.from),
-            inert(&pair.to),
-            flows.join(" | "),
-            pair.unknown,
-            pair.dead
-        )?;
-    }
-    writeln!(out)?;
-    left(out, group.pairs.len(), most)
 }
 
 /// Whether a path carries more or less than chance allows.
@@ -431,19 +328,8 @@ pub(super) fn chance(p: f64) -> String {
     }
 }
 
-fn figure(p: f64) -> String {
-    match p < 0.001 {
-        true => "< 0.001".to_string(),
-        false => format!("{p:.3}"),
-    }
-}
-
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
-}
-
-fn dash() -> String {
-    "-".to_string()
 }
 
 /// Inert text that ends as a sentence does.

@@ -1,43 +1,43 @@
-//! Our engine and NCCL side by side, as a table for `report.md` and in a line or two for the terminal.
+//! Our engine and NCCL side by side, as a table for the report and in a line or two for the terminal.
 
-use std::fmt::Write;
+use std::collections::HashMap;
 
-use super::escape::markdown as inert;
-use crate::record::{Cell, Engine, EngineComparison, Judgement};
-use crate::units::Rate;
+use super::table::{Entry, Table, figure, text};
+use crate::record::{Cell, Engine, EngineComparison, Interval, Judgement};
+use crate::units::{Nanos, Rate};
 
-/// The table; nothing when no cell was run by both. At most `most` rows; how many there are.
-pub(super) fn table(out: &mut String, judgement: &Judgement, most: usize) -> Result<usize, std::fmt::Error> {
-    let rows = &judgement.engines;
-    if rows.is_empty() {
-        return Ok(0);
+/// The table of the first `most` cells that both ran.
+pub(super) fn table(judgement: &Judgement, most: usize) -> Table {
+    let columns = [
+        text("what"),
+        figure("size"),
+        figure("ours"),
+        figure("NCCL"),
+        figure("ours, bus"),
+        figure("NCCL, bus"),
+        figure("ours / NCCL"),
+    ];
+    let mut table = Table::new("Cells that both engines ran", columns);
+    let cells: HashMap<u32, &Cell> = judgement
+        .cells
+        .iter()
+        .map(|cell| (cell.cell.id, &cell.cell))
+        .collect();
+    let time = |time: &Interval<Nanos>| format!("{} [{}, {}]", time.median, time.lower, time.upper);
+    for row in judgement.engines.iter().take(most) {
+        let cell = cells.get(&row.ours_cell).copied();
+        let alike = if row.faster.is_none() { " (alike)" } else { "" };
+        table.row([
+            Entry::from(what(row, cell)),
+            Entry::ours(cell.map(|cell| cell.size.to_string()).unwrap_or_default()),
+            Entry::ours(time(&row.ours)),
+            Entry::ours(time(&row.nccl)),
+            Entry::or_dash(row.ours_bus),
+            Entry::or_dash(row.nccl_bus),
+            Entry::ours(format!("{:.2}{alike}", row.ratio)),
+        ]);
     }
-    writeln!(out, "## Engines side by side\n\n{}.\n", overview(rows))?;
-    writeln!(
-        out,
-        "| what | size | ours | NCCL | ours, bus | NCCL, bus | ours / NCCL |\n|---|--:|--:|--:|--:|--:|--:|"
-    )?;
-    let rate = |rate: Option<Rate>| rate.map_or_else(|| "-".to_string(), |rate| rate.to_string());
-    for row in rows.iter().take(most) {
-        let cell = cell_of(judgement, row);
-        writeln!(
-            out,
-            "| {} | {} | {} [{}, {}] | {} [{}, {}] | {} | {} | {:.2}{} |",
-            inert(&what(row, cell)),
-            cell.map(|cell| cell.size.to_string()).unwrap_or_default(),
-            row.ours.median,
-            row.ours.lower,
-            row.ours.upper,
-            row.nccl.median,
-            row.nccl.lower,
-            row.nccl.upper,
-            rate(row.ours_bus),
-            rate(row.nccl_bus),
-            row.ratio,
-            if row.faster.is_none() { " (alike)" } else { "" },
-        )?;
-    }
-    Ok(rows.len())
+    table
 }
 
 /// The lines of the summary: the overview, and in a log every row.
@@ -65,7 +65,7 @@ pub(super) fn lines(judgement: &Judgement, every_row: bool) -> Vec<String> {
 }
 
 /// `ours / NCCL 0.97 to 1.41 over 30 cells: ours faster in 24, NCCL in 1, alike in 5`.
-fn overview(rows: &[EngineComparison]) -> String {
+pub(super) fn overview(rows: &[EngineComparison]) -> String {
     let ratios = || rows.iter().map(|row| row.ratio);
     let least = ratios().fold(f64::INFINITY, f64::min);
     let most = ratios().fold(f64::NEG_INFINITY, f64::max);

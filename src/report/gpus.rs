@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::{Error, Write};
 
 use super::escape::{line as inert_line, markdown as inert};
+use super::table::{Entry, Table, Tone, figure, text};
 use crate::record::{Extremes, GpuSummary, Judgement};
+
+/// What the table shows, in a sentence.
+pub(super) const ABOUT: &str = "What their sensors said around and during cells. Clocks are those of readings in which the GPU was not idle.";
 
 /// The section of `report.md`; how many GPUs there are.
 pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> Result<usize, Error> {
@@ -12,26 +16,11 @@ pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> R
     if gpus.is_empty() {
         return Ok(0);
     }
-    writeln!(out, "## GPUs\n")?;
-    writeln!(
-        out,
-        "What their sensors said around and during cells. Clocks are those of readings in which the GPU was not idle.\n"
-    )?;
-    writeln!(
-        out,
-        "| GPU | ranks | cells | SM MHz | memory MHz | C | memory C | W | held down by | PCIe | NVLinks | errors |\n\
-         |---|---|--:|--:|--:|--:|--:|--:|---|---|---|---|"
-    )?;
-    for gpu in gpus.iter().take(most) {
-        row(out, gpu)?;
-    }
-    for gpu in gpus.iter().take(most) {
-        // Sensors that lack for the same reason are named together.
-        let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (what, why) in &gpu.unavailable {
-            reasons.entry(why).or_default().push(what);
-        }
-        for (number, (why, what)) in reasons.into_iter().enumerate() {
+    writeln!(out, "## GPUs\n\n{ABOUT}\n")?;
+    let shown: Vec<&GpuSummary> = gpus.iter().take(most).collect();
+    table(&shown).markdown(out)?;
+    for gpu in shown {
+        for (number, (why, what)) in unavailable(gpu).into_iter().enumerate() {
             if number == 0 {
                 writeln!(out, "\nNot available on {}:\n", inert(&gpu.uuid))?;
             }
@@ -41,7 +30,39 @@ pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> R
     Ok(gpus.len())
 }
 
-fn row(out: &mut String, gpu: &GpuSummary) -> Result<(), Error> {
+/// What could not be read of a GPU: sensors that lack for the same reason are named together.
+pub(super) fn unavailable(gpu: &GpuSummary) -> BTreeMap<&str, Vec<&str>> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (what, why) in &gpu.unavailable {
+        reasons.entry(why).or_default().push(what);
+    }
+    reasons
+}
+
+/// What the sensors of these GPUs said.
+pub(super) fn table(gpus: &[&GpuSummary]) -> Table {
+    let columns = [
+        text("GPU"),
+        text("ranks"),
+        figure("cells"),
+        figure("SM MHz"),
+        figure("memory MHz"),
+        figure("C"),
+        figure("memory C"),
+        figure("W"),
+        text("held down by"),
+        text("PCIe"),
+        text("NVLinks"),
+        text("errors"),
+    ];
+    let mut table = Table::new("GPUs", columns);
+    for gpu in gpus {
+        table.row(row(gpu));
+    }
+    table
+}
+
+fn row(gpu: &GpuSummary) -> Vec<Entry> {
     let ranks: Vec<String> = gpu.ranks.iter().map(u32::to_string).collect();
     let watts = |milliwatts: u32| milliwatts / 1000;
     let power = gpu.milliwatts.map(|power| Extremes {
@@ -49,26 +70,34 @@ fn row(out: &mut String, gpu: &GpuSummary) -> Result<(), Error> {
         most: watts(power.most),
     });
     let place: Vec<&str> = gpu.hosts.iter().chain([&gpu.uuid]).map(String::as_str).collect();
-    writeln!(
-        out,
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-        inert(&place.join(", ")),
-        ranks.join(" "),
-        gpu.cells,
-        of(gpu.sm_mhz, gpu.sm_mhz_limit),
-        of(gpu.memory_mhz, gpu.memory_mhz_limit),
-        of(gpu.celsius, gpu.celsius_limit),
-        of(gpu.memory_celsius, None),
-        of(power, gpu.milliwatts_limit.map(watts)),
-        held_down(gpu),
-        pcie(gpu),
-        nvlinks(gpu),
-        inert(&errors(gpu)),
-    )
+    let tone = |is_bad: bool| if is_bad { Tone::Bad } else { Tone::Plain };
+    vec![
+        Entry::from(place.join(", ")),
+        Entry::ours(ranks.join(" ")),
+        Entry::ours(gpu.cells),
+        Entry::ours(of(gpu.sm_mhz, gpu.sm_mhz_limit)),
+        Entry::ours(of(gpu.memory_mhz, gpu.memory_mhz_limit)),
+        Entry::ours(of(gpu.celsius, gpu.celsius_limit)),
+        Entry::ours(of(gpu.memory_celsius, None)),
+        Entry::ours(of(power, gpu.milliwatts_limit.map(watts))),
+        Entry::ours(held_down(gpu)).toned(tone(gpu.limited_by.keys().any(|limit| limit.is_trouble()))),
+        Entry::ours(pcie(gpu)),
+        Entry::ours(nvlinks(gpu)).toned(tone(!gpu.nvlinks_lost.is_empty())),
+        Entry::from(errors(gpu)).toned(tone(has_errors(gpu))),
+    ]
+}
+
+/// Whether a reader must see this GPU by itself: something of it is in trouble.
+pub(super) fn is_notable(gpu: &GpuSummary) -> bool {
+    has_errors(gpu) || !gpu.nvlinks_lost.is_empty() || gpu.limited_by.keys().any(|limit| limit.is_trouble())
+}
+
+fn has_errors(gpu: &GpuSummary) -> bool {
+    gpu.counters.values().flatten().any(|moved| *moved > 0)
 }
 
 /// `990-1980 of 1980`.
-fn of(extremes: Option<Extremes>, limit: Option<u32>) -> String {
+pub(super) fn of(extremes: Option<Extremes>, limit: Option<u32>) -> String {
     let seen = match extremes {
         None => return "-".to_string(),
         Some(extremes) if extremes.least == extremes.most => extremes.most.to_string(),
@@ -77,7 +106,8 @@ fn of(extremes: Option<Extremes>, limit: Option<u32>) -> String {
     limit.map_or(seen.clone(), |limit| format!("{seen} of {limit}"))
 }
 
-fn held_down(gpu: &GpuSummary) -> String {
+/// What held its clocks down, in words.
+pub(super) fn held_down(gpu: &GpuSummary) -> String {
     let limits: Vec<String> = gpu
         .limited_by
         .iter()
@@ -99,7 +129,8 @@ fn has_limits(gpu: &GpuSummary) -> bool {
     gpu.cells > 0 && !blind.iter().any(|sensor| gpu.unavailable.contains_key(*sensor))
 }
 
-fn pcie(gpu: &GpuSummary) -> String {
+/// Its PCIe link, and the best it could be.
+pub(super) fn pcie(gpu: &GpuSummary) -> String {
     let link = |(generation, width): (u32, u32)| format!("gen {generation} x{width}");
     match (gpu.pcie, gpu.pcie_limit) {
         (None, _) => "-".to_string(),
@@ -108,7 +139,8 @@ fn pcie(gpu: &GpuSummary) -> String {
     }
 }
 
-fn nvlinks(gpu: &GpuSummary) -> String {
+/// Its NVLinks up and down.
+pub(super) fn nvlinks(gpu: &GpuSummary) -> String {
     match gpu.nvlinks {
         None => "-".to_string(),
         Some((up, 0)) => format!("{up} up"),
@@ -116,7 +148,8 @@ fn nvlinks(gpu: &GpuSummary) -> String {
     }
 }
 
-fn errors(gpu: &GpuSummary) -> String {
+/// Error counters that moved.
+pub(super) fn errors(gpu: &GpuSummary) -> String {
     if gpu.counters.is_empty() {
         return "unknown".to_string();
     }

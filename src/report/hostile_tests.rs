@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::html::reading;
 use super::terminal::{self, Page};
 use super::{WRITERS, escape, parts};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
@@ -287,6 +288,23 @@ fn check_svg(what: &str, text: &str) {
     assert_eq!(text.matches("</svg>").count(), 1, "{what}");
 }
 
+/// Only our own elements with our own attributes, every one of them closed; links lead nowhere but within the page.
+fn check_page(text: &str) {
+    check_lines("report.html", text);
+    let elements = reading::elements(text);
+    assert!(elements.len() > 100);
+    for element in elements {
+        for (name, value) in &element.attributes {
+            assert!(
+                !name.starts_with("on") && name != "src" && !value.contains('<'),
+                "{element:?}"
+            );
+            assert!(name != "href" || value.starts_with('#'), "{element:?}");
+        }
+    }
+    assert_eq!(text.matches("<script").count(), 1);
+}
+
 /// Pasted into a shell, it is words and nothing else.
 fn check_command(command: &str) {
     assert!(!command.contains(is_live), "{command:?}");
@@ -313,6 +331,7 @@ fn check_all(recorded: &Recorded, judgement: &Judgement) {
         let text = writer.render(recorded, judgement).unwrap();
         match writer.file() {
             files::MARKDOWN => check_markdown(&text),
+            files::HTML => check_page(&text),
             files::FINDINGS => {
                 check_lines(writer.file(), &text);
                 assert_eq!(&serde_json::from_str::<Judgement>(&text).unwrap(), judgement);

@@ -5,6 +5,7 @@
 use std::fmt::{Error, Write};
 
 use super::escape::{line as inert_line, markdown as inert};
+use super::table::{Entry, Table, Tone, text};
 use crate::findings::drift;
 use crate::record::{Change, Deviation, Disagreement, Drift, Fact, Judgement, PartAt, Unreadable, files};
 
@@ -45,7 +46,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
 }
 
 /// `28 nodes compared with each other: 2 deviations, 1 that is unclear; 3 facts could not be read`.
-fn overview(drift: &Drift) -> String {
+pub(super) fn overview(drift: &Drift) -> String {
     let nodes = drift.nodes;
     let mut with: Vec<String> = Vec::new();
     if nodes > 1 {
@@ -93,55 +94,59 @@ fn deviations(out: &mut String, deviations: &[Deviation], most: usize) -> Result
     if deviations.is_empty() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "| what | is | should be | says who | where | and speed |\n|---|---|---|---|---|---|"
-    )?;
-    for deviation in deviations.iter().take(most) {
-        writeln!(
-            out,
-            "| {} {} | {} | {} | {} | {} | {} |",
-            deviation.class,
-            inert(&deviation.fact),
-            inert(deviation.value.as_deref().unwrap_or("missing")),
-            inert(&deviation.expected),
-            inert(&drift::basis_in_words(deviation)),
-            inert(&places(&deviation.parts)),
-            inert(&drift::effect_of(deviation).unwrap_or_else(|| "not measured".to_string())),
-        )?;
-    }
+    deviation_table(&deviations[..deviations.len().min(most)], places).markdown(out)?;
     left(out, deviations.len(), most)
+}
+
+/// How a format names the parts that something is about.
+type InWords = fn(&[PartAt]) -> String;
+
+/// Parts that are not as they should be.
+pub(super) fn deviation_table(deviations: &[Deviation], places: InWords) -> Table {
+    let columns = ["what", "is", "should be", "says who", "where", "and speed"].map(text);
+    let mut table = Table::new("Parts that are not as they should be", columns);
+    for deviation in deviations {
+        table.row([
+            Entry::from(format!("{} {}", deviation.class, deviation.fact)),
+            Entry::from(deviation.value.as_deref().unwrap_or("missing")).toned(Tone::Bad),
+            Entry::from(&deviation.expected),
+            Entry::from(drift::basis_in_words(deviation)),
+            Entry::from(places(&deviation.parts)),
+            Entry::from(drift::effect_of(deviation).unwrap_or_else(|| "not measured".to_string())),
+        ]);
+    }
+    table
 }
 
 fn disagreements(out: &mut String, splits: &[Disagreement], most: usize) -> Result<(), Error> {
     if splits.is_empty() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "No value has more than half of the parts that are alike, and no golden file says which is right:\n"
-    )?;
-    writeln!(out, "| what | is | where |\n|---|---|---|")?;
-    let rows: Vec<(&Disagreement, &String, &Vec<PartAt>)> = splits
-        .iter()
-        .flat_map(|split| {
-            split
-                .values
-                .iter()
-                .map(move |(value, parts)| (split, value, parts))
-        })
-        .collect();
-    for (split, value, parts) in rows.iter().take(most) {
-        writeln!(
-            out,
-            "| {} {} | {} | {} |",
-            split.class,
-            inert(&split.fact),
-            inert(value),
-            inert(&places(parts))
-        )?;
+    writeln!(out, "{UNSETTLED}:\n")?;
+    let mut table = disagreement_table(splits, places);
+    let rows = table.rows.len();
+    table.rows.truncate(most);
+    table.markdown(out)?;
+    left(out, rows, most)
+}
+
+/// Why nobody is accused where values disagree.
+pub(super) const UNSETTLED: &str =
+    "No value has more than half of the parts that are alike, and no golden file says which is right";
+
+/// Values that disagree, and who has them.
+pub(super) fn disagreement_table(splits: &[Disagreement], places: InWords) -> Table {
+    let mut table = Table::new("Parts that disagree", ["what", "is", "where"].map(text));
+    for split in splits {
+        for (value, parts) in &split.values {
+            table.row([
+                Entry::from(format!("{} {}", split.class, split.fact)),
+                Entry::from(value).toned(Tone::Unclear),
+                Entry::from(places(parts)),
+            ]);
+        }
     }
-    left(out, rows.len(), most)
+    table
 }
 
 fn changes(out: &mut String, drift: &Drift, most: usize) -> Result<(), Error> {
@@ -150,26 +155,24 @@ fn changes(out: &mut String, drift: &Drift, most: usize) -> Result<(), Error> {
     }
     let since = drift.since.as_deref().unwrap_or("an earlier inventory");
     writeln!(out, "Changed since {}:\n", inert(since))?;
-    writeln!(out, "| where | what | was | is |\n|---|---|---|---|")?;
-    for change in drift.changes.iter().take(most) {
-        let Change {
-            class,
-            at,
-            fact,
-            before,
-            after,
-        } = change;
-        writeln!(
-            out,
-            "| {} | {class}{} | {} | {} |",
-            inert(&at.to_string()),
-            fact.as_ref()
-                .map_or_else(String::new, |fact| format!(" {}", inert(fact))),
-            inert(&known(before)),
-            inert(&known(after))
-        )?;
-    }
+    change_table(&drift.changes[..drift.changes.len().min(most)]).markdown(out)?;
     left(out, drift.changes.len(), most)
+}
+
+/// What is not as it was.
+pub(super) fn change_table(changes: &[Change]) -> Table {
+    let mut table = Table::new("What changed", ["where", "what", "was", "is"].map(text));
+    for change in changes {
+        let fact = change.fact.as_ref();
+        let fact = fact.map_or_else(String::new, |fact| format!(" {fact}"));
+        table.row([
+            Entry::from(change.at.to_string()),
+            Entry::from(format!("{}{fact}", change.class)),
+            Entry::from(known(&change.before)),
+            Entry::from(known(&change.after)).toned(Tone::Bad),
+        ]);
+    }
+    table
 }
 
 fn known(fact: &Option<Fact>) -> String {
@@ -186,20 +189,24 @@ fn unreadable(out: &mut String, facts: &[Unreadable], most: usize) -> Result<(),
         return Ok(());
     }
     writeln!(out, "Not read, and so not compared:\n")?;
-    writeln!(out, "| what | why | needs | nodes |\n|---|---|---|---|")?;
-    for fact in facts.iter().take(most) {
-        let nodes: Vec<PartAt> = fact.nodes.iter().map(|node| itself(node)).collect();
-        writeln!(
-            out,
-            "| {} {} | {} | {} | {} |",
-            fact.class,
-            inert(&fact.fact),
-            inert(&fact.why),
-            inert(fact.needs.as_deref().unwrap_or("-")),
-            inert(&places(&nodes))
-        )?;
-    }
+    unreadable_table(&facts[..facts.len().min(most)], places).markdown(out)?;
     left(out, facts.len(), most)
+}
+
+/// What could not be read.
+pub(super) fn unreadable_table(facts: &[Unreadable], places: InWords) -> Table {
+    let columns = ["what", "why", "needs", "nodes"].map(text);
+    let mut table = Table::new("Not read, and so not compared", columns);
+    for fact in facts {
+        let nodes: Vec<PartAt> = fact.nodes.iter().map(|node| itself(node)).collect();
+        table.row([
+            Entry::from(format!("{} {}", fact.class, fact.fact)),
+            Entry::from(&fact.why).toned(Tone::Unclear),
+            Entry::from(fact.needs.as_deref().unwrap_or("-")),
+            Entry::from(places(&nodes)),
+        ]);
+    }
+    table
 }
 
 fn itself(node: &str) -> PartAt {

@@ -1,44 +1,32 @@
 //! The cables of a run: who is suspected, which carried what they should, which were never crossed.
 
-use std::fmt::{Error, Write};
-
-use super::escape::markdown as inert;
+use super::table::{Entry, Table, Tone, figure, text};
 use crate::record::{Coverage, Finding, LinkCoverage, LinkState};
 
-/// The suspects of a finding, as a table of Markdown; nothing when parts were not told apart.
-pub(super) fn suspects(out: &mut String, finding: &Finding) -> Result<(), Error> {
-    if finding.suspects.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\n| suspect | what it is | direction | confidence | why |\n|---|---|---|--:|---|"
-    )?;
+/// The suspects of a finding; none when parts were not told apart.
+pub(super) fn suspects(finding: &Finding) -> Option<Table> {
+    let columns = [
+        text("suspect"),
+        text("what it is"),
+        text("direction"),
+        figure("confidence"),
+        text("why"),
+    ];
+    let mut table = Table::new("Suspects, the likeliest first", columns);
     for suspect in &finding.suspects {
-        writeln!(
-            out,
-            "| {} | {} | {} | {:.2} | {} |",
-            inert(suspect.cable.as_ref().unwrap_or(&suspect.part)),
-            suspect.kind,
-            inert(suspect.direction.as_deref().unwrap_or("")),
-            suspect.confidence,
-            inert(&suspect.why)
-        )?;
+        table.row([
+            Entry::from(suspect.cable.as_ref().unwrap_or(&suspect.part)),
+            Entry::ours(suspect.kind),
+            Entry::from(suspect.direction.as_deref().unwrap_or("")),
+            Entry::ours(format!("{:.2}", suspect.confidence)),
+            Entry::from(&suspect.why),
+        ]);
     }
-    writeln!(out)
+    (!finding.suspects.is_empty()).then_some(table)
 }
 
-/// What was asked of every cable, as a section of Markdown: all that are not healthy, and the least loaded of those that are. Returns
-/// how many rows there would be.
-pub(super) fn section(out: &mut String, coverage: &Coverage, most_rows: usize) -> Result<usize, Error> {
-    if coverage.links.is_empty() {
-        return Ok(0);
-    }
-    writeln!(
-        out,
-        "## Links\n\n{}.\n",
-        in_one_line(coverage).unwrap_or_default()
-    )?;
+/// All links: those that are not healthy first, then the least loaded of those that are.
+pub(super) fn in_order(coverage: &Coverage) -> Vec<&LinkCoverage> {
     let mut rows: Vec<&LinkCoverage> = coverage.links.iter().collect();
     let share = |link: &LinkCoverage| link.share.unwrap_or(f64::INFINITY);
     rows.sort_by(|a, b| {
@@ -46,27 +34,42 @@ pub(super) fn section(out: &mut String, coverage: &Coverage, most_rows: usize) -
             .cmp(&urgency(b.state))
             .then(share(a).total_cmp(&share(b)))
     });
-    writeln!(
-        out,
-        "| link | state | most at one time | of what it should carry | flows |\n|---|---|--:|--:|--:|"
-    )?;
-    for link in rows.iter().take(most_rows) {
+    rows
+}
+
+/// What was asked of these links.
+pub(super) fn table(links: &[&LinkCoverage]) -> Table {
+    let columns = [
+        text("link"),
+        text("state"),
+        figure("most at one time"),
+        figure("of what it should carry"),
+        figure("flows"),
+    ];
+    let mut table = Table::new("Cables, each direction by itself", columns);
+    for link in links {
         let why = link
             .why
             .as_ref()
             .map_or_else(String::new, |why| format!(": {why}"));
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} |",
-            inert(&link.link),
-            inert(&format!("{}{why}", link.state)),
-            link.most.map_or_else(|| "-".to_string(), |most| most.to_string()),
-            link.share
-                .map_or_else(|| "-".to_string(), |share| format!("{:.0} %", share * 100.0)),
-            link.flows
-        )?;
+        table.row([
+            Entry::from(&link.link),
+            Entry::from(format!("{}{why}", link.state)).toned(tone(link.state)),
+            Entry::or_dash(link.most),
+            Entry::or_dash(link.share.map(|share| format!("{:.0} %", share * 100.0))),
+            Entry::ours(link.flows),
+        ]);
     }
-    Ok(rows.len())
+    table
+}
+
+/// What the state of a link means.
+pub(super) fn tone(state: LinkState) -> Tone {
+    match state {
+        LinkState::Slow => Tone::Bad,
+        LinkState::Suspected | LinkState::Untested | LinkState::Underloaded => Tone::Unclear,
+        LinkState::Healthy => Tone::Good,
+    }
 }
 
 /// `62 of 64 directed links carried what they should, 1 slow, 1 untested`; none when links are not known.

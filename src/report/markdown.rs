@@ -1,12 +1,14 @@
 //! `report.md`: the whole judgement for people, summary first.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 
 use super::Writer;
+use super::cells;
 use super::escape::{markdown as inert, markdown_code};
 use super::terminal::words;
-use crate::record::{CellVerdict, Event, Finding, Judgement, Recorded, Untested, Verdict, files};
+use crate::record::{CellVerdict, Event, Finding, Judgement, Recorded, Untested, files};
 
 /// Rows after which a table refers to `findings.json`.
 const MOST_ROWS: usize = 500;
@@ -28,7 +30,7 @@ impl Writer for Markdown {
             .and_then(|()| interference(&mut out, judgement))
             .and_then(|()| congestion(&mut out, judgement))
             .and_then(|()| engines(&mut out, judgement))
-            .and_then(|()| cells(&mut out, judgement))
+            .and_then(|()| all_cells(&mut out, judgement))
             .and_then(|()| gpus(&mut out, judgement))
             .and_then(|()| counters(&mut out, judgement))
             .and_then(|()| super::rdma::section(&mut out, recorded, judgement, MOST_ROWS))
@@ -102,7 +104,11 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
             confirmation.rounds, confirmation.p_value, confirmation.comparisons
         )?;
     }
-    super::links::suspects(out, finding)?;
+    if let Some(suspects) = super::links::suspects(finding) {
+        writeln!(out)?;
+        suspects.markdown(out)?;
+        writeln!(out)?;
+    }
     for line in &finding.evidence {
         writeln!(out, "- evidence: {}", inert(line))?;
     }
@@ -117,21 +123,8 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
 }
 
 fn tests(out: &mut String, judgement: &Judgement) -> Written {
-    writeln!(
-        out,
-        "## Tests\n\n| test | verdict | measured | planned | why |\n|---|---|--:|--:|---|"
-    )?;
-    for test in &judgement.tests {
-        let (word, why) = words(&test.verdict);
-        let why = inert(why.unwrap_or_default());
-        writeln!(
-            out,
-            "| {} | {word} | {} | {} | {why} |",
-            inert(&test.name),
-            test.measured,
-            test.planned
-        )?;
-    }
+    writeln!(out, "## Tests\n")?;
+    cells::tests(&judgement.tests).markdown(out)?;
     writeln!(out)
 }
 
@@ -140,100 +133,39 @@ fn interference(out: &mut String, judgement: &Judgement) -> Written {
         return Ok(());
     }
     writeln!(out, "## Rails alone and together\n")?;
-    writeln!(
-        out,
-        "| test | rail | size | alone | together | together / alone |\n|---|---|--:|--:|--:|--:|"
-    )?;
-    for row in judgement.interference.iter().take(MOST_ROWS) {
-        let size = judgement
-            .cells
-            .iter()
-            .find(|cell| cell.cell.id == row.alone_cell)
-            .map(|cell| cell.cell.size);
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {:.2} |",
-            inert(&row.test),
-            inert(&row.rail),
-            size.map(|size| size.to_string()).unwrap_or_default(),
-            row.alone,
-            row.together,
-            row.ratio
-        )?;
-    }
+    cells::interference(judgement, MOST_ROWS).markdown(out)?;
     more(out, judgement.interference.len())
 }
 
 fn congestion(out: &mut String, judgement: &Judgement) -> Written {
-    match super::congestion::table(out, judgement, MOST_ROWS)? {
-        0 => Ok(()),
-        rows => more(out, rows),
+    let rows = &judgement.congestion;
+    if rows.is_empty() {
+        return Ok(());
     }
+    writeln!(out, "## Congestion\n\n{}\n", super::congestion::ABOUT)?;
+    super::congestion::table(&rows[..rows.len().min(MOST_ROWS)]).markdown(out)?;
+    more(out, rows.len())
 }
 
 fn engines(out: &mut String, judgement: &Judgement) -> Written {
-    match super::engines::table(out, judgement, MOST_ROWS)? {
-        0 => Ok(()),
-        rows => more(out, rows),
+    let rows = &judgement.engines;
+    if rows.is_empty() {
+        return Ok(());
     }
-}
-
-fn cells(out: &mut String, judgement: &Judgement) -> Written {
-    writeln!(out, "## Cells\n")?;
     writeln!(
         out,
-        "| cell | what | verdict | iterations | time | p99 | max | algorithm | bus | wire | expected | last to finish |"
+        "## Engines side by side\n\n{}.\n",
+        super::engines::overview(rows)
     )?;
-    writeln!(out, "|--:|---|---|--:|--:|--:|--:|--:|--:|--:|---|---|")?;
-    for cell in judgement.cells.iter().take(MOST_ROWS) {
-        one_cell(out, cell)?;
-    }
-    more(out, judgement.cells.len())
+    super::engines::table(judgement, MOST_ROWS).markdown(out)?;
+    more(out, rows.len())
 }
 
-fn one_cell(out: &mut String, cell: &CellVerdict) -> Written {
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
-    let (word, why) = words(&cell.verdict);
-    let why = match &cell.verdict {
-        Verdict::Pass => String::new(),
-        _ => format!(": {}", inert(why.unwrap_or_default())),
-    };
-    let rounds = if cell.rounds > 1 {
-        format!(" in {} rounds", cell.rounds)
-    } else {
-        String::new()
-    };
-    let outliers = if cell.outliers > 0 {
-        format!(", outliers: {}", cell.outliers)
-    } else {
-        String::new()
-    };
-    writeln!(
-        out,
-        "| {} | {} | {word}{why} | {}{rounds}{outliers} | {} | {} | {} | {} | {} | {} | {} | {} |",
-        cell.cell.id,
-        inert(&cell.cell.describe()),
-        cell.iterations,
-        or_dash(
-            cell.time
-                .map(|time| format!("{} [{}, {}]", time.median, time.lower, time.upper))
-        ),
-        or_dash(cell.percentiles.map(|percentiles| percentiles.p99.to_string())),
-        or_dash(cell.percentiles.map(|percentiles| percentiles.max.to_string())),
-        or_dash(cell.algorithm_rate.map(|rate| rate.to_string())),
-        or_dash(cell.bus_rate.map(|rate| rate.to_string())),
-        or_dash(cell.wire_rate.map(|rate| rate.to_string())),
-        or_dash(cell.expected.map(|expected| {
-            format!(
-                "{expected} ({})",
-                inert(cell.expected_from.as_deref().unwrap_or_default())
-            )
-        })),
-        or_dash(
-            cell.slowest_rank
-                .map(|(rank, share)| format!("rank {rank}, {:.0} %", share * 100.0))
-        ),
-    )
+fn all_cells(out: &mut String, judgement: &Judgement) -> Written {
+    writeln!(out, "## Cells\n")?;
+    let shown: Vec<&CellVerdict> = judgement.cells.iter().take(MOST_ROWS).collect();
+    cells::table(&shown).markdown(out)?;
+    more(out, judgement.cells.len())
 }
 
 fn gpus(out: &mut String, judgement: &Judgement) -> Written {
@@ -251,10 +183,14 @@ fn counters(out: &mut String, judgement: &Judgement) -> Written {
 }
 
 fn links(out: &mut String, judgement: &Judgement) -> Written {
-    match super::links::section(out, &judgement.coverage, MOST_ROWS)? {
-        0 => Ok(()),
-        rows => more(out, rows),
-    }
+    let coverage = &judgement.coverage;
+    let Some(line) = super::links::in_one_line(coverage) else {
+        return Ok(());
+    };
+    writeln!(out, "## Links\n\n{line}.\n")?;
+    let links = super::links::in_order(coverage);
+    super::links::table(&links[..links.len().min(MOST_ROWS)]).markdown(out)?;
+    more(out, links.len())
 }
 
 fn coverage(out: &mut String, judgement: &Judgement) -> Written {
@@ -280,17 +216,10 @@ fn untested(out: &mut String, title: &str, entries: &[Untested]) -> Written {
 }
 
 fn method(out: &mut String, judgement: &Judgement) -> Written {
-    let rule = &judgement.rule;
     writeln!(
         out,
-        "## How verdicts are reached\n\n\
-         Times are medians with their {:.4} rank interval; a collective's time is that of its last rank; no sample is \
-         dropped. Rates are decimal (1 GB/s = 1e9 B/s); the wire rate is what the busiest link carried, and is what is \
-         judged. A part is called slow only when its interval lies below the reference less the margin, in every one of \
-         at least {} rounds, with a chance of {} for one or more wrong accusations in this whole run.\n",
-        rule.confidence,
-        u32::from(rule.remeasure) + 1,
-        rule.false_positive_budget
+        "## How verdicts are reached\n\n{}\n",
+        cells::method(&judgement.rule)
     )
 }
 
@@ -305,13 +234,15 @@ fn run(out: &mut String, recorded: &Recorded) -> Written {
         inert(&run.launch)
     )?;
     writeln!(out, "| host | cores | kernel | ranks |\n|---|--:|---|---|")?;
+    let mut ranks_of: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for rank in &run.ranks {
+        ranks_of
+            .entry(&rank.host)
+            .or_default()
+            .push(rank.rank.to_string());
+    }
     for host in run.hosts.iter().take(MOST_ROWS) {
-        let ranks: Vec<String> = run
-            .ranks
-            .iter()
-            .filter(|rank| rank.host == host.name)
-            .map(|rank| rank.rank.to_string())
-            .collect();
+        let ranks = ranks_of.get(host.name.as_str()).cloned().unwrap_or_default();
         writeln!(
             out,
             "| {} | {} | {} | {} |",

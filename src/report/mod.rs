@@ -3,14 +3,18 @@
 //! Held true: the same input gives the same bytes; names that came from other machines are data and stay inert in every
 //! format ([`escape`]); a file is either the old one or the new one, never half of one.
 
+mod cells;
 mod congestion;
 mod counters;
 mod ecmp;
 mod ecmp_plot;
+mod ecmp_tables;
 mod engines;
 pub mod escape;
 pub mod figure;
+pub mod figures;
 mod gpus;
+mod html;
 mod inventory;
 mod json;
 mod links;
@@ -20,6 +24,7 @@ pub mod parts;
 mod plot;
 mod rdma;
 pub mod schema;
+mod table;
 pub mod terminal;
 
 use std::fs::{self, File};
@@ -46,6 +51,7 @@ pub const WRITERS: &[&dyn Writer] = &[
     &plot::Bandwidth,
     &ecmp_plot::EcmpLoad,
     &markdown::Markdown,
+    &html::Html,
 ];
 
 /// Writes every report into the folder of the run, each atomically.

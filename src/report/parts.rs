@@ -217,9 +217,28 @@ fn finished(table: &Table) -> String {
     text
 }
 
-/// The table of one class; empty when nobody has such a part.
-fn rows(view: &View, nodes: &[&NodeInventory]) -> String {
-    let mut alike: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+/// Parts of one class, those that are alike together.
+pub(super) struct Alike<'a> {
+    /// What they are.
+    pub(super) class: PartClass,
+    /// The class in words.
+    pub(super) heading: &'static str,
+    /// What each column shows: a fact, or nothing for the name of the part.
+    pub(super) titles: Vec<&'static str>,
+    /// Nodes that have the same, and what they have, one text for every title.
+    pub(super) rows: Vec<(Vec<&'a str>, Vec<String>)>,
+    /// How many nodes have such a part.
+    pub(super) owners: usize,
+}
+
+/// Everything that is worth comparing, by class; classes that nobody has are left out.
+pub(super) fn alike(inventory: &Inventory) -> Vec<Alike<'_>> {
+    let nodes: Vec<&NodeInventory> = inventory.nodes.iter().chain(&inventory.switches).collect();
+    VIEWS.iter().filter_map(|view| alike_in(view, &nodes)).collect()
+}
+
+fn alike_in<'a>(view: &View, nodes: &[&'a NodeInventory]) -> Option<Alike<'a>> {
+    let mut alike: BTreeMap<Vec<String>, Vec<&'a str>> = BTreeMap::new();
     let mut order: Vec<Vec<String>> = Vec::new();
     let mut owners: BTreeSet<&str> = BTreeSet::new();
     for node in nodes {
@@ -235,7 +254,7 @@ fn rows(view: &View, nodes: &[&NodeInventory]) -> String {
         }
     }
     if order.is_empty() {
-        return String::new();
+        return None;
     }
     // A column in which nobody has anything says nothing.
     let first = usize::from(view.named);
@@ -248,26 +267,41 @@ fn rows(view: &View, nodes: &[&NodeInventory]) -> String {
         .into_iter()
         .chain(view.facts.iter().copied());
     let titles: Vec<&str> = titles.collect();
+    let rows = order.iter().map(|row| {
+        let mut whose = alike.remove(row).unwrap_or_default();
+        whose.dedup();
+        (whose, told.iter().map(|column| row[*column].clone()).collect())
+    });
+    Some(Alike {
+        class: view.class,
+        heading: view.heading,
+        rows: rows.collect(),
+        titles: told.iter().map(|column| titles[*column]).collect(),
+        owners: owners.len(),
+    })
+}
+
+/// The table of one class; empty when nobody has such a part.
+fn rows(view: &View, nodes: &[&NodeInventory]) -> String {
+    let Some(alike) = alike_in(view, nodes) else {
+        return String::new();
+    };
     let mut table = new_table();
-    let header = std::iter::once(view.heading).chain(told.iter().map(|column| titles[*column]));
-    table.set_header(header);
-    for row in &order {
-        let whose = names(&alike[row], owners.len());
-        let cells = told.iter().map(|column| escape::cell(&row[*column]));
-        table.add_row(std::iter::once(whose).chain(cells));
+    table.set_header(std::iter::once(alike.heading).chain(alike.titles));
+    for (nodes, row) in &alike.rows {
+        let whose = names(nodes, alike.owners, escape::cell);
+        table.add_row(std::iter::once(whose).chain(row.iter().map(|text| escape::cell(text))));
     }
     finished(&table) + "\n"
 }
 
 /// `h0, h1, h2`, `h0, h1, h2, h3 and 252 more`, or `all 256`.
-fn names(nodes: &[&str], of: usize) -> String {
-    let mut once: Vec<&str> = nodes.to_vec();
-    once.dedup();
-    if once.len() == of && of > NAMED {
+pub(super) fn names(nodes: &[&str], of: usize, shown: fn(&str) -> String) -> String {
+    if nodes.len() == of && of > NAMED {
         return format!("all {of}");
     }
-    let named: Vec<String> = once.iter().take(NAMED).map(|name| escape::cell(name)).collect();
-    match once.len().saturating_sub(NAMED) {
+    let named: Vec<String> = nodes.iter().take(NAMED).map(|name| shown(name)).collect();
+    match nodes.len().saturating_sub(NAMED) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),
     }

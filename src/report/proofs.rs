@@ -47,7 +47,10 @@ fn all_files_are_written_twice_the_same_and_nothing_else_is_left() {
     write_all(folder.path(), &recorded, &judge(&recorded)).unwrap();
     let first = read();
     let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, [files::BANDWIDTH, files::FINDINGS, files::MARKDOWN]);
+    assert_eq!(
+        names,
+        [files::BANDWIDTH, files::FINDINGS, files::HTML, files::MARKDOWN]
+    );
     write_all(folder.path(), &recorded, &judge(&recorded)).unwrap();
     assert_eq!(first, read());
     let json: Judgement = serde_json::from_slice(&first[1].1).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::escape::markdown as inert;
+use super::table::{Entry, Table, figure, text};
 use crate::record::{Event, FlowRecord, Judgement, MemoryPath, PortKnowledge, Recorded, VerbsTerms};
 
 /// One line for the summary: how many cells went over RDMA, and where their data lay. None when none did.
@@ -28,36 +28,24 @@ pub(super) fn section(
     judgement: &Judgement,
     most: usize,
 ) -> Result<(), std::fmt::Error> {
-    ports(out, recorded, most)?;
-    let mut terms: BTreeMap<(&str, VerbsTerms), u32> = BTreeMap::new();
-    for cell in judgement.cells.iter().map(|verdict| &verdict.cell) {
-        if let Some(of_cell) = cell.verbs {
-            *terms.entry((&cell.test, of_cell)).or_default() += 1;
+    let mut ports = ports(recorded);
+    let rows = ports.rows.len();
+    if rows > 0 {
+        writeln!(out, "## RDMA ports\n")?;
+        ports.rows.truncate(most);
+        ports.markdown(out)?;
+        match rows.saturating_sub(most) {
+            0 => writeln!(out)?,
+            left => writeln!(out, "\n{left} more in run.json.\n")?,
         }
     }
-    if terms.is_empty() {
+    let mut terms = terms(judgement);
+    if terms.rows.is_empty() {
         return Ok(());
     }
     writeln!(out, "## RDMA\n")?;
-    writeln!(
-        out,
-        "| test | cells | data | service level | traffic class | path MTU | GID index | completion |\n\
-         |---|--:|---|--:|--:|---|---|---|"
-    )?;
-    for ((test, terms), cells) in terms.iter().take(most) {
-        let chosen = |said: Option<String>| said.unwrap_or_else(|| "chosen".to_string());
-        writeln!(
-            out,
-            "| {} | {cells} | {} | {} | {} | {} | {} | {} |",
-            inert(test),
-            terms.memory.in_words(),
-            terms.service_level,
-            terms.traffic_class,
-            chosen(terms.path_mtu.map(|mtu| mtu.to_string())),
-            chosen(terms.gid_index.map(|index| index.to_string())),
-            chosen(terms.completion.map(|how| how.to_string())),
-        )?;
-    }
+    terms.rows.truncate(most);
+    terms.markdown(out)?;
     writeln!(out)?;
     match flows(recorded) {
         Some(line) => writeln!(out, "{line}\n"),
@@ -65,8 +53,43 @@ pub(super) fn section(
     }
 }
 
+/// On which terms queue pairs were made; no row for a run without any.
+pub(super) fn terms(judgement: &Judgement) -> Table {
+    let mut terms: BTreeMap<(&str, VerbsTerms), u32> = BTreeMap::new();
+    for cell in judgement.cells.iter().map(|verdict| &verdict.cell) {
+        if let Some(of_cell) = cell.verbs {
+            *terms.entry((&cell.test, of_cell)).or_default() += 1;
+        }
+    }
+    let columns = [
+        text("test"),
+        figure("cells"),
+        text("data"),
+        figure("service level"),
+        figure("traffic class"),
+        text("path MTU"),
+        text("GID index"),
+        text("completion"),
+    ];
+    let mut table = Table::new("Terms of RDMA queue pairs", columns);
+    for ((test, terms), cells) in terms {
+        let chosen = |said: Option<String>| Entry::ours(said.unwrap_or_else(|| "chosen".to_string()));
+        table.row([
+            Entry::from(test),
+            Entry::ours(cells),
+            Entry::ours(terms.memory.in_words()),
+            Entry::ours(terms.service_level),
+            Entry::ours(terms.traffic_class),
+            chosen(terms.path_mtu.map(|mtu| mtu.to_string())),
+            chosen(terms.gid_index.map(|index| index.to_string())),
+            chosen(terms.completion.map(|how| how.to_string())),
+        ]);
+    }
+    table
+}
+
 /// How the source ports of all queue pairs are known.
-fn flows(recorded: &Recorded) -> Option<String> {
+pub(super) fn flows(recorded: &Recorded) -> Option<String> {
     let done = recorded.events.iter().filter_map(|event| match event {
         Event::CellDone(done) => Some(&done.flows),
         _ => None,
@@ -102,41 +125,29 @@ fn how(flow: &FlowRecord) -> &'static str {
     }
 }
 
-fn ports(out: &mut String, recorded: &Recorded, most: usize) -> Result<(), std::fmt::Error> {
-    let mut rows: Vec<String> = Vec::new();
+/// The RDMA ports behind the rails of every host, each once.
+pub(super) fn ports(recorded: &Recorded) -> Table {
+    let columns = ["host", "rail", "address", "interface", "port", "link", "state"].map(text);
+    let mut table = Table::new("RDMA ports", columns);
+    let mut seen = BTreeSet::new();
     for rank in &recorded.run.ranks {
         for end in &rank.rails {
             let Some(port) = &end.rdma else { continue };
-            let row = format!(
-                "| {} | {} | {} | {} | {} port {} | {} | {} |",
-                inert(&rank.host),
-                inert(&end.rail),
-                inert(&end.address),
-                inert(end.interface.as_deref().unwrap_or("-")),
-                inert(&port.device),
-                port.port,
-                inert(&port.link_layer),
-                inert(port.state.as_deref().unwrap_or("-")),
-            );
-            if !rows.contains(&row) {
-                rows.push(row);
+            let row = [
+                rank.host.clone(),
+                end.rail.clone(),
+                end.address.clone(),
+                end.interface.clone().unwrap_or_else(|| "-".to_string()),
+                format!("{} port {}", port.device, port.port),
+                port.link_layer.clone(),
+                port.state.clone().unwrap_or_else(|| "-".to_string()),
+            ];
+            if seen.insert(row.clone()) {
+                table.row(row.map(Entry::from));
             }
         }
     }
-    if rows.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "## RDMA ports\n\n| host | rail | address | interface | port | link | state |\n|---|---|---|---|---|---|---|"
-    )?;
-    for row in rows.iter().take(most) {
-        writeln!(out, "{row}")?;
-    }
-    match rows.len().saturating_sub(most) {
-        0 => writeln!(out),
-        left => writeln!(out, "\n{left} more in run.json.\n"),
-    }
+    table
 }
 
 fn plural(count: u32) -> &'static str {

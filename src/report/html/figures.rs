@@ -1,0 +1,27 @@
+//! Figures: each with what it shows, how to read it, and the same in words.
+
+use super::Facts;
+use super::out::Out;
+
+/// All figures of the run.
+pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
+    if facts.figures.is_empty() {
+        out.paragraph("None: nothing was measured that could be drawn.");
+    }
+    for figure in &facts.figures {
+        let [title, words] = ["title", "words"].map(|part| format!("{}-{part}", figure.id));
+        out.within("figure", &[("id", &figure.id)], |out| {
+            out.within("figcaption", &[], |out| {
+                out.leaf("h3", &[("id", &title)], &figure.title);
+                out.paragraph(&figure.caption);
+            });
+            out.drawing(figure, &title, &words);
+            out.details("The same in words", |out| {
+                out.within("div", &[("id", &words)], |out| {
+                    figure.alternative.lines().for_each(|line| out.paragraph(line));
+                });
+            });
+        });
+        out.fixed("\n");
+    }
+}

@@ -1,0 +1,117 @@
+//! The first screen: is the fabric good, which part is not, how do we know, what is to be done now.
+
+use std::collections::BTreeSet;
+
+use super::super::links;
+use super::super::table::Tone;
+use super::out::Out;
+use super::{Facts, counted, findings};
+use crate::record::{EndReason, Verdict};
+
+/// Findings that are told in full before everything else.
+const WORST: usize = 3;
+/// Things left out that are named before the rest is counted.
+const NAMED: usize = 3;
+
+/// When the run was, how it ended, and what a pipeline is told.
+pub(super) fn when(facts: &Facts<'_>) -> String {
+    let judgement = facts.judgement;
+    let ended = match judgement.ended {
+        Some(EndReason::Finished) => "ran to its end".to_string(),
+        Some(reason) => format!("ended: {}", format!("{reason:?}").to_lowercase()),
+        None => "was cut off before its end".to_string(),
+    };
+    let run = &facts.recorded.run;
+    format!(
+        "Started {}, {ended}. {}, {}. Exit code {}.",
+        judgement.started,
+        counted(run.hosts.len(), "host", "hosts"),
+        counted(run.ranks.len(), "rank", "ranks"),
+        judgement.exit_code
+    )
+}
+
+/// The verdict in one sentence, and what it rests on.
+pub(super) fn verdict(out: &mut Out, facts: &Facts<'_>) {
+    let judgement = facts.judgement;
+    let class = match Tone::of(&judgement.verdict) {
+        Tone::Good => "verdict good",
+        Tone::Bad => "verdict bad",
+        Tone::Plain | Tone::Unclear => "verdict unclear",
+    };
+    out.leaf("p", &[("class", class)], &judgement.summary);
+    if !judgement.injected.is_empty() {
+        out.paragraph(&format!(
+            "This run is a negative control. Injected on purpose: {}.",
+            judgement.injected.join("; ")
+        ));
+    }
+    if judgement.ended.is_none() {
+        out.paragraph("The run was cut off: what follows rests on what was recorded until then.");
+    }
+    out.paragraph(&measured(facts));
+    out.paragraph(&not_measured(facts));
+}
+
+/// What was measured, in a sentence.
+fn measured(facts: &Facts<'_>) -> String {
+    let judgement = facts.judgement;
+    let rails: BTreeSet<&str> = judgement
+        .cells
+        .iter()
+        .filter(|cell| cell.iterations > 0)
+        .flat_map(|cell| cell.cell.rails.iter().map(String::as_str))
+        .collect();
+    let rails = match rails.len() {
+        0 => String::new(),
+        rails => format!(" on {}", counted(rails, "rail", "rails")),
+    };
+    let links = links::in_one_line(&judgement.coverage);
+    let links = links.map_or_else(String::new, |links| format!("; {links}"));
+    format!(
+        "Measured: {} of {} planned cells of {}{rails}{links}.",
+        judgement.coverage.measured,
+        judgement.coverage.planned,
+        counted(judgement.tests.len(), "test", "tests")
+    )
+}
+
+/// What was not measured, in a sentence. Nobody may take it for healthy.
+fn not_measured(facts: &Facts<'_>) -> String {
+    let coverage = &facts.judgement.coverage;
+    let left_out: Vec<_> = coverage.not_measured.iter().chain(&coverage.untested).collect();
+    if left_out.is_empty() {
+        return "Not measured: nothing that the suite asks for was left out.".to_string();
+    }
+    let named: Vec<String> = left_out
+        .iter()
+        .take(NAMED)
+        .map(|entry| format!("{} ({})", entry.what, entry.why))
+        .collect();
+    let more = match left_out.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more, see Coverage"),
+    };
+    format!("Not measured: {}{more}.", named.join("; "))
+}
+
+/// The worst findings, each with the part, the figures, how sure, and what to do.
+pub(super) fn worst(out: &mut Out, facts: &Facts<'_>) {
+    let all = &facts.judgement.findings;
+    if all.is_empty() {
+        out.paragraph(match &facts.judgement.verdict {
+            Verdict::Pass => "Nothing: everything that was measured is as expected.",
+            _ => "No part is accused. What keeps this run from passing stands in the verdict above and in Tests.",
+        });
+        return;
+    }
+    for (at, finding) in all.iter().take(WORST).enumerate() {
+        findings::in_short(out, at + 1, finding, &facts.judgement.summary);
+    }
+    if let more @ 1.. = all.len().saturating_sub(WORST) {
+        out.within("p", &[], |out| {
+            let text = format!("{} below", counted(more, "more finding", "more findings"));
+            out.leaf("a", &[("href", "#findings")], &text);
+        });
+    }
+}
