@@ -6,8 +6,8 @@ use super::{Side, compare};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::judge;
 use crate::record::{
-    Cell, CellComparison, CommonPart, Comparison, Event, FindingKind, FindingState, Outcome, Pace, Recorded,
-    Reference,
+    Cell, CellComparison, CommonPart, Comparison, Event, FindingKind, FindingState, Load, Outcome, Pace,
+    Recorded, Reference,
 };
 
 fn compared(old: &Recorded, new: &Recorded, margin: Option<f64>) -> Comparison {
@@ -237,6 +237,68 @@ fn a_rail_that_is_no_longer_tested_is_said_and_is_no_pass() {
         (back.outcome, back.newly_tested[0].part.as_str()),
         (Outcome::Same, "rail2")
     );
+}
+
+#[test]
+fn pairs_drawn_by_another_seed_are_no_gap_as_long_as_every_host_was_measured() {
+    let drawn = |seed: u64, distance: u32| {
+        let mut recorded = pairs(seed, |_, _| HEALTHY);
+        recorded.run.seed = seed;
+        let next = |cell: &Cell| cell.ranks[1] == (cell.ranks[0] + distance) % 5;
+        recorded.run.cells.retain(next);
+        recorded
+    };
+    let comparison = compared(&drawn(1, 1), &drawn(2, 2), None);
+    assert!(
+        comparison.no_longer_tested.is_empty(),
+        "{:?}",
+        comparison.no_longer_tested
+    );
+    assert_eq!(
+        (comparison.counts.other_partners, comparison.counts.only_old),
+        (5, 0)
+    );
+    assert_eq!(comparison.exit_code, 20, "of no speed can anything be said");
+    assert!(
+        comparison
+            .remarks
+            .iter()
+            .any(|remark| remark.contains("same --seed"))
+    );
+    let mut fewer = drawn(2, 2);
+    fewer.run.cells.retain(|cell| !cell.ranks.contains(&3));
+    let comparison = compared(&drawn(1, 1), &fewer, None);
+    assert_eq!(
+        comparison.no_longer_tested.len(),
+        1,
+        "{:?}",
+        comparison.no_longer_tested
+    );
+    assert_eq!(comparison.no_longer_tested[0].part, "node03 on rail0");
+}
+
+#[test]
+fn a_cell_that_shared_its_slot_with_others_than_before_accuses_nobody() {
+    let mut slow = rails(2, "rail1", 0.7);
+    // Where rail0 ran beside it before, rail2 does now.
+    slow.run
+        .cells
+        .retain(|cell| cell.load == Load::Alone || cell.rails[0] != "rail0");
+    let comparison = compared(&rails(1, "", 1.0), &slow, Some(0.1));
+    let pace = |load: Load| -> Vec<Pace> {
+        let is_one = |row: &&CellComparison| {
+            let cell = slow.run.cells.iter().find(|cell| cell.id == row.new_cell);
+            row.rails == ["rail1"] && cell.is_some_and(|cell| cell.load == load)
+        };
+        comparison
+            .cells
+            .iter()
+            .filter(is_one)
+            .map(|row| row.pace)
+            .collect()
+    };
+    assert_eq!(pace(Load::Alone), [Pace::Slower; 2]);
+    assert_eq!(pace(Load::Together), [Pace::Unclear; 2]);
 }
 
 #[test]
