@@ -17,6 +17,8 @@ mod pace;
 mod words;
 
 #[cfg(test)]
+mod coverage_proofs;
+#[cfg(test)]
 mod proofs;
 
 use crate::record::{
