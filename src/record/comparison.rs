@@ -117,6 +117,8 @@ pub struct ComparisonCounts {
     pub unclear: u32,
     /// Measured in both, but judged by something else than their speed.
     pub without_speed: u32,
+    /// Pairs of the old run that the new one does not have, though it measured their parts with other partners.
+    pub other_partners: u32,
     /// Measured in the old run only.
     pub only_old: u32,
     /// Measured in the new run only.

@@ -32,6 +32,11 @@ fn runs_stand_in_order_and_what_fails_twice_is_named_first() {
     let names: Vec<&str> = fleet.runs.iter().map(|run| run.name.as_str()).collect();
     assert_eq!(names, ["first", "second", "third", "broken"]);
     assert_eq!(fleet.exit_code, 20, "what cannot be read is not healthy");
+    let page = fleet::html(&fleet);
+    assert!(
+        page.contains("<h1 class=\"fail\""),
+        "runs that failed are not hidden by it: {page}"
+    );
     let [part] = fleet.repeated.as_slice() else {
         panic!("{:?}", fleet.repeated);
     };

@@ -3,6 +3,7 @@
 //! Cells that measure the very same are taken together: a run that looks for a suspect measures some of them several times.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::findings::coverage::why_not_measured;
 use crate::findings::summary::{Round, summarise};
@@ -53,6 +54,8 @@ pub(super) struct Measured<'a> {
     pub(super) missing: Option<String>,
     /// Whether the run decided on it only because of what it had seen.
     pub(super) added: bool,
+    /// What else ran at the same time, as one number for each time that it was measured; empty when it ran alone.
+    pub(super) company: BTreeSet<u64>,
     key: Key<'a>,
 }
 
@@ -96,13 +99,33 @@ impl<'a> Cells<'a> {
                 contradiction,
                 missing,
                 added: added.contains(&summary.cell.id),
+                company: BTreeSet::new(),
                 key: cells.key(summary.cell),
                 times: summary.times,
                 rounds: summary.rounds,
             };
             cells.take(measured);
         }
+        cells.note_company(&recorded.run.cells);
         cells
+    }
+
+    /// Cells of one slot share it, so what one of them gets depends on which the others are.
+    fn note_company(&mut self, all: &'a [Cell]) {
+        let is_shared = |cell: &&Cell| cell.load == Load::Together;
+        let mut slots: HashMap<u32, u64> = HashMap::new();
+        for cell in all.iter().filter(is_shared) {
+            let mut hasher = DefaultHasher::new();
+            self.key(cell).hash(&mut hasher);
+            // A sum, because the order within a slot means nothing.
+            let sum = slots.entry(cell.slot).or_default();
+            *sum = sum.wrapping_add(hasher.finish());
+        }
+        for cell in all.iter().filter(is_shared) {
+            if let (Some(place), Some(sum)) = (self.place_of_id.get(&cell.id), slots.get(&cell.slot)) {
+                self.list[*place].company.insert(*sum);
+            }
+        }
     }
 
     fn take(&mut self, measured: Measured<'a>) {

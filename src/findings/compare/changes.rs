@@ -29,11 +29,20 @@ pub(super) fn remarks(old: &Side<'_>, new: &Side<'_>, counts: &ComparisonCounts)
             now.len() - common
         ));
     }
-    let all = counts.compared + counts.without_speed + counts.only_old + counts.only_new;
+    let both = counts.compared + counts.without_speed;
+    let all = both + counts.other_partners + counts.only_old + counts.only_new;
     if counts.only_old + counts.only_new > 0 {
+        remarks.push(format!("{both} of {all} cells were measured in both runs"));
+    }
+    if counts.other_partners > 0 {
         remarks.push(format!(
-            "{} of {all} cells were measured in both runs",
-            counts.compared + counts.without_speed
+            "the parts of {} pair{} of the old run were measured with other partners in the new one, which says nothing of their speed{}",
+            counts.other_partners,
+            plural(counts.other_partners as usize),
+            match before.seed == after.seed {
+                true => "",
+                false => ": with the same --seed both runs have the same pairs",
+            }
         ));
     }
     for (which, side) in [("old", old), ("new", new)] {

@@ -203,21 +203,14 @@ impl Ord for Share {
 fn parts<'a>(member: &Member<'a>) -> BTreeSet<Part<'a>> {
     let cell = member.cell;
     let mut parts = BTreeSet::from([Part::Everything]);
-    parts.extend(
-        cell.rails
-            .iter()
-            .chain(&cell.to_rail)
-            .map(|rail| Part::Rail(rail)),
-    );
     parts.extend(cell.path.iter().map(|link| Part::Link(link)));
-    for (number, host) in member.hosts.iter().enumerate() {
-        parts.insert(Part::Host(host));
-        match &cell.to_rail {
-            Some(rail) if number > 0 => {
-                parts.insert(Part::Port(host, rail));
-            }
-            _ => parts.extend(cell.rails.iter().map(|rail| Part::Port(host, rail))),
-        }
+    parts.extend(member.hosts.iter().map(|host| Part::Host(host)));
+    // A payload that is striped over several rails says of none of them that it was this one.
+    if let [rail] = cell.rails.as_slice() {
+        let other = cell.to_rail.as_ref().unwrap_or(rail);
+        parts.extend([Part::Rail(rail), Part::Rail(other)]);
+        let ends = member.hosts.iter().enumerate();
+        parts.extend(ends.map(|(number, host)| Part::Port(host, if number == 0 { rail } else { other })));
     }
     let mut hosts = member.hosts.clone();
     hosts.sort_unstable();
@@ -329,6 +322,23 @@ mod tests {
         let parts: Vec<&str> = groups.iter().map(|(part, _)| part.as_str()).collect();
         assert_eq!(parts, ["h2 on rail0", "h5 on rail0", "h0 and h1 on rail0"]);
         assert_eq!(groups[0].1 + groups[1].1, 30);
+    }
+
+    #[test]
+    fn a_payload_over_two_rails_accuses_neither_alone() {
+        let mut run = Fixture::rails(2).run;
+        run.cells[0].rails = vec!["rail0".into(), "rail1".into()];
+        let members: Vec<Member<'_>> = run
+            .cells
+            .iter()
+            .map(|cell| Member {
+                cell,
+                hosts: Vec::new(),
+                moved: cell.id < 2,
+            })
+            .collect();
+        let parts: Vec<String> = group(&members).into_iter().map(|group| group.part).collect();
+        assert_eq!(parts, ["rail0", "4 ranks on rail0+rail1"]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ mod pace;
 mod words;
 
 #[cfg(test)]
+mod coverage_proofs;
+#[cfg(test)]
 mod proofs;
 
 use crate::record::{
@@ -56,6 +58,7 @@ pub fn compare(old: Side<'_>, new: Side<'_>, margin: Option<f64>) -> Comparison 
         same: count(Pace::Same),
         unclear: count(Pace::Unclear),
         without_speed: pace::without_speed(&then, &now),
+        other_partners: gone.other_partners,
         only_old: gone.cells,
         only_new: came.cells,
     };

@@ -8,7 +8,7 @@
 //!    cell, is below the false-positive budget.
 //!
 //! *The same* is said when the interval of the ratio lies within the margin to both sides: that is shown, not assumed. All else is
-//! unclear. What drifts between two runs though nothing broke (other load, another temperature) is what the margin is for: samples
+//! unclear, and so is a cell that moved but shared its slot with other cells than before. What drifts between two runs though nothing broke (other load, another temperature) is what the margin is for: samples
 //! of one run know nothing of it.
 
 use super::Side;
@@ -156,6 +156,10 @@ fn one(
     if then.times == now.times || is_within(&old, &new, kept) {
         row.pace = Pace::Same;
         return (row, None);
+    }
+    let had_company = !(then.company.is_empty() && now.company.is_empty());
+    if had_company && then.company.is_disjoint(&now.company) {
+        return unclear(row, "it shared its slot with other cells than before".into());
     }
     let confidence = Confidence(confidence);
     let (p, candidate) = if confidence.is_slower(then, now, kept) {

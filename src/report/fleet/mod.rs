@@ -188,6 +188,18 @@ impl Fleet {
     }
 }
 
+impl Fleet {
+    /// The verdict that its headline is coloured by: one run that failed is not hidden by another that cannot be read.
+    fn verdict(&self) -> Verdict {
+        let failed = |run: &FleetRun| matches!(run.verdict, Some(Verdict::Fail(_)));
+        match self.exit_code {
+            _ if self.runs.iter().any(failed) => Verdict::Fail(String::new()),
+            0 => Verdict::Pass,
+            _ => Verdict::Inconclusive(String::new()),
+        }
+    }
+}
+
 /// The fleet as JSON.
 pub fn json(fleet: &Fleet) -> io::Result<String> {
     let mut text = escape::json(&serde_json::to_string_pretty(fleet)?);

@@ -13,8 +13,8 @@ const STYLE: &str = "\
 body{background:var(--ground);color:var(--ink);font:16px/1.5 system-ui,sans-serif;max-width:75rem;margin:0 auto;padding:1rem}
 h1{font-size:1.5rem;margin:.5rem 0}h2{font-size:1.15rem;margin:1.5rem 0 .5rem}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%}
-th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
-th{color:var(--dim);font-weight:600;white-space:nowrap}td.number,th.number{text-align:right;white-space:nowrap}
+th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-bottom:1px solid var(--line);overflow-wrap:break-word}
+th{color:var(--dim);font-weight:600;white-space:nowrap}td.number,th.number{text-align:right;white-space:nowrap}td.when{white-space:nowrap}
 .pass{color:var(--good)}.fail{color:var(--bad)}.open{color:var(--open)}.pass,.fail,.open{font-weight:700;white-space:nowrap}
 footer{color:var(--dim);margin-top:2rem;font-size:.9rem}
 @media print{body{max-width:none;font-size:11px}.wide{overflow:visible}tr{break-inside:avoid}}
@@ -29,11 +29,7 @@ pub fn html(fleet: &Fleet) -> String {
 }
 
 fn write(out: &mut String, fleet: &Fleet) -> std::fmt::Result {
-    let class = match fleet.exit_code {
-        0 => "pass",
-        20 => "open",
-        _ => "fail",
-    };
+    let class = class(Some(&fleet.verdict()));
     let summary = markup(&fleet.summary);
     writeln!(
         out,
@@ -90,12 +86,17 @@ fn repeated(out: &mut String, fleet: &Fleet) -> std::fmt::Result {
     writeln!(out, "</tbody></table></div>\n</section>")
 }
 
-fn row(out: &mut String, run: &FleetRun) -> std::fmt::Result {
-    let class = match run.verdict {
+/// The class that a verdict is coloured by.
+fn class(verdict: Option<&Verdict>) -> &'static str {
+    match verdict {
         Some(Verdict::Pass) => "pass",
         Some(Verdict::Fail(_)) => "fail",
         _ => "open",
-    };
+    }
+}
+
+fn row(out: &mut String, run: &FleetRun) -> std::fmt::Result {
+    let class = class(run.verdict.as_ref());
     let sentence = run.worst.as_ref().map_or_else(String::new, |worst| {
         format!("<br><small>{}</small>", markup(&worst.sentence))
     });
@@ -106,7 +107,7 @@ fn row(out: &mut String, run: &FleetRun) -> std::fmt::Result {
     };
     writeln!(
         out,
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td><span class=\"{class}\">{}</span>{control}</td><td>{}{sentence}</td>\
+        "<tr><td class=\"when\">{}</td><td>{}</td><td>{}</td><td><span class=\"{class}\">{}</span>{control}</td><td>{}{sentence}</td>\
          <td class=\"number\">{}</td><td class=\"number\">{} of {}</td></tr>",
         markup(run.started.as_deref().unwrap_or("-")),
         markup(&run.name),

@@ -10,17 +10,12 @@ use crate::report::terminal::Page;
 
 /// The fleet for a person: what fails in several runs first, then the runs, those that did not pass first.
 pub fn terminal(fleet: &Fleet, page: Page) -> String {
-    let kind = match fleet.exit_code {
-        0 => Verdict::Pass,
-        20 => Verdict::Inconclusive(String::new()),
-        _ => Verdict::Fail(String::new()),
-    };
     let headline = page.clip(&format!(
         "{} (exit code {})",
         escape::line(&fleet.summary),
         fleet.exit_code
     ));
-    let mut lines = vec![page.verdict(&kind, &headline)];
+    let mut lines = vec![page.verdict(&fleet.verdict(), &headline)];
     let most = page.most_lines();
     for part in fleet.repeated.iter().take(most / 4) {
         lines.push(page.clip(&format!(
