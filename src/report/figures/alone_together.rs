@@ -1,6 +1,6 @@
 //! What a rail carries alone and together with all others, one row per test and rail at the largest message.
 //!
-//! Readable without colour: a filled square is alone, a hollow one together, an arrow of a line between them is what is lost; the
+//! Readable without colour: a filled triangle is alone, a hollow diamond together, the line between them is what is lost; the
 //! ratio stands beside it. Where several measurements share a row, their medians are drawn and the lowest ratio is written.
 
 use std::collections::{BTreeMap, HashMap};
@@ -122,7 +122,6 @@ fn drawn(rows: &[Row<'_>], title: &str) -> io::Result<String> {
         y: Scale::linear(0.0, 1.0),
     };
     drawing((WIDTH as u32, (bottom + 76) as u32), title, |canvas| {
-        canvas.text((16, 20), title, Look::HEAD)?;
         frame.draw(canvas, &frame::numbers(&frame.x, 8), &[], "")?;
         frame.name_across(canvas, "wire rate (GB/s)")?;
         canvas.text((WIDTH - 150, top - 14), "together / alone", Look::NOTE)?;
@@ -134,8 +133,9 @@ fn drawn(rows: &[Row<'_>], title: &str) -> io::Result<String> {
             let is_much = row.lowest < MUCH;
             let (ink, width) = if is_much { (FAULT, 3) } else { (EDGE, 1) };
             canvas.line(&[(alone, y), (together, y)], ink, Stroke::Solid(width))?;
-            canvas.marker((alone, y), 0, LINES[0])?;
-            canvas.marker((together, y), 4, LINES[1])?;
+            // The hollow one first: it would hide the other where both reach the same.
+            canvas.marker((together, y), 6, LINES[1])?;
+            canvas.marker((alone, y), 3, LINES[0])?;
             let lowest = match row.measurements {
                 1 => String::new(),
                 many => format!(" (lowest {:.2} of {many})", row.lowest),
@@ -146,9 +146,9 @@ fn drawn(rows: &[Row<'_>], title: &str) -> io::Result<String> {
             canvas.text((WIDTH - 156, y), &ratio, look)?;
         }
         let y = bottom + 58;
-        canvas.marker((24, y), 0, LINES[0])?;
+        canvas.marker((24, y), 3, LINES[0])?;
         canvas.text((38, y), "alone", Look::LEFT)?;
-        canvas.marker((104, y), 4, LINES[1])?;
+        canvas.marker((104, y), 6, LINES[1])?;
         canvas.text((118, y), "together with the other rails", Look::LEFT)?;
         canvas.text((320, y), "!", Look::LEFT.ink(INK).bold())?;
         let note = format!("less than {} of what it carries alone", percent(MUCH));

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing};
+use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing, titled};
 use super::frame::{self, Frame, Scale};
 use super::palette::{EDGE, FAULT, INK, LINES, PALE};
 use super::shares::{failed, median};
@@ -48,8 +48,8 @@ impl Writer for Bandwidth {
         let cells = judgement.cells.iter().filter(|cell| cell.wire_rate.is_some());
         let chart = Chart::of(cells.collect(), recorded, &judgement.suite, line_name);
         match chart.lines.is_empty() {
-            false => chart.drawn(),
-            true => drawing((WIDTH as u32, 120), &chart.title, |canvas| {
+            false => chart.drawn(true),
+            true => titled((WIDTH as u32, 120), &chart.title, |canvas| {
                 canvas.text((40, 60), "no wire rate was measured", Look::HEAD)
             }),
         }
@@ -95,7 +95,7 @@ impl Drawing for Bandwidth {
                 title: chart.title.clone(),
                 caption,
                 alternative: chart.in_words(recorded),
-                svg: chart.drawn()?,
+                svg: chart.drawn(false)?,
             })
         };
         families.into_iter().enumerate().map(figure).collect()
@@ -171,7 +171,7 @@ impl<'a> Chart<'a> {
         }
     }
 
-    fn drawn(&self) -> io::Result<String> {
+    fn drawn(&self, is_titled: bool) -> io::Result<String> {
         let has_bus = self
             .lines
             .iter()
@@ -200,12 +200,7 @@ impl<'a> Chart<'a> {
             y: Scale::from_zero(buses.map(|rate| rate.gb_per_s())),
             ..wire
         };
-        drawing((WIDTH as u32, height as u32), &self.title, |canvas| {
-            let more = match self.left_out {
-                0 => String::new(),
-                more => format!(" ({more} more lines not drawn)"),
-            };
-            canvas.text((16, 20), &format!("{}{more}", clip(&self.title, 100)), Look::HEAD)?;
+        let paint = |canvas: &Canvas<'_>| {
             self.draw_band(canvas, &wire)?;
             wire.draw(
                 canvas,
@@ -221,19 +216,28 @@ impl<'a> Chart<'a> {
                 canvas.line(&places, INK, Stroke::Dashed(1))?;
             }
             for (number, line) in self.lines.iter().enumerate() {
-                draw_wire(canvas, &wire, line, number)?;
+                draw_wire(canvas, &beside(wire, number, self.lines.len()), line, number)?;
             }
             if has_bus {
                 let measures = "bus rate (GB/s), as nccl-tests computes it";
                 bus.draw(canvas, &frame::sizes(&x), &frame::numbers(&bus.y, 5), measures)?;
                 for (number, line) in self.lines.iter().enumerate() {
-                    draw_bus(canvas, &bus, line, number)?;
+                    draw_bus(canvas, &beside(bus, number, self.lines.len()), line, number)?;
                 }
             }
             let lowest = if has_bus { bus } else { wire };
             lowest.name_across(canvas, "message size (B, logarithmic)")?;
             self.legend(canvas, legend_at)
-        })
+        };
+        let size = (WIDTH as u32, height as u32);
+        let more = match self.left_out {
+            0 => String::new(),
+            more => format!(" ({more} more lines not drawn)"),
+        };
+        match is_titled {
+            true => titled(size, &format!("{}{more}", clip(&self.title, 80)), paint),
+            false => drawing(size, &self.title, paint),
+        }
     }
 
     /// Everything that the scale must have room for, GB/s.
@@ -383,6 +387,16 @@ fn spread(cells: &[&CellVerdict]) -> (f64, f64, f64) {
     let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = rates.iter().copied().fold(0.0, f64::max);
     (lowest, median(&rates).unwrap_or(0.0), highest)
+}
+
+/// The frame a little to one side, so that lines that reach the same do not cover each other.
+fn beside(frame: Frame, number: usize, of: usize) -> Frame {
+    let aside = 5 * number as i32 - 5 * (of as i32 - 1) / 2;
+    Frame {
+        left: frame.left + aside,
+        right: frame.right + aside,
+        ..frame
+    }
 }
 
 fn draw_wire(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> Drawn {

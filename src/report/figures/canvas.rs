@@ -107,12 +107,35 @@ pub(super) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
-/// A finished drawing of this size in pixels, called by this name.
+/// Height at the top of every drawing that a title has where it stands by itself.
+const HEAD_ROOM: u32 = 34;
+
+/// A finished drawing of this size in pixels, called by this name. The room for a title is cut off: a page has its own.
 pub(super) fn drawing(
     size: (u32, u32),
     name: &str,
     paint: impl FnOnce(&Canvas<'_>) -> Drawn,
 ) -> io::Result<String> {
+    let (width, height) = size;
+    let whole = format!(" height=\"{height}\" viewBox=\"0 0 {width} {height}\"");
+    let rest = height.saturating_sub(HEAD_ROOM);
+    let cut = format!(" height=\"{rest}\" viewBox=\"0 {HEAD_ROOM} {width} {rest}\"");
+    Ok(painted(size, name, paint)?.replacen(&whole, &cut, 1))
+}
+
+/// The same with its title, for a file of its own.
+pub(super) fn titled(
+    size: (u32, u32),
+    title: &str,
+    paint: impl FnOnce(&Canvas<'_>) -> Drawn,
+) -> io::Result<String> {
+    painted(size, title, |canvas| {
+        canvas.text((16, 20), &clip(title, 110), Look::HEAD)?;
+        paint(canvas)
+    })
+}
+
+fn painted(size: (u32, u32), name: &str, paint: impl FnOnce(&Canvas<'_>) -> Drawn) -> io::Result<String> {
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
@@ -287,7 +310,7 @@ mod tests {
         })
         .unwrap();
         assert!(
-            svg.starts_with("<svg ") && svg.contains("viewBox=\"0 0 640 200\""),
+            svg.starts_with("<svg ") && svg.contains("viewBox=\"0 34 640 166\""),
             "{svg}"
         );
         assert!(

@@ -302,10 +302,12 @@ fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is
         }
     }
     let room = (frame.step / 7.0) as usize;
+    // Where labels would run into each other every fourth is enough to find one's way.
+    let is_crowded = room < 3;
+    let room = if is_crowded { 4 * room } else { room };
     let mark = if is_named { "! " } else { "" };
     let label = clip(&format!("{mark}{}", short(&member.link)), room.clamp(1, 12));
-    // Where labels would run into each other every fourth is enough to find one's way.
-    if room >= 3 || is_named || bar.is_multiple_of(4) {
+    if !is_crowded || is_named || bar.is_multiple_of(4) {
         panel.draw(&Text::new(
             label,
             (frame.x(bar, 0.12), at.1 + 5),

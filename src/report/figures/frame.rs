@@ -90,7 +90,8 @@ impl Scale {
         // Beyond these ends a number is zero or without end, and its logarithm as well.
         let end = |tick: f64| tick.log10().clamp(-320.0, 308.0);
         let decades = end(low).floor() as i32..=end(high).ceil() as i32;
-        let choices: [&[f64]; 3] = [&[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+        let fine = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+        let choices: [&[f64]; 4] = [&fine, &[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
         let within = |steps: &[f64]| -> Vec<f64> {
             let all = decades
                 .clone()

@@ -155,7 +155,6 @@ impl<'a> Watched<'a> {
         let legend_at = 70 + (PANEL + 62) * self.panels.len() as i32;
         let height = legend_at + 20 * (self.gpus.len() as i32 + 2) / 2 + 20;
         drawing((WIDTH as u32, height as u32), title, |canvas| {
-            canvas.text((16, 20), title, Look::HEAD)?;
             for (number, panel) in self.panels.iter().enumerate() {
                 let top = 62 + (PANEL + 62) * number as i32;
                 let values = panel.band.values().map(|(_, most)| *most).chain(panel.limit);
@@ -168,10 +167,8 @@ impl<'a> Watched<'a> {
                     y: Scale::from_zero(values),
                 };
                 let across = frame::numbers(&Scale::linear(0.0, self.moments.max(2) as f64 - 1.0), 10);
-                let across: Vec<_> = across
-                    .into_iter()
-                    .filter(|(value, _)| value.fract() == 0.0)
-                    .collect();
+                let whole = across.into_iter().filter(|(value, _)| value.fract() == 0.0);
+                let across: Vec<_> = whole.map(|(value, _)| (value, format!("{value:.0}"))).collect();
                 frame.draw(canvas, &across, &frame::numbers(&frame.y, 4), panel.sensor.name)?;
                 panel.draw(canvas, &frame, self.all > self.gpus.len())?;
             }

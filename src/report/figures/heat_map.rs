@@ -24,7 +24,6 @@ const MOST_RAILS: usize = 16;
 /// A node is failing on a rail when it reaches less than this share of what the rail's nodes reach.
 const LOW: f64 = 0.9;
 const ROW: i32 = 20;
-const LEFT: i32 = 270;
 const TOP: i32 = 64;
 
 /// The picture of nodes by rails.
@@ -176,19 +175,19 @@ impl<'a> Map<'a> {
 
     fn drawn(&self, rows: &[Row], title: &str) -> io::Result<String> {
         let rails = self.rails.len().min(MOST_RAILS);
-        let is_grouped = rows.iter().any(|row| row.hosts.len() > 1);
+        let is_grouped = !self.is_whole && rows.iter().any(|row| row.hosts.len() > 1);
         let step = if is_grouped { 84 } else { 64 };
         let bottom = TOP + ROW * rows.len() as i32;
-        let width = (LEFT + step * rails as i32 + 24).max(720);
+        let left = rows::room(rows);
+        let width = (left + step * rails as i32 + 24).max(720);
         drawing((width as u32, (bottom + 66) as u32), title, |canvas| {
-            canvas.text((16, 20), title, Look::HEAD)?;
             for (rail, name) in self.rails.iter().take(rails).enumerate() {
-                let x = LEFT + step * rail as i32 + step / 2;
+                let x = left + step * rail as i32 + step / 2;
                 canvas.text((x, TOP - 12), &clip(name, step as usize / 8), Look::MIDDLE)?;
             }
             for (number, row) in rows.iter().enumerate() {
                 let top = TOP + ROW * number as i32;
-                self.draw_row(canvas, row, (top, step), rails)?;
+                self.draw_row(canvas, row, (left, top, step), rails)?;
             }
             let unit = match is_grouped {
                 true => "numbers: % of what is expected, median of the row and (lowest)",
@@ -200,26 +199,32 @@ impl<'a> Map<'a> {
         })
     }
 
-    fn draw_row(&self, canvas: &Canvas<'_>, row: &Row, (top, step): (i32, i32), rails: usize) -> Drawn {
+    fn draw_row(
+        &self,
+        canvas: &Canvas<'_>,
+        row: &Row,
+        (first, top, step): (i32, i32, i32),
+        rails: usize,
+    ) -> Drawn {
         let middle = top + ROW / 2;
         let (mark, look) = match row.is_failing {
             true => ("! ", Look::RIGHT.bold()),
             false => ("", Look::RIGHT),
         };
-        canvas.text((LEFT - 10, middle), &format!("{mark}{}", row.label), look)?;
+        canvas.text((first - 10, middle), &format!("{mark}{}", row.label), look)?;
         let edge = |rail: usize| {
-            let left = LEFT + step * rail as i32;
+            let left = first + step * rail as i32;
             [(left + 1, top + 1), (left + step - 1, top + ROW - 1)]
         };
         for rail in 0..rails {
-            let center = (LEFT + step * rail as i32 + step / 2, middle);
+            let center = (first + step * rail as i32 + step / 2, middle);
             let Some((share, lowest)) = self.field(rail, row) else {
                 canvas.text(center, "-", Look::MIDDLE.ink(MUTED))?;
                 continue;
             };
             canvas.face(edge(rail), level(share))?;
             let text = match row.hosts.len() {
-                1 => format!("{:.0}", share * 100.0),
+                many if many == 1 || self.is_whole => format!("{:.0}", share * 100.0),
                 _ => format!("{:.0} ({:.0})", share * 100.0, lowest * 100.0),
             };
             canvas.text(center, &text, Look::MIDDLE)?;

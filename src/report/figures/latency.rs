@@ -147,7 +147,6 @@ impl Chart<'_> {
             y: Scale::ratios(all.map(|time| time.max(1) as f64)),
         };
         drawing((WIDTH as u32, 436), title, |canvas| {
-            canvas.text((16, 20), title, Look::HEAD)?;
             let measures = "time of one iteration (logarithmic)";
             frame.draw(canvas, &frame::sizes(&x), &frame::times(&frame.y), measures)?;
             frame.name_across(canvas, "message size (B, logarithmic)")?;

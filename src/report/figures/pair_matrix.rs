@@ -27,7 +27,6 @@ const LOW: f64 = 0.9;
 const MOST_NAMED: usize = 60;
 const ROW: i32 = 22;
 const STEP: i32 = 34;
-const LEFT: i32 = 270;
 
 /// The picture of pairs.
 pub(super) struct PairMatrix;
@@ -174,19 +173,19 @@ impl<'a> Matrix<'a> {
         let many = self.rows.len() as i32;
         let top = 64;
         let bottom = top + ROW * many;
-        let width = (LEFT + STEP * many + 40).max(720);
+        let left = rows::room(&self.rows);
+        let width = (left + STEP * many + 40).max(720);
         drawing((width as u32, (bottom + 66) as u32), title, |canvas| {
-            canvas.text((16, 20), title, Look::HEAD)?;
-            canvas.text((LEFT - 10, top - 10), "from \\ to", Look::RIGHT.ink(MUTED))?;
+            canvas.text((left - 10, top - 10), "from \\ to", Look::RIGHT.ink(MUTED))?;
             for (number, row) in self.rows.iter().enumerate() {
-                self.draw_heads(canvas, number, row, top)?;
+                self.draw_heads(canvas, number, row, (left, top))?;
             }
             for ((from, to), pair) in &self.fields {
-                draw_field(canvas, (LEFT + STEP * *to as i32, top + ROW * *from as i32), pair)?;
+                draw_field(canvas, (left + STEP * *to as i32, top + ROW * *from as i32), pair)?;
             }
             let failed = self.fields.iter().filter(|(_, pair)| pair.failed);
             for ((from, to), _) in failed {
-                let (left, top) = (LEFT + STEP * *to as i32, top + ROW * *from as i32);
+                let (left, top) = (left + STEP * *to as i32, top + ROW * *from as i32);
                 canvas.edge([(left + 1, top + 1), (left + STEP - 1, top + ROW - 1)], FAULT, 3)?;
             }
             let is_grouped = self.rows.iter().any(|row| row.hosts.len() > 1);
@@ -204,13 +203,13 @@ impl<'a> Matrix<'a> {
     }
 
     /// The label of a row, and its number above the column with the same nodes: names would run into each other there.
-    fn draw_heads(&self, canvas: &Canvas<'_>, number: usize, row: &Row, top: i32) -> Drawn {
+    fn draw_heads(&self, canvas: &Canvas<'_>, number: usize, row: &Row, (left, top): (i32, i32)) -> Drawn {
         let (mark, bold) = if row.is_failing { ("! ", true) } else { ("", false) };
         let look = |look: Look| if bold { look.bold() } else { look };
         let y = top + ROW * number as i32 + ROW / 2;
         let label = format!("{mark}{}: {}", number + 1, row.label);
-        canvas.text((LEFT - 10, y), &label, look(Look::RIGHT))?;
-        let x = LEFT + STEP * number as i32 + STEP / 2;
+        canvas.text((left - 10, y), &label, look(Look::RIGHT))?;
+        let x = left + STEP * number as i32 + STEP / 2;
         canvas.text(
             (x, top - 10),
             &format!("{mark}{}", number + 1),

@@ -166,7 +166,7 @@ pub(super) fn check(figures: &[Figure]) {
             assert!(text.chars().count() > 8, "{id} has no {what}: {text}");
         }
         assert!(
-            svg.starts_with("<svg ") && svg.contains(" viewBox=\"0 0 ") && svg.trim_end().ends_with("</svg>"),
+            svg.starts_with("<svg ") && svg.contains(" viewBox=\"0 ") && svg.trim_end().ends_with("</svg>"),
             "{id}"
         );
         assert!(!svg.contains(" id=\"") && !svg.contains(" opacity=\""), "{id}");

@@ -61,6 +61,12 @@ fn grouped(names: &[&str], hosts: &[usize], groups: usize, is_failing: bool) -> 
     hosts.chunks(size).map(row).collect()
 }
 
+/// Pixels that labels need at the left of a table.
+pub(super) fn room(rows: &[Row]) -> i32 {
+    let longest = rows.iter().map(|row| row.label.chars().count()).max();
+    (longest.unwrap_or(0) as i32 * 7 + 52).clamp(110, 280)
+}
+
 /// What a reader must know about rows that stand for many; nothing when each host has its own.
 pub(super) fn said(rows: &[Row], failing: usize) -> String {
     let together = rows.iter().filter(|row| row.hosts.len() > 1);

@@ -299,7 +299,6 @@ fn figure(
     let x = Scale::linear(-1.0, longest as f64);
     let height = 40 + (PANEL + 74) * strands.len() as i32 + 24;
     let svg = drawing((WIDTH as u32, height as u32), &title, |canvas| {
-        canvas.text((16, 20), &title, Look::HEAD)?;
         for (number, (who, strand)) in strands.iter().enumerate() {
             let top = 76 + (PANEL + 74) * number as i32;
             let frame = Frame {

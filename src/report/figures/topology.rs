@@ -239,7 +239,6 @@ impl<'a> Plan<'a> {
                 around.extend([a, b]);
             }
         }
-        // Without anything to be near to, the first ones and what they are plugged into.
         let choose = |layer: &Vec<&'a str>| {
             let by = |keep: &dyn Fn(&str) -> bool| {
                 layer
@@ -253,7 +252,9 @@ impl<'a> Plan<'a> {
             let near = by(&|node| around.contains(node) && !wanted.contains(node));
             let far = by(&|node| !around.contains(node) && !wanted.contains(node));
             let room = MOST_AROUND.saturating_sub(nodes.len());
-            nodes.extend(near.into_iter().chain(far).take(room));
+            // Without anything to be near to, the first ones.
+            let others = if wanted.is_empty() { far } else { near };
+            nodes.extend(others.into_iter().take(room));
             let chosen: BTreeSet<&str> = nodes.into_iter().collect();
             let nodes = by(&|node| chosen.contains(node));
             let left_out = layer.len() - nodes.len();
@@ -316,7 +317,6 @@ impl<'a> Plan<'a> {
             }
         }
         drawing((width as u32, height as u32), title, |canvas| {
-            canvas.text((16, 20), title, Look::HEAD)?;
             let healthy = self.cables.iter().filter(|cable| !is_suspect(cable));
             for cable in healthy {
                 let [Some(a), Some(b)] = cable.ends.map(|end| places.get(end)) else {
@@ -344,7 +344,7 @@ impl<'a> Plan<'a> {
             }
             for (number, cable) in suspects.iter().take(MOST_LISTED).enumerate() {
                 let y = bottom + 50 + 20 * number as i32;
-                let text = clip(&format!("{}: {}", number + 1, in_words(cable)), 130);
+                let text = clip(&format!("!{}: {}", number + 1, brief(cable)), 120);
                 canvas.text((16, y), &text, Look::LEFT)?;
             }
             Ok(())
@@ -465,6 +465,19 @@ fn draw_suspect(canvas: &Canvas<'_>, cable: &Cable<'_>, number: usize, places: &
     canvas.face([(x - 13, y - 9), (x + 13, y + 9)], PAPER)?;
     canvas.edge([(x - 13, y - 9), (x + 13, y + 9)], FAULT, 1)?;
     canvas.text((x, y), &label, Look::MIDDLE.bold())
+}
+
+/// The worse direction only.
+fn brief(cable: &Cable<'_>) -> String {
+    let worst = cable.links.iter().max_by_key(|link| badness(link.state));
+    let one = |link: &&'_ LinkCoverage| {
+        in_words(&Cable {
+            ends: cable.ends,
+            state: cable.state,
+            links: vec![link],
+        })
+    };
+    worst.map(one).unwrap_or_default()
 }
 
 /// `cable h2-leaf1: h2/rail1->leaf1/p0 slow, carried 0.61 GB/s, 61 % of what it should; other direction healthy`.
