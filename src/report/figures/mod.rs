@@ -29,7 +29,7 @@ impl Drawing for Rates {
             return Ok(Vec::new());
         }
         Ok(vec![Figure {
-            id: "figure-rates".to_string(),
+            id: "rates".to_string(),
             title: "Wire rate over message size".to_string(),
             caption: "One line per rail, algorithm and load.".to_string(),
             alternative: "The same rates stand in the table of cells.".to_string(),
