@@ -9,8 +9,10 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
         out.paragraph("None: nothing was measured that could be drawn.");
     }
     for figure in &facts.figures {
-        let [title, words] = ["title", "words"].map(|part| format!("{}-{part}", figure.id));
-        out.within("figure", &[("id", &figure.id)], |out| {
+        // Sections have ids, too: a figure about links is not the section about them.
+        let id = format!("figure-{}", figure.id);
+        let [title, words] = ["title", "words"].map(|part| format!("{id}-{part}"));
+        out.within("figure", &[("id", &id)], |out| {
             out.within("figcaption", &[], |out| {
                 out.leaf("h3", &[("id", &title)], &figure.title);
                 out.paragraph(&figure.caption);
