@@ -156,7 +156,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
 /// What the picture shows, for whoever cannot see it.
 pub(super) fn in_words(judgement: &Judgement) -> String {
     let groups = in_order(judgement);
-    let drawn = groups.iter().take(super::ecmp_plot::MOST_PANELS);
+    let drawn = groups.iter().take(super::figures::MOST_PANELS);
     let shares = drawn.map(|group| {
         let shares = group.members.iter().take(4).map(|member| percent(member.share));
         let more = if group.members.len() > 4 { ", ..." } else { "" };

@@ -7,7 +7,6 @@ mod cells;
 mod congestion;
 mod counters;
 mod ecmp;
-mod ecmp_plot;
 mod ecmp_tables;
 mod engines;
 pub mod escape;
@@ -21,7 +20,6 @@ mod links;
 mod markdown;
 pub mod named;
 pub mod parts;
-mod plot;
 mod rdma;
 pub mod schema;
 mod table;
@@ -48,8 +46,8 @@ pub trait Writer: Sync {
 /// Every file a report consists of. A new format is a file here and a line in this list.
 pub const WRITERS: &[&dyn Writer] = &[
     &json::Json,
-    &plot::Bandwidth,
-    &ecmp_plot::EcmpLoad,
+    &figures::Bandwidth,
+    &figures::EcmpLoad,
     &markdown::Markdown,
     &html::Html,
 ];

@@ -1,17 +1,47 @@
-//! The figures of a report.
+//! The figures of a report: one file per kind, each a pure function from a judged run to drawings with their words.
+//!
+//! Held true: a run that has nothing to show gives no figure rather than an empty frame; whatever is failing is visible however large
+//! the fabric is, and what is drawn together or left out is said; nothing is told by colour alone; the same facts are in words
+//! ([`Figure::alternative`]); the same run gives the same bytes.
 
+mod alone_together;
+mod bandwidth;
+mod canvas;
+mod ecmp_load;
+mod frame;
+mod gpus;
+mod heat_map;
+mod latency;
+mod pair_matrix;
 pub mod palette;
+mod rows;
+mod shares;
+mod timeline;
+mod times;
+mod topology;
 
 use std::io;
 
 use super::figure::{Drawing, Figure};
-use super::{Writer, plot};
 use crate::record::{Judgement, Recorded};
 
-/// Every kind of figure. A new one is a file here and a line in this list.
-pub const DRAWINGS: &[&dyn Drawing] = &[&Rates];
+pub(super) use bandwidth::Bandwidth;
+pub(super) use ecmp_load::{EcmpLoad, MOST_PANELS};
 
-/// All figures of a run, in the order of the list.
+/// Every kind of figure there is, in the order of a report. A new one is a file here and a line in this list.
+pub const DRAWINGS: &[&dyn Drawing] = &[
+    &topology::Topology,
+    &heat_map::HeatMap,
+    &pair_matrix::PairMatrix,
+    &bandwidth::Bandwidth,
+    &alone_together::AloneTogether,
+    &ecmp_load::EcmpLoad,
+    &latency::Latency,
+    &timeline::Timeline,
+    &gpus::Gpus,
+];
+
+/// All figures of a run.
 pub fn all(recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for drawing in DRAWINGS {
@@ -20,20 +50,29 @@ pub fn all(recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>
     Ok(figures)
 }
 
-/// Wire rate over message size.
-struct Rates;
+/// `97 %`.
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
 
-impl Drawing for Rates {
-    fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
-        if judgement.cells.len() > 2000 {
-            return Ok(Vec::new());
-        }
-        Ok(vec![Figure {
-            id: "figure-rates".to_string(),
-            title: "Wire rate over message size".to_string(),
-            caption: "One line per rail, algorithm and load.".to_string(),
-            alternative: "The same rates stand in the table of cells.".to_string(),
-            svg: plot::Bandwidth.render(recorded, judgement)?,
-        }])
+/// `1 node`, `3 nodes`.
+fn count(number: usize, of: &str) -> String {
+    match number {
+        1 => format!("1 {of}"),
+        number => format!("{number} {of}s"),
     }
 }
+
+/// The first of them, and how many more there are.
+fn listed(parts: &[String], most: usize, between: &str) -> String {
+    let named = parts[..parts.len().min(most)].join(between);
+    match parts.len().saturating_sub(most) {
+        0 => named,
+        more => format!("{named}{between}and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod proofs;
+#[cfg(test)]
+mod scale_tests;

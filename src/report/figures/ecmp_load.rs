@@ -9,12 +9,16 @@ use plotters::coord::Shift;
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 
-use super::ecmp::{chance, counted_shares, in_order, in_words, is_outside, short};
-use super::{Writer, escape};
+use super::canvas::{clip, finished};
+use super::palette::{EDGE, GRID, INK, PALE, PAPER, WARM};
+use super::percent;
 use crate::record::{EcmpVerdict, Judgement, MemberLoad, Recorded, files};
+use crate::report::ecmp::{chance, counted_shares, in_order, in_words, is_outside, short};
+use crate::report::figure::{Drawing, Figure};
+use crate::report::{Writer, escape};
 
 /// Most groups drawn.
-pub(super) const MOST_PANELS: usize = 8;
+pub(in crate::report) const MOST_PANELS: usize = 8;
 /// Most paths of a group drawn.
 const MOST_BARS: usize = 32;
 /// A panel, and the lines above and below all of them, in pixels.
@@ -25,12 +29,9 @@ const FOOT: u32 = 46;
 const WIDEST: f64 = 120.0;
 /// Room around the bars of a panel: left, top, right, bottom.
 const MARGINS: (i32, i32, i32, i32) = (46, 30, 14, 24);
-const WARM: RGBColor = RGBColor(246, 185, 140);
-const PALE: RGBColor = RGBColor(205, 222, 240);
-const EDGE: RGBColor = RGBColor(0, 70, 130);
 
 /// The picture of loads.
-pub(super) struct EcmpLoad;
+pub(in crate::report) struct EcmpLoad;
 
 impl Writer for EcmpLoad {
     fn file(&self) -> &'static str {
@@ -42,31 +43,118 @@ impl Writer for EcmpLoad {
     }
 
     fn render(&self, _: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        // A single path has nothing to be compared with.
-        let groups: Vec<&EcmpVerdict> = in_order(judgement)
-            .into_iter()
-            .filter(|group| group.members.len() != 1)
-            .collect();
-        let drawn = &groups[..groups.len().min(MOST_PANELS)];
-        let columns = drawn.len().clamp(1, 2) as u32;
-        let rows = (drawn.len() as u32).div_ceil(columns).max(1);
-        // A single panel still has room for the lines around it.
-        let size = ((columns * PANEL.0).max(720), HEAD + rows * PANEL.1 + FOOT);
-        let mut svg = String::new();
-        {
-            let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-            draw(&area, drawn, groups.len(), (rows, columns))
-                .map_err(|error| io::Error::other(error.to_string()))?;
-        }
-        Ok(with_words(&svg, &in_words(judgement)))
+        Ok(with_words(&picture(judgement)?, &in_words(judgement)))
     }
+}
+
+impl Drawing for EcmpLoad {
+    fn figures(&self, _: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
+        let groups = compared(judgement);
+        if groups.is_empty() {
+            return Ok(Vec::new());
+        }
+        let title = "Load of equal paths".to_string();
+        let faulty = groups.iter().filter(|group| group.cause.is_fault()).count();
+        let left_out = match groups.len().saturating_sub(MOST_PANELS) {
+            0 => String::new(),
+            more => format!(" {more} more groups are not drawn; those that are not as by chance come first."),
+        };
+        Ok(vec![Figure {
+            id: "ecmp-load".to_string(),
+            svg: finished(&picture(judgement)?, &title),
+            title,
+            caption: format!(
+                "Share of flows on each of several equal paths. {faulty} of {} are not spread as by chance. A bar outside of its bracket has a thick edge; the path that is named has an exclamation mark.{left_out}",
+                super::count(groups.len(), "group")
+            ),
+            alternative: all_in_words(&groups),
+        }])
+    }
+}
+
+/// The groups with more than one path: a single path has nothing to be compared with.
+fn compared(judgement: &Judgement) -> Vec<&EcmpVerdict> {
+    let mut groups = in_order(judgement);
+    groups.retain(|group| group.members.len() != 1);
+    groups
+}
+
+/// Every group that is at fault with the paths that stand out, then how the others did.
+fn all_in_words(groups: &[&EcmpVerdict]) -> String {
+    let who = |group: &EcmpVerdict| group.switch.clone().unwrap_or_else(|| group.rail.clone());
+    let member = |member: &MemberLoad| {
+        let (low, high) = member.band;
+        format!(
+            "{} {} (by chance {} to {})",
+            member.link,
+            percent(member.share),
+            percent(low),
+            percent(high)
+        )
+    };
+    let fault = |group: &&&EcmpVerdict| {
+        let mut outside: Vec<&MemberLoad> =
+            group.members.iter().filter(|member| is_outside(member)).collect();
+        outside.truncate(MOST_BARS);
+        let outside: Vec<String> = outside.into_iter().map(member).collect();
+        format!(
+            "{}: {}, {}. {} {}",
+            who(group),
+            group.cause,
+            chance(group.p_value),
+            group.sentence,
+            outside.join(", ")
+        )
+    };
+    let (faulty, others): (Vec<&&EcmpVerdict>, Vec<&&EcmpVerdict>) =
+        groups.iter().partition(|group| group.cause.is_fault());
+    let mut words: Vec<String> = faulty.iter().map(fault).collect();
+    let shown = others.iter().take(MOST_PANELS).map(|group| {
+        let shares: Vec<String> = group
+            .members
+            .iter()
+            .take(MOST_BARS)
+            .map(|member| percent(member.share))
+            .collect();
+        format!(
+            "{}: {}, {}: {}",
+            who(group),
+            group.cause,
+            chance(group.p_value),
+            shares.join(", ")
+        )
+    });
+    words.extend(shown);
+    if others.len() > MOST_PANELS {
+        words.push(format!(
+            "{} more groups, none at fault",
+            others.len() - MOST_PANELS
+        ));
+    }
+    words.join("; ")
+}
+
+fn picture(judgement: &Judgement) -> io::Result<String> {
+    let groups = compared(judgement);
+    let drawn = &groups[..groups.len().min(MOST_PANELS)];
+    let columns = drawn.len().clamp(1, 2) as u32;
+    let rows = (drawn.len() as u32).div_ceil(columns).max(1);
+    // A single panel still has room for the lines around it.
+    let size = ((columns * PANEL.0).max(720), HEAD + rows * PANEL.1 + FOOT);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        draw(&area, drawn, groups.len(), (rows, columns))
+            .map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    Ok(svg)
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
 
 fn draw(area: &Area<'_>, groups: &[&EcmpVerdict], all: usize, (rows, columns): (u32, u32)) -> Drawn {
-    area.fill(&WHITE)?;
+    area.fill(&PAPER)?;
     let more = match all - groups.len() {
         0 => String::new(),
         more => format!(" ({more} more groups not drawn)"),
@@ -167,10 +255,7 @@ fn draw_panel(panel: &Area<'_>, group: &EcmpVerdict) -> Drawn {
 fn draw_axes(panel: &Area<'_>, frame: &Frame) -> Drawn {
     for share in ticks(frame.highest) {
         let y = frame.y(share);
-        panel.draw(&PathElement::new(
-            [(frame.left, y), (frame.right, y)],
-            BLACK.mix(0.15),
-        ))?;
+        panel.draw(&PathElement::new([(frame.left, y), (frame.right, y)], GRID))?;
         panel.draw(&Text::new(
             format!("{:.0} %", share * 100.0),
             (8, y - 6),
@@ -179,7 +264,7 @@ fn draw_axes(panel: &Area<'_>, frame: &Frame) -> Drawn {
     }
     panel.draw(&PathElement::new(
         [(frame.left, frame.bottom), (frame.right, frame.bottom)],
-        BLACK,
+        INK,
     ))
 }
 
@@ -189,7 +274,7 @@ fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is
         (frame.x(bar, 0.6), frame.bottom),
     ];
     let (face, edge) = match is_outside(member) {
-        true => (WARM, BLACK.stroke_width(3)),
+        true => (WARM, INK.stroke_width(3)),
         false => (PALE, EDGE.stroke_width(1)),
     };
     panel.draw(&Rectangle::new(corners, face.filled()))?;
@@ -205,7 +290,7 @@ fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is
         [(from, low), (to, low)],
         [(from, high), (to, high)],
     ] {
-        panel.draw(&PathElement::new(stroke, BLACK.stroke_width(2)))?;
+        panel.draw(&PathElement::new(stroke, INK.stroke_width(2)))?;
     }
     let at = (frame.x(bar, 0.375), frame.bottom);
     if member.delivering == 0 && (member.flows > 0 || is_named) {
@@ -213,14 +298,16 @@ fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is
             [(at.0 - 6, at.1 - 14), (at.0 + 6, at.1 - 2)],
             [(at.0 - 6, at.1 - 2), (at.0 + 6, at.1 - 14)],
         ] {
-            panel.draw(&PathElement::new(stroke, BLACK.stroke_width(2)))?;
+            panel.draw(&PathElement::new(stroke, INK.stroke_width(2)))?;
         }
     }
     let room = (frame.step / 7.0) as usize;
+    // Where labels would run into each other every fourth is enough to find one's way.
+    let is_crowded = room < 3;
+    let room = if is_crowded { 4 * room } else { room };
     let mark = if is_named { "! " } else { "" };
     let label = clip(&format!("{mark}{}", short(&member.link)), room.clamp(1, 12));
-    // Where labels would run into each other every fourth is enough to find one's way.
-    if room >= 3 || is_named || bar.is_multiple_of(4) {
+    if !is_crowded || is_named || bar.is_multiple_of(4) {
         panel.draw(&Text::new(
             label,
             (frame.x(bar, 0.12), at.1 + 5),
@@ -232,8 +319,8 @@ fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is
 
 fn diamond(panel: &Area<'_>, x: i32, y: i32) -> Drawn {
     let corners = [(x, y - 5), (x + 5, y), (x, y + 5), (x - 5, y), (x, y - 5)];
-    panel.draw(&Polygon::new(corners, WHITE.filled()))?;
-    panel.draw(&PathElement::new(corners, BLACK.stroke_width(1)))
+    panel.draw(&Polygon::new(corners, PAPER.filled()))?;
+    panel.draw(&PathElement::new(corners, INK.stroke_width(1)))
 }
 
 /// A few round shares up to the highest.
@@ -260,15 +347,6 @@ fn chosen(members: &[MemberLoad]) -> Vec<usize> {
     order.truncate(MOST_BARS);
     order.sort_unstable();
     order
-}
-
-/// Inert text of at most so many characters.
-fn clip(text: &str, most: usize) -> String {
-    let text = escape::line(text);
-    match text.chars().count() > most {
-        true => text.chars().take(most.saturating_sub(1)).chain(['~']).collect(),
-        false => text,
-    }
 }
 
 /// Puts what the picture shows into it as text, where readers of screens look for it.

@@ -1,0 +1,570 @@
+//! Wire rate and bus rate over message size, one line per rail, against what a spec demands and what peers reach.
+//!
+//! Readable without colour: every line has its own marker. Bars are the intervals of the medians; dashes are what a spec demands; the
+//! shaded band reaches from what is accepted of peers to the fastest of them; an exclamation mark is a cell that failed and a bare tick
+//! what it should have reached. Where many cells share a line and a size, their median is drawn with a bar from the lowest to the
+//! highest, and those that failed as crosses.
+//!
+//! `bandwidth.svg` is the same with the lines of all tests in one picture.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing, titled};
+use super::frame::{self, Frame, Scale};
+use super::palette::{EDGE, FAULT, INK, LINES, PALE};
+use super::shares::{failed, median};
+use super::{count, listed};
+use crate::record::{
+    Algorithm, Cell, CellVerdict, Collective, Engine, Judgement, Load, Recorded, Reference, files,
+};
+use crate::report::figure::{Drawing, Figure};
+use crate::report::{Writer, escape};
+use crate::units::Bytes;
+
+/// Most lines of a picture; those with failed cells come first.
+const MOST_LINES: usize = 8;
+/// Most figures of a report; those with failed cells come first.
+const MOST_FIGURES: usize = 6;
+/// Most cells of one line and size that are drawn one by one.
+const MOST_ALONE: usize = 4;
+/// Most crosses of one line and size.
+const MOST_CROSSES: usize = 12;
+/// Most failed cells that the text names.
+const MOST_NAMED: usize = 60;
+/// Most specs drawn.
+const MOST_SPECS: usize = 3;
+const WIDTH: i32 = 960;
+
+/// The picture of rates over message size.
+pub(in crate::report) struct Bandwidth;
+
+impl Writer for Bandwidth {
+    fn file(&self) -> &'static str {
+        files::BANDWIDTH
+    }
+
+    fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String> {
+        let cells = judgement.cells.iter().filter(|cell| cell.wire_rate.is_some());
+        let chart = Chart::of(cells.collect(), recorded, &judgement.suite, line_name);
+        match chart.lines.is_empty() {
+            false => chart.drawn(true),
+            true => titled((WIDTH as u32, 120), &chart.title, |canvas| {
+                canvas.text((40, 60), "no wire rate was measured", Look::HEAD)
+            }),
+        }
+    }
+}
+
+/// What cells of one figure share.
+type Family<'a> = (&'a str, Load, Collective, Algorithm);
+
+impl Drawing for Bandwidth {
+    fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
+        let mut families: BTreeMap<Family<'_>, Vec<&CellVerdict>> = BTreeMap::new();
+        for verdict in judgement.cells.iter().filter(|cell| cell.wire_rate.is_some()) {
+            let cell = &verdict.cell;
+            // Rates of streams are drawn per path, and round trips are about time.
+            if !matches!(cell.collective, Collective::Streams | Collective::RoundTrip) {
+                let family = (cell.test.as_str(), cell.load, cell.collective, cell.algorithm);
+                families.entry(family).or_default().push(verdict);
+            }
+        }
+        let mut families: Vec<_> = families.into_iter().collect();
+        families.sort_by_key(|(_, cells)| !cells.iter().any(|cell| failed(cell)));
+        let left_out = families.len().saturating_sub(MOST_FIGURES);
+        families.truncate(MOST_FIGURES);
+        let last = families.len().saturating_sub(1);
+        let figure = |(number, (family, cells)): (usize, (Family<'_>, Vec<&CellVerdict>))| {
+            let (test, load, collective, algorithm) = family;
+            let load = match load {
+                Load::Alone => "",
+                Load::Together => ", together",
+            };
+            let title = format!("{}: {algorithm} {collective}{load}", clip(test, 60));
+            let chart = Chart::of(cells, recorded, &title, rail_name);
+            let mut caption = chart.caption();
+            if number == last && left_out > 0 {
+                caption += &format!(
+                    " {} more of this kind are not drawn; none of them failed unless all that are drawn did.",
+                    left_out
+                );
+            }
+            Ok(Figure {
+                id: format!("bandwidth-{number}"),
+                title: chart.title.clone(),
+                caption,
+                alternative: chart.in_words(recorded),
+                svg: chart.drawn(false)?,
+            })
+        };
+        families.into_iter().enumerate().map(figure).collect()
+    }
+}
+
+/// Measured cells of one line, by size.
+struct Line<'a> {
+    name: String,
+    sizes: BTreeMap<Bytes, Vec<&'a CellVerdict>>,
+}
+
+impl Line<'_> {
+    fn cells(&self) -> impl Iterator<Item = &CellVerdict> {
+        self.sizes.values().flatten().copied()
+    }
+
+    fn failed(&self) -> bool {
+        self.cells().any(failed)
+    }
+}
+
+/// What peers of one size reach: accepted and fastest, GB/s.
+type Band = BTreeMap<Bytes, (f64, f64)>;
+
+/// Everything that one picture shows.
+struct Chart<'a> {
+    title: String,
+    lines: Vec<Line<'a>>,
+    left_out: usize,
+    specs: Vec<(String, f64, Bytes)>,
+    band: Band,
+}
+
+impl<'a> Chart<'a> {
+    fn of(
+        cells: Vec<&'a CellVerdict>,
+        recorded: &Recorded,
+        subject: &str,
+        name: fn(&Cell) -> String,
+    ) -> Chart<'a> {
+        let tests: BTreeSet<&str> = cells.iter().map(|cell| cell.cell.test.as_str()).collect();
+        let kinds: BTreeSet<_> = cells
+            .iter()
+            .map(|cell| (cell.cell.load, cell.cell.collective))
+            .collect();
+        let band = match tests.len() == 1 && kinds.len() == 1 {
+            true => band(&cells, recorded),
+            false => Band::new(),
+        };
+        let mut by_name: BTreeMap<String, Line<'a>> = BTreeMap::new();
+        for cell in cells {
+            let name = name(&cell.cell);
+            let line = by_name.entry(name.clone()).or_insert_with(|| Line {
+                name,
+                sizes: BTreeMap::new(),
+            });
+            line.sizes.entry(cell.cell.size).or_default().push(cell);
+        }
+        let mut lines: Vec<Line<'a>> = by_name.into_values().collect();
+        let left_out = lines.len().saturating_sub(MOST_LINES);
+        lines.sort_by_key(|line| !line.failed());
+        lines.truncate(MOST_LINES);
+        Chart {
+            title: format!(
+                "{}: wire rate of the busiest link and bus rate",
+                escape::line(subject)
+            ),
+            lines,
+            left_out,
+            specs: specs(recorded, &tests),
+            band,
+        }
+    }
+
+    fn drawn(&self, is_titled: bool) -> io::Result<String> {
+        let has_bus = self
+            .lines
+            .iter()
+            .any(|line| line.cells().any(|cell| cell.bus_rate.is_some()));
+        let legend_at = if has_bus { 600 } else { 380 };
+        let entries = self.lines.len() + self.specs.len() + usize::from(!self.band.is_empty());
+        let height = legend_at + 20 * entries.div_ceil(2) as i32 + 30;
+        let sizes = || self.lines.iter().flat_map(|line| line.sizes.keys());
+        let x = Scale::ratios(sizes().map(|size| size.0.max(1) as f64));
+        let wire = Frame {
+            left: 64,
+            top: 62,
+            right: WIDTH - 24,
+            bottom: 322,
+            x,
+            y: Scale::from_zero(self.heights()),
+        };
+        let buses = self
+            .lines
+            .iter()
+            .flat_map(Line::cells)
+            .filter_map(|cell| cell.bus_rate);
+        let bus = Frame {
+            top: 382,
+            bottom: 540,
+            y: Scale::from_zero(buses.map(|rate| rate.gb_per_s())),
+            ..wire
+        };
+        let paint = |canvas: &Canvas<'_>| {
+            self.draw_band(canvas, &wire)?;
+            wire.draw(
+                canvas,
+                &frame::sizes(&x),
+                &frame::numbers(&wire.y, 6),
+                "wire rate (GB/s)",
+            )?;
+            for (_, demanded, from) in &self.specs {
+                let places = [
+                    wire.at(from.0.max(1) as f64, *demanded),
+                    (wire.right, wire.up(*demanded)),
+                ];
+                canvas.line(&places, INK, Stroke::Dashed(1))?;
+            }
+            for (number, line) in self.lines.iter().enumerate() {
+                draw_wire(canvas, &beside(wire, number, self.lines.len()), line, number)?;
+            }
+            if has_bus {
+                let measures = "bus rate (GB/s), as nccl-tests computes it";
+                bus.draw(canvas, &frame::sizes(&x), &frame::numbers(&bus.y, 5), measures)?;
+                for (number, line) in self.lines.iter().enumerate() {
+                    draw_bus(canvas, &beside(bus, number, self.lines.len()), line, number)?;
+                }
+            }
+            let lowest = if has_bus { bus } else { wire };
+            lowest.name_across(canvas, "message size (B, logarithmic)")?;
+            self.legend(canvas, legend_at)
+        };
+        let size = (WIDTH as u32, height as u32);
+        let more = match self.left_out {
+            0 => String::new(),
+            more => format!(" ({more} more lines not drawn)"),
+        };
+        match is_titled {
+            true => titled(size, &format!("{}{more}", clip(&self.title, 80)), paint),
+            false => drawing(size, &self.title, paint),
+        }
+    }
+
+    /// Everything that the scale must have room for, GB/s.
+    fn heights(&self) -> impl Iterator<Item = f64> + '_ {
+        let cells = || self.lines.iter().flat_map(Line::cells);
+        let measured = cells().filter_map(|cell| Some(cell.wire_rate?.upper.gb_per_s()));
+        let expected = cells()
+            .filter(|cell| failed(cell))
+            .filter_map(|cell| Some(cell.expected?.gb_per_s()));
+        let specs = self.specs.iter().map(|(_, demanded, _)| *demanded);
+        let bands = self.band.values().map(|(_, fastest)| *fastest);
+        measured.chain(expected).chain(specs).chain(bands)
+    }
+
+    fn draw_band(&self, canvas: &Canvas<'_>, frame: &Frame) -> Drawn {
+        let at = |size: &Bytes, rate: f64| frame.at(size.0.max(1) as f64, rate);
+        let mut around: Vec<_> = self.band.iter().map(|(size, (low, _))| at(size, *low)).collect();
+        let lower = around.clone();
+        around.extend(self.band.iter().rev().map(|(size, (_, high))| at(size, *high)));
+        if let [low, high] = around.as_slice() {
+            // A single size still has a band as wide as a bar.
+            return canvas.face([(low.0 - 14, high.1), (low.0 + 14, low.1)], PALE);
+        }
+        canvas.polygon(&around, PALE)?;
+        canvas.line(&lower, EDGE, Stroke::Dotted(1))
+    }
+
+    fn legend(&self, canvas: &Canvas<'_>, top: i32) -> Drawn {
+        let place = |entry: usize| (24 + (entry % 2) as i32 * 468, top + 20 * (entry / 2) as i32);
+        let mut entry = 0;
+        for (number, line) in self.lines.iter().enumerate() {
+            let (x, y) = place(entry);
+            canvas.marker((x + 10, y), number, LINES[number % LINES.len()])?;
+            let mark = if line.failed() { " !" } else { "" };
+            canvas.text((x + 28, y), &format!("{}{mark}", line.name), Look::LEFT)?;
+            entry += 1;
+        }
+        for (id, demanded, _) in &self.specs {
+            let (x, y) = place(entry);
+            canvas.line(&[(x, y), (x + 22, y)], INK, Stroke::Dashed(1))?;
+            let text = format!("demanded by spec {}: {demanded:.2} GB/s", clip(id, 40));
+            canvas.text((x + 28, y), &text, Look::LEFT)?;
+            entry += 1;
+        }
+        if !self.band.is_empty() {
+            let (x, y) = place(entry);
+            canvas.face([(x, y - 6), (x + 22, y + 6)], PALE)?;
+            let text = "peers: from what is accepted to the fastest";
+            canvas.text((x + 28, y), text, Look::LEFT)?;
+            entry += 1;
+        }
+        let (_, y) = place(entry + entry % 2);
+        let text = "!: a cell that failed; bare tick: what it should have reached; bar: interval of the median, or lowest to highest of many";
+        canvas.text((24, y), text, Look::NOTE)
+    }
+
+    fn caption(&self) -> String {
+        let more = match self.left_out {
+            0 => String::new(),
+            more => format!(" {more} more lines are not drawn."),
+        };
+        let failing = self.failing();
+        let stands_out = match failing.len() {
+            0 => "No cell here failed.".to_string(),
+            many => format!("{} failed.", count(many, "cell")),
+        };
+        format!(
+            "Each line is a rail; above what its busiest link carried, below the bus rate. {stands_out} A line below the shaded band is slower than its peers; one below the dashes is slower than the spec demands.{more}"
+        )
+    }
+
+    fn failing(&self) -> Vec<&CellVerdict> {
+        let cells = self.lines.iter().flat_map(Line::cells);
+        cells.filter(|cell| failed(cell)).collect()
+    }
+
+    fn in_words(&self, recorded: &Recorded) -> String {
+        let mut words = format!("{}. ", self.title);
+        let failing = self.failing();
+        if !failing.is_empty() {
+            let named: Vec<String> = failing.iter().map(|cell| one_in_words(cell, recorded)).collect();
+            words += &format!("Failed: {}. ", listed(&named, MOST_NAMED, "; "));
+        }
+        for (id, demanded, from) in &self.specs {
+            words += &format!("Spec {id} demands {demanded:.2} GB/s from {from} on. ");
+        }
+        for line in &self.lines {
+            let sizes: Vec<String> = line
+                .sizes
+                .iter()
+                .map(|(size, cells)| format!("{size} {}", many_in_words(cells)))
+                .collect();
+            words += &format!("{}: {}. ", line.name, sizes.join("; "));
+        }
+        if self.left_out > 0 {
+            words += &format!("{} more lines are not drawn.", self.left_out);
+        }
+        words.trim_end().to_string()
+    }
+}
+
+fn one_in_words(verdict: &CellVerdict, recorded: &Recorded) -> String {
+    let cell = &verdict.cell;
+    let who = match cell.ranks.as_slice() {
+        [from, to] => format!(
+            "{} to {}",
+            recorded.run.rank_name(*from),
+            recorded.run.rank_name(*to)
+        ),
+        ranks => count(ranks.len(), "rank"),
+    };
+    let measured = verdict
+        .wire_rate
+        .map_or_else(String::new, |rate| rate.to_string());
+    let expected = verdict
+        .expected
+        .map_or_else(String::new, |rate| format!(" of {rate} expected"));
+    format!("{}, {}, {who}: {measured}{expected}", rail_name(cell), cell.size)
+}
+
+fn many_in_words(cells: &[&CellVerdict]) -> String {
+    let bus = |cell: &CellVerdict| {
+        cell.bus_rate
+            .map_or_else(String::new, |rate| format!(", bus rate {rate}"))
+    };
+    match cells {
+        [one] => {
+            let rate = one.wire_rate.map_or_else(String::new, |rate| rate.to_string());
+            format!("{rate}{}", bus(one))
+        }
+        cells => {
+            let (lowest, middle, highest) = spread(cells);
+            format!(
+                "median {middle:.2} GB/s of {} cells, {lowest:.2} to {highest:.2}",
+                cells.len()
+            )
+        }
+    }
+}
+
+/// Lowest, median and highest of their medians, GB/s.
+fn spread(cells: &[&CellVerdict]) -> (f64, f64, f64) {
+    let rates: Vec<f64> = cells
+        .iter()
+        .filter_map(|cell| Some(cell.wire_rate?.median.gb_per_s()))
+        .collect();
+    let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = rates.iter().copied().fold(0.0, f64::max);
+    (lowest, median(&rates).unwrap_or(0.0), highest)
+}
+
+/// The frame a little to one side, so that lines that reach the same do not cover each other.
+fn beside(frame: Frame, number: usize, of: usize) -> Frame {
+    let aside = 5 * number as i32 - 5 * (of as i32 - 1) / 2;
+    Frame {
+        left: frame.left + aside,
+        right: frame.right + aside,
+        ..frame
+    }
+}
+
+fn draw_wire(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> Drawn {
+    let ink = LINES[number % LINES.len()];
+    let through: Vec<_> = line
+        .sizes
+        .iter()
+        .map(|(size, cells)| frame.at(size.0.max(1) as f64, spread(cells).1))
+        .collect();
+    canvas.line(&through, ink, Stroke::Solid(1))?;
+    for (size, cells) in &line.sizes {
+        let x = frame.across(size.0.max(1) as f64);
+        match cells.len() <= MOST_ALONE {
+            true => draw_cells(canvas, frame, cells, (x, number))?,
+            false => draw_many(canvas, frame, cells, (x, number))?,
+        }
+    }
+    Ok(())
+}
+
+fn draw_cells(
+    canvas: &Canvas<'_>,
+    frame: &Frame,
+    cells: &[&CellVerdict],
+    (x, number): (i32, usize),
+) -> Drawn {
+    let ink = LINES[number % LINES.len()];
+    for cell in cells {
+        let Some(rate) = cell.wire_rate else { continue };
+        let [low, middle, high] = [rate.lower, rate.median, rate.upper].map(|rate| frame.up(rate.gb_per_s()));
+        if low - high > 2 {
+            canvas.whisker(x, (low, high), ink)?;
+        }
+        canvas.marker((x, middle), number, ink)?;
+        if failed(cell) {
+            canvas.text((x + 8, middle), "!", Look::LEFT.ink(FAULT).bold())?;
+            if let Some(expected) = cell.expected {
+                let y = frame.up(expected.gb_per_s());
+                canvas.line(&[(x - 9, y), (x + 9, y)], INK, Stroke::Solid(2))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn draw_many(canvas: &Canvas<'_>, frame: &Frame, cells: &[&CellVerdict], (x, number): (i32, usize)) -> Drawn {
+    let ink = LINES[number % LINES.len()];
+    let (lowest, middle, highest) = spread(cells);
+    canvas.whisker(x, (frame.up(lowest), frame.up(highest)), ink)?;
+    canvas.marker((x, frame.up(middle)), number, ink)?;
+    let mut slow: Vec<i32> = cells
+        .iter()
+        .filter(|cell| failed(cell))
+        .filter_map(|cell| Some(frame.up(cell.wire_rate?.median.gb_per_s())))
+        .collect();
+    // The slowest first; those that would cover each other are one cross.
+    slow.sort_unstable_by(|a, b| b.cmp(a));
+    slow.dedup_by(|a, b| (*a - *b).abs() < 4);
+    for y in slow.into_iter().take(MOST_CROSSES) {
+        canvas.cross((x, y), FAULT)?;
+    }
+    Ok(())
+}
+
+fn draw_bus(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> Drawn {
+    let ink = LINES[number % LINES.len()];
+    let middle = |cells: &[&CellVerdict]| {
+        let rates: Vec<f64> = cells
+            .iter()
+            .filter_map(|cell| Some(cell.bus_rate?.gb_per_s()))
+            .collect();
+        median(&rates)
+    };
+    let places: Vec<_> = line
+        .sizes
+        .iter()
+        .filter_map(|(size, cells)| Some(frame.at(size.0.max(1) as f64, middle(cells)?)))
+        .collect();
+    canvas.line(&places, ink, Stroke::Solid(1))?;
+    places
+        .into_iter()
+        .try_for_each(|place| canvas.marker(place, number, ink))
+}
+
+/// What peers reach at each size, where the test compares with peers.
+fn band(cells: &[&CellVerdict], recorded: &Recorded) -> Band {
+    let Some(test) = cells.first().and_then(|cell| recorded.run.test_of(&cell.cell)) else {
+        return Band::new();
+    };
+    let margin = test.references.iter().find_map(|reference| match reference {
+        Reference::Peers { margin } => Some(*margin),
+        _ => None,
+    });
+    let Some(margin) = margin else {
+        return Band::new();
+    };
+    let mut groups = BTreeMap::new();
+    for cell in cells {
+        let group: &mut Vec<&CellVerdict> = groups.entry(cell.cell.peer_key()).or_default();
+        group.push(cell);
+    }
+    let mut largest: BTreeMap<Bytes, Vec<&CellVerdict>> = BTreeMap::new();
+    for group in groups.into_values().filter(|group| group.len() > 1) {
+        let known = largest.entry(group[0].cell.size).or_default();
+        if group.len() > known.len() {
+            *known = group;
+        }
+    }
+    let reached = |group: Vec<&CellVerdict>| {
+        let (_, middle, highest) = spread(&group);
+        (middle * (1.0 - margin), highest)
+    };
+    largest
+        .into_iter()
+        .map(|(size, group)| (size, reached(group)))
+        .collect()
+}
+
+/// `rail0`, `NCCL rail0+rail1`, `shm`.
+fn rail_name(cell: &Cell) -> String {
+    let rails = match cell.rails.is_empty() {
+        true => cell.transport.to_string(),
+        false => cell.rails.join("+"),
+    };
+    let to = cell
+        .to_rail
+        .as_ref()
+        .map_or_else(String::new, |rail| format!(" to {rail}"));
+    let engine = match cell.engine {
+        Engine::Nccl => "NCCL ",
+        Engine::Ours => "",
+    };
+    clip(&format!("{engine}{rails}{to}"), 60)
+}
+
+/// The same with everything that tells it from lines of other tests.
+fn line_name(cell: &Cell) -> String {
+    let load = match cell.load {
+        Load::Together => ", together",
+        Load::Alone => "",
+    };
+    let name = format!(
+        "{}: {} {} {}{load}",
+        cell.test,
+        cell.algorithm,
+        cell.collective,
+        rail_name(cell)
+    );
+    clip(&name, 60)
+}
+
+/// Distinct spec rows of these tests: id, GB/s demanded, smallest size.
+fn specs(recorded: &Recorded, tests: &BTreeSet<&str>) -> Vec<(String, f64, Bytes)> {
+    let mut seen = BTreeSet::new();
+    let mut rows = Vec::new();
+    let tests = recorded
+        .run
+        .tests
+        .iter()
+        .filter(|test| tests.contains(test.name.as_str()));
+    for reference in tests.flat_map(|test| &test.references) {
+        if let Reference::Spec(row) = reference {
+            let demanded = (row.rate * (1.0 - row.tolerance)).gb_per_s();
+            if demanded.is_finite() && seen.insert(row.id.as_str()) {
+                rows.push((escape::line(&row.id), demanded, row.from_size));
+            }
+        }
+    }
+    rows.truncate(MOST_SPECS);
+    rows
+}
