@@ -3,6 +3,7 @@
 //! Held true: the same input gives the same bytes; names that came from other machines are data and stay inert in every
 //! format ([`escape`]); a file is either the old one or the new one, never half of one.
 
+mod alike;
 mod cells;
 mod congestion;
 mod counters;

@@ -2,12 +2,15 @@
 
 use super::super::ecmp::{Kind, alike, in_order, least_even, name, together};
 use super::super::ecmp_tables::{members, pairs, table};
+use super::super::table::{Entry, Table, Tone, text};
 use super::Facts;
 use super::out::Out;
 use crate::record::EcmpVerdict;
 
 /// Groups that are as by chance and have a row.
 const MOST_HEALTHY: usize = 60;
+/// Groups at fault that have a paragraph each; more of them are rows.
+const MOST_PARAGRAPHS: usize = 12;
 /// Groups at fault whose members and pairs are shown; all of them have a row and their sentence.
 const MOST_IN_FULL: usize = 48;
 
@@ -20,8 +23,9 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
     }
     let (faulty, others): (Vec<&EcmpVerdict>, Vec<&EcmpVerdict>) =
         groups.into_iter().partition(|group| group.cause.is_fault());
-    for group in &faulty {
-        fault(out, group);
+    match faulty.len() <= MOST_PARAGRAPHS {
+        true => faulty.iter().for_each(|group| fault(out, group)),
+        false => out.table(&faults(&faulty)),
     }
     let chances = alike(&others);
     let lines: Vec<String> = chances
@@ -66,11 +70,32 @@ fn fault(out: &mut Out, group: &EcmpVerdict) {
     });
 }
 
+/// The same of many groups.
+fn faults(groups: &[&EcmpVerdict]) -> Table {
+    let columns = ["part", "fault", "where", "what", "next"].map(text);
+    let mut table = Table::new("Groups of equal paths that are at fault", columns);
+    for group in groups {
+        let part = group
+            .part
+            .as_ref()
+            .or(group.switch.as_ref())
+            .unwrap_or(&group.rail);
+        table.row([
+            Entry::from(part),
+            Entry::ours(group.cause).toned(Tone::Bad),
+            Entry::from(name(group)),
+            Entry::from(&group.sentence),
+            Entry::from(&group.advice),
+        ]);
+    }
+    table
+}
+
 /// The load of every path of a group, and whose flows took which.
 fn in_full(out: &mut Out, group: &EcmpVerdict) {
     let summary = format!("{}: {}, flows by path", name(group), group.cause);
     out.details(&summary, |out| {
-        let titled = |mut table: super::super::table::Table| {
+        let titled = |mut table: Table| {
             table.caption = format!("{}: {}", name(group), table.caption.to_lowercase());
             table
         };

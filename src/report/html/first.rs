@@ -1,6 +1,6 @@
 //! The first screen: is the fabric good, which part is not, how do we know, what is to be done now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::super::links;
 use super::super::table::Tone;
@@ -10,7 +10,7 @@ use crate::record::{EndReason, Verdict};
 
 /// Findings that are told in full before everything else.
 const WORST: usize = 3;
-/// Things left out that are named before the rest is counted.
+/// Reasons for leaving something out, and things left out for each, that are named before the rest is counted.
 const NAMED: usize = 3;
 
 /// When the run was, how it ended, and what a pipeline is told.
@@ -83,14 +83,32 @@ fn not_measured(facts: &Facts<'_>) -> String {
     if left_out.is_empty() {
         return "Not measured: nothing that the suite asks for was left out.".to_string();
     }
-    let named: Vec<String> = left_out
+    // What was left out for the same reason is told together, in the order of the plan.
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut place_of: HashMap<&str, usize> = HashMap::new();
+    for entry in &left_out {
+        let place = *place_of.entry(&entry.why).or_insert_with(|| {
+            reasons.push((&entry.why, Vec::new()));
+            reasons.len() - 1
+        });
+        reasons[place].1.push(&entry.what);
+    }
+    let named: Vec<String> = reasons
         .iter()
         .take(NAMED)
-        .map(|entry| format!("{} ({})", entry.what, entry.why))
+        .map(|(why, what)| {
+            let more = match what.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let what: Vec<&str> = what.iter().take(NAMED).copied().collect();
+            format!("{}{more} ({why})", what.join(", "))
+        })
         .collect();
-    let more = match left_out.len().saturating_sub(NAMED) {
+    let shown: usize = reasons.iter().take(NAMED).map(|(_, what)| what.len()).sum();
+    let more = match left_out.len() - shown {
         0 => String::new(),
-        more => format!("; and {more} more, see Coverage"),
+        more => format!("; and {more} more for other reasons, see Coverage"),
     };
     format!("Not measured: {}{more}.", named.join("; "))
 }

@@ -206,11 +206,12 @@ fn hosts(run: &Run) -> Table {
     for rank in &run.ranks {
         ranks_of.entry(&rank.host).or_default().push(rank.rank);
     }
-    let mut alike: BTreeMap<(&str, u32), (Vec<&str>, Vec<u32>)> = BTreeMap::new();
+    let mut alike: BTreeMap<(&str, u32), Vec<&str>> = BTreeMap::new();
     for host in &run.hosts {
-        let (names, ranks) = alike.entry((&host.kernel, host.cores)).or_default();
-        names.push(&host.name);
-        ranks.extend(ranks_of.get(host.name.as_str()).into_iter().flatten());
+        alike
+            .entry((&host.kernel, host.cores))
+            .or_default()
+            .push(&host.name);
     }
     let columns = [
         text("kernel"),
@@ -220,7 +221,9 @@ fn hosts(run: &Run) -> Table {
         text("ranks"),
     ];
     let mut table = Table::new("Hosts", columns);
-    for ((kernel, cores), (names, mut ranks)) in alike {
+    for ((kernel, cores), names) in alike {
+        let ranks = names.iter().filter_map(|name| ranks_of.get(name)).flatten();
+        let mut ranks: Vec<u32> = ranks.copied().collect();
         ranks.sort_unstable();
         ranks.dedup();
         table.row([

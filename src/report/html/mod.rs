@@ -265,3 +265,5 @@ mod proofs;
 pub(super) mod reading;
 #[cfg(test)]
 mod scale_tests;
+#[cfg(test)]
+mod section_tests;

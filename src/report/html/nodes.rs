@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::super::alike::{Alike, alike};
 use super::super::inventory::{
     UNSETTLED, change_table, deviation_table, disagreement_table, overview, unreadable_table,
 };
-use super::super::parts::{self, Alike};
+use super::super::parts;
 use super::super::table::{Entry, Table, Tone, text};
 use super::Facts;
 use super::out::Out;
@@ -49,7 +50,7 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
     if let Some(inventory) = &facts.recorded.inventory {
         let marks = Marks::of(drift);
         out.paragraph("Nodes that have the same share a row; whatever drifts says so in its entry.");
-        for alike in parts::alike(inventory) {
+        for alike in alike(inventory) {
             firmware(out, &alike, &marks);
         }
         if !inventory.troubles.is_empty() {

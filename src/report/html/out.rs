@@ -111,18 +111,20 @@ impl Out {
     /// The drawing of a figure, named for those who do not see it by the elements with these ids.
     pub(super) fn drawing(&mut self, figure: &Figure, label: &str, description: &str) {
         // A drawing within a page needs no namespace, and what it is called stands beside it.
-        let svg = figure
-            .svg
-            .trim_start()
-            .replacen(" xmlns=\"http://www.w3.org/2000/svg\"", "", 1);
-        let Some(rest) = svg.strip_prefix("<svg") else {
+        let svg = figure.svg.trim();
+        let Some((head, rest)) = svg.strip_prefix("<svg").and_then(|svg| svg.split_once('>')) else {
             return;
         };
+        let head = head
+            .replace(" xmlns=\"http://www.w3.org/2000/svg\"", "")
+            .replace(" role=\"img\"", "");
         self.html.push_str("<svg role=\"img\" aria-labelledby=\"");
         self.html.push_str(&escape::markup(label));
         self.html.push_str("\" aria-describedby=\"");
         self.html.push_str(&escape::markup(description));
         self.html.push('"');
+        self.html.push_str(&head);
+        self.html.push('>');
         self.html.push_str(rest);
     }
 
@@ -218,11 +220,12 @@ mod tests {
             title: String::new(),
             caption: String::new(),
             alternative: String::new(),
-            svg: "<svg viewBox=\"0 0 1 1\" xmlns=\"http://www.w3.org/2000/svg\"></svg>\n".to_string(),
+            svg: "<svg viewBox=\"0 0 1 1\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"></svg>\n"
+                .to_string(),
         };
         let mut out = Out::new();
         out.drawing(&figure, "f-title", "f-words");
-        let wanted = "<svg role=\"img\" aria-labelledby=\"f-title\" aria-describedby=\"f-words\" viewBox=\"0 0 1 1\"></svg>\n";
+        let wanted = "<svg role=\"img\" aria-labelledby=\"f-title\" aria-describedby=\"f-words\" viewBox=\"0 0 1 1\"></svg>";
         assert_eq!(out.finish(), wanted);
     }
 }

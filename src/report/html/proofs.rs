@@ -4,19 +4,14 @@ use super::reading::{self, Element};
 use super::{FIRST, Html, SECTIONS};
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;
-use crate::record::{
-    Cell, ClockLimit, CounterDelta, CounterState, Coverage, Event, Extremes, Fact, GpuSummary, HeldDown,
-    Inventory, Judgement, LinkCoverage, LinkState, NodeInventory, Part, PartClass, PartKind, Recorded,
-    Suspect, Untested,
-};
+use crate::record::{Cell, Event, Judgement, PartKind, Recorded, Suspect, Untested};
 use crate::report::Writer;
-use crate::units::Rate;
 
 pub(super) fn page(recorded: &Recorded, judgement: &Judgement) -> String {
     Html.render(recorded, judgement).unwrap()
 }
 
-fn with_slow_rail() -> Recorded {
+pub(super) fn with_slow_rail() -> Recorded {
     let slow = |cell: &Cell, _| match cell.rails[0].as_str() {
         "rail1" => 0.6 * HEALTHY,
         _ => HEALTHY,
@@ -41,7 +36,7 @@ pub(super) fn words_of(page: &str, id: &str) -> String {
     words
 }
 
-fn assert_says(page: &str, id: &str, facts: &[&str]) {
+pub(super) fn assert_says(page: &str, id: &str, facts: &[&str]) {
     let words = words_of(page, id);
     for fact in facts {
         assert!(words.contains(fact), "#{id} lacks {fact}: {words}");
@@ -133,152 +128,6 @@ fn a_page_that_passes_says_what_was_measured_and_what_was_not() {
     assert_says(&page, "verdict", &facts);
     assert_says(&page, "worst", &["everything that was measured is as expected"]);
     assert_says(&page, "coverage", &["rail7", "no rank has it"]);
-}
-
-#[test]
-fn tests_cells_comparisons_and_method_hold_every_figure() {
-    let mut recorded = with_slow_rail();
-    recorded.run.seed = 424_242;
-    recorded.events.push(Event::Intruder {
-        what: "a scanner".to_string(),
-    });
-    let judgement = judge(&recorded);
-    let page = page(&recorded, &judgement);
-    assert_says(&page, "tests", &["rails", "fail", "cells failed"]);
-    assert_says(&page, "comparisons", &["together / alone", "rail2", "16 MiB"]);
-    for cell in &judgement.cells {
-        let (time, rate) = (cell.time.unwrap(), cell.wire_rate.unwrap());
-        let facts = [
-            cell.cell.describe(),
-            format!("{} [{}, {}]", time.median, time.lower, time.upper),
-            rate.to_string(),
-        ];
-        assert_says(&page, "cells", &facts.each_ref().map(String::as_str));
-    }
-    let method = [
-        "424242",
-        "railgauge run smoke",
-        "local threads",
-        "peers, less 25 %",
-        "0.01",
-        "node03",
-        "0-3",
-        "a scanner",
-        "not used",
-    ];
-    assert_says(&page, "method", &method);
-}
-
-#[test]
-fn firmware_that_drifts_is_marked_in_words_and_everything_else_is_counted() {
-    let mut recorded = Fixture::rails(2).recorded();
-    let node = |number: u32| NodeInventory {
-        node: format!("node{number:02}"),
-        parts: vec![
-            Part::new(PartClass::Nic, "mlx5_0")
-                .with("board", Fact::Value("MT_1".to_string()))
-                .with(
-                    "firmware",
-                    Fact::Value(if number == 3 { "28.39.1002" } else { "28.43.2026" }.to_string()),
-                )
-                .with(
-                    "driver",
-                    Fact::Unreadable {
-                        why: "denied".to_string(),
-                        needs: Some("root".to_string()),
-                    },
-                ),
-        ],
-    };
-    recorded.inventory = Some(Inventory {
-        nodes: (0..8).map(node).collect(),
-        ..Inventory::default()
-    });
-    let judgement = judge(&recorded);
-    let page = page(&recorded, &judgement);
-    let facts = [
-        "28.39.1002 (drift: should be 28.43.2026)",
-        "node03/mlx5_0",
-        "denied",
-        "root",
-    ];
-    assert_says(&page, "nodes", &facts);
-    assert!(
-        page.contains("<td class=\"bad\">28.39.1002 (drift"),
-        "and in colour"
-    );
-    assert_says(&page, "worst", &["drift", "node03"]);
-}
-
-#[test]
-fn counters_gpus_and_links_that_are_in_trouble_are_named() {
-    let mut recorded = Fixture::rails(2).recorded();
-    for (name, moved, state) in [
-        ("local_link_integrity_errors", Some(7), CounterState::Present),
-        (
-            "symbol_error",
-            None,
-            CounterState::Unreadable("permission denied".to_string()),
-        ),
-    ] {
-        recorded.events.push(Event::Counter(CounterDelta {
-            rank: 1,
-            rail: "rail0".to_string(),
-            name: name.to_string(),
-            before: moved.map(|_| 0),
-            after: moved,
-            state,
-            ..CounterDelta::default()
-        }));
-    }
-    let mut judgement = judge(&recorded);
-    judgement.gpus = vec![GpuSummary {
-        uuid: "GPU-7".to_string(),
-        hosts: vec!["node01".to_string()],
-        sm_mhz: Some(Extremes {
-            least: 990,
-            most: 1980,
-        }),
-        limited_by: [(ClockLimit::HardwareThermal, HeldDown::default())].into(),
-        ..GpuSummary::default()
-    }];
-    let link = |link: &str, state| LinkCoverage {
-        link: link.to_string(),
-        cable: String::new(),
-        rail: None,
-        rate: Rate(1e9),
-        flows: 4,
-        most: Some(Rate(0.5e9)),
-        share: Some(0.5),
-        state,
-        why: None,
-    };
-    judgement.coverage = Coverage {
-        links: vec![
-            link("a->b", LinkState::Healthy),
-            link("b->a", LinkState::Slow),
-            link("b->c", LinkState::Untested),
-        ],
-        ..judgement.coverage
-    };
-    let page = page(&recorded, &judgement);
-    let counters = [
-        "node01",
-        "local_link_integrity_errors",
-        "(bad)",
-        "symbol_error",
-        "permission denied",
-    ];
-    assert_says(&page, "counters", &counters);
-    assert_says(&page, "gpus", &["GPU-7", "990-1980", "hardware thermal slowdown"]);
-    let links = [
-        "b-&gt;a",
-        "slow",
-        "untested",
-        "50 %",
-        "1 of 3 directed links carried",
-    ];
-    assert_says(&page, "links", &links);
 }
 
 #[test]
