@@ -57,7 +57,7 @@ fn every_part_that_fails_in_a_large_fabric_is_on_its_page() {
     let took = sheet.evaluate("Math.round(performance.getEntriesByType('navigation')[0].loadEventEnd)");
     let bytes = std::fs::metadata(&page.file).unwrap().len();
     println!("{shape}: {bytes} bytes, open after {took} ms");
-    sheet.picture("large");
+    sheet.whole_picture("large");
 
     let mut phone = Sheet::open(&page.file, View::PHONE);
     phone.unfold();

@@ -128,7 +128,7 @@ fn a_phone_never_scrolls_sideways_and_shows_the_suspect() {
     }
     let page = page_of(&example());
     let mut sheet = Sheet::open(&page.file, View::PHONE);
-    sheet.picture("phone");
+    sheet.whole_picture("phone");
     let width =
         sheet.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth]");
     assert_eq!(width, json!([360, 360, 360]), "{}", wide_parts(&mut sheet));
@@ -192,8 +192,8 @@ fn on_paper_everything_that_was_folded_is_there() {
 
 fn must_be_readable(page: &Page, name: &str, view: View) {
     let mut sheet = Sheet::open(&page.file, view);
+    sheet.whole_picture(name);
     let faint = contrast::too_faint(&mut sheet);
-    sheet.picture(name);
     assert!(
         faint.is_empty(),
         "{name}: {} too faint:\n{}",

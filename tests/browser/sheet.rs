@@ -154,9 +154,23 @@ impl Sheet {
 
     /// Keeps a picture of the window as `target/browser/NAME.png`.
     pub fn picture(&mut self, name: &str) -> PathBuf {
-        let answer = self
-            .browser
-            .ask("Page.captureScreenshot", json!({"format": "png"}));
+        self.captured(name, json!({"format": "png"}))
+    }
+
+    /// The same of the whole page, or of as much as a picture can hold.
+    pub fn whole_picture(&mut self, name: &str) -> PathBuf {
+        let size = self.evaluate(
+            "[document.documentElement.scrollWidth, Math.min(document.documentElement.scrollHeight, 16000)]",
+        );
+        let clip = json!({"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1});
+        self.captured(
+            name,
+            json!({"format": "png", "captureBeyondViewport": true, "clip": clip}),
+        )
+    }
+
+    fn captured(&mut self, name: &str, how: Value) -> PathBuf {
+        let answer = self.browser.ask("Page.captureScreenshot", how);
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/browser");
         std::fs::create_dir_all(&folder).unwrap();
         let file = folder.join(format!("{name}.png"));
