@@ -17,7 +17,7 @@ pub enum Outcome {
     Same,
     /// The same, and something is faster or no longer fails.
     Better,
-    /// Nothing is known to be worse, but something is no longer tested, or no longer judged.
+    /// Nothing is known to be worse, but something is no longer tested or judged, or of most cells nothing can be said.
     Incomplete,
     /// Nothing was measured in both runs well enough to be compared.
     Incomparable,

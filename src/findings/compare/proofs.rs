@@ -157,6 +157,34 @@ fn everything_slower_is_one_line() {
 }
 
 #[test]
+fn where_most_is_unclear_nobody_is_told_that_all_is_well() {
+    let noisy = |seed, noise| {
+        // One rail stays quiet, the others take any time.
+        let fixture = Fixture::rails(3).noise(0.01, seed);
+        let delay = move |cell: &Cell, _: u16, iter: u32| match cell.rails[0] == "rail0" {
+            true => 0.0,
+            false => f64::from((iter * 7919 + seed as u32) % 11) * noise,
+        };
+        fixture.delay(delay).measured_once()
+    };
+    let comparison = compared(&noisy(1, 5e6), &noisy(2, 5e6), Some(0.02));
+    let counts = comparison.counts;
+    assert!(
+        (counts.same, counts.slower) == (4, 0) && counts.unclear > 4,
+        "{counts:?}"
+    );
+    assert_eq!(
+        (comparison.outcome, comparison.exit_code),
+        (Outcome::Incomplete, 20)
+    );
+    assert!(
+        comparison.summary.contains("of most cells nothing can be said"),
+        "{}",
+        comparison.summary
+    );
+}
+
+#[test]
 fn what_became_faster_is_better_and_no_alarm() {
     let comparison = compared(&rails(1, "rail2", 0.8), &rails(2, "", 1.0), Some(0.1));
     assert_eq!((comparison.outcome, comparison.exit_code), (Outcome::Better, 0));
