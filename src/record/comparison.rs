@@ -17,7 +17,7 @@ pub enum Outcome {
     Same,
     /// The same, and something is faster or no longer fails.
     Better,
-    /// Nothing is known to be worse, but something is no longer tested, or no longer judged.
+    /// Nothing is known to be worse, but something is no longer tested or judged, or of most cells nothing can be said.
     Incomplete,
     /// Nothing was measured in both runs well enough to be compared.
     Incomparable,
@@ -98,7 +98,7 @@ pub struct ComparisonRule {
     pub confidence: f64,
     /// Chance of one or more wrong words `slower` or `faster` in the whole comparison: the smaller of the two runs'.
     pub false_positive_budget: f64,
-    /// Comparisons that the correction of p-values covers: two for each cell, slower and faster.
+    /// Comparisons that the correction of p-values covers: two for each cell and each part, slower and faster.
     pub comparisons: u32,
 }
 
@@ -161,7 +161,8 @@ pub struct CellComparison {
     pub ratio: Option<Interval<f64>>,
     /// How far the speed may move and still be called the same.
     pub margin: f64,
-    /// Chance of times like these where nothing moved beyond the margin, corrected for the number of comparisons.
+    /// Chance of times like these where nothing moved beyond the margin, of this cell or of the part it belongs to, corrected for the
+    /// number of comparisons.
     pub p_value: f64,
     /// Rounds measured then and now.
     pub rounds: (u16, u16),

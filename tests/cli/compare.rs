@@ -64,12 +64,13 @@ fn a_run_compared_with_itself_is_the_same_and_passes() {
 
 #[test]
 fn a_rail_that_got_slower_is_named_and_exits_12() {
-    let bench = before_and_after(4.0);
+    // Far beyond what a busy machine does to the very same samples.
+    let bench = before_and_after(1000.0);
     let ended = bench.railgauge("compare out again --margin 30%").must_exit(12);
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("WORSE"), "{}", ended.stdout);
     assert!(
-        lines[1].starts_with("slower     loop1: 75 % slower"),
+        lines[1].starts_with("slower     loop1: 99.9 % slower"),
         "{}",
         ended.stdout
     );

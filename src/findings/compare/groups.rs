@@ -15,7 +15,7 @@ use crate::record::{Cell, CommonPart, Pace, Run, Shift};
 use crate::stats::median;
 
 /// The share of a part's cells that must have moved for the part to be named.
-const NEARLY_ALL: f64 = 0.75;
+pub(super) const NEARLY_ALL: f64 = 0.75;
 /// The same for the run as a whole, which must not swallow a rail that is well.
 const ALL: f64 = 0.9;
 
@@ -44,7 +44,7 @@ pub(super) struct Group {
 
 /// A part by name; the order is that in which names are preferred where they explain the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Part<'a> {
+pub(super) enum Part<'a> {
     Rail(&'a str),
     Everything,
     Port(&'a str, &'a str),
@@ -200,7 +200,7 @@ impl Ord for Share {
 }
 
 /// Every part that a member has something to do with, each once.
-fn parts<'a>(member: &Member<'a>) -> BTreeSet<Part<'a>> {
+pub(super) fn parts<'a>(member: &Member<'a>) -> BTreeSet<Part<'a>> {
     let cell = member.cell;
     let mut parts = BTreeSet::from([Part::Everything]);
     parts.extend(cell.path.iter().map(|link| Part::Link(link)));

@@ -110,6 +110,11 @@ fn accuses(kind: FindingKind) -> bool {
     kind.exit_code() != Outcome::Incomplete.exit_code()
 }
 
+/// Whether nothing can be said of more cells than something can be said of: what is worse may be among them.
+fn is_mostly_unclear(counts: &ComparisonCounts) -> bool {
+    counts.unclear > counts.compared - counts.unclear + counts.without_speed
+}
+
 fn outcome(comparison: &Comparison) -> Outcome {
     let counts = &comparison.counts;
     let new_findings = || {
@@ -124,6 +129,7 @@ fn outcome(comparison: &Comparison) -> Outcome {
             .any(|test| passed(&test.old) && matches!(test.new, Some(Verdict::Fail(_))));
     let told = counts.compared - counts.unclear + counts.without_speed;
     let lost = !comparison.no_longer_tested.is_empty()
+        || is_mostly_unclear(counts)
         || new_findings().any(|finding| !accuses(finding.kind))
         || comparison
             .tests

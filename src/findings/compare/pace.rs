@@ -5,14 +5,18 @@
 //! 1. the interval of the new median lies beyond that of the old one by more than the margin, over all rounds together and for
 //!    every round of the one run beside every round of the other;
 //! 2. a rank-sum test of the new times against the old ones, moved by the margin, corrected by Holm for both questions about every
-//!    cell, is below the false-positive budget.
+//!    cell and every part, is below the false-positive budget. Or it is below it before the correction, and so many cells of one part look
+//!    the same way, nearly all that it has, that after the correction this is no chance (`Parts`).
 //!
 //! *The same* is said when the interval of the ratio lies within the margin to both sides: that is shown, not assumed. All else is
 //! unclear, and so is a cell that moved but shared its slot with other cells than before. What drifts between two runs though nothing broke (other load, another temperature) is what the margin is for: samples
 //! of one run know nothing of it.
 
+use std::collections::BTreeMap;
+
 use super::Side;
 use super::cells::{Cells, Measured};
+use super::groups::{self, Member, NEARLY_ALL, Part};
 use crate::findings::summary::rate_interval;
 use crate::record::{CellComparison, Collective, ComparisonRule, Interval, Pace, Reference, Run};
 use crate::stats::{MedianInterval, holm, interval_of_sorted, rank_sum_above, samples_needed};
@@ -74,20 +78,111 @@ pub(super) fn compare<'a>(
         candidates.push(candidate);
         pairs.push(Pair { now: now_cell, row });
     }
-    // Both questions are asked of every cell; those whose intervals are not apart enter with a p-value of 1, never less than the true one.
+    let parts = Parts::of(&pairs, &candidates, now, rule.confidence);
+    // Both questions are asked of every cell and every part; cells whose intervals are not apart enter with a p-value of 1, never less
+    // than the true one.
     let mut p_values: Vec<f64> = pairs.iter().map(|pair| pair.row.p_value).collect();
     p_values.resize(2 * pairs.len(), 1.0);
+    p_values.extend(parts.list.iter().flat_map(|part| part.p_values));
     rule.comparisons = p_values.len() as u32;
-    for ((pair, candidate), p) in pairs.iter_mut().zip(candidates).zip(holm(&p_values)) {
-        pair.row.p_value = p;
+    let adjusted = holm(&p_values);
+    let of_parts = &adjusted[2 * pairs.len()..];
+    for (place, (pair, candidate)) in pairs.iter_mut().zip(candidates).enumerate() {
+        let own = adjusted[place];
+        let by_part = candidate.and_then(|pace| parts.best(place, pace, of_parts));
+        let is_likely = pair.row.p_value < rule.false_positive_budget;
+        pair.row.p_value = by_part.filter(|_| is_likely).map_or(own, |p| p.min(own));
         if let Some(pace) = candidate {
-            match p < rule.false_positive_budget {
+            match pair.row.p_value < rule.false_positive_budget {
                 true => pair.row.pace = pace,
                 false => pair.row.why = Some(format!("it looks {pace}, but chance is not ruled out")),
             }
         }
     }
     (rule, pairs)
+}
+
+/// Parts, each with how many of its cells look slower or faster.
+///
+/// Where nothing moved beyond the margin, two intervals are that far apart only when one of them misses its median on that side, which
+/// happens with a chance of one less the confidence at most. So many cells of one part that look slower are soon no chance, though each of
+/// them has too few samples to be told among thousands.
+struct Parts {
+    list: Vec<PartTally>,
+    /// The parts of every pair.
+    of_pair: Vec<Vec<usize>>,
+}
+
+struct PartTally {
+    /// Chance of as many cells that look slower, and faster.
+    p_values: [f64; 2],
+    /// Whether nearly all of its cells look slower, and faster.
+    nearly_all: [bool; 2],
+}
+
+/// Where a pace stands in what is kept for both.
+fn side(pace: Pace) -> usize {
+    usize::from(pace == Pace::Faster)
+}
+
+impl Parts {
+    fn of(pairs: &[Pair<'_>], candidates: &[Option<Pace>], now: &Cells<'_>, confidence: f64) -> Parts {
+        let mut numbers: BTreeMap<Part<'_>, usize> = BTreeMap::new();
+        let mut counts: Vec<(u32, [u32; 2])> = Vec::new();
+        let mut of_pair = Vec::with_capacity(pairs.len());
+        for (pair, candidate) in pairs.iter().zip(candidates) {
+            let member = Member {
+                cell: pair.now.cell,
+                hosts: now.hosts(pair.now.cell),
+                moved: candidate.is_some(),
+            };
+            // What has no interval can look like nothing.
+            let has_interval = pair.row.ratio.is_some();
+            let mut own = Vec::new();
+            for part in groups::parts(&member).into_iter().filter(|_| has_interval) {
+                let number = *numbers.entry(part).or_insert(counts.len());
+                if number == counts.len() {
+                    counts.push((0, [0; 2]));
+                }
+                counts[number].0 += 1;
+                if let Some(pace) = candidate {
+                    counts[number].1[side(*pace)] += 1;
+                }
+                own.push(number);
+            }
+            of_pair.push(own);
+        }
+        let tally = |(of, looking): &(u32, [u32; 2])| PartTally {
+            p_values: looking.map(|count| at_least(count, *of, 1.0 - confidence)),
+            nearly_all: looking.map(|count| f64::from(count) >= NEARLY_ALL * f64::from(*of)),
+        };
+        Parts {
+            list: counts.iter().map(tally).collect(),
+            of_pair,
+        }
+    }
+
+    /// The smallest corrected p-value of a part that a pair shares with cells of which nearly all look the same way.
+    fn best(&self, place: usize, pace: Pace, adjusted: &[f64]) -> Option<f64> {
+        let parts = self.of_pair[place].iter();
+        parts
+            .filter(|number| self.list[**number].nearly_all[side(pace)])
+            .map(|number| adjusted[2 * number + side(pace)])
+            .min_by(f64::total_cmp)
+    }
+}
+
+/// A bound of the chance that `count` or more of `of` independent cases happen, each with chance `q` (Chernoff's).
+fn at_least(count: u32, of: u32, q: f64) -> f64 {
+    let share = f64::from(count) / f64::from(of.max(1));
+    if count == 0 || share <= q || !(q > 0.0 && q < 1.0) {
+        return 1.0;
+    }
+    let rest = match share < 1.0 {
+        true => (1.0 - share) * ((1.0 - share) / (1.0 - q)).ln(),
+        false => 0.0,
+    };
+    (-f64::from(of) * (share * (share / q).ln() + rest)).exp()
 }
 
 /// What can be said of one cell before the others are known: its row, and what it looks like when its intervals are apart.

@@ -129,6 +129,26 @@ fn a_host_that_lost_speed_is_named_and_not_each_of_its_partners() {
     );
 }
 
+/// Eight samples each cannot carry one cell through the correction for hundreds; all cells of a host together can.
+#[test]
+fn a_slow_host_among_many_is_named_though_its_cells_have_few_samples() {
+    let many = |seed, left: f64| {
+        let speed = move |cell: &Cell, _: u16| match cell.ranks.contains(&2) {
+            true => left * HEALTHY,
+            false => HEALTHY,
+        };
+        let fixture = Fixture::pairs(16).noise(0.02, seed).iterations(8);
+        fixture.speed(speed).measured_once()
+    };
+    let comparison = compared(&many(1, 1.0), &many(2, 0.6), Some(0.1));
+    let [shift] = comparison.slower.as_slice() else {
+        panic!("{:?}", comparison.slower);
+    };
+    assert_eq!((shift.part.as_str(), shift.cells), ("node02 on rail0", 30));
+    let healthy = compared(&many(1, 1.0), &many(2, 1.0), Some(0.0));
+    assert_eq!((healthy.counts.slower, healthy.counts.faster), (0, 0));
+}
+
 #[test]
 fn one_pair_alone_is_named_by_its_hosts() {
     let speed = |cell: &Cell, _| match cell.ranks == [1, 3] {
@@ -154,6 +174,34 @@ fn everything_slower_is_one_line() {
         panic!("{:?}", comparison.slower);
     };
     assert_eq!((shift.common, shift.cells), (CommonPart::Everything, 12));
+}
+
+#[test]
+fn where_most_is_unclear_nobody_is_told_that_all_is_well() {
+    let noisy = |seed, noise| {
+        // One rail stays quiet, the others take any time.
+        let fixture = Fixture::rails(3).noise(0.01, seed);
+        let delay = move |cell: &Cell, _: u16, iter: u32| match cell.rails[0] == "rail0" {
+            true => 0.0,
+            false => f64::from((iter * 7919 + seed as u32) % 11) * noise,
+        };
+        fixture.delay(delay).measured_once()
+    };
+    let comparison = compared(&noisy(1, 5e6), &noisy(2, 5e6), Some(0.02));
+    let counts = comparison.counts;
+    assert!(
+        (counts.same, counts.slower) == (4, 0) && counts.unclear > 4,
+        "{counts:?}"
+    );
+    assert_eq!(
+        (comparison.outcome, comparison.exit_code),
+        (Outcome::Incomplete, 20)
+    );
+    assert!(
+        comparison.summary.contains("of most cells nothing can be said"),
+        "{}",
+        comparison.summary
+    );
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! The sentences of a comparison, so that the same fact reads the same everywhere.
 
-use super::accuses;
+use super::{accuses, is_mostly_unclear};
 use crate::findings::phrase::{list, percent, plural};
 use crate::record::{
     CellComparison, CommonPart, Comparison, FindingState, Outcome, Pace, Shift, TestChange, Verdict,
 };
 
-/// `20 % slower`, `25 % faster`.
+/// `20 % slower`, `25 % faster`, `3.2 times as fast`.
 fn by_how_much(ratio: f64) -> String {
-    match ratio < 1.0 {
-        true => format!("{} slower", percent(1.0 - ratio)),
-        false => format!("{} faster", percent(ratio - 1.0)),
+    match ratio {
+        ratio if ratio < 1.0 => format!("{} slower", percent(1.0 - ratio)),
+        ratio if ratio < 2.0 => format!("{} faster", percent(ratio - 1.0)),
+        ratio => format!("{ratio:.1} times as fast"),
     }
 }
 
@@ -119,6 +120,9 @@ fn better(comparison: &Comparison) -> Vec<String> {
 
 fn incomplete(comparison: &Comparison) -> Vec<String> {
     let mut said = Vec::new();
+    if is_mostly_unclear(&comparison.counts) {
+        said.push("of most cells nothing can be said".to_string());
+    }
     let parts: Vec<String> = comparison
         .no_longer_tested
         .iter()
