@@ -1,9 +1,10 @@
 //! Wire rate and bus rate over message size, one line per rail, against what a spec demands and what peers reach.
 //!
 //! Readable without colour: every line has its own marker. Bars are the intervals of the medians; dashes are what a spec demands; the
-//! shaded band reaches from what is accepted of peers to the fastest of them; an exclamation mark is a cell that failed and a bare tick
-//! what it should have reached. Where many cells share a line and a size, their median is drawn with a bar from the lowest to the
-//! highest, and those that failed as crosses.
+//! shaded band reaches from what is accepted of peers (their margin below the median of those that did not fail) to the fastest of
+//! them; an exclamation mark is a cell that failed and a bare tick what it should have reached. Where many cells share a line and a
+//! size, their median is drawn with a bar from the lowest to the highest, and those that failed as crosses. The text names what failed also
+//! where there is no room to draw it.
 //!
 //! `bandwidth.svg` is the same with the lines of all tests in one picture.
 
@@ -14,7 +15,7 @@ use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing, titled};
 use super::frame::{self, Frame, Scale};
 use super::palette::{EDGE, FAULT, INK, LINES, PALE};
 use super::shares::{failed, median};
-use super::{count, listed};
+use super::{count, named};
 use crate::record::{
     Algorithm, Cell, CellVerdict, Collective, Engine, Judgement, Load, Recorded, Reference, files,
 };
@@ -73,7 +74,12 @@ impl Drawing for Bandwidth {
         let mut families: Vec<_> = families.into_iter().collect();
         families.sort_by_key(|(_, cells)| !cells.iter().any(|cell| failed(cell)));
         let left_out = families.len().saturating_sub(MOST_FIGURES);
-        families.truncate(MOST_FIGURES);
+        let hidden = families.split_off(families.len().min(MOST_FIGURES));
+        let hidden = hidden
+            .iter()
+            .flat_map(|(_, cells)| cells)
+            .filter(|cell| failed(cell));
+        let hidden: Vec<&CellVerdict> = hidden.copied().collect();
         let last = families.len().saturating_sub(1);
         let figure = |(number, (family, cells)): (usize, (Family<'_>, Vec<&CellVerdict>))| {
             let (test, load, collective, algorithm) = family;
@@ -85,16 +91,21 @@ impl Drawing for Bandwidth {
             let chart = Chart::of(cells, recorded, &title, rail_name);
             let mut caption = chart.caption();
             if number == last && left_out > 0 {
-                caption += &format!(
-                    " {} more of this kind are not drawn; none of them failed unless all that are drawn did.",
-                    left_out
-                );
+                caption +=
+                    &format!(" {left_out} more of this kind are not drawn; those that failed come first.");
+            }
+            let mut alternative = chart.in_words(recorded);
+            if number == last && !hidden.is_empty() {
+                let hidden = named(&hidden, MOST_NAMED, "; ", |cell| {
+                    format!("test {}, {}", cell.cell.test, one_in_words(cell, recorded))
+                });
+                alternative += &format!(" Failed and not drawn: {hidden}.");
             }
             Ok(Figure {
                 id: format!("bandwidth-{number}"),
                 title: chart.title.clone(),
                 caption,
-                alternative: chart.in_words(recorded),
+                alternative,
                 svg: chart.drawn(false)?,
             })
         };
@@ -126,6 +137,8 @@ struct Chart<'a> {
     title: String,
     lines: Vec<Line<'a>>,
     left_out: usize,
+    /// All cells that failed, drawn or not.
+    failing: Vec<&'a CellVerdict>,
     specs: Vec<(String, f64, Bytes)>,
     band: Band,
 }
@@ -146,6 +159,7 @@ impl<'a> Chart<'a> {
             true => band(&cells, recorded),
             false => Band::new(),
         };
+        let failing = cells.iter().copied().filter(|cell| failed(cell)).collect();
         let mut by_name: BTreeMap<String, Line<'a>> = BTreeMap::new();
         for cell in cells {
             let name = name(&cell.cell);
@@ -166,6 +180,7 @@ impl<'a> Chart<'a> {
             ),
             lines,
             left_out,
+            failing,
             specs: specs(recorded, &tests),
             band,
         }
@@ -204,7 +219,7 @@ impl<'a> Chart<'a> {
             self.draw_band(canvas, &wire)?;
             wire.draw(
                 canvas,
-                &frame::sizes(&x),
+                &frame::sizes(&x, sizes().copied()),
                 &frame::numbers(&wire.y, 6),
                 "wire rate (GB/s)",
             )?;
@@ -220,7 +235,12 @@ impl<'a> Chart<'a> {
             }
             if has_bus {
                 let measures = "bus rate (GB/s), as nccl-tests computes it";
-                bus.draw(canvas, &frame::sizes(&x), &frame::numbers(&bus.y, 5), measures)?;
+                bus.draw(
+                    canvas,
+                    &frame::sizes(&x, sizes().copied()),
+                    &frame::numbers(&bus.y, 5),
+                    measures,
+                )?;
                 for (number, line) in self.lines.iter().enumerate() {
                     draw_bus(canvas, &beside(bus, number, self.lines.len()), line, number)?;
                 }
@@ -299,27 +319,30 @@ impl<'a> Chart<'a> {
             0 => String::new(),
             more => format!(" {more} more lines are not drawn."),
         };
-        let failing = self.failing();
-        let stands_out = match failing.len() {
+        let stands_out = match self.failing.len() {
             0 => "No cell here failed.".to_string(),
             many => format!("{} failed.", count(many, "cell")),
         };
+        let band = match self.band.is_empty() {
+            true => "",
+            false => " A line below the shaded band is slower than its peers.",
+        };
+        let spec = match self.specs.is_empty() {
+            true => "",
+            false => " One below the dashes is slower than the spec demands.",
+        };
         format!(
-            "Each line is a rail; above what its busiest link carried, below the bus rate. {stands_out} A line below the shaded band is slower than its peers; one below the dashes is slower than the spec demands.{more}"
+            "Each line is a rail, or a transport that has none; above what its busiest link carried, below the bus rate. {stands_out}{band}{spec}{more}"
         )
-    }
-
-    fn failing(&self) -> Vec<&CellVerdict> {
-        let cells = self.lines.iter().flat_map(Line::cells);
-        cells.filter(|cell| failed(cell)).collect()
     }
 
     fn in_words(&self, recorded: &Recorded) -> String {
         let mut words = format!("{}. ", self.title);
-        let failing = self.failing();
-        if !failing.is_empty() {
-            let named: Vec<String> = failing.iter().map(|cell| one_in_words(cell, recorded)).collect();
-            words += &format!("Failed: {}. ", listed(&named, MOST_NAMED, "; "));
+        if !self.failing.is_empty() {
+            let failed = named(&self.failing, MOST_NAMED, "; ", |cell| {
+                one_in_words(cell, recorded)
+            });
+            words += &format!("Failed: {failed}. ");
         }
         for (id, demanded, from) in &self.specs {
             words += &format!("Spec {id} demands {demanded:.2} GB/s from {from} on. ");
@@ -506,7 +529,9 @@ fn band(cells: &[&CellVerdict], recorded: &Recorded) -> Band {
         }
     }
     let reached = |group: Vec<&CellVerdict>| {
-        let (_, middle, highest) = spread(&group);
+        // What failed is compared with the others, and would make the band wider than what was accepted.
+        let healthy: Vec<&CellVerdict> = group.iter().copied().filter(|cell| !failed(cell)).collect();
+        let (_, middle, highest) = spread(if healthy.is_empty() { &group } else { &healthy });
         (middle * (1.0 - margin), highest)
     };
     largest

@@ -51,7 +51,10 @@ impl Drawing for HeatMap {
         };
         let rows = match map.is_whole {
             true => vec![Row {
-                label: format!("all {}", count(map.hosts.names.len(), "node")),
+                label: match map.hosts.names.as_slice() {
+                    [one] => clip(one, 30),
+                    names => format!("all {} nodes", names.len()),
+                },
                 hosts: (0..map.hosts.names.len()).collect(),
                 is_failing: false,
             }],

@@ -542,3 +542,87 @@ fn no_name_is_obeyed_in_any_figure() {
         }
     }
 }
+
+#[test]
+fn what_fails_and_finds_no_room_in_a_picture_is_named_in_words() {
+    // Ten rails, all of them slow at node02's cable.
+    let recorded = Fixture::pairs(4).recorded();
+    let mut judgement = with_links(&recorded);
+    let links = std::mem::take(&mut judgement.coverage.links);
+    for rail in 0..10 {
+        judgement
+            .coverage
+            .links
+            .extend(links.iter().map(|link| LinkCoverage {
+                link: link.link.replace("/rail0", &format!("/rail{rail}")),
+                rail: Some(format!("rail{rail}")),
+                ..link.clone()
+            }));
+    }
+    let figures = all(&recorded, &judgement).unwrap();
+    let words: String = figures
+        .iter()
+        .filter(|figure| figure.id.starts_with("topology-"))
+        .map(|figure| figure.alternative.as_str())
+        .collect();
+    for rail in 0..10 {
+        assert!(
+            words.contains(&format!("node02/rail{rail}->leaf1/p2 slow")),
+            "{words}"
+        );
+    }
+    assert!(
+        find(&figures, "topology-7")
+            .caption
+            .contains("2 more rails not drawn")
+    );
+    // A dozen GPUs in trouble.
+    let recorded = watched();
+    let mut judgement = judge(&recorded);
+    let hot = judgement
+        .gpus
+        .iter()
+        .find(|gpu| gpu.ranks == [2])
+        .unwrap()
+        .clone();
+    for rank in 10..22 {
+        let mut gpu = hot.clone();
+        (gpu.uuid, gpu.ranks) = (format!("GPU-{rank}"), vec![rank]);
+        judgement.gpus.push(gpu);
+    }
+    let figures = all(&recorded, &judgement).unwrap();
+    let gpus = find(&figures, "gpus");
+    for rank in 10..22 {
+        assert!(
+            gpus.alternative.contains(&format!("(GPU-{rank})")),
+            "{}",
+            gpus.alternative
+        );
+    }
+    assert!(
+        gpus.caption.contains("Clocks of 13 GPUs were held down"),
+        "{}",
+        gpus.caption
+    );
+    // Twelve rails below what a spec demands.
+    let recorded = Fixture::rails(12)
+        .references(vec![spec(HEALTHY, 0)])
+        .speed(|_, _| 0.5 * HEALTHY)
+        .recorded();
+    let figures = all(&recorded, &judge(&recorded)).unwrap();
+    let rates = find(&figures, "bandwidth-0");
+    for rail in 0..12 {
+        assert!(
+            rates
+                .alternative
+                .contains(&format!("rail{rail}, 16 MiB, 4 ranks: 0.50 GB/s")),
+            "{}",
+            rates.alternative
+        );
+    }
+    assert!(
+        rates.caption.contains("4 more lines are not drawn"),
+        "{}",
+        rates.caption
+    );
+}

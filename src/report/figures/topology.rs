@@ -12,8 +12,9 @@ use super::{count, listed, percent};
 use crate::record::{Finding, Judgement, LinkCoverage, LinkState, Recorded};
 use crate::report::figure::{Drawing, Figure};
 
-/// Most figures, one per rail; those with suspects come first.
+/// Most figures, one per rail, and more where more rails have suspects; those come first.
 const MOST_RAILS: usize = 4;
+const MOST_SUSPECT_RAILS: usize = 8;
 /// Nodes of one layer that are drawn when all are.
 const MOST_NODES: usize = 24;
 /// Nodes of one layer around suspects, or as an example, in a fabric with more.
@@ -49,30 +50,26 @@ impl Drawing for Topology {
             .into_iter()
             .map(|(rail, links)| Plan::of(rail, links, &hosts, &accused))
             .collect();
-        plans.sort_by_key(|plan| plan.suspects().count() + plan.accused.len() == 0);
-        let left_out: Vec<&Plan<'_>> = plans.iter().skip(MOST_RAILS).collect();
-        let left_out = match left_out.len() {
-            0 => String::new(),
-            many => {
-                let states: Vec<String> = left_out
-                    .iter()
-                    .map(|plan| format!("{}: {}", plan.name(), plan.states()))
-                    .collect();
-                format!(
-                    " {} not drawn: {}.",
-                    count(many, "more rail"),
-                    listed(&states, 8, "; ")
-                )
+        plans.sort_by_key(|plan| !plan.has_suspects());
+        // Whatever is suspect is drawn as far as a page has room.
+        let suspect = plans.iter().filter(|plan| plan.has_suspects()).count();
+        let left_out = plans.split_off(plans.len().min(suspect.clamp(MOST_RAILS, MOST_SUSPECT_RAILS)));
+        let mut figures = Vec::new();
+        for plan in &plans {
+            figures.push(plan.figure(figures.len())?);
+        }
+        if let Some(last) = figures.last_mut().filter(|_| !left_out.is_empty()) {
+            let states = left_out
+                .iter()
+                .map(|plan| format!("{}: {}", plan.name(), plan.states()));
+            let states: Vec<String> = states.collect();
+            let rails = count(left_out.len(), "more rail");
+            last.caption += &format!(" {rails} not drawn: {}.", listed(&states, 8, "; "));
+            for plan in left_out.iter().filter(|plan| plan.has_suspects()) {
+                last.alternative += &format!(". Not drawn: {}", plan.in_words());
             }
-        };
-        let drawn = plans.iter().take(MOST_RAILS).enumerate();
-        let last = plans.len().min(MOST_RAILS).saturating_sub(1);
-        drawn
-            .map(|(number, plan)| {
-                let more = if number == last { left_out.as_str() } else { "" };
-                plan.figure(number, more)
-            })
-            .collect()
+        }
+        Ok(figures)
     }
 }
 
@@ -211,6 +208,10 @@ impl<'a> Plan<'a> {
         self.cables.iter().filter(|cable| is_suspect(cable))
     }
 
+    fn has_suspects(&self) -> bool {
+        self.suspects().next().is_some() || !self.accused.is_empty()
+    }
+
     /// `62 healthy, 1 slow, 1 untested`, directed links.
     fn states(&self) -> String {
         let mut counts: BTreeMap<LinkState, usize> = BTreeMap::new();
@@ -263,7 +264,7 @@ impl<'a> Plan<'a> {
         self.layers.iter().map(choose).collect()
     }
 
-    fn figure(&self, number: usize, more: &str) -> io::Result<Figure> {
+    fn figure(&self, number: usize) -> io::Result<Figure> {
         let title = format!(
             "Cables of {}",
             if self.rail.is_empty() {
@@ -288,7 +289,7 @@ impl<'a> Plan<'a> {
             id: format!("topology-{number}"),
             svg: self.drawn(&chosen, &title)?,
             caption: format!(
-                "Directed links: {}. Thick and numbered: suspect, with the list below; dashed: no flow is known to have crossed it; dotted: never asked for what it should carry; thin: healthy.{scope}{unlisted}{more}",
+                "Directed links: {}. Thick and numbered: suspect, with the list below; dashed: no flow is known to have crossed it; dotted: never asked for what it should carry; thin: healthy.{scope}{unlisted}",
                 self.states()
             ),
             alternative: self.in_words(),
