@@ -6,6 +6,7 @@
 
 mod alone_together;
 mod bandwidth;
+mod cabling;
 mod canvas;
 mod ecmp_load;
 mod frame;
@@ -14,6 +15,7 @@ mod heat_map;
 mod latency;
 mod pair_matrix;
 pub mod palette;
+mod rate_lines;
 mod rows;
 mod shares;
 mod timeline;
@@ -78,6 +80,8 @@ fn named<T>(parts: &[T], most: usize, between: &str, name: impl Fn(&T) -> String
     }
 }
 
+#[cfg(test)]
+mod limits_tests;
 #[cfg(test)]
 mod proofs;
 #[cfg(test)]
