@@ -1,9 +1,10 @@
 //! Wire rate and bus rate over message size, one line per rail, against what a spec demands and what peers reach.
 //!
 //! Readable without colour: every line has its own marker. Bars are the intervals of the medians; dashes are what a spec demands; the
-//! shaded band reaches from what is accepted of peers to the fastest of them; an exclamation mark is a cell that failed and a bare tick
-//! what it should have reached. Where many cells share a line and a size, their median is drawn with a bar from the lowest to the
-//! highest, and those that failed as crosses.
+//! shaded band reaches from what is accepted of peers (their margin below the median of those that did not fail) to the fastest of
+//! them; an exclamation mark is a cell that failed and a bare tick what it should have reached. Where many cells share a line and a
+//! size, their median is drawn with a bar from the lowest to the highest, and those that failed as crosses. The text names what failed also
+//! where there is no room to draw it.
 //!
 //! `bandwidth.svg` is the same with the lines of all tests in one picture.
 
@@ -12,9 +13,10 @@ use std::io;
 
 use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing, titled};
 use super::frame::{self, Frame, Scale};
-use super::palette::{EDGE, FAULT, INK, LINES, PALE};
-use super::shares::{failed, median};
-use super::{count, listed};
+use super::palette::{EDGE, INK, LINES, PALE};
+use super::rate_lines::{Band, Line, band, beside, draw_bus, draw_wire, many_in_words};
+use super::shares::failed;
+use super::{count, named};
 use crate::record::{
     Algorithm, Cell, CellVerdict, Collective, Engine, Judgement, Load, Recorded, Reference, files,
 };
@@ -26,10 +28,6 @@ use crate::units::Bytes;
 const MOST_LINES: usize = 8;
 /// Most figures of a report; those with failed cells come first.
 const MOST_FIGURES: usize = 6;
-/// Most cells of one line and size that are drawn one by one.
-const MOST_ALONE: usize = 4;
-/// Most crosses of one line and size.
-const MOST_CROSSES: usize = 12;
 /// Most failed cells that the text names.
 const MOST_NAMED: usize = 60;
 /// Most specs drawn.
@@ -73,7 +71,12 @@ impl Drawing for Bandwidth {
         let mut families: Vec<_> = families.into_iter().collect();
         families.sort_by_key(|(_, cells)| !cells.iter().any(|cell| failed(cell)));
         let left_out = families.len().saturating_sub(MOST_FIGURES);
-        families.truncate(MOST_FIGURES);
+        let hidden = families.split_off(families.len().min(MOST_FIGURES));
+        let hidden = hidden
+            .iter()
+            .flat_map(|(_, cells)| cells)
+            .filter(|cell| failed(cell));
+        let hidden: Vec<&CellVerdict> = hidden.copied().collect();
         let last = families.len().saturating_sub(1);
         let figure = |(number, (family, cells)): (usize, (Family<'_>, Vec<&CellVerdict>))| {
             let (test, load, collective, algorithm) = family;
@@ -85,16 +88,21 @@ impl Drawing for Bandwidth {
             let chart = Chart::of(cells, recorded, &title, rail_name);
             let mut caption = chart.caption();
             if number == last && left_out > 0 {
-                caption += &format!(
-                    " {} more of this kind are not drawn; none of them failed unless all that are drawn did.",
-                    left_out
-                );
+                caption +=
+                    &format!(" {left_out} more of this kind are not drawn; those that failed come first.");
+            }
+            let mut alternative = chart.in_words(recorded);
+            if number == last && !hidden.is_empty() {
+                let hidden = named(&hidden, MOST_NAMED, "; ", |cell| {
+                    format!("test {}, {}", cell.cell.test, one_in_words(cell, recorded))
+                });
+                alternative += &format!(" Failed and not drawn: {hidden}.");
             }
             Ok(Figure {
                 id: format!("bandwidth-{number}"),
                 title: chart.title.clone(),
                 caption,
-                alternative: chart.in_words(recorded),
+                alternative,
                 svg: chart.drawn(false)?,
             })
         };
@@ -102,30 +110,13 @@ impl Drawing for Bandwidth {
     }
 }
 
-/// Measured cells of one line, by size.
-struct Line<'a> {
-    name: String,
-    sizes: BTreeMap<Bytes, Vec<&'a CellVerdict>>,
-}
-
-impl Line<'_> {
-    fn cells(&self) -> impl Iterator<Item = &CellVerdict> {
-        self.sizes.values().flatten().copied()
-    }
-
-    fn failed(&self) -> bool {
-        self.cells().any(failed)
-    }
-}
-
-/// What peers of one size reach: accepted and fastest, GB/s.
-type Band = BTreeMap<Bytes, (f64, f64)>;
-
 /// Everything that one picture shows.
 struct Chart<'a> {
     title: String,
     lines: Vec<Line<'a>>,
     left_out: usize,
+    /// All cells that failed, drawn or not.
+    failing: Vec<&'a CellVerdict>,
     specs: Vec<(String, f64, Bytes)>,
     band: Band,
 }
@@ -146,6 +137,7 @@ impl<'a> Chart<'a> {
             true => band(&cells, recorded),
             false => Band::new(),
         };
+        let failing = cells.iter().copied().filter(|cell| failed(cell)).collect();
         let mut by_name: BTreeMap<String, Line<'a>> = BTreeMap::new();
         for cell in cells {
             let name = name(&cell.cell);
@@ -166,6 +158,7 @@ impl<'a> Chart<'a> {
             ),
             lines,
             left_out,
+            failing,
             specs: specs(recorded, &tests),
             band,
         }
@@ -204,7 +197,7 @@ impl<'a> Chart<'a> {
             self.draw_band(canvas, &wire)?;
             wire.draw(
                 canvas,
-                &frame::sizes(&x),
+                &frame::sizes(&x, sizes().copied()),
                 &frame::numbers(&wire.y, 6),
                 "wire rate (GB/s)",
             )?;
@@ -220,7 +213,12 @@ impl<'a> Chart<'a> {
             }
             if has_bus {
                 let measures = "bus rate (GB/s), as nccl-tests computes it";
-                bus.draw(canvas, &frame::sizes(&x), &frame::numbers(&bus.y, 5), measures)?;
+                bus.draw(
+                    canvas,
+                    &frame::sizes(&x, sizes().copied()),
+                    &frame::numbers(&bus.y, 5),
+                    measures,
+                )?;
                 for (number, line) in self.lines.iter().enumerate() {
                     draw_bus(canvas, &beside(bus, number, self.lines.len()), line, number)?;
                 }
@@ -299,27 +297,30 @@ impl<'a> Chart<'a> {
             0 => String::new(),
             more => format!(" {more} more lines are not drawn."),
         };
-        let failing = self.failing();
-        let stands_out = match failing.len() {
+        let stands_out = match self.failing.len() {
             0 => "No cell here failed.".to_string(),
             many => format!("{} failed.", count(many, "cell")),
         };
+        let band = match self.band.is_empty() {
+            true => "",
+            false => " A line below the shaded band is slower than its peers.",
+        };
+        let spec = match self.specs.is_empty() {
+            true => "",
+            false => " One below the dashes is slower than the spec demands.",
+        };
         format!(
-            "Each line is a rail; above what its busiest link carried, below the bus rate. {stands_out} A line below the shaded band is slower than its peers; one below the dashes is slower than the spec demands.{more}"
+            "Each line is a rail, or a transport that has none; above what its busiest link carried, below the bus rate. {stands_out}{band}{spec}{more}"
         )
-    }
-
-    fn failing(&self) -> Vec<&CellVerdict> {
-        let cells = self.lines.iter().flat_map(Line::cells);
-        cells.filter(|cell| failed(cell)).collect()
     }
 
     fn in_words(&self, recorded: &Recorded) -> String {
         let mut words = format!("{}. ", self.title);
-        let failing = self.failing();
-        if !failing.is_empty() {
-            let named: Vec<String> = failing.iter().map(|cell| one_in_words(cell, recorded)).collect();
-            words += &format!("Failed: {}. ", listed(&named, MOST_NAMED, "; "));
+        if !self.failing.is_empty() {
+            let failed = named(&self.failing, MOST_NAMED, "; ", |cell| {
+                one_in_words(cell, recorded)
+            });
+            words += &format!("Failed: {failed}. ");
         }
         for (id, demanded, from) in &self.specs {
             words += &format!("Spec {id} demands {demanded:.2} GB/s from {from} on. ");
@@ -356,163 +357,6 @@ fn one_in_words(verdict: &CellVerdict, recorded: &Recorded) -> String {
         .expected
         .map_or_else(String::new, |rate| format!(" of {rate} expected"));
     format!("{}, {}, {who}: {measured}{expected}", rail_name(cell), cell.size)
-}
-
-fn many_in_words(cells: &[&CellVerdict]) -> String {
-    let bus = |cell: &CellVerdict| {
-        cell.bus_rate
-            .map_or_else(String::new, |rate| format!(", bus rate {rate}"))
-    };
-    match cells {
-        [one] => {
-            let rate = one.wire_rate.map_or_else(String::new, |rate| rate.to_string());
-            format!("{rate}{}", bus(one))
-        }
-        cells => {
-            let (lowest, middle, highest) = spread(cells);
-            format!(
-                "median {middle:.2} GB/s of {} cells, {lowest:.2} to {highest:.2}",
-                cells.len()
-            )
-        }
-    }
-}
-
-/// Lowest, median and highest of their medians, GB/s.
-fn spread(cells: &[&CellVerdict]) -> (f64, f64, f64) {
-    let rates: Vec<f64> = cells
-        .iter()
-        .filter_map(|cell| Some(cell.wire_rate?.median.gb_per_s()))
-        .collect();
-    let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
-    let highest = rates.iter().copied().fold(0.0, f64::max);
-    (lowest, median(&rates).unwrap_or(0.0), highest)
-}
-
-/// The frame a little to one side, so that lines that reach the same do not cover each other.
-fn beside(frame: Frame, number: usize, of: usize) -> Frame {
-    let aside = 5 * number as i32 - 5 * (of as i32 - 1) / 2;
-    Frame {
-        left: frame.left + aside,
-        right: frame.right + aside,
-        ..frame
-    }
-}
-
-fn draw_wire(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> Drawn {
-    let ink = LINES[number % LINES.len()];
-    let through: Vec<_> = line
-        .sizes
-        .iter()
-        .map(|(size, cells)| frame.at(size.0.max(1) as f64, spread(cells).1))
-        .collect();
-    canvas.line(&through, ink, Stroke::Solid(1))?;
-    for (size, cells) in &line.sizes {
-        let x = frame.across(size.0.max(1) as f64);
-        match cells.len() <= MOST_ALONE {
-            true => draw_cells(canvas, frame, cells, (x, number))?,
-            false => draw_many(canvas, frame, cells, (x, number))?,
-        }
-    }
-    Ok(())
-}
-
-fn draw_cells(
-    canvas: &Canvas<'_>,
-    frame: &Frame,
-    cells: &[&CellVerdict],
-    (x, number): (i32, usize),
-) -> Drawn {
-    let ink = LINES[number % LINES.len()];
-    for cell in cells {
-        let Some(rate) = cell.wire_rate else { continue };
-        let [low, middle, high] = [rate.lower, rate.median, rate.upper].map(|rate| frame.up(rate.gb_per_s()));
-        if low - high > 2 {
-            canvas.whisker(x, (low, high), ink)?;
-        }
-        canvas.marker((x, middle), number, ink)?;
-        if failed(cell) {
-            canvas.text((x + 8, middle), "!", Look::LEFT.ink(FAULT).bold())?;
-            if let Some(expected) = cell.expected {
-                let y = frame.up(expected.gb_per_s());
-                canvas.line(&[(x - 9, y), (x + 9, y)], INK, Stroke::Solid(2))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn draw_many(canvas: &Canvas<'_>, frame: &Frame, cells: &[&CellVerdict], (x, number): (i32, usize)) -> Drawn {
-    let ink = LINES[number % LINES.len()];
-    let (lowest, middle, highest) = spread(cells);
-    canvas.whisker(x, (frame.up(lowest), frame.up(highest)), ink)?;
-    canvas.marker((x, frame.up(middle)), number, ink)?;
-    let mut slow: Vec<i32> = cells
-        .iter()
-        .filter(|cell| failed(cell))
-        .filter_map(|cell| Some(frame.up(cell.wire_rate?.median.gb_per_s())))
-        .collect();
-    // The slowest first; those that would cover each other are one cross.
-    slow.sort_unstable_by(|a, b| b.cmp(a));
-    slow.dedup_by(|a, b| (*a - *b).abs() < 4);
-    for y in slow.into_iter().take(MOST_CROSSES) {
-        canvas.cross((x, y), FAULT)?;
-    }
-    Ok(())
-}
-
-fn draw_bus(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> Drawn {
-    let ink = LINES[number % LINES.len()];
-    let middle = |cells: &[&CellVerdict]| {
-        let rates: Vec<f64> = cells
-            .iter()
-            .filter_map(|cell| Some(cell.bus_rate?.gb_per_s()))
-            .collect();
-        median(&rates)
-    };
-    let places: Vec<_> = line
-        .sizes
-        .iter()
-        .filter_map(|(size, cells)| Some(frame.at(size.0.max(1) as f64, middle(cells)?)))
-        .collect();
-    canvas.line(&places, ink, Stroke::Solid(1))?;
-    places
-        .into_iter()
-        .try_for_each(|place| canvas.marker(place, number, ink))
-}
-
-/// What peers reach at each size, where the test compares with peers.
-fn band(cells: &[&CellVerdict], recorded: &Recorded) -> Band {
-    let Some(test) = cells.first().and_then(|cell| recorded.run.test_of(&cell.cell)) else {
-        return Band::new();
-    };
-    let margin = test.references.iter().find_map(|reference| match reference {
-        Reference::Peers { margin } => Some(*margin),
-        _ => None,
-    });
-    let Some(margin) = margin else {
-        return Band::new();
-    };
-    let mut groups = BTreeMap::new();
-    for cell in cells {
-        let group: &mut Vec<&CellVerdict> = groups.entry(cell.cell.peer_key()).or_default();
-        group.push(cell);
-    }
-    let mut largest: BTreeMap<Bytes, Vec<&CellVerdict>> = BTreeMap::new();
-    for group in groups.into_values().filter(|group| group.len() > 1) {
-        let known = largest.entry(group[0].cell.size).or_default();
-        if group.len() > known.len() {
-            *known = group;
-        }
-    }
-    let reached = |group: Vec<&CellVerdict>| {
-        let (_, middle, highest) = spread(&group);
-        (middle * (1.0 - margin), highest)
-    };
-    largest
-        .into_iter()
-        .map(|(size, group)| (size, reached(group)))
-        .collect()
 }
 
 /// `rail0`, `NCCL rail0+rail1`, `shm`.

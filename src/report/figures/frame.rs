@@ -2,9 +2,14 @@
 //!
 //! Held true: whatever a value is (not a number, without end, beyond the scale), its place is within the frame.
 
+use std::collections::BTreeSet;
+
 use super::canvas::{At, Canvas, Drawn, Look, Stroke};
 use super::palette::{GRID, INK};
 use crate::units::{Bytes, Nanos};
+
+/// Most labels of message sizes.
+const MOST_SIZES: usize = 11;
 
 /// A scale: its two ends, in steps that are equal differences or equal ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -181,10 +186,15 @@ impl Frame {
     }
 }
 
-/// Ticks of message sizes.
-pub(super) fn sizes(scale: &Scale) -> Vec<Tick> {
-    let ticks = scale.powers_of_two(10).into_iter();
-    ticks.map(|size| (size, Bytes(size as u64).to_string())).collect()
+/// Ticks of message sizes: those that were measured where they are few, else powers of two.
+pub(super) fn sizes(scale: &Scale, measured: impl Iterator<Item = Bytes>) -> Vec<Tick> {
+    let measured: BTreeSet<Bytes> = measured.collect();
+    let tick = |size: Bytes| (size.0.max(1) as f64, size.to_string());
+    if measured.len() <= MOST_SIZES {
+        return measured.into_iter().map(tick).collect();
+    }
+    let powers = scale.powers_of_two(MOST_SIZES).into_iter();
+    powers.map(|size| tick(Bytes(size as u64))).collect()
 }
 
 /// Ticks of times in nanoseconds.
@@ -269,6 +279,18 @@ mod tests {
             ["2 us", "5 us", "10 us", "20 us", "50 us", "100 us"]
         );
         let messages = Scale::ratios([1024.0, 16_777_216.0].into_iter());
-        assert!(labels(sizes(&messages)).contains(&"1 KiB".to_string()));
+        let few = [1024, 3000, 16_777_216].map(Bytes);
+        assert_eq!(
+            labels(sizes(&messages, few.into_iter())),
+            ["1 KiB", "2.9 KiB", "16 MiB"]
+        );
+        let many = labels(sizes(
+            &messages,
+            (0..20).map(|step| Bytes(1024 << (step % 15) | step)),
+        ));
+        assert!(
+            many.len() <= 11 && many.contains(&"1 KiB".to_string()),
+            "{many:?}"
+        );
     }
 }

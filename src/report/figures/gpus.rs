@@ -94,6 +94,8 @@ struct Panel {
 /// Everything that is drawn.
 struct Watched<'a> {
     gpus: Vec<&'a GpuSummary>,
+    /// Those in trouble that have no line.
+    hidden: Vec<&'a GpuSummary>,
     all: usize,
     moments: usize,
     panels: Vec<Panel>,
@@ -113,7 +115,8 @@ impl<'a> Watched<'a> {
         let mut gpus: Vec<&GpuSummary> = judgement.gpus.iter().collect();
         gpus.sort_by_key(|gpu| (!in_trouble(gpu), gpu.sm_mhz.map_or(u32::MAX, |clock| clock.least)));
         let all = gpus.len();
-        gpus.truncate(MOST_LINES);
+        let mut hidden = gpus.split_off(all.min(MOST_LINES));
+        hidden.retain(|gpu| in_trouble(gpu));
         let number: HashMap<&str, usize> = (0..)
             .zip(&gpus)
             .map(|(number, gpu)| (gpu.uuid.as_str(), number))
@@ -147,6 +150,7 @@ impl<'a> Watched<'a> {
             panels: SENSORS.into_iter().filter_map(panel).collect(),
             moments: moments.values().max().map_or(0, |last| last + 1),
             gpus,
+            hidden,
             all,
         }
     }
@@ -198,7 +202,7 @@ impl<'a> Watched<'a> {
     }
 
     fn caption(&self) -> String {
-        let held = self.gpus.iter().filter(|gpu| in_trouble(gpu)).count();
+        let held = self.gpus.iter().filter(|gpu| in_trouble(gpu)).count() + self.hidden.len();
         let held = match held {
             0 => "No clock was held down by heat or power trouble, as far as it could be read.".to_string(),
             many => format!(
@@ -243,7 +247,7 @@ impl<'a> Watched<'a> {
             }));
             format!("{} ({}): {}", name(gpu), clip(&gpu.uuid, 60), parts.join(", "))
         };
-        let mut words: Vec<String> = self.gpus.iter().map(gpu).collect();
+        let mut words: Vec<String> = self.gpus.iter().chain(&self.hidden).map(gpu).collect();
         if self.all > self.gpus.len() {
             let all = self.panels.iter().map(|panel| {
                 let (least, most) = panel.range();

@@ -29,6 +29,9 @@ const TOP: i32 = 64;
 /// The picture of nodes by rails.
 pub(super) struct HeatMap;
 
+/// A rail by name, the share of every host there, and their median.
+type Column<'a> = (&'a str, Vec<Option<f64>>, Option<f64>);
+
 /// Shares by host and rail.
 struct Map<'a> {
     hosts: Hosts<'a>,
@@ -51,7 +54,10 @@ impl Drawing for HeatMap {
         };
         let rows = match map.is_whole {
             true => vec![Row {
-                label: format!("all {}", count(map.hosts.names.len(), "node")),
+                label: match map.hosts.names.as_slice() {
+                    [one] => clip(one, 30),
+                    names => format!("all {} nodes", names.len()),
+                },
                 hosts: (0..map.hosts.names.len()).collect(),
                 is_failing: false,
             }],
@@ -106,7 +112,7 @@ impl<'a> Map<'a> {
         }
         // A node that sends slowly and receives well is slow.
         let lower = |ways: &[Vec<f64>; 2]| ways.iter().filter_map(|way| median(way)).reduce(f64::min);
-        let mut rails: Vec<(&str, Vec<Option<f64>>, Option<f64>)> = by_rail
+        let mut rails: Vec<Column<'a>> = by_rail
             .into_iter()
             .map(|(rail, values)| {
                 let of_hosts: Vec<Option<f64>> = values.iter().map(lower).collect();
@@ -249,7 +255,7 @@ impl<'a> Map<'a> {
             more => format!(" {more} faster rails are not drawn."),
         };
         format!(
-            "A field is the median over what a node took part in, of {} at the largest message, sending or receiving, whichever is lower: as a share of what a spec demands, else of the median of all that measure the same. A row that is low is a node, a column that is low is a rail. {what}{}{rails}",
+            "A field is the median over what a node took part in, of {} at the largest message, sending or receiving, whichever is lower: as a share of what a spec demands, else of the median of all that measure the same and did not fail. A row that is low is a node, a column that is low is a rail. {what}{}{rails}",
             count(self.measurements, "measurement"),
             if self.is_whole {
                 String::new()

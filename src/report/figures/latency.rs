@@ -12,7 +12,7 @@ use super::frame::{self, Frame, Scale};
 use super::palette::LINES;
 use super::shares::failed;
 use super::times::iterations;
-use super::{count, listed};
+use super::{count, listed, named};
 use crate::record::{Algorithm, Cell, CellVerdict, Collective, Engine, Judgement, Load, Recorded};
 use crate::report::figure::{Drawing, Figure};
 use crate::stats::{Spread, spread};
@@ -148,7 +148,12 @@ impl Chart<'_> {
         };
         drawing((WIDTH as u32, 436), title, |canvas| {
             let measures = "time of one iteration (logarithmic)";
-            frame.draw(canvas, &frame::sizes(&x), &frame::times(&frame.y), measures)?;
+            frame.draw(
+                canvas,
+                &frame::sizes(&x, self.sizes.keys().copied()),
+                &frame::times(&frame.y),
+                measures,
+            )?;
             frame.name_across(canvas, "message size (B, logarithmic)")?;
             for (number, name) in NAMES.into_iter().enumerate() {
                 let ink = LINES[number];
@@ -205,11 +210,13 @@ impl Chart<'_> {
             format!("{size}: {} of {}", values.join(", "), count(*many, "iteration"))
         };
         let sizes: Vec<String> = self.sizes.iter().map(size).collect();
-        let slow = self.cells.iter().filter(|cell| failed(cell));
-        let slow: Vec<String> = slow.map(|cell| cell.cell.describe()).collect();
+        let slow: Vec<&&CellVerdict> = self.cells.iter().filter(|cell| failed(cell)).collect();
         let slow = match slow.is_empty() {
             true => String::new(),
-            false => format!(". Failed among them: {}", listed(&slow, 30, "; ")),
+            false => format!(
+                ". Failed among them: {}",
+                named(&slow, 30, "; ", |cell| cell.cell.describe())
+            ),
         };
         format!("{title}. {}{slow}", sizes.join("; "))
     }

@@ -6,6 +6,7 @@
 
 mod alone_together;
 mod bandwidth;
+mod cabling;
 mod canvas;
 mod ecmp_load;
 mod frame;
@@ -14,6 +15,7 @@ mod heat_map;
 mod latency;
 mod pair_matrix;
 pub mod palette;
+mod rate_lines;
 mod rows;
 mod shares;
 mod timeline;
@@ -65,13 +67,21 @@ fn count(number: usize, of: &str) -> String {
 
 /// The first of them, and how many more there are.
 fn listed(parts: &[String], most: usize, between: &str) -> String {
-    let named = parts[..parts.len().min(most)].join(between);
+    named(parts, most, between, String::clone)
+}
+
+/// The same of parts that have yet to be named; only those that are shown are.
+fn named<T>(parts: &[T], most: usize, between: &str, name: impl Fn(&T) -> String) -> String {
+    let first: Vec<String> = parts.iter().take(most).map(name).collect();
+    let first = first.join(between);
     match parts.len().saturating_sub(most) {
-        0 => named,
-        more => format!("{named}{between}and {more} more"),
+        0 => first,
+        more => format!("{first}{between}and {more} more"),
     }
 }
 
+#[cfg(test)]
+mod limits_tests;
 #[cfg(test)]
 mod proofs;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::heat_map::legend;
 use super::palette::{FAULT, MUTED, level};
 use super::rows::{self, Row};
 use super::shares::{self, Hosts, median};
-use super::{count, listed, percent};
+use super::{count, named, percent};
 use crate::record::{Collective, Judgement, Recorded};
 use crate::report::figure::{Drawing, Figure};
 
@@ -55,8 +55,12 @@ impl Drawing for PairMatrix {
         };
         let failed = |pairs: &Pairs| pairs.values().any(|pair| pair.failed);
         rails.sort_by(|(_, a), (_, b)| failed(b).cmp(&failed(a)).then(lowest(a).total_cmp(&lowest(b))));
-        let left_out = rails.len().saturating_sub(MOST_RAILS);
-        rails.truncate(MOST_RAILS);
+        let hidden = rails.split_off(rails.len().min(MOST_RAILS));
+        let left_out = hidden.len();
+        let hidden = hidden.into_iter().filter(|(_, pairs)| failed(pairs));
+        let hidden: Vec<String> = hidden
+            .map(|(rail, pairs)| Matrix::of(&hosts, judgement, pairs).in_words(rail))
+            .collect();
         let last = rails.len().saturating_sub(1);
         let figure = |(number, (rail, pairs)): (usize, (&str, Pairs))| {
             let matrix = Matrix::of(&hosts, judgement, pairs);
@@ -68,11 +72,15 @@ impl Drawing for PairMatrix {
                     count(left_out, "more rail")
                 );
             }
+            let mut alternative = matrix.in_words(rail);
+            if number == last && !hidden.is_empty() {
+                alternative += &format!(". Not drawn: {}", hidden.join("; "));
+            }
             Ok(Figure {
                 id: format!("pairs-{number}"),
                 svg: matrix.drawn(&title)?,
                 caption,
-                alternative: matrix.in_words(rail),
+                alternative,
                 title,
             })
         };
@@ -243,19 +251,12 @@ impl<'a> Matrix<'a> {
             .flat_map(|row| row.hosts.iter())
             .map(|host| self.of_node(*host))
             .collect();
-        let slow: Vec<String> = self
-            .slowest()
-            .into_iter()
-            .map(|(share, from, to, failed)| {
-                let failed = if failed { " (failed)" } else { "" };
-                format!(
-                    "{} to {} {}{failed}",
-                    self.names[from],
-                    self.names[to],
-                    percent(share)
-                )
-            })
-            .collect();
+        let slow = self.slowest();
+        let pair = |(share, from, to, failed): &(f64, usize, usize, bool)| {
+            let failed = if *failed { " (failed)" } else { "" };
+            let (from, to) = (self.names[*from], self.names[*to]);
+            format!("{from} to {to} {}{failed}", percent(*share))
+        };
         let mut words = format!(
             "{rail}: {} between {}, median {} of what is expected",
             count(self.pairs.len(), "directed pair"),
@@ -267,7 +268,7 @@ impl<'a> Matrix<'a> {
         }
         match slow.is_empty() {
             true => words += &format!("; no pair failed or is below {} of that", percent(LOW)),
-            false => words += &format!("; slowest pairs: {}", listed(&slow, MOST_NAMED, ", ")),
+            false => words += &format!("; slowest pairs: {}", named(&slow, MOST_NAMED, ", ", pair)),
         }
         words
     }

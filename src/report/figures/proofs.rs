@@ -27,7 +27,7 @@ fn with_slow_sender() -> Recorded {
     Fixture::pairs(5).speed(slow).recorded()
 }
 
-fn runs() -> Vec<Recorded> {
+pub(super) fn runs() -> Vec<Recorded> {
     vec![
         with_slow_rail(),
         with_slow_sender(),
@@ -41,7 +41,7 @@ fn runs() -> Vec<Recorded> {
 }
 
 /// A run whose GPUs were watched; that of rank 2 gets hot and slow.
-fn watched() -> Recorded {
+pub(super) fn watched() -> Recorded {
     let mut recorded = Fixture::rails(1).recorded();
     for cell in recorded.run.cells.clone() {
         for rank in 0..4 {
@@ -92,7 +92,7 @@ fn watched() -> Recorded {
 }
 
 /// Two leaves and two spines: h2's cable is slow away from the host, one cable between switches is untested.
-fn with_links(recorded: &Recorded) -> Judgement {
+pub(super) fn with_links(recorded: &Recorded) -> Judgement {
     let mut judgement = judge(recorded);
     let link = |from: &str, to: &str, state: LinkState, share: f64| LinkCoverage {
         link: format!("{from}->{to}"),
@@ -138,7 +138,7 @@ fn with_links(recorded: &Recorded) -> Judgement {
     judgement
 }
 
-fn find<'a>(figures: &'a [Figure], id: &str) -> &'a Figure {
+pub(super) fn find<'a>(figures: &'a [Figure], id: &str) -> &'a Figure {
     let ids: Vec<&str> = figures.iter().map(|figure| figure.id.as_str()).collect();
     figures
         .iter()
@@ -468,77 +468,4 @@ fn a_hot_gpu_is_marked_with_its_clock_and_heat() {
         "{}",
         figure.svg
     );
-}
-
-#[test]
-fn no_name_is_obeyed_in_any_figure() {
-    let attacks = [
-        "</text></svg><script>alert(1)</script><img src=x onerror=alert(1)>",
-        "\"' onload=\"alert(1)\" opacity=\"1\" x='",
-        "\u{1b}[2J\u{202e}\u{0}\u{200b}\u{ffff}\n# x",
-        "->/->/",
-        &"x".repeat(5000),
-    ];
-    for attack in attacks {
-        for mut recorded in runs() {
-            let mut judgement = with_links(&recorded);
-            let hostile = |name: &mut String| *name = format!("{name}{attack}");
-            recorded
-                .run
-                .hosts
-                .iter_mut()
-                .for_each(|host| hostile(&mut host.name));
-            recorded
-                .run
-                .ranks
-                .iter_mut()
-                .for_each(|rank| hostile(&mut rank.host));
-            recorded
-                .run
-                .tests
-                .iter_mut()
-                .for_each(|test| hostile(&mut test.name));
-            for cell in recorded
-                .run
-                .cells
-                .iter_mut()
-                .chain(judgement.cells.iter_mut().map(|cell| &mut cell.cell))
-            {
-                hostile(&mut cell.test);
-                cell.rails.iter_mut().for_each(hostile);
-            }
-            for link in &mut judgement.coverage.links {
-                hostile(&mut link.link);
-                hostile(&mut link.cable);
-                link.rail.iter_mut().for_each(hostile);
-            }
-            for one in &mut judgement.interference {
-                hostile(&mut one.rail);
-                hostile(&mut one.test);
-            }
-            for gpu in &mut judgement.gpus {
-                gpu.hosts.iter_mut().for_each(hostile);
-            }
-            let figures = all(&recorded, &judgement).unwrap();
-            assert!(figures.len() >= 3, "{}", figures.len());
-            check(&figures);
-            for Figure { id, svg, .. } in &figures {
-                let known = ["svg", "rect", "text", "polyline", "circle", "polygon"];
-                for piece in svg.split('<').skip(1) {
-                    let name = piece
-                        .trim_start_matches('/')
-                        .split([' ', '>', '/', '\n'])
-                        .next()
-                        .unwrap_or_default();
-                    assert!(known.contains(&name), "{id}: <{piece}");
-                }
-                assert!(
-                    !svg.contains(['\u{1b}', '\u{202e}', '\0', '\u{200b}', '\u{ffff}']),
-                    "{id}"
-                );
-                assert!(!svg.contains("onload=\"") && !svg.contains("# x\n"), "{id}");
-                assert!(svg.len() < 200_000, "{id}: {} bytes", svg.len());
-            }
-        }
-    }
 }

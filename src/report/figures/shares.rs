@@ -6,10 +6,10 @@ use crate::record::{CellVerdict, Collective, FindingKind, Judgement, Load, Recor
 use crate::units::Bytes;
 
 /// The share of every cell of a judgement, in its order: of what a spec or an earlier run demands, else of the median of all cells that
-/// measure the same on any part. None where neither is known, or nothing was measured.
+/// measure the same on any part and did not fail. None where neither is known, or nothing was measured.
 ///
-/// A verdict compares a cell with its peers without itself; here it counts as one of them, so that one slow part among few does not make
-/// the others look better than they can be.
+/// A verdict compares a cell with its peers without itself; here it counts as one of them, and what failed does not: one slow part among
+/// few would make the others look better than they can be.
 pub(super) fn of_cells(recorded: &Recorded, judgement: &Judgement) -> Vec<Option<f64>> {
     let is_absolute = |reference: &Reference| !matches!(reference, Reference::Peers { .. });
     let absolute: BTreeSet<&str> = recorded
@@ -22,14 +22,14 @@ pub(super) fn of_cells(recorded: &Recorded, judgement: &Judgement) -> Vec<Option
     let mut peers = BTreeMap::new();
     for cell in &judgement.cells {
         if let Some(rate) = cell.wire_rate {
-            let rates: &mut Vec<f64> = peers.entry(cell.cell.peer_key()).or_default();
-            rates.push(rate.median.0);
+            let rates: &mut [Vec<f64>; 2] = peers.entry(cell.cell.peer_key()).or_default();
+            rates[usize::from(failed(cell))].push(rate.median.0);
         }
     }
     let middle: BTreeMap<_, f64> = peers
         .into_iter()
-        .filter(|(_, rates)| rates.len() > 1)
-        .filter_map(|(key, rates)| Some((key, median(&rates)?)))
+        .filter(|(_, [good, bad])| good.len() + bad.len() > 1)
+        .filter_map(|(key, [good, bad])| Some((key, median(if good.is_empty() { &bad } else { &good })?)))
         .collect();
     let cells = judgement.cells.iter();
     cells

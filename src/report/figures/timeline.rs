@@ -220,25 +220,22 @@ impl<'a> Strand<'a> {
 
     fn in_words(&self, recorded: &Recorded) -> String {
         let outliers = self.outliers();
-        let named: Vec<String> = outliers
-            .iter()
-            .map(|at| {
-                let one = &self.iterations[*at];
-                let rank = recorded.run.rank_name(one.rank);
-                format!(
-                    "{} in iteration {} of round {}, set by {rank}",
-                    Nanos(one.ns),
-                    one.iter,
-                    one.round
-                )
-            })
-            .collect();
-        let outliers = match named.is_empty() {
-            true => "no outlier".to_string(),
-            false => format!(
+        let one = |at: &usize| {
+            let one = &self.iterations[*at];
+            let rank = recorded.run.rank_name(one.rank);
+            format!(
+                "{} in iteration {} of round {}, set by {rank}",
+                Nanos(one.ns),
+                one.iter,
+                one.round
+            )
+        };
+        let outliers = match outliers.len() {
+            0 => "no outlier".to_string(),
+            many => format!(
                 "{}: {}",
-                count(named.len(), "outlier"),
-                super::listed(&named, MOST_NAMED, "; ")
+                count(many, "outlier"),
+                super::named(&outliers, MOST_NAMED, "; ", one)
             ),
         };
         format!(
