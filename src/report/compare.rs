@@ -218,7 +218,7 @@ fn rule(comparison: &Comparison) -> String {
         None => "each test's own margin".to_string(),
     };
     format!(
-        "{margin}; {} % intervals; a chance of {} for any wrong `slower` or `faster` in {} comparisons",
+        "{margin}; {} % intervals; a chance of {} for any part wrongly called slower or faster, in {} comparisons",
         rule.confidence * 100.0,
         rule.false_positive_budget,
         rule.comparisons
