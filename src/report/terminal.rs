@@ -182,10 +182,12 @@ impl Page {
 pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
     let head = head(judgement, &page);
     // The worst finding goes before the list of tests, which is shortened first.
-    let layouts = [page.tests, 2, 0]
+    let fewer = [page.tests, 2, 0]
         .into_iter()
-        .filter(|tests| *tests <= page.tests)
-        .flat_map(|tests| DETAILS.map(|detail| (tests, detail)));
+        .filter(|tests| *tests <= page.tests);
+    let layouts = DETAILS
+        .into_iter()
+        .flat_map(|detail| fewer.clone().map(move |tests| (tests, detail)));
     let mut layouts = layouts.peekable();
     while let Some((tests, detail)) = layouts.next() {
         let page = Page { tests, ..page };
