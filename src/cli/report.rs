@@ -275,7 +275,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "holds once the writers of all formats are in the list"]
     fn every_format_that_can_be_asked_for_has_a_writer() {
         assert_eq!(unwritten(), Vec::<&str>::new());
     }

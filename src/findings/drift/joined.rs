@@ -73,7 +73,10 @@ pub(super) fn in_words(named: &Named<'_>, effect: &DriftEffect) -> String {
     };
     let p = certainty(effect);
     if slow == 0 {
-        format!("{those} {is_are} not slow, and nothing else is")
+        match without {
+            0 => format!("{those} {is_are} not slow"),
+            _ => format!("{those} {is_are} not slow, and none of the {without} others is"),
+        }
     } else if without == 0 {
         format!("{slow_with} of {with} measured are slow and all have it: nothing to compare with")
     } else if slow_with == 0 {
