@@ -13,7 +13,7 @@ use super::palette::{FAULT, INK, MUTED, legend_of_levels, level};
 use super::rows::{self, Row};
 use super::shares::{self, Hosts, median};
 use super::{count, percent};
-use crate::record::{Collective, Judgement, Recorded};
+use crate::record::{Collective, FindingKind, Judgement, Recorded};
 use crate::report::figure::{Drawing, Figure};
 
 /// Failing nodes with a row of their own, and groups of others.
@@ -40,6 +40,8 @@ struct Map<'a> {
     shares: Vec<Vec<Option<f64>>>,
     /// The median over all hosts, by rail.
     middle: Vec<Option<f64>>,
+    /// Rails that a finding calls slow.
+    slow: BTreeSet<&'a str>,
     /// Hosts that fail, worst first.
     failing: Vec<usize>,
     measurements: usize,
@@ -129,6 +131,12 @@ impl<'a> Map<'a> {
             rails.sort_by(|a, b| slowest(&a.1).total_cmp(&slowest(&b.1)));
         }
         let mut map = Map {
+            slow: judgement
+                .findings
+                .iter()
+                .filter(|finding| finding.kind == FindingKind::SlowRail)
+                .filter_map(|finding| finding.place.rail.as_deref())
+                .collect(),
             failing: hosts.accused(judgement),
             hosts,
             rails: rails.iter().map(|(rail, ..)| *rail).collect(),
@@ -189,7 +197,12 @@ impl<'a> Map<'a> {
         drawing((width as u32, (bottom + 66) as u32), title, |canvas| {
             for (rail, name) in self.rails.iter().take(rails).enumerate() {
                 let x = left + step * rail as i32 + step / 2;
-                canvas.text((x, TOP - 12), &clip(name, step as usize / 8), Look::MIDDLE)?;
+                let (mark, look) = match self.slow.contains(name) {
+                    true => ("! ", Look::MIDDLE.bold()),
+                    false => ("", Look::MIDDLE),
+                };
+                let label = format!("{mark}{}", clip(name, step as usize / 8));
+                canvas.text((x, TOP - 12), &label, look)?;
             }
             for (number, row) in rows.iter().enumerate() {
                 let top = TOP + ROW * number as i32;
@@ -291,8 +304,13 @@ impl<'a> Map<'a> {
                     true => String::new(),
                     false => format!(", lowest {} at {}", percent(share), self.hosts.names[host]),
                 };
+                let slow = if self.slow.contains(name) {
+                    "Slow rail: "
+                } else {
+                    ""
+                };
                 words.push(format!(
-                    "{name}: median {} of {measured} measured of {}{lowest}",
+                    "{slow}{name}: median {} of {measured} measured of {}{lowest}",
                     percent(middle),
                     count(of_hosts.len(), "node")
                 ));

@@ -286,7 +286,7 @@ fn nodes_that_were_only_measured_all_at_once_are_not_told_apart() {
         map.caption
     );
     assert!(
-        map.alternative.contains("rail1: median 60 %"),
+        map.alternative.contains("Slow rail: rail1: median 60 %") && map.svg.contains(">! rail1<"),
         "{}",
         map.alternative
     );
