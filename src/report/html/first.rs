@@ -41,9 +41,19 @@ pub(super) fn verdict(out: &mut Out, facts: &Facts<'_>) {
     };
     out.leaf("p", &[("class", class)], &judgement.summary);
     if !judgement.injected.is_empty() {
+        let named: Vec<&str> = judgement
+            .injected
+            .iter()
+            .take(NAMED)
+            .map(String::as_str)
+            .collect();
+        let more = match judgement.injected.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!("; and {more} more, see Method"),
+        };
         out.paragraph(&format!(
-            "This run is a negative control. Injected on purpose: {}.",
-            judgement.injected.join("; ")
+            "This run is a negative control. Injected on purpose: {}{more}.",
+            named.join("; ")
         ));
     }
     if judgement.ended.is_none() {

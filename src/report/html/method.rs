@@ -38,6 +38,10 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
     if let Some(line) = rdma::flows(facts.recorded) {
         out.paragraph(&line);
     }
+    if !facts.judgement.injected.is_empty() {
+        out.paragraph("Injected on purpose:");
+        out.list(facts.judgement.injected.iter().map(String::as_str));
+    }
     strangers(out, facts);
 }
 

@@ -224,3 +224,18 @@ fn a_leaf_that_spreads_badly_is_named_with_its_paths_and_flows_however_many_ther
         assert_says(&page, "ecmp", &[&last]);
     }
 }
+
+#[test]
+fn a_negative_control_says_so_at_once_and_names_every_fault() {
+    let mut recorded = with_slow_rail();
+    recorded.run.injected = (0..40).map(|fault| format!("slow:cable{fault}=60%")).collect();
+    let page = page(&recorded, &judge(&recorded));
+    assert_says(
+        &page,
+        "verdict",
+        &["negative control", "slow:cable0=60%", "and 37 more"],
+    );
+    for fault in &recorded.run.injected {
+        assert_says(&page, "method", &[fault]);
+    }
+}
