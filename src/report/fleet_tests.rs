@@ -34,7 +34,7 @@ fn runs_stand_in_order_and_what_fails_twice_is_named_first() {
     assert_eq!(fleet.exit_code, 20, "what cannot be read is not healthy");
     let page = fleet::html(&fleet);
     assert!(
-        page.contains("<h1 class=\"fail\""),
+        page.contains("<h1 class=\"verdict bad\""),
         "runs that failed are not hidden by it: {page}"
     );
     let [part] = fleet.repeated.as_slice() else {
@@ -96,7 +96,7 @@ fn the_page_asks_for_nothing_from_elsewhere() {
     for outside in ["http:", "https:", "<script", "<link", "@import", "url(", " src="] {
         assert!(!page.contains(outside), "{outside}");
     }
-    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
 }
 
 #[test]

@@ -99,6 +99,8 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod compare_tests;
 #[cfg(test)]
+mod contrast;
+#[cfg(test)]
 mod ecmp_tests;
 #[cfg(test)]
 mod fleet_tests;

@@ -27,7 +27,7 @@ pub use changes::{IDENTITY, MAY_CHANGE};
 pub(super) use detector::{FirmwareDrift, of_run};
 pub(super) use joined::explain_slow;
 pub use rules::{RULES, Rule, Scope};
-pub use words::{basis_in_words, effect_of, exit_code, findings, of_trait, places};
+pub use words::{basis_in_words, by_node, effect_of, exit_code, findings, of_trait, places};
 
 use std::collections::BTreeSet;
 

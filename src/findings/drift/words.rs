@@ -335,18 +335,22 @@ const MOST_NAMES: usize = 64;
 
 /// `node07/mlx5_3, node09 (8 of them) and 12 more`.
 pub fn places(parts: &[&PartAt]) -> String {
+    phrase::list(&by_node(parts.iter().copied()))
+}
+
+/// Every part, those of one node together where they are many: `node07/mlx5_3`, `node09 (8 of them)`.
+pub fn by_node<'p>(parts: impl IntoIterator<Item = &'p PartAt>) -> Vec<String> {
     let mut by_node: BTreeMap<&str, Vec<&PartAt>> = BTreeMap::new();
     for at in parts {
         by_node.entry(&at.node).or_default().push(at);
     }
-    let names: Vec<String> = by_node
+    by_node
         .into_iter()
         .flat_map(|(node, parts)| match parts.len() {
             0..=NAMED_OF_A_NODE => parts.iter().map(|at| at.to_string()).collect(),
             more => vec![format!("{node} ({more} of them)")],
         })
-        .collect();
-    phrase::list(&names)
+        .collect()
 }
 
 /// `3 nodes`, or the one there is.

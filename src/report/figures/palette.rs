@@ -133,19 +133,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-
-    /// Relative luminance, as WCAG 2 defines it.
-    fn luminance(RGBColor(red, green, blue): RGBColor) -> f64 {
-        let linear = |part: u8| match f64::from(part) / 255.0 {
-            part if part <= 0.04045 => part / 12.92,
-            part => ((part + 0.055) / 1.055).powf(2.4),
-        };
-        0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
-    }
+    use crate::report::contrast;
 
     fn contrast(a: RGBColor, b: RGBColor) -> f64 {
-        let (a, b) = (luminance(a), luminance(b));
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+        contrast::between([a.0, a.1, a.2], [b.0, b.1, b.2])
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! order of their start, whatever order they were named in.
 
 mod page;
+mod tables;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io;
 
-use super::{Fleet, FleetRun};
+use super::{Fleet, FleetRun, tables};
 use crate::record::Verdict;
 use crate::report::escape::{self, markdown as inert};
 use crate::report::terminal::Page;
@@ -84,45 +84,12 @@ fn page(out: &mut String, fleet: &Fleet) -> Result<(), std::fmt::Error> {
         inert(&fleet.summary),
         fleet.exit_code
     )?;
-    if !fleet.repeated.is_empty() {
-        writeln!(out, "## Parts that fail in more than one run\n")?;
-        writeln!(out, "| part | trouble | runs | which |\n|---|---|--:|---|")?;
-        for part in &fleet.repeated {
-            let runs: Vec<String> = part.runs.iter().map(|run| inert(run)).collect();
-            writeln!(
-                out,
-                "| {} | {} | {} | {} |",
-                inert(&part.part),
-                part.kinds.join(", "),
-                part.runs.len(),
-                runs.join(", ")
-            )?;
+    for table in [tables::repeated(fleet), tables::runs(fleet)] {
+        if !table.rows.is_empty() {
+            writeln!(out, "## {}\n", table.caption)?;
+            table.markdown(out)?;
+            writeln!(out)?;
         }
-        writeln!(out)?;
-    }
-    writeln!(out, "## Runs\n")?;
-    writeln!(
-        out,
-        "| started | run | suite | verdict | findings | worst part | measured | planned |\n|---|---|---|---|--:|---|--:|--:|"
-    )?;
-    for run in &fleet.runs {
-        let control = if run.negative_control {
-            ", negative control"
-        } else {
-            ""
-        };
-        writeln!(
-            out,
-            "| {} | {} | {} | {}{control} | {} | {} | {} | {} |",
-            inert(run.started.as_deref().unwrap_or("-")),
-            inert(&run.name),
-            inert(run.suite.as_deref().unwrap_or("-")),
-            run.word(),
-            run.findings,
-            inert(&run.said()),
-            run.measured,
-            run.planned
-        )?;
     }
     Ok(())
 }

@@ -31,14 +31,19 @@ pub(super) fn when(facts: &Facts<'_>) -> String {
     )
 }
 
-/// The verdict in one sentence, and what it rests on.
-pub(super) fn verdict(out: &mut Out, facts: &Facts<'_>) {
-    let judgement = facts.judgement;
-    let class = match Tone::of(&judgement.verdict) {
+/// What the style sheet calls the sentence on top of a page.
+pub(in crate::report) fn class_of_verdict(tone: Tone) -> &'static str {
+    match tone {
         Tone::Good => "verdict good",
         Tone::Bad => "verdict bad",
         Tone::Plain | Tone::Unclear => "verdict unclear",
-    };
+    }
+}
+
+/// The verdict in one sentence, and what it rests on.
+pub(super) fn verdict(out: &mut Out, facts: &Facts<'_>) {
+    let judgement = facts.judgement;
+    let class = class_of_verdict(Tone::of(&judgement.verdict));
     out.leaf("p", &[("class", class)], &judgement.summary);
     if !judgement.injected.is_empty() {
         let named: Vec<&str> = judgement

@@ -25,7 +25,8 @@ use super::Writer;
 use super::figure::Figure;
 use super::terminal::words;
 use crate::record::{Judgement, Recorded, files};
-use out::Out;
+pub(super) use first::class_of_verdict;
+pub(super) use out::Out;
 
 /// The report as one page for a browser.
 pub(super) struct Html;
@@ -47,9 +48,7 @@ impl Writer for Html {
                 .map(|rank| (rank.rank, rank.host.as_str()))
                 .collect(),
         };
-        let mut out = Out::new();
-        page(&mut out, &facts);
-        Ok(out.finish())
+        Ok(framed(&title(judgement), |out| body(out, &facts)))
     }
 }
 
@@ -158,14 +157,17 @@ const SECTIONS: &[Section] = &[
     },
 ];
 
-fn page(out: &mut Out, facts: &Facts<'_>) {
+/// A whole page in our style, with this title and whatever `body` writes. It may load nothing and run no script but ours.
+pub(super) fn framed(title: &str, body: impl FnOnce(&mut Out)) -> String {
+    let mut out = Out::new();
     out.fixed("<!doctype html>\n");
     out.within("html", &[("lang", "en")], |out| {
-        out.within("head", &[], |out| head(out, facts));
+        out.within("head", &[], |out| head(out, title));
         out.fixed("\n");
-        out.within("body", &[], |out| body(out, facts));
+        out.within("body", &[], body);
     });
     out.fixed("\n");
+    out.finish()
 }
 
 /// `smoke: FAIL`.
@@ -177,7 +179,7 @@ fn title(judgement: &Judgement) -> String {
     )
 }
 
-fn head(out: &mut Out, facts: &Facts<'_>) {
+fn head(out: &mut Out, title: &str) {
     out.alone("meta", &[("charset", "utf-8")]);
     let policy = style::policy();
     let policy = [
@@ -191,7 +193,7 @@ fn head(out: &mut Out, facts: &Facts<'_>) {
     ];
     out.alone("meta", &viewport);
     out.alone("meta", &[("name", "referrer"), ("content", "no-referrer")]);
-    out.leaf("title", &[], &title(facts.judgement));
+    out.leaf("title", &[], title);
     style::style(out);
 }
 

@@ -1,6 +1,6 @@
 //! What nodes are made of: firmware and settings, what drifts marked in words and colour, what nobody could read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::super::alike::{Alike, alike};
 use super::super::inventory::{
@@ -13,8 +13,6 @@ use super::out::Out;
 use crate::findings::drift;
 use crate::record::{Drift, PartAt, PartClass};
 
-/// Parts of one node that are named one by one; of more, how many they are.
-const NAMED_OF_A_NODE: usize = 2;
 /// Rows of parts of one class that do not drift.
 const MOST_ROWS: usize = 200;
 /// Rows of what changed.
@@ -76,18 +74,7 @@ fn changes(out: &mut Out, drift: &Drift) {
 
 /// Every node, none left out: `node07/mlx5_3, node09 (8 of them)`.
 fn everywhere(parts: &[PartAt]) -> String {
-    let mut by_node: BTreeMap<&str, Vec<&PartAt>> = BTreeMap::new();
-    for at in parts {
-        by_node.entry(&at.node).or_default().push(at);
-    }
-    let names: Vec<String> = by_node
-        .into_iter()
-        .flat_map(|(node, parts)| match parts.len() {
-            0..=NAMED_OF_A_NODE => parts.iter().map(|at| at.to_string()).collect(),
-            more => vec![format!("{node} ({more} of them)")],
-        })
-        .collect();
-    names.join(", ")
+    drift::by_node(parts).join(", ")
 }
 
 /// Values that drift, and what to say of each.

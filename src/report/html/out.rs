@@ -8,22 +8,22 @@ use super::super::figure::Figure;
 use super::super::table::{Entry, Table, Tone};
 
 /// Attributes of an element: names are ours, values are any text.
-pub(super) type Attributes<'a> = &'a [(&'static str, &'a str)];
+pub(in crate::report) type Attributes<'a> = &'a [(&'static str, &'a str)];
 
 /// A page that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Out {
+pub(in crate::report) struct Out {
     html: String,
 }
 
 impl Out {
     /// An empty page.
-    pub(super) fn new() -> Out {
+    pub(in crate::report) fn new() -> Out {
         Out::default()
     }
 
     /// What was written.
-    pub(super) fn finish(self) -> String {
+    pub(in crate::report) fn finish(self) -> String {
         self.html
     }
 
@@ -43,7 +43,7 @@ impl Out {
     }
 
     /// An element around whatever `inner` writes.
-    pub(super) fn within(
+    pub(in crate::report) fn within(
         &mut self,
         tag: &'static str,
         attributes: Attributes<'_>,
@@ -57,41 +57,41 @@ impl Out {
     }
 
     /// An element that holds text and nothing else.
-    pub(super) fn leaf(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) {
+    pub(in crate::report) fn leaf(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) {
         self.within(tag, attributes, |out| out.text(text));
     }
 
     /// An element that holds nothing and has no end, such as `meta`.
-    pub(super) fn alone(&mut self, tag: &'static str, attributes: Attributes<'_>) {
+    pub(in crate::report) fn alone(&mut self, tag: &'static str, attributes: Attributes<'_>) {
         self.open(tag, attributes);
     }
 
     /// Text, whatever is in it.
-    pub(super) fn text(&mut self, text: &str) {
+    pub(in crate::report) fn text(&mut self, text: &str) {
         self.html.push_str(&escape::markup(text));
     }
 
     /// A paragraph.
-    pub(super) fn paragraph(&mut self, text: &str) {
+    pub(in crate::report) fn paragraph(&mut self, text: &str) {
         self.leaf("p", &[], text);
     }
 
     /// A list of texts.
-    pub(super) fn list<'t>(&mut self, items: impl IntoIterator<Item = &'t str>) {
+    pub(in crate::report) fn list<'t>(&mut self, items: impl IntoIterator<Item = &'t str>) {
         self.within("ul", &[], |out| {
             items.into_iter().for_each(|item| out.leaf("li", &[], item));
         });
     }
 
     /// A command to copy: one click marks all of it.
-    pub(super) fn command(&mut self, command: &str) {
+    pub(in crate::report) fn command(&mut self, command: &str) {
         self.within("pre", &[("class", "command")], |out| {
             out.leaf("code", &[], command);
         });
     }
 
     /// Something that is only there for those who open it.
-    pub(super) fn details(&mut self, summary: &str, inner: impl FnOnce(&mut Out)) {
+    pub(in crate::report) fn details(&mut self, summary: &str, inner: impl FnOnce(&mut Out)) {
         self.within("details", &[], |out| {
             out.leaf("summary", &[], summary);
             inner(out);
@@ -99,17 +99,17 @@ impl Out {
     }
 
     /// Markup that is part of this program: a style sheet, a script, a line end.
-    pub(super) fn fixed(&mut self, markup: &'static str) {
+    pub(in crate::report) fn fixed(&mut self, markup: &'static str) {
         self.html.push_str(markup);
     }
 
     /// The rules that turn the inks of figures dark; made by this program from its own palette.
-    pub(super) fn dark_inks(&mut self) {
+    pub(in crate::report) fn dark_inks(&mut self) {
         self.html.push_str(&super::super::figures::palette::dark_rules());
     }
 
     /// The drawing of a figure, named for those who do not see it by the elements with these ids.
-    pub(super) fn drawing(&mut self, figure: &Figure, label: &str, description: &str) {
+    pub(in crate::report) fn drawing(&mut self, figure: &Figure, label: &str, description: &str) {
         // A drawing within a page needs no namespace, and what it is called stands beside it.
         let svg = figure.svg.trim();
         let Some((head, rest)) = svg.strip_prefix("<svg").and_then(|svg| svg.split_once('>')) else {
@@ -129,7 +129,7 @@ impl Out {
     }
 
     /// A table in a box of its own, within which it scrolls where it is wider than the page. Nothing where it has no rows.
-    pub(super) fn table(&mut self, table: &Table) {
+    pub(in crate::report) fn table(&mut self, table: &Table) {
         if table.rows.is_empty() {
             return;
         }

@@ -41,6 +41,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+    use crate::report::contrast;
 
     /// Text and what it stands on; the same names in both sheets.
     const PAIRS: &[(&str, &str)] = &[
@@ -60,31 +61,17 @@ mod tests {
         ("paper", "ink"),
     ];
 
-    fn colour(sheet: &str, name: &str) -> [f64; 3] {
+    fn colour(sheet: &str, name: &str) -> [u8; 3] {
         let start = format!("--{name}: #");
         let at = sheet.find(&start).unwrap_or_else(|| panic!("{name}")) + start.len();
-        [0, 2, 4].map(|digit| {
-            let byte = u8::from_str_radix(&sheet[at + digit..at + digit + 2], 16).unwrap();
-            let share = f64::from(byte) / 255.0;
-            match share <= 0.04045 {
-                true => share / 12.92,
-                false => ((share + 0.055) / 1.055).powf(2.4),
-            }
-        })
-    }
-
-    /// The contrast of two colours as WCAG 2 defines it.
-    fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
-        let luminance = |[r, g, b]: [f64; 3]| 0.2126 * r + 0.7152 * g + 0.0722 * b;
-        let (a, b) = (luminance(a), luminance(b));
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+        [0, 2, 4].map(|digit| u8::from_str_radix(&sheet[at + digit..at + digit + 2], 16).unwrap())
     }
 
     #[test]
     fn all_text_can_be_read_on_light_and_dark_screens() {
         for (sheet, what) in [(STYLE, "light"), (DARK, "dark")] {
             for (text, ground) in PAIRS {
-                let is = contrast(colour(sheet, text), colour(sheet, ground));
+                let is = contrast::between(colour(sheet, text), colour(sheet, ground));
                 assert!(is >= 4.5, "{what}: {text} on {ground} has {is:.2}");
             }
         }
