@@ -62,7 +62,7 @@ pub fn json(text: &str) -> String {
     out
 }
 
-/// Text between tags or in a quoted attribute of HTML, XML and SVG: no markup, and inert like [`line`].
+/// Text between tags or in a quoted attribute of HTML, XML and SVG: no markup, and inert like [`line()`].
 pub fn markup(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in line(text).chars() {
