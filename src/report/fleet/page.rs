@@ -14,13 +14,13 @@ pub fn html(fleet: &Fleet) -> String {
                 out.leaf("h1", &[("class", class)], &fleet.summary);
                 out.paragraph(&format!("Exit code {}.", fleet.exit_code));
             });
-            for (id, table) in [
-                ("repeated", tables::repeated(fleet)),
-                ("runs", tables::runs(fleet)),
+            for (id, title, table) in [
+                ("repeated", "What fails again", tables::repeated(fleet)),
+                ("runs", "Runs", tables::runs(fleet)),
             ] {
                 if !table.rows.is_empty() {
                     out.within("section", &[("id", id)], |out| {
-                        out.leaf("h2", &[], &table.caption);
+                        out.leaf("h2", &[], title);
                         out.table(&table);
                     });
                 }

@@ -30,7 +30,7 @@ pub(super) fn runs(fleet: &Fleet) -> Table {
         figure("measured"),
         text("what it says"),
     ];
-    let mut table = Table::new("Runs", columns);
+    let mut table = Table::new("Runs, the oldest first", columns);
     for run in &fleet.runs {
         table.row(row(run));
     }
