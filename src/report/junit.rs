@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
+use super::Writer;
 use super::escape::markup as inert;
-use super::{Writer, named};
 use crate::record::{Event, Finding, Judgement, Recorded, TestVerdict, Untested, Verdict, files};
 
 /// Things that were not tested, each with a case of its own; more than these share one.
@@ -290,7 +290,7 @@ fn of_finding(finding: &Finding) -> Case {
     let kind = finding.kind.to_string();
     let (message, details) = (finding.sentence.clone(), in_full(finding));
     Case {
-        name: clip(&format!("{kind}: {}", named::part(finding))),
+        name: clip(&format!("{kind}: {}", finding.part())),
         seconds: 0.0,
         outcome: match finding.kind.exit_code() {
             INCONCLUSIVE => Outcome::Undecided {
@@ -309,7 +309,7 @@ fn of_finding(finding: &Finding) -> Case {
 
 fn in_full(finding: &Finding) -> Vec<String> {
     let mut lines = vec![finding.sentence.clone(), String::new()];
-    lines.push(format!("part: {}", named::part(finding)));
+    lines.push(format!("part: {}", finding.part()));
     lines.extend(finding.measured.map(|measured| format!("measured: {measured}")));
     lines.extend(finding.expected.map(|expected| format!("expected: {expected}")));
     lines.push(format!("rule: {}", finding.rule));

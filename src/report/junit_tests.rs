@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
 use super::junit::JUnit;
-use super::{Writer, escape, named};
+use super::{Writer, escape};
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;
 use crate::record::{Cell, FindingKind, Judgement, Recorded, Untested, Verdict};
@@ -44,7 +44,7 @@ fn a_slow_rail_is_a_failed_case_of_its_test_with_everything_one_needs() {
     let text = render(&run);
     let document = Document::parse(&text).unwrap();
     let finding = &run.1.findings[0];
-    let case = case(&document, &format!("slow-rail: {}", named::part(finding)));
+    let case = case(&document, &format!("slow-rail: {}", finding.part()));
     assert_eq!(case.attribute("classname"), Some("railgauge.smoke.rails"));
     let failure = child(case, "failure").unwrap();
     assert_eq!(failure.attribute("type"), Some("slow-rail"));
@@ -76,7 +76,7 @@ fn a_finding_that_rests_on_two_tests_is_told_by_both_and_is_one_case() {
         let failure = child(case(&document, test), "failure").unwrap();
         assert!(failure.text().unwrap().contains(sentence), "{test}");
     }
-    let name = format!("slow-rail: {}", named::part(&run.1.findings[0]));
+    let name = format!("slow-rail: {}", run.1.findings[0].part());
     let class = case(&document, &name).attribute("classname");
     assert_eq!(class, Some("railgauge.smoke.findings"));
     assert_eq!(cases(&document).len(), 4);
@@ -156,7 +156,7 @@ fn the_counts_of_every_suite_are_those_of_its_cases() {
     }
     assert_eq!(names.map(|name| number(document.root_element(), name)), total);
     // Two findings of one name are two cases; what is left out beyond all measure is one.
-    let name = format!("unclear-drift: {} (2)", named::part(&run.1.findings[1]));
+    let name = format!("unclear-drift: {} (2)", run.1.findings[1].part());
     assert!(child(case(&document, &name), "error").is_some());
     let rest = child(case(&document, "everything else that was not tested"), "skipped").unwrap();
     assert!(rest.attribute("message").unwrap().starts_with("234 more"));

@@ -24,7 +24,6 @@ mod junit;
 mod links;
 mod markdown;
 mod metrics;
-pub mod named;
 pub mod parts;
 mod rdma;
 pub mod schema;

@@ -6,9 +6,9 @@
 use std::fmt::{Error, Write};
 use std::io;
 
+use super::Writer;
 use super::escape::{markdown as inert, markdown_code};
 use super::terminal::words;
-use super::{Writer, named};
 use crate::record::{Finding, Judgement, Recorded, Verdict, files};
 
 /// Findings that are told; the others are counted.
@@ -80,7 +80,7 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Result<(),
         out,
         "**{number}. {}: {}**\n\n{}\n",
         finding.kind,
-        name(&named::part(finding)),
+        name(&finding.part()),
         short(&finding.sentence)
     )?;
     if let (Some(measured), Some(expected)) = (&finding.measured, finding.expected) {

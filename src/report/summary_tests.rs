@@ -1,7 +1,7 @@
 //! What the page of a pipeline's job must hold, and that it never holds too much.
 
+use super::Writer;
 use super::summary::Summary;
-use super::{Writer, named};
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;
 use crate::record::{Cell, TestVerdict, Verdict};
@@ -18,7 +18,7 @@ fn the_first_screen_of_a_job_names_verdict_part_numbers_and_what_to_do() {
     let finding = &judgement.findings[0];
     for part in [
         "### FAIL: smoke".to_string(),
-        format!("slow-rail: {}", named::part(finding)),
+        format!("slow-rail: {}", finding.part()),
         format!("measured {}, expected", finding.measured.unwrap()),
         "- next: ".to_string(),
         finding.repeat.clone().unwrap(),

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use super::escape;
 use super::links;
-use super::named;
 use crate::record::{Finding, Judgement, Verdict, files};
 
 /// What the summary is written on.
@@ -303,7 +302,7 @@ fn in_full(finding: &Finding, page: &Page, detail: Detail) -> Vec<String> {
         *first = page.bold(first);
     }
     // Neither it nor the command is wrapped: they are meant to be copied.
-    let part = escape::line(&named::part(finding));
+    let part = escape::line(&finding.part());
     lines.push(format!("  part     {}", page.start_of(&part)));
     if detail.rule > 0 {
         lines.extend(page.wrap("  rule     ", &finding.rule, detail.rule));
@@ -317,7 +316,7 @@ fn in_full(finding: &Finding, page: &Page, detail: Detail) -> Vec<String> {
 /// One line that names the part, too: before the sentence where the sentence does not get to it.
 fn in_one_line(finding: &Finding, page: &Page) -> String {
     let (kind, sentence) = (finding.kind, escape::line(&finding.sentence));
-    let part = escape::line(&named::part(finding));
+    let part = escape::line(&finding.part());
     let text = page.clip(&format!("{kind}: {sentence}"));
     match text.contains(&part) {
         true => page.bold(&text),

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use strum::IntoEnumIterator;
 
+use super::escape;
 use super::terminal::{Page, summary};
-use super::{escape, named};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::judge;
 use crate::record::{
@@ -37,8 +37,8 @@ fn must_fit(judgement: &Judgement, what: &str) -> String {
     for color in [true, false] {
         let text = summary(judgement, Path::new(FOLDER), Page::terminal(color));
         assert!(height(&text) <= 24, "{what}: {} lines:\n{text}", height(&text));
-        if let Some(worst) = named::worst(&judgement.findings) {
-            let part = escape::line(&named::part(worst));
+        if let Some(worst) = judgement.findings.first() {
+            let part = escape::line(&worst.part());
             assert!(text.contains(&part), "{what}: no {part}:\n{text}");
         }
         assert!(text.contains("report.html"), "{what}:\n{text}");

@@ -5,7 +5,6 @@
 use std::process::Command;
 
 use railgauge::record::Recorded;
-use railgauge::report::named;
 use serde_json::json;
 
 use crate::driver;
@@ -44,7 +43,12 @@ fn every_part_that_fails_in_a_large_fabric_is_on_its_page() {
     }
     let shape = std::env::var("RAILGAUGE_PAGE_OF").unwrap_or_else(|_| "64x4".to_string());
     let page = page_of(&simulated(&shape, 5));
-    let parts: Vec<String> = page.judgement.findings.iter().map(named::part).collect();
+    let parts: Vec<String> = page
+        .judgement
+        .findings
+        .iter()
+        .map(|finding| finding.part())
+        .collect();
     assert!(parts.len() >= 4, "{parts:?}");
     let mut sheet = Sheet::open(&page.file, View::DESK);
     let text = sheet.text("document.body.textContent");

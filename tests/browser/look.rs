@@ -1,7 +1,6 @@
 //! How the page looks: the first screen, on a phone, on paper, in the dark, without scripts.
 
 use railgauge::record::Judgement;
-use railgauge::report::named;
 use serde_json::json;
 
 use crate::contrast;
@@ -30,7 +29,7 @@ fn is_in_window(sheet: &mut Sheet, text: &str) -> bool {
 }
 
 fn worst_part(judgement: &Judgement) -> String {
-    named::part(named::worst(&judgement.findings).unwrap())
+    judgement.findings.first().unwrap().part()
 }
 
 #[test]
@@ -51,7 +50,7 @@ fn kept_picture_of_the_first_screen_has_verdict_suspect_numbers_and_next_step() 
     ] {
         let mut sheet = Sheet::open(&page.file, view);
         let picture = sheet.picture(name);
-        let worst = named::worst(&page.judgement.findings).unwrap();
+        let worst = page.judgement.findings.first().unwrap();
         assert!(
             is_in_window(&mut sheet, "FAIL") || is_in_window(&mut sheet, "fail"),
             "verdict"

@@ -15,7 +15,6 @@ use super::shares;
 use super::times::{Iteration, iterations};
 use crate::record::{Cell, CellVerdict, FindingKind, Judgement, Recorded, Verdict};
 use crate::report::figure::{Drawing, Figure};
-use crate::report::named;
 use crate::stats::quantile_of_sorted;
 use crate::units::Nanos;
 
@@ -96,7 +95,7 @@ fn choices(recorded: &Recorded, judgement: &Judgement) -> Vec<Choice> {
             key(a).total_cmp(&key(b)).then(size(b).cmp(&size(a)))
         });
         if let Some(place) = worst.filter(|place| chosen.iter().all(|(known, _)| known != place)) {
-            chosen.push((place, format!("{}, {}", finding.kind, named::part(finding))));
+            chosen.push((place, format!("{}, {}", finding.kind, finding.part())));
         }
         if chosen.len() == MOST_FIGURES {
             break;

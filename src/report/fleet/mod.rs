@@ -12,7 +12,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::{escape, named};
+use super::escape;
 use crate::record::{Judgement, SCHEMA, Verdict};
 
 pub use page::html;
@@ -80,7 +80,7 @@ impl FleetRun {
         for finding in &judgement.findings {
             // What only says that something is not known accuses nobody.
             if finding.kind.exit_code() != UNKNOWN {
-                let kinds = accused.entry(named::part(finding)).or_default();
+                let kinds = accused.entry(finding.part()).or_default();
                 kinds.insert(finding.kind.to_string());
             }
         }
@@ -92,9 +92,9 @@ impl FleetRun {
             verdict: Some(judgement.verdict.clone()),
             exit_code: judgement.exit_code,
             findings: judgement.findings.len() as u32,
-            worst: named::worst(&judgement.findings).map(|finding| Worst {
+            worst: judgement.findings.first().map(|finding| Worst {
                 kind: finding.kind.to_string(),
-                part: named::part(finding),
+                part: finding.part(),
                 sentence: finding.sentence.clone(),
             }),
             planned: judgement.coverage.planned,

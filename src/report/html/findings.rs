@@ -1,7 +1,7 @@
 //! Findings: each with the part it names, what it rests on, how sure it is, and what to do.
 
+use super::super::links;
 use super::super::table::{Entry, Table, figure, ranges, text};
-use super::super::{links, named};
 use super::out::Out;
 use super::{Facts, counted};
 use crate::record::{CurvePoint, Finding, FindingKind, Interval};
@@ -47,7 +47,7 @@ fn heading(out: &mut Out, number: usize, finding: &Finding) {
         out.text(&format!("{number}. "));
         out.leaf("span", &[("class", "kind")], &finding.kind.to_string());
         out.text(": ");
-        out.leaf("span", &[("class", "part")], &named::part(finding));
+        out.leaf("span", &[("class", "part")], &finding.part());
     });
 }
 
@@ -205,7 +205,7 @@ fn in_rows(findings: &[Finding]) -> Table {
     let mut table = Table::new("More findings", columns);
     for finding in findings {
         table.row([
-            Entry::from(named::part(finding)),
+            Entry::from(finding.part()),
             Entry::ours(finding.kind),
             Entry::from(&finding.sentence),
             Entry::or_dash(finding.measured),

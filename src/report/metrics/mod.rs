@@ -18,7 +18,7 @@ use strum::IntoEnumIterator;
 
 use self::names::*;
 use self::text::Sheet;
-use super::{Writer, named, terminal};
+use super::{Writer, terminal};
 use crate::record::{CellVerdict, Event, Finding, FindingKind, Judgement, Load, Recorded, Verdict, files};
 
 /// Parts that findings name, each with up to three series.
@@ -109,8 +109,7 @@ fn findings(sheet: &mut Sheet, findings: &[Finding]) {
     let mut parts: BTreeMap<[String; 3], Accused> = BTreeMap::new();
     for finding in findings {
         let rail = finding.place.rail.as_deref().unwrap_or_default();
-        let key =
-            [finding.kind.to_string(), named::part(finding), rail.to_string()].map(|text| text::label(&text));
+        let key = [finding.kind.to_string(), finding.part(), rail.to_string()].map(|text| text::label(&text));
         let (all, folded) = by_kind.entry(finding.kind).or_default();
         *all += 1;
         // They come worst first.
