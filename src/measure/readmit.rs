@@ -200,3 +200,6 @@ impl Session {
         Ok(refused)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -113,7 +113,7 @@ pub struct Session {
     /// Ranks the run goes on without.
     pub(super) absent: BTreeSet<u32>,
     /// Whether a rank was lost.
-    has_lost: bool,
+    pub(super) has_lost: bool,
     /// What was heard while something else was waited for, and is to be heard again.
     pub(super) overheard: RefCell<VecDeque<Heard>>,
 }
