@@ -110,7 +110,10 @@ fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 4] {
         again += &format!(" --per-host {}", run.per_host);
     }
     if let Some(after) = run.respawn {
-        again += &format!(" --respawn {}ms", after.as_millis());
+        again += &match after.subsec_millis() {
+            0 => format!(" --respawn {}s", after.as_secs()),
+            _ => format!(" --respawn {}ms", after.as_millis()),
+        };
     }
     [
         (TOPOLOGY, lab.folder().topology().into_os_string()),

@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn signs_of_life_go_both_ways_with_a_rank_that_is_back() {
         let (door, address, mut coordinator, _own, lost) = met();
-        let patience = Duration::from_millis(900);
+        let patience = Duration::from_millis(1500);
         coordinator.keep_alive(patience);
         drop(lost);
         assert!(matches!(
@@ -176,7 +176,7 @@ mod tests {
             join_again(&address, Duration::from_millis(300)),
             Err(JoinError::Taken { .. } | JoinError::Unreachable { .. })
         ));
-        assert!(!door.evidence_of_separate_worlds().is_empty());
+        assert_eq!(door.evidence_of_separate_worlds().len(), 1, "said once");
         assert!(door.readmit(1, &mut coordinator).is_err(), "nobody waits");
         door.vacate(0);
         let rank_0 = JoinAddress {

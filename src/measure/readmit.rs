@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::agreement::Agreement;
-use super::orders::{Answer, Card, Order};
+use super::orders::{Answer, Card, Order, Parting};
 use super::returner::is_another;
 use super::session::{Heard, MeasureError, Session};
 use crate::launch::Rendezvous;
@@ -53,6 +53,16 @@ impl Session {
             }
         }
         Ok(outcome)
+    }
+
+    /// Tells those who have come back and wait at `door` that the run is over; to be called before [`Session::quit`].
+    pub fn send_home(&mut self, door: &Rendezvous) -> Result<(), MeasureError> {
+        for rank in door.returned() {
+            if door.readmit(rank, &mut self.coordinator).is_ok() {
+                self.order(rank, &Order::Quit(Parting::WithLosses))?;
+            }
+        }
+        Ok(())
     }
 
     /// The absent ranks of every host of which all that are absent have returned.

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::super::orders::{Parting, Setup};
+use super::super::orders::Setup;
 use super::super::worker::{Shared, serve};
 use super::*;
 use crate::collective::gpu::Site;
@@ -146,6 +146,19 @@ fn a_rank_that_was_left_out_learns_it_comes_back_and_everybody_finds_it() {
         assert_eq!(meeting.session.clocks().len(), 3);
         assert_eq!(meeting.leave_out(2), Ok(Parting::LeftOut));
     }
+    meeting.session.has_lost = true;
+    meeting.end();
+}
+
+#[test]
+fn whoever_waits_when_the_run_ends_is_told_so() {
+    let mut meeting = Meeting::of(2);
+    meeting.leave_out(1).unwrap();
+    meeting.start(1);
+    meeting.session.send_home(&meeting.door).unwrap();
+    assert!(meeting.door.returned().is_empty());
+    let waiting = meeting.ranks[1].take().unwrap();
+    assert_eq!(waiting.join().unwrap(), Ok(Parting::WithLosses));
     meeting.session.has_lost = true;
     meeting.end();
 }
