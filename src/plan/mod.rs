@@ -16,6 +16,7 @@ pub mod estimate;
 pub mod filter;
 pub mod flow;
 mod groups;
+pub mod interleave;
 mod outline;
 mod pairs;
 mod references;
