@@ -10,6 +10,7 @@ mod conduct;
 mod crossing;
 mod diagnose;
 mod ecmp_plan;
+mod following;
 mod gathering;
 mod inventory;
 mod inventory_flags;
