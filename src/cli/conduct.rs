@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::inventory_flags::{self, Sources, Told};
 use super::launching::Role;
+use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::story::Story;
 use super::{CliError, paths, say, stream_paths, switch_counters, world};
 use crate::findings::judge;
-use crate::measure::{Progress, RunFolder, Session, Setup};
+use crate::measure::{Progress, RunFolder, Session, Setup, StopSign};
 use crate::plan::{Choices, Plan};
 use crate::record::{
     DeviceKind, Engine, FindingKind, Judgement, Recorded, Run, SCHEMA, TransportKind, files,
@@ -82,10 +82,10 @@ pub fn conduct(
     progress: &dyn Progress,
     on_plan: &dyn Fn(&Plan),
 ) -> Result<Conducted, CliError> {
+    let clock = RunClock::start(&suite.run);
     let told = Told::read(&Sources::of(&suite.run, flags.topology.as_deref()))?;
     let folder = RunFolder::create(out)?;
     let interrupted = listen_for_signals()?;
-    let started = Instant::now();
     let world = world::start(role, &suite.run, &interrupted)?;
     let setup = Setup {
         rails: suite.run.rails.clone().unwrap_or_default(),
@@ -98,7 +98,8 @@ pub fn conduct(
         deadline: suite.run.deadline(),
         data_port: suite.run.data_port,
     };
-    let mut session = Session::meet(world.coordinator, setup, world.end_of, interrupted)?;
+    let stop = StopSign::from(interrupted).at(clock.last_moment());
+    let mut session = Session::meet(world.coordinator, setup, world.end_of, stop)?;
     if let (Some(Wanted::Must), Some(Err(missing))) = (engines_wanted(suite, choices), session.nccl()) {
         let missing = missing.clone();
         session.quit();
@@ -108,7 +109,7 @@ pub fn conduct(
         true => None,
         false => {
             let mut inventory = session.inventory(now())?;
-            told.add_switches(&mut inventory);
+            told.add_switches(&mut inventory, clock.left());
             inventory
                 .troubles
                 .iter()
@@ -134,11 +135,13 @@ pub fn conduct(
             paths::of_pinned_flows(&mut session, &mut plan, graph)?;
             stream_paths::ask(&mut session, &mut plan, graph, progress)?;
         }
+        plan.fit(session.fabric(), clock.spent());
         Ok((plan, choices))
     });
     let result = plan.and_then(|(mut plan, choices)| {
         let choices = &choices;
-        let switches = switch_counters::watch(&suite.run, &mut plan, choices.known.graph.as_deref())?;
+        let graph = choices.known.graph.as_deref();
+        let switches = switch_counters::watch(&suite.run, &mut plan, graph, clock.last_moment())?;
         nothing_left_by_engine(&plan, choices)?;
         faults_can_strike(&plan, flags)?;
         flags.rdma.must_matter(&plan)?;
@@ -157,7 +160,7 @@ pub fn conduct(
             plan: &plan,
             run: &run,
             folder: &folder,
-            started,
+            until: clock.budget_end(),
             keep_going: flags.keep_going,
             known: &choices.known,
         };

@@ -16,6 +16,7 @@ use crate::plan::{Known, Outline, Plan, ScheduleOutline, TestOutline, schedules}
 use crate::record::DeviceKind;
 use crate::suite::{GpuDirectChoice, Schedule, Suite, TestKind};
 use crate::transport::verbs;
+use crate::units::Nanos;
 
 /// What to plan.
 #[derive(Debug, Args)]
@@ -74,13 +75,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         None => schedules(&suite, &fabric, &choices),
         Some(_) => Vec::new(),
     };
-    let plan = Plan::new(&suite, &fabric, &choices).inspect_err(|_| {
+    let mut plan = Plan::new(&suite, &fabric, &choices).inspect_err(|_| {
         // What the suite asks for may be too much; which schedule is not, is what is wanted then.
         if !flags.json {
             print_schedules(&schedules);
         }
     })?;
     flags.rdma.must_matter(&plan)?;
+    plan.fit(&fabric, Nanos(0));
     let outline = plan.describe();
     if flags.json {
         let whole = Printed {
@@ -109,6 +111,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         outline.time.expected
     );
     println!("at most {}; {}", outline.time.at_most, outline.assumptions);
+    if let Some(budget) = plan.budget_in_words() {
+        println!("{budget}");
+    }
     if let Some(warning) = &outline.warning {
         println!("warning: {warning}");
     }

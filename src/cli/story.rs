@@ -1,7 +1,7 @@
 //! Measuring a plan: every cell, what is left of it after a loss, then the suspects again.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::CliError;
 use super::conduct::now;
@@ -24,8 +24,8 @@ pub struct Story<'a> {
     pub run: &'a Run,
     /// Where it is recorded.
     pub folder: &'a RunFolder,
-    /// When the run began, for its budget.
-    pub started: Instant,
+    /// When the run's budget is spent.
+    pub until: Option<Instant>,
     /// Whether to go on without what is lost.
     pub keep_going: bool,
     /// What is known of the fabric's paths.
@@ -46,10 +46,7 @@ impl Story<'_> {
             progress,
             seed: self.plan.seed,
             confidence: self.plan.rule.confidence,
-            until: self
-                .plan
-                .budget
-                .map(|budget| self.started + Duration::from(budget)),
+            until: self.until,
             switches,
         };
         let mut cells = crossing::possible(&self.plan.cells, session, &mut measuring)?;
