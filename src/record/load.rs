@@ -28,6 +28,10 @@ pub mod files {
     pub const COUNTER_RULES: &str = "counters.toml";
     /// Verdicts and findings.
     pub const FINDINGS: &str = "findings.json";
+    /// What the run says of every part, for histories.
+    pub const READINGS: &str = "readings.json";
+    /// What changed since earlier runs, when the run was told where they are.
+    pub const HISTORY: &str = "history.json";
     /// The report as Markdown.
     pub const MARKDOWN: &str = "report.md";
     /// The report as one page for a browser.
