@@ -24,13 +24,13 @@ use crate::units::Nanos;
     after_help = "Example: railgauge plan rails --ranks 8\nWith --topology FILE: for the hosts of that file, one rank each"
 )]
 pub struct Arguments {
-    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, gpu) or a suite file
+    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, gpu, nightly) or a suite file
     #[arg(value_name = "SUITE")]
     suite: String,
     /// List every cell
     #[arg(long)]
     cells: bool,
-    /// Choose pairs by this instead of what the suite says: tournament, random=ROUNDS, topology or adaptive
+    /// Choose pairs by this instead of what the suite says: tournament, random=ROUNDS, topology, cover or adaptive
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<Schedule>,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! Plans on small fabrics: what is measured is what was asked for, and what is not measured is said.
 
 mod engines;
+mod nightly;
 mod only;
 mod references;
 mod refusals;
