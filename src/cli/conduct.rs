@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::gathering::Gathering;
 use super::inventory_flags::{Sources, Told};
 use super::launching::Role;
+use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::story::Story;
 use super::{CliError, say};
@@ -61,12 +61,12 @@ pub fn conduct(
     progress: &dyn Progress,
     on_plan: &dyn Fn(&Plan),
 ) -> Result<Conducted, CliError> {
+    let clock = RunClock::start(&suite.run);
     let told = Told::read(&Sources::of(&suite.run, flags.topology.as_deref()))?;
     let folder = RunFolder::create(out)?;
     let interrupted = listen_for_signals()?;
-    let started = Instant::now();
-    let mut gathering = Gathering::gather(suite, role, flags, choices, told, &interrupted, progress)?;
-    let result = measure(suite, &mut gathering, flags, &folder, started, progress, on_plan);
+    let mut gathering = Gathering::gather(suite, role, flags, choices, told, clock, interrupted, progress)?;
+    let result = measure(suite, &mut gathering, flags, &folder, progress, on_plan);
     let parted = gathering.part();
     result?;
     let recorded = Recorded::read(folder.path())?;
@@ -90,7 +90,6 @@ fn measure(
     gathering: &mut Gathering,
     flags: &Shared,
     folder: &RunFolder,
-    started: Instant,
     progress: &dyn Progress,
     on_plan: &dyn Fn(&Plan),
 ) -> Result<(), CliError> {
@@ -104,7 +103,7 @@ fn measure(
         plan: &plan,
         run: &run,
         folder,
-        until: plan.budget.map(|budget| started + Duration::from(budget)),
+        until: gathering.clock.budget_end(),
         keep_going: flags.keep_going,
         known: &gathering.choices.known,
         absent: LostParts::default(),

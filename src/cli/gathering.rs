@@ -8,11 +8,12 @@ use std::sync::atomic::AtomicBool;
 use super::conduct::now;
 use super::inventory_flags::{self, Told};
 use super::launching::{Mpi, Role};
+use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::world::{self, Crew, Launched};
 use super::{CliError, paths, stream_paths, switch_counters};
 use crate::launch::Rendezvous;
-use crate::measure::{Progress, RunFolder, Session, Setup, SwitchWatch};
+use crate::measure::{Progress, RunFolder, Session, Setup, StopSign, SwitchWatch};
 use crate::plan::{Choices, Plan};
 use crate::record::{DeviceKind, Engine, Inventory, Run, SCHEMA, TransportKind, files};
 use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice};
@@ -29,6 +30,8 @@ pub struct Gathering {
     pub choices: Choices,
     /// Where a rank that was lost may come back.
     pub door: Option<Rendezvous>,
+    /// How much of the run's budget is gone.
+    pub clock: RunClock,
     told: Told,
     launch: Launched,
     crew: Crew,
@@ -44,6 +47,8 @@ pub struct Parted {
 }
 
 impl Gathering {
+    // Everything that a run is made of comes together here.
+    #[expect(clippy::too_many_arguments)]
     /// Starts or awaits the ranks of `suite`, whose settings are final, and finds out which ways there are.
     pub fn gather(
         suite: &Suite,
@@ -51,10 +56,11 @@ impl Gathering {
         flags: &Shared,
         choices: &Choices,
         told: Told,
-        interrupted: &Arc<AtomicBool>,
+        clock: RunClock,
+        interrupted: Arc<AtomicBool>,
         progress: &dyn Progress,
     ) -> Result<Gathering, CliError> {
-        let world = world::start(role, &suite.run, interrupted)?;
+        let world = world::start(role, &suite.run, &interrupted)?;
         let setup = Setup {
             rails: suite.run.rails.clone().unwrap_or_default(),
             device: suite.run.device(),
@@ -66,12 +72,14 @@ impl Gathering {
             deadline: suite.run.deadline(),
             data_port: suite.run.data_port,
         };
-        let mut session = Session::meet(world.coordinator, setup, world.end_of, Arc::clone(interrupted))?;
+        let stop = StopSign::from(interrupted).at(clock.last_moment());
+        let mut session = Session::meet(world.coordinator, setup, world.end_of, stop)?;
         match found_out(&mut session, suite, choices, progress) {
             Ok(choices) => Ok(Gathering {
                 session,
                 choices,
                 door: world.door,
+                clock,
                 told,
                 launch: world.launch,
                 crew: world.crew,
@@ -94,7 +102,7 @@ impl Gathering {
             return Ok(None);
         }
         let mut inventory = self.session.inventory(now())?;
-        self.told.add_switches(&mut inventory);
+        self.told.add_switches(&mut inventory, self.clock.left());
         let troubles = inventory.troubles.iter();
         troubles.for_each(|trouble| progress.note(trouble));
         Ok(Some(inventory))
@@ -112,8 +120,10 @@ impl Gathering {
             paths::of_pinned_flows(&mut self.session, &mut plan, graph)?;
             stream_paths::ask(&mut self.session, &mut plan, graph, progress)?;
         }
+        plan.fit(self.session.fabric(), self.clock.spent());
         let graph = self.choices.known.graph.as_deref();
-        let switches = switch_counters::watch(&suite.run, &mut plan, graph)?;
+        let last_moment = self.clock.last_moment();
+        let switches = switch_counters::watch(&suite.run, &mut plan, graph, last_moment)?;
         nothing_left_by_engine(&plan, &self.choices)?;
         faults_can_strike(&plan, flags)?;
         flags.rdma.must_matter(&plan)?;

@@ -14,6 +14,7 @@ mod engines;
 mod error;
 pub mod estimate;
 pub mod filter;
+pub mod fit;
 pub mod flow;
 mod groups;
 pub mod interleave;

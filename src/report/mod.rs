@@ -26,6 +26,7 @@ mod markdown;
 mod metrics;
 pub mod parts;
 mod rdma;
+mod readings;
 pub mod schema;
 mod summary;
 mod table;
@@ -52,6 +53,7 @@ pub trait Writer: Sync {
 /// Every file a report consists of. A new format is a file here and a line in this list.
 pub const WRITERS: &[&dyn Writer] = &[
     &json::Json,
+    &readings::Readings,
     &figures::Bandwidth,
     &figures::EcmpLoad,
     &markdown::Markdown,
