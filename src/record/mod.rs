@@ -13,6 +13,7 @@ mod congestion;
 mod counter_report;
 pub mod counters;
 mod coverage;
+mod criteria;
 mod drift;
 mod ecmp;
 mod event;
@@ -33,7 +34,7 @@ mod verbs;
 mod words;
 
 pub use bandwidth::Bandwidths;
-pub use burn_in::{BurnIn, Criteria, Journal, JournalLine, Limit, burn_in_files};
+pub use burn_in::{BurnIn, Journal, JournalLine, burn_in_files};
 pub use cell::{Cell, Load};
 pub use certificate::{Certificate, Check, Course, Incident, Moment, PartDecision, Ruling};
 pub use comparison::{
@@ -44,6 +45,7 @@ pub use congestion::Congestion;
 pub use counter_report::{CounterReport, MovedCounter, UnreadCounter};
 pub use counters::Movement;
 pub use coverage::{Coverage, LinkCoverage, LinkState};
+pub use criteria::{Criteria, Limit};
 pub use drift::{
     Change, Deviation, Disagreement, Drift, DriftBasis, DriftEffect, EffectUnit, Trait, Unreadable,
 };

@@ -6,6 +6,7 @@
 //! word that would have been right.
 
 mod builtin;
+mod burn_in;
 mod check;
 pub mod counters;
 mod ecmp;
@@ -34,7 +35,7 @@ pub use test_case::{
 };
 pub use verbs::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 
-use crate::record::DecisionRule;
+use crate::record::{Criteria, DecisionRule};
 use crate::units::Bytes;
 
 /// A checked suite.
@@ -50,6 +51,8 @@ pub struct Suite {
     pub verbs: VerbsSettings,
     /// How verdicts are reached.
     pub rule: DecisionRule,
+    /// What a burn-in of it accepts.
+    pub burn_in: Criteria,
     /// Its tests, in order.
     pub tests: Vec<TestCase>,
 }
@@ -63,6 +66,7 @@ impl Suite {
             run: RunSettings::default(),
             verbs: VerbsSettings::default(),
             rule: DecisionRule::default(),
+            burn_in: Criteria::default(),
             tests,
         }
     }
