@@ -131,7 +131,7 @@ impl Session {
                 let reason = format!("not heard over the management network for {how_long}");
                 Err(MeasureError::LostEarly { rank, reason })
             }
-            Heard::Interrupted => Err(MeasureError::InterruptedEarly),
+            Heard::Interrupted => Err(self.stopped_early()),
             Heard::Nothing => {
                 let reason = format!("no answer within {}", self.setup.deadline);
                 Err(MeasureError::LostEarly {

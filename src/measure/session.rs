@@ -2,8 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::agreement::Agreement;
@@ -11,6 +9,7 @@ use super::communicators::Communicators;
 use super::orders::{Answer, Card, Order, Parting, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
+use super::stop_sign::StopSign;
 use super::switches::SwitchWatch;
 use crate::collective::{gpu, planned_bytes};
 use crate::fabric::{Fabric, host};
@@ -51,6 +50,9 @@ pub enum MeasureError {
     /// The operator asked to stop before anything was measured.
     #[error("interrupted while ranks were meeting")]
     InterruptedEarly,
+    /// Its time was over before anything was measured.
+    #[error("the run's time budget was spent while ranks were meeting")]
+    BudgetEarly,
     /// The run cannot be written.
     #[error(transparent)]
     Sink(#[from] SinkError),
@@ -98,7 +100,7 @@ pub struct Session {
     pub(super) coordinator: Coordinator,
     pub(super) setup: Setup,
     end_of: EndOf,
-    interrupted: Arc<AtomicBool>,
+    stop: StopSign,
     pub(super) fabric: Fabric,
     /// The machine of every rank, which several hosts (containers, namespaces) may share.
     pub(super) machines: Vec<String>,
@@ -124,13 +126,13 @@ impl Session {
         coordinator: Coordinator,
         setup: Setup,
         end_of: EndOf,
-        interrupted: Arc<AtomicBool>,
+        stop: impl Into<StopSign>,
     ) -> Session {
         Session {
             coordinator,
             setup,
             end_of,
-            interrupted,
+            stop: stop.into(),
             fabric: Fabric {
                 hosts: Vec::new(),
                 ranks: Vec::new(),
@@ -153,9 +155,9 @@ impl Session {
         coordinator: Coordinator,
         setup: Setup,
         end_of: EndOf,
-        interrupted: Arc<AtomicBool>,
+        stop: impl Into<StopSign>,
     ) -> Result<Session, MeasureError> {
-        let mut session = Session::of_strangers(coordinator, setup, end_of, interrupted);
+        let mut session = Session::of_strangers(coordinator, setup, end_of, stop);
         session.coordinator.keep_alive(session.setup.silence());
         let cards = session.introductions()?;
         session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();
@@ -254,7 +256,7 @@ impl Session {
             match measured.end {
                 SlotEnd::Complete => {}
                 SlotEnd::Budget => return Ok(EndReason::Budget),
-                SlotEnd::Interrupted => return Ok(EndReason::Interrupted),
+                SlotEnd::Interrupted => return Ok(self.why_stopped()),
                 SlotEnd::Lost => return Ok(EndReason::Lost),
             }
         }
@@ -412,9 +414,25 @@ impl Session {
         }
     }
 
-    /// Whether the operator has asked to stop.
+    /// Whether the operator has asked to stop, or the run's time is over.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+        self.stop.is_up()
+    }
+
+    /// Why a run ends that was told to stop.
+    fn why_stopped(&self) -> EndReason {
+        match self.stop.is_asked_for() {
+            true => EndReason::Interrupted,
+            false => EndReason::Budget,
+        }
+    }
+
+    /// The same before anything was measured.
+    pub(super) fn stopped_early(&self) -> MeasureError {
+        match self.stop.is_asked_for() {
+            true => MeasureError::InterruptedEarly,
+            false => MeasureError::BudgetEarly,
+        }
     }
 
     /// The next thing heard before `until`, whatever the operator asks.

@@ -28,6 +28,10 @@ pub mod files {
     pub const COUNTER_RULES: &str = "counters.toml";
     /// Verdicts and findings.
     pub const FINDINGS: &str = "findings.json";
+    /// What the run says of every part, for histories.
+    pub const READINGS: &str = "readings.json";
+    /// What changed since earlier runs, when the run was told where they are.
+    pub const HISTORY: &str = "history.json";
     /// The report as Markdown.
     pub const MARKDOWN: &str = "report.md";
     /// The report as one page for a browser.
@@ -175,6 +179,17 @@ impl Recorded {
             Event::NotRun { cell, .. } => Some(*cell),
             _ => None,
         })
+    }
+}
+
+impl Recorded {
+    /// In how many rounds after the first some cell was measured to its end.
+    pub fn rounds_done(&self) -> u16 {
+        let rounds = self.events.iter().filter_map(|event| match event {
+            Event::CellDone(done) if done.round > 0 => Some(done.round),
+            _ => None,
+        });
+        rounds.collect::<std::collections::BTreeSet<u16>>().len() as u16
     }
 }
 

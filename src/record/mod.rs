@@ -5,21 +5,27 @@
 //! Numbers are bytes and nanoseconds; an absent value is `None`, never zero; what was not measured is never healthy.
 
 mod bandwidth;
+mod burn_in;
 mod cell;
+mod certificate;
 mod comparison;
 mod congestion;
 mod counter_report;
 pub mod counters;
 mod coverage;
+mod criteria;
 mod drift;
 mod ecmp;
 mod event;
 mod gpu;
 mod gpu_summary;
+mod history;
 mod inventory;
 mod judgement;
+mod keep;
 mod load;
 mod named;
+mod readings;
 mod run;
 mod shape;
 mod streams;
@@ -28,7 +34,9 @@ mod verbs;
 mod words;
 
 pub use bandwidth::Bandwidths;
+pub use burn_in::{BurnIn, Journal, JournalLine, burn_in_files};
 pub use cell::{Cell, Load};
+pub use certificate::{Certificate, Check, Course, Incident, Moment, PartDecision, Ruling};
 pub use comparison::{
     CellComparison, CommonPart, ComparedRun, Comparison, ComparisonCounts, ComparisonRule, FindingChange,
     FindingState, OneSided, Outcome, Pace, RunChange, Shift, TestChange,
@@ -37,6 +45,7 @@ pub use congestion::Congestion;
 pub use counter_report::{CounterReport, MovedCounter, UnreadCounter};
 pub use counters::Movement;
 pub use coverage::{Coverage, LinkCoverage, LinkState};
+pub use criteria::{Criteria, Limit};
 pub use drift::{
     Change, Deviation, Disagreement, Drift, DriftBasis, DriftEffect, EffectUnit, Trait, Unreadable,
 };
@@ -49,12 +58,15 @@ pub use gpu::{
     ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,
 };
 pub use gpu_summary::{GpuSummary, HeldDown};
+pub use history::{ChangeShape, History, Matter, PartChange, Replaced, Severity, Standing};
 pub use inventory::{Cable, Fact, Inventory, NodeInventory, Part, PartAt, PartClass};
 pub use judgement::{
     CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
     Percentiles, Place, TestVerdict, Verdict,
 };
+pub use keep::{cut_after_last_line, replace};
 pub use load::{LoadError, Recorded, files};
+pub use readings::{FoundPart, LinkLoad, Night, PartReading, Quantity, ReadPart, Readings};
 pub use run::{
     BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord,
     ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,

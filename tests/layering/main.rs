@@ -36,9 +36,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("findings", &["stats", "suite", "fabric"]),
-    ("report", &["findings", "stats"]),
+    ("history", &["findings", "stats"]),
+    ("report", &["findings", "history", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
-    ("twin", &["plan", "fabric", "stats", "diagnose"]),
+    ("twin", &["plan", "fabric", "stats", "diagnose", "history"]),
     ("lab", &["fabric"]),
     ("cli", &["*"]),
 ];
