@@ -36,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("findings", &["stats", "suite", "fabric"]),
+    ("burn_in", &[]),
     ("report", &["findings", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
     ("twin", &["plan", "fabric", "stats", "diagnose"]),
