@@ -192,7 +192,9 @@ mod tests {
 
     #[test]
     fn a_key_that_resembles_none_lists_those_there_are() {
-        assert!(complaint("zzz = 1").ends_with("known are name, description, run, verbs, rule, burn-in, test"));
+        assert!(
+            complaint("zzz = 1").ends_with("known are name, description, run, verbs, rule, burn-in, test")
+        );
     }
 
     #[test]

@@ -37,6 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("findings", &["stats", "suite", "fabric"]),
     ("history", &["findings", "stats"]),
+    ("burn_in", &[]),
     ("report", &["findings", "history", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
     ("twin", &["plan", "fabric", "stats", "diagnose", "history"]),
