@@ -9,7 +9,7 @@ mod exposure;
 mod falls;
 mod family;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod incidents;
 mod known;
 mod matters;
@@ -34,7 +34,7 @@ use exposure::Exposure;
 use incidents::incident;
 use known::Index;
 use matters::Matter;
-use phrase::{plural, span};
+use phrase::plural;
 use rulings::Bench;
 use sightings::Worse;
 use timeline::Timeline;
@@ -149,7 +149,7 @@ fn summary(
 ) -> String {
     let loaded = format!(
         "{} under load in {} cycle{}",
-        span(timeline.load),
+        timeline.load.in_words(),
         timeline.complete,
         plural(timeline.complete as usize)
     );
