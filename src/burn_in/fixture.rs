@@ -11,20 +11,20 @@ use crate::record::{
 use crate::units::Nanos;
 
 /// Seeded noise.
-pub(super) struct Noise(ChaCha8Rng);
+pub(crate) struct Noise(ChaCha8Rng);
 
 impl Noise {
-    pub(super) fn new(seed: u64) -> Noise {
+    pub(crate) fn new(seed: u64) -> Noise {
         Noise(ChaCha8Rng::seed_from_u64(seed))
     }
 
     /// From 0 to 1.
-    pub(super) fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// With mean 0 and deviation 1.
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         let (radius, angle) = (self.uniform().max(1e-300), self.uniform());
         (-2.0 * radius.ln()).sqrt() * (2.0 * std::f64::consts::PI * angle).cos()
     }
@@ -45,7 +45,7 @@ fn cable(links: &mut Vec<KnownLink>, name: &str, low: &str, high: &str, rail: &s
 }
 
 /// Hosts h0 to h3; rail r has the leaves 2r (h0, h1) and 2r + 1 (h2, h3), named `leaf0` to `leaf3`, and spines of its own.
-pub(super) fn clos() -> Known {
+pub(crate) fn clos() -> Known {
     let mut known = Known::default();
     known.hosts = (0..4).map(|host| format!("h{host}")).collect();
     for rail in 0..2 {
@@ -104,7 +104,7 @@ pub(super) fn clos() -> Known {
 }
 
 /// A finding.
-pub(super) fn found(kind: FindingKind, part: &str, place: Place) -> FoundPart {
+pub(crate) fn found(kind: FindingKind, part: &str, place: Place) -> FoundPart {
     FoundPart {
         kind,
         part: part.to_string(),
@@ -119,7 +119,7 @@ pub(super) fn found(kind: FindingKind, part: &str, place: Place) -> FoundPart {
 }
 
 /// A cycle of a minute that says nothing.
-pub(super) fn night(number: u32) -> Night {
+pub(crate) fn night(number: u32) -> Night {
     Night {
         name: format!("cycle {number}"),
         at: 1_800_000_000 + i64::from(number) * 60,
@@ -143,7 +143,7 @@ pub(super) fn night(number: u32) -> Night {
 }
 
 /// One figure.
-pub(super) fn reading(kind: ReadPart, part: &str, quantity: Quantity, value: f64) -> PartReading {
+pub(crate) fn reading(kind: ReadPart, part: &str, quantity: Quantity, value: f64) -> PartReading {
     PartReading {
         kind,
         part: part.to_string(),
@@ -158,7 +158,7 @@ pub(super) fn reading(kind: ReadPart, part: &str, quantity: Quantity, value: f64
 }
 
 /// A cycle in which every flow runs at what its slowest link carries, as `rate` says; links and ends are read from their best flow.
-pub(super) fn cycle(known: &Known, number: u32, mut rate: impl FnMut(&str) -> f64) -> Night {
+pub(crate) fn cycle(known: &Known, number: u32, mut rate: impl FnMut(&str) -> f64) -> Night {
     let mut night = night(number);
     let mut best: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
     let rates: std::collections::BTreeMap<&str, f64> = known
@@ -195,7 +195,7 @@ pub(super) fn cycle(known: &Known, number: u32, mut rate: impl FnMut(&str) -> f6
 }
 
 /// A line of the journal, so many seconds under load.
-pub(super) fn line(load: u64, what: Journal) -> JournalLine {
+pub(crate) fn line(load: u64, what: Journal) -> JournalLine {
     JournalLine {
         at: format!("2026-11-03T04:{:02}:{:02}Z", load / 60 % 60, load % 60),
         load_ns: Nanos::from_secs(load),
@@ -204,7 +204,7 @@ pub(super) fn line(load: u64, what: Journal) -> JournalLine {
 }
 
 /// What was asked: ten minutes and five cycles are enough.
-pub(super) fn asked() -> BurnIn {
+pub(crate) fn asked() -> BurnIn {
     let mut criteria = Criteria::default();
     criteria.least_load.value = Nanos::from_secs(600);
     BurnIn {

@@ -6,7 +6,7 @@ use super::falls::{Fall, Fallen, Shape};
 use super::family::Family;
 use super::known::{Blamed, Index};
 use super::matters::Matter;
-use super::phrase::{cycles, list, percent, plural, span, when};
+use super::phrase::{cycles, list, percent, plural, when};
 use super::timeline::Timeline;
 use crate::record::{FindingKind, Incident, Quantity};
 use crate::units::Rate;
@@ -279,7 +279,7 @@ fn next_step(matter: &Matter<'_, '_>) -> String {
 pub(super) fn under_load(load: crate::units::Nanos, cycles: u32) -> String {
     format!(
         "{} under load in {cycles} cycle{}",
-        span(load),
+        load.in_words(),
         plural(cycles as usize)
     )
 }

@@ -13,7 +13,7 @@ mod fabric;
 mod falls;
 mod family;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod folder;
 mod incidents;
 mod known;
@@ -46,7 +46,7 @@ use exposure::Exposure;
 use incidents::incident;
 use known::Index;
 use matters::Matter;
-use phrase::{plural, span};
+use phrase::plural;
 use rulings::Bench;
 use sightings::Worse;
 use timeline::Timeline;
@@ -161,7 +161,7 @@ fn summary(
 ) -> String {
     let loaded = format!(
         "{} under load in {} cycle{}",
-        span(timeline.load),
+        timeline.load.in_words(),
         timeline.complete,
         plural(timeline.complete as usize)
     );

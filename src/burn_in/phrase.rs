@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use crate::record::Moment;
-use crate::units::Nanos;
 
 /// More cycles than this are not listed one by one.
 const LISTED: usize = 6;
@@ -19,21 +18,9 @@ pub(super) fn percent(share: f64) -> String {
     format!("{percent} %")
 }
 
-/// A span as people say it: `45s`, `10m`, `2h`, `3h 05m`.
-pub(super) fn span(span: Nanos) -> String {
-    let seconds = span.0 / 1_000_000_000;
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds}s"),
-        (0, minutes, 0) => format!("{minutes}m"),
-        (0, minutes, seconds) => format!("{minutes}m {seconds:02}s"),
-        (hours, 0, _) => format!("{hours}h"),
-        (hours, minutes, _) => format!("{hours}h {minutes:02}m"),
-    }
-}
-
 /// `cycle 12 (2026-11-03T04:00:00Z, after 10m under load)`.
 pub(super) fn when(moment: &Moment) -> String {
-    let after = span(moment.load_ns);
+    let after = moment.load_ns.in_words();
     match moment.at.as_str() {
         "" => format!("cycle {}", moment.cycle),
         at => format!("cycle {} ({at}, after {after} under load)", moment.cycle),
@@ -73,11 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_and_cycles_read_as_people_say_them() {
-        assert_eq!(span(Nanos::from_secs(600)), "10m");
-        assert_eq!(span(Nanos::from_secs(3 * 3600 + 300)), "3h 05m");
-        assert_eq!(span(Nanos::from_secs(86_400)), "24h");
-        assert_eq!(span(Nanos::from_secs(61)), "1m 01s");
+    fn cycles_read_as_people_say_them() {
         let of = |numbers: &[u32]| cycles(&numbers.iter().copied().collect());
         assert_eq!(of(&[3]), "cycle 3");
         assert_eq!(of(&[3, 5]), "cycles 3 and 5");

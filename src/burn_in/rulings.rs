@@ -11,7 +11,7 @@ use super::family::Family;
 use super::incidents::under_load;
 use super::known::Index;
 use super::matters::Matter;
-use super::phrase::{list, percent, plural, span};
+use super::phrase::{list, percent, plural};
 use super::timeline::Timeline;
 use crate::record::{Check, Criteria, Incident, PartDecision, Quantity, ReadPart, Ruling};
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +133,11 @@ impl Bench<'_, '_> {
                 } else {
                     Ruling::Extend
                 },
-                format!("{} under load of {} asked for", span(load), span(wanted)),
+                format!(
+                    "{} under load of {} asked for",
+                    load.in_words(),
+                    wanted.in_words()
+                ),
             ),
             check(
                 "least_cycles",

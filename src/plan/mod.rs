@@ -6,6 +6,8 @@
 
 pub mod adaptive;
 pub mod baseline;
+#[cfg(test)]
+mod burn_in_tests;
 mod choices_table;
 mod congestion;
 mod draft;

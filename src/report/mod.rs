@@ -5,6 +5,7 @@
 
 mod alike;
 mod cells;
+pub mod certificate;
 pub mod compare;
 mod congestion;
 mod counters;

@@ -1,7 +1,7 @@
-//! The JSON Schemas of `findings.json` and of what `railgauge compare --json` prints, published as `docs/findings.schema.json` and
-//! `docs/compare.schema.json`.
+//! The JSON Schemas of `findings.json`, of what `railgauge compare --json` prints and of a burn-in's `certificate.json`, published as
+//! `docs/findings.schema.json`, `docs/compare.schema.json` and `docs/certificate.schema.json`.
 
-use crate::record::{Comparison, Judgement};
+use crate::record::{Certificate, Comparison, Judgement};
 
 /// The schema of `findings.json`, pretty-printed.
 pub fn findings_schema() -> String {
@@ -11,6 +11,11 @@ pub fn findings_schema() -> String {
 /// The schema of `railgauge compare --json`, pretty-printed.
 pub fn compare_schema() -> String {
     printed(schemars::schema_for!(Comparison))
+}
+
+/// The schema of `certificate.json`, pretty-printed.
+pub fn certificate_schema() -> String {
+    printed(schemars::schema_for!(Certificate))
 }
 
 fn printed(schema: schemars::Schema) -> String {
@@ -27,7 +32,11 @@ mod tests {
 
     #[test]
     fn the_published_schema_is_the_one_the_code_has() {
-        for (name, schema) in [("findings", findings_schema()), ("compare", compare_schema())] {
+        for (name, schema) in [
+            ("findings", findings_schema()),
+            ("compare", compare_schema()),
+            ("certificate", certificate_schema()),
+        ] {
             let path = format!("{}/docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
             if std::env::var_os("RAILGAUGE_UPDATE").is_some() {
                 std::fs::write(&path, &schema).unwrap();

@@ -44,6 +44,18 @@ impl Nanos {
         self.0 as f64 / 1e3
     }
 
+    /// As people say how long something took: `45s`, `10m`, `1m 05s`, `3h 05m`, `24h`.
+    pub fn in_words(self) -> String {
+        let seconds = self.0 / 1_000_000_000;
+        match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+            (0, 0, seconds) => format!("{seconds}s"),
+            (0, minutes, 0) => format!("{minutes}m"),
+            (0, minutes, seconds) => format!("{minutes}m {seconds:02}s"),
+            (hours, 0, _) => format!("{hours}h"),
+            (hours, minutes, _) => format!("{hours}h {minutes:02}m"),
+        }
+    }
+
     /// The distance to `earlier`; zero when that is not earlier.
     pub fn since(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
@@ -138,6 +150,16 @@ fn three_digits(value: f64, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_spans_read_as_people_say_them() {
+        let words = |seconds: u64| Nanos::from_secs(seconds).in_words();
+        assert_eq!([words(45), words(600), words(65)], ["45s", "10m", "1m 05s"]);
+        assert_eq!(
+            [words(3 * 3600 + 300), words(86_400), words(0)],
+            ["3h 05m", "24h", "0s"]
+        );
+    }
 
     #[test]
     fn durations_need_a_unit_and_say_so() {
