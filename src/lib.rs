@@ -6,6 +6,7 @@
 
 pub mod cli;
 pub mod collective;
+pub mod command;
 pub mod device;
 pub mod diagnose;
 pub mod fabric;
@@ -14,6 +15,7 @@ pub mod history;
 pub mod lab;
 pub mod launch;
 pub mod measure;
+pub mod notify;
 pub mod plan;
 pub mod record;
 pub mod report;

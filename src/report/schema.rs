@@ -1,7 +1,7 @@
-//! The JSON Schemas of `findings.json` and of what `railgauge compare --json` prints, published as `docs/findings.schema.json` and
-//! `docs/compare.schema.json`.
+//! The JSON Schemas of `findings.json`, of what `railgauge compare --json` prints and of what `--notify` sends, published as
+//! `docs/findings.schema.json`, `docs/compare.schema.json` and `docs/notify.schema.json`.
 
-use crate::record::{Comparison, Judgement};
+use crate::record::{Comparison, Judgement, Notice};
 
 /// The schema of `findings.json`, pretty-printed.
 pub fn findings_schema() -> String {
@@ -11,6 +11,11 @@ pub fn findings_schema() -> String {
 /// The schema of `railgauge compare --json`, pretty-printed.
 pub fn compare_schema() -> String {
     printed(schemars::schema_for!(Comparison))
+}
+
+/// The schema of what `--notify` sends, pretty-printed.
+pub fn notify_schema() -> String {
+    printed(schemars::schema_for!(Notice))
 }
 
 fn printed(schema: schemars::Schema) -> String {
@@ -27,7 +32,11 @@ mod tests {
 
     #[test]
     fn the_published_schema_is_the_one_the_code_has() {
-        for (name, schema) in [("findings", findings_schema()), ("compare", compare_schema())] {
+        for (name, schema) in [
+            ("findings", findings_schema()),
+            ("compare", compare_schema()),
+            ("notify", notify_schema()),
+        ] {
             let path = format!("{}/docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
             if std::env::var_os("RAILGAUGE_UPDATE").is_some() {
                 std::fs::write(&path, &schema).unwrap();
