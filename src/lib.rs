@@ -4,6 +4,7 @@
 //! statistics and detectors judge the record, reports render the judgement. `docs/architecture.md` shows which module may
 //! use which; `tests/layering` fails when an edge is not in that table.
 
+pub mod burn_in;
 pub mod cli;
 pub mod collective;
 pub mod command;

@@ -10,6 +10,8 @@ mod conduct;
 mod crossing;
 mod diagnose;
 mod ecmp_plan;
+mod following;
+mod gathering;
 mod inventory;
 mod inventory_flags;
 mod lab;

@@ -156,6 +156,7 @@ impl Simulation {
             started: now(),
             seed: plan.seed,
             command: std::env::args().collect(),
+            pattern_seed: None,
             started_as: None,
             launch: format!("simulated: {} hosts", self.fabric.hosts.len()),
             hosts: self.fabric.hosts.clone(),

@@ -17,6 +17,7 @@ pub mod filter;
 pub mod fit;
 pub mod flow;
 mod groups;
+pub mod interleave;
 mod outline;
 mod pairs;
 mod references;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::EndReason;
+use super::{Criteria, EndReason};
 use crate::units::{Bytes, Nanos};
 
 /// Names of the files in a burn-in's folder.
@@ -26,6 +26,10 @@ pub mod burn_in_files {
     pub const CERTIFICATE_PAGE: &str = "certificate.html";
     /// The decision in a few lines of Markdown.
     pub const CERTIFICATE_TEXT: &str = "certificate.md";
+    /// The parts that there are to decide on.
+    pub const KNOWN: &str = "known.json";
+    /// The suite as it was when the burn-in began.
+    pub const SUITE: &str = "suite.toml";
     /// What the samples of a healthy cycle were summarised into.
     pub const HISTOGRAMS: &str = "histograms.jsonl";
 }
@@ -51,46 +55,6 @@ pub struct BurnIn {
     pub wanted_ns: Nanos,
     /// What is accepted.
     pub criteria: Criteria,
-}
-
-/// What is accepted of new hardware. Each value has its reason, from the suite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Criteria {
-    /// A part is decided on only after so long under load.
-    pub least_load: Limit<Nanos>,
-    /// And so many complete cycles.
-    pub least_cycles: Limit<u32>,
-    /// A cable counts as loaded in a cycle from this share of its rate.
-    pub least_share: Limit<f64>,
-    /// The share of cycles in which it must have been loaded so.
-    pub least_covered: Limit<f64>,
-    /// Wrong elements that are accepted.
-    pub corruption: Limit<u64>,
-    /// How often a link may go down and come back.
-    pub flaps: Limit<u32>,
-    /// How often a node may be lost, whether it came back or not.
-    pub losses: Limit<u32>,
-    /// How far a part's bandwidth may fall below what it was at the beginning, by step or slope (0.05 = 5 %).
-    pub drift: Limit<f64>,
-    /// In how many cycles a part may be found slow by itself (against spec or peers) before it is rejected: one is chance.
-    pub slow_cycles: Limit<u32>,
-    /// Share of cycles in which sporadic slow iterations of a part are accepted.
-    pub sporadic: Limit<f64>,
-    /// Errors that a rule about counters calls bad (ECC, remapped rows, PCIe replays, symbol errors, ...): cycles with any.
-    pub error_cycles: Limit<u32>,
-    /// Share of cycles in which clocks of a GPU may be held down by heat or hardware.
-    pub throttled: Limit<f64>,
-    /// Samples of this many last cycles are kept as they are; those of older healthy cycles become histograms.
-    pub raw_cycles: Limit<u32>,
-}
-
-/// A limit with its reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Limit<T> {
-    /// The limit.
-    pub value: T,
-    /// Where it comes from.
-    pub reason: String,
 }
 
 /// One line of `journal.jsonl`.

@@ -13,6 +13,7 @@ mod congestion;
 mod counter_report;
 pub mod counters;
 mod coverage;
+mod criteria;
 mod drift;
 mod ecmp;
 mod event;
@@ -21,6 +22,7 @@ mod gpu_summary;
 mod history;
 mod inventory;
 mod judgement;
+mod keep;
 mod load;
 mod named;
 mod readings;
@@ -32,7 +34,7 @@ mod verbs;
 mod words;
 
 pub use bandwidth::Bandwidths;
-pub use burn_in::{BurnIn, Criteria, Journal, JournalLine, Limit, burn_in_files};
+pub use burn_in::{BurnIn, Journal, JournalLine, burn_in_files};
 pub use cell::{Cell, Load};
 pub use certificate::{Certificate, Check, Course, Incident, Moment, PartDecision, Ruling};
 pub use comparison::{
@@ -43,6 +45,7 @@ pub use congestion::Congestion;
 pub use counter_report::{CounterReport, MovedCounter, UnreadCounter};
 pub use counters::Movement;
 pub use coverage::{Coverage, LinkCoverage, LinkState};
+pub use criteria::{Criteria, Limit};
 pub use drift::{
     Change, Deviation, Disagreement, Drift, DriftBasis, DriftEffect, EffectUnit, Trait, Unreadable,
 };
@@ -61,6 +64,7 @@ pub use judgement::{
     CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
     Percentiles, Place, TestVerdict, Verdict,
 };
+pub use keep::{cut_after_last_line, replace};
 pub use load::{LoadError, Recorded, files};
 pub use readings::{FoundPart, LinkLoad, Night, PartReading, Quantity, ReadPart, Readings};
 pub use run::{

@@ -22,8 +22,14 @@ const LARGEST_FILE: u64 = 4 << 20;
 
 /// The built-in suite of that name, or the suite in that file.
 pub(super) fn load(name_or_path: &str) -> Result<Suite, SuiteError> {
+    let (origin, text) = text(name_or_path)?;
+    SuiteFile::parse(&text, &origin)?.check()
+}
+
+/// The text of that suite, and what errors call it.
+pub(super) fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
     if let Some((name, text)) = SUITES.iter().find(|(name, _)| *name == name_or_path) {
-        return SuiteFile::parse(text, &format!("suites/{name}.toml"))?.check();
+        return Ok((format!("suites/{name}.toml"), text.to_string()));
     }
     let error = |message: String| SuiteError {
         origin: name_or_path.to_string(),
@@ -40,7 +46,7 @@ pub(super) fn load(name_or_path: &str) -> Result<Suite, SuiteError> {
         return Err(error("is not a suite file".to_string()));
     }
     let text = std::fs::read_to_string(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
-    SuiteFile::parse(&text, name_or_path)?.check()
+    Ok((name_or_path.to_string(), text))
 }
 
 fn no_such_suite(name: &str) -> String {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use super::error::SuiteError;
 use super::reader::Section;
-use super::{RunSettings, Suite, SuiteFile, VerbsSettings, test_check};
-use crate::record::{DecisionRule, ShapeRule};
+use super::{RunSettings, Suite, SuiteFile, VerbsSettings, burn_in, test_check};
+use crate::record::{Criteria, DecisionRule, ShapeRule};
 use crate::units::Nanos;
 
 /// The longest name: it becomes part of folder names, table columns and commands.
@@ -45,6 +45,10 @@ impl SuiteFile<'_> {
             rule: match suite.get("rule") {
                 Some(item) => rule(&item.must_be_section("[rule]")?)?,
                 None => DecisionRule::default(),
+            },
+            burn_in: match suite.get("burn-in") {
+                Some(item) => burn_in::read(&item.must_be_section(burn_in::TITLE)?)?,
+                None => Criteria::default(),
             },
             tests,
         })

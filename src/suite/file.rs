@@ -3,9 +3,9 @@
 use toml::Spanned;
 use toml::de::DeTable;
 
-use super::VerbsSettings;
 use super::error::SuiteError;
 use super::reader::{Section, Source};
+use super::{VerbsSettings, burn_in};
 
 /// A parsed suite file.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct SuiteFile<'t> {
 
 /// The keys of each table: what is not listed here does not exist.
 mod keys {
-    pub const SUITE: &[&str] = &["name", "description", "run", "verbs", "rule", "test"];
+    pub const SUITE: &[&str] = &["name", "description", "run", "verbs", "rule", "burn-in", "test"];
     pub const RUN: &[&str] = &[
         "ranks",
         "procs",
@@ -118,6 +118,7 @@ impl<'t> SuiteFile<'t> {
             ("run", "[run]", keys::RUN),
             ("verbs", "[verbs]", VerbsSettings::KEYS),
             ("rule", "[rule]", keys::RULE),
+            ("burn-in", burn_in::TITLE, burn_in::KEYS),
         ];
         for (key, title, known) in tables {
             if let Some(item) = suite.get(key) {
@@ -191,7 +192,9 @@ mod tests {
 
     #[test]
     fn a_key_that_resembles_none_lists_those_there_are() {
-        assert!(complaint("zzz = 1").ends_with("known are name, description, run, verbs, rule, test"));
+        assert!(
+            complaint("zzz = 1").ends_with("known are name, description, run, verbs, rule, burn-in, test")
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! word that would have been right.
 
 mod builtin;
+mod burn_in;
 mod check;
 pub mod counters;
 mod ecmp;
@@ -34,7 +35,7 @@ pub use test_case::{
 };
 pub use verbs::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 
-use crate::record::DecisionRule;
+use crate::record::{Criteria, DecisionRule};
 use crate::units::Bytes;
 
 /// A checked suite.
@@ -50,6 +51,8 @@ pub struct Suite {
     pub verbs: VerbsSettings,
     /// How verdicts are reached.
     pub rule: DecisionRule,
+    /// What a burn-in of it accepts.
+    pub burn_in: Criteria,
     /// Its tests, in order.
     pub tests: Vec<TestCase>,
 }
@@ -63,6 +66,7 @@ impl Suite {
             run: RunSettings::default(),
             verbs: VerbsSettings::default(),
             rule: DecisionRule::default(),
+            burn_in: Criteria::default(),
             tests,
         }
     }
@@ -70,6 +74,11 @@ impl Suite {
     /// The built-in suite of that name, or the suite in that file.
     pub fn load(name_or_path: &str) -> Result<Suite, SuiteError> {
         builtin::load(name_or_path)
+    }
+
+    /// The text of the built-in suite of that name, or of the suite in that file.
+    pub fn text(name_or_path: &str) -> Result<String, SuiteError> {
+        builtin::text(name_or_path).map(|(_, text)| text)
     }
 
     /// The largest payload any of its tests asks for.
