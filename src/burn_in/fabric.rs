@@ -72,7 +72,10 @@ fn flows(run: &Run, are_links_known: bool) -> Vec<Vec<String>> {
         }
         let (from, to) = (host(from)?, host(to)?);
         let to_rail = cell.to_rail.as_ref().unwrap_or(rail);
-        Some(vec![end_name(&from.host, rail, true), end_name(&to.host, to_rail, false)])
+        Some(vec![
+            end_name(&from.host, rail, true),
+            end_name(&to.host, to_rail, false),
+        ])
     };
     let all: BTreeSet<Vec<String>> = run.cells.iter().filter_map(crossed).collect();
     all.into_iter().collect()
