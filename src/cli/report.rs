@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::shared::{is_watched, use_color};
-use super::{CliError, browser, say};
+use super::{CliError, browser, burn_in, say};
 use crate::findings::judge;
-use crate::record::{Judgement, Recorded, files};
+use crate::record::{Judgement, Recorded, burn_in_files, files};
 use crate::report::fleet::{self, Fleet, FleetRun};
 use crate::report::terminal::{self, Page};
 use crate::report::{escape, replace, write_all, writer_of};
@@ -94,9 +94,25 @@ impl Formats {
 /// Reads, judges, writes and shows.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     match arguments.runs.as_slice() {
+        [folder] if burn_in::is_one(folder) => of_burn_in(arguments, folder),
         [folder] => of_one(arguments, folder),
         folders => of_fleet(arguments, folders),
     }
+}
+
+/// A burn-in has one report, its certificate.
+fn of_burn_in(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
+    let asked = arguments.formats.files();
+    if arguments.out.is_some() || arguments.dry_run || !(asked.is_empty() || asked == [files::FINDINGS]) {
+        let problem = "a burn-in is reported as its certificate, in its own folder: only --json, --quiet and --open are for it; its cycles are \
+                       runs of their own (RUN/cycles/000001)";
+        return Err(CliError::Usage(problem.to_string()));
+    }
+    let code = burn_in::report(folder, arguments.formats.json, arguments.quiet)?;
+    if arguments.open {
+        browser::open(&folder.join(burn_in_files::CERTIFICATE_PAGE));
+    }
+    Ok(code)
 }
 
 fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {

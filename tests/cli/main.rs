@@ -3,6 +3,7 @@
 mod all_reduce;
 mod bad_input;
 mod budget;
+mod burn_in;
 mod compare;
 mod counters;
 mod ecmp_plan;
