@@ -170,6 +170,7 @@ fn plan() -> Run {
         started: "2026-11-14T23:50:12Z".into(),
         seed: 1,
         command: ["railgauge", "run", "million"].map(String::from).to_vec(),
+        pattern_seed: None,
         started_as: None,
         launch: "local threads".into(),
         hosts: (0..RANKS)

@@ -123,6 +123,7 @@ fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[
         started: "2026-11-14T23:50:12Z".into(),
         seed: SEED,
         command: ["railgauge", "run", "fleet"].map(String::from).to_vec(),
+        pattern_seed: None,
         started_as: None,
         launch: format!("simulated: {} hosts", shape.hosts),
         hosts: fabric.hosts.clone(),

@@ -11,6 +11,7 @@ pub mod device;
 pub mod diagnose;
 pub mod fabric;
 pub mod findings;
+pub mod history;
 pub mod lab;
 pub mod launch;
 pub mod measure;

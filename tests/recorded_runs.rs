@@ -49,6 +49,7 @@ fn run() -> Run {
         started: "2026-11-14T23:50:12Z".into(),
         seed: 1,
         command: vec!["railgauge".into(), "run".into(), "small".into()],
+        pattern_seed: None,
         started_as: None,
         launch: "local threads".into(),
         hosts: vec![HostRecord {

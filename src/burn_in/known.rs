@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::{FindingKind, FoundPart, ReadPart};
 
 /// The parts that a burn-in decides on.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// Every host that takes part, lost ones as well.
     pub hosts: Vec<String>,
@@ -19,7 +21,7 @@ pub struct Known {
 }
 
 /// A cable in one direction.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownLink {
     /// Its name, as `h2/rail1->leaf1/p0`.
     pub name: String,
@@ -34,7 +36,7 @@ pub struct KnownLink {
 }
 
 /// A GPU.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownGpu {
     /// Its own lasting name, as readings have it.
     pub name: String,

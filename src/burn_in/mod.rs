@@ -1,19 +1,25 @@
-//! What a burn-in decides: accept, reject or extend, for every node, cable and GPU.
+//! A burn-in: hours of load in cycles, each an ordinary run, and what is decided then: accept, reject or extend, for every node, cable and GPU.
 //!
-//! Everything here is a pure function of what was recorded: what was asked, the journal, and the readings of every cycle. Findings of cycles
+//! `folder` is where it is kept, `progress` how far it came, `status` what a watchdog sees, `condense` how it makes room, `fabric` what there is to decide on.
+//!
+//! The decision is a pure function of what was recorded: what was asked, the journal, and the readings of every cycle. Findings of cycles
 //! become matters ([`matters`]), each laid at as few doors as explain it ([`sightings`], [`falls`]); a matter that is more than the suite's criteria
 //! accept and more than chance does is an incident that counts. A part of which too little was seen is never accepted.
 
+mod condense;
 mod courses;
 mod exposure;
+mod fabric;
 mod falls;
 mod family;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod folder;
 mod incidents;
 mod known;
 mod matters;
 mod phrase;
+mod progress;
 #[cfg(test)]
 mod proofs;
 mod rulings;
@@ -21,11 +27,17 @@ mod shift;
 mod sightings;
 #[cfg(test)]
 mod simulations;
+mod status;
 mod timeline;
 
 use std::cmp::Reverse;
 
+pub use condense::{CellHistogram, Condensed, condense, size_of};
+pub use fabric::known;
+pub use folder::{BurnInFolder, FolderError, JournalFile};
 pub use known::{Known, KnownGpu, KnownLink};
+pub use progress::SoFar;
+pub use status::{Doing, Status};
 
 use crate::record::{
     BurnIn, Certificate, Incident, JournalLine, Night, PartDecision, Ruling, SCHEMA, Untested,

@@ -3,27 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use super::inventory_flags::{self, Sources, Told};
+use super::gathering::Gathering;
+use super::inventory_flags::{Sources, Told};
 use super::launching::Role;
+use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::story::Story;
-use super::{CliError, paths, say, stream_paths, switch_counters, world};
+use super::{CliError, say};
 use crate::findings::judge;
-use crate::measure::{Progress, RunFolder, Session, Setup};
+use crate::measure::{Progress, RunFolder};
+use crate::plan::replan::LostParts;
 use crate::plan::{Choices, Plan};
-use crate::record::{
-    DeviceKind, Engine, FindingKind, Judgement, Recorded, Run, SCHEMA, TransportKind, files,
-};
+use crate::record::{FindingKind, Judgement, Recorded};
 use crate::report;
-use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice};
-use crate::transport::Fault;
+use crate::suite::Suite;
 
-/// Set by whoever starts railgauge on many hosts: what to write before a command so that it is started the same way.
-const STARTED_AS: &str = "RAILGAUGE_STARTED_AS";
 /// Bytes of one sample's line, generously.
 const SAMPLE_LINE: u64 = 120;
 /// Room asked of the disk is bounded: a run that stops early by its statistics writes far less than it might.
@@ -54,24 +51,6 @@ impl Conducted {
     }
 }
 
-/// A fault that cannot strike would look like one that was not found.
-fn faults_can_strike(plan: &Plan, flags: &Shared) -> Result<(), CliError> {
-    let over_peer = plan
-        .cells
-        .iter()
-        .any(|cell| cell.transport == TransportKind::Peer);
-    let throttles = flags
-        .inject
-        .iter()
-        .any(|fault| matches!(fault, Fault::ThrottleRail { .. } | Fault::ThrottlePair { .. }));
-    if over_peer && throttles {
-        let problem =
-            "--inject throttle slows connections down; GPU memory is used directly here: add --transport tcp";
-        return Err(CliError::Usage(problem.to_string()));
-    }
-    Ok(())
-}
-
 /// Measures and judges `suite`, whose settings are final.
 pub fn conduct(
     suite: &Suite,
@@ -82,187 +61,63 @@ pub fn conduct(
     progress: &dyn Progress,
     on_plan: &dyn Fn(&Plan),
 ) -> Result<Conducted, CliError> {
+    let clock = RunClock::start(&suite.run);
     let told = Told::read(&Sources::of(&suite.run, flags.topology.as_deref()))?;
     let folder = RunFolder::create(out)?;
     let interrupted = listen_for_signals()?;
-    let started = Instant::now();
-    let world = world::start(role, &suite.run, &interrupted)?;
-    let setup = Setup {
-        rails: suite.run.rails.clone().unwrap_or_default(),
-        device: suite.run.device(),
-        largest: suite.largest(),
-        nccl: engines_wanted(suite, choices).is_some(),
-        verbs: verbs_wanted(suite, choices),
-        gid_index: suite.verbs.gid_index,
-        faults: flags.inject.clone(),
-        deadline: suite.run.deadline(),
-        data_port: suite.run.data_port,
-    };
-    let mut session = Session::meet(world.coordinator, setup, world.end_of, interrupted)?;
-    if let (Some(Wanted::Must), Some(Err(missing))) = (engines_wanted(suite, choices), session.nccl()) {
-        let missing = missing.clone();
-        session.quit();
-        return Err(CliError::Environment(missing));
-    }
-    let inventory = match flags.inventory.no_inventory {
-        true => None,
-        false => {
-            let mut inventory = session.inventory(now())?;
-            told.add_switches(&mut inventory);
-            inventory
-                .troubles
-                .iter()
-                .for_each(|trouble| progress.note(trouble));
-            Some(inventory)
-        }
-    };
-    let choices = &Choices {
-        direct: session.is_direct(),
-        nccl: session.nccl().cloned(),
-        verbs: Some(session.verbs().clone()),
-        gpudirect: session.gpudirect().cloned(),
-        ..choices.clone()
-    };
-    let known = paths::known(&mut session, suite, choices, progress);
-    let choices = known.map(|known| Choices {
-        known,
-        ..choices.clone()
-    });
-    let plan = choices.and_then(|choices| {
-        let mut plan = Plan::new(suite, session.fabric(), &choices)?;
-        if let Some(graph) = &choices.known.graph {
-            paths::of_pinned_flows(&mut session, &mut plan, graph)?;
-            stream_paths::ask(&mut session, &mut plan, graph, progress)?;
-        }
-        Ok((plan, choices))
-    });
-    let result = plan.and_then(|(mut plan, choices)| {
-        let choices = &choices;
-        let switches = switch_counters::watch(&suite.run, &mut plan, choices.known.graph.as_deref())?;
-        nothing_left_by_engine(&plan, choices)?;
-        faults_can_strike(&plan, flags)?;
-        flags.rdma.must_matter(&plan)?;
-        on_plan(&plan);
-        folder.make_sure_of(room_for(&plan))?;
-        if let Some(topology) = &choices.topology {
-            folder.keep(files::TOPOLOGY, &topology.to_toml())?;
-        }
-        if let Some(inventory) = &inventory {
-            folder.keep(files::INVENTORY, &inventory_flags::json(inventory)?)?;
-        }
-        told.keep(&folder)?;
-        let launch = world.launch.describe(session.fabric().hosts.len());
-        let run = record(suite, &plan, &session, &launch, flags);
-        let story = Story {
-            plan: &plan,
-            run: &run,
-            folder: &folder,
-            started,
-            keep_going: flags.keep_going,
-            known: &choices.known,
-        };
-        story.measure(&mut session, progress, switches)?;
-        Ok(())
-    });
-    session.quit();
-    drop((session, world.crew));
-    let separate = world
-        .door
-        .map_or_else(Vec::new, |door| door.evidence_of_separate_worlds());
+    let mut gathering = Gathering::gather(suite, role, flags, choices, told, clock, interrupted, progress)?;
+    let result = measure(suite, &mut gathering, flags, &folder, progress, on_plan);
+    let parted = gathering.part();
     result?;
     let recorded = Recorded::read(folder.path())?;
     let judgement = judge(&recorded);
     report::write_all(folder.path(), &recorded, &judgement)
         .map_err(CliError::system("cannot write the report"))?;
-    if let Some(mpi) = world.mpi {
+    if let Some(mpi) = parted.mpi {
         let mut kinds = judgement.findings.iter().map(|finding| finding.kind);
         mpi.leave(!kinds.any(|kind| kind == FindingKind::LostRank));
     }
     Ok(Conducted {
         folder: folder.path().to_path_buf(),
         judgement,
-        separate,
+        separate: parted.separate,
     })
 }
 
-/// Refuses a run for which nothing is left to do because of the engine that was typed.
-fn nothing_left_by_engine(plan: &Plan, choices: &Choices) -> Result<(), CliError> {
-    let Some(engine) = choices.engine.filter(|_| plan.cells.is_empty()) else {
-        return Ok(());
+/// Plans and measures what ranks that have met are to measure.
+fn measure(
+    suite: &Suite,
+    gathering: &mut Gathering,
+    flags: &Shared,
+    folder: &RunFolder,
+    progress: &dyn Progress,
+    on_plan: &dyn Fn(&Plan),
+) -> Result<(), CliError> {
+    let inventory = gathering.inventory(flags, progress)?;
+    let (plan, switches) = gathering.plan(suite, flags, progress)?;
+    on_plan(&plan);
+    folder.make_sure_of(room_for(&plan))?;
+    gathering.keep(folder, inventory.as_ref())?;
+    let run = gathering.record(suite, &plan, flags);
+    let story = Story {
+        plan: &plan,
+        run: &run,
+        folder,
+        until: gathering.clock.budget_end(),
+        keep_going: flags.keep_going,
+        known: &gathering.choices.known,
+        absent: LostParts::default(),
+        resumed: None,
+        earlier: &[],
+        resumable: false,
+        on_loss: &|_, _| Ok(()),
     };
-    let gaps = plan
-        .untested
-        .iter()
-        .map(|gap| format!("{}: {}", gap.what, gap.why));
-    let gaps: Vec<String> = gaps.collect();
-    Err(CliError::Environment(format!(
-        "--engine {engine} leaves nothing to measure: {}",
-        gaps.join("; ")
-    )))
-}
-
-/// How much NCCL is wanted.
-enum Wanted {
-    /// Where it is not there, what it would have run is left out.
-    IfThere,
-    /// Without it there is nothing to do, or not what was typed.
-    Must,
-}
-
-/// Whether NCCL is wanted: by the command line or a test for NCCL alone it must be there, beside ours it may.
-fn engines_wanted(suite: &Suite, choices: &Choices) -> Option<Wanted> {
-    if suite.run.device() != DeviceKind::Cuda {
-        return None;
-    }
-    let of_test = |test: &TestCase| test.engine.unwrap_or(suite.run.engine());
-    let asked: Vec<EngineChoice> = match choices.engine {
-        Some(typed) if typed.has(Engine::Nccl) => return Some(Wanted::Must),
-        Some(_) => return None,
-        None => suite.tests.iter().map(of_test).collect(),
-    };
-    if asked.contains(&EngineChoice::Nccl) {
-        return Some(Wanted::Must);
-    }
-    asked.contains(&EngineChoice::Both).then_some(Wanted::IfThere)
-}
-
-/// Whether RDMA is asked for by name.
-fn verbs_wanted(suite: &Suite, choices: &Choices) -> bool {
-    let run = suite.run.transport();
-    let of_test = |test: &TestCase| choices.transport.or(test.transport).unwrap_or(run);
-    let mut asked = suite.tests.iter().map(of_test);
-    asked.any(|transport| transport == TransportChoice::Verbs)
-}
-
-fn record(suite: &Suite, plan: &Plan, session: &Session, launch: &str, flags: &Shared) -> Run {
-    Run {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        suite: suite.name.clone(),
-        description: suite.description.clone(),
-        started: now(),
-        seed: plan.seed,
-        command: std::env::args().collect(),
-        started_as: std::env::var(STARTED_AS)
-            .ok()
-            .filter(|words| !words.trim().is_empty()),
-        launch: launch.to_string(),
-        hosts: session.fabric().hosts.clone(),
-        ranks: session.fabric().ranks.clone(),
-        reach: session.reach().to_vec(),
-        nccl: session.nccl().and_then(|nccl| nccl.as_ref().ok()).cloned(),
-        timer_ns: session.timer(),
-        clocks: session.clocks(),
-        rule: plan.rule.clone(),
-        tests: plan.tests.clone(),
-        cells: plan.cells.clone(),
-        untested: plan.untested.clone(),
-        injected: flags.inject.iter().map(ToString::to_string).collect(),
-    }
+    story.measure(&mut gathering.session, progress, switches)?;
+    Ok(())
 }
 
 /// What the run may write at most.
-fn room_for(plan: &Plan) -> u64 {
+pub(super) fn room_for(plan: &Plan) -> u64 {
     let rounds = 1 + u64::from(plan.rule.remeasure);
     let samples = plan.cells.iter().map(|cell| {
         let test = plan.tests.iter().find(|test| test.name == cell.test);

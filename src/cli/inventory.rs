@@ -1,6 +1,7 @@
 //! `railgauge inventory`: what every node is made of, and who differs.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -100,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         Role::Alone => (of_nodes(vec![of_this_machine(&host::here().name)]), 0),
         lead => through(lead, arguments)?,
     };
-    told.add_switches(&mut inventory);
+    told.add_switches(&mut inventory, Duration::MAX);
     if let Some(path) = &arguments.save {
         save(&inventory, path)?;
     }

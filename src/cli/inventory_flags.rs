@@ -114,9 +114,10 @@ impl Told {
     }
 
     /// Asks the switches, and takes the cables of the topology. Nobody's silence ends anything: it is among the troubles.
-    pub fn add_switches(&self, inventory: &mut Inventory) {
+    /// They have `at_most` that long, and never longer than half a minute.
+    pub fn add_switches(&self, inventory: &mut Inventory, at_most: Duration) {
         let mut known = match &self.switches {
-            Some(source) => switches::inventory::read(source, PATIENCE),
+            Some(source) => switches::inventory::read(source, PATIENCE.min(at_most)),
             None => SwitchInventory::default(),
         };
         if let Some(topology) = &self.topology {

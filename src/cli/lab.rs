@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 
 use super::CliError;
 use crate::lab::{self, FAULT_HELP, Fault, Lab, LabName, Launch, Run, Shape, Status};
-use crate::units::Rate;
+use crate::units::{Nanos, Rate};
 
 /// What to do with a lab.
 #[derive(Debug, Args)]
@@ -56,7 +56,10 @@ enum Action {
         command: Vec<OsString>,
     },
     /// Run a railgauge command on every host of the lab
-    #[command(after_help = "Example: railgauge lab run -- run rails --out /tmp/rails")]
+    #[command(
+        after_help = "Examples:\n  railgauge lab run -- run rails --out /tmp/rails\n  \
+railgauge lab run --respawn 60s -- burn-in rails --for 1h    # then kill a host's process: railgauge lab fault kill:h2"
+    )]
     Run {
         #[command(flatten)]
         which: Which,
@@ -66,6 +69,9 @@ enum Action {
         /// Ranks on each host
         #[arg(long, default_value_t = 1)]
         per_host: u32,
+        /// Start a process that died again so long afterwards, as often as it dies while rank 0 runs [default: never]
+        #[arg(long, value_name = "DUR")]
+        respawn: Option<Nanos>,
         /// Another program, which gets the arguments as they are
         #[arg(long, hide = true)]
         program: Option<PathBuf>,
@@ -215,12 +221,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             which,
             launch,
             per_host,
+            respawn,
             program,
             arguments,
         } => {
             let run = Run {
                 launch: *launch,
                 per_host: *per_host,
+                respawn: respawn.map(Duration::from),
                 program: program.clone(),
                 arguments: arguments.clone(),
             };

@@ -8,26 +8,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
+use super::CliError;
+use super::following::Follow;
 use super::shared::Shared;
-use super::{CliError, say};
-use crate::collective::gpu::Site;
 #[cfg(feature = "mpi")]
 use crate::fabric::management::management_here;
 use crate::fabric::{host, rails};
 use crate::launch::env::{self, Place, PlaceError, Typed};
 use crate::launch::hosts::{Here, HostsFile};
-use crate::launch::local_rank;
-use crate::launch::{JoinAddress, MOST_RANKS, Member, Rendezvous, Token, join, secret, variables};
-use crate::measure::{self, Parting, serve};
+use crate::launch::{JoinAddress, MOST_RANKS, Member, Rendezvous, Token, secret, variables};
 use crate::suite::Suite;
-use crate::transport::shm::Hub;
 use crate::units::Nanos;
-
-/// How long a follower that was told to end waits for the leader to end the run for everybody.
-const PARTING: Duration = Duration::from_secs(2);
 
 /// How ranks are started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -68,6 +60,9 @@ pub struct LaunchFlags {
     /// Longest ranks may take to join [default: 60s]
     #[arg(long, value_name = "DUR")]
     pub join_deadline: Option<Nanos>,
+    /// A rank that loses rank 0, or is left out by it, calls again for so long, for the run to take it back or the next one to take it on [default: it ends]
+    #[arg(long, value_name = "DUR")]
+    pub rejoin: Option<Nanos>,
     /// The management network on this host: interface, address or subnet [env: RAILGAUGE_MANAGEMENT]
     #[arg(long, value_name = "WHICH")]
     pub management: Option<String>,
@@ -100,14 +95,6 @@ pub struct Lead {
     pub source: String,
     /// MPI, if it brought the processes together.
     pub mpi: Option<Mpi>,
-}
-
-/// Another rank than the first.
-pub struct Follow {
-    address: JoinAddress,
-    management: Option<IpAddr>,
-    deadline: Duration,
-    mpi: Option<Mpi>,
 }
 
 /// MPI while it runs.
@@ -149,13 +136,15 @@ impl LaunchFlags {
     pub fn role(&self) -> Result<Role, CliError> {
         match self.launch {
             LaunchChoice::Local => self.refuse_place().map(|()| Role::Alone),
-            LaunchChoice::Mpi => self.through_mpi(),
+            LaunchChoice::Mpi => self.refuse_rejoin().and_then(|()| self.through_mpi()),
             LaunchChoice::Env => match self.place()? {
                 Some(place) => self.take(place),
                 None if env::most_ranks_said(&variable).is_some() => Ok(Role::Alone),
                 None => Err(PlaceError::Nobody.into()),
             },
-            LaunchChoice::Auto if cfg!(feature = "mpi") && self.is_up_to_mpi() => self.through_mpi(),
+            LaunchChoice::Auto if cfg!(feature = "mpi") && self.is_up_to_mpi() => {
+                self.refuse_rejoin().and_then(|()| self.through_mpi())
+            }
             LaunchChoice::Auto => match self.place()? {
                 Some(place) => self.take(place),
                 None => Ok(Role::Alone),
@@ -208,6 +197,7 @@ impl LaunchFlags {
                 },
                 management: named?,
                 deadline: self.join_deadline(),
+                rejoin: None,
                 mpi: Some(world),
             })));
         }
@@ -234,6 +224,18 @@ impl LaunchFlags {
         let (mut lead, _) = opened?;
         lead.mpi = Some(world);
         Ok(Role::Leads(Box::new(lead)))
+    }
+
+    /// With MPI nobody comes back.
+    fn refuse_rejoin(&self) -> Result<(), CliError> {
+        match self.rejoin {
+            Some(_) => Err(CliError::Usage(
+                "--rejoin has no meaning with MPI: where to meet and the token are told once, when MPI starts, and an MPI launcher \
+                 ends all processes when one is lost; use --launch env, with a meeting place and a token that stay the same"
+                    .to_string(),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// What was said about ranks elsewhere has no meaning for ranks of this machine.
@@ -285,6 +287,7 @@ impl LaunchFlags {
                 },
                 management,
                 deadline: self.join_deadline(),
+                rejoin: self.rejoin.map(Duration::from),
                 mpi: None,
             })));
         }
@@ -372,59 +375,6 @@ impl Lead {
         }
         Ok(())
     }
-}
-
-impl Follow {
-    /// Joins, serves until the run is over, and says how that ended.
-    pub fn take_part(mut self) -> Result<u8, CliError> {
-        let mpi = self.mpi.take();
-        let parting = self.serve()?;
-        if let Some(mpi) = mpi {
-            mpi.leave(parting == Some(Parting::Complete));
-        }
-        Ok(if parting.is_some() { 0 } else { 21 })
-    }
-
-    /// Who was there at the end; none when the first rank was lost.
-    fn serve(&self) -> Result<Option<Parting>, CliError> {
-        leave_when_told()?;
-        let member = join(&self.address, self.deadline)?;
-        let shared = measure::Shared {
-            token: self.address.token,
-            hub: Hub::new(),
-            site: Site::new(),
-            local_rank: local_rank(),
-            management: self.management.or_else(|| member.management_address()),
-        };
-        match serve(member, &shared) {
-            Ok(parting) => Ok(Some(parting)),
-            Err(gone) => {
-                let rank = self.address.rank;
-                say::complain(format_args!(
-                    "rank {rank} lost rank 0 at {}: {gone}",
-                    self.address.rendezvous
-                ));
-                Ok(None)
-            }
-        }
-    }
-}
-
-/// TERM and Ctrl-C often reach all processes of a job: the first rank then ends the run for everybody in an orderly way, and
-/// this one only leaves by itself when that does not happen.
-fn leave_when_told() -> Result<(), CliError> {
-    let signals = Signals::new([SIGINT, SIGTERM]);
-    let mut signals = signals.map_err(CliError::system("cannot listen for signals"))?;
-    let watching = std::thread::Builder::new()
-        .name("signals".to_string())
-        .spawn(move || {
-            if let Some(signal) = signals.forever().next() {
-                std::thread::sleep(PARTING);
-                std::process::exit(128 + signal);
-            }
-        });
-    watching.map_err(CliError::system("cannot listen for signals"))?;
-    Ok(())
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -10,6 +10,8 @@ mod conduct;
 mod crossing;
 mod diagnose;
 mod ecmp_plan;
+mod following;
+mod gathering;
 mod inventory;
 mod inventory_flags;
 mod lab;
@@ -26,6 +28,7 @@ mod progress;
 mod rdma_flags;
 mod report;
 mod run;
+mod run_clock;
 mod say;
 mod shared;
 mod simulate;
@@ -146,7 +149,8 @@ impl CliError {
             CliError::Place(PlaceError::Disagree { .. }) => 3,
             CliError::Place(_) | CliError::Secret(_) => 2,
             CliError::Measure(MeasureError::CannotMeet { .. } | MeasureError::RailsDiffer(_)) => 3,
-            CliError::Measure(MeasureError::InterruptedEarly) | CliError::Meet(MeetError::Interrupted) => 20,
+            CliError::Measure(MeasureError::InterruptedEarly | MeasureError::BudgetEarly)
+            | CliError::Meet(MeetError::Interrupted) => 20,
             CliError::Meet(MeetError::Missing { .. }) | CliError::Measure(MeasureError::LostEarly { .. }) => {
                 21
             }

@@ -10,7 +10,7 @@ use crate::plan::adaptive::partners;
 use crate::plan::flow::PathTable;
 use crate::plan::{Choices, Known, Plan};
 use crate::record::{Cell, Collective, TransportKind};
-use crate::suite::{Schedule, Suite};
+use crate::suite::Suite;
 
 /// Source ports of TCP flows start here: below what systems hand out by themselves.
 const FIRST_PORT: u16 = 24_000;
@@ -40,11 +40,10 @@ pub fn probe(
     choices: &Choices,
     progress: &dyn Progress,
 ) -> Result<Arc<PathTable>, CliError> {
-    let needs_paths = |schedule: Schedule| matches!(schedule, Schedule::Adaptive | Schedule::Topology);
     let asking: Vec<&str> = suite
         .tests
         .iter()
-        .filter(|test| needs_paths(test.schedule))
+        .filter(|test| test.schedule.needs_paths())
         .map(|test| test.name.as_str())
         .collect();
     let (Some(graph), false) = (&choices.known.graph, asking.is_empty()) else {

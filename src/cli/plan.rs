@@ -16,6 +16,7 @@ use crate::plan::{Known, Outline, Plan, ScheduleOutline, TestOutline, schedules}
 use crate::record::DeviceKind;
 use crate::suite::{GpuDirectChoice, Schedule, Suite, TestKind};
 use crate::transport::verbs;
+use crate::units::Nanos;
 
 /// What to plan.
 #[derive(Debug, Args)]
@@ -23,13 +24,13 @@ use crate::transport::verbs;
     after_help = "Example: railgauge plan rails --ranks 8\nWith --topology FILE: for the hosts of that file, one rank each"
 )]
 pub struct Arguments {
-    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, gpu, burn-in) or a suite file
+    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, gpu, burn-in, nightly) or a suite file
     #[arg(value_name = "SUITE")]
     suite: String,
     /// List every cell
     #[arg(long)]
     cells: bool,
-    /// Choose pairs by this instead of what the suite says: tournament, random=ROUNDS, topology or adaptive
+    /// Choose pairs by this instead of what the suite says: tournament, random=ROUNDS, topology, cover or adaptive
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<Schedule>,
     #[command(flatten)]
@@ -74,13 +75,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         None => schedules(&suite, &fabric, &choices),
         Some(_) => Vec::new(),
     };
-    let plan = Plan::new(&suite, &fabric, &choices).inspect_err(|_| {
+    let mut plan = Plan::new(&suite, &fabric, &choices).inspect_err(|_| {
         // What the suite asks for may be too much; which schedule is not, is what is wanted then.
         if !flags.json {
             print_schedules(&schedules);
         }
     })?;
     flags.rdma.must_matter(&plan)?;
+    plan.fit(&fabric, Nanos(0));
     let outline = plan.describe();
     if flags.json {
         let whole = Printed {
@@ -109,6 +111,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         outline.time.expected
     );
     println!("at most {}; {}", outline.time.at_most, outline.assumptions);
+    if let Some(budget) = plan.budget_in_words() {
+        println!("{budget}");
+    }
     if let Some(warning) = &outline.warning {
         println!("warning: {warning}");
     }

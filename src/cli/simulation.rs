@@ -76,7 +76,8 @@ impl Simulation {
             known: known.clone(),
             ..Choices::default()
         };
-        let plan = Plan::new(&suite, &self.fabric, &choices)?;
+        let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
+        plan.fit(&self.fabric, Nanos(0));
         let run = self.record(&suite, &plan, slow);
         let mut bench = Simulated::new(twin, run.clone(), Some(self.text.clone()));
         if keep_log {
@@ -155,6 +156,7 @@ impl Simulation {
             started: now(),
             seed: plan.seed,
             command: std::env::args().collect(),
+            pattern_seed: None,
             started_as: None,
             launch: format!("simulated: {} hosts", self.fabric.hosts.len()),
             hosts: self.fabric.hosts.clone(),

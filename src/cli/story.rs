@@ -1,7 +1,7 @@
 //! Measuring a plan: every cell, what is left of it after a loss, then the suspects again.
 
-use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use super::CliError;
 use super::conduct::now;
@@ -12,7 +12,7 @@ use crate::diagnose::Step;
 use crate::fabric::host;
 use crate::findings::{Casualties, casualties, suspects};
 use crate::measure::{Measuring, Progress, RunFolder, Session, SwitchWatch};
-use crate::plan::replan::{self, LostParts};
+use crate::plan::replan::{self, LostParts, Rest};
 use crate::plan::{Known, Plan};
 use crate::record::{Cell, EndReason, Event, Recorded, Run};
 
@@ -24,13 +24,35 @@ pub struct Story<'a> {
     pub run: &'a Run,
     /// Where it is recorded.
     pub folder: &'a RunFolder,
-    /// When the run began, for its budget.
-    pub started: Instant,
+    /// When its time is over.
+    pub until: Option<Instant>,
     /// Whether to go on without what is lost.
     pub keep_going: bool,
     /// What is known of the fabric's paths.
     pub known: &'a Known,
+    /// What was lost before and takes no part.
+    pub absent: LostParts,
+    /// What was recorded before the run was cut off, when it is gone on with.
+    pub resumed: Option<&'a Recorded>,
+    /// What was read before the run began and is to be compared with what is read in it.
+    pub earlier: &'a [Event],
+    /// Whether a run that is interrupted is to be gone on with: then it has not ended.
+    pub resumable: bool,
+    /// Told what is lost, and how that was noticed, before the run goes on without it.
+    pub on_loss: &'a dyn Fn(&LostParts, &str) -> Result<(), CliError>,
 }
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Why.
+    pub reason: EndReason,
+    /// What takes no part any more, what was absent from the beginning included.
+    pub lost: LostParts,
+}
+
+/// Why a cell is measured anew.
+const CUT_OFF: &str = "railgauge was cut off while it was measured";
 
 impl Story<'_> {
     /// Measures every cell, then the suspects again, and records how it ended.
@@ -39,22 +61,26 @@ impl Story<'_> {
         session: &mut Session,
         progress: &dyn Progress,
         switches: SwitchWatch,
-    ) -> Result<(), CliError> {
-        let mut sink = self.folder.start(self.run)?;
+    ) -> Result<Ended, CliError> {
+        let mut sink = match self.resumed {
+            None => self.folder.start(self.run)?,
+            Some(_) => self.folder.go_on()?,
+        };
         let mut measuring = Measuring {
             sink: &mut sink,
             progress,
-            seed: self.plan.seed,
+            seed: self.run.pattern_seed.unwrap_or(self.plan.seed),
             confidence: self.plan.rule.confidence,
-            until: self
-                .plan
-                .budget
-                .map(|budget| self.started + Duration::from(budget)),
+            until: self.until,
             switches,
         };
-        let mut cells = crossing::possible(&self.plan.cells, session, &mut measuring)?;
+        if self.resumed.is_none() {
+            let mut earlier = self.earlier.iter();
+            earlier.try_for_each(|event| measuring.sink.write(event))?;
+        }
+        let mut lost = self.absent.clone();
+        let mut cells = self.to_begin_with(session, &mut measuring)?;
         let mut end = session.measure(&refer(&cells), &self.plan.tests, 0, &mut measuring)?;
-        let mut lost = LostParts::default();
         while end == EndReason::Lost && self.keep_going {
             let Some(rest) = self.regroup(session, &mut lost, &mut measuring)? else {
                 break;
@@ -75,7 +101,7 @@ impl Story<'_> {
                 &told,
             )?;
         }
-        for round in 1..=self.plan.rule.remeasure {
+        for round in self.rounds_left() {
             if end != EndReason::Finished {
                 break;
             }
@@ -91,18 +117,66 @@ impl Story<'_> {
             progress.plan(again.len());
             end = session.measure(&refer(&again), &self.plan.tests, round, &mut measuring)?;
         }
-        if end == EndReason::Finished && lost != LostParts::default() {
+        if end == EndReason::Finished && lost != self.absent {
             end = EndReason::Lost;
         }
-        measuring.end(end, now())?;
+        if !(self.resumable && end == EndReason::Interrupted) {
+            measuring.end(end, now())?;
+        }
         sink.close()?;
-        Ok(())
+        Ok(Ended { reason: end, lost })
+    }
+
+    /// The cells to measure first: all that are planned, without what is absent and what was measured before.
+    fn to_begin_with(
+        &self,
+        session: &mut Session,
+        measuring: &mut Measuring<'_>,
+    ) -> Result<Vec<Cell>, CliError> {
+        let rest = match self.resumed {
+            Some(recorded) => self.rest_of(recorded, &self.absent, CUT_OFF),
+            None if self.absent == LostParts::default() => {
+                return crossing::possible(&self.plan.cells, session, measuring);
+            }
+            None => {
+                let next_id = next_id(&self.plan.cells);
+                let ranks = &self.run.ranks;
+                replan::without(&self.plan.cells, ranks, &self.absent, next_id, |_| None)
+            }
+        };
+        let cells = rest.cells.clone();
+        write_rest(rest, self.absent.to_string(), measuring)?;
+        crossing::possible(&cells, session, measuring)
+    }
+
+    /// The numbers of the rounds in which suspects are still to be measured again. A round that was cut off is not gone on
+    /// with: its number is used up, its samples stay.
+    fn rounds_left(&self) -> std::ops::RangeInclusive<u16> {
+        let samples = self.resumed.map_or(&[][..], |recorded| &recorded.samples);
+        let used = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
+        let done = self.resumed.map_or(0, |recorded| recorded.rounds_done());
+        used + 1..=used + self.plan.rule.remeasure.saturating_sub(done)
+    }
+
+    /// What is left of a recorded run without the `lost` parts. Cells that were begun are measured anew, for the reason given.
+    fn rest_of(&self, recorded: &Recorded, lost: &LostParts, begun_why: &str) -> Rest {
+        let settled: HashSet<u32> = recorded.settled_cells().collect();
+        let unfinished = in_order_of(&self.plan.cells, &recorded.run.cells);
+        let unfinished: Vec<Cell> = unfinished
+            .filter(|cell| !settled.contains(&cell.id))
+            .cloned()
+            .collect();
+        let begun: HashSet<u32> = recorded.samples.iter().map(|sample| sample.cell).collect();
+        let next_id = next_id(&recorded.run.cells);
+        replan::without(&unfinished, &recorded.run.ranks, lost, next_id, |id| {
+            begun.contains(&id).then(|| begun_why.to_string())
+        })
     }
 
     /// The cells that can be measured again: not those that were replaced, nor those that concern what was lost.
     fn still_possible(&self, recorded: &Recorded, lost: &LostParts) -> Vec<Cell> {
         let cells = &recorded.run.cells;
-        let hindered = replan::without(cells, &recorded.run.ranks, lost, 0, |_| false).not_run;
+        let hindered = replan::without(cells, &recorded.run.ranks, lost, 0, |_| None).not_run;
         let mut out: HashSet<u32> = hindered.into_iter().map(|(cell, _)| cell).collect();
         out.extend(recorded.events.iter().filter_map(|event| match event {
             Event::NotRun { cell, .. } => Some(*cell),
@@ -124,41 +198,72 @@ impl Story<'_> {
         measuring: &mut Measuring<'_>,
     ) -> Result<Option<Vec<Cell>>, CliError> {
         let recorded = Recorded::read(self.folder.path())?;
-        let Casualties { hosts, rails } = casualties(&recorded);
+        // Whoever was lost before the run was cut off may be there again.
+        let mut since = recorded.clone();
+        since
+            .events
+            .drain(..self.resumed.map_or(0, |earlier| earlier.events.len()));
+        let Casualties { mut hosts, rails } = casualties(&since);
+        hosts.extend(self.absent.hosts.iter().cloned());
         let known = std::mem::replace(lost, LostParts { hosts, rails });
         if *lost == known || lost.hosts.contains(&host::here().name) {
             return Ok(None);
         }
+        let new = LostParts {
+            hosts: lost.hosts.difference(&known.hosts).cloned().collect(),
+            rails: lost.rails.difference(&known.rails).cloned().collect(),
+        };
+        (self.on_loss)(&new, &how_noticed(&since, &new))?;
         session.go_on_without(&lost.ranks(&recorded.run.ranks))?;
-        let settled: HashSet<u32> = recorded.settled_cells().collect();
-        let unfinished: Vec<Cell> = recorded
-            .run
-            .cells
-            .iter()
-            .filter(|cell| !settled.contains(&cell.id))
-            .cloned()
-            .collect();
-        let begun: HashSet<u32> = recorded.samples.iter().map(|sample| sample.cell).collect();
-        let next_id = 1 + recorded.run.cells.iter().map(|cell| cell.id).max().unwrap_or(0);
-        let rest = replan::without(&unfinished, &recorded.run.ranks, lost, next_id, |id| {
-            begun.contains(&id)
-        });
+        let rest = self.rest_of(&recorded, lost, "it was interrupted by a loss");
         let without = lost.to_string();
         measuring.progress.note(&format!(
             "going on without {without}: {} of {} cells left",
             rest.cells.len(),
             recorded.run.cells.len()
         ));
-        for (cell, reason) in rest.not_run {
-            measuring.sink.write(&Event::NotRun { cell, reason })?;
-        }
-        measuring.sink.write(&Event::Replanned {
-            without,
-            cells: rest.new,
-        })?;
-        measuring.sink.flush()?;
-        Ok(Some(rest.cells).filter(|cells| !cells.is_empty()))
+        let cells = rest.cells.clone();
+        write_rest(rest, without, measuring)?;
+        Ok(Some(cells).filter(|cells| !cells.is_empty()))
     }
+}
+
+/// Records which cells will not be measured as planned, and those that replace them.
+fn write_rest(rest: Rest, without: String, measuring: &mut Measuring<'_>) -> Result<(), CliError> {
+    for (cell, reason) in rest.not_run {
+        measuring.sink.write(&Event::NotRun { cell, reason })?;
+    }
+    measuring.sink.write(&Event::Replanned {
+        without,
+        cells: rest.new,
+    })?;
+    measuring.sink.flush()?;
+    Ok(())
+}
+
+/// How the loss of `new` was noticed, in the words of the record.
+fn how_noticed(recorded: &Recorded, new: &LostParts) -> String {
+    let reason = recorded.events.iter().find_map(|event| match event {
+        Event::Lost(lost) if new.hosts.contains(&lost.host) => Some(lost.reason.clone()),
+        _ => None,
+    });
+    reason.unwrap_or_else(|| "nothing got through any more".to_string())
+}
+
+/// `recorded` slot by slot in the order in which these are planned to run; what the run decided on later comes after that, as it
+/// came.
+fn in_order_of<'a>(planned: &[Cell], recorded: &'a [Cell]) -> impl Iterator<Item = &'a Cell> {
+    let mut place: HashMap<u32, usize> = HashMap::new();
+    for (position, cell) in planned.iter().enumerate() {
+        place.entry(cell.slot).or_insert(position);
+    }
+    let mut cells: Vec<&Cell> = recorded.iter().collect();
+    cells.sort_by_key(|cell| place.get(&cell.slot).copied().unwrap_or(usize::MAX));
+    cells.into_iter()
+}
+
+fn next_id(cells: &[Cell]) -> u32 {
+    1 + cells.iter().map(|cell| cell.id).max().unwrap_or(0)
 }
 
 fn refer(cells: &[Cell]) -> Vec<&Cell> {

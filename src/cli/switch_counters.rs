@@ -1,6 +1,6 @@
 //! `--switch-counters`: who reads the counters of switches while streams are measured.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::CliError;
 use crate::fabric::graph::Graph;
@@ -26,11 +26,12 @@ pub fn source(settings: &RunSettings) -> Result<Option<Source>, CliError> {
     }
 }
 
-/// Whoever reads them around the slots of this plan. What is known beforehand not to be readable is listed as left out.
+/// Whoever reads them around the slots of this plan, and waits for nobody after `last_moment`. What is known beforehand not to be readable is listed as left out.
 pub fn watch(
     settings: &RunSettings,
     plan: &mut Plan,
     graph: Option<&Graph>,
+    last_moment: Option<Instant>,
 ) -> Result<SwitchWatch, CliError> {
     let has_streams = plan
         .cells
@@ -40,7 +41,7 @@ pub fn watch(
         return Ok(SwitchWatch::default());
     };
     let patience = Duration::from(settings.deadline()) / 2;
-    let mut watch = SwitchWatch::new(source, graph, patience.min(LONGEST));
+    let mut watch = SwitchWatch::new(source, graph, patience.min(LONGEST)).until(last_moment);
     match watch.rehearse() {
         Ok(()) => Ok(watch),
         Err(why) => {

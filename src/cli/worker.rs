@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::CliError;
+use super::following::code_of;
 use crate::collective::gpu::Site;
 use crate::launch::{JoinAddress, join};
 use crate::measure::{Shared, serve};
@@ -32,11 +33,9 @@ pub fn run(_: &Arguments) -> Result<u8, CliError> {
         local_rank: None,
         management: None,
     };
-    match serve(member, &shared) {
-        Ok(_) => Ok(0),
-        Err(gone) => {
-            tracing::debug!(%gone, "left the run");
-            Ok(21)
-        }
+    let parting = serve(member, &shared);
+    if let Err(gone) = &parting {
+        tracing::debug!(%gone, "left the run");
     }
+    Ok(code_of(parting.ok()))
 }

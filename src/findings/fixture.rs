@@ -53,6 +53,7 @@ impl Fixture {
             description: "made to order".into(),
             started: "2026-11-14T23:50:12Z".into(),
             seed: 1,
+            pattern_seed: None,
             started_as: None,
             command: ["railgauge", "run", "smoke"].map(String::from).to_vec(),
             launch: "local threads".into(),

@@ -16,7 +16,7 @@
 use super::Seen;
 use super::speed::Speed;
 use super::{coverage, ecmp, phrase};
-use crate::record::{CellVerdict, Collective, Finding, Interval, Percentiles, TestVerdict, Verdict};
+use crate::record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict};
 use crate::stats::{beyond_fences, spread};
 use crate::units::{Nanos, Rate};
 
@@ -121,7 +121,7 @@ pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdic
             let verdict = if failed > 0 {
                 Verdict::Fail(format!("{failed} of {} cells failed", places.len()))
             } else if places.is_empty() {
-                Verdict::NotRun("the plan has no cell for it".into())
+                Verdict::NotRun(why_unplanned(run, &test.name))
             } else if measured == 0 {
                 Verdict::NotRun(coverage::why_not_measured(
                     seen.recorded,
@@ -152,6 +152,15 @@ pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdic
             }
         })
         .collect()
+}
+
+/// Why a test has no cells: what the plan says of the test as a whole, when it says anything.
+fn why_unplanned(run: &Run, test: &str) -> String {
+    let whole = format!("test `{test}`");
+    match run.untested.iter().find(|gap| gap.what == whole) {
+        Some(gap) => gap.why.clone(),
+        None => "the plan has no cell for it".to_string(),
+    }
 }
 
 /// The verdict of a run.

@@ -1,9 +1,10 @@
 //! The processes of a `lab run`: signals are passed on to all, and when the first rank has ended the others follow.
 //!
-//! It never hangs and leaves nothing behind: whoever does not end is asked, then killed; dropping a crew kills all of it.
+//! It never hangs and leaves nothing behind: whoever does not end is asked, then killed; dropping a crew kills all of it. A
+//! process that died can be started again after a while, as somebody at a real host would.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -33,6 +34,16 @@ pub struct Member {
     ended: Option<ExitStatus>,
     /// Signals that we sent to end it.
     asked: bool,
+    again: Option<Again>,
+}
+
+/// How a process that died is started again.
+struct Again {
+    command: Command,
+    host: String,
+    after: Duration,
+    /// When it was first seen to be dead.
+    died: Option<Instant>,
 }
 
 impl Member {
@@ -42,21 +53,54 @@ impl Member {
             child,
             ended: None,
             asked: false,
+            again: None,
         }
     }
 
     /// Another process; what it writes appears on standard error behind its host's name.
-    pub fn other(mut child: Child, host: String) -> Member {
-        if let Some(output) = child.stdout.take() {
-            pass_on(output, host.clone());
-        }
-        if let Some(output) = child.stderr.take() {
-            pass_on(output, host);
-        }
+    pub fn other(mut child: Child, host: &str) -> Member {
+        pass_all_on(&mut child, host);
+        Member::leader(child)
+    }
+
+    /// The same, which `command` starts again so long after it died.
+    pub fn started_again(self, command: Command, host: String, after: Duration) -> Member {
+        let again = Again {
+            command,
+            host,
+            after,
+            died: None,
+        };
         Member {
-            child,
-            ended: None,
-            asked: false,
+            again: Some(again),
+            ..self
+        }
+    }
+
+    /// Whether it died and will be started again. One that has done its part has not died.
+    fn will_come_back(&mut self) -> bool {
+        self.again.is_some() && self.has_ended() && !self.ended.is_some_and(|status| status.success())
+    }
+
+    /// Starts it again when it is time to.
+    fn come_back(&mut self) {
+        if !self.will_come_back() {
+            return;
+        }
+        let Some(again) = &mut self.again else { return };
+        if again.died.get_or_insert_with(Instant::now).elapsed() < again.after {
+            return;
+        }
+        again.died = None;
+        let host = &again.host;
+        match again.command.spawn() {
+            Ok(mut child) => {
+                eprintln!("railgauge: the process on {host} is started again");
+                pass_all_on(&mut child, host);
+                self.child = child;
+                self.ended = None;
+            }
+            Err(error) => eprintln!("railgauge: the process on {host} cannot be started again: {error}"),
         }
     }
 
@@ -85,6 +129,8 @@ pub struct Crew {
     members: Vec<Member>,
     mark: String,
     signals: [(Signal, Arc<AtomicBool>); 2],
+    /// Whether somebody asked it to end.
+    is_ending: bool,
 }
 
 impl Crew {
@@ -102,6 +148,7 @@ impl Crew {
                 listen(SIGINT, Signal::SIGINT).map_err(deaf())?,
                 listen(SIGTERM, Signal::SIGTERM).map_err(deaf())?,
             ],
+            is_ending: false,
         })
     }
 
@@ -115,8 +162,15 @@ impl Crew {
         let mut leader_until = None;
         while !self.members[0].has_ended() {
             self.pass_signals_on();
+            let mut some_come_back = false;
+            if !self.is_ending {
+                for member in &mut self.members[1..] {
+                    member.come_back();
+                    some_come_back |= member.will_come_back();
+                }
+            }
             let leader = Pid::from_raw(self.members[0].child.id() as i32);
-            let others_are_gone = self.members.len() > 1 && self.others_have_ended();
+            let others_are_gone = self.members.len() > 1 && !some_come_back && self.others_have_ended();
             if others_are_gone {
                 let patience = if processes::is_stopped(leader) {
                     STOPPED
@@ -145,9 +199,10 @@ impl Crew {
         self.members[1..].iter_mut().all(Member::has_ended)
     }
 
-    fn pass_signals_on(&self) {
+    fn pass_signals_on(&mut self) {
         for (signal, flag) in &self.signals {
             if flag.swap(false, Ordering::Relaxed) {
+                self.is_ending = true;
                 self.members.iter().for_each(|member| member.signal(*signal));
             }
         }
@@ -195,6 +250,16 @@ impl std::fmt::Debug for Crew {
     }
 }
 
+/// Passes on everything that a process writes.
+fn pass_all_on(child: &mut Child, host: &str) {
+    if let Some(output) = child.stdout.take() {
+        pass_on(output, host.to_string());
+    }
+    if let Some(output) = child.stderr.take() {
+        pass_on(output, host.to_string());
+    }
+}
+
 /// Copies lines to standard error behind a host's name, until the other side closes.
 fn pass_on(output: impl Read + Send + 'static, host: String) {
     std::thread::spawn(move || {
@@ -215,7 +280,6 @@ fn pass_on(output: impl Read + Send + 'static, host: String) {
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::CommandExt;
-    use std::process::Command;
 
     use super::*;
 
@@ -228,7 +292,7 @@ mod tests {
         };
         let members = (0..).zip(scripts).map(|(index, script)| match index {
             0 => Member::leader(start(script)),
-            _ => Member::other(start(script), format!("h{index}")),
+            _ => Member::other(start(script), &format!("h{index}")),
         });
         Crew::new(
             members.collect(),
@@ -247,6 +311,30 @@ mod tests {
     fn a_first_rank_that_was_killed_is_a_lost_rank() {
         assert_eq!(crew(&["kill -9 $$", "exit 3"]).wait(), 21);
         assert_eq!(crew(&["kill -9 $$", "exit 22"]).wait(), 22);
+    }
+
+    #[test]
+    fn a_process_that_died_is_started_again_and_one_that_is_done_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let starts = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+        let mut crew = crew(&[&format!(
+            "cd {}; until [ \"$(cat died 2>/dev/null | wc -l)\" -ge 3 ]; do sleep 0.02; done; exit 7",
+            folder.path().display()
+        )]);
+        for (name, code) in [("died", 137), ("done", 0)] {
+            let script = format!("echo once >> {name}; exit {code}");
+            let mut command = Command::new("sh");
+            command
+                .args(["-c", &script])
+                .current_dir(folder.path())
+                .process_group(0);
+            let child = command.spawn().unwrap();
+            let after = Duration::from_millis(10);
+            crew.add(Member::other(child, name).started_again(command, name.to_string(), after));
+        }
+        assert_eq!(crew.wait(), 7);
+        assert!(starts("died").lines().count() >= 3);
+        assert_eq!(starts("done").lines().count(), 1);
     }
 
     #[test]

@@ -139,6 +139,7 @@ fn suite_run(lab: &Lab, out: &Path) -> Result<Run, LabError> {
     Ok(Run {
         launch: Launch::Env,
         per_host: 1,
+        respawn: None,
         program: None,
         arguments: vec!["run".into(), suite.into(), "--out".into(), out.into()],
     })

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::crew::{Crew, Member};
 use super::wiring::management_address;
@@ -45,6 +46,8 @@ pub struct Run {
     pub launch: Launch,
     /// Ranks on each host.
     pub per_host: u32,
+    /// So long after a process other than the first rank's died, it is started again; never when none.
+    pub respawn: Option<Duration>,
     /// Another program than this one, which gets the arguments as they are.
     pub program: Option<PathBuf>,
     /// Arguments of the command.
@@ -63,6 +66,12 @@ pub fn run(lab: &Lab, run: &Run) -> Result<u8, LabError> {
     if lab.wiring.shape.guests.is_some() && run.launch == Launch::Mpi {
         return Err(LabError::CannotRun(
             "mpirun on a host with a kernel of its own cannot reach the other hosts; use --launch env"
+                .to_string(),
+        ));
+    }
+    if run.respawn.is_some() && run.launch == Launch::Mpi {
+        return Err(LabError::CannotRun(
+            "mpirun ends all processes when one dies, so none can be started again; use --launch env"
                 .to_string(),
         ));
     }
@@ -100,6 +109,12 @@ fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 4] {
     if run.per_host != 1 {
         again += &format!(" --per-host {}", run.per_host);
     }
+    if let Some(after) = run.respawn {
+        again += &match after.subsec_millis() {
+            0 => format!(" --respawn {}s", after.as_secs()),
+            _ => format!(" --respawn {}ms", after.as_millis()),
+        };
+    }
     [
         (TOPOLOGY, lab.folder().topology().into_os_string()),
         (SWITCH_COUNTERS, lab.folder().switches().into_os_string()),
@@ -136,7 +151,13 @@ fn start_by_environment(
             .map_err(LabError::system(format!("cannot start rank {rank} on h{host}")))?;
         crew.add(match rank {
             0 => Member::leader(child),
-            _ => Member::other(child, format!("h{host}")),
+            _ => {
+                let member = Member::other(child, &format!("h{host}"));
+                match run.respawn {
+                    Some(after) => member.started_again(command, format!("h{host}"), after),
+                    None => member,
+                }
+            }
         });
     }
     Ok(crew)

@@ -7,28 +7,41 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::Token;
 use super::greeting::{self, Answer, Caller};
 use super::link::Post;
 use super::rendezvous::WRITE_PATIENCE;
+use super::wire::Wire;
+use super::{Token, frame};
 
 /// How long a caller may take to say who it is.
 const GREETING_PATIENCE: Duration = Duration::from_secs(5);
 /// Callers whose greeting is awaited at the same time; more are turned away at once and try again.
 const MAX_UNGREETED: usize = 256;
+/// How often those who wait inside are given a sign of life: others may take long to come.
+const BEAT: Duration = Duration::from_secs(1);
 /// Evidence kept, and how much of it is said.
 const MOST_EVIDENCE: usize = 8;
 
 /// A rank's seat.
 pub(super) enum Seat {
+    /// Of nobody yet, or of a rank that was lost and may come back.
     Free,
+    /// Of a process that has joined and waits.
     Remote(TcpStream, SocketAddr),
     /// A thread of the coordinator's own process.
     Own(Post),
-    /// Handed to the coordinator.
-    Given(SocketAddr),
+    /// Handed to the coordinator; the link is none for a thread of its own process.
+    Given(SocketAddr, Option<Arc<Wire>>),
+}
+
+/// Somebody who has the token and did not belong.
+pub(super) struct Evidence {
+    /// The rank whose seat was taken; none where the world was another.
+    pub taken: Option<u32>,
+    /// In words.
+    pub text: String,
 }
 
 /// What the door and whoever waits for ranks both know.
@@ -45,7 +58,9 @@ pub(super) struct State {
 /// Who sits where, and who should not have come.
 pub(super) struct Seats {
     pub seats: Vec<Seat>,
-    pub evidence: Vec<String>,
+    pub evidence: Vec<Evidence>,
+    /// How many ranks have come back.
+    pub returns: u32,
 }
 
 impl State {
@@ -55,6 +70,7 @@ impl State {
             seats: Mutex::new(Seats {
                 seats: (0..world).map(|_| Seat::Free).collect(),
                 evidence: Vec::new(),
+                returns: 0,
             }),
             changed: Condvar::new(),
             closing: AtomicBool::new(false),
@@ -73,7 +89,12 @@ impl State {
 
 /// Accepts callers until told to close; greets each on its own thread.
 pub(super) fn answer_door(door: &TcpListener, state: &Arc<State>) {
+    let mut beaten = Instant::now();
     while !state.closing.load(Ordering::Relaxed) {
+        if beaten.elapsed() >= BEAT {
+            beaten = Instant::now();
+            state.lock().beat();
+        }
         let Ok((stream, caller)) = door.accept() else {
             std::thread::sleep(Duration::from_millis(2));
             continue;
@@ -125,6 +146,8 @@ fn greet(mut stream: TcpStream, from: SocketAddr, state: &State) -> Result<(), S
         return Ok(());
     }
     let problem = match answer {
+        // It was started again before the coordinator was through with the loss: no sign of another world.
+        Answer::Later => return Ok(()),
         Answer::Taken(first) => format!(
             "a second rank {rank} called from {}, the first from {first}",
             from.ip()
@@ -135,8 +158,15 @@ fn greet(mut stream: TcpStream, from: SocketAddr, state: &State) -> Result<(), S
             state.world
         ),
     };
+    // One that calls again and again is said and remembered once.
+    if seats.evidence.iter().any(|known| known.text == problem) {
+        return Ok(());
+    }
     if seats.evidence.len() < MOST_EVIDENCE {
-        seats.evidence.push(problem.clone());
+        seats.evidence.push(Evidence {
+            taken: matches!(answer, Answer::Taken(_)).then_some(rank),
+            text: problem.clone(),
+        });
     }
     Err(problem)
 }
@@ -151,18 +181,50 @@ impl Seats {
             Some(Seat::Free) => Answer::Welcome,
             // It joined, ended, and was started again before the others came.
             Some(Seat::Remote(stream, _)) if has_ended(stream) => Answer::Welcome,
-            Some(Seat::Remote(_, from) | Seat::Given(from)) => Answer::Taken(*from),
+            Some(Seat::Given(_, Some(wire))) if wire.is_lost() => Answer::Later,
+            Some(Seat::Remote(_, from) | Seat::Given(from, _)) => Answer::Taken(*from),
             Some(Seat::Own(_)) => Answer::Taken(here),
+        }
+    }
+
+    /// Gives those who wait a sign of life; whoever has gone is noticed when its seat is looked at.
+    fn beat(&mut self) {
+        for seat in &mut self.seats {
+            if let Seat::Remote(stream, _) = seat {
+                let _ = frame::write(stream, &[]);
+            }
         }
     }
 }
 
 /// Whether the other side of a link that has nothing to say yet has closed it.
-fn has_ended(stream: &TcpStream) -> bool {
+pub(super) fn has_ended(stream: &TcpStream) -> bool {
     let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
     let ended = match peeked {
         Ok(bytes) => bytes == 0,
         Err(error) => error.kind() != io::ErrorKind::WouldBlock,
     };
     stream.set_nonblocking(false).is_err() || ended
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::super::Rendezvous;
+    use super::*;
+
+    #[test]
+    fn whoever_waits_for_others_gets_signs_of_life() {
+        let token = Token::generate().unwrap();
+        let door = Rendezvous::open(IpAddr::V4(Ipv4Addr::LOCALHOST), 2, token).unwrap();
+        let mut early = TcpStream::connect(door.address().unwrap()).unwrap();
+        early.write_all(&greeting::write(1, 2, &token)).unwrap();
+        early.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut answer = [0; greeting::ANSWER];
+        early.read_exact(&mut answer).unwrap();
+        assert_eq!(Answer::from_bytes(&answer), Some(Answer::Welcome));
+        assert_eq!(frame::read(&mut early).unwrap(), b"");
+        assert_eq!(frame::read(&mut early).unwrap(), b"");
+    }
 }

@@ -22,6 +22,8 @@ pub enum Answer {
     OtherWorld(u32),
     /// The rank has joined already, from there.
     Taken(SocketAddr),
+    /// The rank that was here is lost, and its seat is not given away yet: call again.
+    Later,
 }
 
 /// What a caller with the right token says it is.
@@ -70,6 +72,7 @@ impl Answer {
             Answer::Refused => 2,
             Answer::OtherWorld(_) => 3,
             Answer::Taken(_) => 4,
+            Answer::Later => 5,
         };
         if let Answer::OtherWorld(world) = self {
             bytes[1..5].copy_from_slice(&world.to_le_bytes());
@@ -100,6 +103,7 @@ impl Answer {
                     port,
                 )))
             }
+            5 => Some(Answer::Later),
             _ => None,
         }
     }
@@ -116,6 +120,7 @@ mod tests {
         for answer in [
             Answer::Welcome,
             Answer::Refused,
+            Answer::Later,
             Answer::OtherWorld(4_000_000_000),
             Answer::Taken("10.0.0.1:65535".parse().unwrap()),
             Answer::Taken("[fd00::1]:1".parse().unwrap()),

@@ -1,7 +1,9 @@
 //! A rank of another process joining the run: it dials the coordinator and presents itself.
 //!
 //! Processes of one run start in any order and names may become known late, so the name is resolved and dialled again and
-//! again until somebody answers or the deadline passes. An answer is final.
+//! again until somebody answers or the deadline passes. An answer is final, with two exceptions: whoever is told to call again
+//! does, and a rank that comes back after a loss goes on calling while the coordinator still takes the one before it for
+//! alive.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,8 +18,11 @@ use super::{Token, variables};
 
 /// One attempt to connect takes no longer: the name may soon stand for another address.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// Between attempts.
+/// Between attempts, at first and after a while.
 const PAUSE: Duration = Duration::from_millis(50);
+const LONG_PAUSE: Duration = Duration::from_millis(500);
+/// From here on pauses are long.
+const A_WHILE: Duration = Duration::from_secs(10);
 
 /// A rank could not join.
 #[derive(Debug, thiserror::Error)]
@@ -136,9 +141,25 @@ impl JoinAddress {
 
 /// Joins the run at `address`.
 pub fn join(address: &JoinAddress, deadline: Duration) -> Result<Member, JoinError> {
+    call(address, deadline, false)
+}
+
+/// Joins the run at `address` as a rank that was part of it, or of one before it: its seat may be taken until the coordinator
+/// notices that it was lost.
+pub fn join_again(address: &JoinAddress, deadline: Duration) -> Result<Member, JoinError> {
+    call(address, deadline, true)
+}
+
+fn call(address: &JoinAddress, deadline: Duration, comes_back: bool) -> Result<Member, JoinError> {
     let rank = address.rank;
-    let until = Instant::now() + deadline;
+    let started = Instant::now();
+    let until = started + deadline;
     loop {
+        let pause = match started.elapsed() < A_WHILE {
+            true => PAUSE,
+            false => LONG_PAUSE,
+        };
+        let is_last = Instant::now() + pause >= until;
         let problem = match attempt(address, until) {
             Ok((Answer::Welcome, at, stream)) => {
                 return seat(address, stream).map_err(|error| unreachable(address, deadline, at, error));
@@ -152,10 +173,16 @@ pub fn join(address: &JoinAddress, deadline: Duration) -> Result<Member, JoinErr
                     ours: address.world,
                 });
             }
-            Ok((Answer::Taken(from), address, _)) => return Err(JoinError::Taken { rank, address, from }),
+            Ok((Answer::Taken(from), address, _)) if !comes_back || is_last => {
+                return Err(JoinError::Taken { rank, address, from });
+            }
+            Ok((Answer::Taken(from), at, _)) => format!("{at}: rank {rank} has joined already from {from}"),
+            Ok((Answer::Later, at, _)) => {
+                format!("{at}: the rank {rank} of this run is lost, and nobody is let in for it yet")
+            }
             Err(problem) => problem,
         };
-        if Instant::now() + PAUSE >= until {
+        if Instant::now() + pause >= until {
             return Err(JoinError::Unreachable {
                 rank,
                 meeting: address.rendezvous.clone(),
@@ -163,7 +190,7 @@ pub fn join(address: &JoinAddress, deadline: Duration) -> Result<Member, JoinErr
                 problem,
             });
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause);
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::frame;
-use super::pulse::{Heard, Pulse};
+use super::pulse::Pulse;
+use super::wire::{Arrival, Inlet, Wire};
 
 /// A rank whose coordinator has agreed on nothing shorter concludes after this long that it is gone.
 const LONGEST_SILENCE: Duration = Duration::from_secs(180);
@@ -32,7 +33,7 @@ pub struct Gone(pub String);
 #[derive(Clone)]
 pub(super) enum Post {
     Channel(Sender<Vec<u8>>),
-    Socket(Arc<Mutex<TcpStream>>),
+    Wire(Arc<Wire>),
 }
 
 impl Post {
@@ -41,12 +42,20 @@ impl Post {
             Post::Channel(channel) => channel
                 .send(message)
                 .map_err(|_| Gone("the rank's thread has ended".to_string())),
-            Post::Socket(socket) => send_framed(socket, &message),
+            Post::Wire(wire) => wire.send(&message),
+        }
+    }
+
+    /// Which of its rank's links it is: a thread has only one.
+    fn turn(&self) -> u32 {
+        match self {
+            Post::Channel(_) => 0,
+            Post::Wire(wire) => wire.turn(),
         }
     }
 }
 
-fn send_framed(socket: &Mutex<TcpStream>, message: &[u8]) -> Result<(), Gone> {
+pub(super) fn send_framed(socket: &Mutex<TcpStream>, message: &[u8]) -> Result<(), Gone> {
     let mut socket = socket.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     frame::write(&mut *socket, message).map_err(|error| Gone(error.to_string()))
 }
@@ -54,39 +63,32 @@ fn send_framed(socket: &Mutex<TcpStream>, message: &[u8]) -> Result<(), Gone> {
 /// The side that gives orders.
 pub struct Coordinator {
     posts: Vec<Post>,
-    inbox: Receiver<(u32, Incoming)>,
-    arrivals: Sender<(u32, Incoming)>,
-    heard: Arc<Heard>,
+    inbox: Receiver<Arrival>,
+    /// Kept so that an inbox to which nobody writes any more is waited at, not closed.
+    _open: Sender<Arrival>,
     pulse: Option<Pulse>,
 }
 
 impl Coordinator {
     /// Of ranks that have joined: where each is reached, and where everything they say arrives.
-    pub(super) fn new(
-        posts: Vec<Post>,
-        arrivals: Sender<(u32, Incoming)>,
-        inbox: Receiver<(u32, Incoming)>,
-        heard: Arc<Heard>,
-    ) -> Coordinator {
+    pub(super) fn new(posts: Vec<Post>, arrivals: Sender<Arrival>, inbox: Receiver<Arrival>) -> Coordinator {
         Coordinator {
             posts,
             inbox,
-            arrivals,
-            heard,
+            _open: arrivals,
             pulse: None,
         }
     }
 
     /// Starts giving signs of life to ranks of other processes, and reports those not heard for `patience` as silent.
     pub fn keep_alive(&mut self, patience: Duration) {
-        let sockets = (0..).zip(&self.posts).filter_map(|(rank, post)| match post {
-            Post::Socket(socket) => Some((rank, Arc::clone(socket))),
+        let wires = self.posts.iter().filter_map(|post| match post {
+            Post::Wire(wire) => Some(Arc::clone(wire)),
             Post::Channel(_) => None,
         });
-        let sockets: Vec<_> = sockets.collect();
-        sockets.iter().for_each(|(rank, _)| self.heard.note(*rank));
-        let (heard, arrivals) = (Arc::clone(&self.heard), self.arrivals.clone());
-        self.pulse = Some(Pulse::of_coordinator(sockets, heard, arrivals, patience));
+        let wires: Vec<_> = wires.collect();
+        wires.iter().for_each(|wire| wire.note());
+        self.pulse = Some(Pulse::of_coordinator(wires, patience));
     }
 
     /// Ranks in the run.
@@ -102,22 +104,43 @@ impl Coordinator {
         }
     }
 
-    /// The next thing that arrives from any rank; none when the deadline passes first.
+    /// The next thing that arrives from any rank; none when the deadline passes first. What comes late over a link that
+    /// was replaced is not heard.
     pub fn receive(&self, deadline: Instant) -> Option<(u32, Incoming)> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        self.inbox.recv_timeout(left).ok()
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Arrival { rank, turn, what } = self.inbox.recv_timeout(left).ok()?;
+            let post = self.posts.get(rank as usize);
+            if post.is_some_and(|post| post.turn() == turn) {
+                return Some((rank, what));
+            }
+        }
+    }
+
+    /// Closes the link to `rank`: its process, if there is one, learns that the run goes on without it.
+    pub fn dismiss(&self, rank: u32) {
+        if let Some(Post::Wire(wire)) = self.posts.get(rank as usize) {
+            wire.close();
+        }
+    }
+
+    /// From now on this is the link of its rank; what the one before still has to say is not heard.
+    pub(super) fn replace(&mut self, wire: Arc<Wire>) {
+        self.dismiss(wire.rank());
+        if let Some(pulse) = &self.pulse {
+            pulse.watch(Arc::clone(&wire));
+        }
+        if let Some(post) = self.posts.get_mut(wire.rank() as usize) {
+            *post = Post::Wire(wire);
+        }
     }
 }
 
 impl Drop for Coordinator {
     /// Ranks that still listen learn that nothing more will come.
     fn drop(&mut self) {
-        for post in &self.posts {
-            if let Post::Socket(socket) = post {
-                let socket = socket.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                // A socket that is closed already is what is wanted.
-                let _ = socket.shutdown(std::net::Shutdown::Both);
-            }
+        for rank in 0..self.world() {
+            self.dismiss(rank);
         }
     }
 }
@@ -131,7 +154,7 @@ pub(super) enum Orders {
 /// Where a member's answers go.
 #[derive(Clone)]
 pub(super) enum Answers {
-    Channel(Sender<(u32, Incoming)>),
+    Channel(Inlet),
     Socket(Arc<Mutex<TcpStream>>),
 }
 
@@ -148,7 +171,6 @@ pub struct Member {
 /// Sends a rank's answers; cheap to clone, one per thread that has something to say.
 #[derive(Clone)]
 pub struct Answering {
-    rank: u32,
     answers: Answers,
 }
 
@@ -171,6 +193,12 @@ impl Member {
             self.pulse = Some(Pulse::of_member(Arc::clone(socket), silence));
             self.patience = patience;
         }
+    }
+
+    /// Ends its signs of life.
+    #[cfg(test)]
+    pub(super) fn fall_silent(&mut self) {
+        self.pulse = None;
     }
 
     /// This rank.
@@ -197,7 +225,6 @@ impl Member {
     /// A handle for answering.
     pub fn answering(&self) -> Answering {
         Answering {
-            rank: self.rank,
             answers: self.answers.clone(),
         }
     }
@@ -240,18 +267,19 @@ impl Answering {
     /// Sends `message` to the coordinator.
     pub fn send(&self, message: Vec<u8>) -> Result<(), Gone> {
         match &self.answers {
-            Answers::Channel(channel) => channel
-                .send((self.rank, Incoming::Message(message)))
-                .map_err(|_| Gone("the coordinator has ended".to_string())),
+            Answers::Channel(inlet) => match inlet.deliver(Incoming::Message(message)) {
+                true => Ok(()),
+                false => Err(Gone("the coordinator has ended".to_string())),
+            },
             Answers::Socket(socket) => send_framed(socket, &message),
         }
     }
 
     /// Says that this rank ends here, so that nobody waits for it. Sockets say so by closing.
     pub fn leave(&self, reason: &str) {
-        if let Answers::Channel(channel) = &self.answers {
+        if let Answers::Channel(inlet) = &self.answers {
             // The coordinator may have ended first, which is fine.
-            let _ = channel.send((self.rank, Incoming::Gone(reason.to_string())));
+            inlet.deliver(Incoming::Gone(reason.to_string()));
         }
     }
 }

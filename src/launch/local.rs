@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 
 use super::link::{Answers, Coordinator, Member, Orders, Post};
-use super::pulse::Heard;
+use super::wire::Inlet;
 
 /// A coordinator and `world` members that are already joined, each to be moved into its own thread.
 pub fn threads(world: u32) -> (Coordinator, Vec<Member>) {
@@ -11,13 +11,16 @@ pub fn threads(world: u32) -> (Coordinator, Vec<Member>) {
     let (posts, members) = (0..world)
         .map(|rank| {
             let (post, orders) = channel();
-            let answers = Answers::Channel(arrivals.clone());
+            let answers = Answers::Channel(Inlet {
+                rank,
+                turn: 0,
+                to: arrivals.clone(),
+            });
             let member = Member::new(rank, world, Orders::Channel(orders), answers);
             (Post::Channel(post), member)
         })
         .unzip();
-    let heard = Heard::all_now(world as usize);
-    (Coordinator::new(posts, arrivals, inbox, heard), members)
+    (Coordinator::new(posts, arrivals, inbox), members)
 }
 
 #[cfg(test)]

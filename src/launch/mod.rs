@@ -23,10 +23,12 @@ pub mod nodelist;
 mod processes;
 mod pulse;
 mod rendezvous;
+mod returning;
 pub mod secret;
 mod token;
+mod wire;
 
-pub use join::{JoinAddress, JoinError, join};
+pub use join::{JoinAddress, JoinError, join, join_again};
 pub use link::{Answering, Coordinator, Gone, Incoming, Member};
 pub use local::threads;
 pub use local_rank::local_rank;

@@ -5,15 +5,14 @@
 //! silent: its host is frozen or gone, or the way to it is cut. A process that was itself stopped for a while does not
 //! take its own sleep for the silence of others.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, TryLockError};
-use std::time::{Duration, Instant};
-
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use super::frame;
 use super::link::Incoming;
+use super::wire::Wire;
 
 /// Beats within one patience: several may be late before silence is concluded.
 const BEATS: u32 = 8;
@@ -26,45 +25,21 @@ fn beat_for(patience: Duration) -> Duration {
     (patience / BEATS).clamp(FASTEST_BEAT, SLOWEST_BEAT)
 }
 
-/// When something was last heard from each rank.
-pub(super) struct Heard {
-    since: Instant,
-    /// Milliseconds after `since`, by rank.
-    at: Vec<AtomicU64>,
-}
-
-impl Heard {
-    /// All `world` ranks were heard just now.
-    pub fn all_now(world: usize) -> Arc<Heard> {
-        Arc::new(Heard {
-            since: Instant::now(),
-            at: (0..world).map(|_| AtomicU64::new(0)).collect(),
-        })
-    }
-
-    /// Something came from `rank`.
-    pub fn note(&self, rank: u32) {
-        if let Some(at) = self.at.get(rank as usize) {
-            at.store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
-        }
-    }
-
-    fn silence(&self, rank: u32) -> Duration {
-        let at = self
-            .at
-            .get(rank as usize)
-            .map_or(0, |at| at.load(Ordering::Relaxed));
-        self.since.elapsed().saturating_sub(Duration::from_millis(at))
-    }
-}
-
 /// A beating thread; it ends soon after this is dropped.
-pub(super) struct Pulse(Arc<AtomicBool>);
+pub(super) struct Pulse {
+    stop: Arc<AtomicBool>,
+    /// The links the coordinator keeps alive.
+    wires: Arc<Mutex<Vec<Arc<Wire>>>>,
+}
 
 impl Drop for Pulse {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
     }
+}
+
+fn lock(wires: &Mutex<Vec<Arc<Wire>>>) -> MutexGuard<'_, Vec<Arc<Wire>>> {
+    wires.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Pulse {
@@ -74,30 +49,27 @@ impl Pulse {
         Pulse::start(beat, move |_| send_beat(&socket))
     }
 
-    /// The coordinator's pulse: beats to every rank that has a socket, and reports once each rank that is silent.
-    pub fn of_coordinator(
-        sockets: Vec<(u32, Arc<Mutex<TcpStream>>)>,
-        heard: Arc<Heard>,
-        arrivals: Sender<(u32, Incoming)>,
-        patience: Duration,
-    ) -> Pulse {
-        let beat = beat_for(patience);
-        let mut sockets = sockets;
-        Pulse::start(beat, move |overslept| {
-            sockets.retain(|(rank, socket)| {
-                if overslept {
-                    heard.note(*rank);
-                }
-                let silence = heard.silence(*rank);
-                if silence < patience {
-                    return send_beat(socket);
-                }
-                // The session may have ended, which is fine.
-                let _ = arrivals.send((*rank, Incoming::Silent(silence)));
-                false
-            });
-            !sockets.is_empty()
-        })
+    /// The coordinator's pulse: beats over every link, and reports once each rank that is silent.
+    pub fn of_coordinator(wires: Vec<Arc<Wire>>, patience: Duration) -> Pulse {
+        let wires = Arc::new(Mutex::new(wires));
+        let beating = Arc::clone(&wires);
+        let mut pulse = Pulse::start(beat_for(patience), move |overslept| {
+            // Somebody who comes back meanwhile does not wait for beats to others.
+            let now = lock(&beating).clone();
+            let dead: Vec<_> = now
+                .into_iter()
+                .filter(|wire| !is_alive(wire, overslept, patience))
+                .collect();
+            lock(&beating).retain(|wire| !dead.iter().any(|dead| Arc::ptr_eq(dead, wire)));
+            true
+        });
+        pulse.wires = wires;
+        pulse
+    }
+
+    /// Keeps one more link alive: that of a rank that has come back.
+    pub fn watch(&self, wire: Arc<Wire>) {
+        lock(&self.wires).push(wire);
     }
 
     /// Calls `act` at every beat until it answers false. It is told whether this process slept far longer than asked.
@@ -120,12 +92,28 @@ impl Pulse {
         if let Err(error) = beating {
             tracing::warn!(%error, "no thread for signs of life; silence will be noticed late");
         }
-        Pulse(stop)
+        Pulse {
+            stop,
+            wires: Arc::default(),
+        }
     }
 }
 
+/// Beats over a link unless nothing was heard from its other end for `patience`; whether it is worth beating again.
+fn is_alive(wire: &Wire, overslept: bool, patience: Duration) -> bool {
+    if overslept {
+        wire.note();
+    }
+    let silence = wire.silence();
+    if silence < patience {
+        return wire.beat();
+    }
+    wire.lose(Incoming::Silent(silence));
+    false
+}
+
 /// Sends one beat; whether the link still works. A socket in use is a sign of life by itself.
-fn send_beat(socket: &Mutex<TcpStream>) -> bool {
+pub(super) fn send_beat(socket: &Mutex<TcpStream>) -> bool {
     match socket.try_lock() {
         Ok(mut socket) => frame::write(&mut *socket, &[]).is_ok(),
         Err(TryLockError::WouldBlock) => true,
@@ -136,8 +124,9 @@ fn send_beat(socket: &Mutex<TcpStream>) -> bool {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
 
+    use super::super::wire::{Arrival, Inlet};
     use super::*;
 
     fn pair() -> (TcpStream, TcpStream) {
@@ -146,23 +135,40 @@ mod tests {
         (near, door.accept().unwrap().0)
     }
 
+    /// A link of `rank`, where what it says arrives, and its far end.
+    fn wire(rank: u32, to: &Sender<Arrival>) -> (Arc<Wire>, TcpStream) {
+        let (near, far) = pair();
+        let to = to.clone();
+        (Wire::open(near, Inlet { rank, turn: 0, to }), far)
+    }
+
     #[test]
     fn a_silent_rank_is_reported_once_and_one_that_is_heard_is_not() {
-        let ((one, _one_far), (two, _two_far)) = (pair(), pair());
-        let heard = Heard::all_now(2);
         let (arrivals, inbox) = channel();
-        let sockets = vec![(0, Arc::new(Mutex::new(one))), (1, Arc::new(Mutex::new(two)))];
+        let ((one, _one_far), (two, _two_far)) = (wire(0, &arrivals), wire(1, &arrivals));
         let patience = Duration::from_millis(800);
-        let _pulse = Pulse::of_coordinator(sockets, Arc::clone(&heard), arrivals, patience);
+        let pulse = Pulse::of_coordinator(vec![Arc::clone(&one), two], patience);
         let mut silent = Vec::new();
-        for _ in 0..50 {
-            heard.note(0);
-            if let Ok((rank, incoming)) = inbox.recv_timeout(Duration::from_millis(40)) {
-                assert!(matches!(incoming, Incoming::Silent(how_long) if how_long >= patience));
-                silent.push(rank);
+        let hear = |silent: &mut Vec<u32>, heard: &Wire| {
+            for _ in 0..50 {
+                heard.note();
+                if let Ok(arrival) = inbox.recv_timeout(Duration::from_millis(40)) {
+                    assert!(matches!(arrival.what, Incoming::Silent(how_long) if how_long >= patience));
+                    silent.push(arrival.rank);
+                }
             }
-        }
+        };
+        hear(&mut silent, &one);
         assert_eq!(silent, [1]);
+        let (back, mut far) = wire(1, &arrivals);
+        pulse.watch(back);
+        hear(&mut silent, &one);
+        assert_eq!(
+            frame::read(&mut far).unwrap(),
+            b"",
+            "a rank that is back is beaten to"
+        );
+        assert_eq!(silent, [1, 1], "and missed when it falls silent again");
     }
 
     #[test]

@@ -9,21 +9,21 @@
 //! as evidence that what should be one world is several.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::door::{Seat, Seats, State, answer_door};
+use super::Token;
+use super::door::{Evidence, Seat, Seats, State, answer_door};
 use super::greeting::Answer;
 use super::join::{JoinAddress, attempt};
-use super::link::{Answers, Coordinator, Incoming, Member, Orders, Post};
+use super::link::{Answers, Coordinator, Member, Orders, Post};
 use super::meet_error::MeetError;
 use super::meeting::Meeting;
-use super::pulse::Heard;
-use super::{Token, frame};
+use super::wire::{Arrival, Inlet, Wire};
 
 /// How long a message may take to be accepted by the other side before the link counts as broken.
 pub(super) const WRITE_PATIENCE: Duration = Duration::from_secs(30);
@@ -40,9 +40,9 @@ pub enum GiveUp {
 
 /// The coordinator's open door. Dropping it closes it.
 pub struct Rendezvous {
-    state: Arc<State>,
-    arrived: Sender<(u32, Incoming)>,
-    inbox: Mutex<Option<Receiver<(u32, Incoming)>>>,
+    pub(super) state: Arc<State>,
+    pub(super) arrived: Sender<Arrival>,
+    inbox: Mutex<Option<Receiver<Arrival>>>,
     hosts: Option<Vec<String>>,
     porter: Option<JoinHandle<()>>,
 }
@@ -122,7 +122,7 @@ impl Rendezvous {
             return None;
         }
         *seat = Seat::Own(Post::Channel(post));
-        let answers = Answers::Channel(self.arrived.clone());
+        let answers = Answers::Channel(self.inlet(rank, 0));
         Some(Member::new(
             rank,
             self.state.world,
@@ -133,7 +133,14 @@ impl Rendezvous {
 
     /// Callers with this run's token who did not belong: another world size, or a rank that had joined.
     pub fn evidence_of_separate_worlds(&self) -> Vec<String> {
-        self.state.lock().evidence.clone()
+        let seats = self.state.lock();
+        seats.evidence.iter().map(|one| one.text.clone()).collect()
+    }
+
+    /// Where what comes over the `turn`-th link of `rank` arrives.
+    pub(super) fn inlet(&self, rank: u32, turn: u32) -> Inlet {
+        let to = self.arrived.clone();
+        Inlet { rank, turn, to }
     }
 
     /// Waits until every rank has joined. `give_up` is asked now and then and may end the wait with a reason, for
@@ -174,7 +181,7 @@ impl Rendezvous {
         }
     }
 
-    fn missing(&self, ranks: &[u32], deadline: Duration, evidence: &[String]) -> MeetError {
+    fn missing(&self, ranks: &[u32], deadline: Duration, evidence: &[Evidence]) -> MeetError {
         let host = |rank: u32| self.hosts.as_ref().and_then(|hosts| hosts.get(rank as usize));
         let name = |rank: &u32| match host(*rank) {
             Some(host) => format!("{rank} ({host})"),
@@ -191,35 +198,27 @@ impl Rendezvous {
                 missing,
                 world,
                 deadline,
-                evidence: evidence.to_vec(),
+                evidence: evidence.iter().map(|one| one.text.clone()).collect(),
             },
         }
     }
 
     /// Starts listening to every joined rank.
     fn seat_all(&self, seats: &mut [Seat]) -> Coordinator {
-        let heard = Heard::all_now(seats.len());
         let mut posts = Vec::with_capacity(seats.len());
         for (rank, seat) in (0..).zip(seats) {
-            let address = match seat {
-                Seat::Remote(_, address) => *address,
-                _ => self.state.address,
-            };
-            match std::mem::replace(seat, Seat::Given(address)) {
-                Seat::Own(post) => posts.push(post),
-                Seat::Remote(stream, _) => {
-                    let listening = stream.try_clone().and_then(|clone| {
-                        clone.set_read_timeout(None)?;
-                        Ok(clone)
-                    });
-                    match listening {
-                        Ok(clone) => listen(rank, clone, self.arrived.clone(), Arc::clone(&heard)),
-                        Err(error) => drop(self.arrived.send((rank, Incoming::Gone(error.to_string())))),
-                    }
-                    posts.push(Post::Socket(Arc::new(Mutex::new(stream))));
+            match std::mem::replace(seat, Seat::Free) {
+                Seat::Own(post) => {
+                    *seat = Seat::Given(self.state.address, None);
+                    posts.push(post);
+                }
+                Seat::Remote(stream, from) => {
+                    let wire = Wire::open(stream, self.inlet(rank, 0));
+                    *seat = Seat::Given(from, Some(Arc::clone(&wire)));
+                    posts.push(Post::Wire(wire));
                 }
                 // Nobody meets twice at one door, and a free seat ends the wait before this.
-                Seat::Free | Seat::Given(_) => {}
+                other => *seat = other,
             }
         }
         let inbox = self
@@ -228,7 +227,7 @@ impl Rendezvous {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .take();
         let inbox = inbox.unwrap_or_else(|| mpsc::channel().1);
-        Coordinator::new(posts, self.arrived.clone(), inbox, heard)
+        Coordinator::new(posts, self.arrived.clone(), inbox)
     }
 }
 
@@ -251,7 +250,7 @@ fn who_holds(address: SocketAddr, world: u32, token: Token) -> String {
         token,
     };
     match attempt(&me, Instant::now() + HOLDER_PATIENCE) {
-        Ok((Answer::Taken(_) | Answer::Welcome, ..)) => {
+        Ok((Answer::Taken(_) | Answer::Welcome | Answer::Later, ..)) => {
             "another rank 0 of this run is already here; give every process a rank of its own".to_string()
         }
         Ok((Answer::OtherWorld(theirs), ..)) => format!(
@@ -264,35 +263,12 @@ fn who_holds(address: SocketAddr, world: u32, token: Token) -> String {
     }
 }
 
-/// Forwards what a rank says until its link breaks.
-fn listen(rank: u32, mut stream: TcpStream, arrived: Sender<(u32, Incoming)>, heard: Arc<Heard>) {
-    std::thread::spawn(move || {
-        loop {
-            let read = frame::read(&mut stream);
-            heard.note(rank);
-            let incoming = match read {
-                // A sign of life and nothing else.
-                Ok(message) if message.is_empty() => continue,
-                Ok(message) => Incoming::Message(message),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    Incoming::Gone("its link to the coordinator closed: the process has ended".to_string())
-                }
-                Err(error) => Incoming::Gone(format!("its link to the coordinator broke: {error}")),
-            };
-            let last = matches!(incoming, Incoming::Gone(_));
-            if arrived.send((rank, incoming)).is_err() || last {
-                return;
-            }
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, TcpStream};
 
-    use super::super::{JoinAddress, JoinError, Member, join};
+    use super::super::{Incoming, JoinAddress, JoinError, Member, join};
     use super::*;
 
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -1,5 +1,6 @@
 //! Ranks introduce themselves, and their clocks are compared. Losing one now ends the run: nothing was measured yet.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -79,6 +80,47 @@ impl Session {
         })
     }
 
+    /// How far a rank's clock is off, asked between measurements; none when it does not answer. Losses are noticed by whoever
+    /// measures next.
+    pub(super) fn ask_clock(&mut self, rank: u32) -> Result<Option<Offset>, MeasureError> {
+        let mut trips = Vec::with_capacity(ROUND_TRIPS);
+        while trips.len() < ROUND_TRIPS {
+            let (sent, until) = (clock::now(), Instant::now() + self.deadline());
+            let mut answered = None;
+            let orders = BTreeMap::from([(rank, Order::Ping)]);
+            self.ask(orders, until, |from, answer| match answer {
+                Answer::Pong(remote) if from == rank => {
+                    answered = Some((remote, clock::now()));
+                    None
+                }
+                other => Some(other),
+            })?;
+            let Some((remote, received)) = answered else {
+                return Ok(None);
+            };
+            trips.push(RoundTrip {
+                sent,
+                remote,
+                received,
+            });
+        }
+        Ok(Offset::from_round_trips(&trips))
+    }
+
+    /// Compares the clocks of all ranks that take part again: over hours they drift apart. What is known of a rank that does
+    /// not answer stays; that it does not is noticed by whoever measures next.
+    pub fn compare_clocks(&mut self) -> Result<(), MeasureError> {
+        for rank in 0..self.offsets.len() {
+            if self.absent.contains(&(rank as u32)) {
+                continue;
+            }
+            if let Some(offset) = self.ask_clock(rank as u32)? {
+                self.offsets[rank] = offset;
+            }
+        }
+        Ok(())
+    }
+
     /// The next answer before anything is measured; losing a rank then ends the run.
     fn hear(&mut self, until: Instant, waiting_for: u32) -> Result<(u32, Answer), MeasureError> {
         match self.listen(until) {
@@ -89,7 +131,7 @@ impl Session {
                 let reason = format!("not heard over the management network for {how_long}");
                 Err(MeasureError::LostEarly { rank, reason })
             }
-            Heard::Interrupted => Err(MeasureError::InterruptedEarly),
+            Heard::Interrupted => Err(self.stopped_early()),
             Heard::Nothing => {
                 let reason = format!("no answer within {}", self.setup.deadline);
                 Err(MeasureError::LostEarly {

@@ -6,11 +6,12 @@
 //! count. Orders and answers travel over the management network; only the collective itself is on the rails.
 //!
 //! `session` is the coordinator's side (with `meeting` for what comes first, `slot` for the loop over iterations, `loss` and
-//! `aftermath` for when one does not end, `regroup` for going on without the lost, `asking` for questions to many ranks at once, `trace` for the paths of flows, `inventory` for what hosts are made of, `link` for one link measured by itself), `worker` a rank's side (with `cells` for what it has in
+//! `aftermath` for when one does not end, `regroup` for going on without the lost, `readmit` for those who come back, `asking` for questions to many ranks at once, `trace` for the paths of flows, `inventory` for what hosts are made of, `link` for one link measured by itself), `worker` a rank's side (with `cells` for what it has in
 //! hand, `task` for one cell on one rank and `engine` for what carries it out), `orders` what passes between them, `sink`
-//! where events are written as they arrive, `switches` what the switches counted meanwhile.
+//! where events are written as they arrive, `stop_sign` when it is over, `switches` what the switches counted meanwhile.
 
 mod aftermath;
+mod agreement;
 mod asking;
 mod cells;
 mod communicators;
@@ -23,11 +24,14 @@ mod loss;
 mod meeting;
 mod orders;
 mod reach;
+mod readmit;
 mod regroup;
+mod returner;
 mod running;
 mod session;
 mod sink;
 mod slot;
+mod stop_sign;
 mod switches;
 mod task;
 mod trace;
@@ -38,8 +42,10 @@ mod worker;
 pub use inventory::of_this_machine;
 pub use link::{Bandwidth, Job, Latency, LinkEnd, LinkWatch, Row};
 pub use orders::{Parting, Setup};
+pub use readmit::Readmission;
 pub use session::{CellResult, EndOf, MeasureError, Measuring, Progress, Session};
 pub use sink::{RunFolder, Sink, SinkError};
+pub use stop_sign::StopSign;
 pub use switches::SwitchWatch;
 pub use worker::{Shared, serve};
 

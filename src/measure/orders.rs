@@ -110,6 +110,8 @@ pub enum Parting {
     Complete,
     /// Not everybody: nobody may wait for all.
     WithLosses,
+    /// The others, who go on without the one who is told.
+    LeftOut,
 }
 
 /// From the coordinator to a rank.

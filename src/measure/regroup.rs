@@ -38,9 +38,19 @@ impl Session {
         Ok(&self.absent)
     }
 
-    fn leave_out(&mut self, rank: u32) -> Result<(), MeasureError> {
-        self.order(rank, &Order::Quit(Parting::WithLosses))?;
+    /// Ranks the run goes on without.
+    pub fn absent(&self) -> &BTreeSet<u32> {
+        &self.absent
+    }
+
+    /// Goes on without `rank`: it is told so, its link is closed, and nothing that came from it is heard any more.
+    pub(super) fn leave_out(&mut self, rank: u32) -> Result<(), MeasureError> {
+        self.order(rank, &Order::Quit(Parting::LeftOut))?;
+        self.coordinator.dismiss(rank);
         self.absent.insert(rank);
+        self.overheard
+            .borrow_mut()
+            .retain(|heard| heard.rank() != Some(rank));
         Ok(())
     }
 }

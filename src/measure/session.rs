@@ -2,16 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::communicators::{self, Communicators};
-use super::orders::{Answer, Order, Parting, Setup};
+use super::agreement::Agreement;
+use super::communicators::Communicators;
+use super::orders::{Answer, Card, Order, Parting, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
+use super::stop_sign::StopSign;
 use super::switches::SwitchWatch;
-use super::verbs;
 use crate::collective::{gpu, planned_bytes};
 use crate::fabric::{Fabric, host};
 use crate::launch::clock::Offset;
@@ -20,7 +19,7 @@ use crate::record::{
     Cell, ClockRecord, DeviceKind, EndReason, Event, LossCause, Lost, Moved, NcclRecord, ReachRecord,
     TestRecord,
 };
-use crate::transport::{Endpoint, all_direct, reach_records};
+use crate::transport::Endpoint;
 use crate::units::{Nanos, Rate};
 
 /// How often a waiting coordinator looks whether it was interrupted.
@@ -51,6 +50,9 @@ pub enum MeasureError {
     /// The operator asked to stop before anything was measured.
     #[error("interrupted while ranks were meeting")]
     InterruptedEarly,
+    /// Its time was over before anything was measured.
+    #[error("the run's time budget was spent while ranks were meeting")]
+    BudgetEarly,
     /// The run cannot be written.
     #[error(transparent)]
     Sink(#[from] SinkError),
@@ -98,24 +100,22 @@ pub struct Session {
     pub(super) coordinator: Coordinator,
     pub(super) setup: Setup,
     end_of: EndOf,
-    interrupted: Arc<AtomicBool>,
+    stop: StopSign,
     pub(super) fabric: Fabric,
     /// The machine of every rank, which several hosts (containers, namespaces) may share.
     pub(super) machines: Vec<String>,
+    /// What every rank said of itself.
+    pub(super) cards: Vec<Card>,
     /// Where every rank can be reached.
-    ends: Vec<Endpoint>,
-    reach: Vec<ReachRecord>,
-    direct: bool,
-    nccl: Option<Result<NcclRecord, String>>,
-    verbs: Result<(), String>,
-    gpudirect: Option<Result<(), String>>,
+    pub(super) ends: Vec<Endpoint>,
+    pub(super) agreed: Agreement,
     pub(super) communicators: Communicators,
-    offsets: Vec<Offset>,
+    pub(super) offsets: Vec<Offset>,
     timer: Nanos,
     /// Ranks the run goes on without.
     pub(super) absent: BTreeSet<u32>,
     /// Whether a rank was lost.
-    has_lost: bool,
+    pub(super) has_lost: bool,
     /// What was heard while something else was waited for, and is to be heard again.
     pub(super) overheard: RefCell<VecDeque<Heard>>,
 }
@@ -126,24 +126,21 @@ impl Session {
         coordinator: Coordinator,
         setup: Setup,
         end_of: EndOf,
-        interrupted: Arc<AtomicBool>,
+        stop: impl Into<StopSign>,
     ) -> Session {
         Session {
             coordinator,
             setup,
             end_of,
-            interrupted,
+            stop: stop.into(),
             fabric: Fabric {
                 hosts: Vec::new(),
                 ranks: Vec::new(),
             },
             machines: Vec::new(),
+            cards: Vec::new(),
             ends: Vec::new(),
-            reach: Vec::new(),
-            direct: false,
-            nccl: None,
-            verbs: Ok(()),
-            gpudirect: None,
+            agreed: Agreement::of_strangers(),
             communicators: Communicators::default(),
             offsets: Vec::new(),
             timer: Nanos(0),
@@ -158,9 +155,9 @@ impl Session {
         coordinator: Coordinator,
         setup: Setup,
         end_of: EndOf,
-        interrupted: Arc<AtomicBool>,
+        stop: impl Into<StopSign>,
     ) -> Result<Session, MeasureError> {
-        let mut session = Session::of_strangers(coordinator, setup, end_of, interrupted);
+        let mut session = Session::of_strangers(coordinator, setup, end_of, stop);
         session.coordinator.keep_alive(session.setup.silence());
         let cards = session.introductions()?;
         session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();
@@ -169,16 +166,10 @@ impl Session {
         if !differences.is_empty() {
             return Err(MeasureError::RailsDiffer(differences));
         }
-        session.nccl = communicators::agree(&cards);
-        let of_ranks: Vec<_> = cards.iter().map(|card| card.verbs.clone()).collect();
-        session.verbs = verbs::agree(&of_ranks, &session.fabric);
-        let endpoints: Vec<Endpoint> = cards.into_iter().map(|card| card.endpoint).collect();
-        let of_ranks: Vec<_> = endpoints.iter().map(|end| end.gpudirect.clone()).collect();
-        session.gpudirect = verbs::agree_on_gpudirect(&of_ranks, &session.fabric);
-        session.reach = reach_records(&endpoints);
-        session.direct = all_direct(&endpoints);
-        session.order_all(&Order::Peers(endpoints.clone()))?;
-        session.ends = endpoints;
+        session.agreed = Agreement::of(&cards, &session.fabric);
+        session.ends = cards.iter().map(|card| card.endpoint.clone()).collect();
+        session.cards = cards;
+        session.order_all(&Order::Peers(session.ends.clone()))?;
         for rank in 0..session.coordinator.world() {
             let offset = session.compare_clock(rank)?;
             session.offsets.push(offset);
@@ -193,27 +184,27 @@ impl Session {
 
     /// How ranks get at each other's GPU memory.
     pub fn reach(&self) -> &[ReachRecord] {
-        &self.reach
+        &self.agreed.reach
     }
 
     /// The ranks' NCCL, or why it cannot be used; none when nobody asked for it.
     pub fn nccl(&self) -> Option<&Result<NcclRecord, String>> {
-        self.nccl.as_ref()
+        self.agreed.nccl.as_ref()
     }
 
     /// Whether the ranks can use RDMA, or whose fault it is that they cannot.
     pub fn verbs(&self) -> &Result<(), String> {
-        &self.verbs
+        &self.agreed.verbs
     }
 
     /// Whether the ranks' NICs can use the memory of their GPUs, or whose cannot; none when that was not asked.
     pub fn gpudirect(&self) -> Option<&Result<(), String>> {
-        self.gpudirect.as_ref()
+        self.agreed.gpudirect.as_ref()
     }
 
     /// Whether every two ranks use each other's GPU memory where it is.
     pub fn is_direct(&self) -> bool {
-        self.direct
+        self.agreed.direct
     }
 
     /// What a cell's schedule puts on each link.
@@ -265,7 +256,7 @@ impl Session {
             match measured.end {
                 SlotEnd::Complete => {}
                 SlotEnd::Budget => return Ok(EndReason::Budget),
-                SlotEnd::Interrupted => return Ok(EndReason::Interrupted),
+                SlotEnd::Interrupted => return Ok(self.why_stopped()),
                 SlotEnd::Lost => return Ok(EndReason::Lost),
             }
         }
@@ -423,9 +414,25 @@ impl Session {
         }
     }
 
-    /// Whether the operator has asked to stop.
+    /// Whether the operator has asked to stop, or the run's time is over.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+        self.stop.is_up()
+    }
+
+    /// Why a run ends that was told to stop.
+    fn why_stopped(&self) -> EndReason {
+        match self.stop.is_asked_for() {
+            true => EndReason::Interrupted,
+            false => EndReason::Budget,
+        }
+    }
+
+    /// The same before anything was measured.
+    pub(super) fn stopped_early(&self) -> MeasureError {
+        match self.stop.is_asked_for() {
+            true => MeasureError::InterruptedEarly,
+            false => MeasureError::BudgetEarly,
+        }
     }
 
     /// The next thing heard before `until`, whatever the operator asks.
@@ -456,6 +463,16 @@ pub(super) enum Heard {
     Silent(u32, Duration),
     Interrupted,
     Nothing,
+}
+
+impl Heard {
+    /// Whom it came from.
+    pub fn rank(&self) -> Option<u32> {
+        match self {
+            Heard::Answer(rank, _) | Heard::Gone(rank, _) | Heard::Silent(rank, _) => Some(*rank),
+            Heard::Interrupted | Heard::Nothing => None,
+        }
+    }
 }
 
 /// What measuring writes to and obeys.

@@ -2,14 +2,19 @@
 //!
 //! The folder is made, and room for the whole run is asked of the disk, before anything is measured: a full disk is an
 //! error at the start, not a loss at the end. Every event is one line; lines reach the kernel at the latest when a cell is
-//! done, so a killed run loses at most the cell in flight.
+//! done, so a killed run loses at most moments of the cell in flight; they reach the disk every few seconds, should the power go.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use crate::record::{Event, Run, files};
+use crate::record::{Event, Run, cut_after_last_line, files, replace};
 
+/// A line is in our own memory, where a kill would lose it, for no longer than this while others follow.
+const LONGEST_HELD: Duration = Duration::from_millis(200);
+/// Cells that are done are in the kernel's memory, where a power cut would lose them, for about as long as this.
+const LONGEST_UNSYNCED: Duration = Duration::from_secs(5);
 /// Even a run of one cell and its reports take this much.
 const SMALLEST_RUN: u64 = 1 << 20;
 
@@ -71,21 +76,40 @@ impl RunFolder {
         fs::write(&path, text).map_err(|source| SinkError { path, source })
     }
 
+    /// Takes the folder of a run that was cut off.
+    pub fn of_cut_off(path: &Path) -> RunFolder {
+        RunFolder {
+            path: path.to_path_buf(),
+        }
+    }
+
     /// Writes `run.json` and opens `samples.jsonl`.
     pub fn start(&self, run: &Run) -> Result<Sink, SinkError> {
         let path = self.path.join(files::RUN);
         let text = serde_json::to_vec_pretty(run).map_err(io::Error::other);
-        text.and_then(|text| fs::write(&path, text))
+        text.and_then(|text| replace(&path, &text))
             .map_err(|source| SinkError { path, source })?;
+        self.open(OpenOptions::new().create_new(true).append(true))
+    }
+
+    /// Opens `samples.jsonl` of a run that was cut off, to go on after its last whole line.
+    pub fn go_on(&self) -> Result<Sink, SinkError> {
         let path = self.path.join(files::SAMPLES);
-        let file = OpenOptions::new().create_new(true).append(true).open(&path);
-        let file = file.map_err(|source| SinkError {
+        cut_after_last_line(&path).map_err(|source| SinkError { path, source })?;
+        self.open(OpenOptions::new().create(true).append(true))
+    }
+
+    fn open(&self, how: &OpenOptions) -> Result<Sink, SinkError> {
+        let path = self.path.join(files::SAMPLES);
+        let file = how.open(&path).map_err(|source| SinkError {
             path: path.clone(),
             source,
         })?;
         Ok(Sink {
             path,
             file: BufWriter::new(file),
+            handed_over: Instant::now(),
+            synced: Instant::now(),
         })
     }
 }
@@ -109,6 +133,10 @@ fn reserve(file: &File, room: u64) -> io::Result<()> {
 pub struct Sink {
     path: PathBuf,
     file: BufWriter<File>,
+    /// When lines were last handed to the kernel.
+    handed_over: Instant,
+    /// When they were last handed to the disk.
+    synced: Instant,
 }
 
 impl Sink {
@@ -117,12 +145,23 @@ impl Sink {
         let written = serde_json::to_writer(&mut self.file, event).map_err(io::Error::from);
         written
             .and_then(|()| self.file.write_all(b"\n"))
-            .map_err(|source| self.error(source))
+            .map_err(|source| self.error(source))?;
+        match self.handed_over.elapsed() > LONGEST_HELD {
+            true => self.flush(),
+            false => Ok(()),
+        }
     }
 
-    /// Hands everything written so far to the kernel.
+    /// Hands everything written so far to the kernel, and to the disk when that is some seconds ago.
     pub fn flush(&mut self) -> Result<(), SinkError> {
-        self.file.flush().map_err(|source| self.error(source))
+        self.file.flush().map_err(|source| self.error(source))?;
+        self.handed_over = Instant::now();
+        if self.synced.elapsed() > LONGEST_UNSYNCED {
+            let synced = self.file.get_ref().sync_data();
+            synced.map_err(|source| self.error(source))?;
+            self.synced = Instant::now();
+        }
+        Ok(())
     }
 
     /// Hands everything to the disk: the run is over.

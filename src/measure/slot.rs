@@ -144,7 +144,7 @@ impl<'a> Slot<'a> {
         };
         for done in 0..self.test.warmup {
             // Iterations that take long need no long warm-up, and what is timed needs the better part of the budget.
-            if done > 0 && started.elapsed() >= budget / 4 {
+            if done > 0 && (started.elapsed() >= budget / 4 || is_spent(self.run_until)) {
                 break;
             }
             if let Err(trouble) = self.go(None, sink)? {

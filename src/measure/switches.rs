@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::session::Progress;
 use super::sink::{Sink, SinkError};
@@ -24,6 +24,8 @@ pub struct SwitchWatch {
     /// Ports between switches with their rails, as the topology has them; none when there is no topology: then all are kept.
     between: Option<Vec<(String, Option<String>)>>,
     told: BTreeSet<&'static str>,
+    /// When nobody is waited for any longer.
+    last_moment: Option<Instant>,
 }
 
 /// A thread that reads when it is asked to.
@@ -56,9 +58,13 @@ impl Reader {
     }
 
     /// What all ports say now; none when nobody answers, nor ever will.
-    fn read(&self) -> Option<Result<PortTable, String>> {
+    fn read(&self, last_moment: Option<Instant>) -> Option<Result<PortTable, String>> {
         self.ask.send(()).ok()?;
-        self.answers.recv_timeout(self.patience + GRACE).ok()
+        let longest = self.patience + GRACE;
+        let left = last_moment.map(|last| last.saturating_duration_since(Instant::now()));
+        self.answers
+            .recv_timeout(left.map_or(longest, |left| left.min(longest)))
+            .ok()
     }
 }
 
@@ -75,7 +81,14 @@ impl SwitchWatch {
             reader: Some(Reader::start(source, patience)),
             between,
             told: BTreeSet::new(),
+            last_moment: None,
         }
+    }
+
+    /// The same, waiting for nobody after `last_moment`.
+    #[must_use]
+    pub fn until(self, last_moment: Option<Instant>) -> SwitchWatch {
+        SwitchWatch { last_moment, ..self }
     }
 
     /// Reads once: why nothing will be known, when that can be told before anything is measured.
@@ -185,14 +198,17 @@ impl SwitchWatch {
         let Some(reader) = &self.reader else {
             return Ok(None);
         };
-        match reader.read() {
+        match reader.read(self.last_moment) {
             Some(read) => read.map(Some),
             None => {
-                let problem = format!(
-                    "{}: no answer within {:?}",
-                    reader.source,
-                    reader.patience + GRACE
-                );
+                let problem = match self.last_moment.is_some_and(|last| Instant::now() >= last) {
+                    true => format!("{}: no answer before the run had to end", reader.source),
+                    false => format!(
+                        "{}: no answer within {:?}",
+                        reader.source,
+                        reader.patience + GRACE
+                    ),
+                };
                 self.reader = None;
                 Err(problem)
             }

@@ -10,6 +10,8 @@ use crate::suite::Schedule;
 
 /// How often an adaptive test crosses every link before it asks what is suspicious.
 const OPENING: u32 = 2;
+/// Rounds of random pairs that stand in for a topology: every end of a cable meets so many partners.
+const COVERING: u32 = 4;
 
 impl Draft<'_> {
     /// Every pair of ranks, on each rail. Where every rank has a host to itself the pairs of a round run at the same time;
@@ -20,28 +22,32 @@ impl Draft<'_> {
             self.leave_out("all of it", "one rank alone has no partner");
             return Ok(Vec::new());
         }
-        match self.test.schedule {
+        let random = match self.test.schedule {
             Schedule::Adaptive => return self.adaptive(&world),
             Schedule::Topology => return self.by_topology(&world),
-            Schedule::Tournament | Schedule::Random(_) => {}
-        }
-        let rail_sets = self.pairs_of_rails();
-        let partners = match self.test.schedule {
-            Schedule::Random(rounds) => rounds as usize,
-            _ => world.len() - 1,
+            Schedule::Cover if self.knows_its_topology() => return self.by_topology(&world),
+            Schedule::Cover => {
+                let why = "no topology is known; say it with --topology FILE";
+                self.leave_out("cables between switches", why);
+                Some(COVERING)
+            }
+            Schedule::Random(rounds) => Some(rounds),
+            Schedule::Tournament => None,
         };
+        let rail_sets = self.pairs_of_rails();
+        let partners = random.map_or(world.len() - 1, |rounds| rounds as usize);
         self.check_count(world.len() * partners * rail_sets.len())?;
         let at_once = self.fabric.is_one_rank_per_host() && world.len() > 3;
         let load = if at_once { Load::Together } else { Load::Alone };
         let mut slots = Vec::new();
         for work in self.work(2)? {
             for (number, (rails, to_rail)) in rail_sets.iter().enumerate() {
-                let rounds = match self.test.schedule {
+                let rounds = match random {
                     // Other pairs on every rail: together they say more.
-                    Schedule::Random(rounds) => {
+                    Some(rounds) => {
                         random::rounds(world.len(), rounds, self.seed.wrapping_add(number as u64))
                     }
-                    _ => tournament::rounds(world.len()),
+                    None => tournament::rounds(world.len()),
                 };
                 for round in rounds {
                     for forward in directions(work.collective) {
@@ -63,6 +69,12 @@ impl Draft<'_> {
             }
         }
         Ok(slots)
+    }
+
+    /// Whether somebody said which cable is where, so that flows can follow it.
+    fn knows_its_topology(&self) -> bool {
+        let graph = self.known.graph.as_deref();
+        self.transport.has_rails() && graph.is_some_and(|graph| !graph.is_inferred())
     }
 
     /// The rails of the two ranks of a pair: the first one's, and the second one's where it is another.

@@ -58,13 +58,13 @@ pub struct Rest {
 }
 
 /// What is left of `cells`, none of which was measured to its end, without the `lost` parts. New cells are numbered from
-/// `next_id`; `begun` says which cells have samples already.
+/// `next_id`; `begun` says which cells have samples already and are measured anew, and why.
 pub fn without(
     cells: &[Cell],
     ranks: &[RankRecord],
     lost: &LostParts,
     next_id: u32,
-    begun: impl Fn(u32) -> bool,
+    begun: impl Fn(u32) -> Option<String>,
 ) -> Rest {
     let mut rest = Rest::default();
     for cell in cells {
@@ -80,13 +80,9 @@ pub fn without(
             .filter(|rank| hindrance(rank).is_none())
             .collect();
         let is_group = cell.ranks.len() > 2;
-        let reason = match reason {
-            None if begun(cell.id) => "it was interrupted by a loss".to_string(),
-            None => {
-                rest.cells.push(cell.clone());
-                continue;
-            }
-            Some(reason) => reason,
+        let Some(reason) = reason.or_else(|| begun(cell.id)) else {
+            rest.cells.push(cell.clone());
+            continue;
         };
         if left.len() == cell.ranks.len() || is_group && left.len() >= 2 {
             let new = shrunk(cell, left, next_id + rest.new.len() as u32);
@@ -151,7 +147,7 @@ mod tests {
     #[test]
     fn groups_shrink_pairs_with_the_lost_end_and_the_rest_stays() {
         let (ranks, cells) = planned();
-        let rest = without(&cells, &ranks, &lost_host("h2"), 1000, |_| false);
+        let rest = without(&cells, &ranks, &lost_host("h2"), 1000, |_| None);
         assert!(rest.cells.iter().all(|cell| !cell.ranks.contains(&2)));
         let groups = cells.iter().filter(|cell| cell.ranks.len() == 4).count();
         assert_eq!(rest.new.len(), groups);
@@ -182,7 +178,7 @@ mod tests {
             rails: [("h1".to_string(), rail.clone())].into(),
             ..LostParts::default()
         };
-        let rest = without(&cells, &ranks, &lost, 1000, |_| false);
+        let rest = without(&cells, &ranks, &lost, 1000, |_| None);
         let uses = |cell: &Cell| cell.ranks.contains(&1) && cell.rails.contains(&rail);
         assert!(!rest.cells.iter().any(uses));
         assert!(rest.cells.iter().any(|cell| cell.ranks.contains(&1)));
@@ -196,7 +192,7 @@ mod tests {
     fn an_interrupted_cell_is_measured_anew_under_a_new_number() {
         let (ranks, cells) = planned();
         let rest = without(&cells, &ranks, &LostParts::default(), 1000, |id| {
-            id == cells[3].id
+            (id == cells[3].id).then(|| "it was cut off".to_string())
         });
         assert_eq!(rest.new.len(), 1);
         assert_eq!((rest.new[0].id, &rest.new[0].ranks), (1000, &cells[3].ranks));

@@ -26,6 +26,10 @@ pub mod burn_in_files {
     pub const CERTIFICATE_PAGE: &str = "certificate.html";
     /// The decision in a few lines of Markdown.
     pub const CERTIFICATE_TEXT: &str = "certificate.md";
+    /// The parts that there are to decide on.
+    pub const KNOWN: &str = "known.json";
+    /// The suite as it was when the burn-in began.
+    pub const SUITE: &str = "suite.toml";
     /// What the samples of a healthy cycle were summarised into.
     pub const HISTOGRAMS: &str = "histograms.jsonl";
 }

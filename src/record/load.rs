@@ -182,6 +182,17 @@ impl Recorded {
     }
 }
 
+impl Recorded {
+    /// In how many rounds after the first some cell was measured to its end.
+    pub fn rounds_done(&self) -> u16 {
+        let rounds = self.events.iter().filter_map(|event| match event {
+            Event::CellDone(done) if done.round > 0 => Some(done.round),
+            _ => None,
+        });
+        rounds.collect::<std::collections::BTreeSet<u16>>().len() as u16
+    }
+}
+
 fn read_run(path: &Path) -> Result<Run, LoadError> {
     let text = fs::read(path).map_err(|source| LoadError::Read {
         path: path.to_path_buf(),

@@ -22,6 +22,7 @@ mod gpu_summary;
 mod history;
 mod inventory;
 mod judgement;
+mod keep;
 mod load;
 mod named;
 mod readings;
@@ -63,6 +64,7 @@ pub use judgement::{
     CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
     Percentiles, Place, TestVerdict, Verdict,
 };
+pub use keep::{cut_after_last_line, replace};
 pub use load::{LoadError, Recorded, files};
 pub use readings::{FoundPart, LinkLoad, Night, PartReading, Quantity, ReadPart, Readings};
 pub use run::{

@@ -20,6 +20,9 @@ pub struct Run {
     pub started: String,
     /// Seed of patterns and order.
     pub seed: u64,
+    /// Seed of patterns where it is another one: cycles of a burn-in have the same cells and other data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern_seed: Option<u64>,
     /// The command line as typed.
     pub command: Vec<String>,
     /// What the command line was started with on every host, such as `srun -N4`, when the launcher said so.

@@ -27,15 +27,16 @@ mod markdown;
 mod metrics;
 pub mod parts;
 mod rdma;
+mod readings;
 pub mod schema;
 mod summary;
 mod table;
 pub mod terminal;
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
+pub use crate::record::replace;
 use crate::record::{Judgement, Recorded};
 
 /// Renders a judged run as one file of its folder.
@@ -53,6 +54,7 @@ pub trait Writer: Sync {
 /// Every file a report consists of. A new format is a file here and a line in this list.
 pub const WRITERS: &[&dyn Writer] = &[
     &json::Json,
+    &readings::Readings,
     &figures::Bandwidth,
     &figures::EcmpLoad,
     &markdown::Markdown,
@@ -78,22 +80,6 @@ pub fn write_all(folder: &Path, recorded: &Recorded, judgement: &Judgement) -> i
         replace(&folder.join(writer.file()), content.as_bytes())?;
     }
     Ok(())
-}
-
-/// Puts `content` at `path`: written beside it first, then moved over it.
-pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(content)?;
-        file.sync_all()
-    });
-    let moved = written.and_then(|()| fs::rename(&beside, path));
-    if moved.is_err() {
-        // The error that matters is the first one; a leftover is only untidy.
-        _ = fs::remove_file(&beside);
-    }
-    moved.map_err(|error| io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub(super) const SUITES: &[(&str, &str)] = &[
     ("ecmp", include_str!("../../suites/ecmp.toml")),
     ("gpu", include_str!("../../suites/gpu.toml")),
     ("burn-in", include_str!("../../suites/burn-in.toml")),
+    ("nightly", include_str!("../../suites/nightly.toml")),
 ];
 
 /// A suite file larger than this is not a suite file.
@@ -22,8 +23,14 @@ const LARGEST_FILE: u64 = 4 << 20;
 
 /// The built-in suite of that name, or the suite in that file.
 pub(super) fn load(name_or_path: &str) -> Result<Suite, SuiteError> {
+    let (origin, text) = text(name_or_path)?;
+    SuiteFile::parse(&text, &origin)?.check()
+}
+
+/// The text of that suite, and what errors call it.
+pub(super) fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
     if let Some((name, text)) = SUITES.iter().find(|(name, _)| *name == name_or_path) {
-        return SuiteFile::parse(text, &format!("suites/{name}.toml"))?.check();
+        return Ok((format!("suites/{name}.toml"), text.to_string()));
     }
     let error = |message: String| SuiteError {
         origin: name_or_path.to_string(),
@@ -40,7 +47,7 @@ pub(super) fn load(name_or_path: &str) -> Result<Suite, SuiteError> {
         return Err(error("is not a suite file".to_string()));
     }
     let text = std::fs::read_to_string(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
-    SuiteFile::parse(&text, name_or_path)?.check()
+    Ok((name_or_path.to_string(), text))
 }
 
 fn no_such_suite(name: &str) -> String {
@@ -65,7 +72,7 @@ mod tests {
         let error = Suite::load("smok").unwrap_err().to_string();
         assert_eq!(
             error,
-            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, links, ecmp, gpu, burn-in; did you mean `smoke`?"
+            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, links, ecmp, gpu, burn-in, nightly; did you mean `smoke`?"
         );
         let error = Suite::load("nowhere/x.toml").unwrap_err().to_string();
         assert!(error.starts_with("nowhere/x.toml: cannot be read: "), "{error}");

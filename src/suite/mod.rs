@@ -76,6 +76,11 @@ impl Suite {
         builtin::load(name_or_path)
     }
 
+    /// The text of the built-in suite of that name, or of the suite in that file.
+    pub fn text(name_or_path: &str) -> Result<String, SuiteError> {
+        builtin::text(name_or_path).map(|(_, text)| text)
+    }
+
     /// The largest payload any of its tests asks for.
     pub fn largest(&self) -> Bytes {
         let sizes = self.tests.iter().flat_map(|test| &test.sizes);

@@ -155,9 +155,10 @@ impl RunSettings {
         self.seed.unwrap_or(1)
     }
 
-    /// Longest ranks started elsewhere may take to join; 60 s when nothing was said.
+    /// Longest ranks started elsewhere may take to join; 60 s when nothing was said, and never longer than the whole run.
     pub fn join_deadline(&self) -> Nanos {
-        self.join_deadline.unwrap_or(Nanos::from_secs(60))
+        let patience = self.join_deadline.unwrap_or(Nanos::from_secs(60));
+        self.budget.map_or(patience, |budget| patience.min(budget))
     }
 
     /// Longest any single wait may take; 30 s when nothing was said.
@@ -185,5 +186,15 @@ mod tests {
         let merged = suite.overridden_by(&typed);
         assert_eq!((merged.ranks(), merged.seed(), merged.procs()), (2, 7, true));
         assert_eq!(merged.deadline(), Nanos::from_secs(30));
+        assert_eq!(merged.join_deadline(), Nanos::from_secs(60));
+        let short = RunSettings {
+            budget: Some(Nanos::from_secs(5)),
+            ..merged
+        };
+        assert_eq!(
+            short.join_deadline(),
+            Nanos::from_secs(5),
+            "nobody joins a run that is over"
+        );
     }
 }

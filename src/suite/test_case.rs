@@ -90,6 +90,8 @@ pub enum Schedule {
     Random(u32),
     /// Pairs on one leaf, pairs across leaves, over every spine: every cable is crossed, none by more than it carries.
     Topology,
+    /// The same where a topology is known; where none is, a few rounds of seeded random pairs, which cross every cable of a host.
+    Cover,
     /// Every cable a few times, then whatever tells suspects apart.
     Adaptive,
 }
@@ -101,6 +103,7 @@ impl fmt::Display for Schedule {
             Schedule::Tournament => f.write_str("tournament"),
             Schedule::Random(rounds) => write!(f, "random = {rounds}"),
             Schedule::Topology => f.write_str("topology"),
+            Schedule::Cover => f.write_str("cover"),
             Schedule::Adaptive => f.write_str("adaptive"),
         }
     }
@@ -109,12 +112,13 @@ impl fmt::Display for Schedule {
 impl FromStr for Schedule {
     type Err = String;
 
-    /// As the command line says it: `tournament`, `random=8`, `topology`, `adaptive`.
+    /// As the command line says it: `tournament`, `random=8`, `topology`, `cover`, `adaptive`.
     fn from_str(text: &str) -> Result<Schedule, String> {
         match text.split_once('=') {
             None => match text {
                 "tournament" => Ok(Schedule::Tournament),
                 "topology" => Ok(Schedule::Topology),
+                "cover" => Ok(Schedule::Cover),
                 "adaptive" => Ok(Schedule::Adaptive),
                 _ => Err(Schedule::KNOWN.to_string()),
             },
@@ -128,10 +132,15 @@ impl FromStr for Schedule {
 }
 
 impl Schedule {
+    /// Whether it chooses the path of every flow, so that the fabric is asked for paths first.
+    pub fn needs_paths(self) -> bool {
+        matches!(self, Schedule::Topology | Schedule::Cover | Schedule::Adaptive)
+    }
+
     /// The most rounds of random pairs.
     pub const MOST_ROUNDS: u32 = 10_000;
     /// What there is.
-    const KNOWN: &str = "known are tournament, random=ROUNDS, topology, adaptive";
+    const KNOWN: &str = "known are tournament, random=ROUNDS, topology, cover, adaptive";
 }
 
 /// In which directions a pair is measured.

@@ -144,8 +144,7 @@ fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteE
         test.ecmp = EcmpSettings::read(section)?;
     } else if let Some(item) = section.get("flows") {
         test.flows = item.whole(1..=256)?;
-        let needs_paths = matches!(test.schedule, Schedule::Adaptive | Schedule::Topology);
-        if needs_paths && test.flows > 1 {
+        if test.schedule.needs_paths() && test.flows > 1 {
             return Err(item.error(
                 "this schedule chooses the path of every flow by its source port: several connections would take several paths",
             ));
@@ -240,13 +239,13 @@ fn algorithms(item: &Item<'_>, collectives: &[Collective]) -> Result<AlgorithmCh
     Ok(AlgorithmChoice::These(algorithms))
 }
 
-/// `"tournament"`, `"topology"`, `"adaptive"` or `{ random = 8 }`.
+/// `"tournament"`, `"topology"`, `"cover"`, `"adaptive"` or `{ random = 8 }`.
 fn schedule(item: &Item<'_>) -> Result<Schedule, SuiteError> {
     if let Some(table) = item.section("`schedule`") {
         let rounds = table.require("random")?.whole(1..=Schedule::MOST_ROUNDS)?;
         return Ok(Schedule::Random(rounds));
     }
-    let words = ["tournament", "topology", "adaptive"];
+    let words = ["tournament", "topology", "cover", "adaptive"];
     let word = item.text()?;
     match words.contains(&word).then(|| word.parse()) {
         Some(Ok(schedule)) => Ok(schedule),
@@ -369,6 +368,7 @@ mod tests {
         let schedule = |line: &str| read("pairs", line).map(|test| test.schedule);
         assert_eq!(schedule(""), Ok(Schedule::Tournament));
         assert_eq!(schedule("schedule = \"topology\""), Ok(Schedule::Topology));
+        assert_eq!(schedule("schedule = \"cover\""), Ok(Schedule::Cover));
         assert_eq!(schedule("schedule = { random = 4 }"), Ok(Schedule::Random(4)));
         assert_eq!(schedule("schedule = \"adaptive\""), Ok(Schedule::Adaptive));
         let several = schedule("schedule = \"adaptive\"\nflows = 4").unwrap_err();
@@ -391,7 +391,7 @@ mod tests {
         );
         let found = read("latency", "schedule = \"adaptive\"").unwrap_err();
         assert!(found.contains("kind \"pairs\""), "{found}");
-        for text in ["tournament", "topology", "adaptive", "random=7"] {
+        for text in ["tournament", "topology", "cover", "adaptive", "random=7"] {
             let typed: Schedule = text.parse().unwrap();
             assert_eq!(typed.to_string().replace(' ', ""), text);
         }

@@ -1,6 +1,7 @@
 //! A span of time, or an instant on a monotonic clock.
 
 use std::fmt;
+use std::iter::Sum;
 use std::ops::{Add, Sub};
 use std::str::FromStr;
 use std::time::Duration;
@@ -84,6 +85,12 @@ impl Sub for Nanos {
     type Output = Nanos;
     fn sub(self, other: Nanos) -> Nanos {
         self.since(other)
+    }
+}
+
+impl Sum for Nanos {
+    fn sum<I: Iterator<Item = Nanos>>(items: I) -> Nanos {
+        items.fold(Nanos(0), Nanos::add)
     }
 }
 

@@ -67,6 +67,13 @@ iterations = { min = 100000, max = 1000000 }
 budget = "10m"
 "#;
 
+/// The same, but not expected to take long, so that a short budget does not leave it out: it goes on until its median is known better
+/// than it ever will be.
+pub fn longer_than_expected() -> String {
+    LONG.replace("{ min = 100000, max", "{ min = 8, max")
+        .replace("budget = \"10m\"", "tight = \"0.001%\"\nbudget = \"10m\"")
+}
+
 /// A folder with a suite in it.
 pub struct Bench {
     folder: tempfile::TempDir,

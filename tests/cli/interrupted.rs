@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use railgauge::record::{EndReason, Event};
 
-use crate::harness::{Bench, LONG, Started, eventually, is_alive};
+use crate::harness::{Bench, LONG, Started, eventually, is_alive, longer_than_expected};
 
 /// Ends a run under way with `end`; what must then be there.
 fn keeps_what_was_measured(words: &str, end: impl FnOnce(&Started)) {
@@ -51,7 +51,7 @@ fn a_scheduler_that_ends_the_job_gets_a_partial_report() {
 
 #[test]
 fn a_spent_budget_ends_the_run_with_what_was_measured() {
-    let bench = Bench::new(LONG);
+    let bench = Bench::new(&longer_than_expected());
     bench.run("--budget 1s").must_exit(20);
     assert_eq!(bench.judgement().ended, Some(EndReason::Budget));
     assert!(!bench.recorded().samples.is_empty());

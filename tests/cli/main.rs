@@ -2,6 +2,7 @@
 
 mod all_reduce;
 mod bad_input;
+mod budget;
 mod compare;
 mod counters;
 mod ecmp_plan;

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use railgauge::record::{Event, FindingKind};
 
-use crate::harness::{Bench, LONG, Started};
+use crate::harness::{Bench, LONG, Started, longer_than_expected};
 
 /// What a stranger may send: noise, silence, both protocols' first bytes with a wrong token or cut short, and lengths
 /// nobody should believe.
@@ -54,7 +54,7 @@ fn doors(run: &Started, ranks: usize) -> Vec<SocketAddr> {
 #[test]
 fn strangers_at_data_ports_are_turned_away_recorded_and_harm_nobody() {
     for words in ["", "--procs"] {
-        let bench = Bench::new(LONG);
+        let bench = Bench::new(&longer_than_expected());
         let run = bench.start_measuring(&format!("--budget 4s {words}"));
         let doors = doors(&run, 2);
         assert_eq!(doors.len(), 2, "one rail, two ranks");

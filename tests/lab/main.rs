@@ -15,6 +15,7 @@ mod liveness;
 mod path_faults;
 mod paths;
 mod refusals;
+mod respawn;
 mod runs;
 mod switch_counters;
 mod switch_inventory;

@@ -4,4 +4,5 @@ mod families;
 mod harness;
 mod mpi;
 mod refusals;
+mod rejoin;
 mod tokens;

@@ -53,6 +53,16 @@ fn a_wrong_world_size_is_told_to_both_sides() {
 }
 
 #[test]
+fn a_rank_that_never_comes_is_not_waited_for_longer_than_the_whole_run_may_take() {
+    let lot = Lot::new();
+    let first = lot
+        .join(0, 2, "--join-deadline 80s --budget 2s")
+        .wait()
+        .must_exit(21);
+    first.says(&["rank 1 of 2 did not join within 2 s"]);
+}
+
+#[test]
 fn a_second_process_with_the_same_rank_is_refused_and_the_run_is_no_success() {
     let lot = Lot::new();
     let words = "run long.toml --out out --launch env --budget 8s";

@@ -36,10 +36,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("findings", &["stats", "suite", "fabric"]),
+    ("history", &["findings", "stats"]),
     ("burn_in", &[]),
-    ("report", &["findings", "stats"]),
+    ("report", &["findings", "history", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
-    ("twin", &["plan", "fabric", "stats", "diagnose"]),
+    ("twin", &["plan", "fabric", "stats", "diagnose", "history"]),
     ("lab", &["fabric"]),
     ("cli", &["*"]),
 ];

@@ -1,6 +1,7 @@
 //! Plans on small fabrics: what is measured is what was asked for, and what is not measured is said.
 
 mod engines;
+mod nightly;
 mod only;
 mod references;
 mod refusals;
@@ -227,9 +228,8 @@ fn over_tcp_each_rail_is_measured_by_itself_and_striped_when_asked() {
 fn a_plan_too_long_for_its_budget_says_so_before_it_is_run() {
     let mut suite = Suite::load("rails").unwrap();
     suite.run.budget = Some(Nanos::from_secs(1));
-    let outline = Plan::new(&suite, &fabric(4, 2, None), &threads())
-        .unwrap()
-        .describe();
+    let plan = Plan::new(&suite, &fabric(4, 2, None), &threads()).unwrap();
+    let outline = plan.describe();
     assert!(outline.warning.unwrap().contains("may take 1.00 s"));
     assert!(outline.assumptions.contains("1.00 GB/s"));
     assert_eq!(outline.tests[0].row()[3], "4 from 64 KiB to 256 MiB");

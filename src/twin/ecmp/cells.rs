@@ -71,6 +71,7 @@ impl StreamFabric {
             started: "2026-11-15T00:00:00Z".to_string(),
             seed,
             command: ["railgauge", "run", "ecmp"].map(String::from).to_vec(),
+            pattern_seed: None,
             started_as: None,
             launch: format!("simulated: {} hosts", fabric.hosts.len()),
             hosts: fabric.hosts,
