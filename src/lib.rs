@@ -7,6 +7,7 @@
 pub mod burn_in;
 pub mod cli;
 pub mod collective;
+pub mod command;
 pub mod device;
 pub mod diagnose;
 pub mod fabric;
@@ -15,6 +16,7 @@ pub mod history;
 pub mod lab;
 pub mod launch;
 pub mod measure;
+pub mod notify;
 pub mod plan;
 pub mod record;
 pub mod report;

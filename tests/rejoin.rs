@@ -1,6 +1,9 @@
 //! Real processes that are killed or frozen in the middle of a run: the others go on, and whoever comes back is measured
 //! again.
 
+#[path = "common/shim.rs"]
+mod shim;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SUITE: &str = r#"
 name = "small"
 [run]
-transport = "tcp"
+transport = "TRANSPORT"
 [[test]]
 name = "ring"
 collective = "all-reduce"
@@ -53,6 +56,16 @@ struct Rank(Child);
 
 impl Rank {
     fn start(rank: u32, door: &Rendezvous, token: &Token) -> Rank {
+        Rank(Rank::worker(rank, door, token).spawn().unwrap())
+    }
+
+    /// The same with a GPU, which the shim makes of the CPU.
+    fn on_gpu(rank: u32, door: &Rendezvous, token: &Token) -> Rank {
+        let mut command = Rank::worker(rank, door, token);
+        Rank(command.env("LD_LIBRARY_PATH", shim::folder()).spawn().unwrap())
+    }
+
+    fn worker(rank: u32, door: &Rendezvous, token: &Token) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_railgauge"));
         command
             .arg("worker")
@@ -61,7 +74,7 @@ impl Rank {
             .env("RAILGAUGE_RENDEZVOUS", door.address().unwrap().to_string())
             .env("RAILGAUGE_TOKEN", token.to_hex())
             .stdin(Stdio::null());
-        Rank(command.spawn().unwrap())
+        command
     }
 
     /// A rank as somebody starts one by hand, which calls again after a loss; the first would lead.
@@ -98,10 +111,10 @@ impl Drop for Rank {
     }
 }
 
-fn setup(deadline: u64) -> Setup {
+fn setup(device: DeviceKind, deadline: u64) -> Setup {
     Setup {
         rails: vec!["rail0=127.0.0.1".to_string(), "rail1=127.0.0.2".to_string()],
-        device: DeviceKind::Host,
+        device,
         largest: Bytes(1 << 20),
         nccl: false,
         verbs: false,
@@ -148,18 +161,29 @@ struct Running {
 }
 
 impl Running {
-    fn of(start: fn(u32, &Rendezvous, &Token) -> Rank, deadline: u64) -> Running {
+    fn of(
+        start: fn(u32, &Rendezvous, &Token) -> Rank,
+        device: DeviceKind,
+        transport: &str,
+        deadline: u64,
+    ) -> Running {
         let folder = tempfile::tempdir().unwrap();
         let suite_file = folder.path().join("suite.toml");
-        std::fs::write(&suite_file, SUITE).unwrap();
-        let suite = Suite::load(suite_file.to_str().unwrap()).unwrap();
+        std::fs::write(&suite_file, SUITE.replace("TRANSPORT", transport)).unwrap();
+        let mut suite = Suite::load(suite_file.to_str().unwrap()).unwrap();
+        suite.run.device = Some(device);
         let token = Token::generate().unwrap();
         let door = Rendezvous::open(IpAddr::V4(Ipv4Addr::LOCALHOST), WORLD, token).unwrap();
         let ranks = (0..WORLD).map(|rank| start(rank, &door, &token)).collect();
         let coordinator = door.meet(PATIENCE, || None).unwrap();
         let interrupted = Arc::new(AtomicBool::new(false));
-        let session = Session::meet(coordinator, setup(deadline), Box::new(|_| None), interrupted).unwrap();
-        let plan = Plan::new(&suite, session.fabric(), &Choices::default()).unwrap();
+        let setup = setup(device, deadline);
+        let session = Session::meet(coordinator, setup, Box::new(|_| None), interrupted).unwrap();
+        let choices = Choices {
+            direct: session.is_direct(),
+            ..Choices::default()
+        };
+        let plan = Plan::new(&suite, session.fabric(), &choices).unwrap();
         let out = RunFolder::create(&folder.path().join("out")).unwrap();
         let sink = out.start(&run_of(&plan, &session)).unwrap();
         Running {
@@ -232,7 +256,7 @@ fn of_rank_2(recorded: &Recorded, round: u16) -> usize {
 
 #[test]
 fn a_killed_rank_is_left_out_started_again_let_in_and_measured_again() {
-    let mut run = Running::of(Rank::start, 20);
+    let mut run = Running::of(Rank::start, DeviceKind::Host, "tcp", 20);
     assert_eq!(run.measure(0, |_| true), EndReason::Finished);
     // Twice: what was let in again can be lost again.
     for round in [1, 4] {
@@ -265,7 +289,7 @@ fn a_killed_rank_is_left_out_started_again_let_in_and_measured_again() {
 
 #[test]
 fn a_frozen_rank_that_was_left_out_calls_again_by_itself_once_it_wakes_up() {
-    let mut run = Running::of(Rank::follow, 3);
+    let mut run = Running::of(Rank::follow, DeviceKind::Host, "tcp", 3);
     assert_eq!(run.measure(0, |_| true), EndReason::Finished);
     run.ranks[2].signal(Signal::SIGSTOP);
     assert_eq!(run.measure(1, |_| true), EndReason::Lost);
@@ -276,4 +300,23 @@ fn a_frozen_rank_that_was_left_out_calls_again_by_itself_once_it_wakes_up() {
     assert_eq!(run.measure(3, |_| true), EndReason::Finished);
     let recorded = run.end();
     assert_eq!(of_rank_2(&recorded, 3), of_rank_2(&recorded, 0));
+}
+
+#[test]
+fn the_memory_of_a_gpu_rank_that_is_started_again_is_found_where_it_is_now() {
+    for transport in ["peer", "tcp"] {
+        let mut run = Running::of(Rank::on_gpu, DeviceKind::Cuda, transport, 20);
+        let is_ring = |cell: &Cell| cell.test == "ring";
+        assert_eq!(run.measure(0, is_ring), EndReason::Finished);
+        run.ranks[2].kill();
+        assert_eq!(run.measure(1, is_ring), EndReason::Lost);
+        run.go_on_without_2(2);
+        run.ranks[2] = Rank::on_gpu(2, &run.door, &run.token);
+        run.take_2_back();
+        assert_eq!(run.measure(3, is_ring), EndReason::Finished, "over {transport}");
+        let recorded = run.end();
+        assert_eq!(of_rank_2(&recorded, 3), of_rank_2(&recorded, 0));
+        let is_wrong = |event: &Event| matches!(event, Event::Corruption(_));
+        assert!(!recorded.events.iter().any(is_wrong), "over {transport}");
+    }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
+use super::known::Known;
 use crate::record::{
     BurnIn, JournalLine, Night, Readings, burn_in_files, cut_after_last_line, files, replace,
 };
@@ -127,6 +128,15 @@ impl BurnInFolder {
             })
         };
         finished.iter().map(night).collect()
+    }
+
+    /// The parts that there are to decide on; none before the first cycle is complete.
+    pub fn known(&self) -> Result<Known, FolderError> {
+        let path = self.path.join(burn_in_files::KNOWN);
+        match path.exists() {
+            true => parse(&path),
+            false => Ok(Known::default()),
+        }
     }
 
     /// Puts a file into the folder: the old one or the new one is there at any moment.

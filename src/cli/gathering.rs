@@ -172,7 +172,12 @@ impl Gathering {
     }
 
     /// Lets the ranks go and waits for those of this process.
-    pub fn part(self) -> Parted {
+    pub fn part(mut self) -> Parted {
+        if let Some(door) = &self.door
+            && let Err(error) = self.session.send_home(door)
+        {
+            tracing::debug!(%error, "those who wait at the door are not told");
+        }
         self.session.quit();
         drop((self.session, self.crew));
         let separate = self.door.map(|door| door.evidence_of_separate_worlds());

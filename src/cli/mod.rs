@@ -5,6 +5,7 @@
 
 mod all_reduce;
 mod browser;
+mod burn_in;
 mod compare;
 mod conduct;
 mod crossing;
@@ -45,6 +46,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::burn_in::FolderError;
 use crate::lab::LabError;
 use crate::launch::env::PlaceError;
 use crate::launch::secret::SecretError;
@@ -78,6 +80,8 @@ enum Command {
     Run(run::Arguments),
     /// Find the cable: start wide, narrow down by itself, name the suspect
     Diagnose(diagnose::Arguments),
+    /// Load a fabric for hours and decide on every node and cable: accept, reject or extend; resumable
+    BurnIn(burn_in::Arguments),
     /// Measure one all-reduce over a range of sizes, with nccl-tests' flags and columns
     AllReduce(all_reduce::Arguments),
     /// Measure one link by itself over RDMA, with perftest's questions, flags and columns
@@ -119,6 +123,8 @@ enum CliError {
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error(transparent)]
+    Folder(FolderError),
+    #[error(transparent)]
     Meet(#[from] MeetError),
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -157,7 +163,7 @@ impl CliError {
             CliError::Join(JoinError::Variable { .. }) => 2,
             CliError::Join(JoinError::Unreachable { .. }) => 21,
             CliError::Join(_) | CliError::Meet(_) => 3,
-            CliError::Measure(_) | CliError::Sink(_) | CliError::System { .. } => 1,
+            CliError::Measure(_) | CliError::Sink(_) | CliError::Folder(_) | CliError::System { .. } => 1,
         }
     }
 }
@@ -168,6 +174,7 @@ pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Diagnose(arguments) => diagnose::run(&arguments),
+        Command::BurnIn(arguments) => burn_in::run(&arguments),
         Command::AllReduce(arguments) => all_reduce::run(&arguments),
         Command::Link(arguments) => link::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),

@@ -24,7 +24,7 @@ use crate::units::Nanos;
     after_help = "Example: railgauge plan rails --ranks 8\nWith --topology FILE: for the hosts of that file, one rank each"
 )]
 pub struct Arguments {
-    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, gpu, burn-in, nightly) or a suite file
+    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, gpu, nightly, burn-in) or a suite file
     #[arg(value_name = "SUITE")]
     suite: String,
     /// List every cell

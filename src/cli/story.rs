@@ -86,8 +86,11 @@ impl Story<'_> {
                 break;
             };
             cells = rest;
-            progress.plan(cells.len());
-            end = session.measure(&refer(&cells), &self.plan.tests, 0, &mut measuring)?;
+            end = EndReason::Finished;
+            if !cells.is_empty() {
+                progress.plan(cells.len());
+                end = session.measure(&refer(&cells), &self.plan.tests, 0, &mut measuring)?;
+            }
         }
         if end == EndReason::Finished {
             let told = |step: &Step| narration::lines(step).iter().for_each(|line| progress.note(line));
@@ -116,6 +119,12 @@ impl Story<'_> {
             ));
             progress.plan(again.len());
             end = session.measure(&refer(&again), &self.plan.tests, round, &mut measuring)?;
+            let is_regrouped = end == EndReason::Lost
+                && self.keep_going
+                && self.regroup(session, &mut lost, &mut measuring)?.is_some();
+            if is_regrouped {
+                end = EndReason::Finished;
+            }
         }
         if end == EndReason::Finished && lost != self.absent {
             end = EndReason::Lost;
@@ -190,7 +199,7 @@ impl Story<'_> {
     }
 
     /// Lets the survivors go on without what was lost since the last time, and plans what they can still measure. None
-    /// when it cannot be told what was lost, or nothing is left to measure.
+    /// when it cannot be told what was lost.
     fn regroup(
         &self,
         session: &mut Session,
@@ -224,7 +233,7 @@ impl Story<'_> {
         ));
         let cells = rest.cells.clone();
         write_rest(rest, without, measuring)?;
-        Ok(Some(cells).filter(|cells| !cells.is_empty()))
+        Ok(Some(cells))
     }
 }
 

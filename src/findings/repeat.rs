@@ -4,8 +4,10 @@
 
 use crate::record::Run;
 
-/// Options of the original command that a repetition replaces: the folder always, the filter when it has another.
-const REPLACED: [&str; 2] = ["--out", "--only"];
+/// Options of the original command that a repetition leaves out: it goes to a folder of its own, is no night of a history and wakes nobody.
+const LEFT_OUT: [&str; 4] = ["--out", "--history", "--notify", "--notify-severity"];
+/// The one that it replaces when it has another filter.
+const FILTER: &str = "--only";
 /// The command that looks for a suspect by itself, and its options that name one.
 const DIAGNOSE: &str = "diagnose";
 const NAMING: [&str; 3] = ["--out", "--suspect", "--rail"];
@@ -25,7 +27,7 @@ pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
             .iter()
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
-        words.extend(["--only".to_string(), filter.join(",")]);
+        words.extend([FILTER.to_string(), filter.join(",")]);
     }
     quoted(&words)
 }
@@ -63,8 +65,9 @@ fn quoted(words: &[String]) -> String {
 }
 
 fn without_replaced(arguments: &[String], has_filter: bool) -> Vec<String> {
-    let replaced = if has_filter { &REPLACED[..] } else { &REPLACED[..1] };
-    without(arguments, replaced)
+    let filter = has_filter.then_some(FILTER);
+    let replaced: Vec<&str> = LEFT_OUT.into_iter().chain(filter).collect();
+    without(arguments, &replaced)
 }
 
 /// The arguments without these options and their values.
@@ -142,6 +145,21 @@ mod tests {
             "railgauge run smoke --ranks 4 --only test=rails,rail=rail1"
         );
         assert_eq!(command(&run, &[]), "railgauge run smoke --ranks 4 --only=size=1M");
+        let of_a_night = run_of(&[
+            "railgauge",
+            "run",
+            "nightly",
+            "--history",
+            "/srv/nights",
+            "--notify=/usr/local/bin/tell",
+            "--notify-severity",
+            "page",
+        ]);
+        assert_eq!(
+            command(&of_a_night, &[]),
+            "railgauge run nightly",
+            "it wakes nobody"
+        );
         let mut elsewhere = run_of(&["railgauge", "run", "rails"]);
         elsewhere.started_as = Some("srun -N4 railgauge".to_string());
         assert_eq!(

@@ -1,7 +1,7 @@
 //! `history.json` and `railgauge trend --json`: what changed since earlier runs.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString};
+use strum::{Display, EnumIter, EnumString};
 
 use super::{FindingKind, FoundPart, Quantity, ReadPart};
 
@@ -18,6 +18,7 @@ use super::{FindingKind, FoundPart, Quantity, ReadPart};
     Serialize,
     Deserialize,
     Display,
+    EnumIter,
     EnumString,
     schemars::JsonSchema,
 )]
@@ -176,4 +177,120 @@ pub struct History {
     pub skipped: Vec<String>,
     /// One sentence for the person who reads nothing else.
     pub summary: String,
+}
+
+/// What is sent to whoever is to be told: one matter of one night. The schema is published in `docs/notify.schema.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Notice {
+    /// Version of this format.
+    pub schema: u32,
+    /// How loudly it is said.
+    pub severity: Severity,
+    /// The same from night to night for as long as it is about the same matter: what a system of tickets joins them by.
+    pub key: String,
+    /// Name of the suite.
+    pub suite: String,
+    /// The run, by name.
+    pub run: String,
+    /// Its start, RFC 3339 in UTC.
+    pub started: String,
+    /// Where its report lies.
+    pub folder: String,
+    /// The matter in one sentence.
+    pub sentence: String,
+    /// All of it.
+    pub matter: Matter,
+}
+
+impl History {
+    /// What is due tonight and at least as loud as `lowest`, loudest first.
+    pub fn notices(&self, lowest: Severity, folder: &str) -> Vec<Notice> {
+        let mut due: Vec<&Matter> = self
+            .matters
+            .iter()
+            .filter(|matter| matter.due && matter.severity >= lowest)
+            .collect();
+        due.sort_by_key(|matter| std::cmp::Reverse(matter.severity));
+        let notice = |matter: &Matter| Notice {
+            schema: self.schema,
+            severity: matter.severity,
+            key: matter.key(),
+            suite: self.suite.clone(),
+            run: self.run.clone(),
+            started: self.started.clone(),
+            folder: folder.to_string(),
+            sentence: matter.sentence.clone(),
+            matter: matter.clone(),
+        };
+        due.into_iter().map(notice).collect()
+    }
+
+    /// The exit code that the history calls for by itself: 12 when a part got so much worse than it was that somebody should look now.
+    /// What tonight's verdict accuses has its own.
+    pub fn exit_code(&self) -> u8 {
+        let pages = |matter: &&Matter| matter.severity == Severity::Page && matter.change.is_some();
+        match self.matters.iter().find(pages) {
+            Some(_) => 12,
+            None => 0,
+        }
+    }
+}
+
+impl Matter {
+    /// `slow-link: h2/rail1->leaf1/p0`, or `changed: ...` for a change that only the history shows.
+    fn key(&self) -> String {
+        match self.kind {
+            Some(kind) => format!("{kind}: {}", self.part),
+            None => format!("changed: {}", self.part),
+        }
+    }
+}
+
+impl Standing {
+    /// In a few words: `new tonight`, `third night`, `gone`.
+    pub fn in_words(&self) -> String {
+        match self {
+            Standing::New => "new tonight".to_string(),
+            Standing::Still { night } => format!("{} night", ordinal(*night)),
+            Standing::Again { away } => format!("again, after {away} night{}", plural(*away)),
+            Standing::Gone { nights } => format!("gone, after {nights} night{}", plural(*nights)),
+            Standing::Unknown { nights } => {
+                format!("not measured tonight, seen {nights} night{}", plural(*nights))
+            }
+        }
+    }
+}
+
+fn plural(count: u32) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn ordinal(number: u32) -> String {
+    const WORDS: [&str; 9] = [
+        "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+    ];
+    let word = (number as usize).checked_sub(1).and_then(|at| WORDS.get(at));
+    match (word, number % 10, number % 100) {
+        (Some(word), ..) => (*word).to_string(),
+        (None, 1, tens) if tens != 11 => format!("{number}st"),
+        (None, 2, tens) if tens != 12 => format!("{number}nd"),
+        (None, 3, tens) if tens != 13 => format!("{number}rd"),
+        _ => format!("{number}th"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nights_are_counted_as_people_count_them() {
+        let words = |night| Standing::Still { night }.in_words();
+        assert_eq!(words(3), "third night");
+        assert_eq!(words(11), "11th night");
+        assert_eq!(words(22), "22nd night");
+        assert_eq!(words(101), "101st night");
+        assert_eq!(Standing::New.in_words(), "new tonight");
+        assert_eq!(Standing::Gone { nights: 1 }.in_words(), "gone, after 1 night");
+    }
 }

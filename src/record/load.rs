@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::{Event, Inventory, Run, SCHEMA, Sample};
+use super::{Event, History, Inventory, Run, SCHEMA, Sample};
 
 /// Names of the files in a run's folder.
 pub mod files {
@@ -102,6 +102,8 @@ pub struct Recorded {
     pub golden: Option<String>,
     /// `counters.toml` as it is written, when the run has one.
     pub counter_rules: Option<String>,
+    /// What changed since earlier runs, when the run was compared with any.
+    pub history: Option<History>,
 }
 
 impl Recorded {
@@ -117,6 +119,7 @@ impl Recorded {
             inventory_before: None,
             golden: None,
             counter_rules: None,
+            history: None,
         }
     }
 
@@ -133,8 +136,9 @@ impl Recorded {
         recorded.topology = text_if_there(folder, files::TOPOLOGY)?;
         recorded.golden = text_if_there(folder, files::GOLDEN)?;
         recorded.counter_rules = text_if_there(folder, files::COUNTER_RULES)?;
-        recorded.inventory = inventory_if_there(folder, files::INVENTORY)?;
-        recorded.inventory_before = inventory_if_there(folder, files::INVENTORY_BEFORE)?;
+        recorded.inventory = json_if_there(folder, files::INVENTORY)?;
+        recorded.inventory_before = json_if_there(folder, files::INVENTORY_BEFORE)?;
+        recorded.history = json_if_there(folder, files::HISTORY)?;
         Ok(recorded)
     }
 }
@@ -164,7 +168,7 @@ fn text_if_there(folder: &Path, name: &str) -> Result<Option<String>, LoadError>
     }
 }
 
-fn inventory_if_there(folder: &Path, name: &str) -> Result<Option<Inventory>, LoadError> {
+fn json_if_there<T: serde::de::DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, LoadError> {
     match text_if_there(folder, name)? {
         Some(text) => parse(text.as_bytes(), &folder.join(name)).map(Some),
         None => Ok(None),

@@ -18,7 +18,7 @@ use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::{drift, judge};
 use crate::record::{
     Cable, Cell, CounterDelta, CounterState, Event, Fact, Inventory, Judgement, NodeInventory, Part, PartAt,
-    PartClass, Recorded, files,
+    PartClass, Readings, Recorded, files,
 };
 
 /// Each does something somewhere, where it is obeyed.
@@ -198,6 +198,7 @@ pub(super) fn hostile(recorded: &Recorded, attack: &str) -> (Recorded, Judgement
     recorded.events = poisoned(&recorded.events, attack);
     recorded.inventory = Some(inventory(attack, "28.39.1002"));
     recorded.inventory_before = Some(inventory(attack, "28.38.1000"));
+    recorded.history = Some(poisoned(&super::history_tests::nights(), attack));
     let judgement = judge(&recorded);
     (recorded, judgement)
 }
@@ -405,6 +406,10 @@ fn check_all(recorded: &Recorded, judgement: &Judgement) {
                 check_lines(writer.file(), &text);
                 assert_eq!(&serde_json::from_str::<Judgement>(&text).unwrap(), judgement);
             }
+            files::READINGS => {
+                check_lines(writer.file(), &text);
+                serde_json::from_str::<Readings>(&text).unwrap();
+            }
             svg if svg.ends_with(".svg") => check_svg(svg, &text),
             other => panic!("nothing says what makes {other} inert"),
         }
@@ -414,7 +419,8 @@ fn check_all(recorded: &Recorded, judgement: &Judgement) {
     }
     let folder = Path::new("reports/x\u{1b}[2J\u{202e}");
     for page in [Page::log(), Page::terminal(false)] {
-        check_lines("summary", &terminal::summary(judgement, folder, page));
+        let summary = terminal::summary_with_nights(judgement, recorded.history.as_ref(), folder, page);
+        check_lines("summary", &summary);
     }
 }
 

@@ -9,7 +9,9 @@ use std::io;
 
 use super::Writer;
 use super::escape::markup as inert;
-use crate::record::{Event, Finding, Judgement, Recorded, TestVerdict, Untested, Verdict, files};
+use crate::record::{
+    Event, Finding, History, Judgement, Recorded, Severity, TestVerdict, Untested, Verdict, files,
+};
 
 /// Things that were not tested, each with a case of its own; more than these share one.
 const MOST_UNTESTED: usize = 1000;
@@ -29,7 +31,8 @@ impl Writer for JUnit {
     }
 
     fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        let suites = suites(judgement);
+        let mut suites = suites(judgement);
+        suites.extend(since_last_nights(judgement, recorded.history.as_ref()));
         let total =
             |count: fn(&Outcome) -> bool| suites.iter().map(|suite| suite.count(count)).sum::<usize>();
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -247,6 +250,28 @@ fn suites(judgement: &Judgement) -> Vec<Suite> {
     suites
 }
 
+/// Changes against the past that the exit code speaks of; findings of tonight have their cases already.
+fn since_last_nights(judgement: &Judgement, history: Option<&History>) -> Option<Suite> {
+    let matters = history?.matters.iter();
+    let loud = matters.filter(|matter| matter.severity == Severity::Page && matter.change.is_some());
+    let cases: Vec<Case> = loud
+        .map(|matter| Case {
+            name: clip(&format!("changed: {}", matter.part)),
+            seconds: 0.0,
+            outcome: Outcome::Failed {
+                kind: "changed".into(),
+                message: matter.sentence.clone(),
+                details: vec![
+                    matter.sentence.clone(),
+                    format!("standing: {}", matter.standing.in_words()),
+                    format!("first seen: {}", matter.first),
+                ],
+            },
+        })
+        .collect();
+    (!cases.is_empty()).then(|| named_suite(&judgement.suite, Some("history"), cases))
+}
+
 fn named_suite(suite: &str, part: Option<&str>, cases: Vec<Case>) -> Suite {
     let words: Vec<String> = [Some(suite), part].into_iter().flatten().map(dotless).collect();
     Suite {
@@ -381,8 +406,14 @@ fn properties(recorded: &Recorded, judgement: &Judgement) -> String {
         ("railgauge.command", recorded.run.command.join(" ")),
         ("railgauge.injected", judgement.injected.join("; ")),
     ];
+    let nights = recorded.history.iter().flat_map(|history| {
+        [
+            ("railgauge.history.nights", history.nights.to_string()),
+            ("railgauge.history.summary", history.summary.clone()),
+        ]
+    });
     let mut out = String::from("    <properties>\n");
-    for (name, value) in entries {
+    for (name, value) in entries.into_iter().chain(nights) {
         out.push_str(&format!(
             "      <property name=\"{name}\" value=\"{}\"/>\n",
             inert(&value)

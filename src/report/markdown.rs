@@ -25,6 +25,7 @@ impl Writer for Markdown {
         let mut out = String::new();
         let written = head(&mut out, judgement)
             .and_then(|()| findings(&mut out, judgement))
+            .and_then(|()| super::history::section(&mut out, recorded.history.as_ref(), MOST_ROWS))
             .and_then(|()| tests(&mut out, judgement))
             .and_then(|()| super::ecmp::section(&mut out, judgement))
             .and_then(|()| interference(&mut out, judgement))

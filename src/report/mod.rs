@@ -18,6 +18,7 @@ pub mod figure;
 pub mod figures;
 pub mod fleet;
 mod gpus;
+mod history;
 mod html;
 mod inventory;
 mod json;
@@ -92,6 +93,8 @@ mod ecmp_tests;
 mod fleet_tests;
 #[cfg(test)]
 mod gpus_tests;
+#[cfg(test)]
+mod history_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The JSON Schemas of `findings.json`, of what `railgauge compare --json` prints and of a burn-in's `certificate.json`, published as
-//! `docs/findings.schema.json`, `docs/compare.schema.json` and `docs/certificate.schema.json`.
+//! The JSON Schemas of `findings.json`, of what `railgauge compare --json` prints, of a burn-in's `certificate.json` and of what `--notify` sends,
+//! published as `docs/findings.schema.json`, `docs/compare.schema.json`, `docs/certificate.schema.json` and `docs/notify.schema.json`.
 
-use crate::record::{Certificate, Comparison, Judgement};
+use crate::record::{Certificate, Comparison, Judgement, Notice};
 
 /// The schema of `findings.json`, pretty-printed.
 pub fn findings_schema() -> String {
@@ -16,6 +16,11 @@ pub fn compare_schema() -> String {
 /// The schema of `certificate.json`, pretty-printed.
 pub fn certificate_schema() -> String {
     printed(schemars::schema_for!(Certificate))
+}
+
+/// The schema of what `--notify` sends, pretty-printed.
+pub fn notify_schema() -> String {
+    printed(schemars::schema_for!(Notice))
 }
 
 fn printed(schema: schemars::Schema) -> String {
@@ -36,6 +41,7 @@ mod tests {
             ("findings", findings_schema()),
             ("compare", compare_schema()),
             ("certificate", certificate_schema()),
+            ("notify", notify_schema()),
         ] {
             let path = format!("{}/docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
             if std::env::var_os("RAILGAUGE_UPDATE").is_some() {

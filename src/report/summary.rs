@@ -9,7 +9,7 @@ use std::io;
 use super::Writer;
 use super::escape::{markdown as inert, markdown_code};
 use super::terminal::words;
-use crate::record::{Finding, Judgement, Recorded, Verdict, files};
+use crate::record::{Finding, History, Judgement, Recorded, Verdict, files};
 
 /// Findings that are told; the others are counted.
 const MOST_FINDINGS: usize = 10;
@@ -30,10 +30,11 @@ impl Writer for Summary {
         files::SUMMARY
     }
 
-    fn render(&self, _: &Recorded, judgement: &Judgement) -> io::Result<String> {
+    fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String> {
         let mut out = String::new();
         let written = head(&mut out, judgement)
             .and_then(|()| findings(&mut out, judgement))
+            .and_then(|()| nights(&mut out, recorded.history.as_ref()))
             .and_then(|()| tests(&mut out, judgement))
             .and_then(|()| foot(&mut out, judgement));
         written.map_err(io::Error::other)?;
@@ -98,6 +99,26 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Result<(),
         Some(_) => writeln!(out, "- repeat: the command is in {}\n", files::MARKDOWN),
         None => writeln!(out),
     }
+}
+
+/// What changed since the last nights, when the run was compared with any.
+fn nights(out: &mut String, history: Option<&History>) -> Result<(), Error> {
+    let Some(history) = history else { return Ok(()) };
+    writeln!(
+        out,
+        "**{}: {}**\n",
+        super::history::TITLE,
+        short(&history.summary)
+    )?;
+    let lines = super::history::lines(history);
+    for line in lines.iter().take(MOST_FINDINGS) {
+        writeln!(out, "- {}", short(line))?;
+    }
+    match lines.len().saturating_sub(MOST_FINDINGS) {
+        0 => {}
+        more => writeln!(out, "- {more} more in {}", files::MARKDOWN)?,
+    }
+    writeln!(out)
 }
 
 fn tests(out: &mut String, judgement: &Judgement) -> Result<(), Error> {

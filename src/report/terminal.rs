@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::escape;
 use super::links;
-use crate::record::{Finding, Judgement, Verdict, files};
+use crate::record::{Finding, History, Judgement, Verdict, files};
 
 /// What the summary is written on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,8 @@ impl Detail {
     }
 }
 
+/// Matters of the last nights that a terminal has room for.
+const MOST_MATTERS: usize = 3;
 /// The longest path or name that is not cut, in columns: two lines of a terminal.
 const LONGEST_NAME: usize = 140;
 
@@ -179,6 +181,16 @@ impl Page {
 
 /// The summary of a judged run. `folder` is where the files are.
 pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
+    summary_with_nights(judgement, None, folder, page)
+}
+
+/// The same, with what changed since the last nights.
+pub fn summary_with_nights(
+    judgement: &Judgement,
+    history: Option<&History>,
+    folder: &Path,
+    page: Page,
+) -> String {
     let head = head(judgement, &page);
     // The worst finding goes before the list of tests, which is shortened first.
     let fewer = [page.tests, 2, 0]
@@ -190,7 +202,7 @@ pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
     let mut layouts = layouts.peekable();
     while let Some((tests, detail)) = layouts.next() {
         let page = Page { tests, ..page };
-        let tail = tail(judgement, folder, &page);
+        let tail = [nights(history, &page), tail(judgement, folder, &page)].concat();
         let room = page.lines.saturating_sub(page.height(&head) + page.height(&tail));
         let is_last = layouts.peek().is_none();
         if let Some(findings) = findings(judgement, &page, detail, room, is_last) {
@@ -215,6 +227,29 @@ fn head(judgement: &Judgement, page: &Page) -> Vec<String> {
         )));
     }
     head
+}
+
+/// What changed since the last nights: a sentence, and on a terminal the first few matters.
+fn nights(history: Option<&History>, page: &Page) -> Vec<String> {
+    let Some(history) = history else { return Vec::new() };
+    let mut lines = page.wrap("nights     ", &history.summary, 2);
+    let matters = super::history::lines(history);
+    let most = if page.is_log() {
+        super::history::MOST_MATTERS
+    } else {
+        MOST_MATTERS
+    };
+    lines.extend(
+        matters
+            .iter()
+            .take(most)
+            .map(|line| page.clip(&format!("  {line}"))),
+    );
+    match matters.len().saturating_sub(most) {
+        0 => {}
+        more => lines.push(format!("  ... {more} more in {}", files::MARKDOWN)),
+    }
+    lines
 }
 
 /// What comes after the findings.

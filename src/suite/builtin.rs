@@ -14,8 +14,8 @@ pub(super) const SUITES: &[(&str, &str)] = &[
     ("links", include_str!("../../suites/links.toml")),
     ("ecmp", include_str!("../../suites/ecmp.toml")),
     ("gpu", include_str!("../../suites/gpu.toml")),
-    ("burn-in", include_str!("../../suites/burn-in.toml")),
     ("nightly", include_str!("../../suites/nightly.toml")),
+    ("burn-in", include_str!("../../suites/burn-in.toml")),
 ];
 
 /// A suite file larger than this is not a suite file.
@@ -72,7 +72,7 @@ mod tests {
         let error = Suite::load("smok").unwrap_err().to_string();
         assert_eq!(
             error,
-            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, links, ecmp, gpu, burn-in, nightly; did you mean `smoke`?"
+            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, links, ecmp, gpu, nightly, burn-in; did you mean `smoke`?"
         );
         let error = Suite::load("nowhere/x.toml").unwrap_err().to_string();
         assert!(error.starts_with("nowhere/x.toml: cannot be read: "), "{error}");

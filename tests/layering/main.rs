@@ -17,7 +17,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("stats", &[]),
     ("suite", &[]),
-    ("fabric", &["launch"]),
+    ("command", &[]),
+    ("fabric", &["command", "launch"]),
     ("plan", &["suite", "fabric"]),
     ("launch", &[]),
     ("device", &[]),
@@ -41,6 +42,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("report", &["findings", "history", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
     ("twin", &["plan", "fabric", "stats", "diagnose", "history"]),
+    ("notify", &["command"]),
     ("lab", &["fabric"]),
     ("cli", &["*"]),
 ];
@@ -54,6 +56,7 @@ const BARE: &[(&str, &[&str])] = &[
     ("record", &["units"]),
     ("launch", &["units"]),
     ("stats", &[]),
+    ("command", &[]),
 ];
 
 /// Where `unsafe` may be written, as the beginning of a path under `src`.

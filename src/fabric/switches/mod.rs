@@ -4,7 +4,6 @@
 //! topology file names them, `rail0-leaf0/u1`. What is absent, unreadable or no number is unknown, never zero. A text is
 //! recognised by what is in it, never by the name of its file; errors name file and place; sizes are bounded.
 
-mod command;
 mod ibdiagnet;
 pub mod inventory;
 mod number;

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{PortTable, Trouble, command, read_text, tree};
+use super::{PortTable, Trouble, read_text, tree};
+use crate::command;
 
 /// The largest file, and the most that a command may print.
 const LARGEST: u64 = 64 << 20;
@@ -42,15 +43,9 @@ impl FromStr for Source {
 
     fn from_str(text: &str) -> Result<Source, String> {
         match text.strip_prefix(EXEC) {
-            Some(command) => {
-                let words: Vec<String> = command.split_whitespace().map(str::to_string).collect();
-                match words.is_empty() {
-                    true => Err(format!(
-                        "`{EXEC}` takes a command, as in {EXEC}/usr/local/bin/ask-switches --json"
-                    )),
-                    false => Ok(Source::Command(words)),
-                }
-            }
+            Some(typed) => command::words(typed).map(Source::Command).ok_or_else(|| {
+                format!("`{EXEC}` takes a command, as in {EXEC}/usr/local/bin/ask-switches --json")
+            }),
             None if text.trim().is_empty() => Err("a folder, a file or exec:COMMAND".to_string()),
             None => Ok(Source::Path(PathBuf::from(text))),
         }

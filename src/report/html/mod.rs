@@ -13,6 +13,7 @@ mod first;
 mod gpus;
 mod links;
 mod method;
+mod nights;
 mod nodes;
 mod out;
 mod style;
@@ -76,7 +77,13 @@ struct Section {
     id: &'static str,
     /// Its heading.
     title: &'static str,
+    /// Whether this run has it.
+    is_wanted: fn(&Facts<'_>) -> bool,
     write: fn(&mut Out, &Facts<'_>),
+}
+
+fn always(_: &Facts<'_>) -> bool {
+    true
 }
 
 /// What fills the first screen: the verdict, and what to do about the worst of it.
@@ -84,11 +91,13 @@ const FIRST: &[Section] = &[
     Section {
         id: "verdict",
         title: "Verdict",
+        is_wanted: always,
         write: first::verdict,
     },
     Section {
         id: "worst",
         title: "What to look at first",
+        is_wanted: always,
         write: first::worst,
     },
 ];
@@ -98,61 +107,79 @@ const SECTIONS: &[Section] = &[
     Section {
         id: "findings",
         title: "Findings",
+        is_wanted: always,
         write: findings::section,
+    },
+    Section {
+        id: "history",
+        title: super::history::TITLE,
+        is_wanted: nights::is_wanted,
+        write: nights::section,
     },
     Section {
         id: "tests",
         title: "Tests",
+        is_wanted: always,
         write: tables::tests,
     },
     Section {
         id: "figures",
         title: "Figures",
+        is_wanted: always,
         write: figures::section,
     },
     Section {
         id: "ecmp",
         title: "Spread over equal paths",
+        is_wanted: always,
         write: ecmp::section,
     },
     Section {
         id: "links",
         title: "Links",
+        is_wanted: always,
         write: links::section,
     },
     Section {
         id: "comparisons",
         title: "Comparisons",
+        is_wanted: always,
         write: comparisons::section,
     },
     Section {
         id: "nodes",
         title: "Nodes and firmware",
+        is_wanted: always,
         write: nodes::section,
     },
     Section {
         id: "counters",
         title: "Counters that moved",
+        is_wanted: always,
         write: tables::counters,
     },
     Section {
         id: "gpus",
         title: "GPUs",
+        is_wanted: always,
         write: gpus::section,
     },
     Section {
         id: "cells",
         title: "Cells",
+        is_wanted: always,
         write: cells::section,
     },
     Section {
         id: "coverage",
         title: "Coverage",
+        is_wanted: always,
         write: tables::coverage,
     },
     Section {
         id: "method",
         title: "Method",
+        is_wanted: always,
         write: method::section,
     },
 ];
@@ -208,7 +235,11 @@ fn body(out: &mut Out, facts: &Facts<'_>) {
         out.leaf("p", &[("class", "when")], &first::when(facts));
         out.within("nav", &[("aria-label", "Sections")], |out| {
             out.within("ul", &[], |out| {
-                for section in FIRST.iter().chain(SECTIONS) {
+                for section in FIRST
+                    .iter()
+                    .chain(SECTIONS)
+                    .filter(|section| (section.is_wanted)(facts))
+                {
                     let target = format!("#{}", section.id);
                     out.within("li", &[], |out| {
                         out.leaf("a", &[("href", &target)], section.title);
@@ -230,6 +261,9 @@ fn body(out: &mut Out, facts: &Facts<'_>) {
 }
 
 fn written(out: &mut Out, section: &Section, facts: &Facts<'_>) {
+    if !(section.is_wanted)(facts) {
+        return;
+    }
     let heading = format!("{}-heading", section.id);
     let attributes = [("id", section.id), ("aria-labelledby", heading.as_str())];
     out.within("section", &attributes, |out| {

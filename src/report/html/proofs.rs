@@ -6,6 +6,7 @@ use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;
 use crate::record::{Cell, Event, Judgement, PartKind, Recorded, Suspect, Untested};
 use crate::report::Writer;
+use crate::report::history_tests::nights;
 
 pub(super) fn page(recorded: &Recorded, judgement: &Judgement) -> String {
     Html.render(recorded, judgement).unwrap()
@@ -93,7 +94,10 @@ fn the_first_screen_says_what_is_wrong_how_sure_and_what_to_do() {
 
 #[test]
 fn every_section_is_there_and_says_so_where_nothing_is_known() {
-    let recorded = with_slow_rail();
+    let recorded = Recorded {
+        history: Some(nights()),
+        ..with_slow_rail()
+    };
     let page = page(&recorded, &judge(&recorded));
     for section in FIRST.iter().chain(SECTIONS) {
         assert!(page.contains(&format!("<a href=\"#{}\">{}</a>", section.id, section.title)));

@@ -4,6 +4,7 @@
 //! comes before what is not when series run out, and what was folded is counted; what is not known has no series.
 
 mod names;
+mod nights;
 mod text;
 
 #[cfg(test)]
@@ -46,6 +47,9 @@ impl Writer for Metrics {
         cells(&mut sheet, judgement);
         rails(&mut sheet, &judgement.cells);
         parts_of_the_fabric(&mut sheet, judgement);
+        if let Some(history) = &recorded.history {
+            nights::put(&mut sheet, history);
+        }
         sheet.render().map_err(io::Error::other)
     }
 }

@@ -242,6 +242,31 @@ pub(super) const DRIFT: Family = family(
     "Firmware, drivers and settings that are not as they should be; absent without an inventory.",
 );
 
+pub(super) const HISTORY_NIGHTS: Family = family(
+    "railgauge_history_nights",
+    "",
+    &[],
+    "Earlier runs of this suite that the run was compared with; absent when it was compared with none.",
+);
+pub(super) const HISTORY_SERIES: Family = family(
+    "railgauge_history_series",
+    "",
+    &["state"],
+    "Figures of parts that were compared with their own past, and those with too few nights.",
+);
+pub(super) const HISTORY_MATTERS: Family = family(
+    "railgauge_history_matters",
+    "",
+    &["standing", "severity"],
+    "Findings and changes over the nights, by where they stand tonight and how loudly they are said.",
+);
+pub(super) const HISTORY_REPLACED: Family = family(
+    "railgauge_history_replaced_parts",
+    "",
+    &[],
+    "Parts that are others than before under the same name, and begin a new history.",
+);
+
 /// All of them, in the order of the file.
 pub(super) const ALL: &[&Family] = &[
     &RUN_INFO,
@@ -283,4 +308,8 @@ pub(super) const ALL: &[&Family] = &[
     &ECMP,
     &ECMP_LOST,
     &DRIFT,
+    &HISTORY_NIGHTS,
+    &HISTORY_SERIES,
+    &HISTORY_MATTERS,
+    &HISTORY_REPLACED,
 ];

@@ -43,7 +43,8 @@ fn value(series: &[Series], name: &str, labels: &[(&str, &str)]) -> Option<f64> 
 
 /// A run that has something for every metric.
 fn with_everything() -> (Recorded, Judgement) {
-    let (recorded, mut judgement) = with_slow_rail();
+    let (mut recorded, mut judgement) = with_slow_rail();
+    recorded.history = Some(crate::report::history_tests::nights());
     judgement.coverage.links = vec![LinkCoverage {
         link: "h2/rail1->leaf1/p0".into(),
         cable: "c1".into(),

@@ -1,6 +1,6 @@
-//! Running a command that prints counters: without a shell, for so long and no longer, reading so much and no more.
+//! Running a program that the operator names: without a shell, for so long and no longer, reading so much and no more.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -14,18 +14,44 @@ const TICK: Duration = Duration::from_millis(5);
 /// How much of what it complains about is passed on.
 const MOST_COMPLAINT: usize = 400;
 
-/// What the command prints, at most `most` bytes of it.
-pub(super) fn output(words: &[String], most: u64, patience: Duration) -> Result<Vec<u8>, String> {
+/// The program and its arguments, as they stand between spaces; none when there is none. No shell reads them, so quotes mean nothing.
+pub fn words(text: &str) -> Option<Vec<String>> {
+    let words: Vec<String> = text.split_whitespace().map(str::to_string).collect();
+    (!words.is_empty()).then_some(words)
+}
+
+/// What the program prints, at most `most` bytes of it.
+pub fn output(words: &[String], most: u64, patience: Duration) -> Result<Vec<u8>, String> {
+    answer(words, Vec::new(), &[], most, patience)
+}
+
+/// What it prints when it is told `input` on its standard input and finds `variables` in its environment.
+pub fn answer(
+    words: &[String],
+    input: Vec<u8>,
+    variables: &[(&str, &str)],
+    most: u64,
+    patience: Duration,
+) -> Result<Vec<u8>, String> {
     let until = Instant::now() + patience;
     let (program, arguments) = words.split_first().ok_or("no command")?;
+    let stdin = match input.is_empty() {
+        true => Stdio::null(),
+        false => Stdio::piped(),
+    };
     let mut child = Command::new(program)
         .args(arguments)
-        .stdin(Stdio::null())
+        .envs(variables.iter().copied())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
         .map_err(|error| format!("cannot start it: {error}"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not want to hear it all need not.
+        std::thread::spawn(move || stdin.write_all(&input));
+    }
     let printed = collect(child.stdout.take(), most + 1);
     let complained = collect(child.stderr.take(), MOST_COMPLAINT as u64);
     let ended = wait(&mut child, until);
@@ -78,4 +104,61 @@ fn collect(stream: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Ve
         }
     });
     receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str) -> Vec<String> {
+        ["sh", "-c", script].map(String::from).to_vec()
+    }
+
+    #[test]
+    fn a_program_hears_its_input_and_finds_its_variables() {
+        let script = shell("cat; printf %s \"$LOUD\"");
+        let said = answer(
+            &script,
+            b"hello ".to_vec(),
+            &[("LOUD", "page; id")],
+            100,
+            PATIENCE,
+        );
+        assert_eq!(said.unwrap(), b"hello page; id");
+    }
+
+    #[test]
+    fn a_program_that_does_not_listen_is_no_failure_and_one_that_fails_says_why() {
+        let much = vec![b'x'; 1 << 20];
+        assert_eq!(answer(&shell("true"), much, &[], 100, PATIENCE), Ok(Vec::new()));
+        let failed = answer(
+            &shell("echo no such room >&2; exit 3"),
+            Vec::new(),
+            &[],
+            100,
+            PATIENCE,
+        );
+        let why = failed.unwrap_err();
+        assert!(
+            why.contains("exit status: 3") && why.contains("no such room"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let why = output(&shell("sleep 1000"), 100, Duration::from_millis(50)).unwrap_err();
+        assert!(why.contains("no end within 50ms"), "{why}");
+    }
+
+    #[test]
+    fn words_are_what_stands_between_spaces() {
+        assert_eq!(
+            words("  a  'b c' "),
+            Some(["a", "'b", "c'"].map(String::from).to_vec())
+        );
+        assert_eq!(words(" \t"), None);
+    }
 }

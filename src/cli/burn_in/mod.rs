@@ -1,0 +1,369 @@
+//! `railgauge burn-in SUITE --for 24h`: the suite's cells again and again under load, for hours, and a decision at the end.
+//!
+//! `begin` is a burn-in's beginning and how one is gone on with, `cycle` one cycle, `board` what a watchdog sees.
+
+mod begin;
+mod board;
+mod cycle;
+mod room;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::begin::Beginning;
+use self::board::{Board, Pulse, Watching};
+use self::cycle::{Cycle, last_of_links};
+use super::conduct::{listen_for_signals, now};
+use super::gathering::Gathering;
+use super::inventory_flags::{Sources, Told};
+use super::launching::Role;
+use super::run_clock::RunClock;
+use super::shared::Shared;
+use super::{CliError, progress, say};
+use crate::burn_in::{self, BurnInFolder, Doing, JournalFile, SoFar};
+use crate::measure::Progress;
+use crate::plan::replan::LostParts;
+use crate::record::{
+    BurnIn, Certificate, EndReason, Event, Journal, JournalLine, Night, Recorded, Ruling, burn_in_files,
+    files,
+};
+use crate::report;
+use crate::suite::Suite;
+use crate::units::Nanos;
+
+/// How long to wait before looking again whether a host came back, when there is nothing to measure without it.
+const UNTIL_NEXT_LOOK: Duration = Duration::from_secs(2);
+/// How many times in a row nothing could be measured before the burn-in gives up.
+const MOST_EMPTY_CYCLES: u32 = 150;
+/// Incidents that stand in the status file.
+const MOST_INCIDENTS: usize = 20;
+
+/// What to burn in, and for how long.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  railgauge burn-in burn-in --for 24h --keep-going --topology fabric.toml --out /var/tmp/rack7\n  \
+railgauge burn-in --resume /var/tmp/rack7        (after a kill, a crash or a power cut)\n  \
+railgauge burn-in smoke --for 2m                 (a try on this machine)\n\n\
+Ends with a decision on every node and cable: accept, reject or extend, in certificate.html, certificate.json and certificate.md. \
+status.json and metrics.prom in its folder are written every two seconds. Exit code: 0 all accepted; 20 something must be loaded \
+longer; 12, 21, 22 and others something is rejected."
+)]
+pub struct Arguments {
+    /// A built-in suite (burn-in, rails, links, smoke, ...) or a suite file
+    #[arg(value_name = "SUITE", required_unless_present = "resume")]
+    suite: Option<String>,
+    /// How long the fabric is to be under load; time in which nothing ran does not count [default: 24h]
+    #[arg(long = "for", value_name = "DUR")]
+    wanted: Option<Nanos>,
+    /// Go on with the burn-in in this folder, with the settings it was begun with
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["suite", "out"])]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// Measures until the time is over, then decides.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    let role = match arguments.shared.launching.role()? {
+        Role::Follows(follow) => return follow.take_part(),
+        role => role,
+    };
+    let Beginning {
+        mut suite,
+        flags,
+        folder,
+        asked,
+    } = begin::begin(arguments)?;
+    flags.settle(&mut suite)?;
+    role.settle(&mut suite, &flags)?;
+    // A budget is that of one run; cycles follow each other until the time is over.
+    suite.run.budget = None;
+    let so_far = begin::so_far(&folder)?;
+    let progress = progress::fitting(flags.quiet || flags.json);
+    let board = Board::new(&asked, so_far.load);
+    let burning = Burning {
+        suite: &suite,
+        flags: &flags,
+        journal: RefCell::new(folder.journal()?),
+        board: &board,
+        load_at_start: so_far.load,
+        load_when_cut_off_began: begin::load_at_beginning_of(&folder, so_far.cut_off)?,
+        folder,
+        asked,
+    };
+    let pulse = Pulse::start(&board, &burning.folder)?;
+    let watching = Watching {
+        person: progress.as_ref(),
+        board: &board,
+    };
+    let separate = burning.burn(role, so_far, &watching)?;
+    let certificate = burning.decided()?;
+    board.note(|status| status.doing = Doing::Ended);
+    drop(pulse);
+    board.write(&burning.folder)?;
+    drop(progress);
+    show(&certificate, &burning.folder, &flags)?;
+    for caller in &separate {
+        say::complain(format_args!("separate worlds: {caller}"));
+    }
+    Ok(certificate.exit_code.max(if separate.is_empty() { 0 } else { 3 }))
+}
+
+/// A burn-in at work.
+struct Burning<'a> {
+    suite: &'a Suite,
+    flags: &'a Shared,
+    folder: BurnInFolder,
+    asked: BurnIn,
+    journal: RefCell<JournalFile>,
+    board: &'a Arc<Board>,
+    /// Time under load before this process began.
+    load_at_start: Nanos,
+    /// And before the cycle that was cut off.
+    load_when_cut_off_began: Nanos,
+}
+
+impl Burning<'_> {
+    /// Ranks meet, and cycle follows cycle until the time is over. Returns callers that show that this was not the only world.
+    fn burn(&self, role: Role, so_far: SoFar, progress: &dyn Progress) -> Result<Vec<String>, CliError> {
+        let told = Told::read(&Sources::of(&self.suite.run, self.flags.topology.as_deref()))?;
+        let choices = self.flags.choices(self.suite)?;
+        let interrupted = listen_for_signals()?;
+        let clock = RunClock::start(&self.suite.run);
+        let mut gathering = Gathering::gather(
+            self.suite,
+            role,
+            self.flags,
+            &choices,
+            told,
+            clock,
+            interrupted,
+            progress,
+        )?;
+        let result = self.cycles(&mut gathering, &so_far, progress);
+        let has_lost = !gathering.session.absent().is_empty();
+        let parted = gathering.part();
+        let reason = result?;
+        self.write(Journal::Ended { reason })?;
+        self.board.note(|status| status.ended = Some(reason));
+        if let Some(mpi) = parted.mpi {
+            mpi.leave(!has_lost);
+        }
+        Ok(parted.separate)
+    }
+
+    fn cycles(
+        &self,
+        gathering: &mut Gathering,
+        so_far: &SoFar,
+        progress: &dyn Progress,
+    ) -> Result<EndReason, CliError> {
+        let hosts = gathering.session.fabric().hosts.iter();
+        let hosts: Vec<String> = hosts.map(|host| host.name.clone()).collect();
+        self.met(&hosts, so_far)?;
+        let mut next = match (so_far.cut_off, so_far.cut_off_seed) {
+            (Some(number), Some(seed)) => Cycle {
+                number,
+                seed,
+                is_resumed: true,
+            },
+            _ => self.fresh(so_far.next_cycle()),
+        };
+        let mut earlier = self.last_counters(so_far);
+        let (mut absent, mut empty) = (LostParts::default(), 0);
+        while self.board.load() < self.asked.wanted_ns {
+            self.readmit(gathering, next.number, &mut absent, progress)?;
+            if !next.is_resumed {
+                self.write(Journal::CycleBegan {
+                    cycle: next.number,
+                    seed: next.seed,
+                })?;
+            }
+            self.board.note(|status| {
+                (status.cycle, status.cells, status.cells_done) = (next.number, 0, 0);
+            });
+            let outcome = self.cycle(&next, gathering, &absent, &mut earlier, progress)?;
+            if outcome.reason == EndReason::Interrupted {
+                return Ok(EndReason::Interrupted);
+            }
+            let lost_nothing_new = outcome.lost.hosts == absent.hosts && outcome.lost.rails.is_empty();
+            if outcome.reason == EndReason::Lost && (!self.flags.keep_going || lost_nothing_new) {
+                return Ok(EndReason::Lost);
+            }
+            self.look_back(progress)?;
+            absent.hosts = outcome.lost.hosts;
+            empty = if outcome.cells == 0 { empty + 1 } else { 0 };
+            if empty > MOST_EMPTY_CYCLES {
+                progress.note("nothing could be measured for too long");
+                return Ok(EndReason::Lost);
+            }
+            if empty > 0 {
+                std::thread::sleep(UNTIL_NEXT_LOOK);
+            }
+            // Clocks drift over hours.
+            gathering.session.compare_clocks()?;
+            next = self.fresh(next.number + 1);
+        }
+        Ok(EndReason::Finished)
+    }
+
+    /// A new cycle, with data of its own.
+    fn fresh(&self, number: u32) -> Cycle {
+        let step = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Cycle {
+            number,
+            seed: self.asked.seed.wrapping_add(step),
+            is_resumed: false,
+        }
+    }
+
+    fn met(&self, hosts: &[String], so_far: &SoFar) -> Result<(), CliError> {
+        let kept = so_far
+            .cut_off
+            .map(|cycle| Recorded::read(&self.folder.cycle(cycle)));
+        let kept = kept
+            .and_then(Result::ok)
+            .map_or(0, |recorded| recorded.samples.len());
+        self.board.note(|status| {
+            status.hosts = hosts.to_vec();
+            status.cycles_done = so_far.finished.len() as u32;
+        });
+        self.write(Journal::Met {
+            hosts: hosts.to_vec(),
+            resumes: so_far.cut_off,
+            samples_kept: kept as u64,
+        })
+    }
+
+    /// Lets hosts in that have come back.
+    fn readmit(
+        &self,
+        gathering: &mut Gathering,
+        cycle: u32,
+        absent: &mut LostParts,
+        progress: &dyn Progress,
+    ) -> Result<(), CliError> {
+        let Some(door) = gathering.door.as_ref().filter(|_| !absent.hosts.is_empty()) else {
+            return Ok(());
+        };
+        let readmission = gathering.session.readmit(door)?;
+        let fabric = gathering.session.fabric();
+        let host_of = |rank: u32| fabric.rank(rank).map(|record| record.host.clone());
+        let back: BTreeSet<String> = readmission
+            .back
+            .iter()
+            .filter_map(|rank| host_of(*rank))
+            .collect();
+        for (rank, reason) in &readmission.refused {
+            let hosts: Vec<String> = host_of(*rank).into_iter().collect();
+            progress.note(&format!("{} is not let in: {reason}", hosts.join(", ")));
+            let reason = reason.clone();
+            self.write(Journal::Refused { hosts, reason })?;
+        }
+        if !back.is_empty() {
+            absent.hosts.retain(|host| !back.contains(host));
+            let hosts: Vec<String> = back.into_iter().collect();
+            progress.note(&format!("{} is back", hosts.join(", ")));
+            self.write(Journal::Returned { cycle, hosts })?;
+        }
+        let lost: Vec<String> = absent.hosts.iter().cloned().collect();
+        self.board.note(|status| status.lost = lost);
+        Ok(())
+    }
+
+    /// Something was lost and is left out from here on.
+    fn lost(&self, cycle: u32, lost: &LostParts, reason: &str) -> Result<(), CliError> {
+        if lost.hosts.is_empty() {
+            return Ok(());
+        }
+        let hosts: Vec<String> = lost.hosts.iter().cloned().collect();
+        self.board
+            .note(|status| status.lost.extend(hosts.iter().cloned()));
+        self.write(Journal::Lost {
+            cycle,
+            hosts,
+            reason: reason.to_string(),
+        })
+    }
+
+    /// What all cycles so far come to, for whoever watches; then room is made.
+    fn look_back(&self, progress: &dyn Progress) -> Result<(), CliError> {
+        let (certificate, _) = self.certificate()?;
+        let counting = certificate.incidents.iter().filter(|incident| incident.counts);
+        let sentences: Vec<String> = counting.map(|incident| incident.sentence.clone()).collect();
+        let all = [&certificate.nodes, &certificate.links, &certificate.gpus];
+        let rejected = all.into_iter().flatten();
+        let rejected = rejected.filter(|part| part.ruling == Ruling::Reject).count();
+        self.board.note(|status| {
+            for sentence in sentences
+                .iter()
+                .filter(|sentence| !status.incidents.contains(sentence))
+            {
+                progress.note(sentence);
+            }
+            status.cycles_done = certificate.cycles;
+            status.ruling = Some(certificate.ruling);
+            status.rejected = rejected as u32;
+            status.incidents = sentences.iter().take(MOST_INCIDENTS).cloned().collect();
+        });
+        self.make_room()
+    }
+
+    /// The decision so far, and the cycles it rests on.
+    fn certificate(&self) -> Result<(Certificate, Vec<Night>), CliError> {
+        let journal = self.folder.read_journal()?;
+        let nights = self.folder.nights(&SoFar::of(&journal).finished)?;
+        let known = self.folder.known()?;
+        Ok((burn_in::decide(&self.asked, &journal, &nights, &known), nights))
+    }
+
+    /// The decision, written down.
+    fn decided(&self) -> Result<Certificate, CliError> {
+        let (certificate, nights) = self.certificate()?;
+        report::certificate::write_all(self.folder.path(), &certificate, &nights)
+            .map_err(CliError::system("cannot write the certificate"))?;
+        Ok(certificate)
+    }
+
+    /// What counters of links said last, when the last cycle still has its samples.
+    fn last_counters(&self, so_far: &SoFar) -> Vec<Event> {
+        let last = so_far.finished.last().map(|(cycle, _)| self.folder.cycle(*cycle));
+        let last = last.filter(|folder| folder.join(files::RUN).exists());
+        let recorded = last.and_then(|folder| Recorded::read(&folder).ok());
+        recorded.map_or_else(Vec::new, |recorded| last_of_links(&recorded))
+    }
+
+    fn write(&self, what: Journal) -> Result<(), CliError> {
+        let line = JournalLine {
+            at: now(),
+            load_ns: self.board.load(),
+            what,
+        };
+        Ok(self.journal.borrow_mut().write(&line)?)
+    }
+}
+
+/// Prints the decision the way it was asked for.
+fn show(certificate: &Certificate, folder: &BurnInFolder, flags: &Shared) -> Result<(), CliError> {
+    if flags.json {
+        let text = std::fs::read_to_string(folder.path().join(burn_in_files::CERTIFICATE));
+        print!(
+            "{}",
+            text.map_err(CliError::system("cannot read the certificate"))?
+        );
+    } else if flags.quiet {
+        println!("{}", report::escape::line(&certificate.summary));
+    } else {
+        print!("{}", report::certificate::terminal(certificate));
+        println!(
+            "\n{}",
+            folder.path().join(burn_in_files::CERTIFICATE_PAGE).display()
+        );
+    }
+    Ok(())
+}
