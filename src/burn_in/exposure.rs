@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::{Blamed, Index};
+use super::known::{Blamed, Index, split_end};
 use super::timeline::Timeline;
 use crate::record::ReadPart;
 use crate::units::Nanos;
@@ -105,11 +105,11 @@ impl Exposure {
         self.identities.get(&(kind, part.to_string())).cloned()
     }
 
-    /// The ends of rails that were read.
+    /// The ends of rails that were read, each direction by itself.
     pub(super) fn ends(&self) -> impl Iterator<Item = &str> {
         let parts = self.measured.keys();
         parts
-            .filter(|(kind, _)| *kind == ReadPart::RailEnd)
+            .filter(|(kind, part)| *kind == ReadPart::RailEnd && split_end(part).is_some())
             .map(|(_, part)| part.as_str())
     }
 }

@@ -231,6 +231,30 @@ fn a_flap_counts_from_the_first_and_explains_what_was_slow_on_its_rail_in_its_cy
     assert_eq!(ruling(&certificate.links, LINK), Ruling::Reject);
 }
 
+#[test]
+fn where_one_part_after_the_other_is_found_slow_once_two_of_one_are_no_surprise() {
+    let known = clos();
+    let mut nights = healthy(&known, 30);
+    for (at, link) in known.links.iter().step_by(6).enumerate().take(5) {
+        add(&mut nights, 2 + 3 * at, slow_link(&link.name));
+    }
+    add(&mut nights, 4, slow_link(LINK));
+    add(&mut nights, 9, slow_link(LINK));
+    let certificate = decide(&asked(), &[], &nights, &known);
+    assert_eq!(certificate.ruling, Ruling::Accept, "{:#?}", certificate.incidents);
+    for cycle in [11, 13, 15, 17] {
+        add(&mut nights, cycle, slow_link(LINK));
+    }
+    let certificate = decide(&asked(), &[], &nights, &known);
+    let rejected: Vec<&str> = certificate
+        .links
+        .iter()
+        .filter(|link| link.ruling == Ruling::Reject)
+        .map(|link| link.part.as_str())
+        .collect();
+    assert_eq!(rejected, [LINK]);
+}
+
 fn lost_and_returned(nights: &mut Vec<Night>, known: &Known) -> Vec<JournalLine> {
     let hosts = vec!["h2".to_string()];
     for night in &mut nights[12..13] {
@@ -428,6 +452,11 @@ fn without_a_topology_ends_of_rails_are_decided_on() {
     let mut nights = healthy(&clos, 20);
     for night in &mut nights {
         night.readings.parts.retain(|part| part.kind == ReadPart::RailEnd);
+        // Latencies are of both directions.
+        night
+            .readings
+            .parts
+            .push(reading(ReadPart::RailEnd, "h3/rail1", Quantity::Latency, 9000.0));
         night.readings.loads.clear();
     }
     add(
