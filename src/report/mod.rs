@@ -31,6 +31,7 @@ pub mod schema;
 mod summary;
 mod table;
 pub mod terminal;
+pub mod trend;
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
-//! The JSON Schemas of `findings.json` and of what `railgauge compare --json` prints, published as `docs/findings.schema.json` and
-//! `docs/compare.schema.json`.
+//! The JSON Schemas of `findings.json`, of `readings.json`, and of what `railgauge compare --json` and `railgauge trend --json` print,
+//! published in `docs` as `findings.schema.json`, `readings.schema.json`, `compare.schema.json` and `trend.schema.json`.
 
-use crate::record::{Comparison, Judgement};
+use crate::record::{Comparison, Judgement, Readings, Trends};
 
 /// The schema of `findings.json`, pretty-printed.
 pub fn findings_schema() -> String {
@@ -11,6 +11,16 @@ pub fn findings_schema() -> String {
 /// The schema of `railgauge compare --json`, pretty-printed.
 pub fn compare_schema() -> String {
     printed(schemars::schema_for!(Comparison))
+}
+
+/// The schema of `readings.json`, pretty-printed.
+pub fn readings_schema() -> String {
+    printed(schemars::schema_for!(Readings))
+}
+
+/// The schema of `railgauge trend --json`, pretty-printed.
+pub fn trend_schema() -> String {
+    printed(schemars::schema_for!(Trends))
 }
 
 fn printed(schema: schemars::Schema) -> String {
@@ -27,7 +37,12 @@ mod tests {
 
     #[test]
     fn the_published_schema_is_the_one_the_code_has() {
-        for (name, schema) in [("findings", findings_schema()), ("compare", compare_schema())] {
+        for (name, schema) in [
+            ("findings", findings_schema()),
+            ("compare", compare_schema()),
+            ("readings", readings_schema()),
+            ("trend", trend_schema()),
+        ] {
             let path = format!("{}/docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
             if std::env::var_os("RAILGAUGE_UPDATE").is_some() {
                 std::fs::write(&path, &schema).unwrap();

@@ -39,7 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("history", &["findings", "stats"]),
     ("report", &["findings", "history", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
-    ("twin", &["plan", "fabric", "stats", "diagnose", "history"]),
+    ("twin", &["plan", "fabric", "stats", "diagnose"]),
     ("lab", &["fabric"]),
     ("cli", &["*"]),
 ];
