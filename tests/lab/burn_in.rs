@@ -26,6 +26,8 @@ struct Scale {
     kills: u32,
     /// Under load in the run that is killed.
     killed_whole: Duration,
+    /// What is wrong meanwhile.
+    while_killed: &'static [&'static str],
     suite: String,
 }
 
@@ -41,7 +43,11 @@ fn scale() -> Scale {
             back: seconds(60),
             flaps_every: seconds(120),
             kills: 10,
-            killed_whole: seconds(400),
+            killed_whole: seconds(600),
+            while_killed: &[
+                "slow-cable:h1-rail0-leaf0=60%",
+                "flap:h3-rail1-leaf1,period=30s,duty=98.4%",
+            ],
             suite,
         },
         _ => Scale {
@@ -52,6 +58,7 @@ fn scale() -> Scale {
             flaps_every: seconds(20),
             kills: 3,
             killed_whole: seconds(40),
+            while_killed: &["flap:h3-rail1-leaf1,period=8s,duty=93.75%"],
             // Shorter messages, fewer of them: a cycle of about ten seconds.
             suite: suite
                 .replace("[\"4M\"]", "[\"2M\"]")
@@ -299,7 +306,7 @@ fn a_coordinator_that_is_killed_again_and_again_loses_nothing_and_decides_the_sa
         .suite
         .replace("drift = \"7%\"", "drift = \"7%\"\nraw_cycles = 1000");
     let setting = Setting::new(&suite);
-    setting.lab.does("fault", &["slow-cable:h1-rail0-leaf0=60%"]);
+    setting.lab.does("fault", scale.while_killed);
     let whole = format!("{}s", scale.killed_whole.as_secs());
     let suite = setting.suite.to_str().unwrap();
 
