@@ -41,7 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("burn_in", &[]),
     ("report", &["findings", "history", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
-    ("twin", &["plan", "fabric", "stats", "diagnose", "history"]),
+    ("twin", &["plan", "fabric", "stats", "diagnose"]),
     ("notify", &["command"]),
     ("lab", &["fabric"]),
     ("cli", &["*"]),
