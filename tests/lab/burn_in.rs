@@ -57,14 +57,15 @@ fn scale() -> Scale {
             back: seconds(5),
             flaps_every: seconds(20),
             kills: 3,
-            killed_whole: seconds(40),
+            killed_whole: seconds(50),
             while_killed: &["flap:h3-rail1-leaf1,period=8s,duty=93.75%"],
             // Shorter messages, fewer of them: a cycle of about ten seconds.
             suite: suite
                 .replace("[\"4M\"]", "[\"2M\"]")
                 .replace("min = 6, max = 10", "min = 5, max = 6")
                 .replace("min = 6, max = 12", "min = 5, max = 6")
-                .replace("least_load = \"1m\"", "least_load = \"20s\"")
+                .replace("least_load = \"1m\"", "least_load = \"10s\"")
+                .replace("least_cycles = 3", "least_cycles = 2")
                 .replace("[\"2M\"]\nwarmup = 1\niterations = { min = 5, max = 6 }\ntight = \"2%\"\nbudget = \"3s\"", "[\"1M\"]\nwarmup = 1\niterations = { min = 5, max = 6 }\ntight = \"2%\"\nbudget = \"3s\""),
         },
     }
@@ -351,7 +352,14 @@ fn a_coordinator_that_is_killed_again_and_again_loses_nothing_and_decides_the_sa
         }
     }
     let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(12), "{ended:?}");
+    let incidents = || read::<Certificate>(&killed.join("certificate.json")).map(|all| all.incidents);
+    assert_eq!(
+        ended.status.code(),
+        Some(12),
+        "{ended:?}\n{:#?}\n{:#?}",
+        incidents(),
+        journal(&killed)
+    );
 
     let after = samples(&killed);
     for (file, text) in &before {
