@@ -15,6 +15,8 @@ pub(super) struct Exposure {
     measured: BTreeMap<(ReadPart, String), BTreeSet<u32>>,
     /// Cycles in which a link carried enough; none when no cycle says what links carried.
     loaded: Option<BTreeMap<String, BTreeSet<u32>>>,
+    /// Why a link did not carry more, as the last cycle says that does.
+    whys: BTreeMap<String, String>,
     identities: BTreeMap<(ReadPart, String), String>,
     took: BTreeMap<u32, Nanos>,
 }
@@ -40,6 +42,9 @@ impl Exposure {
             }
             for load in &cycle.readings.loads {
                 let loaded = exposure.loaded.get_or_insert_default();
+                if let Some(why) = &load.why {
+                    exposure.whys.insert(load.link.clone(), why.clone());
+                }
                 let Some(share) = load.share.filter(|share| *share > 0.0) else {
                     continue;
                 };
@@ -92,6 +97,11 @@ impl Exposure {
     pub(super) fn loaded(&self, link: &str) -> Option<usize> {
         let loaded = self.loaded.as_ref()?;
         Some(loaded.get(link).map_or(0, BTreeSet::len))
+    }
+
+    /// Why a link did not carry more, when a cycle says so.
+    pub(super) fn why(&self, link: &str) -> Option<&str> {
+        self.whys.get(link).map(String::as_str)
     }
 
     /// Time under load in some cycles.

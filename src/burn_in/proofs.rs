@@ -91,12 +91,26 @@ fn a_cable_that_was_not_loaded_is_extended_and_its_neighbours_are_accepted() {
             .loads
             .iter_mut()
             .filter(|load| load.link == LINK)
-            .for_each(|load| load.share = Some(0.4));
+            .for_each(|load| {
+                load.share = Some(0.4);
+                load.why = Some("one flow alone does not fill it".to_string());
+            });
     }
     let certificate = decide(&asked(), &[], &nights, &known);
     assert_eq!(ruling(&certificate.links, LINK), Ruling::Extend);
     assert_eq!(ruling(&certificate.links, BACK), Ruling::Accept);
     assert_eq!(certificate.ruling, Ruling::Extend);
+    let listed: Vec<String> = certificate
+        .untested
+        .iter()
+        .map(|one| format!("{}: {}", one.what, one.why))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            "cable h2/rail1->leaf3/p0: carried 50 % of its rate in 0 of 20 cycles only: one flow alone does not fill it"
+        ]
+    );
 }
 
 #[test]
@@ -255,7 +269,7 @@ fn where_one_part_after_the_other_is_found_slow_once_two_of_one_are_no_surprise(
     assert_eq!(rejected, [LINK]);
 }
 
-fn lost_and_returned(nights: &mut Vec<Night>, known: &Known) -> Vec<JournalLine> {
+fn lost_and_returned(nights: &mut [Night], known: &Known) -> Vec<JournalLine> {
     let hosts = vec!["h2".to_string()];
     for night in &mut nights[12..13] {
         let is_of_host = |name: &str| {
