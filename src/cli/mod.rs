@@ -22,6 +22,7 @@ mod link_table;
 mod narration;
 mod narrowing;
 mod nccl_table;
+mod nights;
 mod paths;
 mod plan;
 mod power;

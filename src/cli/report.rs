@@ -7,7 +7,7 @@ use clap::Args;
 use super::shared::{is_watched, use_color};
 use super::{CliError, browser, burn_in, say};
 use crate::findings::judge;
-use crate::record::{Judgement, Recorded, burn_in_files, files};
+use crate::record::{History, Judgement, Recorded, burn_in_files, files};
 use crate::report::fleet::{self, Fleet, FleetRun};
 use crate::report::terminal::{self, Page};
 use crate::report::{escape, replace, write_all, writer_of};
@@ -118,6 +118,7 @@ fn of_burn_in(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
 fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
     let recorded = Recorded::read(folder)?;
     let judgement = judge(&recorded);
+    let history = recorded.history.as_ref();
     let asked = arguments.formats.files();
     let target = arguments.out.as_deref().unwrap_or(folder);
     let render = |file: &str| -> Result<String, CliError> {
@@ -135,7 +136,7 @@ fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
                 let written = write_all(target, &recorded, &judgement);
                 written.map_err(CliError::system(format!("cannot write to {}", target.display())))?;
             }
-            show(&judgement, target, is_json_only, arguments.quiet);
+            show_with_nights(&judgement, history, target, is_json_only, arguments.quiet);
         }
         [file] if arguments.out.is_none() => {
             print!("{}", render(file)?);
@@ -154,13 +155,13 @@ fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
                     put(target, file, &text)?;
                 }
             }
-            show(&judgement, target, false, arguments.quiet);
+            show_with_nights(&judgement, history, target, false, arguments.quiet);
         }
     }
     if arguments.open {
         browser::open(&target.join(files::HTML));
     }
-    Ok(judgement.exit_code)
+    Ok(judgement.exit_code.max(history.map_or(0, History::exit_code)))
 }
 
 fn of_fleet(arguments: &Arguments, folders: &[PathBuf]) -> Result<u8, CliError> {
@@ -254,6 +255,17 @@ fn page() -> Page {
 
 /// Prints a judged run the way it was asked for.
 pub fn show(judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
+    show_with_nights(judgement, None, folder, json, quiet);
+}
+
+/// The same, with what changed since the last nights.
+pub fn show_with_nights(
+    judgement: &Judgement,
+    history: Option<&History>,
+    folder: &Path,
+    json: bool,
+    quiet: bool,
+) {
     if json {
         match serde_json::to_string_pretty(judgement) {
             Ok(text) => println!("{}", escape::json(&text)),
@@ -262,7 +274,8 @@ pub fn show(judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
     } else if quiet {
         println!("{}", escape::line(&judgement.summary));
     } else {
-        print!("{}", terminal::summary(judgement, folder, page()));
+        let summary = terminal::summary_with_nights(judgement, history, folder, page());
+        print!("{summary}");
     }
 }
 

@@ -129,7 +129,13 @@ pub(super) fn was_measured(found: &FoundPart, night: &Night) -> bool {
     let is_nowhere =
         place.hosts.is_empty() && place.rail.is_none() && place.link.is_none() && place.switch.is_none();
     let readings = &night.readings;
-    if is_nowhere {
+    // Ranks of one machine have no ends of rails between hosts: what such a run says, it says of all of it.
+    let of_hosts = [ReadPart::Link, ReadPart::RailEnd, ReadPart::Node];
+    let is_whole = !readings
+        .parts
+        .iter()
+        .any(|reading| of_hosts.contains(&reading.kind));
+    if is_nowhere || is_whole {
         return readings.ended == Some(EndReason::Finished) && readings.iterations > 0;
     }
     let was_loaded = readings

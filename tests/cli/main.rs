@@ -12,6 +12,7 @@ mod interrupted;
 mod inventory;
 mod lost_ranks;
 mod negative_controls;
+mod nights;
 mod output;
 mod rdma;
 mod report;

@@ -1,6 +1,6 @@
 //! `railgauge trend DIR`: every part over all runs of a folder.
 
-mod runs;
+pub(super) mod runs;
 
 use std::path::{Path, PathBuf};
 

@@ -12,15 +12,15 @@ use crate::record::{Judgement, Night, Readings, Recorded, SCHEMA, burn_in_files,
 
 /// Runs of one suite, and the folders that are not among them, each with the reason.
 #[derive(Debug, Default)]
-pub(super) struct Runs {
+pub(in crate::cli) struct Runs {
     /// In the order of their start.
-    pub(super) nights: Vec<Night>,
+    pub(in crate::cli) nights: Vec<Night>,
     /// `NAME: why`.
-    pub(super) skipped: Vec<String>,
+    pub(in crate::cli) skipped: Vec<String>,
 }
 
-/// Reads the runs of `suite` in `folder`; without one, of the suite of the newest run.
-pub(super) fn read(folder: &Path, suite: Option<&str>) -> Result<Runs, CliError> {
+/// Reads the runs of `suite` in `folder`, passing over others; without one, those of the suite of the newest run, saying which others there are.
+pub(in crate::cli) fn read(folder: &Path, suite: Option<&str>) -> Result<Runs, CliError> {
     if folder.join(files::RUN).is_file() {
         let text = format!(
             "{} is one run; trends need the folder that holds it and others beside it",
@@ -62,13 +62,14 @@ pub(super) fn read(folder: &Path, suite: Option<&str>) -> Result<Runs, CliError>
     }
     runs.nights.sort_by(|a, b| (a.at, &a.name).cmp(&(b.at, &b.name)));
     let newest = runs.nights.last().map(|night| night.readings.suite.clone());
+    let is_asked = suite.is_some();
     let suite = suite.map(str::to_string).or(newest).unwrap_or_default();
-    let (wanted, others) = runs
+    let (wanted, others): (Vec<Night>, Vec<Night>) = runs
         .nights
         .into_iter()
         .partition(|night: &Night| night.readings.suite == suite);
     runs.nights = wanted;
-    for other in others {
+    for other in others.into_iter().filter(|_| !is_asked) {
         runs.skipped.push(format!(
             "{}: of another suite, {}",
             other.name, other.readings.suite
@@ -78,7 +79,7 @@ pub(super) fn read(folder: &Path, suite: Option<&str>) -> Result<Runs, CliError>
 }
 
 /// One run, named so.
-fn night(folder: &Path, name: String) -> Result<Night, String> {
+pub(in crate::cli) fn night(folder: &Path, name: String) -> Result<Night, String> {
     let readings = readings(folder)?;
     let started = readings.started.parse::<jiff::Timestamp>();
     let at = started.map_err(|_| "it does not say when it started".to_string())?;
@@ -184,7 +185,8 @@ mod tests {
             assert!(skipped.contains(words), "{words}: {skipped}");
         }
         assert_eq!(runs.skipped.len(), 5);
-        assert_eq!(read(path, Some("smoke")).unwrap().nights.len(), 1);
+        let of_smoke = read(path, Some("smoke")).unwrap();
+        assert_eq!((of_smoke.nights.len(), of_smoke.skipped.len()), (1, 4));
         assert!(read(&path.join("nowhere"), None).is_err());
     }
 
