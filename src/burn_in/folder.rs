@@ -42,8 +42,8 @@ pub struct BurnInFolder {
 }
 
 impl BurnInFolder {
-    /// Makes the folder of a new burn-in. One that holds a burn-in already is refused.
-    pub fn create(path: &Path, asked: &BurnIn) -> Result<BurnInFolder, FolderError> {
+    /// Makes the folder of a new burn-in of `suite`, the text of its file. One that holds a burn-in already is refused.
+    pub fn create(path: &Path, asked: &BurnIn, suite: &str) -> Result<BurnInFolder, FolderError> {
         let file = path.join(burn_in_files::BURN_IN);
         if file.exists() {
             let problem = format!(
@@ -53,12 +53,14 @@ impl BurnInFolder {
             return Err(FolderError::Content { path: file, problem });
         }
         fs::create_dir_all(path.join(burn_in_files::CYCLES)).map_err(system(path))?;
-        let text = serde_json::to_vec_pretty(asked).map_err(io::Error::other);
-        text.and_then(|text| replace(&file, &text))
-            .map_err(system(&file))?;
-        Ok(BurnInFolder {
+        let folder = BurnInFolder {
             path: path.to_path_buf(),
-        })
+        };
+        // Last comes what makes it a burn-in: killed before that, there is none.
+        folder.put(burn_in_files::SUITE, suite.as_bytes())?;
+        let text = serde_json::to_vec_pretty(asked).map_err(io::Error::other);
+        folder.put(burn_in_files::BURN_IN, &text.map_err(system(&file))?)?;
+        Ok(folder)
     }
 
     /// Takes the folder of a burn-in that was begun earlier, and what was asked of it.
@@ -137,6 +139,17 @@ impl BurnInFolder {
             true => parse(&path),
             false => Ok(Known::default()),
         }
+    }
+
+    /// Keeps what there is to decide on, unless more is known already: a cycle that was cut short knows less.
+    pub fn keep_known(&self, known: &Known) -> Result<(), FolderError> {
+        let path = self.path.join(burn_in_files::KNOWN);
+        let before = self.known()?;
+        if (known.hosts.len(), known.links.len()) < (before.hosts.len(), before.links.len()) {
+            return Ok(());
+        }
+        let text = serde_json::to_vec(known).map_err(io::Error::other);
+        self.put(burn_in_files::KNOWN, &text.map_err(system(&path))?)
     }
 
     /// Puts a file into the folder: the old one or the new one is there at any moment.

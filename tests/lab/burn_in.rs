@@ -43,7 +43,7 @@ fn scale() -> Scale {
             back: seconds(60),
             flaps_every: seconds(120),
             kills: 10,
-            killed_whole: seconds(600),
+            killed_whole: seconds(300),
             while_killed: &[
                 "slow-cable:h1-rail0-leaf0=60%",
                 "flap:h3-rail1-leaf1,period=30s,duty=98.4%",
@@ -312,13 +312,21 @@ fn a_coordinator_that_is_killed_again_and_again_loses_nothing_and_decides_the_sa
     let suite = setting.suite.to_str().unwrap();
 
     let unkilled = setting.out("unkilled");
-    let words = [suite, "--for", &whole, "--out", unkilled.to_str().unwrap()];
+    let only = ["--only", "test=cables"];
+    let words = [
+        &[suite, "--for", &whole, "--out", unkilled.to_str().unwrap()],
+        &only[..],
+    ]
+    .concat();
     let ended = setting.start(None, &words).wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(12), "{ended:?}");
 
     let killed = setting.out("killed");
     let folder = killed.to_str().unwrap();
-    let mut child = setting.start(None, &[suite, "--for", &whole, "--out", folder]);
+    let mut child = setting.start(
+        None,
+        &[&[suite, "--for", &whole, "--out", folder], &only[..]].concat(),
+    );
     let mut before: BTreeMap<PathBuf, String> = BTreeMap::new();
     let mut random = std::process::id();
     for kill in 1..=scale.kills {

@@ -60,8 +60,7 @@ fn anew(arguments: &Arguments, name: &str) -> Result<Beginning, CliError> {
     };
     let out = flags.out.clone();
     let out = out.unwrap_or_else(|| default_folder(&format!("burn-in-{}", suite.name)));
-    let folder = BurnInFolder::create(&out, &asked)?;
-    folder.put(burn_in_files::SUITE, Suite::text(name)?.as_bytes())?;
+    let folder = BurnInFolder::create(&out, &asked, &Suite::text(name)?)?;
     Ok(Beginning {
         suite,
         flags,

@@ -71,9 +71,7 @@ impl Burning<'_> {
         let judgement = judge(&recorded);
         write_down(&path, &recorded, &judgement)?;
         let known = known(&recorded.run, &judgement.coverage.links);
-        let known = serde_json::to_vec(&known).map_err(std::io::Error::other);
-        let known = known.map_err(CliError::system("cannot write down what there is"))?;
-        self.folder.put(burn_in_files::KNOWN, &known)?;
+        self.folder.keep_known(&known)?;
         *earlier = last_of_links(&recorded);
         let took = self.taken_before(cycle) + self.board.load().since(load_before);
         self.write(Journal::CycleEnded {

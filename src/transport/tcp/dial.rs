@@ -10,6 +10,11 @@ use super::Local;
 use super::greeting::{self, Connection};
 use crate::launch::Token;
 
+/// How long a route that is not there is waited for.
+const WITHOUT_A_WAY: Duration = Duration::from_secs(3);
+/// And how often it is looked for.
+const BETWEEN_TRIES: Duration = Duration::from_millis(100);
+
 /// A data connection could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
@@ -49,25 +54,37 @@ pub fn dial(
     token: &Token,
     deadline: Instant,
 ) -> Result<TcpStream, DialError> {
-    let from = SocketAddr::new(local.address, connection.source_port);
-    let socket = bind(from).map_err(|source| DialError::Bind { local: from, source })?;
-    local.confine(SockRef::from(&socket), peer.ip());
     let left = || {
         deadline
             .saturating_duration_since(Instant::now())
             .max(Duration::from_millis(1))
     };
-    socket
-        .connect_timeout(&peer.into(), left())
-        .map_err(|source| DialError::Connect {
-            local: from,
-            peer,
-            source,
-        })?;
+    let waited_out = deadline.min(Instant::now() + WITHOUT_A_WAY);
+    let from = SocketAddr::new(local.address, connection.source_port);
+    let socket = loop {
+        let socket = bind(from).map_err(|source| DialError::Bind { local: from, source })?;
+        local.confine(SockRef::from(&socket), peer.ip());
+        match socket.connect_timeout(&peer.into(), left()) {
+            Ok(()) => break socket,
+            Err(error) if is_without_a_way(&error) && Instant::now() < waited_out => {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            Err(source) => {
+                let local = from;
+                return Err(DialError::Connect { local, peer, source });
+            }
+        }
+    };
     let mut stream = TcpStream::from(socket);
     introduce(&mut stream, connection, token, left())
         .map_err(|source| DialError::Refused { peer, source })?;
     Ok(stream)
+}
+
+/// Whether there is no route just now: a link that goes down takes its routes along and brings them back.
+fn is_without_a_way(error: &io::Error) -> bool {
+    use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable};
+    matches!(error.kind(), HostUnreachable | NetworkDown | NetworkUnreachable)
 }
 
 /// Presents the token at the door that `stream` leads to, and waits for the welcome.
