@@ -26,7 +26,10 @@ impl Exposure {
         let mut exposure = Exposure::default();
         for cycle in &timeline.cycles {
             let number = cycle.number();
-            exposure.all.insert(number);
+            // What a cycle that was cut short did not load may have come later.
+            if cycle.is_complete() {
+                exposure.all.insert(number);
+            }
             exposure.took.insert(number, cycle.took);
             let mut hosts: BTreeSet<&str> = BTreeSet::new();
             for reading in &cycle.readings.parts {
