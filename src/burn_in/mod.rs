@@ -17,7 +17,11 @@ pub(crate) mod fixture;
 mod folder;
 mod incidents;
 mod known;
+#[cfg(test)]
+mod loss_proofs;
 mod matters;
+#[cfg(test)]
+mod odd_records;
 mod phrase;
 mod progress;
 #[cfg(test)]
