@@ -82,7 +82,8 @@ fn collect(
     for (place, cycle) in timeline.cycles.iter().enumerate() {
         for reading in &cycle.readings.parts {
             let is_followed = matches!(reading.kind, ReadPart::Link | ReadPart::RailEnd | ReadPart::Gpu);
-            if !is_followed || !(reading.value.is_finite() && reading.value > 0.0) {
+            let is_figure = reading.value.is_finite() && reading.value > 0.0;
+            if !is_followed || !is_figure {
                 continue;
             }
             // What a flap or a loss did to its own cable or host is told as that.

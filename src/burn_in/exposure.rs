@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::{Blamed, Index};
+use super::known::{Blamed, Index, split_end};
 use super::timeline::Timeline;
 use crate::record::ReadPart;
 use crate::units::Nanos;
@@ -15,6 +15,8 @@ pub(super) struct Exposure {
     measured: BTreeMap<(ReadPart, String), BTreeSet<u32>>,
     /// Cycles in which a link carried enough; none when no cycle says what links carried.
     loaded: Option<BTreeMap<String, BTreeSet<u32>>>,
+    /// Why a link did not carry more, as the last cycle says that does.
+    whys: BTreeMap<String, String>,
     identities: BTreeMap<(ReadPart, String), String>,
     took: BTreeMap<u32, Nanos>,
 }
@@ -24,7 +26,10 @@ impl Exposure {
         let mut exposure = Exposure::default();
         for cycle in &timeline.cycles {
             let number = cycle.number();
-            exposure.all.insert(number);
+            // What a cycle that was cut short did not load may have come later.
+            if cycle.is_complete() {
+                exposure.all.insert(number);
+            }
             exposure.took.insert(number, cycle.took);
             let mut hosts: BTreeSet<&str> = BTreeSet::new();
             for reading in &cycle.readings.parts {
@@ -37,6 +42,9 @@ impl Exposure {
             }
             for load in &cycle.readings.loads {
                 let loaded = exposure.loaded.get_or_insert_default();
+                if let Some(why) = &load.why {
+                    exposure.whys.insert(load.link.clone(), why.clone());
+                }
                 let Some(share) = load.share.filter(|share| *share > 0.0) else {
                     continue;
                 };
@@ -91,6 +99,11 @@ impl Exposure {
         Some(loaded.get(link).map_or(0, BTreeSet::len))
     }
 
+    /// Why a link did not carry more, when a cycle says so.
+    pub(super) fn why(&self, link: &str) -> Option<&str> {
+        self.whys.get(link).map(String::as_str)
+    }
+
     /// Time under load in some cycles.
     pub(super) fn load(&self, cycles: &BTreeSet<u32>) -> Nanos {
         let took = cycles.iter().filter_map(|cycle| self.took.get(cycle));
@@ -102,11 +115,11 @@ impl Exposure {
         self.identities.get(&(kind, part.to_string())).cloned()
     }
 
-    /// The ends of rails that were read.
+    /// The ends of rails that were read, each direction by itself.
     pub(super) fn ends(&self) -> impl Iterator<Item = &str> {
         let parts = self.measured.keys();
         parts
-            .filter(|(kind, _)| *kind == ReadPart::RailEnd)
+            .filter(|(kind, part)| *kind == ReadPart::RailEnd && split_end(part).is_some())
             .map(|(_, part)| part.as_str())
     }
 }

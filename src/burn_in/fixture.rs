@@ -46,8 +46,10 @@ fn cable(links: &mut Vec<KnownLink>, name: &str, low: &str, high: &str, rail: &s
 
 /// Hosts h0 to h3; rail r has the leaves 2r (h0, h1) and 2r + 1 (h2, h3), named `leaf0` to `leaf3`, and spines of its own.
 pub(crate) fn clos() -> Known {
-    let mut known = Known::default();
-    known.hosts = (0..4).map(|host| format!("h{host}")).collect();
+    let mut known = Known {
+        hosts: (0..4).map(|host| format!("h{host}")).collect(),
+        ..Known::default()
+    };
     for rail in 0..2 {
         let rail_name = format!("rail{rail}");
         for host in 0..4 {

@@ -224,7 +224,12 @@ impl<'k> Index<'k> {
 pub(super) fn split_end(part: &str) -> Option<(&str, &str, bool)> {
     let (end, direction) = part.rsplit_once(' ')?;
     let (host, rail) = end.split_once('/')?;
-    Some((host, rail, direction == "out"))
+    let away = match direction {
+        "out" => true,
+        "in" => false,
+        _ => return None,
+    };
+    Some((host, rail, away))
 }
 
 fn is_gpu_of(gpu: &KnownGpu, found: &FoundPart) -> bool {

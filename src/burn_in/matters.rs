@@ -35,6 +35,8 @@ pub(super) struct Matter<'m, 'a> {
     pub(super) cycles: BTreeSet<u32>,
     /// Cycles that measured the part, from the first of those on.
     pub(super) of_cycles: BTreeSet<u32>,
+    /// Cycles that measured the part at all.
+    measured: usize,
     /// Whether it counts.
     pub(super) counts: bool,
 }
@@ -64,9 +66,6 @@ pub(super) fn all<'m, 'a>(
             false => matter.explained.push(sighting),
         }
     }
-    let parts = known.known.links.len().max(exposure.ends().count())
-        + known.known.hosts.len()
-        + known.known.gpus.len();
     let mut matters: Vec<Matter<'m, 'a>> = matters.into_values().collect();
     for matter in &mut matters {
         let measured = exposure.of_blamed(known, &matter.blamed);
@@ -78,14 +77,47 @@ pub(super) fn all<'m, 'a>(
             matter.cycles.extend(measured.range(fall.since()..));
         }
         let first = matter.cycles.first().copied().unwrap_or(0);
-        matter.of_cycles = measured
-            .range(first..)
-            .copied()
-            .chain(matter.cycles.iter().copied())
-            .collect();
-        matter.counts = matter.fall.is_some() || matter.is_beyond(criteria, measured.len(), parts.max(1));
+        let since = measured.range(first..).copied();
+        matter.of_cycles = since.chain(matter.cycles.iter().copied()).collect();
+        matter.measured = measured.len();
+    }
+    let rate = chance_of_one(&matters, known, exposure);
+    for matter in &mut matters {
+        matter.counts = matter.fall.is_some() || matter.is_beyond(criteria, rate);
     }
     matters
+}
+
+/// How often chance accuses one part in one cycle, and how many parts there are. What was seen once and never again is what chance
+/// does here: where it does more than a run's budget of false positives allows, a part must stand out from that.
+fn chance_of_one(matters: &[Matter<'_, '_>], known: &Index<'_>, exposure: &Exposure) -> Chance {
+    let known = known.known;
+    let parts = known.links.len().max(exposure.ends().count()) + known.hosts.len() + known.gpus.len();
+    let once = |matter: &&Matter<'_, '_>| {
+        matter.family == Family::Slow && matter.fall.is_none() && matter.cycles.len() == 1
+    };
+    let (parts, cycles) = (parts.max(1) as f64, exposure.all.len().max(1) as f64);
+    let once = matters.iter().filter(once).count() as f64;
+    Chance {
+        rate: ((once + FALSE_IN_A_CYCLE * cycles) / (parts * cycles)).min(0.5),
+        parts,
+    }
+}
+
+/// What chance does.
+#[derive(Debug, Clone, Copy)]
+struct Chance {
+    /// To one part in one cycle.
+    rate: f64,
+    /// Parts that it may do it to.
+    parts: f64,
+}
+
+impl Chance {
+    /// Whether a part is found slow so often in so many cycles that chance does not do it to any of all the parts.
+    fn is_exceeded(self, seen: usize, of: usize) -> bool {
+        at_least(seen, of, self.rate) * self.parts <= FALSE_IN_ALL
+    }
 }
 
 fn of<'x, 'm, 'a>(
@@ -102,6 +134,7 @@ fn of<'x, 'm, 'a>(
         fall: None,
         cycles: BTreeSet::new(),
         of_cycles: BTreeSet::new(),
+        measured: 0,
         counts: false,
     })
 }
@@ -130,8 +163,8 @@ fn absences(sightings: &[Sighting<'_>], timeline: &Timeline<'_>, exposure: &Expo
 
 impl Matter<'_, '_> {
     /// Whether it is more than the criteria accept and more than chance does.
-    fn is_beyond(&self, criteria: &Criteria, measured: usize, parts: usize) -> bool {
-        let (seen, of) = (self.cycles.len(), measured.max(1));
+    fn is_beyond(&self, criteria: &Criteria, chance: Chance) -> bool {
+        let (seen, of) = (self.cycles.len(), self.measured.max(1));
         let share = seen as f64 / of as f64;
         let more_than = |limit: u32| seen > limit as usize;
         match self.family {
@@ -141,7 +174,7 @@ impl Matter<'_, '_> {
             Family::PortErrors | Family::GpuErrors => more_than(criteria.error_cycles.value),
             Family::Throttled => share > criteria.throttled.value,
             Family::Sporadic => seen > 1 && share > criteria.sporadic.value,
-            Family::Slow => more_than(criteria.slow_cycles.value) && is_beyond_chance(seen, of, parts),
+            Family::Slow => more_than(criteria.slow_cycles.value) && chance.is_exceeded(seen, of),
             Family::Inventory => false,
         }
     }
@@ -223,12 +256,6 @@ fn nowhere() -> Moment {
     }
 }
 
-/// Whether a part is found slow so often in so many cycles that chance does not do it to any of all the parts.
-fn is_beyond_chance(seen: usize, of: usize, parts: usize) -> bool {
-    let rate = FALSE_IN_A_CYCLE / parts as f64;
-    at_least(seen, of, rate) * parts as f64 <= FALSE_IN_ALL
-}
-
 /// P(X >= `least`) of `trials` that each succeed with probability `rate`.
 fn at_least(least: usize, trials: usize, rate: f64) -> f64 {
     let mut chance = (1.0 - rate).powi(i32::try_from(trials).unwrap_or(i32::MAX));
@@ -247,10 +274,17 @@ mod tests {
 
     #[test]
     fn twice_in_half_an_hour_is_a_fault_and_twice_in_a_day_is_chance() {
-        assert!(is_beyond_chance(2, 30, 24));
-        assert!(!is_beyond_chance(1, 30, 24));
-        assert!(!is_beyond_chance(2, 1440, 24));
-        assert!(is_beyond_chance(8, 1440, 24));
+        let chance = |once: f64, cycles: f64| Chance {
+            rate: (once + FALSE_IN_A_CYCLE * cycles) / (24.0 * cycles),
+            parts: 24.0,
+        };
+        assert!(chance(0.0, 30.0).is_exceeded(2, 30));
+        assert!(!chance(0.0, 30.0).is_exceeded(1, 30));
+        assert!(!chance(0.0, 1440.0).is_exceeded(2, 1440));
+        assert!(chance(0.0, 1440.0).is_exceeded(8, 1440));
+        // Where single sightings are common, two of one part are no surprise.
+        assert!(!chance(4.0, 30.0).is_exceeded(2, 30));
+        assert!(chance(4.0, 30.0).is_exceeded(5, 30));
         assert!((at_least(2, 3, 0.5) - 0.5).abs() < 1e-12);
         assert_eq!(at_least(0, 3, 0.5), 1.0);
     }

@@ -40,14 +40,13 @@ pub use progress::SoFar;
 pub use status::{Doing, Status};
 
 use crate::record::{
-    BurnIn, Certificate, Incident, JournalLine, Night, PartDecision, Ruling, SCHEMA, Untested,
+    BurnIn, Certificate, Criteria, Incident, JournalLine, Night, PartDecision, Ruling, SCHEMA, Untested,
 };
 use exposure::Exposure;
 use incidents::incident;
 use known::Index;
-use matters::Matter;
 use phrase::plural;
-use rulings::Bench;
+use rulings::{Bench, Told};
 use sightings::Worse;
 use timeline::Timeline;
 
@@ -74,11 +73,12 @@ pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: 
         .collect();
     let sightings = sightings::all(&timeline, &index, &worse);
     let matters = matters::all(&sightings, &falls, &timeline, &index, &exposure, criteria);
-    let told: Vec<(Matter<'_, '_>, Incident, _)> = matters
+    let told: Vec<Told<'_, '_>> = matters
         .into_iter()
-        .map(|matter| {
-            let (told, parts) = (incident(&matter, &timeline, &index), matter.parts(&index));
-            (matter, told, parts)
+        .map(|matter| Told {
+            incident: incident(&matter, &timeline, &index),
+            parts: matter.parts(&index),
+            matter,
         })
         .collect();
     let bench = Bench {
@@ -91,7 +91,7 @@ pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: 
     };
     let (links, gpus) = (bench.links(), bench.gpus());
     let nodes = bench.nodes(&links, &gpus);
-    let mut incidents: Vec<Incident> = told.into_iter().map(|(_, incident, _)| incident).collect();
+    let mut incidents: Vec<Incident> = told.into_iter().map(|told| told.incident).collect();
     incidents.sort_by_key(|one| {
         (
             Reverse(one.counts),
@@ -127,7 +127,7 @@ pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: 
         nodes,
         links,
         gpus,
-        untested: untested(&timeline),
+        untested: untested(&timeline, &index, &exposure, criteria),
     }
 }
 
@@ -191,25 +191,42 @@ fn summary(
     }
 }
 
-/// What cycles say they did not measure, each once; what only some did not says so.
-fn untested(timeline: &Timeline<'_>) -> Vec<Untested> {
-    let mut all: Vec<(Untested, usize)> = Vec::new();
+/// What cycles say they did not measure, each once, and cables that they did not load; what only some cycles say tells so.
+fn untested(
+    timeline: &Timeline<'_>,
+    known: &Index<'_>,
+    exposure: &Exposure,
+    criteria: &Criteria,
+) -> Vec<Untested> {
+    let mut all: Vec<(&Untested, usize)> = Vec::new();
     for cycle in &timeline.cycles {
         for one in &cycle.readings.untested {
-            match all.iter_mut().find(|(known, _)| known == one) {
+            match all.iter_mut().find(|(known, _)| *known == one) {
                 Some((_, cycles)) => *cycles += 1,
-                None => all.push((one.clone(), 1)),
+                None => all.push((one, 1)),
             }
         }
     }
     let cycles = timeline.cycles.len();
-    all.into_iter()
-        .map(|(one, seen)| match seen == cycles {
-            true => one,
-            false => Untested {
-                what: one.what,
-                why: format!("{} (in {seen} of {cycles} cycles)", one.why),
-            },
+    let told = all.into_iter().map(|(one, seen)| Untested {
+        what: one.what.clone(),
+        why: match seen == cycles {
+            true => one.why.clone(),
+            false => format!("{} (in {seen} of {cycles} cycles)", one.why),
+        },
+    });
+    let idle = known.known.links.iter().filter_map(|link| {
+        let loaded = exposure.loaded(&link.name)?;
+        let enough = loaded as f64 >= criteria.least_covered.value * cycles as f64;
+        let because = exposure.why(&link.name).map(|why| format!(": {why}"));
+        (!enough).then(|| Untested {
+            what: format!("cable {}", link.name),
+            why: format!(
+                "carried {} of its rate in {loaded} of {cycles} cycles only{}",
+                phrase::percent(criteria.least_share.value),
+                because.unwrap_or_default()
+            ),
         })
-        .collect()
+    });
+    told.chain(idle).collect()
 }

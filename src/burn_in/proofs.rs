@@ -91,12 +91,26 @@ fn a_cable_that_was_not_loaded_is_extended_and_its_neighbours_are_accepted() {
             .loads
             .iter_mut()
             .filter(|load| load.link == LINK)
-            .for_each(|load| load.share = Some(0.4));
+            .for_each(|load| {
+                load.share = Some(0.4);
+                load.why = Some("one flow alone does not fill it".to_string());
+            });
     }
     let certificate = decide(&asked(), &[], &nights, &known);
     assert_eq!(ruling(&certificate.links, LINK), Ruling::Extend);
     assert_eq!(ruling(&certificate.links, BACK), Ruling::Accept);
     assert_eq!(certificate.ruling, Ruling::Extend);
+    let listed: Vec<String> = certificate
+        .untested
+        .iter()
+        .map(|one| format!("{}: {}", one.what, one.why))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            "cable h2/rail1->leaf3/p0: carried 50 % of its rate in 0 of 20 cycles only: one flow alone does not fill it"
+        ]
+    );
 }
 
 #[test]
@@ -231,7 +245,31 @@ fn a_flap_counts_from_the_first_and_explains_what_was_slow_on_its_rail_in_its_cy
     assert_eq!(ruling(&certificate.links, LINK), Ruling::Reject);
 }
 
-fn lost_and_returned(nights: &mut Vec<Night>, known: &Known) -> Vec<JournalLine> {
+#[test]
+fn where_one_part_after_the_other_is_found_slow_once_two_of_one_are_no_surprise() {
+    let known = clos();
+    let mut nights = healthy(&known, 30);
+    for (at, link) in known.links.iter().step_by(6).enumerate().take(5) {
+        add(&mut nights, 2 + 3 * at, slow_link(&link.name));
+    }
+    add(&mut nights, 4, slow_link(LINK));
+    add(&mut nights, 9, slow_link(LINK));
+    let certificate = decide(&asked(), &[], &nights, &known);
+    assert_eq!(certificate.ruling, Ruling::Accept, "{:#?}", certificate.incidents);
+    for cycle in [11, 13, 15, 17] {
+        add(&mut nights, cycle, slow_link(LINK));
+    }
+    let certificate = decide(&asked(), &[], &nights, &known);
+    let rejected: Vec<&str> = certificate
+        .links
+        .iter()
+        .filter(|link| link.ruling == Ruling::Reject)
+        .map(|link| link.part.as_str())
+        .collect();
+    assert_eq!(rejected, [LINK]);
+}
+
+fn lost_and_returned(nights: &mut [Night], known: &Known) -> Vec<JournalLine> {
     let hosts = vec!["h2".to_string()];
     for night in &mut nights[12..13] {
         let is_of_host = |name: &str| {
@@ -428,6 +466,11 @@ fn without_a_topology_ends_of_rails_are_decided_on() {
     let mut nights = healthy(&clos, 20);
     for night in &mut nights {
         night.readings.parts.retain(|part| part.kind == ReadPart::RailEnd);
+        // Latencies are of both directions.
+        night
+            .readings
+            .parts
+            .push(reading(ReadPart::RailEnd, "h3/rail1", Quantity::Latency, 9000.0));
         night.readings.loads.clear();
     }
     add(

@@ -23,8 +23,20 @@ pub(super) struct Bench<'b, 'a> {
     pub(super) exposure: &'b Exposure,
     pub(super) criteria: &'b Criteria,
     pub(super) series: &'b BTreeMap<SeriesKey, Series>,
-    /// Matters, each with how it is told and the parts it is about.
-    pub(super) told: &'b [(Matter<'b, 'a>, Incident, BTreeSet<(ReadPart, String)>)],
+    pub(super) told: &'b [Told<'b, 'a>],
+}
+
+/// A matter with how it is told and the parts that it is about.
+pub(super) struct Told<'m, 'a> {
+    pub(super) matter: Matter<'m, 'a>,
+    pub(super) incident: Incident,
+    pub(super) parts: BTreeSet<(ReadPart, String)>,
+}
+
+impl Told<'_, '_> {
+    fn is_about(&self, kind: ReadPart, part: &str) -> bool {
+        self.parts.iter().any(|(of, name)| *of == kind && name == part)
+    }
 }
 
 impl Bench<'_, '_> {
@@ -181,29 +193,22 @@ impl Bench<'_, '_> {
 
     fn drift(&self, kind: ReadPart, part: &str) -> Check {
         let limit = percent(self.criteria.drift.value);
-        let broken = self.told.iter().find(|(matter, _, parts)| {
-            matter.fall.is_some() && parts.iter().any(|(of, name)| *of == kind && name == part)
-        });
-        if let Some((_, incident, _)) = broken {
-            return check(
-                "drift",
-                Ruling::Reject,
-                format!("{}; {limit} accepted", incident.sentence),
-            );
+        let falls = || self.told.iter().filter(|told| told.matter.fall.is_some());
+        if let Some(told) = falls().find(|told| told.is_about(kind, part)) {
+            let what = format!("{}; {limit} accepted", told.incident.sentence);
+            return check("drift", Ruling::Reject, what);
         }
-        let follows = self.told.iter().find(|(matter, _, _)| {
-            let fall: Option<&Fall> = matter.fall;
-            let followers = fall
+        let follows = |told: &&Told<'_, '_>| {
+            let fall: Option<&Fall> = told.matter.fall;
+            let mut fallen = fall
                 .into_iter()
                 .flat_map(|fall| fall.parts.iter().chain(&fall.followers));
-            followers
-                .into_iter()
-                .any(|fallen| fallen.kind == kind && fallen.part == part)
-        });
-        if let Some((_, incident, _)) = follows {
+            fallen.any(|fallen| fallen.kind == kind && fallen.part == part)
+        };
+        if let Some(told) = falls().find(follows) {
             let what = format!(
                 "fell with {}, which explains it and hides what it can do itself",
-                incident.part
+                told.incident.part
             );
             return check("drift", Ruling::Extend, what);
         }
@@ -233,29 +238,21 @@ impl Bench<'_, '_> {
     /// What was seen of one family.
     fn about(&self, kind: ReadPart, part: &str, family: Family) -> Check {
         let criterion = family.criterion().unwrap_or("inventory");
-        let about: Vec<&(Matter<'_, '_>, Incident, BTreeSet<(ReadPart, String)>)> = self
-            .told
-            .iter()
-            .filter(|(matter, _, parts)| {
-                // A fall is told under drift.
-                let is_fall_only = matter.fall.is_some() && matter.seen.is_empty() && kind != ReadPart::Node;
-                matter.family == family
-                    && !is_fall_only
-                    && parts.iter().any(|(of, name)| *of == kind && name == part)
-            })
-            .collect();
-        let worst = about
-            .iter()
-            .max_by_key(|(matter, _, _)| (matter.counts, matter.is_open()));
-        match worst {
+        let about = self.told.iter().filter(|told| {
+            // A fall is told under drift.
+            let matter = &told.matter;
+            let is_fall_only = matter.fall.is_some() && matter.seen.is_empty() && kind != ReadPart::Node;
+            matter.family == family && !is_fall_only && told.is_about(kind, part)
+        });
+        match about.max_by_key(|told| (told.matter.counts, told.matter.is_open())) {
             None => check(criterion, Ruling::Accept, format!("{} not seen", words(family))),
-            Some((matter, incident, _)) => {
-                let ruling = match (matter.counts, matter.is_open()) {
+            Some(told) => {
+                let ruling = match (told.matter.counts, told.matter.is_open()) {
                     (true, _) => Ruling::Reject,
                     (false, true) => Ruling::Extend,
                     (false, false) => Ruling::Accept,
                 };
-                check(criterion, ruling, incident.sentence.clone())
+                check(criterion, ruling, told.incident.sentence.clone())
             }
         }
     }

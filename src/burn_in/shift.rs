@@ -14,7 +14,7 @@ const AFTER: usize = 2;
 /// Figures needed for a slope.
 const FOR_A_SLOPE: usize = 8;
 /// More figures than this are joined to medians of neighbours before slopes are taken.
-const MOST_FOR_A_SLOPE: usize = 120;
+const MOST_FOR_A_SLOPE: usize = 60;
 /// The share of pairs, one from before and one from after, that must agree on the direction of a step.
 const AGREE: f64 = 0.85;
 /// Figures farther from their median than so many deviations count as that far.

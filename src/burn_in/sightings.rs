@@ -73,13 +73,13 @@ pub(super) fn all<'a>(timeline: &Timeline<'a>, known: &Index<'_>, worse: &[Worse
         }
     }
     lay_to_losses(&mut sightings, timeline, known);
+    lay_to_what_got_worse(&mut sightings, known, worse);
     lay_to_others_of_the_cycle(
         &mut sightings,
         known,
         |reason| reason.family == Family::Flap,
         on_the_same_rail,
     );
-    lay_to_what_got_worse(&mut sightings, known, worse);
     let is_of_gpu = |reason: &Sighting<'_>| matches!(reason.family, Family::GpuErrors | Family::Throttled);
     lay_to_others_of_the_cycle(&mut sightings, known, is_of_gpu, on_the_same_host);
     lay_to_others_of_the_cycle(

@@ -16,7 +16,17 @@ pub(super) struct Cycle<'a> {
     pub(super) readings: &'a Readings,
 }
 
+/// Whether a cycle was measured to its end, without what was lost: not when its time was over, or it was stopped.
+fn is_complete(readings: &Readings) -> bool {
+    matches!(readings.ended, Some(EndReason::Finished | EndReason::Lost))
+}
+
 impl Cycle<'_> {
+    /// Whether it was measured to its end.
+    pub(super) fn is_complete(&self) -> bool {
+        is_complete(self.readings)
+    }
+
     /// Its number.
     pub(super) fn number(&self) -> u32 {
         self.moment.cycle
@@ -99,7 +109,7 @@ impl<'a> Timeline<'a> {
                 .unwrap_or_default();
             let load_ns = line.map_or(passed, |line| line.load_ns);
             let at = line.map_or(&night.readings.started, |line| &line.at);
-            timeline.complete += u32::from(night.readings.ended.is_some());
+            timeline.complete += u32::from(is_complete(&night.readings));
             timeline.cycles.push(Cycle {
                 moment: Moment {
                     cycle: number,

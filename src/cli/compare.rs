@@ -44,7 +44,7 @@ pub struct Arguments {
 }
 
 /// A share as people write it.
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let number = match text.trim().strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
         None => text.trim().parse::<f64>(),

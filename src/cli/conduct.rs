@@ -145,6 +145,11 @@ const LONGEST_NAME: usize = 100;
 
 /// A new folder under `reports/` named after the time and the suite.
 pub fn default_folder(suite: &str) -> PathBuf {
+    new_folder(Path::new("reports"), suite)
+}
+
+/// A new folder in `parent` named after the time and the suite.
+pub fn new_folder(parent: &Path, suite: &str) -> PathBuf {
     let name: String = suite
         .chars()
         .take(LONGEST_NAME)
@@ -157,7 +162,7 @@ pub fn default_folder(suite: &str) -> PathBuf {
         })
         .collect();
     let stamp = now().replace(':', "-");
-    let base = Path::new("reports").join(format!("{stamp}-{name}"));
+    let base = parent.join(format!("{stamp}-{name}"));
     let numbered = (2..).map(|number| base.with_file_name(format!("{stamp}-{name}-{number}")));
     let mut candidates = std::iter::once(base.clone()).chain(numbered);
     candidates.find(|candidate| !candidate.exists()).unwrap_or(base)

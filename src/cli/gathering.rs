@@ -11,7 +11,7 @@ use super::launching::{Mpi, Role};
 use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::world::{self, Crew, Launched};
-use super::{CliError, paths, stream_paths, switch_counters};
+use super::{CliError, nights, paths, stream_paths, switch_counters};
 use crate::launch::Rendezvous;
 use crate::measure::{Progress, RunFolder, Session, Setup, StopSign, SwitchWatch};
 use crate::plan::{Choices, Plan};
@@ -152,7 +152,7 @@ impl Gathering {
             started: now(),
             seed: plan.seed,
             pattern_seed: None,
-            command: std::env::args().collect(),
+            command: nights::command_to_record(std::env::args()),
             started_as: std::env::var(STARTED_AS)
                 .ok()
                 .filter(|words| !words.trim().is_empty()),

@@ -22,6 +22,7 @@ mod link_table;
 mod narration;
 mod narrowing;
 mod nccl_table;
+mod nights;
 mod paths;
 mod plan;
 mod power;
@@ -38,6 +39,7 @@ mod story;
 mod stream_paths;
 mod switch_counters;
 mod token;
+mod trend;
 mod worker;
 mod world;
 mod worst_rail;
@@ -96,6 +98,8 @@ enum Command {
     Report(report::Arguments),
     /// Say what got slower, faster, newly failing or no longer tested from one recorded run to another
     Compare(compare::Arguments),
+    /// Say what became of every part over all runs of a folder: what changed, when, by how much
+    Trend(trend::Arguments),
     /// Make a secret token for a run on several hosts
     Token(token::Arguments),
     /// Measure on a simulated fabric with known faults: what a suite finds, and how often
@@ -182,6 +186,7 @@ pub fn main() -> ExitCode {
         Command::Inventory(arguments) => inventory::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Trend(arguments) => trend::run(&arguments),
         Command::Token(arguments) => token::run(&arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::shared::{is_watched, use_color};
-use super::{CliError, browser, say};
+use super::{CliError, browser, burn_in, say};
 use crate::findings::judge;
-use crate::record::{Judgement, Recorded, files};
+use crate::record::{History, Judgement, Recorded, burn_in_files, files};
 use crate::report::fleet::{self, Fleet, FleetRun};
 use crate::report::terminal::{self, Page};
 use crate::report::{escape, replace, write_all, writer_of};
@@ -94,14 +94,31 @@ impl Formats {
 /// Reads, judges, writes and shows.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     match arguments.runs.as_slice() {
+        [folder] if burn_in::is_one(folder) => of_burn_in(arguments, folder),
         [folder] => of_one(arguments, folder),
         folders => of_fleet(arguments, folders),
     }
 }
 
+/// A burn-in has one report, its certificate.
+fn of_burn_in(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
+    let asked = arguments.formats.files();
+    if arguments.out.is_some() || arguments.dry_run || !(asked.is_empty() || asked == [files::FINDINGS]) {
+        let problem = "a burn-in is reported as its certificate, in its own folder: only --json, --quiet and --open are for it; its cycles are \
+                       runs of their own (RUN/cycles/000001)";
+        return Err(CliError::Usage(problem.to_string()));
+    }
+    let code = burn_in::report(folder, arguments.formats.json, arguments.quiet)?;
+    if arguments.open {
+        browser::open(&folder.join(burn_in_files::CERTIFICATE_PAGE));
+    }
+    Ok(code)
+}
+
 fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
     let recorded = Recorded::read(folder)?;
     let judgement = judge(&recorded);
+    let history = recorded.history.as_ref();
     let asked = arguments.formats.files();
     let target = arguments.out.as_deref().unwrap_or(folder);
     let render = |file: &str| -> Result<String, CliError> {
@@ -119,7 +136,7 @@ fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
                 let written = write_all(target, &recorded, &judgement);
                 written.map_err(CliError::system(format!("cannot write to {}", target.display())))?;
             }
-            show(&judgement, target, is_json_only, arguments.quiet);
+            show_with_nights(&judgement, history, target, is_json_only, arguments.quiet);
         }
         [file] if arguments.out.is_none() => {
             print!("{}", render(file)?);
@@ -138,13 +155,13 @@ fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
                     put(target, file, &text)?;
                 }
             }
-            show(&judgement, target, false, arguments.quiet);
+            show_with_nights(&judgement, history, target, false, arguments.quiet);
         }
     }
     if arguments.open {
         browser::open(&target.join(files::HTML));
     }
-    Ok(judgement.exit_code)
+    Ok(judgement.exit_code.max(history.map_or(0, History::exit_code)))
 }
 
 fn of_fleet(arguments: &Arguments, folders: &[PathBuf]) -> Result<u8, CliError> {
@@ -238,6 +255,17 @@ fn page() -> Page {
 
 /// Prints a judged run the way it was asked for.
 pub fn show(judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
+    show_with_nights(judgement, None, folder, json, quiet);
+}
+
+/// The same, with what changed since the last nights.
+pub fn show_with_nights(
+    judgement: &Judgement,
+    history: Option<&History>,
+    folder: &Path,
+    json: bool,
+    quiet: bool,
+) {
     if json {
         match serde_json::to_string_pretty(judgement) {
             Ok(text) => println!("{}", escape::json(&text)),
@@ -246,7 +274,8 @@ pub fn show(judgement: &Judgement, folder: &Path, json: bool, quiet: bool) {
     } else if quiet {
         println!("{}", escape::line(&judgement.summary));
     } else {
-        print!("{}", terminal::summary(judgement, folder, page()));
+        let summary = terminal::summary_with_nights(judgement, history, folder, page());
+        print!("{summary}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::orders::{Answer, Card, Order};
 use super::session::{Heard, MeasureError, Session};
@@ -11,10 +11,34 @@ use crate::record::{HostRecord, RankRecord};
 use crate::transport::GpuEnd;
 use crate::units::Nanos;
 
+/// How often hosts are asked for their rails before they count as different.
+const LOOKS: u32 = 4;
+/// How long a link that is down is waited for each time.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Round trips per rank when clocks are compared.
 const ROUND_TRIPS: usize = 16;
 
 impl Session {
+    /// Lets every rank say who it is, until all hosts have the same rails. A link may be down just now: that is waited out for a
+    /// few seconds.
+    pub(super) fn alike(&mut self) -> Result<Vec<Card>, MeasureError> {
+        let mut look = 0;
+        loop {
+            look += 1;
+            let cards = self.introductions()?;
+            self.fabric.hosts.clear();
+            self.fabric.ranks.clear();
+            self.machines.clear();
+            self.learn(&cards);
+            let differences = self.fabric.rail_differences();
+            match (differences.is_empty(), look < LOOKS) {
+                (true, _) => return Ok(cards),
+                (false, true) => std::thread::sleep(BETWEEN_LOOKS),
+                (false, false) => return Err(MeasureError::RailsDiffer(differences)),
+            }
+        }
+    }
+
     /// Lets every rank say who it is.
     pub(super) fn introductions(&mut self) -> Result<Vec<Card>, MeasureError> {
         self.order_all(&Order::Meet(self.setup.clone()))?;

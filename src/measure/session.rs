@@ -159,13 +159,8 @@ impl Session {
     ) -> Result<Session, MeasureError> {
         let mut session = Session::of_strangers(coordinator, setup, end_of, stop);
         session.coordinator.keep_alive(session.setup.silence());
-        let cards = session.introductions()?;
+        let cards = session.alike()?;
         session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();
-        session.learn(&cards);
-        let differences = session.fabric.rail_differences();
-        if !differences.is_empty() {
-            return Err(MeasureError::RailsDiffer(differences));
-        }
         session.agreed = Agreement::of(&cards, &session.fabric);
         session.ends = cards.iter().map(|card| card.endpoint.clone()).collect();
         session.cards = cards;

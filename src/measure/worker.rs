@@ -122,6 +122,8 @@ impl Rank {
     }
 
     fn meet(&mut self, setup: Setup) -> Result<Card, String> {
+        // Whoever is asked again lets go of its doors first.
+        self.met = None;
         let rails = match (setup.rails.as_slice(), self.shared.management) {
             ([], None) => rails::loopback(),
             ([], Some(management)) => rails::discover_here(management),

@@ -30,6 +30,7 @@ mod run;
 mod shape;
 mod streams;
 mod suspect;
+mod trends;
 mod verbs;
 mod words;
 
@@ -74,6 +75,7 @@ pub use run::{
 pub use shape::{CurvePoint, ShapeRule};
 pub use streams::{PortDelta, StreamRecord, StreamTerms, StreamWay};
 pub use suspect::{PartKind, Suspect};
+pub use trends::{PastChange, Trend, TrendRun, Trends};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{
     Algorithm, Collective, DType, DeviceKind, Engine, GroupKind, Placement, Reach, ReduceOp, TransportKind,

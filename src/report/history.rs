@@ -4,6 +4,7 @@ use std::fmt::{Error, Write};
 
 use super::escape::{line, markdown as inert};
 use super::table::{Entry, Table, Tone, text};
+use crate::history::words;
 use crate::record::{History, Matter, Severity, Standing, files};
 
 /// The heading wherever it has one.
@@ -42,10 +43,10 @@ pub(super) fn matters(history: &History, most: usize) -> Table {
     for matter in history.matters.iter().take(most) {
         table.row([
             Entry::ours(loudness(matter)).toned(tone(matter)),
-            Entry::ours(matter.standing.in_words()),
+            Entry::ours(words::standing(&matter.standing)),
             Entry::from(&matter.part),
             Entry::from(&matter.first),
-            Entry::from(&matter.sentence),
+            Entry::from(without_standing(matter)),
         ]);
     }
     table
@@ -65,6 +66,13 @@ pub(super) fn replaced(history: &History, most: usize) -> Table {
         ]);
     }
     table
+}
+
+/// The sentence without where it stands, which is said beside it.
+fn without_standing(matter: &Matter) -> &str {
+    let sentence = matter.sentence.as_str();
+    let rest = sentence.strip_prefix(&words::standing(&matter.standing));
+    rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(sentence)
 }
 
 /// How loudly it is said, and whether it was said before.
@@ -131,13 +139,12 @@ pub(super) fn lines(history: &History) -> Vec<String> {
         .collect();
     told.sort_by_key(|matter| !matter.due);
     let line_of = |matter: &Matter| {
-        let standing = matter.standing.in_words();
-        let sentence = line(&matter.sentence);
-        let said = match sentence.starts_with(&standing) {
-            true => sentence,
-            false => format!("{standing}: {sentence}"),
-        };
-        format!("{}: {said}", matter.severity)
+        let standing = words::standing(&matter.standing);
+        format!(
+            "{}: {standing}: {}",
+            matter.severity,
+            line(without_standing(matter))
+        )
     };
     told.into_iter().map(line_of).collect()
 }

@@ -6,6 +6,7 @@ use super::terminal::{self, Page};
 use super::{WRITERS, writer_of};
 use crate::findings::fixture::Fixture;
 use crate::findings::judge;
+use crate::history::words;
 use crate::record::{
     ChangeShape, FindingKind, History, Matter, PartChange, Quantity, ReadPart, Recorded, Replaced, SCHEMA,
     Severity, Standing, files,
@@ -15,11 +16,11 @@ fn matter(part: &str, standing: Standing, severity: Severity, due: bool) -> Matt
     Matter {
         kind: Some(FindingKind::SlowRail),
         part: part.to_string(),
+        sentence: format!("{}: {part} is slow", words::standing(&standing)),
         standing,
         severity,
         due,
         first: "2026-11-01T03-00-00Z-nightly".to_string(),
-        sentence: format!("{part} is slow"),
         finding: None,
         change: None,
     }
@@ -168,7 +169,7 @@ fn a_terminal_shows_what_is_due_first_and_still_fits() {
         "{shown}"
     );
     assert!(
-        shown.contains("ticket: again, after 2 nights: rail1 of h4"),
+        shown.contains("ticket: again, after 2 nights without: rail1 of h4"),
         "{shown}"
     );
     assert!(

@@ -9,6 +9,7 @@ use std::io;
 
 use super::Writer;
 use super::escape::markup as inert;
+use crate::history::words;
 use crate::record::{
     Event, Finding, History, Judgement, Recorded, Severity, TestVerdict, Untested, Verdict, files,
 };
@@ -263,7 +264,7 @@ fn since_last_nights(judgement: &Judgement, history: Option<&History>) -> Option
                 message: matter.sentence.clone(),
                 details: vec![
                     matter.sentence.clone(),
-                    format!("standing: {}", matter.standing.in_words()),
+                    format!("standing: {}", words::standing(&matter.standing)),
                     format!("first seen: {}", matter.first),
                 ],
             },

@@ -33,6 +33,7 @@ pub mod schema;
 mod summary;
 mod table;
 pub mod terminal;
+pub mod trend;
 
 use std::io;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! The JSON Schemas of `findings.json`, of what `railgauge compare --json` prints, of a burn-in's `certificate.json` and of what `--notify` sends,
-//! published as `docs/findings.schema.json`, `docs/compare.schema.json`, `docs/certificate.schema.json` and `docs/notify.schema.json`.
+//! The JSON Schemas of `findings.json`, of `readings.json`, of a burn-in's `certificate.json`, of what `railgauge compare --json` and
+//! `railgauge trend --json` print, and of what `--notify` sends, published in `docs` as `findings.schema.json` and so on.
 
-use crate::record::{Certificate, Comparison, Judgement, Notice};
+use crate::record::{Certificate, Comparison, Judgement, Notice, Readings, Trends};
 
 /// The schema of `findings.json`, pretty-printed.
 pub fn findings_schema() -> String {
@@ -23,6 +23,16 @@ pub fn notify_schema() -> String {
     printed(schemars::schema_for!(Notice))
 }
 
+/// The schema of `readings.json`, pretty-printed.
+pub fn readings_schema() -> String {
+    printed(schemars::schema_for!(Readings))
+}
+
+/// The schema of `railgauge trend --json`, pretty-printed.
+pub fn trend_schema() -> String {
+    printed(schemars::schema_for!(Trends))
+}
+
 fn printed(schema: schemars::Schema) -> String {
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');
@@ -42,6 +52,8 @@ mod tests {
             ("compare", compare_schema()),
             ("certificate", certificate_schema()),
             ("notify", notify_schema()),
+            ("readings", readings_schema()),
+            ("trend", trend_schema()),
         ] {
             let path = format!("{}/docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
             if std::env::var_os("RAILGAUGE_UPDATE").is_some() {

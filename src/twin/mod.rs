@@ -12,6 +12,7 @@ mod bench;
 mod clos;
 pub mod ecmp;
 mod faults;
+pub mod nights;
 mod noise;
 mod shares;
 mod transfers;

@@ -3,6 +3,7 @@
 mod all_reduce;
 mod bad_input;
 mod budget;
+mod burn_in;
 mod compare;
 mod counters;
 mod ecmp_plan;
@@ -11,6 +12,7 @@ mod interrupted;
 mod inventory;
 mod lost_ranks;
 mod negative_controls;
+mod nights;
 mod output;
 mod rdma;
 mod report;

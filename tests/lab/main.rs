@@ -3,6 +3,7 @@
 //! Needs root, `ip`, `tc`, `nft` and `ethtool`; where they are missing every test says so and passes. Labs are named after
 //! this process, so that tests running at the same time do not disturb each other.
 
+mod burn_in;
 mod diagnose;
 mod ecmp;
 mod exec;

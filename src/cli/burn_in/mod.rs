@@ -9,7 +9,7 @@ mod room;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,12 +102,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         board: &board,
     };
     let separate = burning.burn(role, so_far, &watching)?;
-    let certificate = burning.decided()?;
+    let certificate = write_decision(&burning.folder, &burning.asked)?;
     board.note(|status| status.doing = Doing::Ended);
     drop(pulse);
     board.write(&burning.folder)?;
     drop(progress);
-    show(&certificate, &burning.folder, &flags)?;
+    show(&certificate, &burning.folder, flags.json, flags.quiet)?;
     for caller in &separate {
         say::complain(format_args!("separate worlds: {caller}"));
     }
@@ -293,7 +293,7 @@ impl Burning<'_> {
 
     /// What all cycles so far come to, for whoever watches; then room is made.
     fn look_back(&self, progress: &dyn Progress) -> Result<(), CliError> {
-        let (certificate, _) = self.certificate()?;
+        let (certificate, _) = decided(&self.folder, &self.asked)?;
         let counting = certificate.incidents.iter().filter(|incident| incident.counts);
         let sentences: Vec<String> = counting.map(|incident| incident.sentence.clone()).collect();
         let all = [&certificate.nodes, &certificate.links, &certificate.gpus];
@@ -314,22 +314,6 @@ impl Burning<'_> {
         self.make_room()
     }
 
-    /// The decision so far, and the cycles it rests on.
-    fn certificate(&self) -> Result<(Certificate, Vec<Night>), CliError> {
-        let journal = self.folder.read_journal()?;
-        let nights = self.folder.nights(&SoFar::of(&journal).finished)?;
-        let known = self.folder.known()?;
-        Ok((burn_in::decide(&self.asked, &journal, &nights, &known), nights))
-    }
-
-    /// The decision, written down.
-    fn decided(&self) -> Result<Certificate, CliError> {
-        let (certificate, nights) = self.certificate()?;
-        report::certificate::write_all(self.folder.path(), &certificate, &nights)
-            .map_err(CliError::system("cannot write the certificate"))?;
-        Ok(certificate)
-    }
-
     /// What counters of links said last, when the last cycle still has its samples.
     fn last_counters(&self, so_far: &SoFar) -> Vec<Event> {
         let last = so_far.finished.last().map(|(cycle, _)| self.folder.cycle(*cycle));
@@ -348,15 +332,44 @@ impl Burning<'_> {
     }
 }
 
+/// The decision so far, and the cycles it rests on.
+fn decided(folder: &BurnInFolder, asked: &BurnIn) -> Result<(Certificate, Vec<Night>), CliError> {
+    let journal = folder.read_journal()?;
+    let nights = folder.nights(&SoFar::of(&journal).finished)?;
+    let known = folder.known()?;
+    Ok((burn_in::decide(asked, &journal, &nights, &known), nights))
+}
+
+/// The decision, written down.
+fn write_decision(folder: &BurnInFolder, asked: &BurnIn) -> Result<Certificate, CliError> {
+    let (certificate, nights) = decided(folder, asked)?;
+    report::certificate::write_all(folder.path(), &certificate, &nights)
+        .map_err(CliError::system("cannot write the certificate"))?;
+    Ok(certificate)
+}
+
+/// Whether a folder is that of a burn-in.
+pub fn is_one(folder: &Path) -> bool {
+    folder.join(burn_in_files::BURN_IN).exists()
+}
+
+/// Decides again on what a burn-in recorded, and shows it; the exit code.
+pub fn report(path: &Path, json: bool, quiet: bool) -> Result<u8, CliError> {
+    let (folder, asked) = BurnInFolder::open(path)?;
+    let certificate = write_decision(&folder, &asked)?;
+    show(&certificate, &folder, json, quiet)?;
+    Ok(certificate.exit_code)
+}
+
 /// Prints the decision the way it was asked for.
-fn show(certificate: &Certificate, folder: &BurnInFolder, flags: &Shared) -> Result<(), CliError> {
-    if flags.json {
+fn show(certificate: &Certificate, folder: &BurnInFolder, json: bool, quiet: bool) -> Result<(), CliError> {
+    if json {
         let text = std::fs::read_to_string(folder.path().join(burn_in_files::CERTIFICATE));
         print!(
             "{}",
             text.map_err(CliError::system("cannot read the certificate"))?
         );
-    } else if flags.quiet {
+    } else if quiet {
         println!("{}", report::escape::line(&certificate.summary));
     } else {
         print!("{}", report::certificate::terminal(certificate));

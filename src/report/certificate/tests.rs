@@ -88,8 +88,8 @@ fn the_page_says_what_where_and_when_and_shows_the_step() {
     }
     assert_eq!(
         page.matches("<svg").count(),
-        3,
-        "the bad direction, and both of the cable that flapped"
+        2,
+        "the cable that fell, and the one that flapped"
     );
     let (certificate, cycles) = healthy();
     let [_, page, text] = written(&certificate, &cycles);

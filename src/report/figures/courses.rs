@@ -1,6 +1,6 @@
 //! How a rejected part's figures moved over the cycles of a burn-in, beside those of its peers, with the step where one is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::super::figure::Figure;
@@ -20,19 +20,31 @@ const SIZE: (u32, u32) = (900, 300);
 /// A figure over the cycles: number and value.
 type Line = Vec<(u32, f64)>;
 
-/// One figure for every rejected part that has a course.
+/// A figure for every rejected part with a course, as far as an incident names it.
 pub(in crate::report) fn of_rejected(certificate: &Certificate, cycles: &[Night]) -> io::Result<Vec<Figure>> {
     let parts = certificate
         .links
         .iter()
         .chain(&certificate.gpus)
         .chain(&certificate.nodes);
-    let rejected = parts.filter(|part| part.ruling == Ruling::Reject);
     let mut figures = Vec::new();
-    for (part, course) in rejected.flat_map(|part| part.courses.iter().map(move |course| (part, course))) {
-        let is_judged = matches!(course.quantity, Quantity::Bandwidth | Quantity::Clock);
-        if is_judged && figures.len() < MOST_PARTS {
-            figures.extend(figure(part, course, cycles, figures.len())?);
+    for part in parts.filter(|part| part.ruling == Ruling::Reject) {
+        let named = certificate
+            .incidents
+            .iter()
+            .filter(|incident| incident.part == part.part);
+        let marked: BTreeSet<u32> = named
+            .clone()
+            .flat_map(|incident| &incident.cycles)
+            .copied()
+            .collect();
+        let is_named = named.count() > 0;
+        for course in &part.courses {
+            let is_judged = matches!(course.quantity, Quantity::Bandwidth | Quantity::Clock);
+            let is_told = is_named || course.step.is_some();
+            if is_judged && is_told && figures.len() < MOST_PARTS {
+                figures.extend(figure(part, course, &marked, cycles, figures.len())?);
+            }
         }
     }
     Ok(figures)
@@ -41,6 +53,7 @@ pub(in crate::report) fn of_rejected(certificate: &Certificate, cycles: &[Night]
 fn figure(
     part: &PartDecision,
     course: &Course,
+    marked: &BTreeSet<u32>,
     cycles: &[Night],
     number: usize,
 ) -> io::Result<Option<Figure>> {
@@ -54,10 +67,12 @@ fn figure(
         _ => ("bandwidth", "GB/s"),
     };
     let title = format!("{}: {name} over the cycles", part.part);
-    let svg = drawing(SIZE, &title, |canvas| draw(canvas, &own, &peers, course, unit))?;
+    let svg = drawing(SIZE, &title, |canvas| {
+        draw(canvas, &own, &peers, (course, marked), unit)
+    })?;
     Ok(Some(Figure {
         id: format!("course-{number}"),
-        caption: "The part in blue with squares, the median of its peers in the same cycle dashed in grey; a step is marked where it was found."
+        caption: "The part in blue with squares, the median of its peers in the same cycle dashed in grey; a step is marked where it was found, and a cross is a cycle with an incident."
             .to_string(),
         alternative: words(part, course, own.len()),
         title,
@@ -104,7 +119,13 @@ fn scaled(quantity: Quantity, value: f64) -> f64 {
     }
 }
 
-fn draw(canvas: &Canvas<'_>, own: &Line, peers: &Line, course: &Course, unit: &str) -> Drawn {
+fn draw(
+    canvas: &Canvas<'_>,
+    own: &Line,
+    peers: &Line,
+    (course, marked): (&Course, &BTreeSet<u32>),
+    unit: &str,
+) -> Drawn {
     let all = || own.iter().chain(peers);
     let first = all()
         .map(|(cycle, _)| f64::from(*cycle))
@@ -131,6 +152,14 @@ fn draw(canvas: &Canvas<'_>, own: &Line, peers: &Line, course: &Course, unit: &s
         for place in places(own) {
             canvas.marker(place, 0, LINES[0])?;
         }
+    }
+    // What lasts from a step on is marked by the step.
+    let since = course.step.as_ref().map_or(u32::MAX, |(moment, _)| moment.cycle);
+    for (cycle, value) in own
+        .iter()
+        .filter(|(cycle, _)| *cycle < since && marked.contains(cycle))
+    {
+        canvas.cross(frame.at(f64::from(*cycle), *value), FAULT)?;
     }
     if let Some((moment, by)) = &course.step {
         let x = frame.across(f64::from(moment.cycle) - 0.5);

@@ -8,6 +8,7 @@ mod alone_together;
 mod bandwidth;
 mod cabling;
 mod canvas;
+pub(super) mod course;
 pub(super) mod courses;
 mod ecmp_load;
 mod frame;

@@ -26,6 +26,7 @@ use super::Writer;
 use super::figure::Figure;
 use super::terminal::words;
 use crate::record::{Judgement, Recorded, files};
+pub(super) use figures::one as figure;
 pub(super) use first::class_of_verdict;
 pub(super) use out::Out;
 

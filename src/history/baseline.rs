@@ -1,0 +1,82 @@
+//! What is usual: the median of earlier runs, and how far they lie from it.
+
+/// How much more the median of a few runs errs than their mean would: pi over two.
+pub(super) const MEDIAN_COST: f64 = std::f64::consts::FRAC_PI_2;
+
+/// The middle and the spread of some values, neither moved by a few wild ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Baseline {
+    /// Their median.
+    pub(super) middle: f64,
+    /// Median distance from it, scaled to be a standard deviation where values are normal.
+    pub(super) spread: f64,
+    /// How many they are.
+    pub(super) runs: usize,
+}
+
+impl Baseline {
+    /// Of these values, in any order, which must be numbers; none without any.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Baseline> {
+        let mut values: Vec<f64> = values.collect();
+        let middle = middle(&mut values)?;
+        for value in &mut values {
+            *value = (*value - middle).abs();
+        }
+        let distance = self::middle(&mut values)?;
+        Some(Baseline {
+            middle,
+            spread: 1.4826 * distance,
+            runs: values.len(),
+        })
+    }
+
+    /// Its spread, drawn towards that of its peers as if that rested on `weight` more runs: a few runs of one part say little.
+    pub(super) fn spread_among(&self, peers: f64, weight: f64, least: f64) -> f64 {
+        let runs = self.runs as f64;
+        let joined = (weight * peers * peers + runs * self.spread * self.spread) / (weight + runs);
+        joined.sqrt().max(least)
+    }
+
+    /// What the error of the middle adds to the spread of a distance from it.
+    pub(super) fn uncertainty(&self) -> f64 {
+        MEDIAN_COST / self.runs.max(1) as f64
+    }
+}
+
+/// The median; reorders. None of nothing.
+pub(super) fn middle(values: &mut [f64]) -> Option<f64> {
+    let half = values.len().checked_sub(1)? / 2;
+    let is_even = values.len().is_multiple_of(2);
+    let (_, low, above) = values.select_nth_unstable_by(half, f64::total_cmp);
+    let low = *low;
+    let high = match is_even {
+        true => above.iter().copied().fold(f64::INFINITY, f64::min),
+        false => low,
+    };
+    Some((low + high) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wild_value_moves_neither_middle_nor_spread() {
+        let calm = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0];
+        let usual = Baseline::of(calm.into_iter()).unwrap();
+        let wild = Baseline::of(calm.into_iter().chain([50.0])).unwrap();
+        assert_eq!((usual.middle, wild.middle), (1.0, 1.0));
+        assert!(wild.spread < 2.0 * usual.spread && usual.spread > 0.0);
+        assert_eq!(Baseline::of([].into_iter()), None);
+        assert_eq!(middle(&mut [3.0, 1.0, 2.0, 10.0]), Some(2.5));
+    }
+
+    #[test]
+    fn a_short_past_borrows_its_spread_from_peers() {
+        let equal = Baseline::of([2.0; 7].into_iter()).unwrap();
+        assert_eq!(equal.spread, 0.0);
+        let among = equal.spread_among(0.01, 20.0, 0.001);
+        assert!((0.008..0.01).contains(&among), "{among}");
+        assert_eq!(equal.spread_among(0.0, 20.0, 0.001), 0.001);
+    }
+}
