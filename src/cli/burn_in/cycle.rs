@@ -15,8 +15,7 @@ use crate::measure::{Progress, RunFolder};
 use crate::plan::interleave::interleaved;
 use crate::plan::replan::LostParts;
 use crate::record::{
-    CounterDelta, EndReason, Event, FindingKind, Journal, Judgement, Recorded, Run, files,
-    replace,
+    CounterDelta, EndReason, Event, FindingKind, Journal, Judgement, Recorded, Run, files, replace,
 };
 use crate::report;
 use crate::units::Nanos;
