@@ -220,7 +220,8 @@ fn untested(
         },
     });
     let idle = known.known.links.iter().filter_map(|link| {
-        let loaded = exposure.loaded(&link.name)?;
+        // Of complete cycles, as the check on the cable itself.
+        let (loaded, cycles) = (exposure.loaded(&link.name)?, exposure.all.len());
         let enough = loaded as f64 >= criteria.least_covered.value * cycles as f64;
         let because = exposure.why(&link.name).map(|why| format!(": {why}"));
         (!enough).then(|| Untested {
