@@ -3,7 +3,7 @@
 //! A run says something of every part ([`readings()`]). All parts of one kind go through the runs together (`fleet`): what they have
 //! in common is taken off, the rest is set against what is usual for the part (`baseline`), how rare that is follows from the fleet's
 //! own past (`score`), and runs that are rare in a row are a step or a slope (`change`), followed from the run that proves it to the
-//! run that ends it (`series`). Findings are followed in the same way (`standing`); what is one matter is told once (`related`,
+//! run that ends it (`series`, `episode`). Findings are followed in the same way (`standing`); what is one matter is told once (`related`,
 //! `told`), as loudly as it deserves (`severity`).
 //!
 //! Held true: everything is a pure function of the row of nights, and a night is judged by what was known when it came: judging the
@@ -14,6 +14,7 @@ mod alarms;
 mod baseline;
 mod change;
 mod course;
+mod episode;
 mod fleet;
 mod identity;
 mod readings;

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::baseline::{Baseline, MEDIAN_COST, middle};
+use super::baseline::Baseline;
 use super::change::{self, Fit};
+use super::episode::{Ending, Episode, Open, Point, Proof, effect};
 use super::identity;
 use super::rule::Rule;
 use super::score::Pool;
@@ -13,80 +14,12 @@ use crate::record::ChangeShape;
 const LAG: usize = 3;
 /// Runs without which there is no spread to speak of.
 pub(super) const FEWEST: usize = 4;
-/// A change is there as long as this share of it is.
-const STILL: f64 = 0.5;
 /// How much farther out a change for the better must be: nobody waits for it.
 const BETTER: f64 = 1.0;
 /// How much more a slope must explain than a step to be called one, in squares of the spread.
 const SLOPE: f64 = 4.0;
 /// Share of the threshold from which a single run is worth a word.
 const BLIP: f64 = 0.9;
-
-/// One run of one part.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Point {
-    /// Which run.
-    run: usize,
-    /// Logarithm of the figure.
-    log: f64,
-    /// The same less what all parts of its kind have in common in that run.
-    own: f64,
-    /// How rare that was when it came; 0 when it was not judged.
-    score: f64,
-}
-
-/// Why a change is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// The part is as it was before.
-    Gone,
-    /// The part is another one.
-    Replaced,
-    /// It has lasted so long that it is the usual by now.
-    Settled,
-    /// It changed again.
-    Superseded,
-}
-
-/// A change from the run that proved it to the run that ended it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Episode {
-    /// How.
-    pub(super) shape: ChangeShape,
-    /// The run it began with.
-    pub(super) since: usize,
-    /// The run that proved it.
-    pub(super) proved: usize,
-    /// The last run in which it was seen.
-    pub(super) seen: usize,
-    /// Runs that show it.
-    pub(super) runs: usize,
-    /// How far out it was when it was proved, with its sign.
-    pub(super) score: f64,
-    /// Logarithm of the figure since.
-    pub(super) after: f64,
-    /// Logarithm of what it makes of the figure: after over before.
-    pub(super) effect: f64,
-    /// Standard error of that.
-    pub(super) error: f64,
-    /// How it ended, and with which run; none while it lasts.
-    pub(super) ended: Option<(usize, Ending)>,
-}
-
-/// A change that lasts.
-#[derive(Debug, Clone)]
-struct Open {
-    episode: Episode,
-    /// The usual before it.
-    before: Baseline,
-    spread: f64,
-    /// The effect that proved it.
-    proven: f64,
-    /// Runs before it.
-    old: Vec<Point>,
-    /// Runs since it began.
-    since: Vec<Point>,
-}
 
 /// One part and quantity.
 #[derive(Debug, Clone, Default)]
@@ -252,15 +185,7 @@ impl Series {
             return;
         };
         open.since.push(*point);
-        let last: Vec<f64> = open
-            .since
-            .iter()
-            .rev()
-            .take(2)
-            .map(|point| point.own - open.before.middle)
-            .collect();
-        let now = last.iter().sum::<f64>() / last.len().max(1) as f64;
-        if now * open.proven.signum() < STILL * open.proven.abs() {
+        if !open.lasts() {
             let back: Vec<Point> = self.points.iter().rev().take(2).rev().copied().collect();
             let mut points = std::mem::take(&mut open.old);
             points.extend(back.into_iter().map(|point| Point { score: 0.0, ..point }));
@@ -396,26 +321,7 @@ impl Series {
         self.close(run, Ending::Superseded);
         let since = self.points.split_off(self.points.len() - fit.age);
         let old = std::mem::take(&mut self.points);
-        let mut open = Open {
-            episode: Episode {
-                shape: fit.shape,
-                since: since[0].run,
-                proved: run,
-                seen: run,
-                runs: 0,
-                score: fit.score,
-                after: 0.0,
-                effect: proof.effect,
-                error: 0.0,
-                ended: None,
-            },
-            before: proof.before,
-            spread: proof.spread,
-            proven: proof.effect,
-            old,
-            since,
-        };
-        open.measure(run);
+        let open = Open::begun(fit, proof, old, since, run);
         // What is usual from here on: the new level, or where a slope has come to.
         let level = match fit.shape {
             ChangeShape::Slope => 2,
@@ -437,56 +343,5 @@ impl Series {
                 ..open.episode
             });
         }
-    }
-}
-
-/// What a change rests on.
-struct Proof {
-    before: Baseline,
-    spread: f64,
-    effect: f64,
-}
-
-/// What a change makes of the figure by now, as a logarithm.
-fn effect(shape: ChangeShape, since: &[Point], before: f64) -> f64 {
-    match shape {
-        ChangeShape::Slope => {
-            let (mut products, mut squares) = (0.0, 0.0);
-            for (at, point) in since.iter().enumerate() {
-                let age = (at + 1) as f64;
-                products += age * (point.own - before);
-                squares += age * age;
-            }
-            products / squares * since.len() as f64
-        }
-        ChangeShape::Step | ChangeShape::Blip => {
-            let mut own: Vec<f64> = since.iter().map(|point| point.own).collect();
-            middle(&mut own).map_or(0.0, |middle| middle - before)
-        }
-    }
-}
-
-impl Open {
-    /// Takes the measure of the change anew, after one more run of it.
-    fn measure(&mut self, run: usize) {
-        // A slope is where it has come to: the last runs.
-        let recent = match self.episode.shape {
-            ChangeShape::Slope => &self.since[self.since.len().saturating_sub(3)..],
-            ChangeShape::Step | ChangeShape::Blip => &self.since[..],
-        };
-        let shape = match self.since.len() <= change::LEAST_SLOPE {
-            true => self.episode.shape,
-            false => ChangeShape::Step,
-        };
-        let of_now = effect(shape, recent, self.before.middle);
-        if self.episode.runs > 0 {
-            self.episode.effect = of_now;
-        }
-        let mut logs: Vec<f64> = recent.iter().map(|point| point.log).collect();
-        self.episode.after = middle(&mut logs).unwrap_or_default();
-        let runs = recent.len().max(1) as f64;
-        self.episode.error = self.spread * (MEDIAN_COST / runs + self.before.uncertainty()).sqrt();
-        self.episode.runs = self.since.len();
-        self.episode.seen = run;
     }
 }

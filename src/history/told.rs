@@ -1,9 +1,10 @@
 //! Changes as they are told: in units, with dates, and those that are one matter as one.
 
 use super::course::Course;
+use super::episode::{Ending, Episode};
 use super::fleet::Fleet;
 use super::related;
-use super::series::{Ending, Episode, Series};
+use super::series::Series;
 use super::words;
 use crate::record::{ChangeShape, Night, PartChange};
 

@@ -1,8 +1,8 @@
 //! Tonight against the nights before.
 
 use super::course::Course;
+use super::episode::Ending;
 use super::rule::Rule;
-use super::series::Ending;
 use super::severity::SeverityRule;
 use super::standing::{self, Track};
 use super::told::{self, Told};

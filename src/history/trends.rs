@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::course::Course;
+use super::episode::Ending;
 use super::fleet::Fleet;
 use super::rule::Rule;
-use super::series::{Ending, Series};
+use super::series::Series;
 use super::told::{self, Told};
 use crate::record::{Night, PastChange, Quantity, ReadPart, SCHEMA, Trend, TrendRun, Trends};
 
