@@ -9,10 +9,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Event, Recorded, burn_in_files, files, replace};
+use crate::stats;
 use crate::units::{Bytes, Nanos};
 
 /// Files of a cycle that nobody suspects which say nothing that is not in its readings and histograms.
@@ -99,24 +99,14 @@ fn histograms(recorded: &Recorded, suspects: &BTreeSet<u32>) -> Vec<CellHistogra
         cell,
         what: words.get(&cell).cloned().unwrap_or_default(),
         round,
-        counts: counts(times.values().copied()),
+        counts: counts(times.into_values().collect()),
     };
     longest.into_iter().map(line).collect()
 }
 
-/// Times to three digits and how many there are of each.
-fn counts(times: impl Iterator<Item = u64>) -> Vec<(Nanos, u64)> {
-    // Three digits are within what the crate can do, so this cannot fail.
-    let Ok(mut histogram) = Histogram::<u64>::new(3) else {
-        return Vec::new();
-    };
-    for time in times {
-        histogram.saturating_record(time);
-    }
-    histogram
-        .iter_recorded()
-        .map(|step| (Nanos(step.value_iterated_to()), step.count_at_value()))
-        .collect()
+fn counts(times: Vec<u64>) -> Vec<(Nanos, u64)> {
+    let counted = stats::counts(&times).into_iter();
+    counted.map(|(time, count)| (Nanos(time), count)).collect()
 }
 
 /// The lines of `samples.jsonl` that are about `suspects`, or about no cell.
@@ -158,15 +148,6 @@ pub fn size_of(folder: &Path) -> io::Result<Bytes> {
 mod tests {
     use super::*;
     use crate::findings::fixture;
-
-    #[test]
-    fn times_are_kept_to_three_digits_whatever_they_are() {
-        let kept = counts([1_000_000, 1_000_001, 5, u64::MAX].into_iter());
-        let total: u64 = kept.iter().map(|(_, count)| count).sum();
-        assert_eq!(total, 4, "{kept:?}");
-        assert_eq!(kept[0], (Nanos(5), 1));
-        assert!((kept[1].0.0 as f64 / 1e6 - 1.0).abs() < 0.002, "{kept:?}");
-    }
 
     #[test]
     fn suspects_stay_as_they_are_and_the_rest_becomes_histograms() {

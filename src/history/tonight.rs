@@ -105,7 +105,7 @@ fn is_one(track: &Track, told: &Told) -> bool {
         return false;
     }
     let about = |part: &str| standing::is_about_part(&track.found, change.kind, part);
-    !told.is_common && about(&change.part) || change.with.iter().any(|part| *part == track.found.part)
+    !told.is_common && about(&change.part) || change.with.contains(&track.found.part)
 }
 
 /// One matter from what a run found, what the past shows, or both. It is as old as the older of them, and as loud as the louder.

@@ -237,7 +237,7 @@ fn flap(rest: &str) -> Result<Fault, String> {
                     .parse()
                     .map_err(|error: crate::units::ParseError| error.to_string())?;
             }
-            Some(("duty", value)) => duty = percent(value, 1.0, 99.0)?,
+            Some(("duty", value)) => duty = percent(value, 1.0, 99.99)?,
             _ => {
                 return Err(format!(
                     "`{part}` is neither period nor duty: {}",

@@ -22,14 +22,31 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// The spread of `times`; none without any.
-pub fn spread(times: &[u64]) -> Option<Spread> {
-    let (min, max) = (*times.iter().min()?, *times.iter().max()?);
+/// All of `times`; none without any.
+fn histogram_of(times: &[u64]) -> Option<Histogram<u32>> {
+    let max = *times.iter().max()?;
     // The histogram refuses a range below 2 and values near u64::MAX; the first is widened, the second saturates.
     let mut histogram = Histogram::<u32>::new_with_bounds(1, max.clamp(2, u64::MAX / 4), 3).ok()?;
     for time in times {
         histogram.saturating_record(*time);
     }
+    Some(histogram)
+}
+
+/// Times to three digits, ascending, and how many there are of each.
+pub fn counts(times: &[u64]) -> Vec<(u64, u64)> {
+    let histogram = histogram_of(times);
+    let steps = histogram.iter().flat_map(Histogram::iter_recorded);
+    steps
+        .map(|step| (step.value_iterated_to(), step.count_at_value()))
+        .map(|(value, count)| (value, u64::from(count)))
+        .collect()
+}
+
+/// The spread of `times`; none without any.
+pub fn spread(times: &[u64]) -> Option<Spread> {
+    let (min, max) = (*times.iter().min()?, *times.iter().max()?);
+    let histogram = histogram_of(times)?;
     let at = |quantile| histogram.value_at_quantile(quantile).clamp(min, max);
     Some(Spread {
         min,
@@ -57,6 +74,19 @@ mod tests {
         ] {
             assert!((got as f64 / want - 1.0).abs() < 0.002, "{got} for {want}");
         }
+    }
+
+    #[test]
+    fn times_are_counted_to_three_digits_whatever_they_are() {
+        let kept = counts(&[1_000_000, 1_000_001, 5, 3_000_000_000, u64::MAX]);
+        assert_eq!(kept.iter().map(|(_, count)| count).sum::<u64>(), 5, "{kept:?}");
+        assert_eq!(kept[0], (5, 1));
+        assert!(
+            (kept[1].0 as f64 / 1e6 - 1.0).abs() < 0.002 && kept[1].1 == 2,
+            "{kept:?}"
+        );
+        assert!((kept[2].0 as f64 / 3e9 - 1.0).abs() < 0.002, "{kept:?}");
+        assert_eq!(counts(&[]), []);
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod share;
 mod sign;
 
 pub use gap::{Gap, widest_gap};
-pub use histogram::{Spread, spread};
+pub use histogram::{Spread, counts, spread};
 pub use interval::{MedianInterval, Sorted, interval_of_sorted, is_tight, samples_needed};
 pub use median::{median, median_of_sorted, quantile_of_sorted};
 pub use multiple::holm;

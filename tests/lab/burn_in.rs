@@ -171,7 +171,7 @@ fn tally(line: &str) {
 }
 
 /// The only incident that counts with this kind.
-fn only<'c>(certificate: &'c Certificate, is: impl Fn(FindingKind) -> bool) -> &'c Incident {
+fn only(certificate: &Certificate, is: impl Fn(FindingKind) -> bool) -> &Incident {
     let counting = certificate.incidents.iter().filter(|incident| incident.counts);
     let found: Vec<&Incident> = counting.filter(|incident| is(incident.kind)).collect();
     assert_eq!(found.len(), 1, "{:#?}", certificate.incidents);

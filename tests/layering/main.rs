@@ -38,7 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("findings", &["stats", "suite", "fabric"]),
     ("history", &["findings", "stats"]),
-    ("burn_in", &[]),
+    ("burn_in", &["stats"]),
     ("report", &["findings", "history", "stats"]),
     ("diagnose", &["plan", "findings", "fabric"]),
     ("twin", &["plan", "fabric", "stats", "diagnose", "history"]),

@@ -15,7 +15,8 @@ use crate::measure::{Progress, RunFolder};
 use crate::plan::interleave::interleaved;
 use crate::plan::replan::LostParts;
 use crate::record::{
-    CounterDelta, EndReason, Event, FindingKind, Journal, Judgement, Recorded, Run, files, replace,
+    CounterDelta, EndReason, Event, FindingKind, Journal, Judgement, RankRecord, Recorded, Run, files,
+    replace,
 };
 use crate::report;
 use crate::units::Nanos;
@@ -139,7 +140,7 @@ impl Burning<'_> {
             keep_going: self.flags.keep_going,
             known: &gathering.choices.known,
             absent: absent.clone(),
-            resumed: resumed.as_ref(),
+            resumed: resumed.as_deref(),
             earlier,
             resumable: true,
             on_loss: &on_loss,
@@ -189,7 +190,7 @@ impl Burning<'_> {
             sink.close()?;
             return Ok(Resumed::Ended(EndReason::Lost));
         }
-        Ok(Resumed::Part(recorded))
+        Ok(Resumed::Part(Box::new(recorded)))
     }
 
     /// Time under load of a cycle before it was cut off.
@@ -208,28 +209,27 @@ enum Resumed {
     /// It had ended, and was not judged yet.
     Ended(EndReason),
     /// Some of its cells.
-    Part(Recorded),
+    Part(Box<Recorded>),
 }
 
 /// How the ranks that have met differ from those of a recorded run; none when it can be gone on with by them.
 fn other_fabric(run: &Run, gathering: &Gathering) -> Option<String> {
     let fabric = gathering.session.fabric();
-    let ends = |ranks: &[crate::record::RankRecord]| -> Vec<(u32, String, Vec<(String, String)>)> {
-        let rails = |record: &crate::record::RankRecord| {
-            let rails = record.rails.iter();
-            rails.map(|end| (end.rail.clone(), end.address.clone())).collect()
+    let is_alike = |before: &RankRecord, now: &RankRecord| {
+        let ends = |record: &RankRecord| -> Vec<(String, String)> {
+            let ends = record.rails.iter();
+            ends.map(|end| (end.rail.clone(), end.address.clone())).collect()
         };
-        let rank = |record: &crate::record::RankRecord| (record.rank, record.host.clone(), rails(record));
-        ranks.iter().map(rank).collect()
+        before.rank == now.rank && before.host == now.host && ends(before) == ends(now)
     };
-    let (before, now) = (ends(&run.ranks), ends(&fabric.ranks));
-    if before == now {
+    let mut both = run.ranks.iter().zip(&fabric.ranks);
+    if run.ranks.len() == fabric.ranks.len() && both.all(|(before, now)| is_alike(before, now)) {
         return None;
     }
-    let hosts = |ends: &[(u32, String, Vec<(String, String)>)]| -> BTreeSet<String> {
-        ends.iter().map(|(_, host, _)| host.clone()).collect()
+    let hosts = |ranks: &[RankRecord]| -> BTreeSet<String> {
+        ranks.iter().map(|record| record.host.clone()).collect()
     };
-    let (before, now) = (hosts(&before), hosts(&now));
+    let (before, now) = (hosts(&run.ranks), hosts(&fabric.ranks));
     let missing: Vec<String> = before.difference(&now).cloned().collect();
     let new: Vec<String> = now.difference(&before).cloned().collect();
     Some(match (missing.as_slice(), new.as_slice()) {
