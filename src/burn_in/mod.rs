@@ -3,7 +3,7 @@
 //! `folder` is where it is kept, `progress` how far it came, `status` what a watchdog sees, `condense` how it makes room, `fabric` what there is to decide on.
 //!
 //! The decision is a pure function of what was recorded: what was asked, the journal, and the readings of every cycle. Findings of cycles
-//! become matters ([`matters`]), each laid at as few doors as explain it ([`sightings`], [`falls`]); a matter that is more than the suite's criteria
+//! become matters (`matters`), each laid at as few doors as explain it (`sightings`, `falls`); a matter that is more than the suite's criteria
 //! accept and more than chance does is an incident that counts. A part of which too little was seen is never accepted.
 
 mod condense;
