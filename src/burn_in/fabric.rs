@@ -80,3 +80,46 @@ fn flows(run: &Run, are_links_known: bool) -> Vec<Vec<String>> {
     let all: BTreeSet<Vec<String>> = run.cells.iter().filter_map(crossed).collect();
     all.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Fixture;
+    use crate::record::LinkState;
+    use crate::units::Rate;
+
+    fn link(name: &str, cable: &str, rail: Option<&str>) -> LinkCoverage {
+        LinkCoverage {
+            link: name.to_string(),
+            cable: cable.to_string(),
+            rail: rail.map(String::from),
+            rate: Rate(1e9),
+            flows: 1,
+            most: None,
+            share: None,
+            state: LinkState::Healthy,
+            why: None,
+        }
+    }
+
+    #[test]
+    fn ends_of_cables_are_told_apart_and_up_is_away_from_hosts() {
+        let mut run = Fixture::pairs(2).recorded().run;
+        for (host, name) in run.hosts.iter_mut().zip(["h0", "h1"]) {
+            host.name = name.to_string();
+        }
+        let links = [
+            link("h0/rail0->leaf0/p0", "h0-rail0-leaf0", Some("rail0")),
+            link("leaf0/p0->h0/rail0", "h0-rail0-leaf0", Some("rail0")),
+            link("leaf0/u0->spine0/d0", "leaf0-spine0", None),
+            link("spine0/d0->leaf0/u0", "leaf0-spine0", None),
+            link("not a link", "?", None),
+        ];
+        let known = known(&run, &links);
+        let away: Vec<bool> = known.links.iter().map(|link| link.away).collect();
+        assert_eq!(away, [true, false, true, false, false]);
+        let hosts: Vec<Option<&str>> = known.links.iter().map(|link| link.host.as_deref()).collect();
+        assert_eq!(hosts, [Some("h0"), Some("h0"), None, None, None]);
+        assert!(known.flows.is_empty(), "no path of these cells is known");
+    }
+}

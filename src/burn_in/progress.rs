@@ -62,3 +62,74 @@ impl SoFar {
         1 + last.max(self.cut_off).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(load: u64, what: Journal) -> JournalLine {
+        JournalLine {
+            at: "2026-11-16T05:00:00Z".to_string(),
+            load_ns: Nanos::from_secs(load),
+            what,
+        }
+    }
+
+    #[test]
+    fn a_journal_says_where_to_go_on() {
+        assert_eq!(SoFar::of(&[]).next_cycle(), 1);
+        let met = || Journal::Met {
+            hosts: Vec::new(),
+            resumes: None,
+            samples_kept: 0,
+        };
+        let lost = |hosts: &[&str]| Journal::Lost {
+            cycle: 1,
+            hosts: hosts.iter().map(ToString::to_string).collect(),
+            reason: String::new(),
+        };
+        let mut journal = vec![
+            line(0, met()),
+            line(0, Journal::CycleBegan { cycle: 1, seed: 7 }),
+            line(5, lost(&["h1", "h2"])),
+            line(
+                9,
+                Journal::CycleEnded {
+                    cycle: 1,
+                    ended: EndReason::Lost,
+                    exit_code: 21,
+                    cells: 3,
+                    samples: 9,
+                    took_ns: Nanos::from_secs(9),
+                },
+            ),
+            line(
+                9,
+                Journal::Returned {
+                    cycle: 2,
+                    hosts: vec!["h2".to_string()],
+                },
+            ),
+            line(9, Journal::CycleBegan { cycle: 2, seed: 8 }),
+        ];
+        let so_far = SoFar::of(&journal);
+        assert_eq!(so_far.finished, [(1, Nanos::from_secs(9))]);
+        assert_eq!((so_far.cut_off, so_far.cut_off_seed), (Some(2), Some(8)));
+        assert_eq!(so_far.next_cycle(), 3);
+        assert_eq!(so_far.lost, BTreeSet::from(["h1".to_string()]));
+        journal.push(line(
+            10,
+            Journal::Ended {
+                reason: EndReason::Interrupted,
+            },
+        ));
+        assert_eq!(SoFar::of(&journal).ended, Some(EndReason::Interrupted));
+        journal.push(line(11, met()));
+        let again = SoFar::of(&journal);
+        assert_eq!(
+            (again.ended, again.meetings, again.load),
+            (None, 2, Nanos::from_secs(11))
+        );
+        assert!(again.lost.is_empty(), "whoever meets is there");
+    }
+}
