@@ -76,7 +76,10 @@ fn cycles_follow_each_other_with_other_data_until_the_time_is_over_and_old_sampl
     assert_eq!(certificate.ended, Some(EndReason::Finished));
     assert!(certificate.iterations > 0 && certificate.verified == certificate.iterations);
     assert_eq!(certificate.nodes.len(), 1, "one machine");
-    assert!(!certificate.links.is_empty(),);
+    assert!(
+        certificate.links.is_empty(),
+        "no cable is crossed within one machine"
+    );
     for page in ["certificate.html", "certificate.md"] {
         assert!(
             std::fs::metadata(out.join(page)).is_ok_and(|file| file.len() > 0),
