@@ -78,9 +78,10 @@ impl Series {
         Baseline::of(self.points[from..].iter().map(|point| point.own))
     }
 
-    /// Whether there are enough runs to judge the next one.
+    /// Whether there are enough runs to find a change with the next one: some before it, and the least that show it.
     pub(super) fn is_grown(&self, rule: &Rule) -> bool {
-        self.points.len() >= rule.least_runs
+        // Tonight is not among them yet.
+        self.points.len() + 1 >= rule.least_runs + change::LEAST_STEP
     }
 
     /// The change that lasts.

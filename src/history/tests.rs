@@ -234,6 +234,10 @@ fn few_nights_are_young_and_judged_by_nobody() {
         (0, 16, 0)
     );
     assert_eq!(trends(&row).exit_code, 20);
+    // Seven before a change and two that show it: with eight nothing could be found, so nothing is said to be steady.
+    let eight = trends(&nights(4, 8, step(4)));
+    assert_eq!(eight.exit_code, 20, "{}", eight.summary);
+    assert_eq!(trends(&nights(4, 9, |_, _| 1.0)).exit_code, 0);
     assert_eq!(trends(&nights(4, 30, |_, _| 1.0)).exit_code, 0);
     let changed = trends(&nights(4, 30, step(20)));
     assert_eq!(changed.exit_code, 12, "{}", changed.summary);
