@@ -92,6 +92,12 @@ impl Gathering {
         }
     }
 
+    /// Asks anew which ways there are between the ranks, as some of them are at other places now.
+    pub fn ask_for_ways(&mut self, suite: &Suite, progress: &dyn Progress) -> Result<(), CliError> {
+        self.choices.known = paths::known(&mut self.session, suite, &self.choices, progress)?;
+        Ok(())
+    }
+
     /// What the hosts are made of now, unless that is not wanted; a host that does not answer is among its troubles.
     pub fn inventory(
         &mut self,

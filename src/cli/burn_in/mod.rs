@@ -40,6 +40,8 @@ use crate::units::Nanos;
 const UNTIL_NEXT_LOOK: Duration = Duration::from_secs(2);
 /// How many times in a row nothing could be measured before the burn-in gives up.
 const MOST_EMPTY_CYCLES: u32 = 150;
+/// Where ranks listen for data, unless somebody says otherwise: below the ports that systems give away, beyond those that flows are pinned to.
+const DATA_PORT: u16 = 28_000;
 /// Incidents that stand in the status file.
 const MOST_INCIDENTS: usize = 20;
 
@@ -83,6 +85,10 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     role.settle(&mut suite, &flags)?;
     // A budget is that of one run; cycles follow each other until the time is over.
     suite.run.budget = None;
+    if role.world().is_some() {
+        // Whoever comes back must be found at the same ports: switches choose ways by them, and a cable is compared with itself.
+        suite.run.data_port.get_or_insert(DATA_PORT);
+    }
     let so_far = begin::so_far(&folder)?;
     let progress = progress::fitting(flags.quiet || flags.json);
     let board = Board::new(&asked, so_far.load);
@@ -177,7 +183,10 @@ impl Burning<'_> {
         let mut earlier = self.last_counters(so_far);
         let (mut absent, mut empty) = (LostParts::default(), 0);
         while self.board.load() < self.asked.wanted_ns {
-            self.readmit(gathering, next.number, &mut absent, progress)?;
+            let is_any_back = self.readmit(gathering, next.number, &mut absent, progress)?;
+            if is_any_back {
+                gathering.ask_for_ways(self.suite, progress)?;
+            }
             if !next.is_resumed {
                 self.write(Journal::CycleBegan {
                     cycle: next.number,
@@ -240,16 +249,16 @@ impl Burning<'_> {
         })
     }
 
-    /// Lets hosts in that have come back.
+    /// Lets hosts in that have come back; whether any has.
     fn readmit(
         &self,
         gathering: &mut Gathering,
         cycle: u32,
         absent: &mut LostParts,
         progress: &dyn Progress,
-    ) -> Result<(), CliError> {
+    ) -> Result<bool, CliError> {
         let Some(door) = gathering.door.as_ref().filter(|_| !absent.hosts.is_empty()) else {
-            return Ok(());
+            return Ok(false);
         };
         let readmission = gathering.session.readmit(door)?;
         let fabric = gathering.session.fabric();
@@ -265,7 +274,8 @@ impl Burning<'_> {
             let reason = reason.clone();
             self.write(Journal::Refused { hosts, reason })?;
         }
-        if !back.is_empty() {
+        let is_any_back = !back.is_empty();
+        if is_any_back {
             absent.hosts.retain(|host| !back.contains(host));
             let hosts: Vec<String> = back.into_iter().collect();
             progress.note(&format!("{} is back", hosts.join(", ")));
@@ -273,7 +283,7 @@ impl Burning<'_> {
         }
         let lost: Vec<String> = absent.hosts.iter().cloned().collect();
         self.board.note(|status| status.lost = lost);
-        Ok(())
+        Ok(is_any_back)
     }
 
     /// Something was lost and is left out from here on.
