@@ -1,7 +1,7 @@
 //! A burn-in across a lab: a cable that degrades, another that flaps, a host that dies and comes back; and a coordinator that is killed.
 //!
-//! They compare speeds for minutes and need the machine to themselves: `ci/burn-in-report` runs them one after the other, `--short` (RAILGAUGE_BURN_IN=short) for
-//! every change, and the long ones (RAILGAUGE_BURN_IN=long) for the tallies.
+//! They compare speeds for minutes and need the machine to themselves: `ci/burn-in-report` runs them one after the other, `--short` (RAILGAUGE_BURN_IN=short) in
+//! minutes, and the long ones (RAILGAUGE_BURN_IN=long) for the tallies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
