@@ -80,6 +80,7 @@ fn collect(
     let mut series: BTreeMap<SeriesKey, Series> = BTreeMap::new();
     let mut identities: BTreeMap<SeriesKey, String> = BTreeMap::new();
     for (place, cycle) in timeline.cycles.iter().enumerate() {
+        let fewer = with_fewer_flows(timeline, known, cycle.number());
         for reading in &cycle.readings.parts {
             let is_followed = matches!(reading.kind, ReadPart::Link | ReadPart::RailEnd | ReadPart::Gpu);
             let is_figure = reading.value.is_finite() && reading.value > 0.0;
@@ -90,7 +91,7 @@ fn collect(
             let part = known.read(reading.kind, &reading.part);
             let host = known.host_of(&part);
             let is_lost = host.is_some_and(|host| lost.contains(&(cycle.number(), host)));
-            if is_lost || disturbed.contains(&(cycle.number(), &part)) {
+            if is_lost || fewer.contains(&reading.part) || disturbed.contains(&(cycle.number(), &part)) {
                 continue;
             }
             let key = (reading.kind, reading.part.clone(), reading.quantity);
@@ -107,6 +108,29 @@ fn collect(
         }
     }
     series
+}
+
+/// Parts that some flow crosses which a host that was away in that cycle has an end of: their best flow is another one then, and is not
+/// compared with what it was.
+fn with_fewer_flows(timeline: &Timeline<'_>, known: &Index<'_>, cycle: u32) -> BTreeSet<String> {
+    let is_away = |absence: &&super::timeline::Absence| {
+        let is_back = absence.returned.as_ref().is_some_and(|back| cycle >= back.cycle);
+        cycle >= absence.lost.cycle && !is_back
+    };
+    let away = timeline.absences.iter().filter(is_away);
+    let away: BTreeSet<&str> = away.map(|absence| absence.host.as_str()).collect();
+    let node = |end: &str| end.split_once('/').map_or(end.len(), |(node, _)| node.len());
+    let is_of_away = |part: &String| part.split("->").any(|end| away.contains(&end[..node(end)]));
+    let flows = known
+        .known
+        .flows
+        .iter()
+        .filter(|flow| flow.iter().any(is_of_away));
+    let mut parts: BTreeSet<String> = flows.flatten().cloned().collect();
+    let links = known.known.links.iter().filter(|link| parts.contains(&link.name));
+    let ends: Vec<String> = links.filter_map(super::KnownLink::end).collect();
+    parts.extend(ends);
+    parts
 }
 
 fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, Series>) {
