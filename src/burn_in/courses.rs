@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::away::{Away, Without};
 use super::known::Index;
 use super::shift::{self, Slope, Step, median};
 use super::sightings::Sighting;
@@ -20,8 +21,8 @@ const FOR_COMMON: usize = 3;
 /// No figure is known better than this.
 const LEAST_NOISE: f64 = 0.001;
 
-/// The kind, name and quantity of a series.
-pub(super) type SeriesKey = (ReadPart, String, Quantity);
+/// What a series is of: kind, name and quantity of a part, and the hosts that were away.
+pub(super) type SeriesKey = (ReadPart, String, Quantity, Without);
 
 /// One figure over the cycles, and what it shows.
 #[derive(Debug, Clone)]
@@ -54,12 +55,28 @@ pub(super) fn all(
         .count()
         .max(1);
     let noise = usual_noise(&series);
-    for ((kind, _, quantity), one) in &mut series {
+    for ((kind, _, quantity, _), one) in &mut series {
         let own = shift::noise(&one.adjusted).unwrap_or(0.0);
         let usual = noise.get(&(*kind, *quantity)).copied().unwrap_or(0.0);
         one.look(timeline, own.max(usual).max(LEAST_NOISE), CHANCE / judged as f64);
     }
     series
+}
+
+/// The series of a part that has the most cycles: that of all hosts, unless some were away for longer than they were there.
+pub(super) fn longest<'s>(
+    series: &'s BTreeMap<SeriesKey, Series>,
+    kind: ReadPart,
+    part: &str,
+    quantity: Quantity,
+) -> Option<&'s Series> {
+    let from = (kind, part.to_string(), quantity, Without::new());
+    let of_part = series
+        .range(from..)
+        .take_while(|(key, _)| (key.0, key.1.as_str(), key.2) == (kind, part, quantity));
+    of_part
+        .max_by_key(|(key, one)| (one.count(), key.3.is_empty()))
+        .map(|(_, one)| one)
 }
 
 fn collect(
@@ -77,10 +94,10 @@ fn collect(
         .iter()
         .map(|absence| (absence.lost.cycle, absence.host.as_str()))
         .collect();
+    let away = Away::of(timeline, known);
     let mut series: BTreeMap<SeriesKey, Series> = BTreeMap::new();
-    let mut identities: BTreeMap<SeriesKey, String> = BTreeMap::new();
+    let mut identities: BTreeMap<(ReadPart, String, Quantity), String> = BTreeMap::new();
     for (place, cycle) in timeline.cycles.iter().enumerate() {
-        let fewer = with_fewer_flows(timeline, known, cycle.number());
         for reading in &cycle.readings.parts {
             let is_followed = matches!(reading.kind, ReadPart::Link | ReadPart::RailEnd | ReadPart::Gpu);
             let is_figure = reading.value.is_finite() && reading.value > 0.0;
@@ -91,17 +108,21 @@ fn collect(
             let part = known.read(reading.kind, &reading.part);
             let host = known.host_of(&part);
             let is_lost = host.is_some_and(|host| lost.contains(&(cycle.number(), host)));
-            if is_lost || fewer.contains(&reading.part) || disturbed.contains(&(cycle.number(), &part)) {
+            if is_lost || disturbed.contains(&(cycle.number(), &part)) {
                 continue;
             }
-            let key = (reading.kind, reading.part.clone(), reading.quantity);
+            let Some(without) = away.without(cycle.number(), &reading.part) else {
+                continue;
+            };
+            let (kind, name, quantity) = (reading.kind, &reading.part, reading.quantity);
             if let Some(identity) = &reading.identity
-                && let Some(before) = identities.insert(key.clone(), identity.clone())
+                && let Some(before) = identities.insert((kind, name.clone(), quantity), identity.clone())
                 && before != *identity
             {
                 // Another part under the same name begins anew.
-                series.remove(&key);
+                series.retain(|key, _| (key.0, &key.1, key.2) != (kind, name, quantity));
             }
+            let key = (kind, name.clone(), quantity, without);
             let one = series.entry(key).or_insert_with(Series::empty);
             one.places.push(place);
             one.values.push(reading.value);
@@ -110,32 +131,9 @@ fn collect(
     series
 }
 
-/// Parts that some flow crosses which a host that was away in that cycle has an end of: their best flow is another one then, and is not
-/// compared with what it was.
-fn with_fewer_flows(timeline: &Timeline<'_>, known: &Index<'_>, cycle: u32) -> BTreeSet<String> {
-    let is_away = |absence: &&super::timeline::Absence| {
-        let is_back = absence.returned.as_ref().is_some_and(|back| cycle >= back.cycle);
-        cycle >= absence.lost.cycle && !is_back
-    };
-    let away = timeline.absences.iter().filter(is_away);
-    let away: BTreeSet<&str> = away.map(|absence| absence.host.as_str()).collect();
-    let node = |end: &str| end.split_once('/').map_or(end.len(), |(node, _)| node.len());
-    let is_of_away = |part: &String| part.split("->").any(|end| away.contains(&end[..node(end)]));
-    let flows = known
-        .known
-        .flows
-        .iter()
-        .filter(|flow| flow.iter().any(is_of_away));
-    let mut parts: BTreeSet<String> = flows.flatten().cloned().collect();
-    let links = known.known.links.iter().filter(|link| parts.contains(&link.name));
-    let ends: Vec<String> = links.filter_map(super::KnownLink::end).collect();
-    parts.extend(ends);
-    parts
-}
-
 fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, Series>) {
     let mut apart: BTreeMap<(ReadPart, Quantity), Vec<Vec<f64>>> = BTreeMap::new();
-    for ((kind, _, quantity), one) in series.iter_mut() {
+    for ((kind, _, quantity, _), one) in series.iter_mut() {
         one.adjusted = one.values.iter().map(|value| value.ln()).collect();
         let Some(usual) = median(&one.adjusted) else {
             continue;
@@ -158,7 +156,7 @@ fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<Series
             (group, cycles.into_iter().map(of).collect())
         })
         .collect();
-    for ((kind, _, quantity), one) in series.iter_mut() {
+    for ((kind, _, quantity, _), one) in series.iter_mut() {
         if let Some(common) = common.get(&(*kind, *quantity)) {
             for (place, figure) in one.places.iter().zip(&mut one.adjusted) {
                 *figure -= common[*place];
@@ -170,7 +168,7 @@ fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<Series
 /// The noise of the part in the middle, for every kind and quantity.
 fn usual_noise(series: &BTreeMap<SeriesKey, Series>) -> BTreeMap<(ReadPart, Quantity), f64> {
     let mut all: BTreeMap<(ReadPart, Quantity), Vec<f64>> = BTreeMap::new();
-    for ((kind, _, quantity), one) in series {
+    for ((kind, _, quantity, _), one) in series {
         let enough = one.adjusted.len() >= FEWEST;
         all.entry((*kind, *quantity))
             .or_default()

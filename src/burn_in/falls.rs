@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::away::{Without, is_of};
 use super::courses::{Series, SeriesKey};
 use super::known::{Blamed, Index, split_end};
 use super::timeline::Timeline;
@@ -41,6 +42,8 @@ pub(super) struct Fallen {
     pub(super) kind: ReadPart,
     pub(super) part: String,
     pub(super) quantity: Quantity,
+    /// Hosts that were away, where that takes flows from it.
+    pub(super) without: Without,
     pub(super) shape: Shape,
     /// The first cycle after the step; the first of all for a slope.
     pub(super) since: u32,
@@ -95,7 +98,7 @@ pub(super) fn all(
 
 /// What a series shows, when it is a fall beyond the limit.
 fn fallen(key: &SeriesKey, one: &Series, timeline: &Timeline<'_>, limit: f64) -> Option<Fallen> {
-    let (kind, part, quantity) = key;
+    let (kind, part, quantity, without) = key;
     if !quantity.is_better_when_higher() {
         return None;
     }
@@ -113,6 +116,7 @@ fn fallen(key: &SeriesKey, one: &Series, timeline: &Timeline<'_>, limit: f64) ->
         kind: *kind,
         part: part.clone(),
         quantity: *quantity,
+        without: without.clone(),
         shape,
         since: one.cycle(timeline, at),
         effect,
@@ -147,15 +151,24 @@ fn flow_name(known: &Index<'_>, fallen: &Fallen) -> String {
     link.unwrap_or_else(|| fallen.part.clone())
 }
 
-/// For every part of some the others that fall with it, whatever the reason: all their flows cross it.
-fn implied(known: &Index<'_>, names: &BTreeSet<String>) -> HashMap<String, BTreeSet<String>> {
+/// For every part of some the others that fall with it, whatever the reason: all their flows cross it, those of some hosts left out.
+fn implied(
+    known: &Index<'_>,
+    names: &BTreeSet<String>,
+    without: &Without,
+) -> HashMap<String, BTreeSet<String>> {
+    let flows: Vec<&Vec<String>> = known
+        .known
+        .flows
+        .iter()
+        .filter(|flow| !is_of(flow, without))
+        .collect();
     let mut crossed: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (number, flow) in known.known.flows.iter().enumerate() {
-        for part in flow {
+    for (number, flow) in flows.iter().enumerate() {
+        for part in *flow {
             crossed.entry(part).or_default().push(number);
         }
     }
-    let flows = &known.known.flows;
     let follows = |other: &str, part: &str| {
         crossed.get(other).is_some_and(|numbers| {
             numbers
@@ -166,7 +179,7 @@ fn implied(known: &Index<'_>, names: &BTreeSet<String>) -> HashMap<String, BTree
     let mut implied = HashMap::new();
     for part in names {
         let candidates: BTreeSet<&String> = match crossed.get(part.as_str()) {
-            Some(numbers) => numbers.iter().flat_map(|number| &flows[*number]).collect(),
+            Some(numbers) => numbers.iter().flat_map(|number| flows[*number]).collect(),
             None => BTreeSet::new(),
         };
         let mut with: BTreeSet<String> = candidates
@@ -203,7 +216,13 @@ fn may_follow(known: &Index<'_>, part: &str, other: &str) -> bool {
 
 fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
     let names: BTreeSet<String> = fallen.iter().map(|one| flow_name(known, one)).collect();
-    let implied = implied(known, &names);
+    let absences: BTreeSet<&Without> = fallen.iter().map(|one| &one.without).collect();
+    let implied: HashMap<Without, HashMap<String, BTreeSet<String>>> = absences
+        .into_iter()
+        .map(|without| (without.clone(), implied(known, &names, without)))
+        .collect();
+    // What falls with a part while those hosts are away.
+    let with = |part: &str, without: &Without| implied.get(without).and_then(|of| of.get(part));
     let mut left: Vec<(String, Fallen)> = fallen
         .into_iter()
         .map(|one| (flow_name(known, &one), one))
@@ -211,24 +230,25 @@ fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
     let mut falls = Vec::new();
     while !left.is_empty() {
         let fell: BTreeSet<&String> = left.iter().map(|(name, _)| name).collect();
-        let score = |name: &String| {
-            let with = implied.get(name);
-            let here = with.map_or(0, |with| with.iter().filter(|other| fell.contains(other)).count());
-            let missing = with.map_or(0, |with| with.len()).saturating_sub(here);
+        let score = |(name, one): &(String, Fallen)| {
+            let falls_with = |(other, fallen): &&(String, Fallen)| {
+                with(name, &fallen.without).is_some_and(|with| with.contains(other))
+            };
+            let here: BTreeSet<&String> = left.iter().filter(falls_with).map(|(other, _)| other).collect();
+            let should = with(name, &one.without).into_iter().flatten();
             // What should have fallen and did not speaks against it.
-            here as i64 - missing as i64
+            here.len() as i64 - should.filter(|other| !fell.contains(other)).count() as i64
         };
         let is_host = |name: &str| known.link(name).is_some_and(|link| link.host.is_some());
         // The first of the best: those that fell most come first.
         let mut best = 0;
         for at in 1..left.len() {
-            let value = |at: usize| (score(&left[at].0), is_host(&left[at].0));
+            let value = |at: usize| (score(&left[at]), is_host(&left[at].0));
             if value(at) > value(best) {
                 best = at;
             }
         }
         let (name, root) = left.remove(best);
-        let with = implied.get(&name).cloned().unwrap_or_default();
         let mut fall = Fall {
             blamed: known.read(root.kind, &root.part),
             parts: vec![root],
@@ -238,11 +258,14 @@ fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
         let mut rest = Vec::new();
         for (other, one) in left {
             let is_same = other == name;
-            if !(is_same || with.contains(&other)) || !at_once(&fall.parts[0], &one) {
+            let falls_with = |part: &str, other: &String| {
+                with(part, &one.without).is_some_and(|with| with.contains(other))
+            };
+            if !(is_same || falls_with(&name, &other)) || !at_once(&fall.parts[0], &one) {
                 rest.push((other, one));
                 continue;
             }
-            let explains_it_too = implied.get(&other).is_some_and(|others| others.contains(&name));
+            let explains_it_too = falls_with(&other, &name);
             if !is_same && explains_it_too && !fall.apart.contains(&other) {
                 fall.apart.push(other.clone());
             }
@@ -264,8 +287,11 @@ fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
 fn joined(falls: Vec<Fall>, known: &Index<'_>) -> Vec<Fall> {
     let mut cables: Vec<Fall> = Vec::new();
     for fall in falls {
-        let same =
-            |other: &&mut Fall| other.blamed == fall.blamed && at_once(&other.parts[0], &fall.parts[0]);
+        // A fall while a host was away is seen again, or for the first time, when it is back.
+        let same = |other: &&mut Fall| {
+            let (one, other_one) = (&fall.parts[0], &other.parts[0]);
+            other.blamed == fall.blamed && (one.without != other_one.without || at_once(other_one, one))
+        };
         match cables.iter_mut().find(same) {
             Some(other) => other.absorb(fall),
             None => cables.push(fall),

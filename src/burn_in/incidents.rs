@@ -180,13 +180,15 @@ fn fallen(fall: &Fall, part: &str, timeline: &Timeline<'_>) -> String {
             percent(-worst.effect)
         ),
     };
-    let names: Vec<String> = fall
+    // One that fell while a host was away, and again when it was back, is named once.
+    let names: BTreeSet<String> = fall
         .parts
         .iter()
         .skip(1)
         .map(|fallen| fallen.part.clone())
         .filter(|name| name != part)
         .collect();
+    let names: Vec<String> = names.into_iter().collect();
     if !names.is_empty() {
         told.push_str(&format!("; together with {}", list(&names, 3)));
     }
@@ -219,7 +221,12 @@ fn evidence(matter: &Matter<'_, '_>) -> Vec<String> {
     if let Some(fall) = matter.fall {
         for fallen in fall.parts.iter().chain(&fall.followers) {
             let (before, after) = (figure(fallen, fallen.at_first), figure(fallen, fallen.at_last));
-            evidence.push(format!("{}: {before} before, {after} after", fallen.part));
+            let away: Vec<String> = fallen.without.iter().cloned().collect();
+            let away = match away.is_empty() {
+                true => String::new(),
+                false => format!(", without {}", list(&away, 3)),
+            };
+            evidence.push(format!("{}{away}: {before} before, {after} after", fallen.part));
         }
     }
     let mut sentences: BTreeSet<&str> = BTreeSet::new();

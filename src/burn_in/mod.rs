@@ -6,6 +6,9 @@
 //! become matters (`matters`), each laid at as few doors as explain it (`sightings`, `falls`); a matter that is more than the suite's criteria
 //! accept and more than chance does is an incident that counts. A part of which too little was seen is never accepted.
 
+mod away;
+#[cfg(test)]
+mod away_proofs;
 mod condense;
 mod courses;
 mod exposure;

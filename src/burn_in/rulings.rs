@@ -4,7 +4,7 @@
 //! faults of its own only; while one of its cables is rejected it is extended, because its NIC cannot be told apart from
 //! that cable.
 
-use super::courses::{FEWEST, Series, SeriesKey};
+use super::courses::{self, FEWEST, Series, SeriesKey};
 use super::exposure::Exposure;
 use super::falls::Fall;
 use super::family::Family;
@@ -213,7 +213,7 @@ impl Bench<'_, '_> {
             return check("drift", Ruling::Extend, what);
         }
         let judged = |quantity: Quantity| {
-            let one = self.series.get(&(kind, part.to_string(), quantity))?;
+            let one = courses::longest(self.series, kind, part, quantity)?;
             (one.count() >= FEWEST).then(|| one.ends())
         };
         let moved: Vec<String> = [Quantity::Bandwidth, Quantity::Clock]
@@ -274,7 +274,7 @@ impl Bench<'_, '_> {
             }
         };
         let of_part = |quantity: Quantity| {
-            let one = self.series.get(&(kind, part.to_string(), quantity))?;
+            let one = courses::longest(self.series, kind, part, quantity)?;
             Some(one.course(quantity, self.timeline))
         };
         let quantities = [

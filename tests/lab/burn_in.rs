@@ -4,7 +4,7 @@
 //! minutes, and the long ones (RAILGAUGE_BURN_IN=long) for the tallies.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -154,12 +154,27 @@ fn until_load(folder: &Path, child: &mut Child, load_wanted: Duration) {
     let patience = Instant::now() + load_wanted * 3 + Duration::from_secs(120);
     while load(folder) < load_wanted {
         assert!(Instant::now() < patience, "never got to {load_wanted:?} of load");
-        assert!(
-            child.try_wait().unwrap().is_none(),
-            "it ended before {load_wanted:?}"
-        );
+        if let Some(status) = child.try_wait().unwrap() {
+            panic!(
+                "it ended before {load_wanted:?}, {status}\n{}\n{:#?}",
+                said(child),
+                journal(folder)
+            );
+        }
         std::thread::sleep(Duration::from_millis(100));
     }
+}
+
+/// What a process that has ended said.
+fn said(child: &mut Child) -> String {
+    let mut text = String::new();
+    if let Some(stdout) = &mut child.stdout {
+        stdout.read_to_string(&mut text).unwrap();
+    }
+    if let Some(stderr) = &mut child.stderr {
+        stderr.read_to_string(&mut text).unwrap();
+    }
+    text
 }
 
 /// The cycle that was measured at a time under load.

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use socket2::SockRef;
@@ -52,23 +53,29 @@ impl Mailbox {
 pub struct Doors {
     mailbox: Arc<Mailbox>,
     addresses: Vec<SocketAddr>,
+    /// Each holds a listening socket until it ends.
+    porters: Vec<JoinHandle<()>>,
 }
 
 impl Doors {
     /// Opens a door on each of `rails`, in order.
     pub fn open(me: u32, rails: &[Local], token: Token) -> io::Result<Doors> {
-        let mailbox = Arc::new(Mailbox::default());
-        let mut addresses = Vec::with_capacity(rails.len());
+        let mut doors = Doors {
+            mailbox: Arc::new(Mailbox::default()),
+            addresses: Vec::with_capacity(rails.len()),
+            porters: Vec::with_capacity(rails.len()),
+        };
         for rail in rails {
             let door = rail.door();
             let listener = TcpListener::bind(door)
                 .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {door}: {error}")))?;
             listener.set_nonblocking(true)?;
-            addresses.push(listener.local_addr()?);
-            let (mailbox, rail) = (Arc::clone(&mailbox), rail.clone());
-            std::thread::spawn(move || answer(&listener, &rail, me, token, &mailbox));
+            doors.addresses.push(listener.local_addr()?);
+            let (mailbox, rail) = (Arc::clone(&doors.mailbox), rail.clone());
+            let porter = std::thread::spawn(move || answer(&listener, &rail, me, token, &mailbox));
+            doors.porters.push(porter);
         }
-        Ok(Doors { mailbox, addresses })
+        Ok(doors)
     }
 
     /// Where peers must dial, rail by rail.
@@ -118,6 +125,10 @@ impl Doors {
 impl Drop for Doors {
     fn drop(&mut self) {
         self.mailbox.closing.store(true, Ordering::Relaxed);
+        // Whoever opens them again at the same ports must find them free.
+        for porter in self.porters.drain(..) {
+            let _ = porter.join();
+        }
     }
 }
 
@@ -192,6 +203,23 @@ mod tests {
     use super::*;
 
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn doors_that_were_closed_are_opened_again_at_the_same_ports() {
+        let token = Token::generate().unwrap();
+        // An address of their own: another test may be given a port that was just let go.
+        let own = IpAddr::from([127, 28, 0, 1]);
+        let mut rails: [Local; 2] = [own.into(), own.into()];
+        let first = Doors::open(0, &rails, token).unwrap();
+        for (rail, address) in rails.iter_mut().zip(first.addresses()) {
+            rail.port = address.port();
+        }
+        drop(first);
+        for time in 0..50 {
+            let doors = Doors::open(0, &rails, token);
+            assert!(doors.is_ok(), "{time}: {:?}", doors.err());
+        }
+    }
 
     #[test]
     fn a_peer_gets_in_while_strangers_are_dropped_and_named() {
