@@ -96,33 +96,33 @@ fn collect(
         .collect();
     let away = Away::of(timeline, known);
     let mut series: BTreeMap<SeriesKey, Series> = BTreeMap::new();
-    let mut identities: BTreeMap<(ReadPart, String, Quantity), String> = BTreeMap::new();
+    let mut identities: BTreeMap<(ReadPart, &str, Quantity), &str> = BTreeMap::new();
     for (place, cycle) in timeline.cycles.iter().enumerate() {
-        for reading in &cycle.readings.parts {
+        for reading in cycle.said.figures() {
             let is_followed = matches!(reading.kind, ReadPart::Link | ReadPart::RailEnd | ReadPart::Gpu);
             let is_figure = reading.value.is_finite() && reading.value > 0.0;
             if !is_followed || !is_figure {
                 continue;
             }
             // What a flap or a loss did to its own cable or host is told as that.
-            let part = known.read(reading.kind, &reading.part);
+            let part = known.read(reading.kind, reading.part);
             let host = known.host_of(&part);
             let is_lost = host.is_some_and(|host| lost.contains(&(cycle.number(), host)));
             if is_lost || disturbed.contains(&(cycle.number(), &part)) {
                 continue;
             }
-            let Some(without) = away.without(cycle.number(), &reading.part) else {
+            let Some(without) = away.without(cycle.number(), reading.part) else {
                 continue;
             };
-            let (kind, name, quantity) = (reading.kind, &reading.part, reading.quantity);
-            if let Some(identity) = &reading.identity
-                && let Some(before) = identities.insert((kind, name.clone(), quantity), identity.clone())
-                && before != *identity
+            let (kind, name, quantity) = (reading.kind, reading.part, reading.quantity);
+            if let Some(identity) = reading.identity
+                && let Some(before) = identities.insert((kind, name, quantity), identity)
+                && before != identity
             {
                 // Another part under the same name begins anew.
-                series.retain(|key, _| (key.0, &key.1, key.2) != (kind, name, quantity));
+                series.retain(|key, _| (key.0, key.1.as_str(), key.2) != (kind, name, quantity));
             }
-            let key = (kind, name.clone(), quantity, without);
+            let key = (kind, name.to_string(), quantity, without);
             let one = series.entry(key).or_insert_with(Series::empty);
             one.places.push(place);
             one.values.push(reading.value);

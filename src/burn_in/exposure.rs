@@ -27,36 +27,36 @@ impl Exposure {
         for cycle in &timeline.cycles {
             let number = cycle.number();
             // What a cycle that was cut short did not load may have come later.
-            if cycle.is_complete() {
+            if cycle.said.is_complete() {
                 exposure.all.insert(number);
             }
             exposure.took.insert(number, cycle.took);
             let mut hosts: BTreeSet<&str> = BTreeSet::new();
-            for reading in &cycle.readings.parts {
-                let part = (reading.kind, reading.part.clone());
-                hosts.extend(host_of(known, reading.kind, &reading.part));
-                if let Some(identity) = &reading.identity {
-                    exposure.identities.insert(part.clone(), identity.clone());
+            for reading in cycle.said.figures() {
+                let part = (reading.kind, reading.part.to_string());
+                hosts.extend(host_of(known, reading.kind, reading.part));
+                if let Some(identity) = reading.identity {
+                    exposure.identities.insert(part.clone(), identity.to_string());
                 }
                 exposure.measured.entry(part).or_default().insert(number);
             }
-            for load in &cycle.readings.loads {
+            for load in cycle.said.loads() {
                 let loaded = exposure.loaded.get_or_insert_default();
-                if let Some(why) = &load.why {
-                    exposure.whys.insert(load.link.clone(), why.clone());
+                if let Some(why) = load.why {
+                    exposure.whys.insert(load.link.to_string(), why.to_string());
                 }
                 let Some(share) = load.share.filter(|share| *share > 0.0) else {
                     continue;
                 };
-                hosts.extend(host_of(known, ReadPart::Link, &load.link));
-                let part = (ReadPart::Link, load.link.clone());
+                hosts.extend(host_of(known, ReadPart::Link, load.link));
+                let part = (ReadPart::Link, load.link.to_string());
                 exposure.measured.entry(part).or_default().insert(number);
                 if share >= least_share {
-                    loaded.entry(load.link.clone()).or_default().insert(number);
+                    loaded.entry(load.link.to_string()).or_default().insert(number);
                 }
             }
             // Without rails nothing names a host: everybody who was not away took part.
-            if hosts.is_empty() && cycle.readings.iterations > 0 {
+            if hosts.is_empty() && cycle.said.is_measured() {
                 hosts.extend(
                     known
                         .known

@@ -285,20 +285,8 @@ fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
 
 /// Both directions of a cable are one fall, two or more cables of one host at the same time are the host.
 fn joined(falls: Vec<Fall>, known: &Index<'_>) -> Vec<Fall> {
-    let mut cables: Vec<Fall> = Vec::new();
-    for fall in falls {
-        // A fall while a host was away is seen again, or for the first time, when it is back.
-        let same = |other: &&mut Fall| {
-            let (one, other_one) = (&fall.parts[0], &other.parts[0]);
-            other.blamed == fall.blamed && (one.without != other_one.without || at_once(other_one, one))
-        };
-        match cables.iter_mut().find(same) {
-            Some(other) => other.absorb(fall),
-            None => cables.push(fall),
-        }
-    }
     let mut hosts: Vec<Fall> = Vec::new();
-    for fall in cables {
+    for fall in one_of_each(falls) {
         let host = known.host_of(&fall.blamed).map(str::to_string);
         let same = |other: &&mut Fall| {
             host.is_some()
@@ -313,7 +301,20 @@ fn joined(falls: Vec<Fall>, known: &Index<'_>) -> Vec<Fall> {
             None => hosts.push(fall),
         }
     }
-    hosts
+    one_of_each(hosts)
+}
+
+/// Whatever is laid at one door is one fall: its directions may have fallen at different times, or be seen to fall while a host was away and
+/// again when it was back.
+fn one_of_each(falls: Vec<Fall>) -> Vec<Fall> {
+    let mut each: Vec<Fall> = Vec::new();
+    for fall in falls {
+        match each.iter_mut().find(|other| other.blamed == fall.blamed) {
+            Some(other) => other.absorb(fall),
+            None => each.push(fall),
+        }
+    }
+    each
 }
 
 impl Fall {

@@ -112,24 +112,21 @@ impl BurnInFolder {
         parsed.collect()
     }
 
-    /// What the finished cycles say, in order. `finished` has their numbers and how long they took.
-    pub fn nights(&self, finished: &[(u32, Nanos)]) -> Result<Vec<Night>, FolderError> {
-        let night = |(number, took): &(u32, Nanos)| {
-            let path = self.cycle(*number).join(files::READINGS);
-            let readings: Readings = parse(&path)?;
-            let at: Result<jiff::Timestamp, _> = readings.started.parse();
-            let at = at.map_err(|error| FolderError::Content {
-                path,
-                problem: format!("`{}` is no time: {error}", readings.started),
-            })?;
-            Ok(Night {
-                name: format!("cycle {number}"),
-                at: at.as_second(),
-                took: Some(*took),
-                readings,
-            })
-        };
-        finished.iter().map(night).collect()
+    /// What a finished cycle says; how long it took is told by the journal.
+    pub fn night(&self, number: u32, took: Nanos) -> Result<Night, FolderError> {
+        let path = self.cycle(number).join(files::READINGS);
+        let readings: Readings = parse(&path)?;
+        let at: Result<jiff::Timestamp, _> = readings.started.parse();
+        let at = at.map_err(|error| FolderError::Content {
+            path,
+            problem: format!("`{}` is no time: {error}", readings.started),
+        })?;
+        Ok(Night {
+            name: format!("cycle {number}"),
+            at: at.as_second(),
+            took: Some(took),
+            readings,
+        })
     }
 
     /// The parts that there are to decide on; none before the first cycle is complete.

@@ -20,6 +20,7 @@ pub(crate) mod fixture;
 mod folder;
 mod incidents;
 mod known;
+mod ledger;
 #[cfg(test)]
 mod loss_proofs;
 mod matters;
@@ -43,6 +44,7 @@ pub use condense::{CellHistogram, Condensed, condense, size_of};
 pub use fabric::known;
 pub use folder::{BurnInFolder, FolderError, JournalFile};
 pub use known::{Known, KnownGpu, KnownLink};
+pub use ledger::Ledger;
 pub use progress::SoFar;
 pub use status::{Doing, Status};
 
@@ -64,7 +66,12 @@ const REJECT: u8 = 12;
 
 /// Decides on everything that is known, by what was asked. `cycles` are the readings of cycles, named `cycle 1` and so on.
 pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: &Known) -> Certificate {
-    let timeline = Timeline::of(journal, cycles);
+    decide_on(asked, journal, &Ledger::of(cycles), known)
+}
+
+/// The same, on what is kept of cycles.
+pub fn decide_on(asked: &BurnIn, journal: &[JournalLine], ledger: &Ledger, known: &Known) -> Certificate {
+    let timeline = Timeline::of(journal, ledger);
     let index = Index::of(known);
     let criteria = &asked.criteria;
     let exposure = Exposure::of(&timeline, &index, criteria.least_share.value);
@@ -107,6 +114,7 @@ pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: 
         )
     });
     let ruling = overall(&incidents, [&nodes, &links, &gpus]);
+    let (iterations, verified) = ledger.iterations();
     Certificate {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_string(),
@@ -118,14 +126,8 @@ pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: 
         load_ns: timeline.load,
         cycles: timeline.complete,
         resumed: timeline.resumed,
-        iterations: cycles
-            .iter()
-            .map(|night| night.readings.iterations)
-            .fold(0, u64::saturating_add),
-        verified: cycles
-            .iter()
-            .map(|night| night.readings.verified)
-            .fold(0, u64::saturating_add),
+        iterations,
+        verified,
         ruling,
         exit_code: exit_code(ruling, &incidents),
         summary: summary(ruling, &timeline, &incidents, [&nodes, &links, &gpus]),
@@ -205,9 +207,9 @@ fn untested(
     exposure: &Exposure,
     criteria: &Criteria,
 ) -> Vec<Untested> {
-    let mut all: Vec<(&Untested, usize)> = Vec::new();
+    let mut all: Vec<(Untested, usize)> = Vec::new();
     for cycle in &timeline.cycles {
-        for one in &cycle.readings.untested {
+        for one in cycle.said.untested() {
             match all.iter_mut().find(|(known, _)| *known == one) {
                 Some((_, cycles)) => *cycles += 1,
                 None => all.push((one, 1)),
@@ -216,9 +218,9 @@ fn untested(
     }
     let cycles = timeline.cycles.len();
     let told = all.into_iter().map(|(one, seen)| Untested {
-        what: one.what.clone(),
+        what: one.what,
         why: match seen == cycles {
-            true => one.why.clone(),
+            true => one.why,
             false => format!("{} (in {seen} of {cycles} cycles)", one.why),
         },
     });

@@ -266,3 +266,22 @@ fn where_one_part_after_the_other_is_found_slow_once_two_of_one_are_no_surprise(
         .collect();
     assert_eq!(rejected, [LINK]);
 }
+
+#[test]
+fn a_cable_whose_directions_degrade_at_different_times_is_one_incident_from_the_first_on() {
+    let known = clos();
+    let rate = |number: u32, link: &str| match link {
+        LINK if number >= 8 => 0.85 * RATE,
+        BACK if number >= 20 => 0.8 * RATE,
+        _ => RATE,
+    };
+    let nights: Vec<Night> = (1..=30)
+        .map(|number| cycle(&known, number, |link| rate(number, link)))
+        .collect();
+    let certificate = decide(&asked(), &[], &nights, &known);
+    assert_eq!(certificate.incidents.len(), 1, "{:#?}", certificate.incidents);
+    assert_eq!(certificate.incidents[0].first.cycle, 8);
+    for link in [LINK, BACK] {
+        assert_eq!(ruling(&certificate.links, link), Ruling::Reject, "{link}");
+    }
+}

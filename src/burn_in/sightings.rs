@@ -59,8 +59,7 @@ impl Sighting<'_> {
 pub(super) fn all<'a>(timeline: &Timeline<'a>, known: &Index<'_>, worse: &[Worse]) -> Vec<Sighting<'a>> {
     let mut sightings: Vec<Sighting<'a>> = Vec::new();
     for cycle in &timeline.cycles {
-        let readings: &'a crate::record::Readings = cycle.readings;
-        for found in &readings.findings {
+        for found in cycle.said.findings() {
             if let Some(family) = Family::of(found.kind) {
                 sightings.push(Sighting {
                     cycle: cycle.number(),

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{EndReason, Journal, JournalLine, Moment, Night, Readings};
+use super::ledger::{Ledger, Page};
+use crate::record::{EndReason, Journal, JournalLine, Moment};
 use crate::units::Nanos;
 
 /// One cycle.
@@ -13,20 +14,10 @@ pub(super) struct Cycle<'a> {
     /// How long it loaded the fabric.
     pub(super) took: Nanos,
     /// What it said.
-    pub(super) readings: &'a Readings,
-}
-
-/// Whether a cycle was measured to its end, without what was lost: not when its time was over, or it was stopped.
-fn is_complete(readings: &Readings) -> bool {
-    matches!(readings.ended, Some(EndReason::Finished | EndReason::Lost))
+    pub(super) said: Page<'a>,
 }
 
 impl Cycle<'_> {
-    /// Whether it was measured to its end.
-    pub(super) fn is_complete(&self) -> bool {
-        is_complete(self.readings)
-    }
-
     /// Its number.
     pub(super) fn number(&self) -> u32 {
         self.moment.cycle
@@ -67,7 +58,7 @@ pub(super) struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    pub(super) fn of(journal: &[JournalLine], nights: &'a [Night]) -> Timeline<'a> {
+    pub(super) fn of(journal: &[JournalLine], ledger: &'a Ledger) -> Timeline<'a> {
         let mut began: BTreeMap<u32, &JournalLine> = BTreeMap::new();
         let mut took: BTreeMap<u32, Nanos> = BTreeMap::new();
         let mut timeline = Timeline {
@@ -94,30 +85,22 @@ impl<'a> Timeline<'a> {
         }
         timeline.resumed = met.saturating_sub(1);
         let mut passed = Nanos(0);
-        let mut numbered: Vec<(u32, &Night)> = nights
-            .iter()
-            .enumerate()
-            .map(|(at, night)| (number_in(&night.name).unwrap_or(at as u32 + 1), night))
-            .collect();
-        numbered.sort_by_key(|(number, _)| *number);
-        numbered.dedup_by_key(|(number, _)| *number);
-        for (number, night) in numbered {
+        for said in ledger.pages() {
+            let number = said.number();
             let line = began.get(&number);
-            let took = night
-                .took
-                .or_else(|| took.get(&number).copied())
-                .unwrap_or_default();
+            let took = said.took().or_else(|| took.get(&number).copied());
+            let took = took.unwrap_or_default();
             let load_ns = line.map_or(passed, |line| line.load_ns);
-            let at = line.map_or(&night.readings.started, |line| &line.at);
-            timeline.complete += u32::from(is_complete(&night.readings));
+            let at = line.map_or(said.started(), |line| &line.at);
+            timeline.complete += u32::from(said.is_complete());
             timeline.cycles.push(Cycle {
                 moment: Moment {
                     cycle: number,
-                    at: at.clone(),
+                    at: at.to_string(),
                     load_ns,
                 },
                 took,
-                readings: &night.readings,
+                said,
             });
             passed = load_ns + took;
         }
@@ -170,7 +153,7 @@ fn moment(line: &JournalLine, cycle: u32) -> Moment {
 }
 
 /// The number at the end of `cycle 12`.
-fn number_in(name: &str) -> Option<u32> {
+pub(super) fn number_in(name: &str) -> Option<u32> {
     let digits = name.rsplit(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }
@@ -185,7 +168,8 @@ mod tests {
         let nights = [night(2), night(1)];
         let began = |cycle, load| line(load, Journal::CycleBegan { cycle, seed: 1 });
         let journal = [began(1, 0), began(2, 70), began(2, 75)];
-        let timeline = Timeline::of(&journal, &nights);
+        let ledger = Ledger::of(&nights);
+        let timeline = Timeline::of(&journal, &ledger);
         let numbers: Vec<u32> = timeline.cycles.iter().map(Cycle::number).collect();
         assert_eq!(numbers, [1, 2]);
         assert_eq!(
@@ -214,7 +198,7 @@ mod tests {
             reason: "silent".into(),
         };
         let journal = [line(100, lost), line(200, back), line(300, again)];
-        let absences = Timeline::of(&journal, &[]).absences;
+        let absences = Timeline::of(&journal, &Ledger::default()).absences;
         let told: Vec<(&str, u32, Option<u32>)> = absences
             .iter()
             .map(|a| {

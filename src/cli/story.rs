@@ -14,7 +14,7 @@ use crate::findings::{Casualties, casualties, suspects};
 use crate::measure::{Measuring, Progress, RunFolder, Session, SwitchWatch};
 use crate::plan::replan::{self, LostParts, Rest};
 use crate::plan::{Known, Plan};
-use crate::record::{Cell, EndReason, Event, Recorded, Run};
+use crate::record::{Cell, EndReason, Event, LossCause, Lost, RankRecord, Recorded, Run};
 
 /// What measuring a plan needs besides the ranks.
 pub struct Story<'a> {
@@ -53,6 +53,9 @@ pub struct Ended {
 
 /// Why a cell is measured anew.
 const CUT_OFF: &str = "railgauge was cut off while it was measured";
+
+/// How a loss is noticed while another one is dealt with.
+const LOST_TOO: &str = "it did not answer any more right after another loss";
 
 impl Story<'_> {
     /// Measures every cell, then the suspects again, and records how it ended.
@@ -103,6 +106,9 @@ impl Story<'_> {
                 &mut measuring,
                 &told,
             )?;
+            if self.goes_on(end, session, &mut lost, &mut measuring)? {
+                end = EndReason::Finished;
+            }
         }
         for round in self.rounds_left() {
             if end != EndReason::Finished {
@@ -119,10 +125,7 @@ impl Story<'_> {
             ));
             progress.plan(again.len());
             end = session.measure(&refer(&again), &self.plan.tests, round, &mut measuring)?;
-            let is_regrouped = end == EndReason::Lost
-                && self.keep_going
-                && self.regroup(session, &mut lost, &mut measuring)?.is_some();
-            if is_regrouped {
+            if self.goes_on(end, session, &mut lost, &mut measuring)? {
                 end = EndReason::Finished;
             }
         }
@@ -198,6 +201,17 @@ impl Story<'_> {
             .collect()
     }
 
+    /// Whether the survivors of a loss go on, when every planned cell was measured before.
+    fn goes_on(
+        &self,
+        end: EndReason,
+        session: &mut Session,
+        lost: &mut LostParts,
+        measuring: &mut Measuring<'_>,
+    ) -> Result<bool, CliError> {
+        Ok(end == EndReason::Lost && self.keep_going && self.regroup(session, lost, measuring)?.is_some())
+    }
+
     /// Lets the survivors go on without what was lost since the last time, and plans what they can still measure. None
     /// when it cannot be told what was lost.
     fn regroup(
@@ -223,7 +237,7 @@ impl Story<'_> {
             rails: lost.rails.difference(&known.rails).cloned().collect(),
         };
         (self.on_loss)(&new, &how_noticed(&since, &new))?;
-        session.go_on_without(&lost.ranks(&recorded.run.ranks))?;
+        self.leave_out(session, lost, &recorded.run.ranks, measuring)?;
         let rest = self.rest_of(&recorded, lost, "it was interrupted by a loss");
         let without = lost.to_string();
         measuring.progress.note(&format!(
@@ -234,6 +248,42 @@ impl Story<'_> {
         let cells = rest.cells.clone();
         write_rest(rest, without, measuring)?;
         Ok(Some(cells))
+    }
+
+    /// Lets all others go on without what was lost, and without whoever is lost while they are told so: a rack loses its power host by host.
+    fn leave_out(
+        &self,
+        session: &mut Session,
+        lost: &mut LostParts,
+        ranks: &[RankRecord],
+        measuring: &mut Measuring<'_>,
+    ) -> Result<(), CliError> {
+        loop {
+            let absent = session.go_on_without(&lost.ranks(ranks))?;
+            let also: Vec<&RankRecord> = ranks
+                .iter()
+                .filter(|record| absent.contains(&record.rank) && !lost.hosts.contains(&record.host))
+                .collect();
+            if also.is_empty() {
+                return Ok(());
+            }
+            for record in &also {
+                measuring.sink.write(&Event::Lost(Lost {
+                    rank: record.rank,
+                    host: record.host.clone(),
+                    cell: None,
+                    doing: "giving up its connections".to_string(),
+                    reason: LOST_TOO.to_string(),
+                    cause: LossCause::Unclear,
+                }))?;
+            }
+            let new = LostParts {
+                hosts: also.into_iter().map(|record| record.host.clone()).collect(),
+                ..LostParts::default()
+            };
+            (self.on_loss)(&new, LOST_TOO)?;
+            lost.hosts.extend(new.hosts);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nix::sys::signal::Signal;
-use railgauge::record::{Certificate, EndReason, Event, Journal, JournalLine, Recorded, Ruling};
+use railgauge::record::{Certificate, EndReason, Event, Journal, JournalLine, Recorded, Ruling, files};
 
 use crate::harness::{Bench, eventually};
 
@@ -164,6 +164,45 @@ fn killed_in_the_middle_of_a_cycle_it_goes_on_there_and_loses_nothing() {
     if let Ok(after) = std::fs::read_to_string(&samples) {
         assert!(after.starts_with(whole), "lines were lost");
     }
+}
+
+/// Makes a recorded run one of another machine.
+fn move_elsewhere(folder: &Path) {
+    let path = folder.join(files::RUN);
+    let mut run: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for (list, name) in [("ranks", "host"), ("hosts", "name")] {
+        for one in run[list].as_array_mut().unwrap() {
+            one[name] = "elsewhere".into();
+        }
+    }
+    std::fs::write(&path, serde_json::to_vec(&run).unwrap()).unwrap();
+}
+
+#[test]
+fn a_cycle_that_was_cut_off_on_other_hosts_stays_as_it_is_and_the_next_one_begins() {
+    let bench = Bench::new(SHORT);
+    let out = bench.out();
+    let run = bench.start("burn-in suite.toml --for 6s --out out --procs");
+    let cut_off = out.join("cycles/000002");
+    eventually("the second cycle is under way", || {
+        std::fs::read_to_string(cut_off.join(files::SAMPLES)).is_ok_and(|text| text.contains("cell-done"))
+    });
+    run.signal_group(Signal::SIGKILL);
+    run.wait();
+    move_elsewhere(&cut_off);
+    let resumed = bench.railgauge("burn-in --resume out");
+    let words = resumed.words();
+    let stays = |line: &JournalLine| matches!(&line.what, Journal::CycleEnded { cycle: 2, ended, .. } if *ended == EndReason::Interrupted);
+    assert!(journal(&out).iter().any(stays), "{:#?}", journal(&out));
+    let certificate = certificate(&out);
+    assert_eq!(certificate.ended, Some(EndReason::Finished), "{words}");
+    let counting = certificate.incidents.iter().filter(|incident| incident.counts);
+    assert_eq!(counting.count(), 0, "another place is no fault: {words}");
+    let cycles = ended_cycles(&out);
+    assert!(
+        cycles.len() > 2 && cycles.iter().copied().eq(1..=cycles.len() as u32),
+        "{cycles:?} {words}"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //!
 //! `RAILGAUGE_REPEAT=20 cargo test --test lab liveness -- --nocapture` repeats every fault and prints how long each took.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use railgauge::record::{EndReason, Event, Finding, FindingKind, Judgement, Recorded};
@@ -59,12 +60,14 @@ struct Ended {
     recorded: Recorded,
 }
 
-/// Starts `suite`, puts a fault into force while it is measured, and waits for it to end.
-fn suffering(suite: &str, more: &[&str], fault: &str) -> Ended {
+/// Starts `suite`, puts faults into force while it is measured, one right after the other, and waits for it to end.
+fn suffering(suite: &str, more: &[&str], faults: &str) -> Ended {
     let lab = TestLab::up(&["4x2", "--leaves", "2", "--spines", "2"]);
     let run = UnderWay::start(&lab.name, suite, &[&["--deadline", DEADLINE], more].concat());
     let samples = run.samples();
-    lab.does("fault", &[fault]);
+    for fault in faults.split_whitespace() {
+        lab.does("fault", &[fault]);
+    }
     let ended = run.ends();
     Ended {
         took: ended.took,
@@ -180,6 +183,36 @@ fn without_a_lost_node_the_rest_is_still_measured() {
         rings.count() >= 4,
         "each rail alone and together, without the lost host"
     );
+}
+
+#[test]
+fn without_two_hosts_that_are_lost_one_right_after_the_other_the_rest_is_still_measured() {
+    if !labs_can_be_made() {
+        return;
+    }
+    for _ in 0..times() {
+        let ended = suffering(MUCH, &["--keep-going"], "kill:h2 kill:h3");
+        assert_eq!(ended.code, Some(21), "{}", ended.judgement.summary);
+        let lost: BTreeSet<&str> = ended
+            .recorded
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Lost(lost) => Some(lost.host.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(lost, BTreeSet::from(["h2", "h3"]));
+        let left = ended.judgement.cells.iter();
+        let left = left.filter(|verdict| {
+            verdict.cell.test == "pairs" && verdict.cell.ranks.iter().all(|rank| *rank < 2)
+        });
+        let measured: Vec<bool> = left.map(|verdict| verdict.iterations >= 6).collect();
+        assert!(
+            measured.len() >= 4 && measured.iter().all(|is| *is),
+            "{measured:?}"
+        );
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::memory;
 use crate::burn_in::{BurnInFolder, Doing, FolderError, Status};
 use crate::cli::{CliError, say};
 use crate::measure::{CellResult, Progress};
@@ -94,7 +95,7 @@ impl Board {
         let status = Status {
             at: text(now),
             load_ns: load,
-            resident: resident(),
+            resident: memory::resident(),
             last_progress: text(state.last_progress),
             ..state.status.clone()
         };
@@ -126,14 +127,6 @@ impl Board {
 /// RFC 3339 with whole seconds.
 fn text(time: jiff::Timestamp) -> String {
     time.round(jiff::Unit::Second).unwrap_or(time).to_string()
-}
-
-/// Memory of this process, as the kernel says it.
-fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes * 1024)
 }
 
 /// Writes the board down every few seconds until it is dropped.

@@ -38,6 +38,8 @@ pub struct Cycle {
 pub struct Outcome {
     /// Why it ended.
     pub reason: EndReason,
+    /// Whether it had ended before this process began: then its end says nothing about who is there now.
+    pub was_over: bool,
     /// What takes no part any more.
     pub lost: LostParts,
     /// Cells measured to their end.
@@ -58,10 +60,11 @@ impl Burning<'_> {
         let load_before = self.board.load();
         let ended = self.measured(cycle, &path, gathering, absent, earlier, progress);
         self.board.load_ends();
-        let ended = ended?;
-        if ended.reason == EndReason::Interrupted {
+        let (ended, was_over) = ended?;
+        if ended.reason == EndReason::Interrupted && !was_over {
             return Ok(Outcome {
                 reason: ended.reason,
+                was_over,
                 lost: ended.lost,
                 cells: 0,
             });
@@ -84,11 +87,13 @@ impl Burning<'_> {
         })?;
         Ok(Outcome {
             reason: ended.reason,
+            was_over,
             lost: ended.lost,
             cells: judgement.coverage.measured,
         })
     }
 
+    /// How it ended, and whether it had before.
     fn measured(
         &self,
         cycle: &Cycle,
@@ -97,7 +102,7 @@ impl Burning<'_> {
         absent: &LostParts,
         earlier: &[Event],
         progress: &dyn Progress,
-    ) -> Result<Ended, CliError> {
+    ) -> Result<(Ended, bool), CliError> {
         let over = |reason| Ended {
             reason,
             lost: absent.clone(),
@@ -107,7 +112,7 @@ impl Burning<'_> {
             false => Resumed::Nothing,
         };
         let resumed = match resumed {
-            Resumed::Ended(reason) => return Ok(over(reason)),
+            Resumed::Ended(reason) => return Ok((over(reason), true)),
             Resumed::Part(recorded) => Some(recorded),
             Resumed::Nothing => None,
         };
@@ -147,7 +152,8 @@ impl Burning<'_> {
         };
         self.board.note(|status| status.doing = Doing::Measuring);
         self.board.load_begins();
-        story.measure(&mut gathering.session, progress, switches)
+        let ended = story.measure(&mut gathering.session, progress, switches)?;
+        Ok((ended, false))
     }
 
     /// What there is of a cycle that was begun before.
@@ -183,12 +189,13 @@ impl Burning<'_> {
         if let Some(why) = other_fabric(&recorded.run, gathering) {
             progress.note(&format!("the cycle that was cut off stays as it is: {why}"));
             let mut sink = RunFolder::of_cut_off(path).go_on()?;
+            let reason = EndReason::Interrupted;
             sink.write(&Event::End {
-                reason: EndReason::Lost,
+                reason,
                 at: crate::cli::conduct::now(),
             })?;
             sink.close()?;
-            return Ok(Resumed::Ended(EndReason::Lost));
+            return Ok(Resumed::Ended(reason));
         }
         Ok(Resumed::Part(Box::new(recorded)))
     }

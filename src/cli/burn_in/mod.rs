@@ -1,10 +1,12 @@
 //! `railgauge burn-in SUITE --for 24h`: the suite's cells again and again under load, for hours, and a decision at the end.
 //!
-//! `begin` is a burn-in's beginning and how one is gone on with, `cycle` one cycle, `board` what a watchdog sees.
+//! `begin` is a burn-in's beginning and how one is gone on with, `cycle` one cycle, `board` what a watchdog sees, `room` how
+//! disk is kept free, `memory` how memory is.
 
 mod begin;
 mod board;
 mod cycle;
+mod memory;
 mod room;
 
 use std::cell::RefCell;
@@ -25,12 +27,13 @@ use super::launching::Role;
 use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::{CliError, progress, say};
-use crate::burn_in::{self, BurnInFolder, Doing, JournalFile, SoFar};
+use crate::burn_in::{self, BurnInFolder, Doing, JournalFile, Ledger, SoFar};
+use crate::fabric::host;
 use crate::measure::Progress;
 use crate::plan::replan::LostParts;
 use crate::record::{
-    BurnIn, Certificate, EndReason, Event, Journal, JournalLine, Night, Recorded, Ruling, burn_in_files,
-    files,
+    BurnIn, Certificate, EndReason, Event, Journal, JournalLine, Night, PartReading, Readings, Recorded,
+    Ruling, burn_in_files, files,
 };
 use crate::report;
 use crate::suite::Suite;
@@ -40,6 +43,8 @@ use crate::units::Nanos;
 const UNTIL_NEXT_LOOK: Duration = Duration::from_secs(2);
 /// How many times in a row nothing could be measured before the burn-in gives up.
 const MOST_EMPTY_CYCLES: u32 = 150;
+/// How many cycles in a row may be cut short by nobody knows what before the burn-in gives up.
+const MOST_UNCLEAR_LOSSES: u32 = 10;
 /// Where ranks listen for data, unless somebody says otherwise: below the ports that systems give away, beyond those that flows are pinned to.
 const DATA_PORT: u16 = 28_000;
 /// Incidents that stand in the status file.
@@ -99,6 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         board: &board,
         load_at_start: so_far.load,
         load_when_cut_off_began: begin::load_at_beginning_of(&folder, so_far.cut_off)?,
+        ledger: RefCell::default(),
         folder,
         asked,
     };
@@ -108,7 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         board: &board,
     };
     let separate = burning.burn(role, so_far, &watching)?;
-    let certificate = write_decision(&burning.folder, &burning.asked)?;
+    let certificate = write_decision(&burning.folder, &burning.asked, &mut burning.ledger.borrow_mut())?;
     board.note(|status| status.doing = Doing::Ended);
     drop(pulse);
     board.write(&burning.folder)?;
@@ -132,6 +138,8 @@ struct Burning<'a> {
     load_at_start: Nanos,
     /// And before the cycle that was cut off.
     load_when_cut_off_began: Nanos,
+    /// What is kept of cycles that are over.
+    ledger: RefCell<Ledger>,
 }
 
 impl Burning<'_> {
@@ -181,7 +189,7 @@ impl Burning<'_> {
             _ => self.fresh(so_far.next_cycle()),
         };
         let mut earlier = self.last_counters(so_far);
-        let (mut absent, mut empty) = (LostParts::default(), 0);
+        let (mut absent, mut empty, mut unclear) = (LostParts::default(), 0, 0);
         while self.board.load() < self.asked.wanted_ns {
             let is_any_back = self.readmit(gathering, next.number, &mut absent, progress)?;
             if is_any_back {
@@ -197,15 +205,27 @@ impl Burning<'_> {
                 (status.cycle, status.cells, status.cells_done) = (next.number, 0, 0);
             });
             let outcome = self.cycle(&next, gathering, &absent, &mut earlier, progress)?;
-            if outcome.reason == EndReason::Interrupted {
+            if outcome.reason == EndReason::Interrupted && !outcome.was_over {
                 return Ok(EndReason::Interrupted);
             }
-            let lost_nothing_new = outcome.lost.hosts == absent.hosts && outcome.lost.rails.is_empty();
-            if outcome.reason == EndReason::Lost && (!self.flags.keep_going || lost_nothing_new) {
+            let is_lost = outcome.reason == EndReason::Lost && !outcome.was_over;
+            if is_lost && (!self.flags.keep_going || outcome.lost.hosts.contains(&host::here().name)) {
                 return Ok(EndReason::Lost);
             }
-            self.look_back(progress)?;
+            let is_known_who = outcome.lost.hosts != absent.hosts || !outcome.lost.rails.is_empty();
             absent.hosts = outcome.lost.hosts;
+            unclear = match is_lost && !is_known_who {
+                true => unclear + 1,
+                false => 0,
+            };
+            if unclear > MOST_UNCLEAR_LOSSES {
+                progress.note("something is lost cycle after cycle, and it cannot be told what");
+                return Ok(EndReason::Lost);
+            }
+            if unclear > 0 {
+                self.ask_who_is_left(next.number, gathering, &mut absent)?;
+            }
+            self.look_back(progress)?;
             empty = if outcome.cells == 0 { empty + 1 } else { 0 };
             if empty > MOST_EMPTY_CYCLES {
                 progress.note("nothing could be measured for too long");
@@ -214,6 +234,7 @@ impl Burning<'_> {
             if empty > 0 {
                 std::thread::sleep(UNTIL_NEXT_LOOK);
             }
+            memory::give_back();
             // Clocks drift over hours.
             gathering.session.compare_clocks()?;
             next = self.fresh(next.number + 1);
@@ -286,6 +307,30 @@ impl Burning<'_> {
         Ok(is_any_back)
     }
 
+    /// A cycle was cut short and nobody is known to be lost: whoever does not answer now is, and all others begin anew.
+    fn ask_who_is_left(
+        &self,
+        cycle: u32,
+        gathering: &mut Gathering,
+        absent: &mut LostParts,
+    ) -> Result<(), CliError> {
+        let left_out = gathering.session.go_on_without(&[])?.clone();
+        let ranks = gathering.session.fabric().ranks.iter();
+        let hosts = ranks.filter(|record| left_out.contains(&record.rank));
+        let hosts: BTreeSet<String> = hosts.map(|record| record.host.clone()).collect();
+        let new = LostParts {
+            hosts: hosts.difference(&absent.hosts).cloned().collect(),
+            ..LostParts::default()
+        };
+        if new.hosts.is_empty() {
+            return Ok(());
+        }
+        let theirs = new.ranks(&gathering.session.fabric().ranks);
+        gathering.session.go_on_without(&theirs)?;
+        absent.hosts.extend(hosts);
+        self.lost(cycle, &new, "it does not answer any more")
+    }
+
     /// Something was lost and is left out from here on.
     fn lost(&self, cycle: u32, lost: &LostParts, reason: &str) -> Result<(), CliError> {
         if lost.hosts.is_empty() {
@@ -303,7 +348,7 @@ impl Burning<'_> {
 
     /// What all cycles so far come to, for whoever watches; then room is made.
     fn look_back(&self, progress: &dyn Progress) -> Result<(), CliError> {
-        let (certificate, _) = decided(&self.folder, &self.asked)?;
+        let certificate = decided(&self.folder, &self.asked, &mut self.ledger.borrow_mut())?;
         let counting = certificate.incidents.iter().filter(|incident| incident.counts);
         let sentences: Vec<String> = counting.map(|incident| incident.sentence.clone()).collect();
         let all = [&certificate.nodes, &certificate.links, &certificate.gpus];
@@ -342,20 +387,49 @@ impl Burning<'_> {
     }
 }
 
-/// The decision so far, and the cycles it rests on.
-fn decided(folder: &BurnInFolder, asked: &BurnIn) -> Result<(Certificate, Vec<Night>), CliError> {
+/// The decision so far, on what is kept of cycles; those that finished since the last time are read and kept, too.
+fn decided(folder: &BurnInFolder, asked: &BurnIn, ledger: &mut Ledger) -> Result<Certificate, CliError> {
     let journal = folder.read_journal()?;
-    let nights = folder.nights(&SoFar::of(&journal).finished)?;
+    for (cycle, took) in SoFar::of(&journal).finished {
+        if !ledger.has(cycle) {
+            ledger.add(&folder.night(cycle, took)?);
+        }
+    }
     let known = folder.known()?;
-    Ok((burn_in::decide(asked, &journal, &nights, &known), nights))
+    Ok(burn_in::decide_on(asked, &journal, ledger, &known))
 }
 
 /// The decision, written down.
-fn write_decision(folder: &BurnInFolder, asked: &BurnIn) -> Result<Certificate, CliError> {
-    let (certificate, nights) = decided(folder, asked)?;
-    report::certificate::write_all(folder.path(), &certificate, &nights)
+fn write_decision(
+    folder: &BurnInFolder,
+    asked: &BurnIn,
+    ledger: &mut Ledger,
+) -> Result<Certificate, CliError> {
+    let certificate = decided(folder, asked, ledger)?;
+    let mut drawn: Vec<Night> = Vec::new();
+    for (cycle, took) in SoFar::of(&folder.read_journal()?).finished {
+        let mut night = folder.night(cycle, took)?;
+        only_rejected(&mut night.readings, &certificate);
+        drawn.push(night);
+    }
+    report::certificate::write_all(folder.path(), &certificate, &drawn)
         .map_err(CliError::system("cannot write the certificate"))?;
     Ok(certificate)
+}
+
+/// Courses are drawn of rejected parts; of a day's cycles nothing else need be in memory at once.
+fn only_rejected(readings: &mut Readings, certificate: &Certificate) {
+    let all = [&certificate.nodes, &certificate.links, &certificate.gpus];
+    let is_rejected = |reading: &PartReading| {
+        let mut parts = all.into_iter().flatten();
+        parts.any(|part| {
+            part.ruling == Ruling::Reject && (part.kind, &part.part) == (reading.kind, &reading.part)
+        })
+    };
+    readings.parts.retain(is_rejected);
+    readings.parts.shrink_to_fit();
+    (readings.loads, readings.findings, readings.untested) = Default::default();
+    readings.counters = Vec::new();
 }
 
 /// Whether a folder is that of a burn-in.
@@ -366,7 +440,7 @@ pub fn is_one(folder: &Path) -> bool {
 /// Decides again on what a burn-in recorded, and shows it; the exit code.
 pub fn report(path: &Path, json: bool, quiet: bool) -> Result<u8, CliError> {
     let (folder, asked) = BurnInFolder::open(path)?;
-    let certificate = write_decision(&folder, &asked)?;
+    let certificate = write_decision(&folder, &asked, &mut Ledger::default())?;
     show(&certificate, &folder, json, quiet)?;
     Ok(certificate.exit_code)
 }
