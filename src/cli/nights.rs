@@ -1,6 +1,7 @@
 //! Night after night: where runs of a suite are kept, what changed since the last ones, and who is told.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
 
@@ -9,7 +10,7 @@ use super::trend::runs::{self, Runs};
 use super::{CliError, say};
 use crate::history;
 use crate::notify::{self, Patience, Target};
-use crate::record::{History, Recorded, Severity, files};
+use crate::record::{History, Notice, Recorded, Severity, Unsent, files};
 use crate::report;
 
 /// Names who is told, where nobody is typed.
@@ -44,8 +45,8 @@ impl NightFlags {
     /// goes wrong here changes the verdict of the run.
     pub fn conclude(&self, conducted: &Conducted) -> Option<History> {
         let parent = self.history.as_deref()?;
-        let history = match compare(parent, conducted) {
-            Ok(history) => history,
+        let (history, before) = match compare(parent, conducted) {
+            Ok(compared) => compared,
             Err(error) => {
                 say::complain(format_args!(
                     "tonight is not compared with the nights before: {error}"
@@ -58,12 +59,35 @@ impl NightFlags {
         }
         let whole = std::fs::canonicalize(&conducted.folder);
         let folder = whole.unwrap_or_else(|_| conducted.folder.clone());
-        let notices = history.notices(self.notify_severity, &folder.display().to_string());
-        let told = notify::tell(&self.targets(), &notices, Patience::default());
-        for trouble in &told.troubles {
-            say::complain(format_args!("--notify: {trouble}"));
+        let unsent = self.tell(&history, &folder, &before);
+        if let Err(error) = keep_unsent(&folder, &unsent) {
+            say::complain(error);
         }
         Some(history)
+    }
+
+    /// Tells everybody what is due tonight, and before that what did not reach them the night before; returns what does not reach them tonight.
+    fn tell(&self, history: &History, folder: &Path, before: &[Unsent]) -> Vec<Unsent> {
+        let place = folder.display().to_string();
+        let due = history.notices(self.notify_severity, &place);
+        let until = Instant::now() + Patience::default().all;
+        let mut unsent = Vec::new();
+        for target in self.targets() {
+            let name = target.to_string();
+            let missed = before.iter().filter(|missed| missed.target == name);
+            let again = missed.filter_map(|missed| history.notice_again(missed, &place));
+            let notices: Vec<Notice> = again.chain(due.iter().cloned()).collect();
+            let patience = Patience {
+                all: until.saturating_duration_since(Instant::now()),
+                ..Patience::default()
+            };
+            let told = notify::tell(&[target], &notices, patience);
+            for trouble in &told.troubles {
+                say::complain(format_args!("--notify: {trouble}"));
+            }
+            unsent.extend(told.unsent);
+        }
+        unsent
     }
 
     /// Who was typed; else who the environment names, where an address that is a secret can stay.
@@ -82,7 +106,8 @@ impl NightFlags {
     }
 }
 
-fn compare(parent: &Path, conducted: &Conducted) -> Result<History, CliError> {
+/// Tonight against the nights before, written down; and what did not reach somebody the night before.
+fn compare(parent: &Path, conducted: &Conducted) -> Result<(History, Vec<Unsent>), CliError> {
     let folder = &conducted.folder;
     std::fs::create_dir_all(parent).map_err(CliError::system(format!("cannot make {}", parent.display())))?;
     let mut recorded = Recorded::read(folder)?;
@@ -98,6 +123,8 @@ fn compare(parent: &Path, conducted: &Conducted) -> Result<History, CliError> {
         skipped.retain(|other| !other.starts_with(&format!("{name}: ")));
     }
     nights.retain(|night| night.at <= tonight.at);
+    let before = nights.last().map(|night| parent.join(&night.name));
+    let before = before.map_or_else(Vec::new, |before| unsent_of(&before));
     nights.push(tonight);
     let history = History {
         skipped,
@@ -109,7 +136,23 @@ fn compare(parent: &Path, conducted: &Conducted) -> Result<History, CliError> {
     report::replace(&folder.join(files::HISTORY), text.as_bytes()).map_err(cannot())?;
     recorded.history = Some(history.clone());
     report::write_all(folder, &recorded, &conducted.judgement).map_err(cannot())?;
-    Ok(history)
+    Ok((history, before))
+}
+
+/// What did not reach somebody in that night. What cannot be read is not sent again.
+fn unsent_of(folder: &Path) -> Vec<Unsent> {
+    let text = std::fs::read(folder.join(files::UNSENT)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Keeps what did not reach somebody for the next night.
+fn keep_unsent(folder: &Path, unsent: &[Unsent]) -> Result<(), CliError> {
+    if unsent.is_empty() {
+        return Ok(());
+    }
+    let cannot = || CliError::system("cannot keep what was not sent");
+    let text = serde_json::to_vec_pretty(unsent).map_err(std::io::Error::from);
+    report::replace(&folder.join(files::UNSENT), &text.map_err(cannot())?).map_err(cannot())
 }
 
 /// The name of a run: that of its folder.

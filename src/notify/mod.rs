@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use crate::command;
-use crate::record::Notice;
+use crate::record::{Notice, Unsent};
 
 /// So many notices are sent one by one; the report has the others.
 const MOST_NOTICES: usize = 50;
@@ -56,6 +56,8 @@ pub struct Told {
     pub delivered: usize,
     /// What went wrong, one line each.
     pub troubles: Vec<String>,
+    /// What did not arrive.
+    pub unsent: Vec<Unsent>,
 }
 
 impl FromStr for Target {
@@ -104,12 +106,18 @@ pub fn tell(targets: &[Target], notices: &[Notice], patience: Patience) -> Told 
     let mut told = Told::default();
     let (sent, left) = notices.split_at(notices.len().min(MOST_NOTICES));
     for target in targets {
+        let unsent = |notice: &Notice| Unsent {
+            target: target.to_string(),
+            key: notice.key.clone(),
+            severity: notice.severity,
+        };
         for (number, notice) in sent.iter().enumerate() {
             let rest = until.saturating_duration_since(Instant::now());
             if rest.is_zero() {
-                let unsent = sent.len() - number;
+                let count = sent.len() - number;
                 told.troubles
-                    .push(format!("{target}: {unsent} not sent within {:?}", patience.all));
+                    .push(format!("{target}: {count} not sent within {:?}", patience.all));
+                told.unsent.extend(sent[number..].iter().map(unsent));
                 break;
             }
             match one(
@@ -121,7 +129,10 @@ pub fn tell(targets: &[Target], notices: &[Notice], patience: Patience) -> Told 
                 },
             ) {
                 Ok(()) => told.delivered += 1,
-                Err(problem) => told.troubles.push(format!("{target}: {problem}: {}", notice.key)),
+                Err(problem) => {
+                    told.troubles.push(format!("{target}: {problem}: {}", notice.key));
+                    told.unsent.push(unsent(notice));
+                }
             }
         }
     }

@@ -202,6 +202,17 @@ pub struct Notice {
     pub matter: Matter,
 }
 
+/// A notice that did not reach somebody, to be sent again in the next night. In `unsent.json` of its run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsent {
+    /// Who was not reached, as far as that is no secret.
+    pub target: String,
+    /// What it is about.
+    pub key: String,
+    /// How loudly it was to be said.
+    pub severity: Severity,
+}
+
 impl History {
     /// What is due tonight and at least as loud as `lowest`, loudest first.
     pub fn notices(&self, lowest: Severity, folder: &str) -> Vec<Notice> {
@@ -211,7 +222,23 @@ impl History {
             .filter(|matter| matter.due && matter.severity >= lowest)
             .collect();
         due.sort_by_key(|matter| std::cmp::Reverse(matter.severity));
-        let notice = |matter: &Matter| Notice {
+        due.into_iter()
+            .map(|matter| self.notice(matter, folder))
+            .collect()
+    }
+
+    /// What did not reach somebody the night before, as it stands tonight; none when it is gone, or due tonight anyway.
+    pub fn notice_again(&self, unsent: &Unsent, folder: &str) -> Option<Notice> {
+        let matter = self.matters.iter().find(|matter| matter.key() == unsent.key)?;
+        let is_there = !matches!(matter.standing, Standing::Gone { .. });
+        (is_there && !matter.due).then(|| Notice {
+            severity: unsent.severity.max(matter.severity),
+            ..self.notice(matter, folder)
+        })
+    }
+
+    fn notice(&self, matter: &Matter, folder: &str) -> Notice {
+        Notice {
             schema: self.schema,
             severity: matter.severity,
             key: matter.key(),
@@ -221,8 +248,7 @@ impl History {
             folder: folder.to_string(),
             sentence: matter.sentence.clone(),
             matter: matter.clone(),
-        };
-        due.into_iter().map(notice).collect()
+        }
     }
 
     /// The exit code that the history calls for by itself: 12 when a part got so much worse than it was that somebody should look now.

@@ -32,6 +32,8 @@ pub mod files {
     pub const READINGS: &str = "readings.json";
     /// What changed since earlier runs, when the run was told where they are.
     pub const HISTORY: &str = "history.json";
+    /// What could not be told to somebody in that night.
+    pub const UNSENT: &str = "unsent.json";
     /// The report as Markdown.
     pub const MARKDOWN: &str = "report.md";
     /// The report as one page for a browser.

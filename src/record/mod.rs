@@ -59,7 +59,7 @@ pub use gpu::{
     ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,
 };
 pub use gpu_summary::{GpuSummary, HeldDown};
-pub use history::{ChangeShape, History, Matter, Notice, PartChange, Replaced, Severity, Standing};
+pub use history::{ChangeShape, History, Matter, Notice, PartChange, Replaced, Severity, Standing, Unsent};
 pub use inventory::{Cable, Fact, Inventory, NodeInventory, Part, PartAt, PartClass};
 pub use judgement::{
     CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,

@@ -18,4 +18,6 @@ mod rdma;
 mod report;
 mod simulate;
 mod strangers;
+mod trend;
+mod webhook;
 mod whole_run;

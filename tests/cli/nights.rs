@@ -153,6 +153,49 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
 }
 
 #[test]
+fn what_reached_nobody_is_told_the_next_night_if_it_is_still_there() {
+    let nights = Nights::new();
+    let tell = nights.0.path().join("tell");
+    let can_run = |mode: u32| {
+        std::fs::set_permissions(&tell, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    nights.night("").0.must_exit(20);
+    can_run(0o644);
+    let (ended, folder) = nights.night("--inject flip:rank=1");
+    let ended = ended.must_exit(22);
+    assert!(ended.stderr.contains("cannot start it"), "{}", ended.stderr);
+    as_if_by_itself(&folder);
+    assert_eq!(nights.told(), []);
+
+    can_run(0o755);
+    let (_, folder) = nights.night("--inject flip:rank=1");
+    let told = nights.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (told[0].severity, &told[0].matter.standing),
+        (Severity::Page, &Standing::Still { night: 2 })
+    );
+    as_if_by_itself(&folder);
+    nights.night("--inject flip:rank=1").0.must_exit(22);
+    assert_eq!(nights.told(), [], "once is enough");
+}
+
+#[test]
+fn what_reached_nobody_and_is_gone_wakes_nobody() {
+    let nights = Nights::new();
+    let tell = nights.0.path().join("tell");
+    nights.night("").0.must_exit(20);
+    std::fs::set_permissions(&tell, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let (_, folder) = nights.night("--inject flip:rank=1");
+    assert!(folder.join(files::UNSENT).exists());
+    as_if_by_itself(&folder);
+    std::fs::set_permissions(&tell, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (_, folder) = nights.night("");
+    assert_eq!(nights.told(), []);
+    assert!(!folder.join(files::UNSENT).exists());
+}
+
+#[test]
 fn a_program_that_fails_and_folders_that_cannot_be_read_change_nothing() {
     let bench = Bench::new(SMALL);
     let broken = bench.path().join("nights/broken");
