@@ -102,7 +102,8 @@ impl Fleet {
                     since: String::new(),
                 });
             }
-            match series.is_grown(rule) {
+            // A part that is in a change is compared with what it was before.
+            match series.is_grown(rule) || series.episode().is_some() {
                 true => met.grown += 1,
                 false => met.young += 1,
             }
