@@ -112,6 +112,7 @@ pub(crate) fn found(kind: FindingKind, part: &str, place: Place) -> FoundPart {
         part: part.to_string(),
         sentence: format!("{kind} at {part}"),
         place,
+        both_directions: false,
         measured: None,
         expected: None,
         not_told_apart_from: Vec::new(),

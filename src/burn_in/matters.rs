@@ -222,7 +222,8 @@ impl Matter<'_, '_> {
         };
         let names = known.names_of(&self.blamed);
         let mut named: BTreeSet<String> = BTreeSet::new();
-        if self.family == Family::Slow {
+        let is_both = self.seen.iter().any(|sighting| sighting.found.both_directions);
+        if self.family == Family::Slow && !is_both {
             let seen = self.seen.iter().flat_map(|sighting| {
                 [&sighting.found.part]
                     .into_iter()

@@ -285,3 +285,25 @@ fn a_cable_whose_directions_degrade_at_different_times_is_one_incident_from_the_
         assert_eq!(ruling(&certificate.links, link), Ruling::Reject, "{link}");
     }
 }
+
+#[test]
+fn a_cable_that_is_slow_in_both_directions_from_the_beginning_is_rejected_in_both() {
+    let known = clos();
+    let mut nights = healthy(&known, 20);
+    for number in 1..=20 {
+        let both_directions = true;
+        add(
+            &mut nights,
+            number,
+            FoundPart {
+                both_directions,
+                ..slow_link(LINK)
+            },
+        );
+    }
+    let certificate = decide(&asked(), &[], &nights, &known);
+    assert_eq!(certificate.incidents.len(), 1);
+    for link in [LINK, BACK] {
+        assert_eq!(ruling(&certificate.links, link), Ruling::Reject, "{link}");
+    }
+}

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::simulation::Outcome;
 use crate::fabric::graph::{Graph, LinkId};
-use crate::record::{Finding, FindingKind};
+use crate::record::{Finding, FindingKind, Suspect};
 
 /// One simulated run.
 #[derive(Debug, Clone, Serialize)]
@@ -90,7 +90,7 @@ impl Accused {
         let link = finding.place.link.as_deref().and_then(|name| graph.named(name));
         let first = finding.suspects.first();
         // A cable that is slow in both directions is one accusation of two links.
-        let both = first.is_some_and(|suspect| suspect.direction.as_deref() == Some("both directions"));
+        let both = first.is_some_and(Suspect::is_both_directions);
         let links = match (link, both) {
             (Some(link), true) => vec![link, link.reverse()],
             (Some(link), false) => vec![link],

@@ -4,7 +4,7 @@ use super::counters::cause;
 use super::localise::{Accusation, Localisation};
 use super::slow_rail::slow_places;
 use super::{Detector, Seen, phrase, repeat};
-use crate::record::{Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
+use crate::record::{BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
 
 /// Other suspects are named in the sentence from this share of the first one's confidence on.
 const LIKELY: f64 = 0.1;
@@ -113,7 +113,7 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
 fn in_words(suspect: &Suspect) -> String {
     let direction = suspect.direction.as_deref();
     match (&suspect.cable, direction) {
-        (Some(cable), Some("both directions")) => format!("cable {cable}, both directions"),
+        (Some(cable), Some(BOTH_DIRECTIONS)) => format!("cable {cable}, {BOTH_DIRECTIONS}"),
         (Some(cable), Some(direction)) => {
             let ends = suspect
                 .part

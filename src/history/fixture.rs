@@ -82,6 +82,7 @@ pub(crate) fn found(kind: FindingKind, host: &str, rail: &str) -> FoundPart {
             rail: Some(rail.to_string()),
             ..Place::default()
         },
+        both_directions: false,
         measured: None,
         expected: None,
         not_told_apart_from: Vec::new(),

@@ -74,7 +74,7 @@ pub use run::{
 };
 pub use shape::{CurvePoint, ShapeRule};
 pub use streams::{PortDelta, StreamRecord, StreamTerms, StreamWay};
-pub use suspect::{PartKind, Suspect};
+pub use suspect::{BOTH_DIRECTIONS, PartKind, Suspect};
 pub use trends::{PastChange, Trend, TrendRun, Trends};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{

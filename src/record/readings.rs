@@ -148,6 +148,9 @@ pub struct FoundPart {
     pub sentence: String,
     /// Which part, in detail.
     pub place: Place,
+    /// Whether a cable is meant in both directions; `place` has one of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub both_directions: bool,
     /// Measured wire rate, for findings about speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Interval<Rate>>,

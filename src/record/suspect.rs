@@ -59,3 +59,13 @@ pub struct Suspect {
     /// What speaks for it.
     pub why: String,
 }
+
+/// The direction of a cable that is meant in both.
+pub const BOTH_DIRECTIONS: &str = "both directions";
+
+impl Suspect {
+    /// Whether it is a cable that is meant in both directions.
+    pub fn is_both_directions(&self) -> bool {
+        self.direction.as_deref() == Some(BOTH_DIRECTIONS)
+    }
+}

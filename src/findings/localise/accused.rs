@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{Cause, Element, Localisation};
 use crate::fabric::graph::{LinkId, Tier};
-use crate::record::{Cell, LinkState, PartKind, Run, Suspect};
+use crate::record::{BOTH_DIRECTIONS, Cell, LinkState, PartKind, Run, Suspect};
 
 /// From so many slow cables on, and no healthy one beside them, it is the switch.
 const CABLES_OF_A_SWITCH: usize = 3;
@@ -105,7 +105,7 @@ impl Localisation {
             .map(|(element, share)| self.suspect(*element, *share, cause, run))
             .collect();
         if let Some(first) = suspects.first_mut().filter(|_| both) {
-            first.direction = Some("both directions".to_string());
+            first.direction = Some(BOTH_DIRECTIONS.to_string());
         }
         Accusation {
             link: self.first_link(causes[0]),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::record::{
     FindingKind, FoundPart, Interval, Judgement, LinkLoad, PartReading, Quantity, ReadPart, Readings,
-    Recorded, SCHEMA,
+    Recorded, SCHEMA, Suspect,
 };
 use identity::Identities;
 
@@ -110,6 +110,7 @@ fn found(judgement: &Judgement) -> Vec<FoundPart> {
         part: finding.part(),
         sentence: finding.sentence.clone(),
         place: finding.place.clone(),
+        both_directions: finding.suspects.first().is_some_and(Suspect::is_both_directions),
         measured: finding.measured,
         expected: finding.expected,
         not_told_apart_from: finding.not_told_apart_from.clone(),
