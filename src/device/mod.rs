@@ -5,6 +5,7 @@
 
 pub mod cuda;
 mod element;
+pub mod heap;
 pub mod host;
 pub mod pattern;
 mod region;

@@ -62,6 +62,7 @@ const BARE: &[(&str, &[&str])] = &[
 /// Where `unsafe` may be written, as the beginning of a path under `src`.
 const FENCES: &[&str] = &[
     "device/region.rs",
+    "device/heap.rs",
     "device/cuda",
     "fabric/ethtool/ioctl.rs",
     "device/telemetry/fabric_state.rs",

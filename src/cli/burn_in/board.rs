@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::memory;
 use crate::burn_in::{BurnInFolder, Doing, FolderError, Status};
 use crate::cli::{CliError, say};
+use crate::device::heap;
 use crate::measure::{CellResult, Progress};
 use crate::record::{BurnIn, Cell, SCHEMA, burn_in_files};
 use crate::units::Nanos;
@@ -95,7 +95,7 @@ impl Board {
         let status = Status {
             at: text(now),
             load_ns: load,
-            resident: memory::resident(),
+            resident: heap::resident(),
             last_progress: text(state.last_progress),
             ..state.status.clone()
         };

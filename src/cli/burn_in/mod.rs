@@ -1,12 +1,11 @@
 //! `railgauge burn-in SUITE --for 24h`: the suite's cells again and again under load, for hours, and a decision at the end.
 //!
 //! `begin` is a burn-in's beginning and how one is gone on with, `cycle` one cycle, `board` what a watchdog sees, `room` how
-//! disk is kept free, `memory` how memory is.
+//! disk is kept free.
 
 mod begin;
 mod board;
 mod cycle;
-mod memory;
 mod room;
 
 use std::cell::RefCell;
@@ -28,6 +27,7 @@ use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::{CliError, progress, say};
 use crate::burn_in::{self, BurnInFolder, Doing, JournalFile, Ledger, SoFar};
+use crate::device::heap;
 use crate::fabric::host;
 use crate::measure::Progress;
 use crate::plan::replan::LostParts;
@@ -234,7 +234,7 @@ impl Burning<'_> {
             if empty > 0 {
                 std::thread::sleep(UNTIL_NEXT_LOOK);
             }
-            memory::give_back();
+            heap::give_back();
             // Clocks drift over hours.
             gathering.session.compare_clocks()?;
             next = self.fresh(next.number + 1);

@@ -1,4 +1,4 @@
-//! The memory of this process: how much it is, and giving back what is free.
+//! The host memory of this process: how much it is, and giving back what is free.
 //!
 //! Judging a cycle and drawing its reports takes some megabytes for a moment. The allocator keeps what was freed, in pieces that do not quite
 //! fit the next time, so that a process that runs for days grows by a little with every cycle; unless it is told.
@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 /// Gives free memory back to the system, where the allocator can.
-pub(super) fn give_back() {
+pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: it takes a number, may be called at any time from any thread, and touches nothing that is in use.
     unsafe {
@@ -15,7 +15,7 @@ pub(super) fn give_back() {
 }
 
 /// Memory of this process in bytes, as the kernel says it.
-pub(super) fn resident() -> Option<u64> {
+pub fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
