@@ -5,9 +5,9 @@
 
 use std::time::Instant;
 
-use railgauge::findings::drift;
-use railgauge::record::{Cable, Fact, Inventory, NodeInventory, Part, PartAt, PartClass, SCHEMA};
-use railgauge::suite::Golden;
+use judge::findings::drift;
+use record::{Cable, Fact, Inventory, NodeInventory, Part, PartAt, PartClass, SCHEMA};
+use topology::suite::Golden;
 
 const NODES: usize = 1024;
 const SECONDS: f64 = 2.0;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn timed(what: &str, judge: impl Fn() -> railgauge::record::Drift) -> f64 {
+fn timed(what: &str, judge: impl Fn() -> record::Drift) -> f64 {
     let start = Instant::now();
     let drift = judge();
     let findings = drift::findings(&drift);

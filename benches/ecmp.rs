@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use judge::findings::judge;
+use plan::twin::ecmp::{EcmpFault, StreamFabric, streams};
 use plotters::prelude::*;
-use railgauge::findings::judge;
-use railgauge::record::{EcmpCause, Judgement};
-use railgauge::twin::ecmp::{EcmpFault, StreamFabric, streams};
 use rayon::prelude::*;
+use record::{EcmpCause, Judgement};
 
 const SECONDS: f64 = 2.0;
 const HEALTHY: u64 = 1000;

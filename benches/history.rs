@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use railgauge::history::{Rule, alarms, tonight};
-use railgauge::record::Readings;
-use railgauge::twin::Noise;
-use railgauge::twin::nights::{Incident, Nights, Wobble};
+use judge::history::{Rule, alarms, tonight};
+use plan::twin::Noise;
+use plan::twin::nights::{Incident, Nights, Wobble};
+use record::Readings;
 
 const SECONDS: f64 = 5.0;
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use railgauge::fabric::inventory::of_tree;
+use probe::inventory::of_tree;
 
 const SECONDS: f64 = 0.5;
 const TIMES: usize = 21;

@@ -7,14 +7,14 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use railgauge::findings::judge;
-use railgauge::record::{
+use judge::findings::judge;
+use record::units::{Bytes, Nanos};
+use record::{
     Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
     HostRecord, Load, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
     StopReason, TestRecord, TransportKind, files,
 };
-use railgauge::report;
-use railgauge::units::{Bytes, Nanos};
+use report;
 
 const CELLS: u32 = 500;
 const RANKS: u32 = 4;

@@ -6,17 +6,17 @@
 
 use std::time::Instant;
 
-use railgauge::fabric::Fabric;
-use railgauge::fabric::graph::{Graph, LinkId};
-use railgauge::findings::{judge, suspects};
-use railgauge::record::{
+use judge::findings::{judge, suspects};
+use plan::twin::{Noise, Shape, Simulated, Twin, clos, random_faults};
+use record::units::{Bytes, Nanos};
+use record::{
     Algorithm, Cell, Collective, DType, DecisionRule, DeviceKind, Engine, Fact, Inventory, Load,
     NodeInventory, Part, PartClass, Placement, Recorded, ReduceOp, Reference, Run, SCHEMA, SpecRow,
     TestRecord, TransportKind, Verdict, files,
 };
-use railgauge::report::WRITERS;
-use railgauge::twin::{Noise, Shape, Simulated, Twin, clos, random_faults};
-use railgauge::units::{Bytes, Nanos};
+use report::WRITERS;
+use topology::Fabric;
+use topology::graph::{Graph, LinkId};
 
 const FABRIC: &str = "2048x8";
 const FAULTS: usize = 24;

@@ -1,5 +1,8 @@
 //! The `railgauge` command.
 
+mod cli;
+mod notify;
+
 fn main() -> std::process::ExitCode {
-    railgauge::cli::main()
+    cli::main()
 }

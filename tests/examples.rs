@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use railgauge::findings::judge;
-use railgauge::record::{Recorded, files};
-use railgauge::report::WRITERS;
+use judge::findings::judge;
+use record::{Recorded, files};
+use report::WRITERS;
 
 /// The most that a kept run may weigh, so that a clone stays quick.
 const HEAVIEST: u64 = 3_000_000;

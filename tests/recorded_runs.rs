@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::Path;
 
+use judge::findings::judge;
 use proptest::prelude::*;
-use railgauge::findings::judge;
-use railgauge::record::{
+use record::units::{Bytes, Nanos};
+use record::{
     Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
     HostRecord, Load, LoadError, LossCause, Lost, Moved, Placement, RankRecord, Recorded, ReduceOp,
     Reference, Run, SCHEMA, Sample, Stalled, StopReason, Stuck, TestRecord, TransportKind, Verdict, files,
 };
-use railgauge::report;
-use railgauge::units::{Bytes, Nanos};
+use report;
 
 /// Two ranks, two rails, eight iterations: small enough to cut at every byte.
 fn run() -> Run {

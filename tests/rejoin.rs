@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use engine::launch::{Rendezvous, Token};
+use engine::measure::{CellResult, Measuring, Progress, RunFolder, Session, Setup, Sink, SwitchWatch};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use railgauge::launch::{Rendezvous, Token};
-use railgauge::measure::{CellResult, Measuring, Progress, RunFolder, Session, Setup, Sink, SwitchWatch};
-use railgauge::plan::{Choices, Plan};
-use railgauge::record::{Cell, DeviceKind, EndReason, Event, Recorded, Run, Sample};
-use railgauge::suite::Suite;
-use railgauge::units::{Bytes, Nanos};
+use plan::{Choices, Plan};
+use record::units::{Bytes, Nanos};
+use record::{Cell, DeviceKind, EndReason, Event, Recorded, Run, Sample};
+use topology::suite::Suite;
 
 const WORLD: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(60);

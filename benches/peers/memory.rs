@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use railgauge::device::host;
-use railgauge::record::{DType, ReduceOp};
+use engine::device::host;
+use record::{DType, ReduceOp};
 
 /// Far beyond every cache.
 const ELEMENTS: usize = 64 << 20;

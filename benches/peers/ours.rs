@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use railgauge::collective::{Buffers, Conditions, Execution, Program};
-use railgauge::launch::Token;
-use railgauge::record::{
+use engine::collective::{Buffers, Conditions, Execution, Program};
+use engine::launch::Token;
+use engine::transport::shm::Hub;
+use engine::transport::tcp::Local;
+use engine::transport::{Mesh, Wanted};
+use record::units::Bytes;
+use record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp, TransportKind,
 };
-use railgauge::transport::shm::Hub;
-use railgauge::transport::tcp::Local;
-use railgauge::transport::{Mesh, Wanted};
-use railgauge::units::Bytes;
 
 /// What carries the bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -14,12 +14,12 @@ use super::launching::Role;
 use super::nccl_table::{self, Row, Table};
 use super::shared::Shared;
 use super::{CliError, say};
-use crate::measure::{CellResult, Progress};
-use crate::plan::Plan;
-use crate::record::{Algorithm, Cell, Collective, DType, Engine, FindingKind, Placement, ReduceOp};
-use crate::suite::sweep::{Step, Sweep};
-use crate::suite::{AlgorithmChoice, RunSettings, Striping, Suite, TestCase, TestKind};
-use crate::units::{Bytes, Nanos};
+use engine::measure::{CellResult, Progress};
+use plan::Plan;
+use record::units::{Bytes, Nanos};
+use record::{Algorithm, Cell, Collective, DType, Engine, FindingKind, Placement, ReduceOp};
+use topology::suite::sweep::{Step, Sweep};
+use topology::suite::{AlgorithmChoice, RunSettings, Striping, Suite, TestCase, TestKind};
 
 /// Below this size `auto` takes the tree, whose latency grows with the logarithm of the ranks.
 const RING_FROM: Bytes = Bytes(256 << 10);
@@ -184,7 +184,7 @@ impl Arguments {
         suite.run = RunSettings {
             ranks: Some(ranks),
             deadline: self.timeout.map(Nanos::from_secs),
-            rails: Some(vec![crate::fabric::rails::LOOPBACK_RAILS[0].to_string()]),
+            rails: Some(vec![probe::rails::LOOPBACK_RAILS[0].to_string()]),
             ..RunSettings::default()
         };
         // Speed is not judged here, so nothing is measured again.

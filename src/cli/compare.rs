@@ -6,11 +6,11 @@ use clap::Args;
 
 use super::shared::{is_watched, use_color};
 use super::{CliError, say};
-use crate::findings::compare::{Side, compare};
-use crate::findings::judge;
-use crate::record::{Judgement, Recorded};
-use crate::report::terminal::Page;
-use crate::report::{self, escape};
+use judge::findings::compare::{Side, compare};
+use judge::findings::judge;
+use record::{Judgement, Recorded};
+use report::terminal::Page;
+use report::{self, escape};
 
 /// Which runs.
 #[derive(Debug, Args)]

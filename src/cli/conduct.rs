@@ -13,13 +13,13 @@ use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::story::Story;
 use super::{CliError, say};
-use crate::findings::judge;
-use crate::measure::{Progress, RunFolder};
-use crate::plan::replan::LostParts;
-use crate::plan::{Choices, Plan};
-use crate::record::{FindingKind, Judgement, Recorded};
-use crate::report;
-use crate::suite::Suite;
+use engine::measure::{Progress, RunFolder};
+use judge::findings::judge;
+use plan::replan::LostParts;
+use plan::{Choices, Plan};
+use record::{FindingKind, Judgement, Recorded};
+use report;
+use topology::suite::Suite;
 
 /// Bytes of one sample's line, generously.
 const SAMPLE_LINE: u64 = 120;

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::CliError;
-use crate::measure::{CrossWay, Measuring, Session};
-use crate::record::{Cell, Event};
+use engine::measure::{CrossWay, Measuring, Session};
+use record::{Cell, Event};
 
 /// The cells for which there is a way. Where a pair uses two rails and nobody answers from one on the other, the record says
 /// so and the cell is left out.

@@ -7,12 +7,12 @@ use super::launching::Role;
 use super::progress;
 use super::shared::Shared;
 use super::{CliError, report};
-use crate::fabric::topology::Topology;
-use crate::record::{DecisionRule, Placement};
-use crate::suite::{
+use record::units::{Bytes, Nanos};
+use record::{DecisionRule, Placement};
+use topology::Topology;
+use topology::suite::{
     Directions, Expectation, Schedule, SpecChoice, Suite, TestCase, TestKind, TransportChoice, nearest,
 };
-use crate::units::{Bytes, Nanos};
 
 /// Name of its only test.
 const TEST: &str = "links";

@@ -5,8 +5,8 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::CliError;
-use crate::stats::hashing::flows_to_cover;
-use crate::stats::{MOST_FLOWS, Outlook, Shares, flows_for};
+use record::stats::hashing::flows_to_cover;
+use record::stats::{MOST_FLOWS, Outlook, Shares, flows_for};
 
 /// How many times as many flows as paths the table goes up to when nobody asked for a number.
 const TABLE_UP_TO: u32 = 64;

@@ -9,11 +9,11 @@ use signal_hook::iterator::Signals;
 
 use super::launching::Mpi;
 use super::{CliError, say};
-use crate::collective::gpu::Site;
-use crate::launch::{JoinAddress, Member, join, join_again, local_rank};
-use crate::measure::{Parting, Shared, serve};
-use crate::transport::shm::Hub;
-use crate::units::Nanos;
+use engine::collective::gpu::Site;
+use engine::launch::{JoinAddress, Member, join, join_again, local_rank};
+use engine::measure::{Parting, Shared, serve};
+use engine::transport::shm::Hub;
+use record::units::Nanos;
 
 /// How long a follower that was told to end waits for the leader to end the run for everybody.
 const PARTING: Duration = Duration::from_secs(2);

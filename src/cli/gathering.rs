@@ -12,12 +12,12 @@ use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::world::{self, Crew, Launched};
 use super::{CliError, nights, paths, stream_paths, switch_counters};
-use crate::launch::Rendezvous;
-use crate::measure::{Progress, RunFolder, Session, Setup, StopSign, SwitchWatch};
-use crate::plan::{Choices, Plan};
-use crate::record::{DeviceKind, Engine, Inventory, Run, SCHEMA, TransportKind, files};
-use crate::suite::{EngineChoice, Suite, TestCase, TransportChoice};
-use crate::transport::Fault;
+use engine::launch::Rendezvous;
+use engine::measure::{Progress, RunFolder, Session, Setup, StopSign, SwitchWatch};
+use engine::transport::Fault;
+use plan::{Choices, Plan};
+use record::{DeviceKind, Engine, Inventory, Run, SCHEMA, TransportKind, files};
+use topology::suite::{EngineChoice, Suite, TestCase, TransportChoice};
 
 /// Set by whoever starts railgauge on many hosts: what to write before a command so that it is started the same way.
 const STARTED_AS: &str = "RAILGAUGE_STARTED_AS";

@@ -10,14 +10,15 @@ use super::conduct::{listen_for_signals, now};
 use super::inventory_flags::{Sources, Told, json};
 use super::launching::{LaunchFlags, Role};
 use super::{CliError, say, world};
-use crate::device::telemetry::gpus_here;
-use crate::fabric::{host, inventory};
-use crate::findings::drift;
-use crate::measure::{Session, Setup, of_this_machine};
-use crate::record::{DeviceKind, Drift, Finding, Inventory, NodeInventory, SCHEMA};
-use crate::report::{self, escape, parts};
-use crate::suite::RunSettings;
-use crate::units::Nanos;
+use engine::device::telemetry::gpus_here;
+use engine::measure::{Session, Setup, of_this_machine};
+use judge::findings::drift;
+use probe::host;
+use probe::inventory;
+use record::units::Nanos;
+use record::{DeviceKind, Drift, Finding, Inventory, NodeInventory, SCHEMA};
+use report::{self, escape, parts};
+use topology::suite::RunSettings;
 
 /// Whose, and what to compare with.
 #[derive(Debug, Args)]

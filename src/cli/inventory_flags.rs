@@ -6,13 +6,13 @@ use std::time::Duration;
 use clap::Args;
 
 use super::CliError;
-use crate::fabric::switches::inventory::SwitchInventory;
-use crate::fabric::switches::{self, Source};
-use crate::fabric::topology::Topology;
-use crate::measure::RunFolder;
-use crate::record::{Inventory, files};
-use crate::report::escape;
-use crate::suite::{Golden, RunSettings, counters};
+use engine::measure::RunFolder;
+use probe::switches::inventory::SwitchInventory;
+use probe::switches::{self, Source};
+use record::{Inventory, files};
+use report::escape;
+use topology::Topology;
+use topology::suite::{Golden, RunSettings, counters};
 
 /// The flags.
 #[derive(Debug, Clone, Default, Args)]

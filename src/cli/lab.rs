@@ -1,4 +1,4 @@
-//! `railgauge lab`: a fabric in a box. Arguments and calls; everything else is in `crate::lab`.
+//! `railgauge lab`: a fabric in a box. Arguments and calls; everything else is in `lab`.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 
 use super::CliError;
-use crate::lab::{self, FAULT_HELP, Fault, Lab, LabName, Launch, Run, Shape, Status};
-use crate::units::{Nanos, Rate};
+use lab::{self, FAULT_HELP, Fault, Lab, LabName, Launch, Run, Shape, Status};
+use record::units::{Nanos, Rate};
 
 /// What to do with a lab.
 #[derive(Debug, Args)]

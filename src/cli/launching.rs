@@ -12,14 +12,15 @@ use clap::{Args, ValueEnum};
 use super::CliError;
 use super::following::Follow;
 use super::shared::Shared;
+use engine::launch::env::{self, Place, PlaceError, Typed};
+use engine::launch::hosts::{Here, HostsFile};
+use engine::launch::{JoinAddress, MOST_RANKS, Member, Rendezvous, Token, secret, variables};
+use probe::host;
 #[cfg(feature = "mpi")]
-use crate::fabric::management::management_here;
-use crate::fabric::{host, rails};
-use crate::launch::env::{self, Place, PlaceError, Typed};
-use crate::launch::hosts::{Here, HostsFile};
-use crate::launch::{JoinAddress, MOST_RANKS, Member, Rendezvous, Token, secret, variables};
-use crate::suite::Suite;
-use crate::units::Nanos;
+use probe::management::management_here;
+use probe::rails;
+use record::units::Nanos;
+use topology::suite::Suite;
 
 /// How ranks are started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -99,7 +100,7 @@ pub struct Lead {
 
 /// MPI while it runs.
 #[cfg(feature = "mpi")]
-pub type Mpi = crate::launch::mpi::World;
+pub type Mpi = engine::launch::mpi::World;
 
 /// There is none in this build.
 #[cfg(not(feature = "mpi"))]
@@ -169,7 +170,7 @@ impl LaunchFlags {
     /// Lets the processes that MPI knows of tell each other where to meet.
     #[cfg(feature = "mpi")]
     fn through_mpi(&self) -> Result<Role, CliError> {
-        use crate::launch::mpi::{Invitation, World};
+        use engine::launch::mpi::{Invitation, World};
 
         let failed = |problem: String| CliError::Environment(problem);
         let waiting = Watchdog::start(self.join_deadline());

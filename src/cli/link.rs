@@ -10,14 +10,15 @@ use super::link_table::{self, Style};
 use super::rdma_flags::RdmaFlags;
 use super::shared::Shared;
 use super::{CliError, say, world};
-use crate::fabric::{rdma, sysfs};
-use crate::measure::{Job, LinkEnd, LinkWatch, Row, Session, Setup};
-use crate::record::{DeviceKind, FlowRecord, MemoryPath, RailEnd};
-use crate::suite::sweep::{Step, Sweep};
-use crate::suite::{GpuDirectChoice, RunSettings, Suite};
-use crate::transport::verbs;
-use crate::transport::verbs::stream::{Check, Extent, LARGEST, OFFSETS, Operation, Question, Terms, Trial};
-use crate::units::{Bytes, Nanos};
+use engine::measure::{Job, LinkEnd, LinkWatch, Row, Session, Setup};
+use engine::transport::verbs;
+use engine::transport::verbs::stream::{Check, Extent, LARGEST, OFFSETS, Operation, Question, Terms, Trial};
+use probe::rdma;
+use probe::sysfs;
+use record::units::{Bytes, Nanos};
+use record::{DeviceKind, FlowRecord, MemoryPath, RailEnd};
+use topology::suite::sweep::{Step, Sweep};
+use topology::suite::{GpuDirectChoice, RunSettings, Suite};
 
 /// Bytes of all queue pairs' memory, at most.
 const MOST_MEMORY: u64 = 8 << 30;

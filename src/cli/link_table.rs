@@ -1,8 +1,8 @@
 //! The tables of `railgauge link`: ours in decimal units, and perftest's own for scripts that read those.
 
-use crate::measure::{Latency, Row};
-use crate::transport::verbs::stream::Question;
-use crate::units::Nanos;
+use engine::measure::{Latency, Row};
+use engine::transport::verbs::stream::Question;
+use record::units::Nanos;
 
 /// perftest's "MB".
 const MIB: f64 = (1u64 << 20) as f64;
@@ -103,9 +103,9 @@ pub fn line(row: &Row, style: Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Bandwidth;
-    use crate::transport::verbs::stream::Operation;
-    use crate::units::{Bytes, Rate};
+    use engine::measure::Bandwidth;
+    use engine::transport::verbs::stream::Operation;
+    use record::units::{Bytes, Rate};
 
     fn row() -> Row {
         Row {

@@ -48,15 +48,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::burn_in::FolderError;
-use crate::lab::LabError;
-use crate::launch::env::PlaceError;
-use crate::launch::secret::SecretError;
-use crate::launch::{JoinError, MeetError};
-use crate::measure::{MeasureError, SinkError};
-use crate::plan::PlanError;
-use crate::record::LoadError;
-use crate::suite::SuiteError;
+use ::lab::LabError;
+use ::plan::PlanError;
+use engine::launch::env::PlaceError;
+use engine::launch::secret::SecretError;
+use engine::launch::{JoinError, MeetError};
+use engine::measure::{MeasureError, SinkError};
+use judge::burn_in::FolderError;
+use record::LoadError;
+use topology::suite::SuiteError;
 
 /// Measures what a GPU fabric delivers, compares it with what it should deliver, and names the part at fault.
 #[derive(Debug, Parser)]

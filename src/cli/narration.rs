@@ -1,6 +1,6 @@
 //! What a person is told while suspects are told apart.
 
-use crate::diagnose::Step;
+use plan::diagnose::Step;
 
 /// More parts than this in one line are counted, not named.
 const MOST_NAMED: usize = 4;

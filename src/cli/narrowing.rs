@@ -1,10 +1,10 @@
 //! The narrowing of a run: what `diagnose` asks for, measured by the ranks of this session.
 
 use super::CliError;
-use crate::diagnose::{Bench, Setting, Step, narrow};
-use crate::measure::{Measuring, RunFolder, Session};
-use crate::plan::Known;
-use crate::record::{Cell, EndReason, Event, Recorded, TestRecord};
+use engine::measure::{Measuring, RunFolder, Session};
+use plan::Known;
+use plan::diagnose::{Bench, Setting, Step, narrow};
+use record::{Cell, EndReason, Event, Recorded, TestRecord};
 
 /// Hears what is known before every step.
 pub type Told<'a> = &'a dyn Fn(&Step);
@@ -53,7 +53,7 @@ pub fn narrow_all(
         let graph = match &known.graph {
             Some(graph) => graph.as_ref(),
             None => {
-                inferred = crate::fabric::graph::Graph::inferred(&session.fabric().ranks);
+                inferred = topology::graph::Graph::inferred(&session.fabric().ranks);
                 &inferred
             }
         };

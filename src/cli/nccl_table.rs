@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 use strum::{IntoEnumIterator, VariantNames};
 
-use crate::measure::CellResult;
-use crate::record::{Algorithm, Bandwidths, DType, Engine, Placement, ReduceOp};
-use crate::stats::{median_of_sorted, spread};
-use crate::suite::nearest;
-use crate::units::{Bytes, Nanos};
+use engine::measure::CellResult;
+use record::stats::{median_of_sorted, spread};
+use record::units::{Bytes, Nanos};
+use record::{Algorithm, Bandwidths, DType, Engine, Placement, ReduceOp};
+use topology::suite::nearest;
 
 /// One or more of a kind: a name, or `all`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl Row {
             us if us >= 100.0 => format!("{us:.1}"),
             us => format!("{us:.2}"),
         };
-        let rate = |rate: Option<crate::units::Rate>| rate.map_or(0.0, |rate| rate.gb_per_s());
+        let rate = |rate: Option<record::units::Rate>| rate.map_or(0.0, |rate| rate.gb_per_s());
         let wrong = self
             .wrong
             .map_or_else(|| "N/A".to_string(), |wrong| wrong.to_string());

@@ -8,10 +8,10 @@ use clap::Args;
 use super::conduct::{Conducted, default_folder, new_folder};
 use super::trend::runs::{self, Runs};
 use super::{CliError, say};
-use crate::history;
 use crate::notify::{self, Patience, Target};
-use crate::record::{History, Notice, Recorded, Severity, Unsent, files};
-use crate::report;
+use judge::history;
+use record::{History, Notice, Recorded, Severity, Unsent, files};
+use report;
 
 /// Names who is told, where nobody is typed.
 const NOTIFY: &str = "RAILGAUGE_NOTIFY";

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::CliError;
-use crate::fabric::graph::{Graph, Path};
-use crate::measure::{Progress, Session, TraceWanted, Traced};
-use crate::plan::adaptive::partners;
-use crate::plan::flow::PathTable;
-use crate::plan::{Choices, Known, Plan};
-use crate::record::{Cell, Collective, TransportKind};
-use crate::suite::Suite;
+use engine::measure::{Progress, Session, TraceWanted, Traced};
+use plan::adaptive::partners;
+use plan::flow::PathTable;
+use plan::{Choices, Known, Plan};
+use record::{Cell, Collective, TransportKind};
+use topology::graph::{Graph, Path};
+use topology::suite::Suite;
 
 /// Source ports of TCP flows start here: below what systems hand out by themselves.
 const FIRST_PORT: u16 = 24_000;

@@ -8,15 +8,16 @@ use serde::Serialize;
 
 use super::CliError;
 use super::shared::Shared;
-use crate::device::cuda;
-use crate::fabric::graph::Graph;
-use crate::fabric::{Fabric, rails};
-use crate::plan::flow::PathTable;
-use crate::plan::{Known, Outline, Plan, ScheduleOutline, TestOutline, schedules};
-use crate::record::DeviceKind;
-use crate::suite::{GpuDirectChoice, Schedule, Suite, TestKind};
-use crate::transport::verbs;
-use crate::units::Nanos;
+use engine::device::cuda;
+use engine::transport::verbs;
+use plan::flow::PathTable;
+use plan::{Known, Outline, Plan, ScheduleOutline, TestOutline, schedules};
+use probe::{host, rails};
+use record::DeviceKind;
+use record::units::Nanos;
+use topology::Fabric;
+use topology::graph::Graph;
+use topology::suite::{GpuDirectChoice, Schedule, Suite, TestKind};
 
 /// What to plan.
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
                 None => rails::loopback(),
             };
             let ends = ends.map_err(|error| CliError::Environment(error.to_string()))?;
-            Fabric::local(suite.run.ranks(), suite.run.device(), ends)
+            Fabric::local(host::here(), suite.run.ranks(), suite.run.device(), ends)
         }
     };
     if let Some(topology) = &choices.topology {

@@ -4,8 +4,8 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::simulation::Outcome;
-use crate::fabric::graph::{Graph, LinkId};
-use crate::record::{Finding, FindingKind, Suspect};
+use record::{Finding, FindingKind, Suspect};
+use topology::graph::{Graph, LinkId};
 
 /// One simulated run.
 #[derive(Debug, Clone, Serialize)]

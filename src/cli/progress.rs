@@ -12,9 +12,9 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use super::say::tell;
 use super::shared::can_move_cursor;
 use super::worst_rail::WorstRail;
-use crate::measure::{CellResult, Progress};
-use crate::record::Cell;
-use crate::report::escape;
+use engine::measure::{CellResult, Progress};
+use record::Cell;
+use report::escape;
 
 /// What fits standard error, unless nothing is wanted.
 pub fn fitting(quiet: bool) -> Box<dyn Progress> {

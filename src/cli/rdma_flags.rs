@@ -3,8 +3,8 @@
 use clap::Args;
 
 use super::CliError;
-use crate::plan::Plan;
-use crate::suite::{CompletionChoice, GpuDirectChoice, VerbsSettings};
+use plan::Plan;
+use topology::suite::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 
 /// The flags.
 #[derive(Debug, Clone, Default, Args)]

@@ -6,11 +6,11 @@ use clap::Args;
 
 use super::shared::{is_watched, use_color};
 use super::{CliError, browser, burn_in, say};
-use crate::findings::judge;
-use crate::record::{History, Judgement, Recorded, burn_in_files, files};
-use crate::report::fleet::{self, Fleet, FleetRun};
-use crate::report::terminal::{self, Page};
-use crate::report::{escape, replace, write_all, writer_of};
+use judge::findings::judge;
+use record::{History, Judgement, Recorded, burn_in_files, files};
+use report::fleet::{self, Fleet, FleetRun};
+use report::terminal::{self, Page};
+use report::{escape, replace, write_all, writer_of};
 
 /// Which runs, and as what.
 #[derive(Debug, Args)]
@@ -292,7 +292,7 @@ fn unwritten() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{ON_REQUEST, WRITERS};
+    use report::{ON_REQUEST, WRITERS};
 
     #[test]
     fn what_is_written_always_is_found_by_its_name() {

@@ -8,7 +8,7 @@ use super::nights::NightFlags;
 use super::progress;
 use super::shared::Shared;
 use super::{CliError, report};
-use crate::suite::Suite;
+use topology::suite::Suite;
 
 /// What to run.
 #[derive(Debug, Args)]

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::suite::RunSettings;
-use crate::units::Nanos;
+use record::units::Nanos;
+use topology::suite::RunSettings;
 
 /// Counts from the moment a command begins to do anything, so that ranks meeting and switches answering count, too.
 #[derive(Debug, Clone, Copy)]

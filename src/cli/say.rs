@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::report::escape;
+use report::escape;
 
 /// Something that went wrong, or that a reader of the result must know.
 pub(super) fn complain(text: impl Display) {

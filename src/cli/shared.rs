@@ -11,15 +11,15 @@ use super::inventory_flags::InventoryFlags;
 use super::launching::LaunchFlags;
 use super::rdma_flags::RdmaFlags;
 use super::switch_counters;
-use crate::device::cuda;
-use crate::fabric::topology::Topology;
-use crate::findings::judge;
-use crate::plan::baseline::Baseline;
-use crate::plan::{Choices, Filter, Known};
-use crate::record::{DeviceKind, Engine, Recorded};
-use crate::suite::{EngineChoice, RunSettings, Suite, TransportChoice};
-use crate::transport::Fault;
-use crate::units::Nanos;
+use engine::device::cuda;
+use engine::transport::Fault;
+use judge::findings::judge;
+use plan::baseline::Baseline;
+use plan::{Choices, Filter, Known};
+use record::units::Nanos;
+use record::{DeviceKind, Engine, Recorded};
+use topology::Topology;
+use topology::suite::{EngineChoice, RunSettings, Suite, TransportChoice};
 
 /// The flags.
 #[derive(Debug, Clone, Default, Args)]

@@ -10,15 +10,15 @@ use super::power::{Power, Tally};
 
 use super::simulation::{Outcome, Simulation};
 use super::{CliError, diagnose, narration, report, say};
-use crate::diagnose::Step;
-use crate::fabric::Fabric;
-use crate::fabric::graph::{Graph, LinkId};
-use crate::fabric::topology::Topology;
-use crate::measure::RunFolder;
-use crate::record::{Recorded, files};
-use crate::report::write_all;
-use crate::suite::Suite;
-use crate::twin::{Noise, Shape, Slow, clos, random_faults};
+use ::report::write_all;
+use engine::measure::RunFolder;
+use plan::diagnose::Step;
+use plan::twin::{Noise, Shape, Slow, clos, random_faults};
+use record::{Recorded, files};
+use topology::Fabric;
+use topology::Topology;
+use topology::graph::{Graph, LinkId};
+use topology::suite::Suite;
 
 /// What to simulate.
 #[derive(Debug, Args)]

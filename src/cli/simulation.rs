@@ -8,17 +8,17 @@ use rayon::prelude::*;
 use super::conduct::now;
 use super::story::to_measure_again;
 use super::{CliError, paths};
-use crate::diagnose::{Setting, Step, narrow};
-use crate::fabric::Fabric;
-use crate::fabric::graph::{Graph, LinkId};
-use crate::fabric::topology::Topology;
-use crate::findings::{judge, suspects};
-use crate::plan::flow::PathTable;
-use crate::plan::{Choices, Known, Plan};
-use crate::record::{Cell, ClockRecord, Event, Judgement, Recorded, Run, SCHEMA, TransportKind};
-use crate::suite::{Suite, TransportChoice};
-use crate::twin::{Noise, Simulated, Twin};
-use crate::units::Nanos;
+use judge::findings::{judge, suspects};
+use plan::diagnose::{Setting, Step, narrow};
+use plan::flow::PathTable;
+use plan::twin::{Noise, Simulated, Twin};
+use plan::{Choices, Known, Plan};
+use record::units::Nanos;
+use record::{Cell, ClockRecord, Event, Judgement, Recorded, Run, SCHEMA, TransportKind};
+use topology::Fabric;
+use topology::Topology;
+use topology::graph::{Graph, LinkId};
+use topology::suite::{Suite, TransportChoice};
 
 /// A fabric to simulate runs on, and what is run on it.
 pub struct Simulation {
@@ -143,7 +143,7 @@ impl Simulation {
     fn record(&self, suite: &Suite, plan: &Plan, slow: &[(LinkId, f64)]) -> Run {
         let injected =
             |(link, share): &(LinkId, f64)| format!("slow:{}={:.0}%", self.graph.name(*link), share * 100.0);
-        let clock = |record: &crate::record::RankRecord| ClockRecord {
+        let clock = |record: &record::RankRecord| ClockRecord {
             rank: record.rank,
             offset_ns: 0,
             uncertainty_ns: 1000,

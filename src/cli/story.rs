@@ -8,13 +8,13 @@ use super::conduct::now;
 use super::crossing;
 use super::narration;
 use super::narrowing::narrow_all;
-use crate::diagnose::Step;
-use crate::fabric::host;
-use crate::findings::{Casualties, casualties, suspects};
-use crate::measure::{Measuring, Progress, RunFolder, Session, SwitchWatch};
-use crate::plan::replan::{self, LostParts, Rest};
-use crate::plan::{Known, Plan};
-use crate::record::{Cell, EndReason, Event, LossCause, Lost, RankRecord, Recorded, Run};
+use engine::measure::{Measuring, Progress, RunFolder, Session, SwitchWatch};
+use judge::findings::{Casualties, casualties, suspects};
+use plan::diagnose::Step;
+use plan::replan::{self, LostParts, Rest};
+use plan::{Known, Plan};
+use probe::host;
+use record::{Cell, EndReason, Event, LossCause, Lost, RankRecord, Recorded, Run};
 
 /// What measuring a plan needs besides the ranks.
 pub struct Story<'a> {
@@ -353,15 +353,21 @@ pub(super) fn to_measure_again(suspects: &[u32], cells: &[Cell]) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::{Fabric, rails};
-    use crate::plan::Choices;
-    use crate::record::DeviceKind;
-    use crate::suite::Suite;
+    use plan::Choices;
+    use probe::rails;
+    use record::DeviceKind;
+    use topology::Fabric;
+    use topology::suite::Suite;
 
     #[test]
     fn a_suspect_is_measured_again_right_beside_what_it_is_compared_with() {
         let suite = Suite::load("smoke").unwrap();
-        let fabric = Fabric::local(4, DeviceKind::Host, rails::loopback().unwrap());
+        let fabric = Fabric::local(
+            probe::host::here(),
+            4,
+            DeviceKind::Host,
+            rails::loopback().unwrap(),
+        );
         let choices = Choices {
             same_process: true,
             ..Choices::default()
@@ -369,7 +375,7 @@ mod tests {
         let mut suite = suite;
         suite.run.rails = None;
         let plan = Plan::new(&suite, &fabric, &choices).unwrap();
-        let together = |cell: &&Cell| cell.load == crate::record::Load::Together;
+        let together = |cell: &&Cell| cell.load == record::Load::Together;
         let suspect = plan.cells.iter().find(together).unwrap();
         let again = to_measure_again(&[suspect.id], &plan.cells);
         assert!(again.iter().any(|cell| cell.id == suspect.id));

@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 
 use super::CliError;
-use crate::fabric::graph::{Graph, Path};
-use crate::measure::{Progress, Session, TraceWanted, Traced};
-use crate::plan::Plan;
-use crate::record::{Cell, StreamWay};
+use engine::measure::{Progress, Session, TraceWanted, Traced};
+use plan::Plan;
+use record::{Cell, StreamWay};
+use topology::graph::{Graph, Path};
 
 /// What was seen of a way, and whether that is all of it.
 type Seen = (Path, bool);

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::CliError;
-use crate::fabric::graph::Graph;
-use crate::fabric::switches::Source;
-use crate::measure::SwitchWatch;
-use crate::plan::Plan;
-use crate::record::{Collective, Untested};
-use crate::suite::RunSettings;
+use engine::measure::SwitchWatch;
+use plan::Plan;
+use probe::switches::Source;
+use record::{Collective, Untested};
+use topology::graph::Graph;
+use topology::suite::RunSettings;
 
 /// The longest one reading may take.
 const LONGEST: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::CliError;
-use crate::launch::{Token, secret};
+use engine::launch::{Token, secret};
 
 /// Where it goes.
 #[derive(Debug, Args)]

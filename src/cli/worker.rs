@@ -8,10 +8,10 @@ use clap::Args;
 
 use super::CliError;
 use super::following::code_of;
-use crate::collective::gpu::Site;
-use crate::launch::{JoinAddress, join};
-use crate::measure::{Shared, serve};
-use crate::transport::shm::Hub;
+use engine::collective::gpu::Site;
+use engine::launch::{JoinAddress, join};
+use engine::measure::{Shared, serve};
+use engine::transport::shm::Hub;
 
 /// How long the coordinator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);

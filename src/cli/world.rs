@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use super::CliError;
 use super::launching::{Lead, Mpi, Role};
-use crate::collective::gpu::Site;
-use crate::launch::{Children, Coordinator, GiveUp, Member, Rendezvous, Token, local_rank, spawn, threads};
-use crate::measure::{EndOf, Shared, serve};
-use crate::suite::RunSettings;
-use crate::transport::shm::Hub;
+use engine::collective::gpu::Site;
+use engine::launch::{Children, Coordinator, GiveUp, Member, Rendezvous, Token, local_rank, spawn, threads};
+use engine::measure::{EndOf, Shared, serve};
+use engine::transport::shm::Hub;
+use topology::suite::RunSettings;
 
 /// Ranks that have joined.
 pub struct World {

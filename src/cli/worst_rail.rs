@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::record::Cell;
-use crate::units::Rate;
+use record::Cell;
+use record::units::Rate;
 
 /// The rates of every rail so far.
 #[derive(Debug, Default)]
@@ -116,8 +116,8 @@ fn middle(sorted: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::fixture::Fixture;
-    use crate::units::Bytes;
+    use judge::findings::fixture::Fixture;
+    use record::units::Bytes;
 
     fn cells(rails: u32) -> Vec<Cell> {
         Fixture::rails(rails).run.cells

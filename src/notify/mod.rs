@@ -9,8 +9,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use crate::command;
-use crate::record::{Notice, Unsent};
+use probe::command;
+use record::{Notice, Unsent};
 
 /// So many notices are sent one by one; the report has the others.
 const MOST_NOTICES: usize = 50;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use proptest::prelude::*;
 
 use super::*;
-use crate::record::{FindingKind, Matter, SCHEMA, Severity, Standing};
+use record::{FindingKind, Matter, SCHEMA, Severity, Standing};
 
 const QUICK: Patience = Patience {
     each: Duration::from_secs(20),

@@ -1,6 +1,6 @@
 //! A run whose every name tries to be more than a name.
 
-use railgauge::record::{Event, Recorded, Untested};
+use record::{Event, Recorded, Untested};
 
 use crate::driver;
 use crate::pages::{example, page_of};

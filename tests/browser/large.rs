@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use railgauge::record::Recorded;
+use record::Recorded;
 use serde_json::json;
 
 use crate::driver;

@@ -1,6 +1,6 @@
 //! How the page looks: the first screen, on a phone, on paper, in the dark, without scripts.
 
-use railgauge::record::Judgement;
+use record::Judgement;
 use serde_json::json;
 
 use crate::contrast;

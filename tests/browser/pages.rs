@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use railgauge::findings::judge;
-use railgauge::record::{Judgement, Recorded, files};
-use railgauge::report::WRITERS;
+use judge::findings::judge;
+use record::{Judgement, Recorded, files};
+use report::WRITERS;
 
 /// A page on disk that goes with its test.
 pub struct Page {

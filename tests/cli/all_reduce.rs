@@ -133,7 +133,7 @@ fn a_machine_can_read_it_and_nothing_is_left_behind_unless_asked() {
     let ended = bench
         .railgauge("all-reduce -b 1K -e 4K -f 2 -n 3 --json")
         .must_exit(0);
-    let judgement: railgauge::record::Judgement = serde_json::from_str(&ended.stdout).unwrap();
+    let judgement: record::Judgement = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(judgement.cells.len(), 3 * 2);
     assert!(
         judgement

@@ -1,6 +1,6 @@
 //! A run with less time than its suite asks for: it leaves out what it can best do without, says so, and ends in time.
 
-use railgauge::record::{EndReason, Untested, Verdict};
+use record::{EndReason, Untested, Verdict};
 
 use crate::harness::{Bench, done};
 

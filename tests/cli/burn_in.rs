@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nix::sys::signal::Signal;
-use railgauge::record::{Certificate, EndReason, Event, Journal, JournalLine, Recorded, Ruling, files};
+use record::{Certificate, EndReason, Event, Journal, JournalLine, Recorded, Ruling, files};
 
 use crate::harness::{Bench, eventually};
 

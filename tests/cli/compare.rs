@@ -1,6 +1,6 @@
 //! `railgauge compare`: from two folders to an answer, an exit code and a part with a name.
 
-use railgauge::record::{Comparison, Event, Outcome, Recorded};
+use record::{Comparison, Event, Outcome, Recorded};
 
 use crate::harness::{Bench, SMALL};
 use crate::whole_run::RAILS;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use railgauge::record::{CounterState, Event, FindingKind};
+use record::{CounterState, Event, FindingKind};
 
 use crate::harness::{Bench, SMALL};
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use railgauge::record::{CellDone, Event, Finding, FindingKind, Judgement, Recorded};
+use record::{CellDone, Event, Finding, FindingKind, Judgement, Recorded};
 
 /// Longer than any command here takes on a busy machine; what takes longer hangs.
 pub const HANGS: Duration = Duration::from_secs(90);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use railgauge::record::{EndReason, Event};
+use record::{EndReason, Event};
 
 use crate::harness::{Bench, LONG, Started, eventually, is_alive, longer_than_expected};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use railgauge::record::{Inventory, PartClass, Recorded};
+use record::{Inventory, PartClass, Recorded};
 
 use crate::harness::{Bench, SMALL};
 
@@ -139,7 +139,7 @@ fn a_run_keeps_what_it_was_made_of_and_what_it_was_compared_with() {
         .unwrap();
     assert_eq!(kernel.expected, "no such kernel");
     // Judged again elsewhere, without the files that were named.
-    let again = railgauge::findings::judge(&Recorded::read(&bench.out()).unwrap());
+    let again = judge::findings::judge(&Recorded::read(&bench.out()).unwrap());
     assert_eq!(again.drift, Some(drift));
 
     let bench = Bench::new(SMALL);

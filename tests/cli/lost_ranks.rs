@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use railgauge::record::{EndReason, Event, FindingKind};
+use record::{EndReason, Event, FindingKind};
 
 use crate::harness::{Bench, LONG, done, eventually, is_alive};
 

@@ -1,6 +1,6 @@
 //! Faults injected on purpose: each is found, named, and nothing else is blamed.
 
-use railgauge::record::{FindingKind, Judgement};
+use record::{FindingKind, Judgement};
 
 use crate::harness::{Bench, SMALL};
 
@@ -114,7 +114,7 @@ fn a_flip_is_named_at_the_rank_and_byte_where_it_struck() {
     assert!(corrupt.sentence.contains("bit"), "{}", corrupt.sentence);
     let recorded = bench.recorded();
     let seen = recorded.events.iter().filter_map(|event| match event {
-        railgauge::record::Event::Corruption(corruption) => Some(corruption),
+        record::Event::Corruption(corruption) => Some(corruption),
         _ => None,
     });
     let [seen] = seen.collect::<Vec<_>>()[..] else {

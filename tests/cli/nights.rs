@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use railgauge::record::{FindingKind, History, Notice, Recorded, Severity, Standing, files};
+use record::{FindingKind, History, Notice, Recorded, Severity, Standing, files};
 
 use crate::harness::{Bench, Ended, SMALL};
 

@@ -186,6 +186,6 @@ fn quiet_prints_the_verdict_only() {
 fn a_run_printed_as_json_is_its_findings_file() {
     let bench = Bench::new(SMALL);
     let ended = bench.run("--json").must_exit(20);
-    let printed: railgauge::record::Judgement = serde_json::from_str(&ended.stdout).unwrap();
+    let printed: record::Judgement = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(printed, bench.judgement());
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use railgauge::record::Judgement;
+use record::Judgement;
 
 use crate::harness::{Bench, SMALL};
 

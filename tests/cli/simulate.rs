@@ -1,6 +1,6 @@
 //! What a user of the twin relies on.
 
-use railgauge::record::{FindingKind, Recorded};
+use record::{FindingKind, Recorded};
 use serde_json::Value;
 
 use crate::harness::{Bench, SMALL};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use railgauge::record::{Event, FindingKind};
+use record::{Event, FindingKind};
 
 use crate::harness::{Bench, LONG, Started, longer_than_expected};
 
@@ -79,10 +79,7 @@ fn strangers_at_data_ports_are_turned_away_recorded_and_harm_nobody() {
         );
         assert!(!bench.kinds().contains(&FindingKind::LostRank));
         assert!(!bench.kinds().contains(&FindingKind::Corruption));
-        assert_eq!(
-            bench.judgement().ended,
-            Some(railgauge::record::EndReason::Budget)
-        );
+        assert_eq!(bench.judgement().ended, Some(record::EndReason::Budget));
     }
 }
 

@@ -1,6 +1,6 @@
 //! `railgauge trend`: nights in a folder, what became of every part, and when there is nothing to say.
 
-use railgauge::record::{EndReason, PartReading, Quantity, ReadPart, Readings, Trends, files};
+use record::{EndReason, PartReading, Quantity, ReadPart, Readings, Trends, files};
 
 use crate::harness::{Bench, SMALL};
 

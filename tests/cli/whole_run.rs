@@ -1,6 +1,6 @@
 //! A run from suite to report, in every way ranks and bytes can travel on one machine.
 
-use railgauge::record::{EndReason, Event, TransportKind};
+use record::{EndReason, Event, TransportKind};
 
 use crate::harness::{Bench, SMALL, done};
 
@@ -153,7 +153,7 @@ fn a_recorded_run_is_judged_the_same_again() {
         .railgauge("report out --json --dry-run")
         .must_exit(code)
         .stdout;
-    let printed: railgauge::record::Judgement = serde_json::from_str(&json).unwrap();
+    let printed: record::Judgement = serde_json::from_str(&json).unwrap();
     assert_eq!(printed, first);
 }
 

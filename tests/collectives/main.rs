@@ -7,9 +7,9 @@ mod streams;
 use std::time::Duration;
 
 use common::{cell, over_tcp, run, with_type};
+use engine::collective::{ALGORITHMS, planned_bytes};
 use proptest::prelude::*;
-use railgauge::collective::{ALGORITHMS, planned_bytes};
-use railgauge::record::{Algorithm, Cell, Collective, DType, Moved, Placement, ReduceOp};
+use record::{Algorithm, Cell, Collective, DType, Moved, Placement, ReduceOp};
 use strum::IntoEnumIterator;
 
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::common::{cell, meshes, over_tcp};
-use railgauge::collective::{Conditions, StreamExecution};
-use railgauge::launch::clock;
-use railgauge::record::{Algorithm, Cell, Collective, DType, StreamRecord, StreamTerms};
-use railgauge::transport::{Fault, Wanted};
-use railgauge::units::{Bytes, Nanos};
+use engine::collective::{Conditions, StreamExecution};
+use engine::launch::clock;
+use engine::transport::{Fault, Wanted};
+use record::units::{Bytes, Nanos};
+use record::{Algorithm, Cell, Collective, DType, StreamRecord, StreamTerms};
 
 /// What the two ends of a cell know in the end.
 struct Ends {
@@ -47,7 +47,7 @@ fn run_while(cell: &Cell, iterations: u32, faults: &[Fault], sends: bool) -> End
     let abort = AtomicBool::new(false);
     // Ranks of a run begin every iteration together, and part when all are done.
     let together = Barrier::new(2);
-    let end = &|mut mesh: railgauge::transport::Mesh, rank: u32| {
+    let end = &|mut mesh: engine::transport::Mesh, rank: u32| {
         let wanted = Wanted {
             cell,
             placed: false,

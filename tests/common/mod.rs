@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use railgauge::collective::{Buffers, Conditions, Execution, Oracle, Program, Stopped, Took, scheme_of};
-use railgauge::launch::Token;
-use railgauge::record::{
+use engine::collective::{Buffers, Conditions, Execution, Oracle, Program, Stopped, Took, scheme_of};
+use engine::launch::Token;
+use engine::transport::shm::Hub;
+use engine::transport::tcp::Local;
+use engine::transport::{Fault, Mesh, Wanted};
+use record::units::Bytes;
+use record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Moved, Placement, ReduceOp, TransportKind,
 };
-use railgauge::transport::shm::Hub;
-use railgauge::transport::tcp::Local;
-use railgauge::transport::{Fault, Mesh, Wanted};
-use railgauge::units::Bytes;
 
 /// A cell of `ranks` ranks with `elements` f32 elements; change what the test is about.
 pub fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: usize) -> Cell {

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use bytemuck::cast_slice;
-use railgauge::collective::Oracle;
-use railgauge::collective::gpu::{DeviceProgram, Gang, Limits, Reach, arena_bytes};
-use railgauge::device::cuda::{Allocation, Gpu, Pinned, abi};
-use railgauge::record::{
+use engine::collective::Oracle;
+use engine::collective::gpu::{DeviceProgram, Gang, Limits, Reach, arena_bytes};
+use engine::device::cuda::{Allocation, Gpu, Pinned, abi};
+use record::units::Bytes;
+use record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp, TransportKind,
 };
-use railgauge::units::Bytes;
 use strum::IntoEnumIterator;
 
 use crate::shim::inside;

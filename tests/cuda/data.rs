@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use railgauge::collective::Oracle;
-use railgauge::device::cuda::data::{Expectation, TestData};
-use railgauge::device::cuda::{Allocation, Gpu, Stream};
-use railgauge::device::{Pattern, host};
-use railgauge::record::{Collective, DType, ReduceOp};
+use engine::collective::Oracle;
+use engine::device::cuda::data::{Expectation, TestData};
+use engine::device::cuda::{Allocation, Gpu, Stream};
+use engine::device::{Pattern, host};
+use record::{Collective, DType, ReduceOp};
 use strum::IntoEnumIterator;
 
 use crate::shim::inside;

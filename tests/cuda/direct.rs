@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use railgauge::device::cuda::{Direct, Gpu};
+use engine::device::cuda::{Direct, Gpu};
 
 use super::shim::inside;
 

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use railgauge::device::Region;
-use railgauge::device::cuda::{CudaError, Gpu, IpcHandle};
+use engine::device::Region;
+use engine::device::cuda::{CudaError, Gpu, IpcHandle};
 
 use crate::shim::inside;
 

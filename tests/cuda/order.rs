@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use railgauge::device::Pattern;
-use railgauge::device::cuda::data::TestData;
-use railgauge::device::cuda::{CudaError, Gpu, Progress, abi, ptx};
-use railgauge::record::{DType, ReduceOp};
+use engine::device::Pattern;
+use engine::device::cuda::data::TestData;
+use engine::device::cuda::{CudaError, Gpu, Progress, abi, ptx};
+use record::{DType, ReduceOp};
 
 use crate::shim::inside;
 

@@ -1,6 +1,6 @@
 //! Every collective, algorithm and way between ranks yields what the oracle says.
 
-use railgauge::record::{DeviceKind, Engine, FindingKind, Reach, TransportKind};
+use record::{DeviceKind, Engine, FindingKind, Reach, TransportKind};
 
 use crate::harness::Bench;
 use crate::{all_is_right, bench};
@@ -126,7 +126,7 @@ fn every_operator_and_a_batch_of_collectives_are_right() {
         10,
         "five operators, in place and out of place"
     );
-    let batched = |cell: &&railgauge::record::Cell| cell.batch == 3 && cell.engine == Engine::Ours;
+    let batched = |cell: &&record::Cell| cell.batch == 3 && cell.engine == Engine::Ours;
     assert_eq!(recorded.run.cells.iter().filter(batched).count(), 10);
     all_is_right(&recorded, 10);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use railgauge::record::FindingKind;
+use record::FindingKind;
 
 use crate::bench;
 use crate::harness::Bench;

@@ -12,7 +12,7 @@ mod cells;
 mod losses;
 
 use harness::{Bench, done};
-use railgauge::record::Recorded;
+use record::Recorded;
 
 /// A folder with `suite`, whose commands find the shim first.
 fn bench(suite: &str) -> Bench {
@@ -31,6 +31,6 @@ fn all_is_right(recorded: &Recorded, cells: usize) {
         );
         assert_eq!(cell.moved, cell.planned, "cell {}", cell.cell);
     }
-    let wrong = |event: &&railgauge::record::Event| matches!(event, railgauge::record::Event::Corruption(_));
+    let wrong = |event: &&record::Event| matches!(event, record::Event::Corruption(_));
     assert_eq!(recorded.events.iter().find(wrong), None);
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use railgauge::record::{Certificate, Event, FindingKind, Incident, Journal, JournalLine, Ruling};
+use record::{Certificate, Event, FindingKind, Incident, Journal, JournalLine, Ruling};
 
 use crate::harness::{TestLab, command, labs_can_be_made};
 
@@ -281,7 +281,7 @@ fn a_cable_that_degrades_one_that_flaps_and_a_host_that_comes_back_are_named_wit
     assert_eq!(counting.count(), 3, "{:#?}", certificate.incidents);
     assert_eq!(certificate.ruling, Ruling::Reject);
     assert_eq!(ended.status.code(), Some(21), "{said}");
-    let rejected = |parts: &[railgauge::record::PartDecision]| -> Vec<String> {
+    let rejected = |parts: &[record::PartDecision]| -> Vec<String> {
         let rejected = parts.iter().filter(|part| part.ruling == Ruling::Reject);
         rejected.map(|part| part.part.clone()).collect()
     };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use railgauge::record::{FindingKind, Judgement, LinkState, PartKind, Recorded};
+use record::{FindingKind, Judgement, LinkState, PartKind, Recorded};
 
 use crate::harness::{TestLab, labs_can_be_made};
 

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use railgauge::fabric::topology::{Port, Topology};
-use railgauge::record::{EcmpCause, FindingKind, Judgement, Recorded};
+use record::{EcmpCause, FindingKind, Judgement, Recorded};
+use topology::{Port, Topology};
 
 use crate::harness::{TestLab, labs_can_be_made};
 
@@ -54,7 +54,7 @@ fn spread(lab: &TestLab) -> (Judgement, Option<i32>, Recorded) {
 /// Causes and parts of the verdicts that accuse somebody.
 fn accused(judgement: &Judgement) -> Vec<(EcmpCause, String)> {
     let faults = judgement.ecmp.iter().filter(|verdict| verdict.cause.is_fault());
-    let part = |verdict: &railgauge::record::EcmpVerdict| {
+    let part = |verdict: &record::EcmpVerdict| {
         let part = verdict.part.clone().or_else(|| verdict.switch.clone());
         (verdict.cause, part.unwrap_or_default())
     };

@@ -1,7 +1,7 @@
 //! What a process on a lab host sees, and what the lab shows to everybody else.
 
-use railgauge::fabric::topology::Topology;
-use railgauge::units::Rate;
+use record::units::Rate;
+use topology::Topology;
 
 use crate::harness::{TestLab, labs_can_be_made};
 

@@ -238,7 +238,7 @@ impl TestLab {
 
     /// A counter of a switch port, read as the product reads it.
     pub fn counter(&self, switch: &str, port: &str, counter: &str) -> u64 {
-        let counters = railgauge::fabric::sysfs::read_counters(&self.tree(switch), port);
+        let counters = probe::sysfs::read_counters(&self.tree(switch), port);
         let found = counters.into_iter().find(|(name, _)| name == counter);
         found
             .and_then(|(_, value)| value)

@@ -1,7 +1,7 @@
 //! What hosts are made of, through every launch, and next to what was slow: both are said, and joined only when one explains
 //! the other.
 
-use railgauge::record::{Finding, FindingKind, Inventory, Judgement, PartClass, Recorded};
+use record::{Finding, FindingKind, Inventory, Judgement, PartClass, Recorded};
 
 use crate::harness::{TestLab, labs_can_be_made};
 

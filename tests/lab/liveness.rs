@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use railgauge::record::{EndReason, Event, Finding, FindingKind, Judgement, Recorded};
+use record::{EndReason, Event, Finding, FindingKind, Judgement, Recorded};
 
 use crate::harness::{TestLab, labs_can_be_made};
 use crate::under_way::{self, UnderWay};

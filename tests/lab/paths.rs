@@ -6,12 +6,12 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use railgauge::fabric::topology::{Port, Topology};
-use railgauge::launch::Token;
-use railgauge::record::TransportKind;
-use railgauge::transport::shm::Hub;
-use railgauge::transport::tcp::{self, Local};
-use railgauge::transport::{Endpoint, Mesh, TraceWanted, Traced};
+use engine::launch::Token;
+use engine::transport::shm::Hub;
+use engine::transport::tcp::{self, Local};
+use engine::transport::{Endpoint, Mesh, TraceWanted, Traced};
+use record::TransportKind;
+use topology::{Port, Topology};
 
 use crate::harness::{PATIENCE, TestLab, labs_can_be_made};
 

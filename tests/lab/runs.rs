@@ -4,7 +4,7 @@ use std::process::{Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use railgauge::record::Event;
+use record::Event;
 
 use crate::harness::{TestLab, command, labs_can_be_made, until};
 
@@ -159,7 +159,7 @@ fn mpirun_starts_a_rank_on_every_host_through_the_lab() {
 #[cfg(feature = "mpi")]
 #[test]
 fn a_run_through_mpi_is_one_world_and_survives_to_say_who_was_lost() {
-    use railgauge::record::{FindingKind, Recorded};
+    use record::{FindingKind, Recorded};
     if !labs_can_be_made() {
         return;
     }
@@ -245,7 +245,7 @@ fn a_run_through_mpi_is_one_world_and_survives_to_say_who_was_lost() {
     let output = running.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(21), "{output:?}");
     let judged = std::fs::read_to_string(out.join("findings.json")).unwrap();
-    let judgement: railgauge::record::Judgement = serde_json::from_str(&judged).unwrap();
+    let judgement: record::Judgement = serde_json::from_str(&judged).unwrap();
     let lost = judgement
         .findings
         .iter()
@@ -297,7 +297,7 @@ fn a_host_whose_clock_is_off_is_measured_like_the_others() {
         Some(20),
         "nothing to compare with"
     );
-    let recorded = railgauge::record::Recorded::read(&out).unwrap();
+    let recorded = record::Recorded::read(&out).unwrap();
     let off = recorded
         .run
         .clocks
@@ -321,7 +321,7 @@ fn a_host_whose_clock_is_off_is_measured_like_the_others() {
 /// Every host's interface counters, read around every cell, against the bytes the schedule put on that rail: not one byte
 /// less, and no more than headers and acknowledgements on top.
 fn compare_counters(out: &std::path::Path) {
-    let recorded = railgauge::record::Recorded::read(out).unwrap();
+    let recorded = record::Recorded::read(out).unwrap();
     let mut compared = 0;
     for event in &recorded.events {
         let Event::Counter(counter) = event else { continue };

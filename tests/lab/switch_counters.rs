@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use railgauge::record::{Event, Recorded};
+use record::{Event, Recorded};
 
 use crate::harness::{TestLab, labs_can_be_made};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use railgauge::record::{Judgement, Recorded};
+use record::{Judgement, Recorded};
 
 use crate::harness::command;
 

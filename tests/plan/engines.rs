@@ -1,8 +1,8 @@
 //! Engines: NCCL's cells stand right behind ours, and what NCCL cannot run is said.
 
 use super::*;
-use railgauge::record::{Cell, Engine};
-use railgauge::suite::EngineChoice;
+use record::{Cell, Engine};
+use topology::suite::EngineChoice;
 
 fn gpus(ranks: u32, rails: usize) -> Fabric {
     let mut fabric = fabric(ranks, rails, None);

@@ -10,11 +10,11 @@ mod verbs;
 
 use std::collections::HashSet;
 
-use railgauge::fabric::Fabric;
-use railgauge::plan::{Choices, Filter, Plan, PlanError};
-use railgauge::record::{Collective, DeviceKind, GpuRecord, Load, RailEnd, Reference, TransportKind};
-use railgauge::suite::{Suite, SuiteFile, TransportChoice};
-use railgauge::units::{Bytes, Nanos};
+use plan::{Choices, Filter, Plan, PlanError};
+use record::units::{Bytes, Nanos};
+use record::{Collective, DeviceKind, GpuRecord, Load, RailEnd, Reference, TransportKind};
+use topology::Fabric;
+use topology::suite::{Suite, SuiteFile, TransportChoice};
 
 fn fabric(ranks: u32, rails: usize, speed_mbit: Option<u64>) -> Fabric {
     let rails = (0..rails).map(|rail| RailEnd {
@@ -24,7 +24,12 @@ fn fabric(ranks: u32, rails: usize, speed_mbit: Option<u64>) -> Fabric {
         speed_mbit,
         rdma: None,
     });
-    Fabric::local(ranks, DeviceKind::Host, rails.collect())
+    Fabric::local(
+        record::HostRecord::named("node"),
+        ranks,
+        DeviceKind::Host,
+        rails.collect(),
+    )
 }
 
 fn cluster(hosts: u32, rails: usize) -> Fabric {

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use railgauge::fabric::Fabric;
-use railgauge::fabric::graph::Graph;
-use railgauge::plan::flow::PathTable;
-use railgauge::plan::{Choices, Known, Plan};
-use railgauge::suite::{Suite, TransportChoice};
-use railgauge::twin::{Shape, clos};
-use railgauge::units::Nanos;
+use plan::flow::PathTable;
+use plan::twin::{Shape, clos};
+use plan::{Choices, Known, Plan};
+use record::units::Nanos;
+use topology::Fabric;
+use topology::graph::Graph;
+use topology::suite::{Suite, TransportChoice};
 
 use crate::{cluster, untested};
 
@@ -81,7 +81,7 @@ fn without_a_topology_every_test_still_has_cells_and_what_is_not_covered_is_said
     );
     for rank in 0..6 {
         for rail in ["rail0", "rail1"] {
-            let on = |cell: &&railgauge::record::Cell| cell.test == "cables" && cell.rails == [rail];
+            let on = |cell: &&record::Cell| cell.test == "cables" && cell.rails == [rail];
             let mut cells = plan.cells.iter().filter(on);
             assert!(
                 cells.clone().any(|cell| cell.ranks[0] == rank),

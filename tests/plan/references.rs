@@ -1,8 +1,8 @@
 //! What tests are compared with, and what is said when that is not to be had.
 
 use super::*;
-use railgauge::fabric::topology::Topology;
-use railgauge::units::Rate;
+use record::units::Rate;
+use topology::Topology;
 
 #[test]
 fn smoke_compares_every_cell_with_a_peer_and_fits_a_minute() {

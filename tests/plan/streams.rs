@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use railgauge::fabric::graph::Graph;
-use railgauge::plan::Known;
-use railgauge::record::Cell;
-use railgauge::twin::{Shape, clos};
+use plan::Known;
+use plan::twin::{Shape, clos};
+use record::Cell;
+use topology::graph::Graph;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Plans over RDMA: only where all can, on the terms that were asked for.
 
-use railgauge::record::{MemoryPath, RdmaPort, VerbsTerms};
+use record::{MemoryPath, RdmaPort, VerbsTerms};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use railgauge::record::{Finding, FindingKind};
+use record::{Finding, FindingKind};
 
 use crate::harness::{GuestLab, guests, objects, said, until};
 use crate::under_way::{UnderWay, endless};

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use railgauge::record::{MemoryPath, Recorded};
+use record::{MemoryPath, Recorded};
 
 use crate::harness::{GuestLab, guests, said};
 

@@ -10,7 +10,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
-use railgauge::record::{Event, FlowRecord, Recorded};
+use record::{Event, FlowRecord, Recorded};
 
 use crate::harness::{GuestLab, guests, said};
 use crate::runs::run;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use railgauge::record::{FindingKind, Judgement, Place, Recorded};
+use record::{FindingKind, Judgement, Place, Recorded};
 
 use crate::harness::{GuestLab, guests, objects, said};
 

@@ -5,13 +5,13 @@ use std::path::Path;
 use clap::Parser;
 
 use super::Arguments;
-use crate::burn_in::{BurnInFolder, SoFar, Status};
 use crate::cli::conduct::{default_folder, now};
 use crate::cli::shared::Shared;
 use crate::cli::{Cli, CliError, Command};
-use crate::record::{BurnIn, Journal, SCHEMA, burn_in_files};
-use crate::suite::{Suite, SuiteFile};
-use crate::units::Nanos;
+use judge::burn_in::{BurnInFolder, SoFar, Status};
+use record::units::Nanos;
+use record::{BurnIn, Journal, SCHEMA, burn_in_files};
+use topology::suite::{Suite, SuiteFile};
 
 /// How long, when nobody says.
 const DAY: Nanos = Nanos::from_secs(24 * 3600);

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::burn_in::{BurnInFolder, Doing, FolderError, Status};
 use crate::cli::{CliError, say};
-use crate::device::heap;
-use crate::measure::{CellResult, Progress};
-use crate::record::{BurnIn, Cell, SCHEMA, burn_in_files};
-use crate::units::Nanos;
+use engine::device::heap;
+use engine::measure::{CellResult, Progress};
+use judge::burn_in::{BurnInFolder, Doing, FolderError, Status};
+use record::units::Nanos;
+use record::{BurnIn, Cell, SCHEMA, burn_in_files};
 
 /// How often the files are written.
 const EVERY: Duration = Duration::from_secs(2);

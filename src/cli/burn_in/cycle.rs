@@ -5,21 +5,21 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Burning;
-use crate::burn_in::{Doing, known};
 use crate::cli::CliError;
 use crate::cli::conduct::room_for;
 use crate::cli::gathering::Gathering;
 use crate::cli::story::{Ended, Story};
-use crate::findings::judge;
-use crate::measure::{Progress, RunFolder};
-use crate::plan::interleave::interleaved;
-use crate::plan::replan::LostParts;
-use crate::record::{
+use engine::measure::{Progress, RunFolder};
+use judge::burn_in::{Doing, known};
+use judge::findings::judge;
+use plan::interleave::interleaved;
+use plan::replan::LostParts;
+use record::units::Nanos;
+use record::{
     CounterDelta, EndReason, Event, FindingKind, Journal, Judgement, RankRecord, Recorded, Run, files,
     replace,
 };
-use crate::report;
-use crate::units::Nanos;
+use report;
 
 /// Counters of links whose movement between cycles counts, too.
 const BETWEEN_CYCLES: &[&str] = &["carrier_changes", "link_downed", "link_down_events_phy"];

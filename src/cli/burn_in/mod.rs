@@ -26,18 +26,17 @@ use super::launching::Role;
 use super::run_clock::RunClock;
 use super::shared::Shared;
 use super::{CliError, progress, say};
-use crate::burn_in::{self, BurnInFolder, Doing, JournalFile, Ledger, SoFar};
-use crate::device::heap;
-use crate::fabric::host;
-use crate::measure::Progress;
-use crate::plan::replan::LostParts;
-use crate::record::{
+use engine::device::heap;
+use engine::measure::Progress;
+use judge::burn_in::{self, BurnInFolder, Doing, JournalFile, Ledger, SoFar};
+use plan::replan::LostParts;
+use probe::host;
+use record::units::Nanos;
+use record::{
     BurnIn, Certificate, EndReason, Event, Journal, JournalLine, Night, PartReading, Readings, Recorded,
     Ruling, burn_in_files, files,
 };
-use crate::report;
-use crate::suite::Suite;
-use crate::units::Nanos;
+use topology::suite::Suite;
 
 /// How long to wait before looking again whether a host came back, when there is nothing to measure without it.
 const UNTIL_NEXT_LOOK: Duration = Duration::from_secs(2);
@@ -412,7 +411,7 @@ fn write_decision(
         only_rejected(&mut night.readings, &certificate);
         drawn.push(night);
     }
-    report::certificate::write_all(folder.path(), &certificate, &drawn)
+    ::report::certificate::write_all(folder.path(), &certificate, &drawn)
         .map_err(CliError::system("cannot write the certificate"))?;
     Ok(certificate)
 }
@@ -454,9 +453,9 @@ fn show(certificate: &Certificate, folder: &BurnInFolder, json: bool, quiet: boo
             text.map_err(CliError::system("cannot read the certificate"))?
         );
     } else if quiet {
-        println!("{}", report::escape::line(&certificate.summary));
+        println!("{}", ::report::escape::line(&certificate.summary));
     } else {
-        print!("{}", report::certificate::terminal(certificate));
+        print!("{}", ::report::certificate::terminal(certificate));
         println!(
             "\n{}",
             folder.path().join(burn_in_files::CERTIFICATE_PAGE).display()

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::Burning;
-use crate::burn_in::{SoFar, condense};
 use crate::cli::CliError;
-use crate::findings::judge;
-use crate::record::{FindingKind, Journal, Recorded, files};
+use judge::burn_in::{SoFar, condense};
+use judge::findings::judge;
+use record::{FindingKind, Journal, Recorded, files};
 
 impl Burning<'_> {
     /// Condenses every finished cycle that is older than the window of raw samples and was not condensed before.

@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 
 use super::shared::{is_watched, use_color};
 use super::{CliError, say};
-use crate::history::{self, Rule};
-use crate::record::{Quantity, ReadPart, Trends};
-use crate::report::terminal::Page;
-use crate::report::trend::Filter;
-use crate::report::{self, escape};
+use judge::history::{self, Rule};
+use record::{Quantity, ReadPart, Trends};
+use report::terminal::Page;
+use report::trend::Filter;
+use report::{self, escape};
 
 /// Which runs, and what is shown of them.
 #[derive(Debug, Args)]

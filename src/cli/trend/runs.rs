@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::cli::CliError;
-use crate::findings::judge;
-use crate::history;
-use crate::record::{Judgement, Night, Readings, Recorded, SCHEMA, burn_in_files, files};
+use judge::findings::judge;
+use judge::history;
+use record::{Judgement, Night, Readings, Recorded, SCHEMA, burn_in_files, files};
 
 /// Runs of one suite, and the folders that are not among them, each with the reason.
 #[derive(Debug, Default)]
@@ -139,7 +139,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::history::fixture;
+    use judge::history::fixture;
 
     fn write(folder: &Path, name: &str, number: usize, change: impl Fn(&mut Readings)) {
         let mut night = fixture::nights(2, number + 1, |_, _| 1.0).pop().unwrap();

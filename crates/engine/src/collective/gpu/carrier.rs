@@ -1,0 +1,374 @@
+//! What one proxy thread does: chunks out of the GPU's slots into a channel, and out of the channel into slots.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{DeviceProgram, Layout};
+use crate::collective::wait::Waiter;
+use crate::device::cuda::abi::FLAG_STRIDE;
+use crate::device::cuda::{Direct, Registered};
+use crate::device::{ReadLease, WriteLease};
+use crate::transport::{Backlog, Channel, LinkError, Received, Sink};
+use record::units::Bytes;
+use record::{Cell, Moved};
+
+/// A chunk that crosses the network in every collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parcel {
+    /// Its lane: a port and a worker, as an index into [`Crossing::lanes`].
+    pub lane: usize,
+    /// How many chunks of its lane come before it in a collective.
+    pub number: u64,
+    /// Where it begins in its slot.
+    pub phase: usize,
+    pub bytes: usize,
+}
+
+/// Slots and flags of one worker at one port: offsets in pinned memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lane {
+    port: usize,
+    worker: u32,
+    tail: usize,
+    head: usize,
+    data: usize,
+    slots: u64,
+    slot_bytes: usize,
+    /// Chunks of a collective.
+    pub each: u64,
+}
+
+/// What crosses between two ranks in one collective, in order.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Crossing {
+    pub lanes: Vec<Lane>,
+    pub out: Vec<Parcel>,
+    pub back: Vec<Parcel>,
+}
+
+impl Crossing {
+    /// Between rank `me`, whose memory `layout` describes, and `peer`.
+    pub fn new(me: u32, peer: u32, programs: &[DeviceProgram], layout: &Layout) -> Result<Crossing, String> {
+        let find = |rank: u32| programs.iter().find(|program| program.rank == rank);
+        let (Some(mine), Some(theirs)) = (find(me), find(peer)) else {
+            return Err(format!("ranks {me} and {peer} are not both in this cell"));
+        };
+        let mut crossing = Crossing::default();
+        for (way, port, parcel) in mine.sends_to(peer) {
+            debug_assert!(mine.ports[port].way == way);
+            let parcel = crossing.number(mine, layout, port, parcel)?;
+            crossing.out.push(parcel);
+        }
+        for (way, _, parcel) in theirs.sends_to(me) {
+            let matching = |port: &super::PortPlan| {
+                port.peer == peer && port.incoming && port.proxied && port.way == way
+            };
+            let port = mine.ports.iter().position(matching);
+            let port = port.ok_or_else(|| format!("rank {peer} sends what rank {me} does not expect"))?;
+            let parcel = crossing.number(mine, layout, port, parcel)?;
+            crossing.back.push(parcel);
+        }
+        Ok(crossing)
+    }
+
+    /// Counts a parcel in its lane.
+    fn number(
+        &mut self,
+        program: &DeviceProgram,
+        layout: &Layout,
+        port: usize,
+        sent: Sent,
+    ) -> Result<Parcel, String> {
+        let known = self
+            .lanes
+            .iter()
+            .position(|lane| (lane.port, lane.worker) == (port, sent.worker));
+        let lane = match known {
+            Some(lane) => lane,
+            None => {
+                self.lanes.push(Lane::new(program, layout, port, sent.worker)?);
+                self.lanes.len() - 1
+            }
+        };
+        let number = self.lanes[lane].each;
+        self.lanes[lane].each += 1;
+        Ok(Parcel {
+            lane,
+            number,
+            phase: sent.phase,
+            bytes: sent.bytes,
+        })
+    }
+}
+
+impl Lane {
+    fn new(program: &DeviceProgram, layout: &Layout, port: usize, worker: u32) -> Result<Lane, String> {
+        let (plan, place) = (&program.ports[port], &layout.places[port]);
+        let (Some(tail), Some(head), Some(data)) = (place.tail, place.head, place.data) else {
+            return Err("a way over the network has no memory on the host".to_string());
+        };
+        let flag = worker as usize * FLAG_STRIDE * size_of::<u64>();
+        let slots = plan.slots as usize * plan.slot_bytes as usize;
+        Ok(Lane {
+            port,
+            worker,
+            tail: tail as usize + flag,
+            head: head as usize + flag,
+            data: data as usize + worker as usize * slots,
+            slots: u64::from(plan.slots),
+            slot_bytes: plan.slot_bytes as usize,
+            each: 0,
+        })
+    }
+
+    /// Where the sender's count lies.
+    pub fn tail(&self) -> usize {
+        self.tail
+    }
+
+    /// Where the receiver's count lies.
+    pub fn head(&self) -> usize {
+        self.head
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// The bytes of a parcel that is number `count` over all collectives.
+    pub fn range(&self, parcel: &Parcel, count: u64) -> Range<usize> {
+        let slot = self.data + (count % self.slots) as usize * self.slot_bytes;
+        slot + parcel.phase..slot + parcel.phase + parcel.bytes
+    }
+}
+
+/// One chunk as its sender cuts it.
+pub(super) struct Sent {
+    worker: u32,
+    phase: usize,
+    bytes: usize,
+}
+
+impl DeviceProgram {
+    /// What goes to `peer` over a network in one collective, in order: way, port here, chunk.
+    ///
+    /// Workers take turns. Each has slots of its own and goes through its own chunks in this order, so waiting for them in
+    /// this order cannot lock up.
+    fn sends_to(&self, peer: u32) -> Vec<(u32, usize, Sent)> {
+        let mut sent = Vec::new();
+        let ways = |op: usize| {
+            let targets = self.ops[op].target.iter().map(|port| *port as usize);
+            targets.filter(|port| {
+                let plan = self.ports.get(*port);
+                plan.is_some_and(|plan| plan.peer == peer && plan.proxied)
+            })
+        };
+        for iteration in 0..self.iterations {
+            for op in 0..self.ops.len() {
+                for port in ways(op) {
+                    for worker in 0..self.workers {
+                        let Some((start, elements)) = self.chunk_at(op, worker, iteration) else {
+                            continue;
+                        };
+                        let op = &self.ops[op];
+                        let in_grid = start - op.begin + u64::from(op.skew);
+                        let chunk = Sent {
+                            worker,
+                            phase: (in_grid * u64::from(self.element) % 16) as usize,
+                            bytes: (elements * u64::from(self.element)) as usize,
+                        };
+                        sent.push((self.ports[port].way, port, chunk));
+                    }
+                }
+            }
+        }
+        sent
+    }
+}
+
+/// What a cell puts on each link per collective, rail by rail: chunks go round the rails in turn, so the share of each
+/// depends on how the senders cut their blocks.
+pub(super) fn striped(cell: &Cell, programs: &[DeviceProgram]) -> Vec<Moved> {
+    let mut planned = Vec::new();
+    for program in programs {
+        for (to, _) in program.sends() {
+            let mut per_rail = vec![0u64; cell.rails.len()];
+            for (number, (.., chunk)) in program.sends_to(to).iter().enumerate() {
+                per_rail[number % cell.rails.len()] += chunk.bytes as u64;
+            }
+            let loaded = cell.rails.iter().zip(per_rail).filter(|(_, bytes)| *bytes > 0);
+            planned.extend(loaded.map(|(rail, bytes)| Moved {
+                from: program.rank,
+                to,
+                rail: Some(rail.clone()),
+                bytes: Bytes(bytes),
+            }));
+        }
+    }
+    planned
+}
+
+/// What came of carrying.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    /// The connection that broke.
+    pub broken: Option<LinkError>,
+    /// Rails on which packets do not get through.
+    pub stuck: Vec<(String, Backlog)>,
+}
+
+/// Carries chunks between pinned memory and one channel.
+pub(super) struct Carrier {
+    pub channel: Channel,
+    pub crossing: Crossing,
+    pub memory: Arc<Registered>,
+    /// The GPU's memory with the slots, when NICs reach it by themselves.
+    pub direct: Option<Arc<Direct>>,
+    pub halt: Arc<AtomicBool>,
+    pub trouble: Arc<AtomicBool>,
+    pub crowded: bool,
+    /// Collectives carried so far.
+    pub collectives: u64,
+}
+
+/// How far one collective is.
+#[derive(Default)]
+pub(super) struct Progress {
+    pub sent: usize,
+    /// Of those sent from the GPU's memory, the ones whose slots the GPU has back.
+    pub freed: usize,
+    pub received: usize,
+    /// Chunks that were given a place on the GPU.
+    pub expected: usize,
+    outgoing: Option<ReadLease>,
+    incoming: Option<WriteLease>,
+    /// Chunks that have not left their slots yet: lane, count, bytes.
+    pub leaving: VecDeque<(usize, u64, Range<usize>)>,
+}
+
+impl Carrier {
+    /// Carries what `times` collectives send and receive, unless it is told to stop.
+    pub fn carry(&mut self, iteration: Option<u32>, times: u16) -> Carried {
+        let mut carried = Carried::default();
+        for _ in 0..times {
+            self.channel.begin(iteration);
+            match self.collective() {
+                Ok(true) => self.collectives += 1,
+                Ok(false) => break,
+                Err(error) => {
+                    carried.broken = Some(error);
+                    self.trouble.store(true, Ordering::Release);
+                    break;
+                }
+            }
+        }
+        let stuck = self.channel.stuck().into_iter();
+        carried.stuck = stuck
+            .filter_map(|(rail, backlog)| Some((rail?, backlog)))
+            .collect();
+        carried
+    }
+
+    /// Whether it was carried to the end.
+    fn collective(&mut self) -> Result<bool, LinkError> {
+        let mut progress = Progress::default();
+        let mut waiter = Waiter::new(self.crowded, true, false);
+        loop {
+            let mut moved = self.channel.advance()?;
+            moved |= match self.direct.clone() {
+                None => {
+                    let freed = self.free(&mut progress);
+                    let sent = self.send(&mut progress)?;
+                    self.receive(&mut progress)? || sent || freed
+                }
+                Some(memory) => {
+                    let freed = self.free_direct(&mut progress)?;
+                    let sent = self.send_direct(&memory, &mut progress)?;
+                    self.receive_direct(&memory, &mut progress)? || sent || freed
+                }
+            };
+            let all_sent = progress.sent == self.crossing.out.len() && progress.leaving.is_empty();
+            if all_sent && progress.received == self.crossing.back.len() && self.channel.flushed() {
+                return Ok(true);
+            }
+            if moved {
+                waiter.moved();
+                continue;
+            }
+            if self.halt.load(Ordering::Acquire) {
+                return Ok(false);
+            }
+            // The GPU gives no sign but in memory, so a socket is not all there is to wait for.
+            waiter.wait(self.channel.waitables().chain(std::iter::once(None)));
+        }
+    }
+
+    /// Gives slots whose chunks have left back to the GPU.
+    fn free(&self, progress: &mut Progress) -> bool {
+        let mut moved = false;
+        while let Some((lane, count, range)) = progress.leaving.front() {
+            if self.memory.region().try_write(range.clone()).is_none() {
+                break;
+            }
+            self.memory.store_u64(self.crossing.lanes[*lane].head, count + 1);
+            progress.leaving.pop_front();
+            moved = true;
+        }
+        moved
+    }
+
+    fn send(&mut self, progress: &mut Progress) -> Result<bool, LinkError> {
+        let Some(parcel) = self.crossing.out.get(progress.sent) else {
+            return Ok(false);
+        };
+        let lane = &self.crossing.lanes[parcel.lane];
+        let count = self.collectives * lane.each + parcel.number;
+        let range = lane.range(parcel, count);
+        if progress.outgoing.is_none() {
+            if self.memory.load_u64(lane.tail) <= count {
+                return Ok(false);
+            }
+            progress.outgoing = self.memory.region().try_read(range.clone());
+        }
+        let Some(lease) = progress.outgoing.take() else {
+            return Ok(false);
+        };
+        progress.outgoing = self.channel.offer(lease)?;
+        if progress.outgoing.is_some() {
+            return Ok(false);
+        }
+        progress.leaving.push_back((parcel.lane, count, range));
+        progress.sent += 1;
+        Ok(true)
+    }
+
+    fn receive(&mut self, progress: &mut Progress) -> Result<bool, LinkError> {
+        let Some(parcel) = self.crossing.back.get(progress.received) else {
+            return Ok(false);
+        };
+        let lane = &self.crossing.lanes[parcel.lane];
+        let count = self.collectives * lane.each + parcel.number;
+        if progress.incoming.is_none() {
+            if count >= self.memory.load_u64(lane.head) + lane.slots {
+                return Ok(false);
+            }
+            progress.incoming = self.memory.region().try_write(lane.range(parcel, count));
+        }
+        let Some(mut lease) = progress.incoming.take() else {
+            return Ok(false);
+        };
+        let received = self.channel.receive(parcel.bytes, Sink::Into(&mut lease))?;
+        match received {
+            Received::Chunk => {
+                drop(lease);
+                self.memory.store_u64(lane.tail, count + 1);
+                progress.received += 1;
+            }
+            Received::Some | Received::Nothing => progress.incoming = Some(lease),
+        }
+        Ok(received != Received::Nothing)
+    }
+}

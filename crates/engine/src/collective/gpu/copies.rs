@@ -1,0 +1,224 @@
+//! Point-to-point by the copy engine: the sender has the driver copy its input into the receiver's output, times that on the
+//! GPU, and leaves word in the receiver's memory when it is done.
+//!
+//! The receiver has nothing to do but to look for that word, so its time is the one the word tells: how often it looked is
+//! nobody's bandwidth.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::execute::{GpuWork, Preparation, members, programs, strike};
+use super::station::Station;
+use super::testing::Testing;
+use super::{DeviceProgram, Layout};
+use crate::collective::{Conditions, Mismatch, Stopped, Took};
+use crate::device::cuda::{Allocation, CudaError, Event, Progress, Stream};
+use crate::launch::clock;
+use crate::transport::{Backlog, Channel, Flip};
+use record::units::Nanos;
+
+/// How often a receiver looks.
+const LOOKING: Duration = Duration::from_micros(20);
+/// Where in the rank's scratch the sender's word arrives: number of the run, nanoseconds.
+const ARRIVES: u64 = 0;
+/// And where it is written before it is sent.
+const LEAVES: u64 = 16;
+
+/// One rank's part of a copy.
+pub(super) struct Copies {
+    program: DeviceProgram,
+    layout: Layout,
+    memory: Arc<Allocation>,
+    /// The other rank, and where its output and its scratch lie; none for a rank that only looks on.
+    sends_to: Option<(u32, u64, u64)>,
+    receives_from: Option<u32>,
+    stream: Stream,
+    begin: Event,
+    end: Event,
+    testing: Testing,
+    flip: Option<Flip>,
+    /// Runs so far.
+    runs: u64,
+}
+
+impl Copies {
+    /// Makes everything ready on `station`.
+    pub fn prepare(station: &Station, wanted: &Preparation<'_>) -> Result<Copies, String> {
+        let told = |error: CudaError| error.to_string();
+        let (cell, me) = (wanted.cell, wanted.rank);
+        let members = members(cell, wanted.ends)?;
+        let mut programs = programs(cell, wanted.ends, wanted.at_once)?;
+        let layouts: Option<Vec<Layout>> = programs
+            .iter()
+            .map(|program| program.layout(station.largest))
+            .collect();
+        let mut layouts = layouts.ok_or("this cell does not fit into the memory set aside for it")?;
+        let position = cell.ranks.iter().position(|rank| *rank == me);
+        let position = position.ok_or_else(|| format!("rank {me} takes no part in this cell"))?;
+        let memory = station
+            .lend()
+            .ok_or("two cells at once would use the same memory of this rank")?;
+        let scratch = layouts[position].scratch as usize;
+        memory.zero(scratch..scratch + 32).map_err(told)?;
+        let mut sends_to = None;
+        for (peer, _) in programs[position].sends() {
+            let there = cell
+                .ranks
+                .iter()
+                .position(|rank| *rank == peer)
+                .unwrap_or(position);
+            let at = station
+                .site
+                .address_of(&station.gpu, members[position].1, members[there].1);
+            let at = at.map_err(|problem| format!("rank {peer}: {problem}"))?;
+            sends_to = Some((peer, at + layouts[there].output, at + layouts[there].scratch));
+        }
+        let sender = programs
+            .iter()
+            .find(|program| program.sends().iter().any(|(to, _)| *to == me));
+        let receives_from = sender.map(|program| program.rank);
+        Ok(Copies {
+            program: programs.swap_remove(position),
+            layout: layouts.swap_remove(position),
+            memory,
+            sends_to,
+            receives_from,
+            stream: station.gpu.stream().map_err(told)?,
+            begin: station.gpu.event().map_err(told)?,
+            end: station.gpu.event().map_err(told)?,
+            testing: Testing::new(&station.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?,
+            flip: wanted.flip.clone(),
+            runs: 0,
+        })
+    }
+
+    /// Copies `times` times and waits for that; how long one copy took.
+    fn send(&self, to: u64, times: u16, conditions: &Conditions<'_>) -> Result<Nanos, CudaError> {
+        let from = self.memory.address() + self.layout.input;
+        let bytes = self.program.payload as usize;
+        let opened = clock::now();
+        self.stream.record(&self.begin)?;
+        for _ in 0..times {
+            self.stream.copy(to, from, bytes)?;
+        }
+        self.stream.record(&self.end)?;
+        while self.end.query()? == Progress::Busy {
+            if Duration::from(clock::now().since(opened)) > conditions.deadline {
+                return Err(CudaError::Overdue { what: "a copy" });
+            }
+            match conditions.crowded {
+                true => std::thread::yield_now(),
+                false => std::hint::spin_loop(),
+            }
+        }
+        match times {
+            1 => self.end.since(&self.begin),
+            _ => Ok(Nanos(clock::now().since(opened).0 / u64::from(times))),
+        }
+    }
+
+    /// Leaves word for the receiver, the number of the run last.
+    fn tell(&self, scratch: u64, took: Nanos, conditions: &Conditions<'_>) -> Result<(), CudaError> {
+        let own = self.layout.scratch + LEAVES;
+        self.memory
+            .upload(own as usize, bytemuck::cast_slice(&[took.0, self.runs]))?;
+        let from = self.memory.address() + own;
+        self.stream.copy(scratch + ARRIVES + 8, from, 8)?;
+        self.stream.copy(scratch + ARRIVES, from + 8, 8)?;
+        self.stream.synchronize_within(conditions.deadline)
+    }
+
+    /// Waits for the sender's word.
+    fn hear(&self, from: u32, conditions: &Conditions<'_>) -> Result<Nanos, Stopped> {
+        let since = clock::now();
+        loop {
+            let mut word = [0u64; 2];
+            let at = (self.layout.scratch + ARRIVES) as usize;
+            let looked = self.memory.download(at, bytemuck::cast_slice_mut(&mut word));
+            looked.map_err(|error| self.stopped(Some(from), since, error.to_string(), false))?;
+            if word[0] >= self.runs {
+                return Ok(Nanos(word[1]));
+            }
+            let aborted = conditions.abort.load(Ordering::Relaxed);
+            if aborted {
+                return Err(self.stopped(Some(from), since, "the run is being ended".to_string(), true));
+            }
+            if Duration::from(clock::now().since(since)) > conditions.deadline {
+                let problem = "nothing came for the deadline".to_string();
+                return Err(self.stopped(Some(from), since, problem, false));
+            }
+            std::thread::sleep(LOOKING);
+        }
+    }
+
+    fn stopped(&self, peer: Option<u32>, since: Nanos, problem: String, aborted: bool) -> Stopped {
+        let step = match (self.sends_to, self.receives_from) {
+            (_, Some(from)) if peer == Some(from) => {
+                format!("step 1 of 1: receive by copy engine from rank {from}")
+            }
+            (Some((to, ..)), _) => format!("step 1 of 1: send by copy engine to rank {to}"),
+            _ => "before its first step".to_string(),
+        };
+        Stopped {
+            step,
+            waiting_for: peer,
+            waited: clock::now().since(since),
+            problem,
+            aborted,
+        }
+    }
+}
+
+impl GpuWork for Copies {
+    fn fill(&mut self, pattern: u64) -> Result<(), CudaError> {
+        self.testing
+            .fill(self.memory.address() + self.layout.input, pattern)
+    }
+
+    fn run(
+        &mut self,
+        at: Nanos,
+        iteration: Option<u32>,
+        times: u16,
+        conditions: &Conditions<'_>,
+    ) -> Result<Took, Stopped> {
+        clock::wait_until(at, conditions.crowded);
+        let started = clock::now();
+        self.runs += 1;
+        let mut total = Nanos(0);
+        if let Some((peer, output, scratch)) = self.sends_to {
+            let sent = self.send(output, times, conditions).and_then(|took| {
+                self.tell(scratch, took, conditions)?;
+                Ok(took)
+            });
+            total = sent.map_err(|error| self.stopped(Some(peer), started, error.to_string(), false))?;
+        }
+        if let Some(from) = self.receives_from {
+            total = total.max(self.hear(from, conditions)?);
+            let struck = strike(&self.flip, iteration, &self.memory, &self.layout, &self.program);
+            struck.map_err(|error| self.stopped(None, started, error.to_string(), false))?;
+        }
+        Ok(Took {
+            started,
+            total,
+            waited: Nanos(0),
+        })
+    }
+
+    fn check(&mut self, pattern: u64) -> Result<Result<(), Mismatch>, CudaError> {
+        self.testing.check(&self.memory, self.layout.output, pattern)
+    }
+
+    fn sends(&self) -> Vec<(u32, u64)> {
+        self.program.sends()
+    }
+
+    fn stuck(&self) -> Vec<(u32, String, Backlog)> {
+        Vec::new()
+    }
+
+    fn into_channels(self: Box<Self>) -> Vec<Channel> {
+        Vec::new()
+    }
+}

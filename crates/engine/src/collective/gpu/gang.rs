@@ -1,0 +1,337 @@
+//! Ranks of one process on one GPU run in one launch: either all of their thread blocks are on the GPU, or none is, so
+//! none waits for one that cannot start.
+//!
+//! Ranks meet here twice. When the cell is prepared, each brings its job and the last one makes the launch ready. For every
+//! run, the last one to arrive launches, opens the gate at the agreed instant and watches until all are done; the others
+//! are told. Nobody waits longer than the deadline, and nothing here blocks in the driver while a kernel runs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use super::site::lock;
+use super::watch::{Ended, Watching};
+use crate::collective::Conditions;
+use crate::device::cuda::{Allocation, Gpu, Kernel, Pinned, Stream, abi};
+use crate::launch::clock;
+use record::units::Nanos;
+
+/// How often somebody who waits looks whether the run is being ended.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Offsets in the words that host and kernels share.
+const GATE: usize = 0;
+const ABORT: usize = 8;
+
+/// One rank's part of a launch.
+pub(super) struct Seat {
+    pub job: abi::Job,
+    pub status: Arc<Pinned>,
+    /// Set when the run is being ended.
+    pub abort: Arc<AtomicBool>,
+    /// Set when something else makes it pointless to go on.
+    pub trouble: Arc<AtomicBool>,
+}
+
+/// What is launched.
+pub(super) struct Shape {
+    pub gpu: Arc<Gpu>,
+    pub kernel: String,
+    pub threads: u32,
+    /// Cells that run on the GPU at the same time.
+    pub at_once: u32,
+}
+
+/// Somebody did not come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub rank: Option<u32>,
+    pub waited: Nanos,
+    pub problem: String,
+    pub aborted: bool,
+}
+
+/// Launches the kernels of ranks together.
+pub(super) struct Launcher {
+    members: Vec<u32>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    seats: Vec<Option<Seat>>,
+    ready: Option<Arc<Ready>>,
+    /// Why nothing can be launched, now or ever again.
+    failed: Option<String>,
+    /// Launches so far.
+    sequence: u64,
+    /// Who has come for the next run, and the latest instant they agreed on.
+    arrived: Vec<bool>,
+    at: Nanos,
+    /// Runs that are over, and what came of the last one.
+    runs: u64,
+    ended: Vec<Ended>,
+}
+
+/// A launch made ready.
+struct Ready {
+    stream: Stream,
+    kernel: Kernel,
+    threads: u32,
+    blocks: u32,
+    jobs: Allocation,
+    words: Pinned,
+    seats: Vec<Seat>,
+}
+
+/// A seat that is kept for a rank while it prepares; when it is given up, the others need not wait.
+pub(super) struct Ticket {
+    launcher: Arc<Launcher>,
+    member: usize,
+    used: bool,
+}
+
+impl Launcher {
+    /// Of ranks that are still to come.
+    pub fn new(members: Vec<u32>) -> Launcher {
+        let count = members.len();
+        Launcher {
+            members,
+            state: Mutex::new(State {
+                seats: (0..count).map(|_| None).collect(),
+                arrived: vec![false; count],
+                ..State::default()
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Keeps a seat for `rank`, if it is a member.
+    pub fn ticket(self: Arc<Launcher>, rank: u32) -> Option<Ticket> {
+        let member = self.members.iter().position(|member| *member == rank)?;
+        Some(Ticket {
+            launcher: self,
+            member,
+            used: false,
+        })
+    }
+
+    /// Runs the collective `times` times together with the other members.
+    pub fn run(
+        &self,
+        member: usize,
+        at: Nanos,
+        times: u16,
+        conditions: &Conditions<'_>,
+    ) -> Result<Ended, Missing> {
+        let since = clock::now();
+        let mut state = lock(&self.state);
+        if let Some(failed) = &state.failed {
+            return Err(nobody(failed.clone(), since));
+        }
+        state.arrived[member] = true;
+        state.at = state.at.max(at);
+        let run = state.runs;
+        if state.arrived.iter().all(|arrived| *arrived) {
+            let (at, sequence, ready) = (state.at, state.sequence, state.ready.clone());
+            drop(state);
+            let ended = match ready {
+                Some(ready) => ready.run(at, sequence, times, conditions),
+                None => return Err(nobody("nothing was prepared".to_string(), since)),
+            };
+            let mut state = lock(&self.state);
+            state.sequence += u64::from(times);
+            state.arrived.fill(false);
+            state.at = Nanos(0);
+            state.runs += 1;
+            if ended.iter().any(Ended::is_broken) {
+                state.failed = Some("an earlier launch did not end well".to_string());
+            }
+            state.ended = ended;
+            self.changed.notify_all();
+            return Ok(state.ended[member].clone());
+        }
+        loop {
+            let (guard, _) = self
+                .changed
+                .wait_timeout(state, GLANCE)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = guard;
+            if state.runs > run {
+                return Ok(state.ended[member].clone());
+            }
+            let missing = state.arrived.iter().position(|arrived| !arrived);
+            let Some(missing) = missing else {
+                // All are here, and whoever launches sees to it that it ends.
+                continue;
+            };
+            let waited = clock::now().since(since.max(at));
+            let aborted = conditions.abort.load(Ordering::Relaxed);
+            if aborted || Duration::from(waited) > conditions.deadline {
+                let problem = match aborted {
+                    true => "the run is being ended".to_string(),
+                    false => "it did not come within the deadline".to_string(),
+                };
+                // Whoever comes later must not launch without this rank.
+                state.failed.get_or_insert_with(|| "a rank has left".to_string());
+                return Err(Missing {
+                    rank: Some(self.members[missing]),
+                    waited,
+                    problem,
+                    aborted,
+                });
+            }
+        }
+    }
+}
+
+fn nobody(problem: String, since: Nanos) -> Missing {
+    Missing {
+        rank: None,
+        waited: clock::now().since(since),
+        problem,
+        aborted: false,
+    }
+}
+
+impl Ticket {
+    /// Takes the seat and waits until all have taken theirs and the launch is ready.
+    pub fn join(
+        mut self,
+        seat: Seat,
+        shape: &Shape,
+        patience: Duration,
+    ) -> Result<(Arc<Launcher>, usize), String> {
+        self.used = true;
+        let launcher = Arc::clone(&self.launcher);
+        let until = Instant::now() + patience;
+        let mut state = lock(&launcher.state);
+        state.seats[self.member] = Some(seat);
+        if state.seats.iter().all(Option::is_some) {
+            let seats = state.seats.drain(..).flatten().collect();
+            match Ready::new(seats, shape) {
+                Ok(ready) => state.ready = Some(Arc::new(ready)),
+                Err(problem) => state.failed = Some(problem),
+            }
+            launcher.changed.notify_all();
+        }
+        loop {
+            if let Some(failed) = &state.failed {
+                return Err(failed.clone());
+            }
+            if state.ready.is_some() {
+                drop(state);
+                return Ok((launcher, self.member));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let missing = state.seats.iter().position(Option::is_none);
+                let who = missing.map_or_else(String::new, |missing| {
+                    format!(": rank {} is missing", launcher.members[missing])
+                });
+                let problem = format!("the ranks on this GPU did not come together{who}");
+                state.failed = Some(problem.clone());
+                return Err(problem);
+            }
+            let (guard, _) = launcher
+                .changed
+                .wait_timeout(state, left.min(GLANCE))
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = guard;
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if !self.used {
+            let rank = self.launcher.members[self.member];
+            let problem = format!("rank {rank}, which shares this GPU, could not prepare");
+            lock(&self.launcher.state).failed.get_or_insert(problem);
+            self.launcher.changed.notify_all();
+        }
+    }
+}
+
+impl Ready {
+    fn new(mut seats: Vec<Seat>, shape: &Shape) -> Result<Ready, String> {
+        let told = |error: crate::device::cuda::CudaError| error.to_string();
+        let kernel = shape.gpu.kernel(&shape.kernel).map_err(told)?;
+        let mut blocks = 0;
+        for seat in &mut seats {
+            seat.job.first_block = blocks;
+            blocks += seat.job.blocks;
+        }
+        let info = shape.gpu.info();
+        let fit = kernel.resident_blocks(shape.threads, 0).map_err(told)? * info.sms;
+        if blocks * shape.at_once > fit {
+            return Err(format!(
+                "{} ranks on {} need {blocks} thread blocks at the same time for each of {} cells, and it runs {fit}: \
+                 they would wait for each other for ever; use fewer ranks per GPU",
+                seats.len(),
+                info.name,
+                shape.at_once
+            ));
+        }
+        let list: Vec<abi::Job> = seats.iter().map(|seat| seat.job).collect();
+        let jobs = shape.gpu.allocate(size_of_val(list.as_slice())).map_err(told)?;
+        jobs.upload(0, bytemuck::cast_slice(&list)).map_err(told)?;
+        Ok(Ready {
+            stream: shape.gpu.stream().map_err(told)?,
+            words: shape.gpu.pin(64).map_err(told)?,
+            kernel,
+            threads: shape.threads,
+            blocks,
+            jobs,
+            seats,
+        })
+    }
+
+    /// Launches, and watches until all are done or it is known that they will not be.
+    fn run(&self, at: Nanos, sequence: u64, times: u16, conditions: &Conditions<'_>) -> Vec<Ended> {
+        let gated = times == 1;
+        let mut launch = abi::Launch {
+            jobs: self.jobs.address(),
+            gate: if gated {
+                self.words.address() + GATE as u64
+            } else {
+                0
+            },
+            abort: self.words.address() + ABORT as u64,
+            deadline: Nanos::from(conditions.deadline).0,
+            sequence,
+            job_count: self.seats.len() as u32,
+            unused: 0,
+        };
+        if !gated {
+            clock::wait_until(at, conditions.crowded);
+        }
+        let mut opened = clock::now();
+        for _ in 0..times {
+            let launched = self
+                .stream
+                .launch(&self.kernel, self.blocks, self.threads, 0, &launch, false);
+            if let Err(error) = launched {
+                self.words.store_u32(ABORT, 1);
+                let broken = Ended::broken(opened, format!("the launch failed: {error}"));
+                return vec![broken; self.seats.len()];
+            }
+            launch.sequence += 1;
+        }
+        if gated {
+            clock::wait_until(at, conditions.crowded);
+            opened = clock::now();
+            self.words.store_u64(GATE, sequence + 1);
+        }
+        Watching {
+            stream: &self.stream,
+            seats: &self.seats,
+            opened,
+            goal: sequence + u64::from(times),
+            gated,
+            stop: &|| self.words.store_u32(ABORT, 1),
+        }
+        .until_done(conditions)
+    }
+}

@@ -1,0 +1,333 @@
+//! A communicator and the thread that makes its calls.
+//!
+//! Any call of NCCL may hang when a peer is gone, so the rank's own thread makes none: it waits here, with a deadline and an
+//! ear for the run being ended. When it gives up, the thread is told to end what it is at; when it cannot because it hangs in
+//! a call, the communicator is aborted under it; and when even that does not help it is left behind, with everything its
+//! call may still touch.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::collective::{Stopped, Took};
+use crate::device::cuda::nccl::{Communicator, Nccl, NcclError, Operation, Terms};
+use crate::device::cuda::{Allocation, CudaError, Event, Gpu, Pinned, Progress, Stream};
+use crate::launch::clock;
+use record::units::Nanos;
+
+/// How often somebody who waits looks whether the run is being ended.
+const GLANCE: Duration = Duration::from_millis(10);
+/// How long a thread may take to end what it was told to end, before its communicator is aborted under it.
+const TO_STOP: Duration = Duration::from_millis(200);
+/// How long it may take then. Together they are shorter than the coordinator's patience with a rank that says nothing.
+const TO_LEAVE: Duration = Duration::from_secs(1);
+/// How often NCCL is asked whether it is well.
+const ASKING: Nanos = Nanos(5_000_000);
+/// On a crowded host, looking turns into sleeping after this long.
+const YIELDING: Nanos = Nanos(1_000_000);
+
+/// What the thread is told.
+pub(super) enum Job {
+    /// Become part of a communicator.
+    Make(Terms),
+    /// Run once at an instant, timed by the GPU.
+    Single { at: Nanos, operation: Operation },
+    /// Run several times from an instant on, timed by the host.
+    Batch {
+        at: Nanos,
+        times: u16,
+        operation: Operation,
+        crowded: bool,
+    },
+}
+
+impl Job {
+    fn in_words(&self) -> &'static str {
+        match self {
+            Job::Make(_) => "making an NCCL communicator",
+            Job::Single { .. } | Job::Batch { .. } => "a collective of NCCL",
+        }
+    }
+}
+
+/// How long somebody waits for an answer.
+pub(super) struct Patience<'a> {
+    pub deadline: Duration,
+    pub abort: &'a AtomicBool,
+}
+
+/// A job with what it may touch, and where its answer goes.
+struct Letter {
+    job: Job,
+    limit: Duration,
+    /// Kept until the job is over.
+    memory: Arc<Allocation>,
+    answer: Sender<Result<Took, String>>,
+}
+
+/// One rank's end of a communicator, with the thread that makes its calls.
+pub struct Lane {
+    communicator: Arc<Communicator>,
+    /// Set when the thread is to end what it is at.
+    stop: Arc<AtomicBool>,
+    /// Set when the communicator is good for nothing any more.
+    broken: AtomicBool,
+    letters: Mutex<Option<Sender<Letter>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Lane {
+    /// A thread on `gpu`, without a communicator yet.
+    pub(super) fn open(nccl: &'static Nccl, gpu: &Arc<Gpu>) -> Result<Lane, CudaError> {
+        let communicator = Arc::new(Communicator::new(nccl, Arc::clone(gpu)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (letters, inbox) = channel();
+        let worker = Worker {
+            stream: gpu.stream()?,
+            before: gpu.event()?,
+            after: gpu.event()?,
+            gate: gpu.pin(size_of::<u64>())?,
+            passed: 0,
+            communicator: Arc::clone(&communicator),
+            stop: Arc::clone(&stop),
+        };
+        let thread = std::thread::spawn(move || worker.work(&inbox));
+        Ok(Lane {
+            communicator,
+            stop,
+            broken: AtomicBool::new(false),
+            letters: Mutex::new(Some(letters)),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Whether it can be used for another cell.
+    pub fn is_sound(&self) -> bool {
+        !self.broken.load(Ordering::Relaxed)
+    }
+
+    /// Has a job done, and says how long it took.
+    pub(super) fn ask(
+        &self,
+        job: Job,
+        memory: &Arc<Allocation>,
+        patience: &Patience<'_>,
+    ) -> Result<Took, Stopped> {
+        let step = job.in_words();
+        let since = Instant::now();
+        let stopped = |problem: String, aborted: bool| Stopped {
+            step: step.to_string(),
+            waiting_for: None,
+            waited: Nanos::from(since.elapsed()),
+            problem,
+            aborted,
+        };
+        let (answer, answered) = channel();
+        let letter = Letter {
+            job,
+            limit: patience.deadline,
+            memory: Arc::clone(memory),
+            answer,
+        };
+        let sent = lock(&self.letters)
+            .as_ref()
+            .is_some_and(|letters| letters.send(letter).is_ok());
+        if !self.is_sound() || !sent {
+            return Err(stopped("the NCCL communicator was given up".to_string(), false));
+        }
+        loop {
+            match answered.recv_timeout(GLANCE) {
+                Ok(Ok(took)) => return Ok(took),
+                Ok(Err(problem)) => {
+                    self.broken.store(true, Ordering::Relaxed);
+                    return Err(stopped(problem, patience.abort.load(Ordering::Relaxed)));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.broken.store(true, Ordering::Relaxed);
+                    return Err(stopped("NCCL's thread ended".to_string(), false));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let aborted = patience.abort.load(Ordering::Relaxed);
+            if aborted || since.elapsed() > patience.deadline {
+                self.give_up(&answered);
+                let problem = match aborted {
+                    true => "the run is being ended".to_string(),
+                    false => format!("NCCL was not done within {}", Nanos::from(patience.deadline)),
+                };
+                return Err(stopped(problem, aborted));
+            }
+        }
+    }
+
+    /// Ends what the thread is at, by force if need be.
+    fn give_up(&self, answered: &Receiver<Result<Took, String>>) {
+        self.broken.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
+        let has_left = |limit| !matches!(answered.recv_timeout(limit), Err(RecvTimeoutError::Timeout));
+        if has_left(TO_STOP) {
+            return;
+        }
+        // Aborting may take its time too, so it gets a thread of its own.
+        let communicator = Arc::clone(&self.communicator);
+        std::thread::spawn(move || communicator.abort());
+        if !has_left(TO_LEAVE) {
+            tracing::warn!("NCCL does not return from a call; its thread is left behind");
+            drop(lock(&self.thread).take());
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        drop(lock(&self.letters).take());
+        let Some(thread) = lock(&self.thread).take() else {
+            return;
+        };
+        let until = Instant::now() + 4 * TO_LEAVE;
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if thread.is_finished() {
+            // A panic was reported when it happened.
+            let _ = thread.join();
+        } else {
+            tracing::warn!("NCCL does not give a communicator back; its thread is left behind");
+        }
+    }
+}
+
+/// What the thread has.
+struct Worker {
+    communicator: Arc<Communicator>,
+    stream: Stream,
+    before: Event,
+    after: Event,
+    /// The stream is held until this is as high as the number it was held with.
+    gate: Pinned,
+    passed: u64,
+    stop: Arc<AtomicBool>,
+}
+
+/// Why a job did not end well.
+enum Failure {
+    Nccl(NcclError),
+    Told,
+}
+
+impl From<NcclError> for Failure {
+    fn from(error: NcclError) -> Failure {
+        Failure::Nccl(error)
+    }
+}
+
+impl From<CudaError> for Failure {
+    fn from(error: CudaError) -> Failure {
+        Failure::Nccl(error.into())
+    }
+}
+
+impl Worker {
+    /// Does what it is told until nobody tells it anything any more.
+    fn work(mut self, inbox: &Receiver<Letter>) {
+        while let Ok(letter) = inbox.recv() {
+            let answer = match self.carry_out(&letter) {
+                Ok(took) => Ok(took),
+                Err(failure) => {
+                    // Whatever waits in the stream must not wait for the gate.
+                    self.gate.store_u64(0, u64::MAX);
+                    self.communicator.abort();
+                    Err(match failure {
+                        Failure::Nccl(error) => error.to_string(),
+                        Failure::Told => "told to end".to_string(),
+                    })
+                }
+            };
+            // Given back before anybody hears that it is.
+            drop(letter.memory);
+            // Whoever asked may have given up.
+            let _ = letter.answer.send(answer);
+        }
+        self.communicator.destroy();
+    }
+
+    fn carry_out(&mut self, letter: &Letter) -> Result<Took, Failure> {
+        match &letter.job {
+            Job::Make(terms) => {
+                let started = clock::now();
+                self.communicator.make(terms, letter.limit)?;
+                Ok(took(started, clock::now().since(started)))
+            }
+            Job::Single { at, operation } => self.single(*at, operation),
+            Job::Batch {
+                at,
+                times,
+                operation,
+                crowded,
+            } => self.batch(*at, *times, operation, *crowded),
+        }
+    }
+
+    fn single(&mut self, at: Nanos, operation: &Operation) -> Result<Took, Failure> {
+        self.passed += 1;
+        self.stream.hold(&self.gate, 0, self.passed)?;
+        self.stream.record(&self.before)?;
+        let given = self.communicator.enqueue(operation, &self.stream);
+        self.stream.record(&self.after)?;
+        clock::wait_until(at, false);
+        let started = clock::now();
+        self.gate.store_u64(0, self.passed);
+        given?;
+        self.until_done(started, false)?;
+        Ok(took(started, self.after.since(&self.before)?))
+    }
+
+    fn batch(&self, at: Nanos, times: u16, operation: &Operation, crowded: bool) -> Result<Took, Failure> {
+        clock::wait_until(at, crowded);
+        let started = clock::now();
+        for _ in 0..times {
+            self.communicator.enqueue(operation, &self.stream)?;
+        }
+        let ended = self.until_done(started, crowded)?;
+        let total = ended.since(started).0 / u64::from(times.max(1));
+        Ok(took(started, Nanos(total)))
+    }
+
+    /// Waits until the stream is done, and says when that was seen.
+    fn until_done(&self, started: Nanos, crowded: bool) -> Result<Nanos, Failure> {
+        let mut asked = started;
+        loop {
+            let progress = self.stream.query()?;
+            let now = clock::now();
+            if progress == Progress::Ready {
+                return Ok(now);
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Failure::Told);
+            }
+            if now.since(asked) > ASKING {
+                self.communicator.trouble()?;
+                asked = now;
+            }
+            if crowded && now.since(started) > YIELDING {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// NCCL does not say how long a rank waited for others.
+fn took(started: Nanos, total: Nanos) -> Took {
+    Took {
+        started,
+        total,
+        waited: Nanos(0),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

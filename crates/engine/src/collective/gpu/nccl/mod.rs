@@ -1,0 +1,172 @@
+//! One rank's part of a cell by NCCL, on the same memory and with the same checks as by our own kernels.
+//!
+//! Single iterations are timed by the GPU: the stream is held at a gate until the agreed instant, when the collective is in
+//! it already, and marks before and after the collective tell its time. Batches are timed by the host, launches included.
+
+mod lane;
+
+pub use lane::Lane;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::layout::buffer;
+use super::station::Station;
+use super::testing::Testing;
+use crate::collective::{Conditions, Mismatch, Oracle, Stopped, Took};
+use crate::device::cuda::nccl::{Nccl, Operation, Terms, UniqueId};
+use crate::device::cuda::{Allocation, CudaError};
+use crate::transport::Endpoint;
+use record::units::Nanos;
+use record::{Cell, Placement};
+
+use lane::{Job, Patience};
+
+/// Most thread blocks of NCCL for a rank that has a GPU to itself or shares it with one other: what NCCL takes by itself.
+const MOST_BLOCKS: u32 = 32;
+/// The same for ranks that share a GPU with more: with its defaults, kernels of four and of eight ranks wait for each other
+/// without end, with this many they do not.
+const MOST_BLOCKS_CROWDED: u32 = 16;
+
+/// What a rank needs to be told about a cell for NCCL.
+pub struct NcclPreparation<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// World rank.
+    pub rank: u32,
+    /// All ranks of the run.
+    pub ends: &'a [Endpoint],
+    /// What goes in and must come out.
+    pub oracle: Oracle,
+    /// What the ranks of the communicator have in common.
+    pub id: UniqueId,
+    /// The communicator, when it was made for an earlier cell.
+    pub lane: Option<Arc<Lane>>,
+    /// Of every wait.
+    pub deadline: Duration,
+    /// Set when the run is being ended.
+    pub abort: &'a AtomicBool,
+}
+
+/// One rank's part of a cell by NCCL.
+pub struct NcclExecution {
+    lane: Arc<Lane>,
+    operation: Operation,
+    testing: Testing,
+    /// Where input and output lie.
+    memory: Arc<Allocation>,
+    input: u64,
+    output: u64,
+}
+
+impl NcclExecution {
+    /// Makes the communicator, unless there is one, and runs the collective once: connections are made when they are first
+    /// used. All ranks of the cell do so at the same time.
+    pub fn prepare(station: &Station, wanted: &NcclPreparation<'_>) -> Result<NcclExecution, String> {
+        let told = |error: CudaError| error.to_string();
+        let cell = wanted.cell;
+        let position = cell.ranks.iter().position(|rank| *rank == wanted.rank);
+        let position = position.ok_or_else(|| format!("rank {} takes no part in this cell", wanted.rank))?;
+        let memory = station
+            .lend()
+            .ok_or("two cells at once would use the same memory of this rank")?;
+        let input = 0;
+        let output = match cell.placement {
+            Placement::InPlace => input,
+            Placement::OutOfPlace => buffer(cell.size.0),
+        };
+        if output + cell.size.0 > memory.len() as u64 {
+            return Err("the payload does not fit into the memory set aside for it".to_string());
+        }
+        let testing = Testing::new(&station.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
+        let base = memory.address();
+        let operation = Operation::new(cell, position, base + input, base + output);
+        let operation = operation.map_err(|error| error.to_string())?;
+        let patience = Patience {
+            deadline: wanted.deadline,
+            abort: wanted.abort,
+        };
+        let in_words = |stopped: Stopped| format!("NCCL: {}", stopped.problem);
+        let lane = match &wanted.lane {
+            Some(lane) => Arc::clone(lane),
+            None => {
+                let terms = Terms {
+                    id: wanted.id,
+                    ranks: cell.world() as u32,
+                    rank: position as u32,
+                    algorithm: Terms::algorithm_of(cell),
+                    most_blocks: most_blocks(wanted),
+                };
+                let nccl = Nccl::get().map_err(|missing| missing.to_string())?;
+                let lane = Lane::open(nccl, &station.gpu).map_err(told)?;
+                lane.ask(Job::Make(terms), &memory, &patience).map_err(in_words)?;
+                Arc::new(lane)
+            }
+        };
+        let once = Job::Batch {
+            at: Nanos(0),
+            times: 1,
+            operation: operation.clone(),
+            crowded: false,
+        };
+        lane.ask(once, &memory, &patience).map_err(in_words)?;
+        Ok(NcclExecution {
+            lane,
+            operation,
+            testing,
+            memory,
+            input,
+            output,
+        })
+    }
+
+    /// The communicator, for later cells of the same ranks.
+    pub fn lane(&self) -> &Arc<Lane> {
+        &self.lane
+    }
+
+    /// Puts the input of pattern `pattern` in place.
+    pub fn fill(&mut self, pattern: u64) -> Result<(), CudaError> {
+        self.testing.fill(self.memory.address() + self.input, pattern)
+    }
+
+    /// Runs the collective `times` times, at the agreed instant. NCCL does not say how far it is, so all of it must be over
+    /// within the deadline.
+    pub fn run(&mut self, at: Nanos, times: u16, conditions: &Conditions<'_>) -> Result<Took, Stopped> {
+        let operation = self.operation.clone();
+        let job = match times {
+            0 | 1 => Job::Single { at, operation },
+            _ => Job::Batch {
+                at,
+                times,
+                operation,
+                crowded: conditions.crowded,
+            },
+        };
+        let patience = Patience {
+            deadline: conditions.deadline,
+            abort: conditions.abort,
+        };
+        self.lane.ask(job, &self.memory, &patience)
+    }
+
+    /// Compares the output with what the collective defines.
+    pub fn check(&mut self, pattern: u64) -> Result<Result<(), Mismatch>, CudaError> {
+        self.testing.check(&self.memory, self.output, pattern)
+    }
+}
+
+/// How many thread blocks NCCL may take, so that ranks that share a GPU run at the same time; NCCL decides when none does.
+fn most_blocks(wanted: &NcclPreparation<'_>) -> Option<u32> {
+    let gpu = |rank: u32| wanted.ends.iter().find(|end| end.rank == rank)?.gpu.as_ref();
+    let mine = gpu(wanted.rank)?;
+    let beside = wanted.cell.ranks.iter().filter_map(|rank| gpu(*rank));
+    let ranks = beside.filter(|end| end.gpu.uuid == mine.gpu.uuid).count() as u32;
+    let most = match ranks {
+        0 | 1 => return None,
+        2 => MOST_BLOCKS,
+        _ => MOST_BLOCKS_CROWDED,
+    };
+    Some((mine.gpu.sms / ranks).clamp(1, most))
+}

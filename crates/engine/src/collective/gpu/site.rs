@@ -1,0 +1,87 @@
+//! What the ranks of one process share on its GPUs: memory of other processes that was opened, and the gangs whose kernels
+//! are launched together.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use super::gang::Launcher;
+use crate::device::cuda::{Gpu, Imported, IpcHandle};
+use crate::transport::GpuEnd;
+use record::Reach;
+
+/// A cell in one measurement round, on one GPU by its UUID.
+pub(super) type GangKey = (u32, u16, String);
+
+/// What the ranks of one process share.
+pub struct Site {
+    /// Names the process.
+    process: u64,
+    /// Memory of other processes, by the GPU it was opened for.
+    imported: Mutex<HashMap<(u32, IpcHandle), Arc<Imported>>>,
+    launchers: Mutex<HashMap<GangKey, Weak<Launcher>>>,
+}
+
+impl Site {
+    /// Of a process that has used no GPU yet.
+    pub fn new() -> Arc<Site> {
+        // The standard library seeds its hashers from the system's randomness.
+        let process = std::hash::RandomState::new().build_hasher().finish();
+        Arc::new(Site {
+            process: process ^ u64::from(std::process::id()),
+            imported: Mutex::default(),
+            launchers: Mutex::default(),
+        })
+    }
+
+    /// What tells this process from all others of the run.
+    pub fn process(&self) -> u64 {
+        self.process
+    }
+
+    /// Where kernels on `gpu`, of rank `mine`, find the memory of rank `other`. Opens it the first time, so it must not be
+    /// called while kernels wait.
+    pub(super) fn address_of(&self, gpu: &Arc<Gpu>, mine: &GpuEnd, other: &GpuEnd) -> Result<u64, String> {
+        match (mine.reach(other), other.handle) {
+            (Reach::SameGpu, _) => Ok(other.address),
+            (Reach::PeerAccess, _) => {
+                let theirs = Gpu::open(other.gpu.ordinal).map_err(|error| error.to_string())?;
+                gpu.enable_peer(&theirs).map_err(|error| error.to_string())?;
+                Ok(other.address)
+            }
+            (Reach::Ipc | Reach::IpcPeer, Some(handle)) => {
+                let mut imported = lock(&self.imported);
+                let key = (gpu.info().ordinal, handle);
+                if let Some(known) = imported.get(&key) {
+                    return Ok(known.address());
+                }
+                let opened = gpu
+                    .open_ipc(&handle)
+                    .map_err(|error| format!("the memory of another process cannot be opened: {error}"))?;
+                let address = opened.address();
+                imported.insert(key, Arc::new(opened));
+                Ok(address)
+            }
+            (Reach::Ipc | Reach::IpcPeer | Reach::Proxy, _) => {
+                Err("its GPU memory cannot be reached from here".to_string())
+            }
+        }
+    }
+
+    /// The launcher of a gang: made by whoever asks first, gone with the last who has it.
+    pub(super) fn launcher(&self, key: GangKey, members: &[u32]) -> Arc<Launcher> {
+        let mut launchers = lock(&self.launchers);
+        launchers.retain(|_, launcher| launcher.strong_count() > 0);
+        if let Some(known) = launchers.get(&key).and_then(Weak::upgrade) {
+            return known;
+        }
+        let launcher = Arc::new(Launcher::new(members.to_vec()));
+        launchers.insert(key, Arc::downgrade(&launcher));
+        launcher
+    }
+}
+
+/// A mutex whose holders leave it consistent even when they panic.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,85 @@
+//! One rank's GPU for a whole run, and the memory on it that other ranks are told about.
+//!
+//! Memory is taken once, for the largest payload of the run: taking and giving back memory may wait for the whole GPU, and
+//! another process opens it once and never again.
+
+use std::sync::Arc;
+
+use super::arena_bytes;
+use super::site::Site;
+use crate::device::cuda::{self, Allocation, CudaError, Direct, Gpu};
+use crate::transport::GpuEnd;
+use record::units::Bytes;
+
+/// The kernel whose size says how many thread blocks a GPU runs at the same time; all others promise as many.
+const TYPICAL: &str = "rg_walk_f32_sum";
+
+/// One rank's place on a GPU.
+pub struct Station {
+    pub(super) site: Arc<Site>,
+    pub(super) gpu: Arc<Gpu>,
+    arena: Arc<Allocation>,
+    pub(super) largest: u64,
+    end: GpuEnd,
+}
+
+impl Station {
+    /// Takes memory for payloads up to `largest` on the GPU of the rank that is number `local` of its host: GPUs are given
+    /// out in turn.
+    pub fn open(local: u32, largest: Bytes, site: &Arc<Site>) -> Result<Station, String> {
+        let gpus = cuda::probe().map_err(|missing| missing.to_string())?;
+        let info = gpus[local as usize % gpus.len()].clone();
+        let told = |error: CudaError| format!("GPU {} ({}): {error}", info.ordinal, info.name);
+        let gpu = Gpu::open(info.ordinal).map_err(told)?;
+        let bytes = arena_bytes(largest.0);
+        let arena = gpu.allocate(bytes as usize).map_err(|error| {
+            if !error.is_out_of_memory() {
+                return told(error);
+            }
+            let free = gpu.free_memory().map_or_else(|_| "?".to_string(), |free| Bytes(free).to_string());
+            format!(
+                "GPU {} ({}) has {free} of memory left, and payloads of {largest} need {} for every rank on it",
+                info.ordinal,
+                info.name,
+                Bytes(bytes)
+            )
+        })?;
+        let kernel = gpu.kernel(TYPICAL).map_err(told)?;
+        let per_sm = kernel.resident_blocks(info.threads, 0).map_err(told)?;
+        let handle = arena.export();
+        if let Err(error) = &handle {
+            tracing::debug!(gpu = info.ordinal, %error, "this memory cannot be opened by other processes");
+        }
+        let end = GpuEnd {
+            process: site.process(),
+            neighbours: cuda::neighbours(info.ordinal).map_err(told)?,
+            blocks: per_sm * info.sms,
+            address: arena.address(),
+            bytes,
+            handle: handle.ok(),
+            gpu: info.clone(),
+        };
+        Ok(Station {
+            site: Arc::clone(site),
+            gpu,
+            arena: Arc::new(arena),
+            largest: largest.0,
+            end,
+        })
+    }
+
+    /// The memory the others know, unless a cell has it already.
+    pub(super) fn lend(&self) -> Option<Arc<Allocation>> {
+        (Arc::strong_count(&self.arena) == 1).then(|| Arc::clone(&self.arena))
+    }
+
+    /// Some of its memory as NICs would know it; why they cannot, in words.
+    pub fn direct(&self) -> Result<Arc<Direct>, String> {
+        Direct::of(&self.arena).map(Arc::new)
+    }
+
+    /// What the other ranks are told.
+    pub fn end(&self) -> &GpuEnd {
+        &self.end
+    }
+}

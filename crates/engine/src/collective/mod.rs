@@ -1,0 +1,87 @@
+//! Collectives as pure schedules, and the oracle that says what they must yield.
+//!
+//! A schedule is data: which block of the payload a rank sends to or receives from whom, in which order. It is a function
+//! of rank, rank count, element count and root alone, so it is proven right in memory for every rank count before a byte
+//! is measured, and the load it puts on every link is known before a counter is read. The oracle knows the collectives
+//! but none of the schedules; the two meet in the tests only.
+
+mod all_gather;
+mod all_to_all;
+mod bidirectional;
+mod binary_tree;
+mod broadcast;
+mod copy_engine;
+mod double_tree;
+mod execute;
+pub mod gpu;
+mod incast;
+mod memory;
+pub mod oracle;
+mod point_to_point;
+mod program;
+mod reduce_scatter;
+mod ring;
+mod round_trip;
+pub mod schedule;
+mod streams;
+mod tree;
+mod wait;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod simulate;
+
+pub use execute::{Conditions, Execution, Stopped, Took};
+pub use memory::Buffers;
+pub use oracle::{Mismatch, Oracle};
+pub use program::{Program, ProgramError, is_placed, planned_bytes, scheme_of};
+pub use schedule::{Action, LinkLoad, Schedule, Shape, Step};
+pub use streams::StreamExecution;
+
+use record::{Algorithm, Collective};
+
+/// One algorithm for one collective.
+pub trait Scheme: Sync {
+    /// What it does.
+    fn collective(&self) -> Collective;
+
+    /// How it does it.
+    fn algorithm(&self) -> Algorithm;
+
+    /// What one rank does.
+    fn schedule(&self, shape: Shape) -> Schedule;
+
+    /// What every directed link carries, in closed form: a second account, written without looking at the steps.
+    ///
+    /// Sorted by sender and receiver; links that carry nothing are left out.
+    fn link_elements(&self, ranks: usize, elements: usize, root: usize) -> Vec<LinkLoad>;
+
+    /// Whether a block may be overwritten before its input was sent, so that in place the input must be set aside first.
+    fn stages_input_in_place(&self) -> bool {
+        false
+    }
+}
+
+/// Every algorithm there is; what is not listed does not exist. The first of a collective is its default.
+pub const ALGORITHMS: &[&dyn Scheme] = &[
+    &ring::Ring,
+    &tree::Tree,
+    &double_tree::DoubleTree,
+    &reduce_scatter::RingReduceScatter,
+    &all_gather::RingAllGather,
+    &broadcast::TreeBroadcast,
+    &all_to_all::PairwiseAllToAll,
+    &point_to_point::PointToPoint,
+    &bidirectional::Bidirectional,
+    &round_trip::RoundTrip,
+    &incast::Incast,
+    &copy_engine::POINT_TO_POINT,
+    &copy_engine::BIDIRECTIONAL,
+];
+
+/// The scheme that does `collective` by `algorithm`, when there is one.
+pub fn find(collective: Collective, algorithm: Algorithm) -> Option<&'static dyn Scheme> {
+    let wanted = |scheme: &&dyn Scheme| scheme.collective() == collective && scheme.algorithm() == algorithm;
+    ALGORITHMS.iter().copied().find(wanted)
+}

@@ -1,0 +1,286 @@
+//! Many streams from one rank to another, each as fast as its own way lets it.
+//!
+//! Unlike a collective this has no end of its own: streams send for a while to find their pace, then for the time in which the
+//! receiver counts what arrives. A message of every stream is the same again and again, and different from every other stream's,
+//! so that whatever arrives can be checked without asking which message it was. What is still on its way when the time is over
+//! arrives in the next iteration, before anybody counts.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::execute::{Conditions, Stopped, Took};
+use super::oracle::Mismatch;
+use super::wait::Waiter;
+use crate::device::Region;
+use crate::device::pattern::Pattern;
+use crate::launch::clock;
+use crate::transport::{Received, Sink, StreamLane, Streams};
+use record::units::Nanos;
+use record::{Cell, DType, ReduceOp, StreamRecord, StreamTerms};
+
+/// Messages that one stream sends or receives before the next one is looked at.
+const IN_A_ROW: usize = 4;
+
+/// What is said of a stream that was connected and over which nothing ever came.
+const SILENT: &str = "it was connected, and nothing ever arrived";
+
+/// One end of a cell of streams, ready to run any number of times.
+pub struct StreamExecution {
+    streams: Streams,
+    sends: bool,
+    peer: u32,
+    /// Streams that were asked for: more than there are connections when all share one.
+    asked: u16,
+    settling: Nanos,
+    window: Nanos,
+    /// The message of every stream, one behind the other.
+    messages: Arc<Region>,
+    message: usize,
+    /// What arrived in the window of every timed iteration, stream by stream.
+    arrived: Vec<Vec<u64>>,
+    /// Streams of which anything ever arrived, counted or not.
+    alive: Vec<bool>,
+    /// What arrived and was not what had been sent.
+    wrong: Option<Mismatch>,
+}
+
+impl StreamExecution {
+    /// Joins the streams of `cell`, as world rank `me` has them, with their data.
+    pub fn new(
+        cell: &Cell,
+        terms: &StreamTerms,
+        me: u32,
+        seed: u64,
+        mut streams: Streams,
+    ) -> StreamExecution {
+        let (lanes, message) = (streams.lanes().len(), cell.size.as_usize().max(1));
+        let messages = Region::new(lanes * message);
+        if let Some(mut memory) = messages.try_write(0..messages.len()) {
+            for (stream, memory) in memory.chunks_mut(message).enumerate() {
+                pattern(seed, stream).fill(0, memory);
+            }
+        }
+        StreamExecution {
+            streams,
+            sends: cell.ranks.first() == Some(&me),
+            peer: cell.ranks.iter().copied().find(|rank| *rank != me).unwrap_or(me),
+            asked: cell.flows,
+            settling: terms.settling(),
+            window: terms.window,
+            messages,
+            message,
+            arrived: Vec::new(),
+            alive: vec![false; lanes],
+            wrong: None,
+        }
+    }
+
+    /// Sends or receives from now on until the window is over; `at` is when all ranks began.
+    pub fn run(
+        &mut self,
+        at: Nanos,
+        iteration: Option<u32>,
+        conditions: &Conditions<'_>,
+    ) -> Result<Took, Stopped> {
+        let started = clock::now();
+        let window = at + self.settling..at + self.settling + self.window;
+        let mut arrived = vec![0; self.streams.lanes().len()];
+        let mut waiter = Waiter::new(conditions.crowded, true, false);
+        let mut said = started;
+        loop {
+            let now = clock::now();
+            if now >= window.end {
+                break;
+            }
+            if conditions.abort.load(Ordering::Relaxed) {
+                return Err(self.aborted());
+            }
+            if now.since(said) > Nanos(1_000_000_000) {
+                conditions.moving.inspect(|say| say());
+                said = now;
+            }
+            let moved = match self.sends {
+                true => self.send(),
+                false => self.receive(iteration, now, &window, &mut arrived),
+            };
+            match moved {
+                true => waiter.moved(),
+                false => _ = waiter.wait(self.streams.lanes().iter().filter_map(news)),
+            }
+        }
+        if iteration.is_some() && !self.sends {
+            self.arrived.push(arrived);
+        }
+        Ok(Took {
+            started,
+            total: self.window,
+            waited: waiter.waited(),
+        })
+    }
+
+    /// Whether everything that has arrived so far was what had been sent.
+    pub fn check(&mut self) -> Result<(), Mismatch> {
+        match self.wrong.take() {
+            Some(wrong) => Err(wrong),
+            None => Ok(()),
+        }
+    }
+
+    /// What each stream came to, as this end knows it: what arrived is known to the receiver.
+    pub fn records(&mut self) -> Vec<StreamRecord> {
+        let lanes = self.streams.lanes();
+        // Streams that share a connection share what it carried.
+        let shared_by = u64::from(self.asked) / (lanes.len() as u64).max(1);
+        let lane_of = |stream: u16| usize::from(stream).min(lanes.len().saturating_sub(1));
+        let record = |stream: u16| {
+            let number = lane_of(stream);
+            let lane = lanes.get(number);
+            // A queue pair may be connected, and its packets vanish, long before anybody says so.
+            let silent =
+                (!self.sends && !self.arrived.is_empty() && !self.alive[number]).then(|| SILENT.to_string());
+            StreamRecord {
+                stream,
+                port: lane.and_then(|lane| lane.port),
+                bytes: self
+                    .arrived
+                    .iter()
+                    .map(|bytes| bytes[number] / shared_by.max(1))
+                    .collect(),
+                problem: lane.and_then(|lane| lane.problem.clone()).or(silent),
+            }
+        };
+        (0..self.asked).map(record).collect()
+    }
+
+    fn send(&mut self) -> bool {
+        let (mut moved, message) = (false, self.message);
+        for number in 0..self.streams.lanes().len() {
+            for _ in 0..IN_A_ROW {
+                if !self.streams.lets_pass(message) {
+                    return moved;
+                }
+                let lane = &mut self.streams.lanes()[number];
+                let Some(link) = &mut lane.link else { break };
+                let range = number * message..(number + 1) * message;
+                let Some(lease) = self.messages.try_read(range) else {
+                    break;
+                };
+                let went = match link.advance() {
+                    Ok(went) => link.offer(lease).map(|back| (went, back.is_none())),
+                    Err(error) => Err(error),
+                };
+                match went {
+                    Ok((went, taken)) => {
+                        moved |= went || taken;
+                        if !taken {
+                            break;
+                        }
+                    }
+                    Err(error) => lane.fail(error.to_string()),
+                }
+            }
+        }
+        moved
+    }
+
+    fn receive(
+        &mut self,
+        iteration: Option<u32>,
+        now: Nanos,
+        window: &Range<Nanos>,
+        arrived: &mut [u64],
+    ) -> bool {
+        self.streams.admit();
+        let (mut moved, message) = (false, self.message);
+        let Some(sent) = self.messages.try_read(0..self.messages.len()) else {
+            return false;
+        };
+        let flip = self.streams.flip().cloned();
+        for (number, lane) in self.streams.lanes().iter_mut().enumerate() {
+            let expected = &sent[number * message..(number + 1) * message];
+            for _ in 0..IN_A_ROW {
+                let Some(link) = &mut lane.link else { break };
+                let (wrong, before) = (&mut self.wrong, arrived[number]);
+                let strike = |data: &[u8]| {
+                    let flip = flip.as_ref().filter(|_| number == 0)?;
+                    let at = flip.strike(iteration, before, data.len())?;
+                    let mut damaged = data.to_vec();
+                    damaged[at] ^= flip.mask();
+                    Some(damaged)
+                };
+                let received = link.receive(
+                    message,
+                    Sink::With(&mut |data| match strike(data) {
+                        Some(damaged) => compare(expected, &damaged, wrong),
+                        None => compare(expected, data, wrong),
+                    }),
+                );
+                match received {
+                    Ok(Received::Chunk) => {
+                        (moved, self.alive[number]) = (true, true);
+                        arrived[number] += if window.contains(&now) { message as u64 } else { 0 };
+                    }
+                    Ok(Received::Some) => (moved, self.alive[number]) = (true, true),
+                    Ok(Received::Nothing) => break,
+                    Err(error) => lane.fail(error.to_string()),
+                }
+                // Over RDMA the receiver tells the sender how much it has taken.
+                if let Some(Err(error)) = lane.link.as_mut().map(|link| link.advance()) {
+                    lane.fail(error.to_string());
+                }
+            }
+        }
+        moved
+    }
+
+    fn aborted(&self) -> Stopped {
+        let way = if self.sends {
+            "sending to"
+        } else {
+            "receiving from"
+        };
+        Stopped {
+            step: format!("{way} rank {} by {} streams", self.peer, self.asked),
+            waiting_for: None,
+            waited: Nanos(0),
+            problem: "the run is being ended".to_string(),
+            aborted: true,
+        }
+    }
+}
+
+/// The data of one stream's message.
+fn pattern(seed: u64, stream: usize) -> Pattern {
+    Pattern {
+        seed,
+        iteration: stream as u64,
+        rank: 0,
+        ranks: 1,
+        dtype: DType::U8,
+        op: ReduceOp::Max,
+    }
+}
+
+/// What to wait on for one stream; nothing for one that is given up.
+fn news(lane: &StreamLane) -> Option<Option<crate::transport::Waitable<'_>>> {
+    lane.link.as_ref().map(|link| link.waitable())
+}
+
+/// Notes the first byte that is not what was sent, and counts the others.
+fn compare(expected: &[u8], found: &[u8], wrong: &mut Option<Mismatch>) {
+    if expected == found {
+        return;
+    }
+    let differ = || (0..expected.len()).filter(|at| expected[*at] != found[*at]);
+    let Some(first) = differ().next() else { return };
+    let count = differ().count() as u64;
+    let known = wrong.get_or_insert(Mismatch {
+        element: first as u64,
+        byte_offset: first as u64,
+        expected_bits: format!("0x{:02x}", expected[first]),
+        found_bits: format!("0x{:02x}", found[first]),
+        wrong_elements: 0,
+    });
+    known.wrong_elements += count;
+}

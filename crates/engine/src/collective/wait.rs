@@ -1,0 +1,101 @@
+//! Waiting when nothing moves: look again at once for a while, then let others run, then sleep until a socket has news.
+//!
+//! On a host with a core for every rank, looking again at once gives the lowest latency. On a crowded host it takes the
+//! core away from the very peer that is waited for, so the wait turns to yielding almost at once.
+
+use std::os::fd::BorrowedFd;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::launch::clock;
+use crate::transport::Waitable;
+use record::units::Nanos;
+
+/// Looks at the channels before yielding, with a core of one's own and without.
+const LOOKS: u32 = 2_000;
+const LOOKS_CROWDED: u32 = 10;
+/// Pauses between two looks at sockets: each look takes the socket's lock, which the sending side needs to deliver.
+const PAUSES_BETWEEN_LOOKS: u32 = 16;
+/// Yields before sleeping.
+const YIELDS: u32 = 200;
+/// The longest sleep: an abort is noticed this soon.
+const SLEEP_MILLIS: u8 = 1;
+
+/// Counts how long nothing moved, and waits accordingly.
+pub(super) struct Waiter {
+    looks: u32,
+    yields: u32,
+    pauses: u32,
+    since: Option<Nanos>,
+    tries: u32,
+    waited: Nanos,
+}
+
+impl Waiter {
+    /// For a host that is `crowded` or not, looking at `sockets` or at memory only, some of which are better slept on.
+    pub fn new(crowded: bool, sockets: bool, sleeps: bool) -> Waiter {
+        let looks = if crowded || sleeps { LOOKS_CROWDED } else { LOOKS };
+        let pauses = if sockets { PAUSES_BETWEEN_LOOKS } else { 1 };
+        Waiter {
+            looks,
+            yields: if sleeps { 0 } else { YIELDS },
+            pauses,
+            since: None,
+            tries: 0,
+            waited: Nanos(0),
+        }
+    }
+
+    /// Something moved: the wait, if there was one, is over.
+    pub fn moved(&mut self) {
+        if let Some(since) = self.since.take() {
+            self.waited = self.waited + clock::now().since(since);
+            self.tries = 0;
+        }
+    }
+
+    /// Nothing moved: waits a little; for how long nothing has moved in total.
+    pub fn wait<'a>(&mut self, waitables: impl Iterator<Item = Option<Waitable<'a>>>) -> Nanos {
+        let now = clock::now();
+        let since = *self.since.get_or_insert(now);
+        self.tries += 1;
+        if self.tries < self.looks {
+            (0..self.pauses).for_each(|_| std::hint::spin_loop());
+        } else if self.tries < self.looks + self.yields {
+            std::thread::yield_now();
+        } else {
+            sleep(waitables);
+        }
+        now.since(since)
+    }
+
+    /// Total time spent waiting.
+    pub fn waited(&self) -> Nanos {
+        self.waited
+    }
+}
+
+/// Sleeps until a socket has news, or a moment where there is none to wait on.
+fn sleep<'a>(waitables: impl Iterator<Item = Option<Waitable<'a>>>) {
+    let waitables: Vec<Option<Waitable<'a>>> = waitables.collect();
+    let interest = |waitable: &Waitable<'a>| -> (BorrowedFd<'a>, PollFlags) {
+        let sending = if waitable.wants_to_send {
+            PollFlags::POLLOUT
+        } else {
+            PollFlags::empty()
+        };
+        (waitable.fd, PollFlags::POLLIN | sending)
+    };
+    let mut sockets: Vec<PollFd<'a>> = waitables
+        .iter()
+        .flatten()
+        .map(interest)
+        .map(|(fd, flags)| PollFd::new(fd, flags))
+        .collect();
+    if sockets.len() < waitables.len() || sockets.is_empty() {
+        std::thread::sleep(std::time::Duration::from_micros(20));
+    } else {
+        // Being woken early by a signal only means looking again early.
+        let _ = poll(&mut sockets, PollTimeout::from(SLEEP_MILLIS));
+    }
+}

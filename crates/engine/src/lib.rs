@@ -1,0 +1,8 @@
+//! What moves and measures: ranks meeting (`launch`), memory and kernels (`device`), bytes between two ranks (`transport`),
+//! schedules and their execution (`collective`), orders, samples and losses (`measure`). All FFI lives here.
+
+pub mod collective;
+pub mod device;
+pub mod launch;
+pub mod measure;
+pub mod transport;

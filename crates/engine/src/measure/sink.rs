@@ -1,0 +1,210 @@
+//! Where a run is written, as it happens.
+//!
+//! The folder is made, and room for the whole run is asked of the disk, before anything is measured: a full disk is an
+//! error at the start, not a loss at the end. Every event is one line; lines reach the kernel at the latest when a cell is
+//! done, so a killed run loses at most moments of the cell in flight; they reach the disk every few seconds, should the power go.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use record::{Event, Run, cut_after_last_line, files, replace};
+
+/// A line is in our own memory, where a kill would lose it, for no longer than this while others follow.
+const LONGEST_HELD: Duration = Duration::from_millis(200);
+/// Cells that are done are in the kernel's memory, where a power cut would lose them, for about as long as this.
+const LONGEST_UNSYNCED: Duration = Duration::from_secs(5);
+/// Even a run of one cell and its reports take this much.
+const SMALLEST_RUN: u64 = 1 << 20;
+
+/// The run cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the run to {path}: {source}")]
+pub struct SinkError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// The folder of a run, known to be writable and to have room.
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// Makes the folder, or takes an existing one that holds no run yet, and makes sure that it can be written to.
+    pub fn create(path: &Path) -> Result<RunFolder, SinkError> {
+        fs::create_dir_all(path).map_err(|source| SinkError {
+            path: path.to_path_buf(),
+            source,
+        })?;
+        let run = path.join(files::RUN);
+        if run.exists() {
+            let problem = "there is a recorded run already; choose another --out";
+            let source = io::Error::new(io::ErrorKind::AlreadyExists, problem);
+            return Err(SinkError { path: run, source });
+        }
+        let folder = RunFolder {
+            path: path.to_path_buf(),
+        };
+        folder.make_sure_of(SMALLEST_RUN)?;
+        Ok(folder)
+    }
+
+    /// Makes sure that `room` bytes fit on the disk now.
+    pub fn make_sure_of(&self, room: u64) -> Result<(), SinkError> {
+        let probe = self.path.join(".room");
+        let result = File::create(&probe).and_then(|file| reserve(&file, room));
+        // Whether or not there was room, the probe has served its purpose.
+        let _ = fs::remove_file(&probe);
+        result.map_err(|source| SinkError {
+            path: self.path.clone(),
+            source,
+        })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps something the run was told, so that it can be judged without it elsewhere.
+    pub fn keep(&self, name: &str, text: &str) -> Result<(), SinkError> {
+        let path = self.path.join(name);
+        fs::write(&path, text).map_err(|source| SinkError { path, source })
+    }
+
+    /// Takes the folder of a run that was cut off.
+    pub fn of_cut_off(path: &Path) -> RunFolder {
+        RunFolder {
+            path: path.to_path_buf(),
+        }
+    }
+
+    /// Writes `run.json` and opens `samples.jsonl`.
+    pub fn start(&self, run: &Run) -> Result<Sink, SinkError> {
+        let path = self.path.join(files::RUN);
+        let text = serde_json::to_vec_pretty(run).map_err(io::Error::other);
+        text.and_then(|text| replace(&path, &text))
+            .map_err(|source| SinkError { path, source })?;
+        self.open(OpenOptions::new().create_new(true).append(true))
+    }
+
+    /// Opens `samples.jsonl` of a run that was cut off, to go on after its last whole line.
+    pub fn go_on(&self) -> Result<Sink, SinkError> {
+        let path = self.path.join(files::SAMPLES);
+        cut_after_last_line(&path).map_err(|source| SinkError { path, source })?;
+        self.open(OpenOptions::new().create(true).append(true))
+    }
+
+    fn open(&self, how: &OpenOptions) -> Result<Sink, SinkError> {
+        let path = self.path.join(files::SAMPLES);
+        let file = how.open(&path).map_err(|source| SinkError {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Sink {
+            path,
+            file: BufWriter::new(file),
+            handed_over: Instant::now(),
+            synced: Instant::now(),
+        })
+    }
+}
+
+/// Asks the disk for `room` bytes.
+fn reserve(file: &File, room: u64) -> io::Result<()> {
+    use nix::errno::Errno;
+    let length = i64::try_from(room).map_err(io::Error::other)?;
+    match nix::fcntl::posix_fallocate(file, 0, length) {
+        // Some file systems cannot reserve; then a written block has to do.
+        Err(Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOSYS) => {
+            let mut file = file;
+            file.write_all(&[0; 4096])?;
+            file.sync_data()
+        }
+        result => result.map_err(io::Error::from),
+    }
+}
+
+/// Writes events as they arrive.
+pub struct Sink {
+    path: PathBuf,
+    file: BufWriter<File>,
+    /// When lines were last handed to the kernel.
+    handed_over: Instant,
+    /// When they were last handed to the disk.
+    synced: Instant,
+}
+
+impl Sink {
+    /// Appends one event.
+    pub fn write(&mut self, event: &Event) -> Result<(), SinkError> {
+        let written = serde_json::to_writer(&mut self.file, event).map_err(io::Error::from);
+        written
+            .and_then(|()| self.file.write_all(b"\n"))
+            .map_err(|source| self.error(source))?;
+        match self.handed_over.elapsed() > LONGEST_HELD {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Hands everything written so far to the kernel, and to the disk when that is some seconds ago.
+    pub fn flush(&mut self) -> Result<(), SinkError> {
+        self.file.flush().map_err(|source| self.error(source))?;
+        self.handed_over = Instant::now();
+        if self.synced.elapsed() > LONGEST_UNSYNCED {
+            let synced = self.file.get_ref().sync_data();
+            synced.map_err(|source| self.error(source))?;
+            self.synced = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Hands everything to the disk: the run is over.
+    pub fn close(mut self) -> Result<(), SinkError> {
+        self.flush()?;
+        self.file
+            .get_ref()
+            .sync_data()
+            .map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> SinkError {
+        SinkError {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_written_or_holds_a_run_is_refused_at_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        fs::write(&file, "not a folder").unwrap();
+        assert!(RunFolder::create(&file.join("run")).is_err());
+        let taken = parent.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        fs::write(taken.join(files::RUN), "{}").unwrap();
+        let error = RunFolder::create(&taken).err().unwrap().to_string();
+        assert!(error.contains("--out"), "{error}");
+    }
+
+    #[test]
+    fn a_run_larger_than_the_disk_is_refused_before_it_is_measured() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = RunFolder::create(&parent.path().join("run")).unwrap();
+        assert!(folder.make_sure_of(1 << 20).is_ok());
+        assert!(folder.make_sure_of(1 << 60).is_err());
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert!(left.is_empty(), "the probe is gone");
+    }
+}

@@ -1,0 +1,252 @@
+//! One cell on one rank: an engine made ready for it, and the iterations it is told to run.
+//!
+//! Only the collective is timed. Filling the input, checking the output and answering happen between iterations. The
+//! pattern changes with every checked iteration, so yesterday's right answer is wrong today.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::engine::Engine;
+use super::orders::{Answer, Assignment, Wrong};
+use crate::collective::{Conditions, Mismatch, Stopped, Took};
+use crate::device::telemetry::GpuName;
+use crate::launch::clock;
+use crate::transport::{Channel, Fault};
+use probe::sysfs;
+use record::units::Nanos;
+use record::{Cell, Moved, Placement, StreamRecord};
+
+/// One cell on one rank.
+pub(super) struct Task {
+    rank: u32,
+    assignment: Assignment,
+    engine: Box<dyn Engine>,
+    deadline: Duration,
+    abort: Arc<AtomicBool>,
+    faults: Vec<Fault>,
+    interfaces: Vec<(String, String)>,
+    /// Inputs used up so far: one for every run that was ordered, warm-up included.
+    patterns: u64,
+    /// Collectives run so far, warm-up included.
+    collectives: u64,
+    /// The pattern the input holds now.
+    filled: Option<u64>,
+}
+
+/// What a task needs besides its assignment.
+pub(super) struct Surroundings {
+    pub rank: u32,
+    pub deadline: Duration,
+    pub abort: Arc<AtomicBool>,
+    pub faults: Vec<Fault>,
+    /// Rails with the interfaces behind them.
+    pub interfaces: Vec<(String, String)>,
+}
+
+impl Task {
+    /// Takes an engine that is ready for the cell, and fills its input.
+    pub fn new(assignment: Assignment, engine: Box<dyn Engine>, around: Surroundings) -> Task {
+        let mut task = Task {
+            rank: around.rank,
+            assignment,
+            engine,
+            deadline: around.deadline,
+            abort: around.abort,
+            faults: around.faults,
+            interfaces: around.interfaces,
+            patterns: 0,
+            collectives: 0,
+            filled: None,
+        };
+        task.fill_for(None);
+        task
+    }
+
+    /// The GPU it runs on, when it does.
+    pub fn gpu(&self) -> Option<GpuName> {
+        self.engine.gpu()
+    }
+
+    /// The cell.
+    pub fn cell(&self) -> &Cell {
+        &self.assignment.cell
+    }
+
+    /// Runs once at the agreed instant and says how it went. `moving` is called now and then while data moves.
+    pub fn run(&mut self, at: Nanos, iteration: Option<u32>, moving: &dyn Fn()) -> Answer {
+        if let Some(frozen) = self.suffer(at, iteration) {
+            return frozen;
+        }
+        let batch = self.cell().batch.max(1);
+        let took = match self.collective(at, iteration, batch, moving) {
+            Ok(took) => took,
+            Err(stopped) => return self.stopped(stopped),
+        };
+        let is_due = iteration.is_some_and(|iteration| self.is_checked(iteration));
+        let check = match is_due {
+            true if batch > 1 && self.is_in_place() => match self.check_one_more(moving) {
+                Ok(check) => check,
+                Err(stopped) => return self.stopped(stopped),
+            },
+            true => self.check(),
+            false => None,
+        };
+        self.patterns += 1;
+        self.fill_for(Some(iteration.map_or(0, |iteration| iteration + 1)));
+        Answer::Done {
+            cell: self.cell().id,
+            iteration,
+            started: took.started,
+            ns: took.total,
+            wait_ns: took.waited,
+            late_ns: took.started.since(at),
+            checked: check.is_some(),
+            wrong: check.and_then(Result::err).map(wrong),
+        }
+    }
+
+    /// The collective, `times` times without a pause.
+    fn collective(
+        &mut self,
+        at: Nanos,
+        iteration: Option<u32>,
+        times: u16,
+        moving: &dyn Fn(),
+    ) -> Result<Took, Stopped> {
+        let conditions = Conditions {
+            deadline: self.deadline,
+            abort: &self.abort,
+            crowded: self.assignment.crowded,
+            moving: Some(moving),
+            slowdown: self.slowdown(),
+        };
+        let took = self.engine.run(at, iteration, times, &conditions)?;
+        self.collectives += u64::from(times);
+        Ok(took)
+    }
+
+    /// In place, a batch feeds every result to the next collective: what it leaves behind says nothing. One more collective
+    /// on fresh data, not timed, is what is checked then.
+    fn check_one_more(&mut self, moving: &dyn Fn()) -> Result<Option<Result<(), Mismatch>>, Stopped> {
+        self.patterns += 1;
+        self.fill_for(None);
+        self.collective(clock::now(), None, 1, moving)?;
+        Ok(self.check())
+    }
+
+    /// A standstill, with what can be seen of its cause from here.
+    fn stopped(&self, stopped: Stopped) -> Answer {
+        Answer::Stopped {
+            cell: self.cell().id,
+            step: stopped.step,
+            waiting_for: stopped.waiting_for,
+            waited: stopped.waited,
+            problem: stopped.problem,
+            aborted: stopped.aborted,
+            stuck: self.engine.stuck(),
+            no_carrier: without_carrier(&self.interfaces),
+        }
+    }
+
+    /// What its streams came to, where it has any.
+    pub fn streams(&mut self) -> Vec<StreamRecord> {
+        self.engine.streams()
+    }
+
+    /// How many collectives ran, what was sent, and the connections for whoever needs them next.
+    pub fn finish(self) -> (u64, Vec<Moved>, Vec<Channel>) {
+        let (moved, channels) = self.engine.finish();
+        (self.collectives, moved, channels)
+    }
+
+    fn is_checked(&self, iteration: u32) -> bool {
+        let every = self.assignment.verify_every;
+        every > 0 && iteration.is_multiple_of(every)
+    }
+
+    fn is_in_place(&self) -> bool {
+        self.assignment.cell.placement == Placement::InPlace
+    }
+
+    /// Puts the input in place for the next iteration, where it is not there already.
+    fn fill_for(&mut self, next: Option<u32>) {
+        let will_be_checked = next.is_none_or(|iteration| self.is_checked(iteration));
+        if self.filled.is_some() && !self.is_in_place() && !will_be_checked {
+            return;
+        }
+        let pattern = self.patterns;
+        self.filled = self.engine.fill(pattern).then_some(pattern);
+    }
+
+    /// Whether the result is right; none when it could not be looked at, which must not count as checked.
+    fn check(&mut self) -> Option<Result<(), Mismatch>> {
+        self.engine.check(self.filled?)
+    }
+
+    fn slowdown(&self) -> f64 {
+        let mine = self.faults.iter().find_map(|fault| match fault {
+            Fault::SlowRank { rank, factor } if *rank == self.rank => Some(*factor),
+            _ => None,
+        });
+        mine.unwrap_or(1.0)
+    }
+
+    /// Dies or freezes here if a negative control asks for it. A frozen rank waits for nobody: when the run is ended
+    /// around it, that is what it says.
+    fn suffer(&self, at: Nanos, iteration: Option<u32>) -> Option<Answer> {
+        for fault in &self.faults {
+            match fault {
+                Fault::Kill {
+                    rank,
+                    iteration: when,
+                } if *rank == self.rank && iteration == Some(*when) => {
+                    clock::wait_until(at, self.assignment.crowded);
+                    let _ =
+                        nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
+                }
+                Fault::Freeze {
+                    rank,
+                    iteration: when,
+                } if *rank == self.rank && iteration == Some(*when) => {
+                    let since = Instant::now();
+                    while !self.abort.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    return Some(Answer::Stopped {
+                        cell: self.cell().id,
+                        step: "before its first step".to_string(),
+                        waiting_for: None,
+                        waited: Nanos::from(since.elapsed()),
+                        problem: "frozen on purpose".to_string(),
+                        aborted: true,
+                        stuck: Vec::new(),
+                        no_carrier: Vec::new(),
+                    });
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// Those of `rails` (with their interfaces) that have no carrier now.
+pub(super) fn without_carrier(rails: &[(String, String)]) -> Vec<String> {
+    let dark = |(_, interface): &&(String, String)| {
+        sysfs::has_carrier(Path::new(sysfs::SYS), interface) == Some(false)
+    };
+    rails.iter().filter(dark).map(|(rail, _)| rail.clone()).collect()
+}
+
+/// A mismatch as it is told.
+fn wrong(mismatch: Mismatch) -> Wrong {
+    Wrong {
+        element: mismatch.element,
+        byte_offset: mismatch.byte_offset,
+        expected_bits: mismatch.expected_bits,
+        found_bits: mismatch.found_bits,
+        wrong_elements: mismatch.wrong_elements,
+    }
+}

@@ -1,0 +1,262 @@
+//! Streams from one rank to another, each a link of its own, and each on its own when it cannot be made.
+//!
+//! A cell of streams asks which of many ways are good, so one that leads nowhere is an answer and not the end of the cell:
+//! the sender dials them all at once and goes on without those that nobody answers; the receiver takes them as they come.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::Link;
+use super::connecting::{ConnectError, Wanted};
+use super::inject::{Flip, Pacer};
+use super::mesh::Mesh;
+use super::tcp::{Connection, INTRODUCES, Mailbox, STREAMS, TcpLink, dial};
+use super::verbs::{Introduction, Meeting, Pending};
+use record::{Cell, TransportKind};
+
+/// How long a stream may take to be connected. Its first packet may be lost once.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Queue pairs introduce themselves over connections whose way is any: one that leads nowhere is given up for another.
+const INTRODUCTION: Duration = Duration::from_millis(700);
+/// Streams that are dialled at the same time.
+const AT_ONCE: usize = 32;
+
+/// One end of all streams of a cell.
+pub struct Streams {
+    lanes: Vec<Lane>,
+    expected: Option<Expected>,
+    pacer: Option<Pacer>,
+    flip: Option<Flip>,
+}
+
+/// One stream, or what became of it.
+pub struct Lane {
+    /// Its link, while it works.
+    pub link: Option<Box<dyn Link>>,
+    /// The source port of its packets.
+    pub port: Option<u16>,
+    /// Why it has no link.
+    pub problem: Option<String>,
+}
+
+/// Streams that have not come yet.
+struct Expected {
+    mailbox: Arc<Mailbox>,
+    connections: Vec<(usize, Connection)>,
+}
+
+impl Lane {
+    fn of(port: Option<u16>, made: Result<Box<dyn Link>, String>) -> Lane {
+        let (link, problem) = match made {
+            Ok(link) => (Some(link), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        Lane { link, port, problem }
+    }
+
+    /// Goes on without it.
+    pub fn fail(&mut self, problem: String) {
+        self.problem.get_or_insert(problem);
+        if let Some(mut link) = self.link.take() {
+            link.abandon();
+        }
+    }
+}
+
+impl Streams {
+    /// All of them, in order.
+    pub fn lanes(&mut self) -> &mut [Lane] {
+        &mut self.lanes
+    }
+
+    /// Takes in those that have come since the last call.
+    pub fn admit(&mut self) {
+        let Some(expected) = &mut self.expected else {
+            return;
+        };
+        expected.connections.retain(|(number, connection)| {
+            let Some(stream) = expected.mailbox.take_now(connection) else {
+                return true;
+            };
+            let link = TcpLink::new(stream).map(|link| Box::new(link) as Box<dyn Link>);
+            let port = self.lanes[*number].port;
+            self.lanes[*number] = Lane::of(port, link.map_err(|error| error.to_string()));
+            false
+        });
+    }
+
+    /// What slows the sender down on purpose, when something does.
+    pub fn lets_pass(&mut self, bytes: usize) -> bool {
+        let pacer = self.pacer.as_mut();
+        pacer.is_none_or(|pacer| pacer.lets_pass(bytes, Instant::now()))
+    }
+
+    /// The bit to be flipped on purpose in what the receiver gets, when one is.
+    pub fn flip(&self) -> Option<&Flip> {
+        self.flip.as_ref()
+    }
+}
+
+impl Drop for Streams {
+    /// Their ports must be free for the next ones at once.
+    fn drop(&mut self) {
+        self.admit();
+        let links = self.lanes.iter_mut().filter_map(|lane| lane.link.as_mut());
+        links.for_each(|link| link.abandon());
+    }
+}
+
+impl Mesh {
+    /// This rank's end of the streams of a cell, whose sender is the first of its two ranks.
+    pub fn streams(&mut self, wanted: &Wanted<'_>) -> Result<Streams, (u32, ConnectError)> {
+        let cell = wanted.cell;
+        let peer = cell.ranks.iter().copied().find(|rank| *rank != self.me);
+        let peer = peer.ok_or((self.me, ConnectError::UnknownPeer(self.me)))?;
+        let failed = |error| (peer, error);
+        let name = cell.rails.first().cloned().unwrap_or_default();
+        let rail = self.rails.iter().position(|(rail, _)| *rail == name);
+        let rail = rail.ok_or_else(|| failed(ConnectError::NoSuchRail(name.clone())))?;
+        let names: Vec<Connection> = (0..connections(cell))
+            .map(|flow| connection(cell, rail as u16, flow))
+            .collect();
+        let is_sender = cell.ranks.first() == Some(&self.me);
+        let deadline = wanted.deadline.min(Instant::now() + PATIENCE);
+        let mut expected = None;
+        let lanes = match (cell.transport, is_sender) {
+            (TransportKind::Verbs, _) => self.queue_pairs(peer, &names, wanted),
+            (_, true) => {
+                let door = self.door(peer, rail).map_err(failed)?;
+                self.dial_all(&names, door, deadline)
+            }
+            (_, false) => {
+                expected = Some(Expected {
+                    mailbox: self.doors.mailbox(),
+                    connections: names.iter().copied().enumerate().collect(),
+                });
+                let absent = || Err("it never came".to_string());
+                names
+                    .iter()
+                    .map(|name| Lane::of(Some(name.source_port), absent()))
+                    .collect()
+            }
+        };
+        let pacer = is_sender.then(|| Pacer::for_way(&self.faults, self.me, peer, Some(&name)));
+        Ok(Streams {
+            lanes,
+            expected,
+            pacer: pacer.flatten(),
+            flip: self.flip.clone().filter(|_| !is_sender),
+        })
+    }
+
+    fn door(&self, peer: u32, rail: usize) -> Result<SocketAddr, ConnectError> {
+        let endpoint = self.peers.iter().find(|endpoint| endpoint.rank == peer);
+        let door = endpoint.and_then(|endpoint| endpoint.doors.get(rail));
+        door.copied().ok_or(ConnectError::UnknownPeer(peer))
+    }
+
+    /// Dials all streams, many at a time.
+    fn dial_all(&self, names: &[Connection], door: SocketAddr, deadline: Instant) -> Vec<Lane> {
+        let made: Vec<Mutex<Option<Lane>>> = names.iter().map(|_| Mutex::new(None)).collect();
+        let next = AtomicUsize::new(0);
+        let (rails, token) = (&self.rails, &self.token);
+        std::thread::scope(|scope| {
+            for _ in 0..AT_ONCE.min(names.len()) {
+                scope.spawn(|| {
+                    while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let local = &rails[usize::from(name.rail)].1;
+                        let stream = dial(name, local, door, token, deadline);
+                        let link = stream.map_err(|error| error.to_string()).and_then(|stream| {
+                            let link = TcpLink::new(stream).map_err(|error| error.to_string())?;
+                            Ok(Box::new(link) as Box<dyn Link>)
+                        });
+                        let lane = Lane::of(Some(name.source_port), link);
+                        let place = usize::from(name.flow & !STREAMS);
+                        *made[place]
+                            .lock()
+                            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(lane);
+                    }
+                });
+            }
+        });
+        let absent = || Lane::of(None, Err("it was not dialled".to_string()));
+        let lane = |lane: Mutex<Option<Lane>>| lane.into_inner().unwrap_or_default().unwrap_or_else(absent);
+        made.into_iter().map(lane).collect()
+    }
+
+    /// Queue pairs, brought to their end step by step: both ends begin with all before either waits for one.
+    fn queue_pairs(&mut self, peer: u32, names: &[Connection], wanted: &Wanted<'_>) -> Vec<Lane> {
+        let begun: Vec<io::Result<Pending>> = names
+            .iter()
+            .map(|name| self.introduce(peer, name, wanted))
+            .collect();
+        let met: Vec<io::Result<Meeting>> = begun
+            .into_iter()
+            .map(|begun| begun?.meet(wanted.deadline))
+            .collect();
+        let finish = |(name, met): (&Connection, io::Result<Meeting>)| {
+            let link = met.and_then(|met| met.finish(wanted.deadline));
+            let port = wanted
+                .cell
+                .port_of(wanted.cell.ranks[0], name.flow & !(STREAMS | INTRODUCES));
+            Lane::of(port, link.map_err(|error| error.to_string()))
+        };
+        names.iter().zip(met).map(finish).collect()
+    }
+
+    fn introduce(&mut self, peer: u32, name: &Connection, wanted: &Wanted<'_>) -> io::Result<Pending> {
+        let cell = wanted.cell;
+        let stream = loop {
+            let until = match name.from == self.me {
+                true => wanted.deadline.min(Instant::now() + INTRODUCTION),
+                false => wanted.deadline,
+            };
+            match self.stream(peer, name, until, wanted.give_up) {
+                Ok(stream) => break stream,
+                Err(_) if Instant::now() < wanted.deadline && !(wanted.give_up)() => {}
+                Err(error) => return Err(io::Error::other(error.to_string())),
+            }
+        };
+        let (rail, local) = &self.rails[usize::from(name.rail)];
+        let flow = name.flow & !(STREAMS | INTRODUCES);
+        let introduction = Introduction {
+            me: self.me,
+            peer,
+            rail: rail.clone(),
+            flow,
+            flows: cell.flows,
+            // Acknowledgements go back from ports of the receiver's own.
+            source_port: cell.port_of(self.me, flow),
+            placed: false,
+            terms: cell.verbs.unwrap_or_default(),
+        };
+        self.nics.begin(stream, local, introduction)
+    }
+}
+
+/// Connections that carry a cell's streams: from one port to one door there can be only one over TCP.
+fn connections(cell: &Cell) -> u16 {
+    let shared =
+        cell.transport == TransportKind::Tcp && cell.streams.as_ref().is_some_and(|terms| terms.one_port);
+    if shared { 1 } else { cell.flows.max(1) }
+}
+
+/// The name of a stream's connection, the same at both ends.
+fn connection(cell: &Cell, rail: u16, flow: u16) -> Connection {
+    let (from, to) = (cell.ranks[0], cell.ranks[1]);
+    let (bits, source_port) = match cell.transport {
+        TransportKind::Verbs => (STREAMS | INTRODUCES, 0),
+        _ => (STREAMS, cell.port_of(from, flow).unwrap_or(0)),
+    };
+    Connection {
+        from,
+        to,
+        rail,
+        to_rail: rail,
+        flow: flow | bits,
+        source_port,
+    }
+}

@@ -1,0 +1,60 @@
+//! This host's end of a rail: the address sockets are bound to, the port of the door, and the interface they may not leave.
+//!
+//! An address alone does not keep traffic on its rail: the kernel routes by destination and may send a rail's packets out of
+//! another interface. A socket bound to the interface cannot. Peers on this very host are the exception: the kernel carries
+//! that traffic over loopback whatever the address, and a bound socket would never be reached.
+
+use std::net::{IpAddr, SocketAddr};
+
+use socket2::SockRef;
+
+use probe::rails;
+use record::RdmaPort;
+
+/// This host's end of a rail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Local {
+    /// Where sockets are bound.
+    pub address: IpAddr,
+    /// The interface behind the address, where it is known.
+    pub interface: Option<String>,
+    /// The door's port; 0 for any that is free.
+    pub port: u16,
+    /// The port of an RDMA device behind the interface, where there is one.
+    pub rdma: Option<RdmaPort>,
+}
+
+impl From<IpAddr> for Local {
+    fn from(address: IpAddr) -> Local {
+        Local {
+            address,
+            interface: None,
+            port: 0,
+            rdma: None,
+        }
+    }
+}
+
+impl Local {
+    /// Where the door is.
+    pub fn door(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.port)
+    }
+
+    /// Keeps `socket`, which talks to `peer`, on the rail's interface where that is possible.
+    pub fn confine(&self, socket: SockRef<'_>, peer: IpAddr) {
+        let Some(interface) = &self.interface else { return };
+        if self.address.is_loopback() || is_here(peer) {
+            return;
+        }
+        if let Err(error) = socket.bind_device(Some(interface.as_bytes())) {
+            tracing::debug!(interface, %error, "a data socket is bound to its address only");
+        }
+    }
+}
+
+/// Whether `peer` is an address of this host.
+fn is_here(peer: IpAddr) -> bool {
+    let held = rails::addresses_here().unwrap_or_default();
+    peer.is_loopback() || held.iter().any(|entry| entry.address == Some(peer))
+}

@@ -1,0 +1,24 @@
+//! Which queue pair is to be made between two ranks, and on what terms.
+
+use record::VerbsTerms;
+
+/// A queue pair that is wanted, as seen from one of its ends.
+#[derive(Debug, Clone)]
+pub struct Introduction {
+    /// This rank.
+    pub me: u32,
+    /// The other.
+    pub peer: u32,
+    /// Rail by name.
+    pub rail: String,
+    /// Which of the flows between them.
+    pub flow: u16,
+    /// How many there are.
+    pub flows: u16,
+    /// UDP source port of this side's packets, when the plan pins it.
+    pub source_port: Option<u16>,
+    /// Whether chunks go where they belong, rather than into slots from which they are taken.
+    pub placed: bool,
+    /// Terms of the cell.
+    pub terms: VerbsTerms,
+}

@@ -1,0 +1,205 @@
+//! One queue pair of a stream with its memory: what was posted, what has completed, what has arrived.
+
+use std::io;
+
+use super::super::card::Card;
+use super::super::completion::Completion;
+use super::super::failure::{End, FLUSHED, Failure, not_posted};
+use super::super::queue_pair::{ARRIVAL, QueuePair, Request, Work};
+use super::StreamError;
+use super::memory::{Area, Memory};
+use record::FlowRecord;
+
+/// A connected queue pair.
+pub struct Lane {
+    /// Given back before the memory, so that no NIC touches that.
+    pub pair: QueuePair,
+    pub memory: Memory,
+    pub peer: Card,
+    pub here: End,
+    pub there: End,
+    pub flow: FlowRecord,
+    /// Messages there shall be room for.
+    pub wanted_room: u32,
+    /// Room that was made and not used.
+    room: u32,
+    /// Bytes every message that arrives shall have; numbers come without any.
+    pub expected: u32,
+    /// Requests posted, and those of them that are known to be done.
+    pub posted: u64,
+    pub completed: u64,
+    /// Messages that have arrived.
+    pub arrived: u64,
+    failure: Option<Failure>,
+    /// A message of another length than expected.
+    misfit: Option<u32>,
+    armed: bool,
+}
+
+impl Lane {
+    /// Of a connected queue pair.
+    pub fn new(
+        pair: QueuePair,
+        memory: Memory,
+        peer: Card,
+        ends: (End, End),
+        flow: FlowRecord,
+        wanted_room: u32,
+    ) -> Lane {
+        let (here, there) = ends;
+        Lane {
+            pair,
+            memory,
+            peer,
+            here,
+            there,
+            flow,
+            wanted_room,
+            room: 0,
+            expected: 0,
+            posted: 0,
+            completed: 0,
+            arrived: 0,
+            failure: None,
+            misfit: None,
+            armed: false,
+        }
+    }
+
+    /// An error of this queue pair, with both of its ends.
+    pub fn failed(&self, what: impl std::fmt::Display) -> StreamError {
+        let Lane {
+            here, there, flow, ..
+        } = self;
+        StreamError::Failed(format!("{} from {here} to {there}: {what}", flow.rail))
+    }
+
+    fn posting(&self, error: &io::Error) -> StreamError {
+        self.failed(not_posted(error))
+    }
+
+    /// Makes as much room as there shall be, when half of it is used.
+    pub fn make_room(&mut self) -> Result<(), StreamError> {
+        if self.room > self.wanted_room / 2 || self.wanted_room == 0 {
+            return Ok(());
+        }
+        let count = self.wanted_room - self.room;
+        let start = self.memory.start() + self.memory.position(Area::Landing, 0);
+        let bytes =
+            self.memory.area_bytes() - (start - self.memory.start()) as u32 % self.memory.area_bytes();
+        let memory = Some((start, bytes, self.memory.local_key()));
+        // SAFETY: the landing area belongs to what arrives: it is read only when a message has arrived and the peer
+        // sends no other until it was answered or the trial is over.
+        let posted = unsafe { self.pair.expect(count as usize, memory) };
+        posted.map_err(|error| self.posting(&error))?;
+        self.room = self.wanted_room;
+        Ok(())
+    }
+
+    /// Posts requests, which are numbered on.
+    ///
+    /// # Safety
+    ///
+    /// As for [`QueuePair::post`]: memory they name is not touched until they have completed.
+    pub unsafe fn post(&mut self, requests: &[Request]) -> Result<(), StreamError> {
+        // SAFETY: the caller's promise.
+        let posted = unsafe { self.pair.post(requests) };
+        posted.map_err(|error| self.posting(&error))
+    }
+
+    /// A request for a message: `from` the area and place of this side, `to` that of the peer, the next number.
+    pub fn request(
+        &mut self,
+        work: Work,
+        len: u32,
+        from: (Area, usize),
+        to: (Area, usize),
+        signalled: bool,
+    ) -> Request {
+        self.posted += 1;
+        let local = self.memory.start() + self.memory.position(from.0, from.1);
+        let remote = self.peer.memory + self.memory.position(to.0, to.1);
+        Request {
+            id: self.posted,
+            work,
+            local: (local, len, self.memory.local_key()),
+            remote: (remote, self.peer.key),
+            signalled,
+            inline: self.is_inline(work, len),
+        }
+    }
+
+    /// Whether a message travels within its request.
+    pub fn is_inline(&self, work: Work, len: u32) -> bool {
+        work != Work::Read && len <= self.pair.inline()
+    }
+
+    /// Requests under way.
+    pub fn under_way(&self) -> u64 {
+        self.posted - self.completed
+    }
+
+    /// Takes in what the NIC reports; whether there was anything.
+    pub fn look(&mut self) -> Result<bool, StreamError> {
+        let (failure, misfit, completed, arrived) = (
+            &mut self.failure,
+            &mut self.misfit,
+            &mut self.completed,
+            &mut self.arrived,
+        );
+        let expected = self.expected;
+        let mut arrivals = 0;
+        let news = self.pair.completions().poll(|completion: Completion| {
+            if let Some((status, vendor)) = completion.failure {
+                // The first says what happened; what comes after it is only flushed.
+                if failure.is_none_or(|first: Failure| first.status == FLUSHED) {
+                    *failure = Some(Failure {
+                        status,
+                        vendor,
+                        sending: completion.id != ARRIVAL,
+                    });
+                }
+            } else if completion.arrived {
+                arrivals += 1;
+                if completion.bytes != expected {
+                    *misfit = Some(completion.bytes);
+                }
+            } else {
+                *completed = completion.id;
+            }
+        });
+        *arrived += u64::from(arrivals);
+        let news = news.map_err(|error| self.failed(format!("completions cannot be read: {error}")))?;
+        if let Some(failure) = self.failure {
+            return Err(self.failed(failure));
+        }
+        if let Some(bytes) = self.misfit {
+            return Err(self.failed(format!(
+                "a message of {bytes} bytes came where {expected} were due"
+            )));
+        }
+        if arrivals > 0 {
+            self.room = self.room.saturating_sub(arrivals);
+            self.make_room()?;
+        }
+        Ok(news > 0)
+    }
+
+    /// Asks to be woken; what was reported before that must be looked at once more.
+    pub fn arm(&mut self) -> Result<(), StreamError> {
+        if !self.armed {
+            self.pair
+                .completions_ref()
+                .arm()
+                .map_err(|error| self.posting(&error))?;
+            self.armed = true;
+        }
+        Ok(())
+    }
+
+    /// Takes what has woken this side.
+    pub fn wake(&mut self) {
+        self.pair.completions().drain_events();
+        self.armed = false;
+    }
+}

@@ -1,0 +1,217 @@
+//! What is measured over a link, as both of its ends are told.
+
+use serde::{Deserialize, Serialize};
+
+use record::VerbsTerms;
+use record::units::{Bytes, Nanos};
+
+/// Bytes within which small messages move on from one to the next, so that they do not all hit the same cache line.
+const LAP: usize = 4096;
+/// Apart at least so much.
+const STRIDE: usize = 64;
+/// Bytes between completions that are asked for: seldom enough to cost nothing, often enough to keep the queue full.
+const BETWEEN_COMPLETIONS: u64 = 256 << 10;
+/// The largest message.
+pub const LARGEST: Bytes = Bytes(256 << 20);
+/// Offsets stay below this.
+pub const OFFSETS: u32 = 4096;
+
+/// What moves the data.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::Display, strum::EnumString,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Operation {
+    /// The first end writes into the second one's memory, which does not notice.
+    #[default]
+    Write,
+    /// The first end sends messages for which the second one has made room.
+    Send,
+    /// The first end reads from the second one's memory.
+    Read,
+}
+
+/// What is asked of the link.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::Display, strum::EnumString,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Question {
+    /// As much as goes through, from the first end to the second.
+    #[default]
+    Bandwidth,
+    /// The same in both directions at once.
+    Bidirectional,
+    /// One message at a time, there and back.
+    Latency,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Extent {
+    /// So many messages on every queue pair.
+    Iterations(u64),
+    /// As many as go through in this time.
+    Lasting(Nanos),
+}
+
+/// Which data is looked at.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::Display, strum::EnumString,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Check {
+    /// What the last messages left behind, after the clock was stopped.
+    #[default]
+    Last,
+    /// Every message, by both ends, before it is answered: times include it.
+    Every,
+}
+
+/// The terms of a link's queue pairs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// How many.
+    pub queue_pairs: u16,
+    /// Requests that may be under way on each.
+    pub depth: u32,
+    /// Largest message that travels within its request.
+    pub inline: u32,
+    /// UDP source port of the first queue pair of the lower rank; the others follow.
+    pub source_port: Option<u16>,
+    /// What is said of any queue pair.
+    pub verbs: VerbsTerms,
+    /// The largest message.
+    pub largest: Bytes,
+    /// Where messages begin within their memory.
+    pub offset: u32,
+    /// Of every wait.
+    pub deadline: Nanos,
+}
+
+/// One measurement on a link: a row of the table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// What moves the data.
+    pub operation: Operation,
+    /// What is asked.
+    pub question: Question,
+    /// Bytes of a message.
+    pub size: Bytes,
+    /// How much.
+    pub extent: Extent,
+    /// What is looked at.
+    pub check: Check,
+    /// Seed of its data.
+    pub seed: u64,
+}
+
+impl Terms {
+    /// The UDP source port of a rank's queue pair: every sender has ports of its own.
+    pub fn source_port(&self, is_higher_rank: bool, queue_pair: u16) -> Option<u16> {
+        let base = self.source_port?;
+        let number = u16::from(is_higher_rank) * self.queue_pairs + queue_pair;
+        base.checked_add(number)
+    }
+
+    /// Bytes of one of the areas of memory that every queue pair has.
+    pub fn area(&self) -> usize {
+        (self.largest.as_usize().max(LAP) + self.offset as usize).next_multiple_of(LAP)
+    }
+}
+
+impl Trial {
+    /// Places that messages take in turn.
+    pub fn slots(&self) -> usize {
+        match self.operation {
+            // Whatever arrives takes the one place there is room in.
+            Operation::Send => 1,
+            Operation::Write | Operation::Read => (LAP / self.stride()).clamp(1, LAP / STRIDE),
+        }
+    }
+
+    /// Bytes from one such place to the next.
+    pub fn stride(&self) -> usize {
+        self.size.as_usize().next_multiple_of(STRIDE)
+    }
+
+    /// One of so many requests shows up when it completes.
+    pub fn requests_per_completion(&self, depth: u32) -> u64 {
+        let by_size = BETWEEN_COMPLETIONS / self.size.0.max(1);
+        by_size.clamp(1, u64::from((depth / 4).max(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms() -> Terms {
+        Terms {
+            queue_pairs: 4,
+            depth: 128,
+            inline: 0,
+            source_port: Some(50_000),
+            verbs: VerbsTerms::default(),
+            largest: Bytes(8),
+            offset: 3,
+            deadline: Nanos::from_secs(1),
+        }
+    }
+
+    fn trial(operation: Operation, size: u64) -> Trial {
+        Trial {
+            operation,
+            question: Question::Bandwidth,
+            size: Bytes(size),
+            extent: Extent::Iterations(1),
+            check: Check::Last,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn every_sender_and_queue_pair_has_a_source_port_of_its_own() {
+        let all: Vec<u16> = [false, true]
+            .iter()
+            .flat_map(|higher| (0..4).filter_map(|pair| terms().source_port(*higher, pair)))
+            .collect();
+        assert_eq!(all, (50_000..50_008).collect::<Vec<u16>>());
+        let beyond = Terms {
+            source_port: Some(65_533),
+            ..terms()
+        };
+        assert_eq!(beyond.source_port(true, 0), None);
+    }
+
+    #[test]
+    fn all_places_of_a_message_lie_within_its_area() {
+        for size in [1, 2, 63, 64, 65, 1000, 4096, 4097, 65_536, 16 << 20] {
+            for offset in [0, 1, 63, 4095] {
+                let terms = Terms {
+                    largest: Bytes(size),
+                    offset,
+                    ..terms()
+                };
+                for operation in [Operation::Write, Operation::Send, Operation::Read] {
+                    let trial = trial(operation, size);
+                    let last = offset as usize + (trial.slots() - 1) * trial.stride();
+                    assert!(last + size as usize <= terms.area(), "{size} {offset}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn completions_are_asked_for_before_the_queue_is_full() {
+        for depth in [1, 2, 3, 16, 128, 8192] {
+            for size in [1, 4096, 65_536, 1 << 20, 16 << 20] {
+                let every = trial(Operation::Write, size).requests_per_completion(depth);
+                assert!(every >= 1 && every <= u64::from(depth), "{depth} {size}");
+            }
+        }
+    }
+}

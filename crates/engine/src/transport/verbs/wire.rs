@@ -1,0 +1,326 @@
+//! A connected queue pair with its bookkeeping: which requests are done, what has arrived, whether anybody is still there.
+//!
+//! Numbers travel with messages. One with the uppermost bit set comes without payload, as an answer to what was sent before.
+//! What they mean beyond that is the business of the links built on this.
+//!
+//! Answers and payload share a queue, so an answer waits for all payload that was posted before it. Links therefore keep only
+//! as much payload under way as the wire needs to stay busy: with more, two ranks that both send would wait for each other's
+//! answers.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::{Backlog, LinkError, Waitable};
+use super::card::Card;
+use super::completion::Completion;
+use super::connect::ACK_TIMEOUT;
+use super::failure::{End, FLUSHED, Failure, not_posted};
+use super::nic::Nic;
+use super::queue_pair::{ARRIVAL, QueuePair, Request, Work};
+use record::FlowRecord;
+
+/// The bit that tells an answer from the number of a message.
+pub const ANSWER: u32 = 1 << 31;
+/// Looks without news after which the NIC is asked to wake us.
+const LOOKS_BEFORE_ARMING: u32 = 4;
+/// Looks without news between two looks at the clock.
+const LOOKS_BETWEEN_CHECKS: u32 = 64;
+/// Looks between two looks at the clock while there is news.
+const TURNS_BETWEEN_CHECKS: u32 = 32;
+/// Time between two looks at peer and device.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
+
+/// What is known about a connection besides its queue pair.
+pub struct Settings {
+    /// This end.
+    pub here: End,
+    /// The other.
+    pub there: End,
+    /// The other's queue pair and memory.
+    pub peer: Card,
+    /// What it is called on the wire.
+    pub flow: FlowRecord,
+    /// Whether to sleep until the NIC wakes us, rather than to look again and again.
+    pub sleeps: bool,
+    /// The device.
+    pub nic: Arc<Nic>,
+}
+
+/// What came over the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// A message of this many bytes, and the number it came with.
+    Message(u32, u32),
+    /// An answer, without its uppermost bit.
+    Answer(u32),
+}
+
+/// One end of a connection.
+pub struct Wire {
+    pair: QueuePair,
+    /// Where both met. Nothing is sent over it any more; the kernel closes it when the peer's process ends.
+    stream: TcpStream,
+    /// What both ends are.
+    pub with: Settings,
+    /// Requests posted, completed, and the last one that will show up when it completes.
+    requests: u64,
+    completed: u64,
+    signalled: u64,
+    /// News that nobody has asked for yet.
+    news: VecDeque<News>,
+    failure: Option<Failure>,
+    watch: Watch,
+}
+
+/// What is noticed while nothing happens.
+#[derive(Default)]
+struct Watch {
+    /// Looks, with news or without.
+    turns: u32,
+    /// Looks without news.
+    looks: u32,
+    armed: bool,
+    checked: Option<Instant>,
+    /// How many requests were done when last looked, with some of them not, and since when.
+    stuck: Option<(u64, Instant)>,
+}
+
+impl Wire {
+    /// Work requests that may be under way: messages, and answers between them.
+    pub const REQUESTS: u32 = 48;
+    /// Payload bytes that may be under way: three of the longest chunks, several times what the fastest path holds.
+    pub const UNDER_WAY: u64 = 768 << 10;
+    /// Requests after which one shows up when it completes at the latest, so that room is known to be free again.
+    const SILENT: u64 = 8;
+
+    /// Takes over a connected queue pair.
+    pub fn new(pair: QueuePair, stream: TcpStream, with: Settings) -> Wire {
+        Wire {
+            pair,
+            stream,
+            with,
+            requests: 0,
+            completed: 0,
+            signalled: 0,
+            news: VecDeque::new(),
+            failure: None,
+            watch: Watch::default(),
+        }
+    }
+
+    /// An error with both ends.
+    pub fn failed(&self, what: impl std::fmt::Display) -> LinkError {
+        let Settings {
+            here, there, flow, ..
+        } = &self.with;
+        LinkError::Failed(format!("{} from {here} to {there}: {what}", flow.rail))
+    }
+
+    fn posting(&self, error: &io::Error) -> LinkError {
+        self.failed(not_posted(error))
+    }
+
+    /// Takes in what the NIC has to report; whether there was anything.
+    pub fn look(&mut self) -> Result<bool, LinkError> {
+        if let Some(failure) = self.failure {
+            return Err(self.failed(failure));
+        }
+        let mut arrivals = 0;
+        let (queue, completed, failure) = (&mut self.news, &mut self.completed, &mut self.failure);
+        let count = self.pair.completions().poll(|completion: Completion| {
+            if let Some((status, vendor)) = completion.failure {
+                let found = Failure {
+                    status,
+                    vendor,
+                    sending: completion.id != ARRIVAL,
+                };
+                // The first says what happened; what comes after it is only flushed.
+                if failure.is_none_or(|first| first.status == FLUSHED) {
+                    *failure = Some(found);
+                }
+            } else if !completion.arrived {
+                *completed = completion.id;
+            } else {
+                arrivals += 1;
+                queue.push_back(match completion.immediate & ANSWER {
+                    0 => News::Message(completion.bytes, completion.immediate),
+                    _ => News::Answer(completion.immediate & !ANSWER),
+                });
+            }
+        });
+        let count = count.map_err(|error| self.failed(format!("completions cannot be read: {error}")))?;
+        if let Some(failure) = self.failure {
+            return Err(self.failed(failure));
+        }
+        if count == 0 {
+            return Ok(false);
+        }
+        // Room first, answers later: a peer that has an answer can rely on room.
+        self.pair
+            .expect_numbers(arrivals)
+            .map_err(|error| self.posting(&error))?;
+        self.watch.looks = 0;
+        if self.watch.armed {
+            self.pair.completions().drain_events();
+            self.watch.armed = false;
+        }
+        Ok(true)
+    }
+
+    /// The next thing that came over the wire.
+    pub fn next(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    /// Looks, and when there is nothing asks to be woken, and now and then whether peer and device are still there.
+    pub fn advance(&mut self) -> Result<bool, LinkError> {
+        self.watch.turns = self.watch.turns.wrapping_add(1);
+        if self.look()? {
+            // A device can be lost while data still moves.
+            if self.watch.turns.is_multiple_of(TURNS_BETWEEN_CHECKS) {
+                self.check_now_and_then()?;
+            }
+            return Ok(true);
+        }
+        self.watch.looks = self.watch.looks.saturating_add(1);
+        if self.with.sleeps && !self.watch.armed && self.watch.looks >= LOOKS_BEFORE_ARMING {
+            let armed = self.pair.completions_ref().arm();
+            armed.map_err(|error| self.posting(&error))?;
+            self.watch.armed = true;
+            // What completed before that wakes nobody.
+            return self.look();
+        }
+        // A rank that sleeps looks seldom enough for the clock to cost nothing.
+        if self.watch.armed || self.watch.looks.is_multiple_of(LOOKS_BETWEEN_CHECKS) {
+            self.check_now_and_then()?;
+        }
+        Ok(false)
+    }
+
+    fn check_now_and_then(&mut self) -> Result<(), LinkError> {
+        let now = Instant::now();
+        let checked = *self.watch.checked.get_or_insert(now);
+        if now.duration_since(checked) < BETWEEN_CHECKS {
+            return Ok(());
+        }
+        self.watch.checked = Some(now);
+        self.check(now)
+    }
+
+    fn check(&mut self, now: Instant) -> Result<(), LinkError> {
+        self.watch.stuck = match self.watch.stuck {
+            _ if self.completed >= self.signalled => None,
+            Some((done, since)) if done == self.completed => Some((done, since)),
+            _ => Some((self.completed, now)),
+        };
+        let mut byte = [0];
+        match self.stream.read(&mut byte) {
+            Ok(0) => return Err(LinkError::Closed),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Err(LinkError::Closed),
+        }
+        self.with.nic.answers().map_err(|why| self.failed(why))
+    }
+
+    /// Whether `more` requests fit.
+    pub fn has_room(&self, more: u64) -> bool {
+        self.requests - self.completed + more <= u64::from(Self::REQUESTS)
+    }
+
+    /// Requests that are done: all up to this number.
+    pub fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// Bytes that may lie within a request.
+    pub fn inline(&self) -> usize {
+        self.pair.inline() as usize
+    }
+
+    /// Adds a request to `batch` and returns its number. `signalled` when it must show up as soon as it is done.
+    pub fn add(
+        &mut self,
+        batch: &mut Vec<Request>,
+        work: Work,
+        local: (u64, u32, u32),
+        remote: (u64, u32),
+        (signalled, inline): (bool, bool),
+    ) -> u64 {
+        self.requests += 1;
+        let signalled = signalled || self.requests - self.signalled >= Self::SILENT;
+        if signalled {
+            self.signalled = self.requests;
+        }
+        batch.push(Request {
+            id: self.requests,
+            work,
+            local,
+            remote,
+            signalled,
+            inline,
+        });
+        self.requests
+    }
+
+    /// Posts a batch.
+    ///
+    /// # Safety
+    ///
+    /// As for [`QueuePair::post`].
+    pub unsafe fn post(&mut self, batch: &[Request]) -> Result<(), LinkError> {
+        // SAFETY: the caller's promise.
+        let posted = unsafe { self.pair.post(batch) };
+        posted.map_err(|error| self.posting(&error))
+    }
+
+    /// Gives the queue pair up.
+    pub fn abandon(&mut self) {
+        self.pair.fail();
+    }
+
+    /// `bytes` are on their way; how often the oldest of them must have been sent again.
+    pub fn backlog(&self, bytes: u64) -> Backlog {
+        let timeout = Duration::from_nanos(4_096 << ACK_TIMEOUT);
+        let since = self.watch.stuck.map(|(_, since)| since.elapsed());
+        // The NIC does not tell how often it sent again, but it does so whenever this time has passed without an answer.
+        let retransmits = since.map_or(0, |since| since.as_nanos() / timeout.as_nanos());
+        Backlog {
+            bytes,
+            retransmits: u32::try_from(retransmits).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// What to sleep on, when that is how news is noticed.
+    pub fn waitable(&self) -> Option<Waitable<'_>> {
+        self.with.sleeps.then(|| Waitable {
+            fd: self.pair.completions_ref().descriptor(),
+            wants_to_send: false,
+            sleeps: true,
+        })
+    }
+}
+
+/// The full count whose lowest 31 bits are `low`, at or behind `known`.
+pub fn widened(low: u32, known: u64) -> u64 {
+    let ahead = low.wrapping_sub(known as u32) & !ANSWER;
+    known + u64::from(ahead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_of_31_bits_is_widened_to_the_next_that_fits() {
+        assert_eq!(widened(5, 3), 5);
+        assert_eq!(widened(3, 3), 3);
+        let known = (1u64 << 31) - 2;
+        assert_eq!(widened(1, known), (1u64 << 31) + 1);
+        assert_eq!(widened(7, (5u64 << 31) + 6), (5u64 << 31) + 7);
+    }
+}

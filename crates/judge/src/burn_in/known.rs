@@ -1,0 +1,311 @@
+//! What is decided on: the hosts, cables and GPUs that there are, and which flow crosses which of them.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use record::{FindingKind, FoundPart, ReadPart};
+
+/// The parts that a burn-in decides on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// Every host that takes part, lost ones as well.
+    pub hosts: Vec<String>,
+    /// Every cable in each direction; empty when nobody said which cable is where. Ends of rails are decided on then.
+    pub links: Vec<KnownLink>,
+    /// Every GPU that takes part.
+    pub gpus: Vec<KnownGpu>,
+    /// For every flow of a cycle the parts that it crosses: names of links, or of ends of rails (`h0/rail1 out`, `h2/rail1 in`)
+    /// where cables are not known. They tell which part can make which other ones look slow; may be empty.
+    pub flows: Vec<Vec<String>>,
+}
+
+/// A cable in one direction.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownLink {
+    /// Its name, as `h2/rail1->leaf1/p0`.
+    pub name: String,
+    /// The cable by name: both directions have the same.
+    pub cable: String,
+    /// Its rail, when it belongs to one.
+    pub rail: Option<String>,
+    /// The host at one end; none between switches.
+    pub host: Option<String>,
+    /// Whether data leaves the host over it, or goes up between switches.
+    pub away: bool,
+}
+
+/// A GPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownGpu {
+    /// Its own lasting name, as readings have it.
+    pub name: String,
+    /// The host that it is in.
+    pub host: String,
+    /// Ranks that run on it.
+    pub ranks: Vec<u32>,
+}
+
+impl KnownLink {
+    /// The end of a rail that this is, as readings name it: `h2/rail1 out`.
+    pub fn end(&self) -> Option<String> {
+        let (host, rail) = (self.host.as_ref()?, self.rail.as_ref()?);
+        Some(end_name(host, rail, self.away))
+    }
+
+    /// Whether one of its ends is at that node, host or switch.
+    pub(super) fn touches(&self, node: &str) -> bool {
+        let of = |end: &str| end.split_once('/').map_or(end, |(node, _)| node) == node;
+        self.host.as_deref() == Some(node) || self.name.split("->").any(of)
+    }
+}
+
+/// `h2/rail1 out` or `h2/rail1 in`.
+pub(super) fn end_name(host: &str, rail: &str, away: bool) -> String {
+    format!("{host}/{rail} {}", if away { "out" } else { "in" })
+}
+
+/// The part that a finding lays the blame on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Blamed {
+    /// A cable by name, in either direction.
+    Cable(String),
+    /// A host's end of a rail whose cable is not known.
+    End {
+        /// The host.
+        host: String,
+        /// The rail.
+        rail: String,
+    },
+    /// A host.
+    Node(String),
+    /// A GPU.
+    Gpu(String),
+    /// A switch.
+    Switch(String),
+    /// A whole rail.
+    Rail(String),
+    /// Nothing that is decided on: a pair, a collective, a test.
+    Other(String),
+}
+
+/// The same, found by name.
+#[derive(Debug)]
+pub(super) struct Index<'k> {
+    pub(super) known: &'k Known,
+    links: HashMap<&'k str, &'k KnownLink>,
+    cables: HashMap<&'k str, Vec<&'k KnownLink>>,
+    ends: HashMap<(&'k str, &'k str), &'k KnownLink>,
+    gpus: HashMap<&'k str, &'k KnownGpu>,
+}
+
+impl<'k> Index<'k> {
+    pub(super) fn of(known: &'k Known) -> Index<'k> {
+        let mut index = Index {
+            known,
+            links: HashMap::new(),
+            cables: HashMap::new(),
+            ends: HashMap::new(),
+            gpus: known.gpus.iter().map(|gpu| (gpu.name.as_str(), gpu)).collect(),
+        };
+        for link in &known.links {
+            index.links.insert(&link.name, link);
+            index.cables.entry(&link.cable).or_default().push(link);
+            if let (Some(host), Some(rail)) = (&link.host, &link.rail) {
+                index.ends.entry((host, rail)).or_insert(link);
+            }
+        }
+        index
+    }
+
+    pub(super) fn link(&self, name: &str) -> Option<&'k KnownLink> {
+        self.links.get(name).copied()
+    }
+
+    pub(super) fn gpu(&self, name: &str) -> Option<&'k KnownGpu> {
+        self.gpus.get(name).copied()
+    }
+
+    /// Both directions of a cable.
+    pub(super) fn of_cable(&self, cable: &str) -> impl Iterator<Item = &'k KnownLink> + '_ {
+        self.cables.get(cable).into_iter().flatten().copied()
+    }
+
+    /// The cable at a host's end of a rail.
+    pub(super) fn cable_at(&self, host: &str, rail: &str) -> Option<&'k KnownLink> {
+        self.ends.get(&(host, rail)).copied()
+    }
+
+    /// Whom a finding accuses.
+    pub(super) fn blamed(&self, found: &FoundPart) -> Blamed {
+        let place = &found.place;
+        if matches!(found.kind, FindingKind::Throttled | FindingKind::GpuErrors)
+            && let Some(gpu) = self.known.gpus.iter().find(|gpu| is_gpu_of(gpu, found))
+        {
+            return Blamed::Gpu(gpu.name.clone());
+        }
+        let named = place.link.as_deref().and_then(|link| self.link(link));
+        if let Some(link) = named.or_else(|| self.link(&found.part)) {
+            return Blamed::Cable(link.cable.clone());
+        }
+        match (&place.link, &place.switch, place.hosts.as_slice(), &place.rail) {
+            (Some(link), _, _, _) => Blamed::Other(link.clone()),
+            (None, Some(switch), _, _) => Blamed::Switch(switch.clone()),
+            (None, None, [host], Some(rail)) => self.end(host, rail),
+            (None, None, [host], None) => Blamed::Node(host.clone()),
+            (None, None, [], Some(rail)) => Blamed::Rail(rail.clone()),
+            _ => Blamed::Other(found.part.clone()),
+        }
+    }
+
+    /// A host's end of a rail: its cable, where that is known.
+    fn end(&self, host: &str, rail: &str) -> Blamed {
+        match self.cable_at(host, rail) {
+            Some(link) => Blamed::Cable(link.cable.clone()),
+            None => Blamed::End {
+                host: host.to_string(),
+                rail: rail.to_string(),
+            },
+        }
+    }
+
+    /// What a reading is of: the end of a rail is its cable, where that is known.
+    pub(super) fn read(&self, kind: ReadPart, part: &str) -> Blamed {
+        match kind {
+            ReadPart::Link => match self.link(part) {
+                Some(link) => Blamed::Cable(link.cable.clone()),
+                None => Blamed::Other(part.to_string()),
+            },
+            ReadPart::RailEnd => match split_end(part) {
+                Some((host, rail, _)) => self.end(host, rail),
+                None => Blamed::Other(part.to_string()),
+            },
+            ReadPart::Node => Blamed::Node(part.to_string()),
+            ReadPart::Gpu => Blamed::Gpu(part.to_string()),
+            ReadPart::Rail => Blamed::Rail(part.to_string()),
+            ReadPart::Collective => Blamed::Other(part.to_string()),
+        }
+    }
+
+    /// The rail that a part belongs to, when it is one.
+    pub(super) fn rail_of<'a>(&'a self, blamed: &'a Blamed) -> Option<&'a str> {
+        match blamed {
+            Blamed::Cable(cable) => self.of_cable(cable).find_map(|link| link.rail.as_deref()),
+            Blamed::End { rail, .. } | Blamed::Rail(rail) => Some(rail),
+            _ => None,
+        }
+    }
+
+    /// The host that a part belongs to, when it is one.
+    pub(super) fn host_of<'a>(&'a self, blamed: &'a Blamed) -> Option<&'a str> {
+        match blamed {
+            Blamed::Cable(cable) => self.of_cable(cable).find_map(|link| link.host.as_deref()),
+            Blamed::End { host, .. } | Blamed::Node(host) => Some(host),
+            Blamed::Gpu(name) => self.gpu(name).map(|gpu| gpu.host.as_str()),
+            _ => None,
+        }
+    }
+
+    /// What a part is called in findings and readings.
+    pub(super) fn names_of(&self, blamed: &Blamed) -> Vec<String> {
+        match blamed {
+            Blamed::Cable(cable) => self.of_cable(cable).map(|link| link.name.clone()).collect(),
+            Blamed::End { host, rail } => vec![end_name(host, rail, true), end_name(host, rail, false)],
+            Blamed::Node(name)
+            | Blamed::Gpu(name)
+            | Blamed::Switch(name)
+            | Blamed::Rail(name)
+            | Blamed::Other(name) => vec![name.clone()],
+        }
+    }
+}
+
+/// Host, rail and whether data leaves the host, of `h2/rail1 out`.
+pub(super) fn split_end(part: &str) -> Option<(&str, &str, bool)> {
+    let (end, direction) = part.rsplit_once(' ')?;
+    let (host, rail) = end.split_once('/')?;
+    let away = match direction {
+        "out" => true,
+        "in" => false,
+        _ => return None,
+    };
+    Some((host, rail, away))
+}
+
+fn is_gpu_of(gpu: &KnownGpu, found: &FoundPart) -> bool {
+    let place = &found.place;
+    found.part == gpu.name
+        || place.hosts.contains(&gpu.host) && place.ranks.iter().any(|rank| gpu.ranks.contains(rank))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+    use record::Place;
+
+    fn found(kind: FindingKind, place: Place) -> FoundPart {
+        fixture::found(kind, "x", place)
+    }
+
+    #[test]
+    fn a_link_a_port_and_the_end_of_a_rail_are_one_cable() {
+        let clos = fixture::clos();
+        let known = Index::of(&clos);
+        let cable = Blamed::Cable("h2-rail1".into());
+        let link = Place {
+            link: Some("leaf3/p0->h2/rail1".into()),
+            ..Place::default()
+        };
+        assert_eq!(known.blamed(&found(FindingKind::SlowLink, link)), cable);
+        let end = Place {
+            hosts: vec!["h2".into()],
+            rail: Some("rail1".into()),
+            ..Place::default()
+        };
+        assert_eq!(known.blamed(&found(FindingKind::Flap, end.clone())), cable);
+        assert_eq!(
+            (known.rail_of(&cable), known.host_of(&cable)),
+            (Some("rail1"), Some("h2"))
+        );
+        let nothing = Known::default();
+        let unknown = Index::of(&nothing).blamed(&found(FindingKind::Flap, end));
+        assert_eq!(
+            unknown,
+            Blamed::End {
+                host: "h2".into(),
+                rail: "rail1".into()
+            }
+        );
+    }
+
+    #[test]
+    fn a_gpu_is_found_by_its_ranks_and_a_pair_is_nobody() {
+        let mut known = fixture::clos();
+        let gpu = |name: &str, ranks: &[u32]| KnownGpu {
+            name: name.into(),
+            host: "h1".into(),
+            ranks: ranks.to_vec(),
+        };
+        known.gpus = vec![gpu("GPU-a", &[2]), gpu("GPU-b", &[3])];
+        let known = Index::of(&known);
+        let place = Place {
+            hosts: vec!["h1".into()],
+            ranks: vec![3],
+            ..Place::default()
+        };
+        assert_eq!(
+            known.blamed(&found(FindingKind::GpuErrors, place)),
+            Blamed::Gpu("GPU-b".into())
+        );
+        let place = Place {
+            hosts: vec!["h1".into(), "h2".into()],
+            rail: Some("rail0".into()),
+            ..Place::default()
+        };
+        assert_eq!(
+            known.blamed(&found(FindingKind::SlowPair, place)),
+            Blamed::Other("x".into())
+        );
+    }
+}

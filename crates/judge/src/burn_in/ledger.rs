@@ -1,0 +1,248 @@
+//! What is kept in memory of every cycle: figures as numbers, every name once. A burn-in of days must not take more memory every hour than a few
+//! figures do, and a cycle that is over is not read again to decide anew.
+
+use std::collections::HashMap;
+
+use super::timeline::number_in;
+use record::units::Nanos;
+use record::{EndReason, FoundPart, Night, Quantity, ReadPart, Untested};
+
+/// All cycles so far, for [`decide_on`](super::decide_on).
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    names: Names,
+    cycles: Vec<Kept>,
+}
+
+/// Texts that come again and again.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    texts: Vec<String>,
+    places: HashMap<String, u32>,
+}
+
+/// What is kept of one cycle.
+#[derive(Debug, Clone)]
+struct Kept {
+    number: u32,
+    took: Option<Nanos>,
+    started: String,
+    ended: Option<EndReason>,
+    iterations: u64,
+    verified: u64,
+    figures: Box<[Figure<u32>]>,
+    loads: Box<[Carried<u32>]>,
+    untested: Box<[(u32, u32)]>,
+    findings: Box<[FoundPart]>,
+}
+
+/// One figure of one part; names are texts, or where they stand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Figure<N> {
+    pub(super) kind: ReadPart,
+    pub(super) part: N,
+    pub(super) quantity: Quantity,
+    pub(super) identity: Option<N>,
+    pub(super) value: f64,
+}
+
+/// What one link carried.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Carried<N> {
+    pub(super) link: N,
+    pub(super) share: Option<f64>,
+    pub(super) why: Option<N>,
+}
+
+/// A cycle, to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page<'a> {
+    names: &'a Names,
+    kept: &'a Kept,
+}
+
+impl Names {
+    fn place(&mut self, text: &str) -> u32 {
+        if let Some(place) = self.places.get(text) {
+            return *place;
+        }
+        let place = self.texts.len() as u32;
+        self.texts.push(text.to_string());
+        self.places.insert(text.to_string(), place);
+        place
+    }
+
+    fn at(&self, place: u32) -> &str {
+        self.texts.get(place as usize).map_or("", String::as_str)
+    }
+}
+
+impl Ledger {
+    /// All of some cycles.
+    pub fn of(nights: &[Night]) -> Ledger {
+        let mut ledger = Ledger::default();
+        nights.iter().for_each(|night| ledger.add(night));
+        ledger
+    }
+
+    /// One more cycle, named `cycle 12`, or the next one where its name has no number.
+    pub fn add(&mut self, night: &Night) {
+        let names = &mut self.names;
+        let readings = &night.readings;
+        // Nothing is decided on rails and collectives by their figures.
+        let is_decided_on = |kind: ReadPart| !matches!(kind, ReadPart::Rail | ReadPart::Collective);
+        let figures = readings
+            .parts
+            .iter()
+            .filter(|reading| is_decided_on(reading.kind));
+        let figures = figures.map(|reading| Figure {
+            kind: reading.kind,
+            part: names.place(&reading.part),
+            quantity: reading.quantity,
+            identity: reading.identity.as_deref().map(|identity| names.place(identity)),
+            value: reading.value,
+        });
+        let figures = figures.collect();
+        let loads = readings.loads.iter().map(|load| Carried {
+            link: names.place(&load.link),
+            share: load.share,
+            why: load.why.as_deref().map(|why| names.place(why)),
+        });
+        let loads = loads.collect();
+        let untested = readings.untested.iter();
+        let untested = untested.map(|one| (names.place(&one.what), names.place(&one.why)));
+        let untested = untested.collect();
+        self.cycles.push(Kept {
+            number: number_in(&night.name).unwrap_or(self.cycles.len() as u32 + 1),
+            took: night.took,
+            started: readings.started.clone(),
+            ended: readings.ended,
+            iterations: readings.iterations,
+            verified: readings.verified,
+            figures,
+            loads,
+            untested,
+            findings: readings.findings.clone().into_boxed_slice(),
+        });
+    }
+
+    /// Whether a cycle is in it.
+    pub fn has(&self, number: u32) -> bool {
+        self.cycles.iter().any(|kept| kept.number == number)
+    }
+
+    /// Every cycle, in the order of their numbers; the first of several with one number.
+    pub(super) fn pages(&self) -> Vec<Page<'_>> {
+        let mut pages: Vec<Page<'_>> = self
+            .cycles
+            .iter()
+            .map(|kept| Page {
+                names: &self.names,
+                kept,
+            })
+            .collect();
+        pages.sort_by_key(|page| page.number());
+        pages.dedup_by_key(|page| page.number());
+        pages
+    }
+
+    /// Timed iterations of all cycles, and how many of them had their data checked.
+    pub(super) fn iterations(&self) -> (u64, u64) {
+        let add = |(timed, checked): (u64, u64), kept: &Kept| {
+            let timed = timed.saturating_add(kept.iterations);
+            (timed, checked.saturating_add(kept.verified))
+        };
+        self.cycles.iter().fold((0, 0), add)
+    }
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn number(self) -> u32 {
+        self.kept.number
+    }
+
+    pub(super) fn took(self) -> Option<Nanos> {
+        self.kept.took
+    }
+
+    pub(super) fn started(self) -> &'a str {
+        &self.kept.started
+    }
+
+    /// Whether it was measured to its end, without what was lost: not when its time was over, or it was stopped.
+    pub(super) fn is_complete(self) -> bool {
+        matches!(self.kept.ended, Some(EndReason::Finished | EndReason::Lost))
+    }
+
+    /// Whether anything was measured.
+    pub(super) fn is_measured(self) -> bool {
+        self.kept.iterations > 0
+    }
+
+    pub(super) fn figures(self) -> impl Iterator<Item = Figure<&'a str>> {
+        let names = self.names;
+        self.kept.figures.iter().map(|figure| Figure {
+            kind: figure.kind,
+            part: names.at(figure.part),
+            quantity: figure.quantity,
+            identity: figure.identity.map(|identity| names.at(identity)),
+            value: figure.value,
+        })
+    }
+
+    pub(super) fn loads(self) -> impl Iterator<Item = Carried<&'a str>> {
+        let names = self.names;
+        self.kept.loads.iter().map(|load| Carried {
+            link: names.at(load.link),
+            share: load.share,
+            why: load.why.map(|why| names.at(why)),
+        })
+    }
+
+    pub(super) fn untested(self) -> impl Iterator<Item = Untested> + use<'a> {
+        let untested = self.kept.untested.iter();
+        untested.map(move |(what, why)| Untested {
+            what: self.names.at(*what).to_string(),
+            why: self.names.at(*why).to_string(),
+        })
+    }
+
+    pub(super) fn findings(self) -> &'a [FoundPart] {
+        &self.kept.findings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{clos, cycle};
+    use super::*;
+
+    #[test]
+    fn names_are_kept_once_and_figures_come_back_as_they_were() {
+        let known = clos();
+        let nights: Vec<Night> = (1..=50).map(|number| cycle(&known, number, |_| 25e6)).collect();
+        let once = Ledger::of(&nights[..1]);
+        let ledger = Ledger::of(&nights);
+        assert_eq!(ledger.names.texts, once.names.texts);
+        let page = ledger.pages()[49];
+        let read: Vec<(ReadPart, String, f64)> = page
+            .figures()
+            .map(|figure| (figure.kind, figure.part.to_string(), figure.value))
+            .collect();
+        let told = nights[49].readings.parts.iter();
+        let told: Vec<(ReadPart, String, f64)> = told
+            .map(|part| (part.kind, part.part.clone(), part.value))
+            .collect();
+        assert_eq!(read, told);
+        assert!(ledger.has(50) && !ledger.has(51));
+    }
+
+    #[test]
+    fn cycles_come_in_order_and_each_once() {
+        let known = clos();
+        let of = |number: u32| cycle(&known, number, |_| 25e6);
+        let ledger = Ledger::of(&[of(3), of(1), of(3)]);
+        let numbers: Vec<u32> = ledger.pages().iter().map(|page| page.number()).collect();
+        assert_eq!(numbers, [1, 3]);
+    }
+}

@@ -1,0 +1,292 @@
+//! What happened, over all cycles that show it: one matter per part and family, and whether it counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::exposure::Exposure;
+use super::falls::Fall;
+use super::family::Family;
+use super::known::{Blamed, Index};
+use super::sightings::{Key, Sighting};
+use super::timeline::{Absence, Timeline};
+use record::units::Nanos;
+use record::{Criteria, Moment, ReadPart};
+
+/// How often a healthy fabric is accused in one cycle: the budget of false positives of a run.
+const FALSE_IN_A_CYCLE: f64 = 0.01;
+/// The chance of one false accusation in the whole burn-in that is accepted.
+const FALSE_IN_ALL: f64 = 0.01;
+/// A part that was found slow once is accepted when so many cycles that followed did not find it slow.
+const CLEAN: usize = 5;
+
+/// Everything about one part and family.
+#[derive(Debug)]
+pub(super) struct Matter<'m, 'a> {
+    pub(super) family: Family,
+    pub(super) blamed: Blamed,
+    /// Findings that are it.
+    pub(super) seen: Vec<&'m Sighting<'a>>,
+    /// Findings that it explains.
+    pub(super) explained: Vec<&'m Sighting<'a>>,
+    /// When a host was away.
+    pub(super) absences: Vec<Absence>,
+    /// How figures fell.
+    pub(super) fall: Option<&'m Fall>,
+    /// Cycles that show it.
+    pub(super) cycles: BTreeSet<u32>,
+    /// Cycles that measured the part, from the first of those on.
+    pub(super) of_cycles: BTreeSet<u32>,
+    /// Cycles that measured the part at all.
+    measured: usize,
+    /// Whether it counts.
+    pub(super) counts: bool,
+}
+
+/// All matters; `counts` is decided.
+pub(super) fn all<'m, 'a>(
+    sightings: &'m [Sighting<'a>],
+    falls: &'m [Fall],
+    timeline: &Timeline<'a>,
+    known: &Index<'_>,
+    exposure: &Exposure,
+    criteria: &Criteria,
+) -> Vec<Matter<'m, 'a>> {
+    let mut matters: BTreeMap<Key, Matter<'m, 'a>> = BTreeMap::new();
+    for absence in absences(sightings, timeline, exposure) {
+        let matter = of(&mut matters, Family::Lost, Blamed::Node(absence.host.clone()));
+        matter.absences.push(absence);
+    }
+    for fall in falls {
+        of(&mut matters, Family::Slow, fall.blamed.clone()).fall = Some(fall);
+    }
+    for sighting in sightings {
+        let (family, blamed) = sighting.matter();
+        let matter = of(&mut matters, family, blamed);
+        match sighting.family == family && sighting.blamed == matter.blamed {
+            true => matter.seen.push(sighting),
+            false => matter.explained.push(sighting),
+        }
+    }
+    let mut matters: Vec<Matter<'m, 'a>> = matters.into_values().collect();
+    for matter in &mut matters {
+        let measured = exposure.of_blamed(known, &matter.blamed);
+        matter.cycles = matter.seen.iter().map(|sighting| sighting.cycle).collect();
+        matter
+            .cycles
+            .extend(matter.absences.iter().map(|absence| absence.lost.cycle));
+        if let Some(fall) = matter.fall {
+            matter.cycles.extend(measured.range(fall.since()..));
+        }
+        let first = matter.cycles.first().copied().unwrap_or(0);
+        let since = measured.range(first..).copied();
+        matter.of_cycles = since.chain(matter.cycles.iter().copied()).collect();
+        matter.measured = measured.len();
+    }
+    let rate = chance_of_one(&matters, known, exposure);
+    for matter in &mut matters {
+        matter.counts = matter.fall.is_some() || matter.is_beyond(criteria, rate);
+    }
+    matters
+}
+
+/// How often chance accuses one part in one cycle, and how many parts there are. What was seen once and never again is what chance
+/// does here: where it does more than a run's budget of false positives allows, a part must stand out from that.
+fn chance_of_one(matters: &[Matter<'_, '_>], known: &Index<'_>, exposure: &Exposure) -> Chance {
+    let known = known.known;
+    let parts = known.links.len().max(exposure.ends().count()) + known.hosts.len() + known.gpus.len();
+    let once = |matter: &&Matter<'_, '_>| {
+        matter.family == Family::Slow && matter.fall.is_none() && matter.cycles.len() == 1
+    };
+    let (parts, cycles) = (parts.max(1) as f64, exposure.all.len().max(1) as f64);
+    let once = matters.iter().filter(once).count() as f64;
+    Chance {
+        rate: ((once + FALSE_IN_A_CYCLE * cycles) / (parts * cycles)).min(0.5),
+        parts,
+    }
+}
+
+/// What chance does.
+#[derive(Debug, Clone, Copy)]
+struct Chance {
+    /// To one part in one cycle.
+    rate: f64,
+    /// Parts that it may do it to.
+    parts: f64,
+}
+
+impl Chance {
+    /// Whether a part is found slow so often in so many cycles that chance does not do it to any of all the parts.
+    fn is_exceeded(self, seen: usize, of: usize) -> bool {
+        at_least(seen, of, self.rate) * self.parts <= FALSE_IN_ALL
+    }
+}
+
+fn of<'x, 'm, 'a>(
+    matters: &'x mut BTreeMap<Key, Matter<'m, 'a>>,
+    family: Family,
+    blamed: Blamed,
+) -> &'x mut Matter<'m, 'a> {
+    matters.entry((family, blamed.clone())).or_insert_with(|| Matter {
+        family,
+        blamed,
+        seen: Vec::new(),
+        explained: Vec::new(),
+        absences: Vec::new(),
+        fall: None,
+        cycles: BTreeSet::new(),
+        of_cycles: BTreeSet::new(),
+        measured: 0,
+        counts: false,
+    })
+}
+
+/// Losses that the journal tells, and those that only a finding does: the node is back when it is measured again.
+fn absences(sightings: &[Sighting<'_>], timeline: &Timeline<'_>, exposure: &Exposure) -> Vec<Absence> {
+    let mut all = timeline.absences.clone();
+    for sighting in sightings
+        .iter()
+        .filter(|sighting| sighting.family == Family::Lost && sighting.laid_to.is_none())
+    {
+        let Blamed::Node(host) = &sighting.blamed else {
+            continue;
+        };
+        let measured = exposure.measured(ReadPart::Node, host);
+        let back = measured.range(sighting.cycle + 1..).next();
+        all.push(Absence {
+            host: host.clone(),
+            lost: timeline.moment(sighting.cycle),
+            reason: sighting.found.sentence.clone(),
+            returned: back.map(|cycle| timeline.moment(*cycle)),
+        });
+    }
+    all
+}
+
+impl Matter<'_, '_> {
+    /// Whether it is more than the criteria accept and more than chance does.
+    fn is_beyond(&self, criteria: &Criteria, chance: Chance) -> bool {
+        let (seen, of) = (self.cycles.len(), self.measured.max(1));
+        let share = seen as f64 / of as f64;
+        let more_than = |limit: u32| seen > limit as usize;
+        match self.family {
+            Family::Corruption => self.seen.len() as u64 > criteria.corruption.value,
+            Family::Lost => self.absences.len().max(self.seen.len().min(1)) > criteria.losses.value as usize,
+            Family::Flap => more_than(criteria.flaps.value),
+            Family::PortErrors | Family::GpuErrors => more_than(criteria.error_cycles.value),
+            Family::Throttled => share > criteria.throttled.value,
+            Family::Sporadic => seen > 1 && share > criteria.sporadic.value,
+            Family::Slow => more_than(criteria.slow_cycles.value) && chance.is_exceeded(seen, of),
+            Family::Inventory => false,
+        }
+    }
+
+    /// Whether the last cycle that measured the part still shows it.
+    pub(super) fn is_still_there(&self) -> bool {
+        match self.family {
+            Family::Lost => self
+                .absences
+                .last()
+                .is_none_or(|absence| absence.returned.is_none()),
+            _ => self.fall.is_some() || self.of_cycles.last() == self.cycles.last(),
+        }
+    }
+
+    /// Whether it is too recent to be called chance: nothing about it is decided yet.
+    pub(super) fn is_open(&self) -> bool {
+        let last = self.cycles.last().copied().unwrap_or(0);
+        let clean = self.of_cycles.range(last + 1..).count();
+        !self.counts && self.family == Family::Slow && clean < CLEAN
+    }
+
+    /// When the first and the last cycle that show it began; a loss has its own time.
+    pub(super) fn moments(&self, timeline: &Timeline<'_>) -> (Moment, Moment) {
+        let lost = self.absences.first().map(|absence| absence.lost.clone());
+        let back = self
+            .absences
+            .last()
+            .map(|absence| absence.returned.clone().unwrap_or(absence.lost.clone()));
+        let of = |cycle: Option<&u32>| cycle.map_or_else(nowhere, |cycle| timeline.moment(*cycle));
+        (
+            lost.unwrap_or_else(|| of(self.cycles.first())),
+            back.unwrap_or_else(|| of(self.cycles.last())),
+        )
+    }
+
+    /// The parts that are decided on and that it is about.
+    pub(super) fn parts(&self, known: &Index<'_>) -> BTreeSet<(ReadPart, String)> {
+        let kind = match &self.blamed {
+            Blamed::Cable(_) => ReadPart::Link,
+            Blamed::End { .. } => ReadPart::RailEnd,
+            Blamed::Node(_) => ReadPart::Node,
+            Blamed::Gpu(_) => ReadPart::Gpu,
+            Blamed::Switch(_) | Blamed::Rail(_) | Blamed::Other(_) => return BTreeSet::new(),
+        };
+        let names = known.names_of(&self.blamed);
+        let mut named: BTreeSet<String> = BTreeSet::new();
+        let is_both = self.seen.iter().any(|sighting| sighting.found.both_directions);
+        if self.family == Family::Slow && !is_both {
+            let seen = self.seen.iter().flat_map(|sighting| {
+                [&sighting.found.part]
+                    .into_iter()
+                    .chain(&sighting.found.place.link)
+            });
+            let fell = self
+                .fall
+                .into_iter()
+                .flat_map(|fall| fall.parts.iter().map(|fallen| &fallen.part));
+            named = seen
+                .chain(fell)
+                .filter(|name| names.contains(name))
+                .cloned()
+                .collect();
+        }
+        // Who is not named in one direction is meant in both.
+        let all = if named.is_empty() {
+            names.into_iter().collect()
+        } else {
+            named
+        };
+        all.into_iter().map(|name| (kind, name)).collect()
+    }
+}
+
+fn nowhere() -> Moment {
+    Moment {
+        cycle: 0,
+        at: String::new(),
+        load_ns: Nanos(0),
+    }
+}
+
+/// P(X >= `least`) of `trials` that each succeed with probability `rate`.
+fn at_least(least: usize, trials: usize, rate: f64) -> f64 {
+    let mut chance = (1.0 - rate).powi(i32::try_from(trials).unwrap_or(i32::MAX));
+    let mut below = 0.0;
+    for successes in 0..least {
+        below += chance;
+        let left = trials.saturating_sub(successes) as f64;
+        chance *= left / (successes + 1) as f64 * rate / (1.0 - rate);
+    }
+    (1.0 - below).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twice_in_half_an_hour_is_a_fault_and_twice_in_a_day_is_chance() {
+        let chance = |once: f64, cycles: f64| Chance {
+            rate: (once + FALSE_IN_A_CYCLE * cycles) / (24.0 * cycles),
+            parts: 24.0,
+        };
+        assert!(chance(0.0, 30.0).is_exceeded(2, 30));
+        assert!(!chance(0.0, 30.0).is_exceeded(1, 30));
+        assert!(!chance(0.0, 1440.0).is_exceeded(2, 1440));
+        assert!(chance(0.0, 1440.0).is_exceeded(8, 1440));
+        // Where single sightings are common, two of one part are no surprise.
+        assert!(!chance(4.0, 30.0).is_exceeded(2, 30));
+        assert!(chance(4.0, 30.0).is_exceeded(5, 30));
+        assert!((at_least(2, 3, 0.5) - 0.5).abs() < 1e-12);
+        assert_eq!(at_least(0, 3, 0.5), 1.0);
+    }
+}

@@ -1,0 +1,242 @@
+//! A burn-in: hours of load in cycles, each an ordinary run, and what is decided then: accept, reject or extend, for every node, cable and GPU.
+//!
+//! `folder` is where it is kept, `progress` how far it came, `status` what a watchdog sees, `condense` how it makes room, `fabric` what there is to decide on.
+//!
+//! The decision is a pure function of what was recorded: what was asked, the journal, and the readings of every cycle. Findings of cycles
+//! become matters (`matters`), each laid at as few doors as explain it (`sightings`, `falls`); a matter that is more than the suite's criteria
+//! accept and more than chance does is an incident that counts. A part of which too little was seen is never accepted.
+
+mod away;
+#[cfg(test)]
+mod away_proofs;
+mod condense;
+mod courses;
+mod exposure;
+mod fabric;
+mod falls;
+mod family;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixture;
+mod folder;
+mod incidents;
+mod known;
+mod ledger;
+#[cfg(test)]
+mod loss_proofs;
+mod matters;
+#[cfg(test)]
+mod odd_records;
+mod phrase;
+mod progress;
+#[cfg(test)]
+mod proofs;
+mod rulings;
+mod shift;
+mod sightings;
+#[cfg(test)]
+mod simulations;
+mod status;
+mod timeline;
+
+use std::cmp::Reverse;
+
+pub use condense::{CellHistogram, Condensed, condense, size_of};
+pub use fabric::known;
+pub use folder::{BurnInFolder, FolderError, JournalFile};
+pub use known::{Known, KnownGpu, KnownLink};
+pub use ledger::Ledger;
+pub use progress::SoFar;
+pub use status::{Doing, Status};
+
+use exposure::Exposure;
+use incidents::incident;
+use known::Index;
+use phrase::plural;
+use record::{
+    BurnIn, Certificate, Criteria, Incident, JournalLine, Night, PartDecision, Ruling, SCHEMA, Untested,
+};
+use rulings::{Bench, Told};
+use sightings::Worse;
+use timeline::Timeline;
+
+/// The exit code of a decision that has to wait.
+const EXTEND: u8 = 20;
+/// The lowest exit code of a rejection.
+const REJECT: u8 = 12;
+
+/// Decides on everything that is known, by what was asked. `cycles` are the readings of cycles, named `cycle 1` and so on.
+pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: &Known) -> Certificate {
+    decide_on(asked, journal, &Ledger::of(cycles), known)
+}
+
+/// The same, on what is kept of cycles.
+pub fn decide_on(asked: &BurnIn, journal: &[JournalLine], ledger: &Ledger, known: &Known) -> Certificate {
+    let timeline = Timeline::of(journal, ledger);
+    let index = Index::of(known);
+    let criteria = &asked.criteria;
+    let exposure = Exposure::of(&timeline, &index, criteria.least_share.value);
+    let unexplained = sightings::all(&timeline, &index, &[]);
+    let series = courses::all(&timeline, &index, &unexplained);
+    let falls = falls::all(&series, &timeline, &index, criteria.drift.value);
+    let worse: Vec<Worse> = falls
+        .iter()
+        .map(|fall| Worse {
+            blamed: fall.blamed.clone(),
+            since: fall.since(),
+        })
+        .collect();
+    let sightings = sightings::all(&timeline, &index, &worse);
+    let matters = matters::all(&sightings, &falls, &timeline, &index, &exposure, criteria);
+    let told: Vec<Told<'_, '_>> = matters
+        .into_iter()
+        .map(|matter| Told {
+            incident: incident(&matter, &timeline, &index),
+            parts: matter.parts(&index),
+            matter,
+        })
+        .collect();
+    let bench = Bench {
+        timeline: &timeline,
+        known: &index,
+        exposure: &exposure,
+        criteria,
+        series: &series,
+        told: &told,
+    };
+    let (links, gpus) = (bench.links(), bench.gpus());
+    let nodes = bench.nodes(&links, &gpus);
+    let mut incidents: Vec<Incident> = told.into_iter().map(|told| told.incident).collect();
+    incidents.sort_by_key(|one| {
+        (
+            Reverse(one.counts),
+            Reverse(one.kind.exit_code()),
+            one.first.cycle,
+        )
+    });
+    let ruling = overall(&incidents, [&nodes, &links, &gpus]);
+    let (iterations, verified) = ledger.iterations();
+    Certificate {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        suite: asked.suite.clone(),
+        started: asked.started.clone(),
+        ended_at: timeline.ended.as_ref().map(|(_, at)| at.clone()),
+        ended: timeline.ended.as_ref().map(|(reason, _)| *reason),
+        wanted_ns: asked.wanted_ns,
+        load_ns: timeline.load,
+        cycles: timeline.complete,
+        resumed: timeline.resumed,
+        iterations,
+        verified,
+        ruling,
+        exit_code: exit_code(ruling, &incidents),
+        summary: summary(ruling, &timeline, &incidents, [&nodes, &links, &gpus]),
+        criteria: criteria.clone(),
+        incidents,
+        nodes,
+        links,
+        gpus,
+        untested: untested(&timeline, &index, &exposure, criteria),
+    }
+}
+
+/// The worst of all parts; an incident that counts rejects the whole even where it names no single part. Nothing at all is not accepted.
+fn overall(incidents: &[Incident], parts: [&Vec<PartDecision>; 3]) -> Ruling {
+    if incidents.iter().any(|incident| incident.counts) {
+        return Ruling::Reject;
+    }
+    let rulings = parts.into_iter().flatten().map(|decision| decision.ruling);
+    rulings.max().unwrap_or(Ruling::Extend)
+}
+
+fn exit_code(ruling: Ruling, incidents: &[Incident]) -> u8 {
+    match ruling {
+        Ruling::Accept => 0,
+        Ruling::Extend => EXTEND,
+        Ruling::Reject => {
+            let counting = incidents.iter().filter(|incident| incident.counts);
+            counting
+                .map(|incident| incident.kind.exit_code())
+                .fold(REJECT, u8::max)
+        }
+    }
+}
+
+fn summary(
+    ruling: Ruling,
+    timeline: &Timeline<'_>,
+    incidents: &[Incident],
+    parts: [&Vec<PartDecision>; 3],
+) -> String {
+    let loaded = format!(
+        "{} under load in {} cycle{}",
+        timeline.load.in_words(),
+        timeline.complete,
+        plural(timeline.complete as usize)
+    );
+    let count = |ruling: Ruling| {
+        parts
+            .into_iter()
+            .flatten()
+            .filter(|decision| decision.ruling == ruling)
+            .count()
+    };
+    let counting = incidents.iter().filter(|incident| incident.counts).count();
+    match ruling {
+        Ruling::Accept => format!("accepted: {} parts, {loaded}", count(Ruling::Accept)),
+        Ruling::Extend => format!(
+            "not decided: {} of {} parts need more load; {loaded}",
+            count(Ruling::Extend),
+            parts.into_iter().map(Vec::len).sum::<usize>()
+        ),
+        Ruling::Reject => format!(
+            "rejected: {counting} incident{}, {} part{} rejected, {} accepted, {} to be loaded again; {loaded}",
+            plural(counting),
+            count(Ruling::Reject),
+            plural(count(Ruling::Reject)),
+            count(Ruling::Accept),
+            count(Ruling::Extend)
+        ),
+    }
+}
+
+/// What cycles say they did not measure, each once, and cables that they did not load; what only some cycles say tells so.
+fn untested(
+    timeline: &Timeline<'_>,
+    known: &Index<'_>,
+    exposure: &Exposure,
+    criteria: &Criteria,
+) -> Vec<Untested> {
+    let mut all: Vec<(Untested, usize)> = Vec::new();
+    for cycle in &timeline.cycles {
+        for one in cycle.said.untested() {
+            match all.iter_mut().find(|(known, _)| *known == one) {
+                Some((_, cycles)) => *cycles += 1,
+                None => all.push((one, 1)),
+            }
+        }
+    }
+    let cycles = timeline.cycles.len();
+    let told = all.into_iter().map(|(one, seen)| Untested {
+        what: one.what,
+        why: match seen == cycles {
+            true => one.why,
+            false => format!("{} (in {seen} of {cycles} cycles)", one.why),
+        },
+    });
+    let idle = known.known.links.iter().filter_map(|link| {
+        // Of complete cycles, as the check on the cable itself.
+        let (loaded, cycles) = (exposure.loaded(&link.name)?, exposure.all.len());
+        let enough = loaded as f64 >= criteria.least_covered.value * cycles as f64;
+        let because = exposure.why(&link.name).map(|why| format!(": {why}"));
+        (!enough).then(|| Untested {
+            what: format!("cable {}", link.name),
+            why: format!(
+                "carried {} of its rate in {loaded} of {cycles} cycles only{}",
+                phrase::percent(criteria.least_share.value),
+                because.unwrap_or_default()
+            ),
+        })
+    });
+    told.chain(idle).collect()
+}

@@ -1,0 +1,332 @@
+//! Every criterion as it stands for every part, and what follows.
+//!
+//! A part is rejected when a criterion is broken, extended when too little was seen to accept it, else accepted. A node is rejected for
+//! faults of its own only; while one of its cables is rejected it is extended, because its NIC cannot be told apart from
+//! that cable.
+
+use super::courses::{self, FEWEST, Series, SeriesKey};
+use super::exposure::Exposure;
+use super::falls::Fall;
+use super::family::Family;
+use super::incidents::under_load;
+use super::known::Index;
+use super::matters::Matter;
+use super::phrase::{list, percent, plural};
+use super::timeline::Timeline;
+use record::{Check, Criteria, Incident, PartDecision, Quantity, ReadPart, Ruling};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What all parts are decided by.
+pub(super) struct Bench<'b, 'a> {
+    pub(super) timeline: &'b Timeline<'a>,
+    pub(super) known: &'b Index<'b>,
+    pub(super) exposure: &'b Exposure,
+    pub(super) criteria: &'b Criteria,
+    pub(super) series: &'b BTreeMap<SeriesKey, Series>,
+    pub(super) told: &'b [Told<'b, 'a>],
+}
+
+/// A matter with how it is told and the parts that it is about.
+pub(super) struct Told<'m, 'a> {
+    pub(super) matter: Matter<'m, 'a>,
+    pub(super) incident: Incident,
+    pub(super) parts: BTreeSet<(ReadPart, String)>,
+}
+
+impl Told<'_, '_> {
+    fn is_about(&self, kind: ReadPart, part: &str) -> bool {
+        self.parts.iter().any(|(of, name)| *of == kind && name == part)
+    }
+}
+
+impl Bench<'_, '_> {
+    /// Every cable in each direction, or every end of a rail.
+    pub(super) fn links(&self) -> Vec<PartDecision> {
+        let links = &self.known.known.links;
+        match links.is_empty() {
+            false => links
+                .iter()
+                .map(|link| self.link(ReadPart::Link, &link.name))
+                .collect(),
+            true => self
+                .exposure
+                .ends()
+                .map(|end| self.link(ReadPart::RailEnd, end))
+                .collect(),
+        }
+    }
+
+    fn link(&self, kind: ReadPart, part: &str) -> PartDecision {
+        let mut checks = self.exposed(kind, part);
+        checks.push(self.covered(kind, part));
+        checks.push(self.drift(kind, part));
+        let families = [
+            Family::Corruption,
+            Family::Flap,
+            Family::PortErrors,
+            Family::Slow,
+            Family::Sporadic,
+        ];
+        checks.extend(families.into_iter().map(|family| self.about(kind, part, family)));
+        self.decision(kind, part, checks)
+    }
+
+    /// Every GPU.
+    pub(super) fn gpus(&self) -> Vec<PartDecision> {
+        let one = |part: &str| {
+            let mut checks = self.exposed(ReadPart::Gpu, part);
+            checks.push(self.drift(ReadPart::Gpu, part));
+            let families = [Family::GpuErrors, Family::Throttled, Family::Slow];
+            checks.extend(
+                families
+                    .into_iter()
+                    .map(|family| self.about(ReadPart::Gpu, part, family)),
+            );
+            self.decision(ReadPart::Gpu, part, checks)
+        };
+        self.known.known.gpus.iter().map(|gpu| one(&gpu.name)).collect()
+    }
+
+    /// Every node, given what is decided about cables and GPUs.
+    pub(super) fn nodes(&self, links: &[PartDecision], gpus: &[PartDecision]) -> Vec<PartDecision> {
+        let one = |host: &String| {
+            let mut checks = self.exposed(ReadPart::Node, host);
+            let families = [
+                Family::Lost,
+                Family::Corruption,
+                Family::GpuErrors,
+                Family::Throttled,
+                Family::Slow,
+                Family::Sporadic,
+            ];
+            checks.extend(
+                families
+                    .into_iter()
+                    .map(|family| self.about(ReadPart::Node, host, family)),
+            );
+            let is_of_host = |decision: &&PartDecision| {
+                let part = self.known.read(decision.kind, &decision.part);
+                decision.ruling == Ruling::Reject && self.known.host_of(&part) == Some(host)
+            };
+            let rejected = |decisions: &[PartDecision]| -> Vec<String> {
+                decisions
+                    .iter()
+                    .filter(is_of_host)
+                    .map(|decision| decision.part.clone())
+                    .collect()
+            };
+            checks.push(of_its_parts(
+                "cables",
+                &rejected(links),
+                "its NIC cannot be told apart from it",
+            ));
+            if !gpus.is_empty() {
+                checks.push(of_its_parts(
+                    "gpus",
+                    &rejected(gpus),
+                    "the node is loaded again with another one",
+                ));
+            }
+            self.decision(ReadPart::Node, host, checks)
+        };
+        self.known.known.hosts.iter().map(one).collect()
+    }
+
+    /// Whether it was loaded for long enough.
+    fn exposed(&self, kind: ReadPart, part: &str) -> Vec<Check> {
+        let measured = self.exposure.measured(kind, part);
+        let load = self.exposure.load(&measured);
+        let (wanted, cycles) = (self.criteria.least_load.value, self.criteria.least_cycles.value);
+        vec![
+            check(
+                "least_load",
+                if load >= wanted {
+                    Ruling::Accept
+                } else {
+                    Ruling::Extend
+                },
+                format!(
+                    "{} under load of {} asked for",
+                    load.in_words(),
+                    wanted.in_words()
+                ),
+            ),
+            check(
+                "least_cycles",
+                if measured.len() >= cycles as usize {
+                    Ruling::Accept
+                } else {
+                    Ruling::Extend
+                },
+                format!(
+                    "measured in {} cycle{} of {cycles} asked for",
+                    measured.len(),
+                    plural(measured.len())
+                ),
+            ),
+        ]
+    }
+
+    /// Whether it carried enough in enough of the cycles.
+    fn covered(&self, kind: ReadPart, part: &str) -> Check {
+        let all = self.exposure.all.len();
+        let by_load = self.exposure.loaded(part).filter(|_| kind == ReadPart::Link);
+        let loaded = by_load.unwrap_or_else(|| self.exposure.measured(kind, part).len());
+        let enough = all > 0 && loaded as f64 >= self.criteria.least_covered.value * all as f64;
+        let what = match by_load {
+            Some(_) => format!(
+                "carried {} of its rate or more",
+                percent(self.criteria.least_share.value)
+            ),
+            None => "was measured".to_string(),
+        };
+        check(
+            "least_covered",
+            if enough { Ruling::Accept } else { Ruling::Extend },
+            format!(
+                "{what} in {loaded} of {all} cycle{}, {} asked for",
+                plural(all),
+                percent(self.criteria.least_covered.value)
+            ),
+        )
+    }
+
+    fn drift(&self, kind: ReadPart, part: &str) -> Check {
+        let limit = percent(self.criteria.drift.value);
+        let falls = || self.told.iter().filter(|told| told.matter.fall.is_some());
+        if let Some(told) = falls().find(|told| told.is_about(kind, part)) {
+            let what = format!("{}; {limit} accepted", told.incident.sentence);
+            return check("drift", Ruling::Reject, what);
+        }
+        let follows = |told: &&Told<'_, '_>| {
+            let fall: Option<&Fall> = told.matter.fall;
+            let mut fallen = fall
+                .into_iter()
+                .flat_map(|fall| fall.parts.iter().chain(&fall.followers));
+            fallen.any(|fallen| fallen.kind == kind && fallen.part == part)
+        };
+        if let Some(told) = falls().find(follows) {
+            let what = format!(
+                "fell with {}, which explains it and hides what it can do itself",
+                told.incident.part
+            );
+            return check("drift", Ruling::Extend, what);
+        }
+        let judged = |quantity: Quantity| {
+            let one = courses::longest(self.series, kind, part, quantity)?;
+            (one.count() >= FEWEST).then(|| one.ends())
+        };
+        let moved: Vec<String> = [Quantity::Bandwidth, Quantity::Clock]
+            .into_iter()
+            .filter_map(|quantity| judged(quantity).map(|(first, last)| (quantity, last / first - 1.0)))
+            .map(|(quantity, moved)| format!("{quantity} {moved:+.1}", moved = moved * 100.0) + " %")
+            .collect();
+        match moved.is_empty() {
+            true => check(
+                "drift",
+                Ruling::Extend,
+                format!("read in fewer than {FEWEST} cycles: nothing can be said"),
+            ),
+            false => check(
+                "drift",
+                Ruling::Accept,
+                format!("{} from first to last, {limit} accepted", moved.join(", ")),
+            ),
+        }
+    }
+
+    /// What was seen of one family.
+    fn about(&self, kind: ReadPart, part: &str, family: Family) -> Check {
+        let criterion = family.criterion().unwrap_or("inventory");
+        let about = self.told.iter().filter(|told| {
+            // A fall is told under drift.
+            let matter = &told.matter;
+            let is_fall_only = matter.fall.is_some() && matter.seen.is_empty() && kind != ReadPart::Node;
+            matter.family == family && !is_fall_only && told.is_about(kind, part)
+        });
+        match about.max_by_key(|told| (told.matter.counts, told.matter.is_open())) {
+            None => check(criterion, Ruling::Accept, format!("{} not seen", words(family))),
+            Some(told) => {
+                let ruling = match (told.matter.counts, told.matter.is_open()) {
+                    (true, _) => Ruling::Reject,
+                    (false, true) => Ruling::Extend,
+                    (false, false) => Ruling::Accept,
+                };
+                check(criterion, ruling, told.incident.sentence.clone())
+            }
+        }
+    }
+
+    fn decision(&self, kind: ReadPart, part: &str, mut checks: Vec<Check>) -> PartDecision {
+        let measured = self.exposure.measured(kind, part);
+        let (load_ns, cycles) = (
+            self.exposure.load(&measured),
+            u32::try_from(measured.len()).unwrap_or(u32::MAX),
+        );
+        checks.sort_by_key(|check| std::cmp::Reverse(check.ruling));
+        let ruling = checks.first().map_or(Ruling::Extend, |check| check.ruling);
+        let why = match ruling {
+            Ruling::Accept => format!("{}; every criterion holds", under_load(load_ns, cycles)),
+            _ => {
+                let deciding = checks.iter().filter(|check| check.ruling == ruling);
+                let reasons: Vec<String> = deciding.map(|check| check.what.clone()).collect();
+                reasons.join("; ")
+            }
+        };
+        let of_part = |quantity: Quantity| {
+            let one = courses::longest(self.series, kind, part, quantity)?;
+            Some(one.course(quantity, self.timeline))
+        };
+        let quantities = [
+            Quantity::Bandwidth,
+            Quantity::Latency,
+            Quantity::Tail,
+            Quantity::Temperature,
+            Quantity::Clock,
+        ];
+        PartDecision {
+            kind,
+            part: part.to_string(),
+            identity: self.exposure.identity(kind, part),
+            ruling,
+            why,
+            checks,
+            load_ns,
+            cycles,
+            courses: quantities.into_iter().filter_map(of_part).collect(),
+        }
+    }
+}
+
+fn check(criterion: &str, ruling: Ruling, what: String) -> Check {
+    Check {
+        criterion: criterion.to_string(),
+        ruling,
+        what,
+    }
+}
+
+/// A node whose cables or GPUs are rejected is loaded again when they are replaced.
+fn of_its_parts(criterion: &str, rejected: &[String], why: &str) -> Check {
+    match rejected.is_empty() {
+        true => check(criterion, Ruling::Accept, "none is rejected".to_string()),
+        false => check(
+            criterion,
+            Ruling::Extend,
+            format!("rejected: {}; {why}", list(rejected, 4)),
+        ),
+    }
+}
+
+fn words(family: Family) -> &'static str {
+    match family {
+        Family::Corruption => "wrong data",
+        Family::Lost => "a loss",
+        Family::Flap => "a link going down",
+        Family::PortErrors | Family::GpuErrors => "errors beyond what the rules about counters accept",
+        Family::Throttled => "clocks held down",
+        Family::Slow => "slowness",
+        Family::Sporadic => "sporadic slowness",
+        Family::Inventory => "a difference",
+    }
+}

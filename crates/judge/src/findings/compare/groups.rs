@@ -1,0 +1,353 @@
+//! What moved together, in as few lines as possible: a thousand slower cells of one rail are that rail.
+//!
+//! The part that explains most of what is left is taken first, when nearly all that could be told of it moved the same way; then the
+//! next, until nothing is left. Only cells like those that moved count for that: a cable that is slow with large messages is not
+//! cleared by small ones. What has nothing wider in common stands by itself.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
+
+use super::cells::Cells;
+use super::pace::Pair;
+use super::words;
+use crate::findings::repeat;
+use record::stats::median;
+use record::{Cell, CommonPart, Pace, Run, Shift};
+
+/// The share of a part's cells that must have moved for the part to be named.
+pub(super) const NEARLY_ALL: f64 = 0.75;
+/// The same for the run as a whole, which must not swallow a rail that is well.
+const ALL: f64 = 0.9;
+
+/// A cell that could be told.
+pub(super) struct Member<'a> {
+    /// The cell.
+    pub(super) cell: &'a Cell,
+    /// Its hosts, where they are few enough to be told apart.
+    pub(super) hosts: Vec<&'a str>,
+    /// Whether it moved.
+    pub(super) moved: bool,
+}
+
+/// Cells that moved together.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// What they have in common.
+    pub(super) common: CommonPart,
+    /// Its name.
+    pub(super) part: String,
+    /// Their places among the members.
+    pub(super) moved: Vec<usize>,
+    /// Members that have it in common at all.
+    pub(super) of: u32,
+}
+
+/// A part by name; the order is that in which names are preferred where they explain the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part<'a> {
+    Rail(&'a str),
+    Everything,
+    Port(&'a str, &'a str),
+    Host(&'a str),
+    Link(&'a str),
+    Hosts(Vec<&'a str>, usize, &'a [String]),
+}
+
+impl Part<'_> {
+    fn common(&self) -> CommonPart {
+        match self {
+            Part::Rail(_) => CommonPart::Rail,
+            Part::Everything => CommonPart::Everything,
+            Part::Port(..) => CommonPart::Port,
+            Part::Host(_) => CommonPart::Host,
+            Part::Link(_) => CommonPart::Link,
+            Part::Hosts(..) => CommonPart::Hosts,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Part::Rail(rail) => (*rail).to_string(),
+            Part::Everything => "everything".to_string(),
+            Part::Port(host, rail) => format!("{host} on {rail}"),
+            Part::Host(host) => (*host).to_string(),
+            Part::Link(link) => (*link).to_string(),
+            Part::Hosts(hosts, ranks, rails) => {
+                let who = match hosts.as_slice() {
+                    [] => format!("{ranks} ranks"),
+                    hosts => hosts.join(" and "),
+                };
+                match rails {
+                    [] => who,
+                    rails => format!("{who} on {}", rails.join("+")),
+                }
+            }
+        }
+    }
+}
+
+/// What is known of one part.
+#[derive(Default)]
+struct Tally {
+    moved: Vec<usize>,
+    /// Members like those that moved.
+    alike: u32,
+    of: u32,
+    /// Moved members that no other part explains yet.
+    left: u32,
+}
+
+impl Tally {
+    fn share(&self) -> f64 {
+        self.moved.len() as f64 / f64::from(self.alike.max(1))
+    }
+
+    fn explains(&self, part: &Part<'_>) -> bool {
+        self.left > 0
+            && match part {
+                Part::Rail(_) => self.share() >= NEARLY_ALL,
+                Part::Everything => self.share() >= ALL,
+                // One cell alone says nothing about a part that others do not share.
+                Part::Port(..) | Part::Host(_) | Part::Link(_) => {
+                    self.share() >= NEARLY_ALL && self.moved.len() > 1
+                }
+                Part::Hosts(..) => true,
+            }
+    }
+}
+
+/// The members that moved, grouped by what they have in common: the largest group first.
+pub(super) fn group(members: &[Member<'_>]) -> Vec<Group> {
+    let classes: HashSet<_> = members
+        .iter()
+        .filter(|member| member.moved)
+        .map(|member| member.cell.peer_key())
+        .collect();
+    let mut tallies: BTreeMap<Part<'_>, Tally> = BTreeMap::new();
+    for (place, member) in members.iter().enumerate() {
+        let is_alike = classes.contains(&member.cell.peer_key());
+        for part in parts(member) {
+            let tally = tallies.entry(part).or_default();
+            tally.of += 1;
+            tally.alike += u32::from(is_alike);
+            if member.moved {
+                tally.moved.push(place);
+                tally.left += 1;
+            }
+        }
+    }
+    // In the order of names, so that a part can be told by its place.
+    let mut tallies: Vec<(Part<'_>, Tally)> = tallies
+        .into_iter()
+        .filter(|(part, tally)| tally.explains(part))
+        .collect();
+    // What is left of a part only becomes less: the first of the heap is the best unless it was counted too high.
+    let mut heap: BinaryHeap<(u32, Share, Reverse<usize>)> = tallies
+        .iter()
+        .enumerate()
+        .map(|(number, (_, tally))| (tally.left, Share(tally.share()), Reverse(number)))
+        .collect();
+    let mut explained = vec![false; members.len()];
+    let mut groups = Vec::new();
+    while let Some((left, share, Reverse(number))) = heap.pop() {
+        let (part, tally) = &tallies[number];
+        if tally.left != left {
+            if tally.left > 0 {
+                heap.push((tally.left, share, Reverse(number)));
+            }
+            continue;
+        }
+        let moved: Vec<usize> = tally
+            .moved
+            .iter()
+            .copied()
+            .filter(|place| !explained[*place])
+            .collect();
+        groups.push(Group {
+            common: part.common(),
+            part: part.name(),
+            of: tally.of,
+            moved: moved.clone(),
+        });
+        for place in moved {
+            explained[place] = true;
+            for part in parts(&members[place]) {
+                if let Ok(number) = tallies.binary_search_by(|(known, _)| known.cmp(&part)) {
+                    tallies[number].1.left -= 1;
+                }
+            }
+        }
+    }
+    groups
+}
+
+/// A share, ordered.
+#[derive(PartialEq)]
+struct Share(f64);
+
+impl Eq for Share {}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Share) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Share) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// Every part that a member has something to do with, each once.
+pub(super) fn parts<'a>(member: &Member<'a>) -> BTreeSet<Part<'a>> {
+    let cell = member.cell;
+    let mut parts = BTreeSet::from([Part::Everything]);
+    parts.extend(cell.path.iter().map(|link| Part::Link(link)));
+    parts.extend(member.hosts.iter().map(|host| Part::Host(host)));
+    // A payload that is striped over several rails says of none of them that it was this one.
+    if let [rail] = cell.rails.as_slice() {
+        let other = cell.to_rail.as_ref().unwrap_or(rail);
+        parts.extend([Part::Rail(rail), Part::Rail(other)]);
+        let ends = member.hosts.iter().enumerate();
+        parts.extend(ends.map(|(number, host)| Part::Port(host, if number == 0 { rail } else { other })));
+    }
+    let mut hosts = member.hosts.clone();
+    hosts.sort_unstable();
+    parts.insert(Part::Hosts(hosts, cell.ranks.len(), &cell.rails));
+    parts
+}
+
+/// What became slower or faster, one line for each part.
+pub(super) fn shifts(pairs: &[Pair<'_>], pace: Pace, now: &Cells<'_>, run: &Run) -> Vec<Shift> {
+    let told: Vec<&Pair<'_>> = pairs
+        .iter()
+        .filter(|pair| pair.row.pace != Pace::Unclear)
+        .collect();
+    let members: Vec<Member<'_>> = told
+        .iter()
+        .map(|pair| Member {
+            cell: pair.now.cell,
+            hosts: now.hosts(pair.now.cell),
+            moved: pair.row.pace == pace,
+        })
+        .collect();
+    let groups = group(&members);
+    groups
+        .iter()
+        .filter_map(|group| shift(group, &told, run))
+        .collect()
+}
+
+fn shift(group: &Group, told: &[&Pair<'_>], run: &Run) -> Option<Shift> {
+    let moved: Vec<&Pair<'_>> = group.moved.iter().map(|place| told[*place]).collect();
+    let ratio_of = |pair: &Pair<'_>| pair.row.ratio.map_or(1.0, |ratio| ratio.median);
+    // The median is of integers: a millionth of a ratio is far below what anybody measures.
+    let ratios: Vec<u64> = moved
+        .iter()
+        .map(|pair| (ratio_of(pair) * 1e6).round() as u64)
+        .collect();
+    let furthest = *moved
+        .iter()
+        .max_by(|a, b| ratio_of(a).ln().abs().total_cmp(&ratio_of(b).ln().abs()))?;
+    let tests: BTreeSet<&str> = moved.iter().map(|pair| pair.row.test.as_str()).collect();
+    let sizes = moved.iter().map(|pair| pair.row.size);
+    let mut shift = Shift {
+        part: group.part.clone(),
+        common: group.common,
+        cells: moved.len() as u32,
+        of: group.of,
+        sizes: (sizes.clone().min()?, sizes.max()?),
+        ratio: median(&ratios)? / 1e6,
+        furthest: furthest.row.new_cell,
+        sentence: String::new(),
+        repeat: Some(again(group, furthest, &tests, run)),
+        tests: tests.into_iter().map(String::from).collect(),
+    };
+    shift.sentence = words::shift(&shift, &furthest.row);
+    Some(shift)
+}
+
+/// The command that measures them again, narrowed as far as they have something in common.
+fn again(group: &Group, furthest: &Pair<'_>, tests: &BTreeSet<&str>, run: &Run) -> String {
+    let cell = furthest.now.cell;
+    let one_test = tests.first().filter(|_| tests.len() == 1);
+    let mut terms: Vec<(&str, &str)> = one_test.map(|test| ("test", *test)).into_iter().collect();
+    let rail = match (group.common, cell.rails.as_slice()) {
+        (CommonPart::Rail, _) => Some(group.part.as_str()),
+        (CommonPart::Port | CommonPart::Link | CommonPart::Hosts, [rail]) => Some(rail.as_str()),
+        _ => None,
+    };
+    terms.extend(rail.map(|rail| ("rail", rail)));
+    repeat::command(run, &terms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::fixture::Fixture;
+
+    /// Every cell of `ranks` hosts' pairs as a member that moved or did not.
+    fn named(ranks: u32, moved: impl Fn(&Cell) -> bool) -> Vec<(String, usize)> {
+        let run = Fixture::pairs(ranks).run;
+        let hosts: Vec<String> = (0..ranks).map(|rank| format!("h{rank}")).collect();
+        let members: Vec<Member<'_>> = run
+            .cells
+            .iter()
+            .map(|cell| Member {
+                cell,
+                hosts: cell
+                    .ranks
+                    .iter()
+                    .map(|rank| hosts[*rank as usize].as_str())
+                    .collect(),
+                moved: moved(cell),
+            })
+            .collect();
+        let groups = group(&members);
+        let total: usize = groups.iter().map(|group| group.moved.len()).sum();
+        let flagged = members.iter().filter(|member| member.moved).count();
+        assert_eq!(total, flagged, "every cell that moved is in one line and no more");
+        groups
+            .into_iter()
+            .map(|group| (group.part, group.moved.len()))
+            .collect()
+    }
+
+    #[test]
+    fn two_hosts_are_two_lines_and_a_stray_pair_is_a_third() {
+        let groups = named(9, |cell| {
+            cell.ranks.contains(&2) || cell.ranks.contains(&5) || cell.ranks == [0, 1]
+        });
+        let parts: Vec<&str> = groups.iter().map(|(part, _)| part.as_str()).collect();
+        assert_eq!(parts, ["h2 on rail0", "h5 on rail0", "h0 and h1 on rail0"]);
+        assert_eq!(groups[0].1 + groups[1].1, 30);
+    }
+
+    #[test]
+    fn a_payload_over_two_rails_accuses_neither_alone() {
+        let mut run = Fixture::rails(2).run;
+        run.cells[0].rails = vec!["rail0".into(), "rail1".into()];
+        let members: Vec<Member<'_>> = run
+            .cells
+            .iter()
+            .map(|cell| Member {
+                cell,
+                hosts: Vec::new(),
+                moved: cell.id < 2,
+            })
+            .collect();
+        let parts: Vec<String> = group(&members).into_iter().map(|group| group.part).collect();
+        assert_eq!(parts, ["rail0", "4 ranks on rail0+rail1"]);
+    }
+
+    #[test]
+    fn thousands_of_strays_are_each_named() {
+        // Half of all pairs, none of whose hosts stands out.
+        let groups = named(90, |cell| {
+            cell.ranks[0] < cell.ranks[1] && (cell.ranks[0] + cell.ranks[1]) % 2 == 0
+        });
+        assert_eq!(groups.len(), groups.iter().map(|(_, cells)| cells).sum::<usize>());
+        assert!(groups.len() > 1000, "{}", groups.len());
+    }
+}

@@ -1,0 +1,151 @@
+//! Two judged runs, the older and the newer: what became slower, faster, newly failing, no longer tested.
+//!
+//! Cells are the same when they measure the same on the same hosts and rails, whatever their numbers are (`cells`). Each pair of
+//! them is compared by its samples (`pace`); what moved together is one line (`groups`); findings, tests and what was left out are
+//! set side by side (`findings`, `coverage`); and what is no longer as it was about the runs themselves is said (`changes`).
+//!
+//! Held true: nothing is called slower or faster unless intervals, margin, every round and a test over all comparisons say so; two
+//! runs the other way round give the opposite answer; only what both runs measured is compared, and what only one of them did is
+//! said, never passed over.
+
+mod cells;
+mod changes;
+mod coverage;
+mod findings;
+mod groups;
+mod pace;
+mod words;
+
+#[cfg(test)]
+mod coverage_proofs;
+#[cfg(test)]
+mod proofs;
+
+use cells::Cells;
+use record::{
+    ComparedRun, Comparison, ComparisonCounts, FindingKind, FindingState, Judgement, Outcome, Pace, Recorded,
+    SCHEMA, Verdict,
+};
+
+/// A recorded run with its judgement, and what it is called.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// What to call it.
+    pub name: &'a str,
+    /// The record.
+    pub recorded: &'a Recorded,
+    /// What was concluded from it.
+    pub judgement: &'a Judgement,
+}
+
+/// Compares two runs. `margin` is how far a speed may move and still be the same; without one, each test has its own: that of its
+/// baseline, else the narrowest of its other references.
+pub fn compare(old: Side<'_>, new: Side<'_>, margin: Option<f64>) -> Comparison {
+    let (then, now) = (Cells::of(old.recorded), Cells::of(new.recorded));
+    let (rule, pairs) = pace::compare(&old, &new, &then, &now, margin);
+    let rows: Vec<_> = pairs.iter().map(|pair| pair.row.clone()).collect();
+    let slower = groups::shifts(&pairs, Pace::Slower, &now, &new.recorded.run);
+    let faster = groups::shifts(&pairs, Pace::Faster, &now, &new.recorded.run);
+    let findings = findings::of(&old, &new, &then, &now);
+    let tests = findings::tests(old.judgement, new.judgement);
+    let gone = coverage::one_sided(&then, &now, &old, &new, "the new run does not plan it");
+    let came = coverage::one_sided(&now, &then, &new, &old, "the old run did not plan it");
+    let count = |wanted: Pace| rows.iter().filter(|row| row.pace == wanted).count() as u32;
+    let counts = ComparisonCounts {
+        compared: rows.len() as u32,
+        slower: count(Pace::Slower),
+        faster: count(Pace::Faster),
+        same: count(Pace::Same),
+        unclear: count(Pace::Unclear),
+        without_speed: pace::without_speed(&then, &now),
+        other_partners: gone.other_partners,
+        only_old: gone.cells,
+        only_new: came.cells,
+    };
+    let mut comparison = Comparison {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        outcome: Outcome::Same,
+        exit_code: 0,
+        summary: String::new(),
+        old: run(&old),
+        new: run(&new),
+        rule,
+        counts,
+        remarks: changes::remarks(&old, &new, &counts),
+        slower,
+        faster,
+        findings,
+        tests,
+        no_longer_tested: gone.lines,
+        newly_tested: came.lines,
+        changed: changes::of_run(&old.recorded.run, &new.recorded.run),
+        inventory: changes::of_inventory(&old, &new),
+        cells: rows,
+    };
+    comparison.outcome = outcome(&comparison);
+    comparison.exit_code = comparison.outcome.exit_code();
+    comparison.summary = words::summary(&comparison);
+    comparison
+}
+
+fn run(side: &Side<'_>) -> ComparedRun {
+    let (run, judgement) = (&side.recorded.run, side.judgement);
+    ComparedRun {
+        name: side.name.to_string(),
+        suite: run.suite.clone(),
+        started: run.started.clone(),
+        version: run.version.clone(),
+        verdict: judgement.verdict.clone(),
+        exit_code: judgement.exit_code,
+        hosts: run.hosts.len() as u32,
+        ranks: run.ranks.len() as u32,
+        planned: judgement.coverage.planned,
+        measured: judgement.coverage.measured,
+    }
+}
+
+/// Whether a finding of this kind says that something is wrong, not only that something is not known.
+fn accuses(kind: FindingKind) -> bool {
+    kind.exit_code() != Outcome::Incomplete.exit_code()
+}
+
+/// Whether nothing can be said of more cells than something can be said of: what is worse may be among them.
+fn is_mostly_unclear(counts: &ComparisonCounts) -> bool {
+    counts.unclear > counts.compared - counts.unclear + counts.without_speed
+}
+
+fn outcome(comparison: &Comparison) -> Outcome {
+    let counts = &comparison.counts;
+    let new_findings = || {
+        let findings = comparison.findings.iter();
+        findings.filter(|finding| finding.state == FindingState::New)
+    };
+    let passed = |verdict: &Option<Verdict>| *verdict == Some(Verdict::Pass);
+    let newly_failing = new_findings().any(|finding| accuses(finding.kind))
+        || comparison
+            .tests
+            .iter()
+            .any(|test| passed(&test.old) && matches!(test.new, Some(Verdict::Fail(_))));
+    let told = counts.compared - counts.unclear + counts.without_speed;
+    let lost = !comparison.no_longer_tested.is_empty()
+        || is_mostly_unclear(counts)
+        || new_findings().any(|finding| !accuses(finding.kind))
+        || comparison
+            .tests
+            .iter()
+            .any(|test| passed(&test.old) && !passed(&test.new));
+    let is_better = counts.faster > 0
+        || comparison
+            .findings
+            .iter()
+            .any(|finding| finding.state == FindingState::Gone);
+    match () {
+        () if counts.compared + counts.without_speed == 0 => Outcome::Incomparable,
+        () if counts.slower > 0 || newly_failing => Outcome::Worse,
+        () if told == 0 => Outcome::Incomparable,
+        () if lost => Outcome::Incomplete,
+        () if is_better => Outcome::Better,
+        () => Outcome::Same,
+    }
+}

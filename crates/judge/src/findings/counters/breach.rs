@@ -1,0 +1,185 @@
+//! Which rules the counters of an end break.
+//!
+//! A rate is broken when it is above its bound and chance is ruled out: that many would come from a port exactly at the bound less
+//! often than the level, which is the run's false-positive budget shared by all ends and counters. Where it is not known how
+//! long, or over how much, a counter was watched, a rate is not judged.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+use super::tally::{End, Ends, Moved};
+use record::Recorded;
+use record::counters::{COUNTERS, CounterKind};
+use record::stats::as_often;
+use record::units::Nanos;
+use topology::suite::counters::{self, Bound, CounterRule, Per, Severity, in_short};
+
+/// The rules a run is judged by.
+pub(in crate::findings) struct Rules {
+    /// Its own, or the built-in ones.
+    pub(in crate::findings) rules: Cow<'static, [CounterRule]>,
+    /// Why its own could not be used.
+    pub(in crate::findings) trouble: Option<String>,
+}
+
+impl Rules {
+    /// Those of a recorded run. A run whose own cannot be read is judged by the built-in ones, and says so.
+    pub(in crate::findings) fn of(recorded: &Recorded) -> Rules {
+        let own = recorded.counter_rules.as_deref();
+        match own.map(|text| counters::parse(text, record::files::COUNTER_RULES)) {
+            Some(Ok(rules)) => Rules {
+                rules: Cow::Owned(rules),
+                trouble: None,
+            },
+            Some(Err(error)) => Rules {
+                rules: Cow::Borrowed(counters::built_in()),
+                trouble: Some(format!("{error}; judged by the built-in rules")),
+            },
+            None => Rules {
+                rules: Cow::Borrowed(counters::built_in()),
+                trouble: None,
+            },
+        }
+    }
+
+    /// Rules about links going down that say how often within which time.
+    pub(in crate::findings) fn of_flaps(&self) -> impl Iterator<Item = &CounterRule> {
+        let windows = self.rules.iter();
+        windows.filter(|rule| rule.severity == Severity::Bad && matches!(rule.bound, Bound::Within { .. }))
+    }
+}
+
+/// What a rule says about a counter that moved.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::findings) enum Verdict {
+    /// Too much, and how much in the rule's own terms: `4.1e-9 per bit`.
+    Broken(Option<String>),
+    /// Within the bound, or not beyond chance.
+    Kept,
+    /// It is not known over how much.
+    Unjudged,
+}
+
+/// A broken rule.
+#[derive(Debug, Clone)]
+pub(in crate::findings) struct Breach<'r> {
+    /// Which.
+    pub(in crate::findings) rule: &'r CounterRule,
+    /// By which counter.
+    pub(in crate::findings) counter: String,
+    /// What that speaks of.
+    pub(in crate::findings) kind: CounterKind,
+    /// By how much it moved.
+    pub(in crate::findings) moved: Moved,
+    /// The same in the rule's own terms.
+    pub(in crate::findings) measured: Option<String>,
+}
+
+impl Breach<'_> {
+    /// `symbol_error +4112 (4.1e-9 per bit, accepted 1e-12 per bit: ibdiagnet ...)`.
+    pub(in crate::findings) fn words(&self) -> String {
+        let accepted = match self.rule.bound {
+            Bound::Any => "accepted none".to_string(),
+            bound => format!("accepted {bound}"),
+        };
+        let measured = self
+            .measured
+            .as_ref()
+            .map_or_else(String::new, |rate| format!("{rate}, "));
+        let moved = self.moved.words();
+        format!(
+            "{} {moved} ({measured}{accepted}: {})",
+            self.counter, self.rule.source
+        )
+    }
+}
+
+/// How unlikely a rate must be where this many ends are judged.
+pub(in crate::findings) fn level(budget: f64, ends: &Ends<'_>) -> f64 {
+    budget / (ends.len() * COUNTERS.len()).max(1) as f64
+}
+
+/// The rules that an end breaks, of each counter the gravest; the gravest first. Links going down are judged elsewhere.
+pub(in crate::findings) fn breaches<'r>(end: &End<'_>, rules: &'r Rules, level: f64) -> Vec<Breach<'r>> {
+    let mut found = Vec::new();
+    for (name, moved) in end.trouble() {
+        let about = rules.rules.iter().filter(|rule| rule.is_about(name));
+        let broken = about.filter_map(|rule| match verdict(end, moved, rule, level) {
+            Verdict::Broken(measured) => Some((rule, measured)),
+            Verdict::Kept | Verdict::Unjudged => None,
+        });
+        let Some((rule, measured)) = broken.min_by_key(|(rule, _)| Reverse(rule.severity)) else {
+            continue;
+        };
+        let kind = rule.counters.iter().find(|counter| counter.is_called(name));
+        let Some(kind) = kind
+            .map(|counter| counter.kind)
+            .filter(|kind| *kind != CounterKind::Flap)
+        else {
+            continue;
+        };
+        found.push(Breach {
+            rule,
+            counter: name.to_string(),
+            kind,
+            moved: moved.clone(),
+            measured,
+        });
+    }
+    found.sort_by_key(|breach| {
+        (
+            Reverse(breach.rule.severity),
+            breach.kind,
+            Reverse(breach.moved.by),
+        )
+    });
+    found
+}
+
+/// Whether a counter of a port that moved breaks a rule.
+pub(in crate::findings) fn verdict(end: &End<'_>, moved: &Moved, rule: &CounterRule, level: f64) -> Verdict {
+    let carried = |per| match per {
+        Per::Packet => end.packets(),
+        _ => end.bits(),
+    };
+    within(rule.bound, moved.by, end.watched, carried, level)
+}
+
+/// Whether a counter that moved by so much in some time breaks a bound; `carried` is what passed meanwhile, in packets or bits.
+pub(in crate::findings) fn within(
+    bound: Bound,
+    moved: u64,
+    watched: Nanos,
+    carried: impl Fn(Per) -> Option<f64>,
+    level: f64,
+) -> Verdict {
+    let seconds = Some(watched.as_secs_f64()).filter(|seconds| *seconds > 0.0);
+    let by = moved as f64;
+    match bound {
+        Bound::Any if moved > 0 => Verdict::Broken(None),
+        // How often links go down is counted over the whole run, not around cells.
+        Bound::Any | Bound::Within { .. } => Verdict::Kept,
+        Bound::ShareOfTime(most) => match seconds.map(|seconds| by / 1e6 / seconds) {
+            None => Verdict::Unjudged,
+            Some(share) if share > most => {
+                Verdict::Broken(Some(format!("{}% of time", in_short(share * 100.0))))
+            }
+            Some(_) => Verdict::Kept,
+        },
+        Bound::Rate { most, per } => {
+            let exposure = match per {
+                Per::Second => seconds,
+                Per::Minute => seconds.map(|seconds| seconds / 60.0),
+                Per::Hour => seconds.map(|seconds| seconds / 3600.0),
+                Per::Packet | Per::Bit => carried(per),
+            };
+            match exposure {
+                None => Verdict::Unjudged,
+                Some(exposure) if by > most * exposure && as_often(moved, most * exposure) < level => {
+                    Verdict::Broken(Some(format!("{} per {per}", in_short(by / exposure))))
+                }
+                Some(_) => Verdict::Kept,
+            }
+        }
+    }
+}

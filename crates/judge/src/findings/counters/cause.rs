@@ -1,0 +1,243 @@
+//! What counters say about why a part is slow: they stand at both ends of a cable, and tell its optics from congestion, from the
+//! host's bus, from loss elsewhere, and from settings.
+//!
+//! What breaks a rule speaks. Wrong bits and errors of the bus speak also where no rate could be judged: at a part that is slow
+//! for a reason not known yet, they are no accident. "Nothing moved" is said only where all of that could be read.
+
+use super::breach::{Breach, Verdict, breaches, level, verdict};
+use super::tally::{End, Ends, Question, ends};
+use super::{Seen, of_ends};
+use crate::findings::phrase;
+use record::counters::{CounterKind, named};
+use record::{CounterState, Finding};
+
+/// What the counters of the ends of a slow part say.
+pub(in crate::findings) struct Cause {
+    /// What moved, for the sentence.
+    pub(in crate::findings) facts: Vec<String>,
+    /// What that points to; none when nothing was read at all.
+    points_to: Option<String>,
+    /// What to do about it first.
+    advice: Option<String>,
+}
+
+/// What breaks at one end.
+struct Spoken<'s> {
+    host: &'s str,
+    words: String,
+    counters: Vec<String>,
+    kind: CounterKind,
+    action: String,
+}
+
+/// Kinds that speak louder come first: wrong bits make packets lost and sent again.
+const ORDER: [CounterKind; 4] = [
+    CounterKind::Physical,
+    CounterKind::Pcie,
+    CounterKind::Congestion,
+    CounterKind::Loss,
+];
+
+/// Counters of a receiver that does not take what comes.
+const OF_THE_RECEIVER: &str = "receiver-out-of-room";
+
+/// What the counters of `rail` at the ranks that are concerned say about cells that are slow.
+pub(in crate::findings) fn of(
+    seen: &Seen<'_>,
+    rail: &str,
+    cells: &[u32],
+    concerns: &dyn Fn(u32) -> bool,
+) -> Cause {
+    let question = Question {
+        rail: Some(rail),
+        cells: Some(cells),
+        concerns,
+    };
+    let ends = ends(seen, &question);
+    let facts = of_ends(&ends, rail);
+    let spoken = spoken(seen, &ends);
+    for kind in ORDER {
+        let of_kind: Vec<&Spoken<'_>> = spoken.iter().filter(|spoken| spoken.kind == kind).collect();
+        if !of_kind.is_empty() {
+            return of_kind_at(rail, kind, &of_kind, facts);
+        }
+    }
+    let (points_to, advice) = unspoken(rail, &ends);
+    Cause {
+        facts,
+        points_to,
+        advice,
+    }
+}
+
+/// The same about a cable between switches. Counters of hosts do not speak of its optics, only of what packets met on the way.
+pub(in crate::findings) fn between_switches(seen: &Seen<'_>, rail: &str, cells: &[u32]) -> Cause {
+    let question = Question {
+        rail: Some(rail),
+        cells: Some(cells),
+        concerns: &|_| true,
+    };
+    let ends = ends(seen, &question);
+    let facts = of_ends(&ends, rail);
+    let spoken = spoken(seen, &ends);
+    for kind in [CounterKind::Congestion, CounterKind::Loss] {
+        let of_kind: Vec<&Spoken<'_>> = spoken.iter().filter(|spoken| spoken.kind == kind).collect();
+        if !of_kind.is_empty() {
+            return Cause {
+                advice: None,
+                ..of_kind_at(rail, kind, &of_kind, facts)
+            };
+        }
+    }
+    Cause {
+        facts,
+        points_to: Some("error counters of the switches at its ends were not read".to_string()),
+        advice: None,
+    }
+}
+
+impl Cause {
+    /// Says it in a finding: as evidence, as the first thing to do, and for the likeliest suspect.
+    pub(in crate::findings) fn tell(&self, finding: &mut Finding) {
+        finding.evidence.extend(self.facts.iter().cloned());
+        if let Some(points_to) = &self.points_to {
+            finding.evidence.push(points_to.clone());
+            if let Some(suspect) = finding.suspects.first_mut() {
+                suspect.why = format!("{}; {points_to}", suspect.why);
+            }
+        }
+        if let Some(advice) = &self.advice {
+            finding.next_step = format!("{advice}; {}", finding.next_step);
+        }
+    }
+}
+
+/// Everything that speaks, per end and rule.
+fn spoken<'s>(seen: &Seen<'_>, ends: &'s Ends<'_>) -> Vec<Spoken<'s>> {
+    let level = level(seen.run().rule.false_positive_budget, ends);
+    let mut all: Vec<Spoken<'_>> = Vec::new();
+    for ((_, host), end) in ends {
+        let broken = breaches(end, &seen.counter_rules, level);
+        for breach in &broken {
+            add(&mut all, host, breach);
+        }
+        for (name, moved) in end.trouble() {
+            let kind = named(name).map(|counter| counter.kind);
+            let Some(kind @ (CounterKind::Physical | CounterKind::Pcie)) = kind else {
+                continue;
+            };
+            let mut about = seen.counter_rules.rules.iter().filter(|rule| rule.is_about(name));
+            let unjudged = about.find(|rule| verdict(end, moved, rule, level) == Verdict::Unjudged);
+            let is_said = broken.iter().any(|breach| breach.counter == name);
+            if let Some(rule) = unjudged.filter(|_| !is_said) {
+                add(
+                    &mut all,
+                    host,
+                    &Breach {
+                        rule,
+                        counter: name.to_string(),
+                        kind,
+                        moved: moved.clone(),
+                        measured: None,
+                    },
+                );
+            }
+        }
+    }
+    all
+}
+
+fn add<'s>(all: &mut Vec<Spoken<'s>>, host: &'s str, breach: &Breach<'_>) {
+    let words = breach.rule.words();
+    let rate = breach
+        .measured
+        .as_ref()
+        .map_or_else(String::new, |rate| format!(", {rate}"));
+    let counter = format!("{} {}{rate}", breach.counter, breach.moved.words());
+    let same = |spoken: &&mut Spoken<'_>| spoken.host == host && spoken.words == words;
+    match all.iter_mut().find(same) {
+        Some(spoken) => spoken.counters.push(counter),
+        None => all.push(Spoken {
+            host,
+            words,
+            counters: vec![counter],
+            kind: breach.kind,
+            action: breach.rule.action.clone(),
+        }),
+    }
+}
+
+fn of_kind_at(rail: &str, kind: CounterKind, spoken: &[&Spoken<'_>], facts: Vec<String>) -> Cause {
+    let receiver = OF_THE_RECEIVER.replace('-', " ");
+    let what = match kind {
+        CounterKind::Physical => "optics or cable",
+        CounterKind::Pcie => "the host's slot or bus, not the fabric",
+        CounterKind::Congestion if spoken.iter().all(|spoken| spoken.words == receiver) => {
+            "congestion: the receiving host does not keep up"
+        }
+        CounterKind::Congestion => "congestion on the path or at its receiver, not a broken cable",
+        _ => "loss further along the path",
+    };
+    let each: Vec<String> = spoken
+        .iter()
+        .map(|spoken| {
+            let counters = phrase::list(&spoken.counters);
+            format!("{} rising on {}/{rail} ({counters})", spoken.words, spoken.host)
+        })
+        .collect();
+    Cause {
+        facts,
+        points_to: Some(format!("{}: {what}", phrase::list(&each))),
+        advice: spoken
+            .first()
+            .map(|spoken| format!("{} ({}/{rail})", spoken.action, spoken.host)),
+    }
+}
+
+/// What it means that nothing speaks.
+fn unspoken(rail: &str, ends: &Ends<'_>) -> (Option<String>, Option<String>) {
+    if ends.values().all(|end| end.known.is_empty()) {
+        return (None, None);
+    }
+    let blind: Vec<String> = ends
+        .iter()
+        .filter_map(|((_, host), end)| {
+            let unread = unread(end);
+            (!unread.is_empty()).then(|| format!("{} on {host}/{rail}", phrase::list(&unread)))
+        })
+        .collect();
+    if blind.is_empty() {
+        return (
+            Some(format!(
+                "counters of wire, congestion and bus of {rail} were read, and none moved beyond what is healthy: configuration \
+                 (rate, width, MTU, firmware, routing)"
+            )),
+            Some("compare rate, width, MTU, firmware and routing of that part with its peers".to_string()),
+        );
+    }
+    let why = format!(
+        "counters do not tell why: could not be read: {}",
+        phrase::list(&blind)
+    );
+    (Some(why), None)
+}
+
+/// What could not be read of an end that would have told: wire, congestion, bus.
+fn unread(end: &End<'_>) -> Vec<String> {
+    let needed = [
+        (CounterKind::Physical, "errors of the wire"),
+        (CounterKind::Congestion, "signs of congestion"),
+        (CounterKind::Pcie, "errors of the PCI bus"),
+    ];
+    let lacking = needed.into_iter().filter(|(kind, _)| !end.knows(*kind));
+    let mut unread: Vec<String> = lacking.map(|(_, what)| what.to_string()).collect();
+    for (name, state) in &end.missing {
+        if let CounterState::Unreadable(why) = state {
+            unread.push(format!("{name} ({why})"));
+        }
+    }
+    if end.missing.get("ethtool/*") == Some(&&CounterState::Absent) {
+        unread.push("what its driver counts".to_string());
+    }
+    unread
+}

@@ -1,0 +1,215 @@
+//! Both ends of a cable: what is plugged together must be set up alike.
+//!
+//! Each end is looked at through all parts that have something to say about it: an interface, the port of the RDMA device behind
+//! it, the port of a switch. Rates are compared as numbers, because everybody writes them differently. An end that deviates from its
+//! like already is not accused again.
+
+use super::ledger::Ledger;
+use super::parts::{Owned, Parts, Settled};
+use record::{Cable, Deviation, DriftBasis, Inventory, PartAt, PartClass};
+
+const BECAUSE: &str = "what is plugged together must be set up alike";
+
+/// What must agree at both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Matter {
+    Rate,
+    Width,
+    Mtu,
+    Fec,
+}
+
+impl Matter {
+    /// Lanes before the rate that follows from them.
+    const ALL: [Matter; 4] = [Matter::Width, Matter::Rate, Matter::Mtu, Matter::Fec];
+
+    /// The facts that tell it, by class, the one that knows best first.
+    fn facts(self) -> &'static [(PartClass, &'static str)] {
+        use PartClass::{Interface, Port};
+        match self {
+            Matter::Rate => &[(Port, "rate"), (Port, "speed"), (Interface, "speed")],
+            Matter::Width => &[(Port, "width")],
+            Matter::Mtu => &[(Interface, "mtu"), (Port, "mtu")],
+            Matter::Fec => &[(Interface, "fec"), (Port, "fec")],
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Matter::Rate | Matter::Width => {
+                "set both ports to the same speed or to negotiate it, and look at the cable: lanes may be down"
+            }
+            Matter::Mtu => "set the MTU of both ends; a switch must take at least what the host sends",
+            Matter::Fec => "set the same forward error correction at both ends",
+        }
+    }
+
+    /// Whether what the two ends say goes together; none when that cannot be told.
+    fn agrees(self, one: &End<'_>, other: &End<'_>) -> Option<bool> {
+        match self {
+            Matter::Rate => Some(megabits(one.value)? == megabits(other.value)?),
+            Matter::Width => Some(lanes(one.value)? == lanes(other.value)?),
+            Matter::Mtu => {
+                let (a, b): (u32, u32) = (one.value.parse().ok()?, other.value.parse().ok()?);
+                // Switches count headers that hosts do not: they may take more than hosts send.
+                Some(match (one.owned.of_switch, other.owned.of_switch) {
+                    (false, true) => a <= b,
+                    (true, false) => b <= a,
+                    _ => a == b,
+                })
+            }
+            Matter::Fec => Some(correction(one.value)? == correction(other.value)?),
+        }
+    }
+}
+
+/// What one end says of a matter.
+struct End<'a> {
+    owned: Owned<'a>,
+    fact: &'static str,
+    value: &'a str,
+}
+
+/// Compares the ends of every cable.
+pub(super) fn compare<'a>(
+    inventory: &'a Inventory,
+    parts: &Parts<'a>,
+    settled: &Settled<'a>,
+    ledger: &mut Ledger,
+) {
+    for cable in &inventory.cables {
+        for matter in Matter::ALL {
+            one_matter(cable, matter, parts, settled, ledger);
+        }
+    }
+}
+
+fn one_matter<'a>(
+    cable: &'a Cable,
+    matter: Matter,
+    parts: &Parts<'a>,
+    settled: &Settled<'a>,
+    ledger: &mut Ledger,
+) {
+    let [one, other] = &cable.ends;
+    let (Some(one), Some(other)) = (end(one, matter, parts), end(other, matter, parts)) else {
+        return;
+    };
+    let is_known = |end: &End<'_>| {
+        ledger.accuses(&end.owned, end.fact) || settled.contains(&(end.owned.number, end.fact))
+    };
+    if matter.agrees(&one, &other) != Some(false) || is_known(&one) || is_known(&other) {
+        return;
+    }
+    // Named is the end that has less, or else the host's: it is the one that an operator looks at first.
+    let is_less = match matter {
+        Matter::Rate => megabits(other.value) < megabits(one.value),
+        Matter::Width => lanes(other.value) < lanes(one.value),
+        Matter::Mtu | Matter::Fec => one.owned.of_switch && !other.owned.of_switch,
+    };
+    let (named, against) = if is_less { (other, one) } else { (one, other) };
+    let expected = match matter == Matter::Mtu && against.owned.of_switch && !named.owned.of_switch {
+        true => format!("{} or less", against.value),
+        false => against.value.to_string(),
+    };
+    let deviation = Deviation {
+        rule: "cable-ends".to_string(),
+        class: named.owned.part.class,
+        fact: named.fact.to_string(),
+        value: Some(named.value.to_string()),
+        expected,
+        basis: DriftBasis::OtherEnd {
+            end: against.owned.at(),
+        },
+        like: None,
+        parts: Vec::new(),
+        because: BECAUSE.to_string(),
+        advice: matter.advice().to_string(),
+        effect: None,
+    };
+    ledger.add(&[named.owned], deviation);
+}
+
+/// The first of the parts at an end that knows.
+fn end<'a>(at: &'a PartAt, matter: Matter, parts: &Parts<'a>) -> Option<End<'a>> {
+    let named: Vec<Owned<'a>> = parts.named(at).copied().collect();
+    let is_there = |class: PartClass| named.iter().find(move |owned| owned.part.class == class);
+    let mut here: Vec<Owned<'a>> = named.clone();
+    if is_there(PartClass::Interface).is_some() {
+        here.extend(parts.behind(at));
+    }
+    if let Some(interface) = is_there(PartClass::Port).and_then(|port| port.value("interface")) {
+        here.extend(parts.called(&at.node, interface, PartClass::Interface));
+    }
+    matter.facts().iter().find_map(|(class, fact)| {
+        let mut known = here.iter().filter(|owned| owned.part.class == *class);
+        known.find_map(|owned| {
+            Some(End {
+                owned: *owned,
+                fact,
+                value: owned.value(fact)?,
+            })
+        })
+    })
+}
+
+/// `400 Gb/sec`, `400G` and `400000` (as the kernel has it) are the same.
+fn megabits(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let number: f64 = number.parse().ok()?;
+    let factor = match unit.trim_start().chars().next().map(|c| c.to_ascii_lowercase()) {
+        None | Some('m') => 1.0,
+        Some('g') => 1000.0,
+        Some('t') => 1e6,
+        Some('k') => 0.001,
+        Some(_) => return None,
+    };
+    Some((number * factor).round() as u64)
+}
+
+/// `4X NDR` is four lanes.
+fn lanes(text: &str) -> Option<u32> {
+    let text = text.trim().trim_start_matches(['x', 'X']);
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    text[..end.unwrap_or(text.len())].parse().ok()
+}
+
+/// The code by one name; none where it is left to negotiation.
+fn correction(text: &str) -> Option<&'static str> {
+    let text = text.to_ascii_lowercase();
+    let has = |name: &str| text.contains(name);
+    match () {
+        () if has("auto") => None,
+        () if has("llrs") => Some("llrs"),
+        () if has("rs") => Some("rs"),
+        () if has("baser") || has("fc") || has("firecode") => Some("base-r"),
+        () if has("none") || has("off") || has("disabled") => Some("off"),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_lanes_and_codes_are_the_same_however_they_are_written() {
+        for text in ["400 Gb/sec", "400G", "400000", "400 Gb/s", "0.4T", "400000 Mb/s"] {
+            assert_eq!(megabits(text), Some(400_000), "{text}");
+        }
+        assert_eq!(megabits("auto"), None);
+        assert_eq!(megabits("12 parsecs"), None);
+        assert_eq!(
+            (lanes("4X NDR"), lanes("x2"), lanes("?")),
+            (Some(4), Some(2), None)
+        );
+        for text in ["RS", "rs", "rs-fec", "RS-FEC(544,514)"] {
+            assert_eq!(correction(text), Some("rs"), "{text}");
+        }
+        assert_eq!(correction("BaseR"), Some("base-r"));
+        assert_eq!(correction("None"), Some("off"));
+        assert_eq!(correction("auto"), None);
+    }
+}

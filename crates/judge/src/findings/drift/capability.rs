@@ -1,0 +1,123 @@
+//! A part against what it says that it could do itself.
+//!
+//! A device may be able to do more than the slot it is in. Then all of its kind fall short in the same way, and that is one finding
+//! which says so. Who falls short of its like is told by its like.
+
+use std::collections::BTreeMap;
+
+use super::alike::{groups, in_words};
+use super::ledger::Ledger;
+use super::parts::{Owned, Parts, Settled};
+use super::rules::RULES;
+use record::{Deviation, DriftBasis, PartClass};
+
+/// A fact that is a number, and the one that says how large it could be.
+struct Capability {
+    name: &'static str,
+    class: PartClass,
+    fact: &'static str,
+    most: &'static str,
+    because: &'static str,
+    advice: &'static str,
+}
+
+/// All that parts say of themselves.
+const CAPABILITIES: &[Capability] = &[
+    Capability {
+        name: "pci-width",
+        class: PartClass::Pci,
+        fact: "width",
+        most: "width-capable",
+        because: "a card on half its lanes moves half the data",
+        advice: "reseat the card, clean its contacts, try another slot; if the slot has no more lanes, pin this width in a golden file",
+    },
+    Capability {
+        name: "pci-speed",
+        class: PartClass::Pci,
+        fact: "speed",
+        most: "speed-capable",
+        because: "a link that trained to a lower generation moves half the data for each that it is lower",
+        advice: "reseat the card and look at the slot's settings in the firmware setup; if the slot can do no more, pin this speed in a golden file",
+    },
+];
+
+/// Whether a part says itself that it could do more.
+pub(super) fn falls_short(owned: &Owned<'_>, fact: &str) -> bool {
+    let of_it = |capability: &&Capability| capability.class == owned.part.class && capability.fact == fact;
+    let mut known = CAPABILITIES.iter().filter(of_it);
+    known.any(|capability| shortfall(owned, capability).is_some())
+}
+
+/// What a part says and what it could say, when that is more.
+fn shortfall<'a>(owned: &Owned<'a>, capability: &Capability) -> Option<(&'a str, &'a str)> {
+    let (value, most) = (owned.value(capability.fact)?, owned.value(capability.most)?);
+    let (now, could) = (number(value)?, number(most)?);
+    // Functions without a link of their own say 0 lanes of 255.
+    (now > 0.0 && now < could && could < 255.0).then_some((value, most))
+}
+
+/// `32.0 GT/s PCIe` is 32, `x16` is 16.
+fn number(text: &str) -> Option<f64> {
+    let text = text.trim_start_matches(['x', 'X']);
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    text[..end.unwrap_or(text.len())].parse().ok()
+}
+
+/// Compares every part with what it could do, except where it was compared with its like already.
+pub(super) fn compare<'a>(parts: &Parts<'a>, settled: &Settled<'a>, ledger: &mut Ledger) {
+    for capability in CAPABILITIES {
+        let of_class = RULES.iter().filter(|rule| rule.class == capability.class);
+        for rule in of_class.take(1) {
+            for alike in groups(rule, parts).into_values() {
+                let of = alike
+                    .iter()
+                    .filter(|owned| owned.value(capability.fact).is_some())
+                    .count();
+                let mut short: BTreeMap<(&str, &str), Vec<Owned<'_>>> = BTreeMap::new();
+                let asked = alike.iter().filter(|owned| {
+                    !settled.contains(&(owned.number, capability.fact))
+                        && !ledger.accuses(owned, capability.fact)
+                });
+                for owned in asked {
+                    if let Some(pair) = shortfall(owned, capability) {
+                        short.entry(pair).or_default().push(*owned);
+                    }
+                }
+                for ((value, most), parts) in short {
+                    let deviation = Deviation {
+                        rule: capability.name.to_string(),
+                        class: capability.class,
+                        fact: capability.fact.to_string(),
+                        value: Some(value.to_string()),
+                        expected: most.to_string(),
+                        basis: DriftBasis::Capability {
+                            fact: capability.most.to_string(),
+                            of: of as u32,
+                        },
+                        like: in_words(rule, &parts[0]),
+                        parts: Vec::new(),
+                        because: capability.because.to_string(),
+                        advice: capability.advice.to_string(),
+                        effect: None,
+                    };
+                    ledger.add(&parts, deviation);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn generations_and_lanes_are_read_as_the_kernel_and_people_write_them() {
+        assert_eq!(number("32.0 GT/s PCIe"), Some(32.0));
+        assert_eq!(number("2.5 GT/s"), Some(2.5));
+        assert_eq!(number("x16"), Some(16.0));
+        assert_eq!(number("8"), Some(8.0));
+        assert_eq!(number("Unknown"), None);
+        assert_eq!(number(""), None);
+    }
+}

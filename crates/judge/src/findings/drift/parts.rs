@@ -1,0 +1,110 @@
+//! The parts of an inventory, numbered, so that whatever is said of one can be looked up.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::rules::is_momentary;
+use record::{Inventory, Part, PartAt, PartClass};
+
+/// A part and where it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owned<'a> {
+    /// Its number, in the order of the inventory.
+    pub(super) number: usize,
+    /// Host or switch.
+    pub(super) node: &'a str,
+    /// Whether that is a switch.
+    pub(super) of_switch: bool,
+    /// The part.
+    pub(super) part: &'a Part,
+}
+
+impl<'a> Owned<'a> {
+    /// Node and part by name.
+    pub(super) fn at(&self) -> PartAt {
+        PartAt {
+            node: self.node.to_string(),
+            part: self.part.name.clone(),
+        }
+    }
+
+    /// The value of a fact, when it is known and means something.
+    pub(super) fn value(&self, fact: &str) -> Option<&'a str> {
+        let value = self.part.value(fact)?;
+        (!is_momentary(self.part, fact)).then_some(value)
+    }
+}
+
+/// All parts of hosts and switches.
+pub(super) struct Parts<'a> {
+    all: Vec<Owned<'a>>,
+    by_class: BTreeMap<PartClass, Vec<usize>>,
+    by_name: HashMap<(&'a str, &'a str), Vec<usize>>,
+    /// Ports of RDMA devices by node and interface.
+    by_interface: HashMap<(&'a str, &'a str), usize>,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn of(inventory: &'a Inventory) -> Parts<'a> {
+        let hosts = inventory.nodes.iter().map(|node| (node, false));
+        let switches = inventory.switches.iter().map(|node| (node, true));
+        let mut parts = Parts {
+            all: Vec::new(),
+            by_class: BTreeMap::new(),
+            by_name: HashMap::new(),
+            by_interface: HashMap::new(),
+        };
+        for (node, of_switch) in hosts.chain(switches) {
+            for part in &node.parts {
+                let number = parts.all.len();
+                let of_name = parts.by_name.entry((node.node.as_str(), part.name.as_str()));
+                of_name.or_default().push(number);
+                if let (PartClass::Port, Some(interface)) = (part.class, part.value("interface")) {
+                    parts.by_interface.insert((&node.node, interface), number);
+                }
+                parts.by_class.entry(part.class).or_default().push(number);
+                parts.all.push(Owned {
+                    number,
+                    node: &node.node,
+                    of_switch,
+                    part,
+                });
+            }
+        }
+        parts
+    }
+
+    /// Every part, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Owned<'a>> {
+        self.all.iter()
+    }
+
+    /// Those of a class, in order.
+    pub(super) fn of_class(&self, class: PartClass) -> impl Iterator<Item = &Owned<'a>> {
+        let numbers = self.by_class.get(&class).into_iter().flatten();
+        numbers.map(|number| &self.all[*number])
+    }
+
+    /// The part of that class and name on a node.
+    pub(super) fn called(&self, node: &str, name: &str, class: PartClass) -> Option<Owned<'a>> {
+        let numbers = self.by_name.get(&(node, name))?;
+        let parts = numbers.iter().map(|number| self.all[*number]);
+        parts.into_iter().find(|owned| owned.part.class == class)
+    }
+
+    /// The port of an RDMA device behind an interface.
+    pub(super) fn behind(&self, interface: &PartAt) -> Option<Owned<'a>> {
+        let number = self
+            .by_interface
+            .get(&(interface.node.as_str(), interface.part.as_str()))?;
+        Some(self.all[*number])
+    }
+
+    /// What is called so there.
+    pub(super) fn named(&self, at: &'a PartAt) -> impl Iterator<Item = &Owned<'a>> {
+        let numbers = self.by_name.get(&(at.node.as_str(), at.part.as_str()));
+        numbers.into_iter().flatten().map(|number| &self.all[*number])
+    }
+}
+
+/// Facts of parts by the parts' numbers: those about which nothing more is to be said.
+pub(super) type Settled<'a> = HashSet<(usize, &'a str)>;

@@ -1,0 +1,276 @@
+//! What a rail comes to: every switch that had a choice gets a verdict, every fault an accusation.
+//!
+//! Where several causes fit one place, the first of these is it: a sender without entropy, a dead member, a slow one, a polarised
+//! hash, a second tier that repeats the first, unequal weights. A fault that shows at many switches is accused once.
+
+use std::collections::HashSet;
+
+use super::counters::{self, Counted, PortCounters};
+use super::dead::{DeadLink, dead_links};
+use super::flows::RailFlows;
+use super::loss::{Advice, Goodput, Shared, goodput};
+use super::model::Model;
+use super::nulls::NullStore;
+use super::slow::{SlowLink, slow_links};
+use super::spread::{Kind, Spread, spread};
+use record::EcmpCause;
+use topology::graph::{Graph, LinkId};
+
+/// From this share of flows on that took another way when asked again, flows are not pinned to paths.
+const UNSTEADY: f64 = 0.2;
+/// At least so many flows of which that is known.
+const FEWEST_ASKED: usize = 4;
+/// Share of flows whose first choice must be known for a switch to be judged by its flows.
+const KNOWN: f64 = 0.5;
+/// Flows that deliver nothing and that nothing explains: this many are a fault, and this share.
+const UNEXPLAINED_DEAD: (usize, f64) = (2, 0.02);
+/// Of the choices of one tier, this share may leave out a member before it is the hash and not the member.
+const LEFT_OUT: f64 = 0.25;
+
+/// Pairs that each stick to one member leave out another by chance more often than this: then they may be the reason.
+const STICKY: f64 = 0.01;
+
+/// Everything that was worked out about one rail.
+pub(super) struct RailView<'r, 'a> {
+    /// Its flows.
+    pub(super) rail: &'r RailFlows<'a>,
+    /// The fabric.
+    pub(super) graph: &'r Graph,
+    /// Loads and expectations, with the capacities as they turned out.
+    pub(super) model: Option<Model>,
+    /// Expectations as they were with every link healthy.
+    pub(super) healthy: Option<Model>,
+    /// Dead links, and links nothing is sent to.
+    pub(super) dead: Vec<DeadLink>,
+    /// Slow links.
+    pub(super) slow: Vec<SlowLink>,
+    /// Per chooser: how its flows are spread.
+    pub(super) spreads: Vec<Option<Spread>>,
+    /// Per chooser: what its ports counted.
+    pub(super) counted: Vec<Option<Counted>>,
+    /// Per chooser of the first tier: what its flows delivered.
+    pub(super) goodput: Vec<Goodput>,
+    /// Per chooser: what it comes to.
+    pub(super) causes: Vec<EcmpCause>,
+    /// Flows that took another way when asked again, and those of which it is known.
+    pub(super) unsteady: (usize, usize),
+    /// Flows that delivered nothing although no link explains it.
+    pub(super) unexplained_dead: usize,
+}
+
+/// What all rails of a run share.
+pub(super) struct Bench<'b> {
+    pub(super) counters: &'b PortCounters,
+    pub(super) store: NullStore,
+    pub(super) advice: Advice,
+    /// Chance below which a link is called dead.
+    pub(super) dead_level: f64,
+    /// Chance below which it is called slow.
+    pub(super) slow_level: f64,
+    pub(super) seed: u64,
+}
+
+impl<'r, 'a> RailView<'r, 'a> {
+    /// Works everything out.
+    pub(super) fn of(rail: &'r RailFlows<'a>, graph: &'r Graph, bench: &mut Bench<'_>) -> RailView<'r, 'a> {
+        let flows = &rail.flows;
+        let asked = flows.iter().filter_map(|flow| flow.steady);
+        let unsteady = asked.fold((0, 0), |(moved, all), steady| {
+            (moved + usize::from(!steady), all + 1)
+        });
+        let mut view = RailView {
+            rail,
+            graph,
+            model: None,
+            healthy: None,
+            dead: Vec::new(),
+            slow: Vec::new(),
+            spreads: Vec::new(),
+            counted: Vec::new(),
+            goodput: Vec::new(),
+            causes: Vec::new(),
+            unsteady,
+            unexplained_dead: 0,
+        };
+        let is_pinned = !view.is_adaptive();
+        if is_pinned {
+            view.dead = dead_links(graph, rail.rail, flows, bench.dead_level);
+            view.healthy = Model::of(graph, flows);
+            view.model = view.healthy.clone();
+            if let Some(model) = &mut view.model {
+                view.slow = slow_links(graph, flows, model);
+                let level = bench.slow_level;
+                // A host's own cable explains what others lack, but is no member of equal paths: other tests judge it.
+                view.slow
+                    .retain(|slow| slow.p_value <= level && !graph.link(slow.link).is_host);
+            }
+        }
+        view.judge_spreads(bench);
+        view.settle_idle_members(bench);
+        let shared = Shared::of(graph, rail.rail, flows);
+        let efficiency = view.healthy.as_ref().map_or(1.0, |model| model.efficiency);
+        for (number, chooser) in rail.choosers.all.iter().enumerate() {
+            let of = goodput(graph, rail.rail, (number, chooser), flows, &shared, efficiency);
+            view.goodput.push(of);
+            let counted = counters::counted(
+                graph,
+                bench.counters,
+                number,
+                chooser,
+                flows,
+                bench.store.level,
+                bench.seed,
+            );
+            view.counted.push(counted);
+        }
+        let dead = flows.iter().filter(|flow| flow.dead).count();
+        let (fewest, share) = UNEXPLAINED_DEAD;
+        let is_many = dead >= fewest && dead as f64 >= share * flows.len() as f64;
+        if is_many && !view.dead.iter().any(|link| link.vanished > 0) {
+            view.unexplained_dead = dead;
+        }
+        view.causes = (0..rail.choosers.all.len())
+            .map(|number| view.cause(number, bench.store.level))
+            .collect();
+        view
+    }
+
+    /// Whether the fabric moves flows about.
+    pub(super) fn is_adaptive(&self) -> bool {
+        let (moved, asked) = self.unsteady;
+        asked >= FEWEST_ASKED && moved as f64 >= UNSTEADY * asked as f64
+    }
+
+    /// How the flows of all choosers are spread over what is not dead.
+    fn judge_spreads(&mut self, bench: &mut Bench<'_>) {
+        let vanished = self.dead.iter().filter(|dead| dead.vanished > 0);
+        let without: HashSet<LinkId> = vanished.map(|dead| dead.link).collect();
+        let choosers = self.rail.choosers.all.iter().enumerate();
+        self.spreads = choosers
+            .map(|(number, chooser)| spread(number, chooser, &self.rail.flows, &without, &mut bench.store))
+            .collect();
+    }
+
+    /// A member without flows is not at fault where it is the hash that leaves members out, here or all over the tier. Where it
+    /// is at fault, flows are judged by how they are spread over the others.
+    fn settle_idle_members(&mut self, bench: &mut Bench<'_>) {
+        let choosers = &self.rail.choosers.all;
+        let idle: HashSet<LinkId> = self
+            .dead
+            .iter()
+            .filter(|dead| dead.vanished == 0)
+            .map(|dead| dead.link)
+            .collect();
+        let has_idle = |number: usize| {
+            choosers[number]
+                .sets
+                .iter()
+                .flatten()
+                .any(|link| idle.contains(link))
+        };
+        let owners: Vec<usize> = (0..choosers.len()).filter(|number| has_idle(*number)).collect();
+        let mut kept: HashSet<LinkId> = HashSet::new();
+        for owner in owners {
+            let tier = choosers[owner].tier;
+            let of_tier: Vec<usize> = (0..choosers.len())
+                .filter(|number| choosers[*number].tier == tier)
+                .collect();
+            let sets = of_tier.iter().flat_map(|number| &choosers[*number].sets);
+            let (all, with_idle) = sets.fold((0, 0), |(all, some), set| {
+                let is_idle = set.iter().any(|member| idle.contains(member));
+                (all + 1, some + usize::from(is_idle))
+            });
+            if with_idle > 1 && with_idle as f64 > LEFT_OUT * f64::from(all) {
+                continue;
+            }
+            let polarised = |spread: &Option<Spread>| {
+                let spread = spread.as_ref();
+                spread.is_some_and(|spread| spread.kind == Kind::Polarised)
+            };
+            let elsewhere = of_tier
+                .iter()
+                .any(|number| !has_idle(*number) && polarised(&self.spreads[*number]));
+            // With one member left there is no spread to look at: pairs that stick to it by chance must be out of the question.
+            let of_owner = |dead: &&DeadLink| {
+                let mut links = choosers[owner].sets.iter().flatten();
+                dead.vanished == 0 && links.any(|link| *link == dead.link)
+            };
+            let may_stick = |dead: &DeadLink| {
+                let mut sets = choosers[owner].sets.iter().filter(|set| set.contains(&dead.link));
+                let one_left = sets.any(|set| set.iter().filter(|member| !idle.contains(member)).count() < 2);
+                one_left && (dead.p_of_pairs > STICKY || elsewhere)
+            };
+            if self.dead.iter().filter(of_owner).any(may_stick) {
+                continue;
+            }
+            let without: HashSet<LinkId> = self.dead.iter().map(|dead| dead.link).collect();
+            let rest = spread(
+                owner,
+                &choosers[owner],
+                &self.rail.flows,
+                &without,
+                &mut bench.store,
+            );
+            if !polarised(&rest) {
+                kept.extend(self.dead.iter().filter(of_owner).map(|dead| dead.link));
+                self.spreads[owner] = rest;
+            }
+        }
+        self.dead
+            .retain(|dead| dead.vanished > 0 || kept.contains(&dead.link));
+    }
+
+    /// The dead and slow members of a chooser.
+    pub(super) fn bad_members(&self, number: usize) -> (Vec<&DeadLink>, Vec<&SlowLink>) {
+        let members = self.rail.choosers.all[number].members();
+        let dead = self.dead.iter().filter(|dead| members.contains(&dead.link));
+        let slow = self.slow.iter().filter(|slow| members.contains(&slow.link));
+        (dead.collect(), slow.collect())
+    }
+
+    fn cause(&self, number: usize, level: f64) -> EcmpCause {
+        let chooser = &self.rail.choosers.all[number];
+        let own = || {
+            let has_it = |flow: &&super::flows::Flow| {
+                let mut choices = flow.choices.iter();
+                choices.any(|choice| choice.chooser == number)
+            };
+            self.rail.flows.iter().filter(has_it)
+        };
+        let monotonous: HashSet<u32> = self.rail.monotonous.iter().map(|cell| cell.cell).collect();
+        let (dead, slow) = self.bad_members(number);
+        let all = own().count();
+        let poor = own().filter(|flow| monotonous.contains(&flow.cell)).count();
+        if poor > 0 && 2 * poor >= all {
+            return EcmpCause::NoEntropy;
+        }
+        if !dead.is_empty() {
+            return EcmpCause::DeadMember;
+        }
+        if !slow.is_empty() {
+            return EcmpCause::SlowMember;
+        }
+        if self.is_adaptive() {
+            return EcmpCause::AdaptiveRouting;
+        }
+        let known = own()
+            .filter(|flow| {
+                let choice = flow.choices.iter().find(|choice| choice.chooser == number);
+                choice.is_some_and(|choice| choice.member.is_some())
+            })
+            .count();
+        let counted = self.counted[number].as_ref();
+        match &self.spreads[number] {
+            Some(spread) if known as f64 >= KNOWN * all as f64 => match spread.kind {
+                Kind::Chance => EcmpCause::ExpectedCollision,
+                Kind::Unequal => EcmpCause::UnequalWeights,
+                Kind::Polarised if chooser.tier == 1 => EcmpCause::Polarised,
+                Kind::Polarised => EcmpCause::PolarisedSecondTier,
+            },
+            _ => match counted {
+                Some(counted) => counted.cause(level),
+                None => EcmpCause::Unjudged,
+            },
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What flows should get when they share links fairly: no flow can have more without one that has no more than it having less.
+//!
+//! Water is poured into all flows at the same pace; a link that is full stops those that cross it; the rest goes on.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use topology::graph::LinkId;
+
+/// A share that can be ordered; shares are never NaN.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Share(f64);
+
+impl Eq for Share {}
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Share) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Share {
+    fn cmp(&self, other: &Share) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// The fair rate of every flow, given the links it crosses and what each link carries (by its number). A flow that no link
+/// holds back gets an infinite rate.
+pub(super) fn rates(ways: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
+    let mut crossing: Vec<Vec<u32>> = vec![Vec::new(); capacity.len()];
+    for (flow, way) in ways.iter().enumerate() {
+        for link in *way {
+            if let Some(flows) = crossing.get_mut(link.index()) {
+                flows.push(flow as u32);
+            }
+        }
+    }
+    let mut left = capacity.to_vec();
+    let mut active: Vec<u32> = crossing.iter().map(|flows| flows.len() as u32).collect();
+    let share = |left: f64, active: u32| Share(left.max(0.0) / f64::from(active));
+    let mut heap: BinaryHeap<Reverse<(Share, usize)>> = (0..capacity.len())
+        .filter(|link| active[*link] > 0 && capacity[*link].is_finite())
+        .map(|link| Reverse((share(left[link], active[link]), link)))
+        .collect();
+    let mut rates = vec![f64::INFINITY; ways.len()];
+    while let Some(Reverse((known, link))) = heap.pop() {
+        if active[link] == 0 {
+            continue;
+        }
+        // Shares only grow as flows are stopped elsewhere, so an old one is put back with its new value.
+        let now = share(left[link], active[link]);
+        if now > known {
+            heap.push(Reverse((now, link)));
+            continue;
+        }
+        for flow in std::mem::take(&mut crossing[link]) {
+            let flow = flow as usize;
+            if rates[flow].is_finite() {
+                continue;
+            }
+            rates[flow] = now.0;
+            for crossed in ways[flow] {
+                if let Some(left) = left.get_mut(crossed.index()) {
+                    *left -= now.0;
+                    active[crossed.index()] -= 1;
+                }
+            }
+        }
+    }
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_share_what_is_full_and_take_what_is_left() {
+        let link = LinkId;
+        // Two flows share link 0; one of them also crosses link 1, which a third has the rest of.
+        let ways: [&[LinkId]; 3] = [&[link(0)], &[link(0), link(1)], &[link(1)]];
+        assert_eq!(rates(&ways, &[10.0, 100.0]), [5.0, 5.0, 95.0]);
+        assert_eq!(rates(&ways, &[100.0, 10.0]), [95.0, 5.0, 5.0]);
+    }
+
+    #[test]
+    fn links_of_unknown_rate_hold_nobody_back_and_strange_ways_are_no_panic() {
+        let ways: [&[LinkId]; 3] = [&[LinkId(0)], &[], &[LinkId(77)]];
+        assert_eq!(
+            rates(&ways, &[f64::INFINITY]),
+            [f64::INFINITY, f64::INFINITY, f64::INFINITY]
+        );
+        // A way that crosses a link twice counts twice, as it would on the wire.
+        let twice: [&[LinkId]; 1] = [&[LinkId(0), LinkId(0)]];
+        assert_eq!(rates(&twice, &[10.0]), [5.0]);
+        assert_eq!(rates(&[], &[1.0]), Vec::<f64>::new());
+    }
+}

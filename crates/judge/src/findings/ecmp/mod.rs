@@ -1,0 +1,192 @@
+//! How flows are spread over equal paths: bad luck, a bad hash, a bad member, or a sender that gives the hash nothing to work with.
+//!
+//! From the streams of a run (`flows`) and the ways they took follows which switch had a choice, among which links, and what it chose
+//! (`choosers`). Chance is acted out with the very same flows (`nulls`), and what is beyond it is told apart by its shape
+//! (`spread`). What links carried is compared with fair shares of it (`fair`, `model`), which shows slow members (`slow`); links
+//! that nothing came over are dead (`dead`). Counters of switches stand beside it (`counters`); where no way is known, what
+//! flows delivered must do (`blind`). `accuse` puts it together by precedence, `assemble` and `words` make verdicts of it.
+//!
+//! Held true: nothing is called a fault that a fair hash does by chance more often than the false-positive budget allows, over
+//! all switches and links of the run. Half of the budget is for how flows are spread, half for links.
+
+mod accuse;
+mod assemble;
+mod blind;
+mod choosers;
+mod counters;
+mod dead;
+mod detector;
+mod fair;
+mod flows;
+mod loss;
+mod model;
+mod nulls;
+mod slow;
+mod spread;
+mod words;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod proofs;
+
+pub(super) use detector::EcmpImbalance;
+
+use std::collections::HashSet;
+
+use accuse::{Bench, RailView};
+use assemble::Bands;
+use counters::PortCounters;
+use detector::Accusation;
+use loss::Advice;
+use nulls::NullStore;
+
+use record::{Collective, EcmpCause, EcmpVerdict, Recorded, files};
+use topology::Topology;
+use topology::graph::Graph;
+
+/// The kind of test that streams belong to.
+pub(super) const KIND: &str = "ecmp";
+/// The part of the budget of links that is for dead ones.
+const DEAD_SHARE: f64 = 0.1;
+/// Tests of the spread of flows at one switch.
+const TESTS_PER_SWITCH: usize = 3;
+
+/// What the streams of a run say about the spread of flows.
+#[derive(Debug, Default)]
+pub(super) struct Ecmp {
+    /// One verdict per test, rail and switch that had a choice.
+    pub(super) verdicts: Vec<EcmpVerdict>,
+    /// What is wrong.
+    accusations: Vec<Accusation>,
+    /// Ids of the cells whose flows could be judged.
+    judged: HashSet<u32>,
+    levels: Levels,
+}
+
+/// Chances below which something is called a fault: the false-positive budget, shared out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Levels {
+    budget: f64,
+    spread: f64,
+    dead: f64,
+    slow: f64,
+}
+
+impl Levels {
+    /// Half of the budget for how flows are spread, half for links.
+    fn of(budget: f64, choosers: usize, links: usize) -> Levels {
+        let half = budget / 2.0;
+        Levels {
+            budget,
+            spread: half / (TESTS_PER_SWITCH * choosers).max(1) as f64,
+            // That a link is dead shows plainly: most is for slow ones.
+            dead: DEAD_SHARE * half / links.max(1) as f64,
+            slow: (1.0 - DEAD_SHARE) * half / links.max(1) as f64,
+        }
+    }
+
+    /// By how much the p-value of a cause counts for more, as it is one of many that were looked at.
+    fn comparisons(&self, cause: EcmpCause) -> u32 {
+        let level = match cause {
+            EcmpCause::DeadMember => self.dead,
+            EcmpCause::SlowMember => self.slow,
+            _ => self.spread,
+        };
+        match level > 0.0 {
+            true => (self.budget / level).round() as u32,
+            false => 1,
+        }
+    }
+}
+
+impl Ecmp {
+    /// Judges the streams of a run; empty when it has none.
+    pub(super) fn of(recorded: &Recorded) -> Ecmp {
+        let is_streams = |cell: &record::Cell| cell.collective == Collective::Streams;
+        if !recorded.run.cells.iter().any(is_streams) {
+            return Ecmp::default();
+        }
+        let graph = recorded.topology.as_ref().and_then(|text| {
+            let topology = Topology::parse(files::TOPOLOGY, text).ok()?;
+            Graph::of(&topology, &recorded.run.ranks).ok()
+        });
+        let rails = flows::by_rail(recorded, graph.as_ref());
+        let counters = PortCounters::of(recorded);
+        let choosers: usize = rails.iter().map(|rail| rail.choosers.all.len()).sum();
+        let between_switches = |graph: &Graph| graph.links().filter(|(_, link)| !link.is_host).count();
+        let links = graph.as_ref().map_or(0, between_switches);
+        let tests: Vec<&str> = {
+            let mut tests: Vec<&str> = rails.iter().map(|rail| rail.test).collect();
+            tests.dedup();
+            tests
+        };
+        // Every link may be dead or slow, in every test.
+        let levels = Levels::of(
+            recorded.run.rule.false_positive_budget,
+            choosers,
+            links * tests.len(),
+        );
+        let mut bench = Bench {
+            counters: &counters,
+            store: NullStore::new(recorded.run.seed, levels.spread),
+            advice: Advice::default(),
+            dead_level: levels.dead,
+            slow_level: levels.slow,
+            seed: recorded.run.seed,
+        };
+        let mut bands = Bands::default();
+        let mut ecmp = Ecmp {
+            levels,
+            ..Ecmp::default()
+        };
+        for rail in &rails {
+            let view = graph
+                .as_ref()
+                .filter(|_| !rail.choosers.all.is_empty())
+                .map(|graph| RailView::of(rail, graph, &mut bench));
+            let is_told = |view: &RailView<'_, '_>| {
+                let mut causes = view.causes.iter();
+                causes.any(|cause| *cause != EcmpCause::Unjudged) || !view.dead.is_empty()
+            };
+            match view.filter(is_told) {
+                Some(view) => {
+                    let judged = rail.flows.iter().filter(|flow| {
+                        let mut choices = flow.choices.iter();
+                        choices.any(|choice| view.causes[choice.chooser] != EcmpCause::Unjudged)
+                    });
+                    ecmp.judged.extend(judged.map(|flow| flow.cell));
+                    ecmp.verdicts
+                        .extend(assemble::verdicts(&view, &mut bench, &mut bands));
+                    ecmp.accusations.extend(detector::accusations(&view));
+                }
+                None => {
+                    let level = levels.budget / 2.0 / rails.len() as f64;
+                    let verdict = blind::verdict(rail, graph.as_ref(), level, bench.seed);
+                    if verdict.cause != EcmpCause::Unjudged {
+                        ecmp.judged.extend(&rail.cells);
+                    }
+                    ecmp.accusations.extend(detector::of_blind(rail, &verdict));
+                    ecmp.verdicts.push(verdict);
+                }
+            }
+        }
+        // Looked up by cell later.
+        ecmp.verdicts
+            .iter_mut()
+            .for_each(|verdict| verdict.cells.sort_unstable());
+        ecmp
+    }
+
+    /// What is wrong with a cell: the sentence of the first fault that concerns it.
+    pub(super) fn fault_of(&self, cell: u32) -> Option<&str> {
+        let concerns = |accusation: &&Accusation| accusation.cells.binary_search(&cell).is_ok();
+        let first = self.accusations.iter().find(concerns)?;
+        Some(&first.sentence)
+    }
+
+    /// Whether a cell's flows were judged at some switch.
+    pub(super) fn judges(&self, cell: u32) -> bool {
+        self.judged.contains(&cell)
+    }
+}

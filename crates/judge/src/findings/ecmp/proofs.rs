@@ -1,0 +1,248 @@
+//! What is said about runs whose fault is known: each fault is named, and nothing is said about a healthy fabric.
+
+use super::fixture::{Fault, Streams};
+use crate::findings::judge;
+use record::{EcmpCause, FindingKind, Judgement, Verdict};
+
+/// The causes of all findings, and all sentences.
+fn causes(judgement: &Judgement) -> Vec<String> {
+    judgement
+        .findings
+        .iter()
+        .inspect(|finding| assert_eq!(finding.kind, FindingKind::EcmpImbalance, "{}", finding.sentence))
+        .map(|finding| {
+            let start = finding.sentence.rfind('(').unwrap();
+            finding.sentence[start + 1..].trim_end_matches(')').to_string()
+        })
+        .collect()
+}
+
+/// Judges `runs` seeds and says in how many the only finding was `cause`, with `named` in its sentence.
+fn right(runs: u64, make: impl Fn(u64) -> Streams, cause: EcmpCause, named: &[&str]) -> usize {
+    (0..runs)
+        .filter(|seed| {
+            let judgement = judge(&make(*seed).recorded());
+            let is_right = causes(&judgement) == [cause.to_string()]
+                && judgement.exit_code == 11
+                && named
+                    .iter()
+                    .all(|name| judgement.findings[0].sentence.contains(name));
+            if !is_right {
+                println!("seed {seed}, exit {}: {}", judgement.exit_code, judgement.summary);
+                for finding in &judgement.findings {
+                    println!("    {} p {:?}", finding.sentence, finding.confirmation);
+                }
+            }
+            is_right
+        })
+        .count()
+}
+
+#[test]
+fn a_healthy_fabric_is_bad_luck_at_worst() {
+    for seed in 0..20 {
+        for make in [Streams::lab, Streams::four_spines, Streams::trunked] {
+            let judgement = judge(&make(seed, Fault::None).recorded());
+            assert_eq!(judgement.exit_code, 0, "seed {seed}: {}", judgement.summary);
+            assert!(
+                judgement
+                    .ecmp
+                    .iter()
+                    .all(|verdict| verdict.cause == EcmpCause::ExpectedCollision)
+            );
+            assert!(judgement.cells.iter().all(|cell| cell.verdict == Verdict::Pass));
+            assert_eq!(judgement.tests[0].verdict, Verdict::Pass);
+        }
+    }
+}
+
+#[test]
+fn a_hash_of_addresses_alone_is_called_polarised_at_the_leaves() {
+    let make = |seed| Streams::lab(seed, Fault::AddressesOnly);
+    assert_eq!(right(20, make, EcmpCause::Polarised, &["leaf0", "leaf3"]), 20);
+    let make = |seed| Streams::four_spines(seed, Fault::AddressesOnly);
+    assert_eq!(right(20, make, EcmpCause::Polarised, &["leaf0", "leaf3"]), 20);
+}
+
+#[test]
+fn unequal_weights_name_the_leaf_and_its_weights() {
+    let make = |seed| Streams::lab(seed, Fault::Weights("leaf1", &[3, 1]));
+    assert!(right(20, make, EcmpCause::UnequalWeights, &["leaf1"]) >= 19);
+    let make = |seed| Streams::four_spines(seed, Fault::Weights("leaf1", &[3, 1, 1, 1]));
+    assert!(right(20, make, EcmpCause::UnequalWeights, &["leaf1"]) >= 19);
+    let make = |seed| Streams::four_spines(seed, Fault::Weights("leaf1", &[3, 3, 1, 1]));
+    assert!(right(20, make, EcmpCause::UnequalWeights, &["leaf1"]) >= 19);
+}
+
+#[test]
+fn one_seed_on_two_tiers_names_the_spines() {
+    let make = |seed| Streams::trunked(seed, Fault::OneSeed);
+    let named = ["spine0", "spine1", "second tier"];
+    assert!(right(20, make, EcmpCause::PolarisedSecondTier, &named) >= 19);
+}
+
+#[test]
+fn a_dead_next_hop_names_the_link_and_the_spine_and_no_link_of_those_whose_acknowledgements_it_swallows() {
+    let link = "leaf0/u1->spine1/d0";
+    for make in [Streams::lab, Streams::four_spines] {
+        let make = |seed| make(seed, Fault::Dead(link));
+        assert!(right(20, make, EcmpCause::DeadMember, &[link, "spine1", "vanished"]) >= 19);
+    }
+    let link = "spine1/d2->leaf2/u1";
+    for make in [Streams::lab, Streams::four_spines] {
+        let make = |seed| make(seed, Fault::Dead(link));
+        assert!(right(20, make, EcmpCause::DeadMember, &[link]) >= 19);
+    }
+}
+
+#[test]
+fn a_member_that_nothing_is_sent_to_is_dead_in_other_words() {
+    let link = "leaf0/u1->spine1/d0";
+    for make in [Streams::lab, Streams::four_spines] {
+        let make = |seed| make(seed, Fault::Withdrawn(link));
+        assert!(
+            right(
+                20,
+                make,
+                EcmpCause::DeadMember,
+                &[link, "no flow is ever sent there"]
+            ) >= 19
+        );
+    }
+}
+
+#[test]
+fn a_cable_at_half_its_rate_is_named_in_its_direction() {
+    for make in [Streams::lab, Streams::four_spines] {
+        for link in ["leaf0/u1->spine1/d0", "spine0/d2->leaf2/u0"] {
+            let make = |seed| make(seed, Fault::Slow(link, 0.5));
+            assert!(right(20, make, EcmpCause::SlowMember, &[link]) >= 19, "{link}");
+        }
+    }
+}
+
+#[test]
+fn a_sender_that_does_not_vary_its_port_is_to_blame_itself() {
+    let make = |seed| Streams::lab(seed, Fault::OnePort);
+    assert_eq!(
+        right(20, make, EcmpCause::NoEntropy, &["h0", "without entropy"]),
+        20
+    );
+    let silent = |seed| Streams {
+        silent: true,
+        ..Streams::lab(seed, Fault::OnePort)
+    };
+    assert_eq!(right(5, silent, EcmpCause::NoEntropy, &["h0"]), 5);
+}
+
+#[test]
+fn a_fabric_that_moves_flows_about_is_no_fault() {
+    for seed in 0..10 {
+        let judgement = judge(&Streams::lab(seed, Fault::Adaptive).recorded());
+        assert_eq!(judgement.exit_code, 0, "{}", judgement.summary);
+        assert!(
+            judgement
+                .ecmp
+                .iter()
+                .all(|verdict| verdict.cause == EcmpCause::AdaptiveRouting)
+        );
+    }
+}
+
+#[test]
+fn without_ways_nothing_is_healthy_and_dead_streams_are_still_a_fault() {
+    for (silent, unknown) in [(true, false), (false, true)] {
+        let of = |fault| {
+            let run = Streams {
+                silent,
+                unknown,
+                ..Streams::lab(1, fault)
+            };
+            judge(&run.recorded())
+        };
+        let healthy = of(Fault::None);
+        assert_eq!(healthy.exit_code, 20, "{}", healthy.summary);
+        assert!(
+            healthy
+                .ecmp
+                .iter()
+                .all(|verdict| verdict.cause == EcmpCause::Unjudged)
+        );
+        let dead = of(Fault::Dead("leaf0/u1->spine1/d0"));
+        assert_eq!(
+            (dead.exit_code, causes(&dead)),
+            (11, vec!["dead-member".to_string()])
+        );
+    }
+}
+
+#[test]
+fn counters_alone_tell_unequal_weights_and_agree_with_flows_where_both_are_there() {
+    let counted = |fault, silent| {
+        let run = Streams {
+            silent,
+            counters: true,
+            // Full members carry the same, however flows are spread.
+            uplink: 50.0,
+            ..Streams::four_spines(3, fault)
+        };
+        judge(&run.recorded())
+    };
+    let silent = counted(Fault::Weights("leaf1", &[3, 1, 1, 1]), true);
+    assert_eq!(causes(&silent), ["unequal-weights"]);
+    assert!(silent.findings[0].sentence.contains("leaf1"));
+    let gone = counted(Fault::Withdrawn("leaf1/u2->spine2/d1"), true);
+    assert_eq!(causes(&gone), ["dead-member"]);
+    assert!(gone.findings[0].sentence.contains("leaf1/u2->spine2/d1"));
+    let healthy = counted(Fault::None, true);
+    assert_eq!(healthy.exit_code, 0, "{}", healthy.summary);
+    let both = counted(Fault::AddressesOnly, false);
+    let evidence = both.findings[0].evidence.join("\n");
+    assert!(evidence.contains("bytes counted at the ports of"), "{evidence}");
+    assert!(
+        both.ecmp
+            .iter()
+            .all(|verdict| verdict.members.iter().all(|member| member.counted.is_some()))
+    );
+}
+
+#[test]
+fn strange_records_are_judged_without_a_panic() {
+    use record::Event;
+    let mut recorded = Streams::lab(1, Fault::None).recorded();
+    for (number, cell) in recorded.run.cells.iter_mut().enumerate() {
+        let terms = cell.streams.as_mut().unwrap();
+        match number % 7 {
+            0 => terms.ways[0].links[1] = "nowhere/u1->no/where".into(),
+            1 => terms.ways.truncate(2),
+            2 => terms.ways.iter_mut().for_each(|way| way.links.clear()),
+            3 => terms.window = record::units::Nanos(0),
+            4 => terms.ways.iter_mut().for_each(|way| way.links.reverse()),
+            5 => cell.ranks = vec![0, 77],
+            _ => cell.streams = None,
+        }
+    }
+    for (number, event) in recorded.events.iter_mut().enumerate() {
+        if let Event::CellDone(done) = event {
+            match number % 5 {
+                0 => done.streams.clear(),
+                1 => done.streams.iter_mut().for_each(|stream| stream.port = None),
+                2 => done.streams.iter_mut().for_each(|stream| stream.bytes.clear()),
+                3 => done
+                    .streams
+                    .iter_mut()
+                    .for_each(|stream| stream.bytes = vec![u64::MAX]),
+                _ => {}
+            }
+        }
+    }
+    let judgement = judge(&recorded);
+    assert!(
+        judgement
+            .ecmp
+            .iter()
+            .all(|verdict| (0.0..=1.0).contains(&verdict.p_value))
+    );
+    recorded.topology = Some("nonsense".into());
+    judge(&recorded);
+}

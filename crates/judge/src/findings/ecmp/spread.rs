@@ -1,0 +1,234 @@
+//! How the flows of one switch are spread over its members, and what kind of unevenness it is.
+//!
+//! Whether something is wrong is decided against chance ([`nulls`](super::nulls)). What it is, by whether the groups agree with
+//! each other: a hash that cannot tell the flows of a group apart gives every group members of its own (*polarised*); unequal
+//! weights give all groups the same shares. Agreement is tested by shuffling the members among the flows, which keeps the
+//! shares and breaks everything that groups have of their own.
+
+use std::collections::HashSet;
+
+use super::choosers::Chooser;
+use super::flows::Flow;
+use super::nulls::{NullStore, Statistics, Structure};
+use record::stats::Null;
+use record::stats::hashing::pick;
+use topology::graph::LinkId;
+
+/// Groups disagree with each other when chance makes them disagree as much less often than this.
+const DISAGREE: f64 = 0.005;
+
+/// A statistic beside what chance makes of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Measured {
+    pub(super) name: &'static str,
+    pub(super) value: f64,
+    pub(super) null_median: f64,
+    /// Chance of this or more.
+    pub(super) p_value: f64,
+}
+
+/// What kind of spread it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    /// As by chance.
+    Chance,
+    /// Flows of a group stick together, or members are left out.
+    Polarised,
+    /// The same unequal shares for all.
+    Unequal,
+}
+
+/// The spread of one switch's flows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Spread {
+    /// Flows with five-tuples of their own whose member is known.
+    pub(super) flows: u32,
+    /// Flows per set and member.
+    pub(super) counts: Vec<Vec<u32>>,
+    pub(super) pooled: Measured,
+    pub(super) within: Measured,
+    pub(super) paired: Option<Measured>,
+    pub(super) max_over_mean: Measured,
+    /// What it is; decided at the level of the store.
+    pub(super) kind: Kind,
+}
+
+impl Spread {
+    /// The statistic that decided: the least likely one where something is wrong, the plainest where nothing is.
+    pub(super) fn decisive(&self) -> Measured {
+        let candidates = [Some(self.pooled), Some(self.within), self.paired];
+        match self.kind {
+            Kind::Chance => self.pooled,
+            Kind::Unequal => self.pooled,
+            Kind::Polarised => {
+                let least = candidates
+                    .into_iter()
+                    .flatten()
+                    .min_by(|a, b| a.p_value.total_cmp(&b.p_value).then(b.value.total_cmp(&a.value)));
+                least.unwrap_or(self.pooled)
+            }
+        }
+    }
+
+    /// Members that no flow was sent over, as set and position.
+    pub(super) fn unused(&self) -> Vec<(usize, usize)> {
+        let mut unused = Vec::new();
+        for (set, counts) in self.counts.iter().enumerate() {
+            let any = counts.iter().any(|count| *count > 0);
+            let none = counts.iter().enumerate().filter(|(_, count)| any && **count == 0);
+            unused.extend(none.map(|(member, _)| (set, member)));
+        }
+        unused
+    }
+}
+
+/// How the flows of a chooser are spread over its members, leaving out those in `without`; none when no member of any is known.
+pub(super) fn spread(
+    number: usize,
+    chooser: &Chooser,
+    flows: &[Flow],
+    without: &HashSet<LinkId>,
+    store: &mut NullStore,
+) -> Option<Spread> {
+    let alive: Vec<Vec<usize>> = chooser
+        .sets
+        .iter()
+        .map(|set| (0..set.len()).filter(|at| !without.contains(&set[*at])).collect())
+        .collect();
+    let members: Vec<usize> = alive.iter().map(Vec::len).collect();
+    let mut named = Vec::new();
+    let mut chosen = Vec::new();
+    for flow in flows.iter().filter(|flow| flow.fresh) {
+        let Some(choice) = flow.choices.iter().find(|choice| choice.chooser == number) else {
+            continue;
+        };
+        let member = choice.member.and_then(|member| {
+            let mut left = alive[choice.set].iter();
+            left.position(|at| *at == member)
+        });
+        let Some(member) = member.filter(|_| members[choice.set] > 1) else {
+            continue;
+        };
+        let pair = flow.pair as u64;
+        let group = match chooser.tier {
+            1 => pair,
+            _ => choice.came_by.map_or(u64::MAX, |link| u64::from(link.0)),
+        };
+        named.push((choice.set, group, pair));
+        chosen.push(member);
+    }
+    if named.is_empty() {
+        return None;
+    }
+    let (structure, order) = Structure::of(&members, &named);
+    let chosen: Vec<usize> = order.iter().map(|at| chosen[*at]).collect();
+    let sets: Vec<usize> = order.iter().map(|at| named[*at].0).collect();
+    let values = structure.statistics(&chosen);
+    let nulls = store.of(&structure, &values);
+    let measured = |which: usize, name: &'static str, value: f64| Measured {
+        name,
+        value,
+        null_median: nulls[which].median(),
+        p_value: nulls[which].p_upper(value),
+    };
+    let mut counts: Vec<Vec<u32>> = members.iter().map(|count| vec![0; *count]).collect();
+    for (set, member) in sets.iter().zip(&chosen) {
+        counts[*set][*member] += 1;
+    }
+    let within = match chooser.tier {
+        1 => "chi-square within pairs",
+        _ => "chi-square given the first choice",
+    };
+    let mut spread = Spread {
+        flows: structure.len() as u32,
+        counts,
+        pooled: measured(0, "chi-square over all flows", values.pooled),
+        within: measured(1, within, values.within),
+        paired: (chooser.tier > 1).then(|| measured(2, "chi-square within pairs", values.paired)),
+        max_over_mean: measured(3, "busiest over mean", values.max_over_mean),
+        kind: Kind::Chance,
+    };
+    spread.kind = kind(&spread, &structure, &values, &sets, &chosen, store.level);
+    Some(spread)
+}
+
+fn kind(
+    spread: &Spread,
+    structure: &Structure,
+    values: &Statistics,
+    sets: &[usize],
+    chosen: &[usize],
+    level: f64,
+) -> Kind {
+    let tests = [Some(spread.pooled), Some(spread.within), spread.paired];
+    let rejected = |test: &Measured| test.p_value <= level;
+    if !tests.iter().flatten().any(rejected) {
+        return Kind::Chance;
+    }
+    let (within, paired) = disagreement(structure, values, sets, chosen);
+    let disagree = within < DISAGREE || spread.paired.is_some() && paired < DISAGREE;
+    if disagree || !spread.unused().is_empty() {
+        Kind::Polarised
+    } else {
+        Kind::Unequal
+    }
+}
+
+/// The chance that groups, and pairs, differ as much when members are shuffled among the flows of a set.
+fn disagreement(structure: &Structure, values: &Statistics, sets: &[usize], chosen: &[usize]) -> (f64, f64) {
+    let trials = (2_000_000 / chosen.len().max(1)).clamp(400, 2000);
+    let [within, paired] = Null::simulate_together(
+        trials,
+        0xd15a,
+        || chosen.to_vec(),
+        |shuffled, random| {
+            // Flows lie in the order of their sets: each is shuffled by itself.
+            let mut start = 0;
+            for of_set in sets.chunk_by(|a, b| a == b) {
+                let part = &mut shuffled[start..start + of_set.len()];
+                for at in (1..part.len()).rev() {
+                    part.swap(at, pick(at + 1, random));
+                }
+                start += of_set.len();
+            }
+            let values = structure.statistics(shuffled);
+            [values.within, values.paired]
+        },
+    );
+    (within.p_upper(values.within), paired.p_upper(values.paired))
+}
+
+/// Weights that would give such counts, as small whole numbers: `3:1`.
+pub(super) fn weights(counts: &[u32]) -> String {
+    if counts.is_empty() {
+        return "unknown".to_string();
+    }
+    let mut sorted: Vec<f64> = counts.iter().map(|count| f64::from(*count)).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    // The light ones are everything below the widest step; their mean is one.
+    let steps = sorted.windows(2).map(|pair| pair[1] / pair[0].max(0.5));
+    let widest = steps
+        .enumerate()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map_or(0, |(at, _)| at);
+    let light = &sorted[..=widest];
+    let unit = (light.iter().sum::<f64>() / light.len() as f64).max(0.5);
+    let weights: Vec<String> = counts
+        .iter()
+        .map(|count| (f64::from(*count) / unit).round().max(1.0).to_string())
+        .collect();
+    weights.join(":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_said_in_small_numbers() {
+        assert_eq!(weights(&[241, 79]), "3:1");
+        assert_eq!(weights(&[150, 48, 55, 51]), "3:1:1:1");
+        assert_eq!(weights(&[118, 125, 38, 41]), "3:3:1:1");
+        assert_eq!(weights(&[]), "unknown");
+    }
+}

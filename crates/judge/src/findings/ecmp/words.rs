@@ -1,0 +1,390 @@
+//! What is said: the sentence of a verdict, the statistic it rests on, and what to do.
+
+use super::accuse::{Bench, RailView};
+use super::spread::{Measured, weights};
+use crate::findings::phrase::{list, p_value, percent, plural};
+use record::EcmpCause;
+use record::units::Rate;
+use topology::graph::LinkId;
+
+/// Names of hosts that do not vary their ports, in order.
+pub(super) fn monotonous_hosts(view: &RailView<'_, '_>) -> Vec<String> {
+    let mut hosts: Vec<String> = view
+        .rail
+        .monotonous
+        .iter()
+        .map(|cell| cell.host.clone())
+        .collect();
+    hosts.sort_by_key(|host| (host.len(), host.clone()));
+    hosts.dedup();
+    hosts
+}
+
+/// The same of those whose flows a chooser had.
+fn monotonous_at(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
+    let own = view.rail.flows.iter().filter(|flow| {
+        let mut choices = flow.choices.iter();
+        choices.any(|choice| choice.chooser == number)
+    });
+    let cells: std::collections::HashSet<u32> = own.map(|flow| flow.cell).collect();
+    let here = view
+        .rail
+        .monotonous
+        .iter()
+        .filter(|cell| cells.contains(&cell.cell));
+    let mut hosts: Vec<String> = here.map(|cell| cell.host.clone()).collect();
+    hosts.sort_by_key(|host| (host.len(), host.clone()));
+    hosts.dedup();
+    hosts
+}
+
+/// The parts at fault at a chooser, the one that is named first.
+pub(super) fn parts(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
+    let (dead, slow) = view.bad_members(number);
+    match view.causes[number] {
+        EcmpCause::DeadMember if dead.is_empty() => idle_members(view, number),
+        EcmpCause::DeadMember => dead.iter().map(|dead| view.graph.name(dead.link)).collect(),
+        EcmpCause::SlowMember => slow.iter().map(|slow| view.graph.name(slow.link)).collect(),
+        EcmpCause::NoEntropy => vec![monotonous_at(view, number).join(",")],
+        EcmpCause::Polarised
+        | EcmpCause::PolarisedSecondTier
+        | EcmpCause::UnequalWeights
+        | EcmpCause::Unexplained => {
+            vec![view.rail.choosers.all[number].switch.clone()]
+        }
+        EcmpCause::AdaptiveRouting | EcmpCause::ExpectedCollision | EcmpCause::Unjudged => Vec::new(),
+    }
+}
+
+/// Members at whose ports next to nothing was counted.
+pub(super) fn idle_members(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
+    let members = view.rail.choosers.all[number].members();
+    let idle = view.counted[number].iter().flat_map(|counted| counted.idle());
+    idle.filter_map(|place| members.get(place))
+        .map(|link| view.graph.name(*link))
+        .collect()
+}
+
+/// The statistic that decided at a chooser.
+pub(super) fn deciding(view: &RailView<'_, '_>, number: usize) -> Measured {
+    let (dead, slow) = view.bad_members(number);
+    match view.causes[number] {
+        EcmpCause::NoEntropy => entropy(view),
+        EcmpCause::DeadMember if !dead.is_empty() => of_bad_link(view, dead[0].link).measured,
+        EcmpCause::SlowMember if !slow.is_empty() => of_bad_link(view, slow[0].link).measured,
+        EcmpCause::AdaptiveRouting if view.is_adaptive() => Measured {
+            name: "share of flows that took another way when asked again",
+            value: view.unsteady.0 as f64 / view.unsteady.1.max(1) as f64,
+            null_median: 0.0,
+            p_value: 0.0,
+        },
+        _ => match (&view.spreads[number], &view.counted[number]) {
+            (Some(spread), _) if spread.flows > 0 => spread.decisive(),
+            (_, Some(counted)) => Measured {
+                name: "busiest over mean, counted bytes",
+                value: counted.max_over_mean,
+                null_median: counted.null_median,
+                p_value: match view.causes[number] {
+                    EcmpCause::AdaptiveRouting => counted.p_even,
+                    _ => counted.p_value,
+                },
+            },
+            _ => Measured {
+                name: "none",
+                value: 0.0,
+                null_median: 0.0,
+                p_value: 1.0,
+            },
+        },
+    }
+}
+
+/// How few ports the streams of monotonous senders have.
+pub(super) fn entropy(view: &RailView<'_, '_>) -> Measured {
+    let (streams, ports) = view
+        .rail
+        .monotonous
+        .iter()
+        .fold((0, 0), |(streams, ports), cell| {
+            (streams + cell.streams, ports + cell.ports)
+        });
+    let cells = view.rail.monotonous.len().max(1) as f64;
+    // Ports that are drawn are all different but for one in a thousand; that all of them meet has no chance to speak of.
+    let p = (1.0f64 / 16_384.0).powf(f64::from(streams.saturating_sub(ports).min(60)));
+    Measured {
+        name: "source ports per pair",
+        value: f64::from(ports) / cells,
+        null_median: f64::from(streams) / cells,
+        p_value: p,
+    }
+}
+
+/// A link at fault, in words and numbers.
+pub(super) struct BadLink {
+    pub(super) sentence: String,
+    pub(super) measured: Measured,
+    pub(super) cells: Vec<u32>,
+    pub(super) or: Vec<String>,
+}
+
+/// What is said about a dead or slow link.
+pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
+    let name = view.graph.name(link);
+    let far = &view.graph.link(link).to.node;
+    let names = |links: &[LinkId]| {
+        links
+            .iter()
+            .map(|link| view.graph.name(*link))
+            .collect::<Vec<_>>()
+    };
+    let or = |links: &[LinkId]| match links {
+        [] => String::new(),
+        links => format!(" (or {})", names(links).join(" or ")),
+    };
+    if let Some(dead) = view.dead.iter().find(|dead| dead.link == link) {
+        let what = match dead.vanished {
+            0 => "no flow is ever sent there".to_string(),
+            count => format!("{count} flow{} vanished where it begins", plural(count as usize)),
+        };
+        return BadLink {
+            sentence: format!(
+                "{name}{}: dead member towards {far}: no flow delivered anything over it where chance alone makes {:.0} (\
+                 {}); {what}",
+                or(&dead.or),
+                dead.expected,
+                p_value(dead.p_value)
+            ),
+            measured: Measured {
+                name: "delivering flows",
+                value: 0.0,
+                null_median: dead.expected.round(),
+                p_value: dead.p_value,
+            },
+            cells: dead.cells.clone(),
+            or: names(&dead.or),
+        };
+    }
+    if let Some(slow) = view.slow.iter().find(|slow| slow.link == link) {
+        return BadLink {
+            sentence: format!(
+                "{name}{}: slow member: carried {} at most of the {} it should, in {} of {} measurements that asked for more \
+                 ({}); flows that do not cross it got what they should",
+                or(&slow.or),
+                Rate(slow.carries),
+                Rate(slow.should),
+                slow.short,
+                slow.asked.max(slow.short),
+                p_value(slow.p_value)
+            ),
+            measured: Measured {
+                name: "carried over expected",
+                value: slow.ratio,
+                null_median: 1.0,
+                p_value: slow.p_value,
+            },
+            cells: slow.cells.clone(),
+            or: names(&slow.or),
+        };
+    }
+    BadLink {
+        sentence: name,
+        measured: Measured {
+            name: "none",
+            value: 0.0,
+            null_median: 0.0,
+            p_value: 1.0,
+        },
+        cells: Vec::new(),
+        or: Vec::new(),
+    }
+}
+
+/// `; 12 % of the goodput of an even spread is lost (6 % of bisection)`.
+pub(super) fn cost(goodput: &super::loss::Goodput) -> String {
+    match (goodput.lost(), goodput.of_bisection()) {
+        (Some(lost), Some(bisection)) => format!(
+            "; {} of the goodput of an even spread is lost ({} of bisection)",
+            percent(lost),
+            percent(bisection)
+        ),
+        (Some(lost), None) => format!("; {} of the goodput of an even spread is lost", percent(lost)),
+        _ => String::new(),
+    }
+}
+
+/// The verdict of a chooser in one sentence.
+pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, bench: &mut Bench<'_>) -> String {
+    let chooser = &view.rail.choosers.all[number];
+    let switch = &chooser.switch;
+    let paths = chooser.sets.iter().map(Vec::len).max().unwrap_or(0);
+    let deciding = deciding(view, number);
+    let against = format!(
+        "{} {:.1} where chance makes {:.1} ({})",
+        deciding.name,
+        deciding.value,
+        deciding.null_median,
+        p_value(deciding.p_value)
+    );
+    let cost = match chooser.tier {
+        1 => cost(&view.goodput[number]),
+        _ => String::new(),
+    };
+    let spread = view.spreads[number].as_ref();
+    let (dead, slow) = view.bad_members(number);
+    match view.causes[number] {
+        EcmpCause::DeadMember if !dead.is_empty() => of_bad_link(view, dead[0].link).sentence,
+        EcmpCause::SlowMember if !slow.is_empty() => of_bad_link(view, slow[0].link).sentence,
+        EcmpCause::NoEntropy => {
+            let hosts = monotonous_at(view, number);
+            format!(
+                "{switch}: {} send all streams of a pair from {:.0} source port, so that no switch can tell them apart: they \
+                 share one of {paths} paths{cost}",
+                list(&hosts),
+                deciding.value.max(1.0)
+            )
+        }
+        EcmpCause::Polarised => format!(
+            "{switch}: polarised: the hash keeps flows of a pair together that it could tell apart, on {:.1} of {paths} paths on \
+             average: {against}{cost}",
+            used_per_pair(view, number)
+        ),
+        EcmpCause::PolarisedSecondTier => format!(
+            "{switch}: polarised, second tier: it chooses as the switch before it did, and leaves part of what it has unused: \
+             {against}"
+        ),
+        EcmpCause::UnequalWeights => format!(
+            "{switch}: unequal weights, about {}: all {paths} members are used, always some more than others: {against}{cost}",
+            weights(&member_counts(view, number))
+        ),
+        EcmpCause::Unexplained => {
+            format!("{switch}: less even than chance, for a reason that does not show: {against}{cost}")
+        }
+        EcmpCause::AdaptiveRouting => format!(
+            "{switch}: adaptive routing: flows have no path of their own ({} of {} took another one when asked again)",
+            view.unsteady.0, view.unsteady.1
+        ),
+        EcmpCause::DeadMember => format!(
+            "{switch}: dead member: next to no bytes were counted at {}: {against}{cost}",
+            list(&idle_members(view, number))
+        ),
+        EcmpCause::Unjudged | EcmpCause::SlowMember => format!(
+            "{switch}: the ways of too few of {flows} flows are known to judge how they are spread over {paths} members"
+        ),
+        EcmpCause::ExpectedCollision => {
+            let busiest = spread.map_or(1.0, |spread| spread.max_over_mean.value);
+            let usual = spread.map_or(1.0, |spread| spread.max_over_mean.null_median);
+            let more = more_flows(view, number, bench);
+            format!(
+                "{switch}: as even as chance allows: {flows} flows over {paths} paths, the busiest has {busiest:.2} times the \
+                 mean where chance makes {usual:.2} ({}){cost}{more}",
+                p_value(deciding.p_value)
+            )
+        }
+    }
+}
+
+/// Flows per position of a chooser's members, over all its sets; where no way is known, megabytes that were counted.
+pub(super) fn member_counts(view: &RailView<'_, '_>, number: usize) -> Vec<u32> {
+    match (&view.spreads[number], &view.counted[number]) {
+        (Some(spread), _) => {
+            let width = spread.counts.iter().map(Vec::len).max().unwrap_or(0);
+            let of_place = |place: usize| spread.counts.iter().filter_map(|set| set.get(place)).sum();
+            (0..width).map(of_place).collect()
+        }
+        (None, Some(counted)) => {
+            let megabytes = |bytes: &u64| u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+            counted.bytes.iter().map(megabytes).collect()
+        }
+        (None, None) => Vec::new(),
+    }
+}
+
+/// Members that the flows of a pair use, on average over pairs with several flows.
+fn used_per_pair(view: &RailView<'_, '_>, number: usize) -> f64 {
+    use std::collections::{BTreeMap, BTreeSet};
+    let mut used: BTreeMap<usize, (u32, BTreeSet<(usize, usize)>)> = BTreeMap::new();
+    for flow in view.rail.flows.iter().filter(|flow| flow.fresh) {
+        for choice in flow.choices.iter().filter(|choice| choice.chooser == number) {
+            if let Some(member) = choice.member {
+                let pair = used.entry(flow.pair).or_default();
+                pair.0 += 1;
+                pair.1.insert((choice.set, member));
+            }
+        }
+    }
+    let several: Vec<f64> = used
+        .values()
+        .filter(|(flows, _)| *flows > 1)
+        .map(|(_, members)| members.len() as f64)
+        .collect();
+    several.iter().sum::<f64>() / several.len().max(1) as f64
+}
+
+/// `; 4 times as many flows would halve that`, when collisions cost something.
+fn more_flows(view: &RailView<'_, '_>, number: usize, bench: &mut Bench<'_>) -> String {
+    let chooser = &view.rail.choosers.all[number];
+    let members = chooser.sets.iter().map(Vec::len).max().unwrap_or(0) as u32;
+    let goodput = &view.goodput[number];
+    if chooser.tier != 1 || goodput.members <= 0.0 || !goodput.even.is_finite() {
+        return String::new();
+    }
+    let mut slots: std::collections::BTreeMap<u32, u32> = std::collections::BTreeMap::new();
+    for flow in &view.rail.flows {
+        if flow
+            .choices
+            .first()
+            .is_some_and(|choice| choice.chooser == number)
+        {
+            *slots.entry(flow.slot).or_default() += 1;
+        }
+    }
+    let most = slots.values().copied().max().unwrap_or(0);
+    let demand = goodput.even / goodput.members * f64::from(members);
+    match bench.advice.factor(most, members, demand) {
+        Some(factor) => format!(
+            "; {} flows at a time instead of {most} would halve what collisions cost",
+            most.saturating_mul(factor)
+        ),
+        None => String::new(),
+    }
+}
+
+/// What to do about a cause.
+pub(super) fn advice(view: &RailView<'_, '_>, cause: EcmpCause, paths: u32) -> String {
+    let rail = view.rail.rail;
+    match cause {
+        EcmpCause::NoEntropy => "vary the source port: more connections or queue pairs, each from a port of its own (NCCL: \
+                                 NCCL_IB_QPS_PER_CONNECTION, NCCL_IB_SPLIT_DATA_ON_QPS; flow labels per queue pair)"
+            .to_string(),
+        EcmpCause::DeadMember => "look at the port at both ends and at the next hop's neighbour entry; withdraw the route until it \
+                                  delivers"
+            .to_string(),
+        EcmpCause::SlowMember => "look at this port: negotiated speed and width, lanes, errors, buffers; reseat or replace the cable"
+            .to_string(),
+        EcmpCause::Polarised => "let the switch hash ports as well as addresses (layer 3 + 4; for RoCE the UDP source port), and \
+                                 check that the fields are not masked out"
+            .to_string(),
+        EcmpCause::PolarisedSecondTier => {
+            "give the switches of every tier a hash seed of their own, or other hash fields or offset".to_string()
+        }
+        EcmpCause::UnequalWeights => format!(
+            "compare next hops and weights of this switch's routes with those of its peers on {rail}: it has {paths} members \
+             of the same rate"
+        ),
+        EcmpCause::Unexplained => {
+            "read the ports' counters while it runs (--switch-counters), and let switches answer probes, to see which way flows go"
+                .to_string()
+        }
+        EcmpCause::AdaptiveRouting => {
+            "nothing to mend: the fabric spreads packets or moves flows; judge it by goodput, not by paths".to_string()
+        }
+        EcmpCause::ExpectedCollision => {
+            "nothing to mend: more flows (connections or queue pairs) per pair make it more even".to_string()
+        }
+        EcmpCause::Unjudged => {
+            "give a topology file (--topology), let switches answer packets whose time to live ends there, or read their \
+             counters (--switch-counters)"
+                .to_string()
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A link that went down during the run and came back: what was measured went on, and still a cable is not to be trusted.
+//!
+//! Interfaces count how often their carrier changed (down and up are two), RDMA ports how often their link went down. Readings
+//! are compared over the whole run, so that a flap between two cells counts, too. How many are too many the suite says
+//! (`flaps_allowed`), and rules about counters may say so for a stretch of time. Where no link of a host went down and
+//! something further along the way did, packets are sent again until they get through: see `interruption`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::interruption::{self, Interruption};
+use super::{Detector, Seen, phrase, repeat};
+use record::units::Nanos;
+use record::{CounterDelta, Event, Finding, FindingKind, Place};
+use topology::suite::counters::{Bound, CounterRule};
+
+/// Counters that say that the link itself went down, with how many steps one flap takes them.
+const LINK: &[(&str, u64)] = &[
+    ("carrier_changes", 2),
+    ("link_downed", 1),
+    ("link_down_events_phy", 1),
+];
+
+/// One finding per host and rail whose link flapped, and one per rail and place that was interrupted otherwise.
+pub(super) struct Flap;
+
+/// One end of a rail.
+#[derive(Default)]
+struct End<'a> {
+    /// Counters of its link.
+    link: BTreeMap<&'a str, Moving>,
+    /// Cells around or before which one moved.
+    cells: BTreeSet<u32>,
+    ranks: BTreeSet<u32>,
+}
+
+/// A counter over the run. One that goes back between readings was reset, or read earlier by another rank: neither is a movement.
+/// One that fell during a cell was reset, and counts on from there.
+#[derive(Clone, Copy)]
+struct Moving {
+    highest: u64,
+    by: u64,
+}
+
+impl Detector for Flap {
+    fn question(&self) -> &'static str {
+        "Did a link go down during the run and come back?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let allowed = u64::from(seen.run().rule.flaps_allowed);
+        let ends = ends(seen);
+        let windows = Windows::of(seen);
+        let flapped = ends.iter().filter(|(_, end)| end.flaps() > 0);
+        let explained: BTreeSet<(&str, u32)> = flapped
+            .clone()
+            .flat_map(|((rail, _), end)| end.cells.iter().map(|cell| (*rail, *cell)))
+            .collect();
+        let silent = |rail: &str, host: &str| {
+            let mut rails = seen.silent_rails.iter();
+            rails.any(|silence| silence.rail == rail && silence.hosts.iter().any(|guilty| guilty == host))
+        };
+        let mut findings: Vec<Finding> = flapped
+            .filter(|((rail, host), _)| !silent(rail, host))
+            .filter_map(|((rail, host), end)| {
+                let broken = windows.broken(rail, host, end.flaps());
+                (end.flaps() > allowed || broken.is_some()).then(|| of_link(seen, rail, host, end, broken))
+            })
+            .collect();
+        let interruptions = interruption::all(seen, &explained).into_iter();
+        findings.extend(
+            interruptions
+                .filter(|interruption| interruption.cells.len() as u64 > allowed)
+                .map(|interruption| of_way(seen, &interruption)),
+        );
+        findings
+    }
+}
+
+/// Rules that say how many within which time.
+struct Windows<'s> {
+    rules: Vec<&'s CounterRule>,
+    watched: BTreeMap<(String, String), Nanos>,
+}
+
+impl<'s> Windows<'s> {
+    fn of(seen: &'s Seen<'_>) -> Windows<'s> {
+        let rules: Vec<&CounterRule> = seen.counter_rules.of_flaps().collect();
+        let mut watched = BTreeMap::new();
+        if !rules.is_empty() {
+            for ((rail, host), end) in seen.ends() {
+                watched.insert((rail.to_string(), host.to_string()), end.watched);
+            }
+        }
+        Windows { rules, watched }
+    }
+
+    /// The rule that this many flaps of an end break. Over a time longer than a rule's, they count as if spread evenly.
+    fn broken(&self, rail: &str, host: &str, flaps: u64) -> Option<&'s CounterRule> {
+        let watched = self.watched.get(&(rail.to_string(), host.to_string()));
+        let watched = watched.copied().unwrap_or_default();
+        let is_broken = |rule: &&&CounterRule| match rule.bound {
+            Bound::Within { count, window } => {
+                let share = window.0 as f64 / watched.max(window).0.max(1) as f64;
+                flaps as f64 * share >= count as f64
+            }
+            _ => false,
+        };
+        self.rules.iter().find(is_broken).copied()
+    }
+}
+
+/// Every end of every rail whose counters were read.
+fn ends<'a>(seen: &Seen<'a>) -> BTreeMap<(&'a str, &'a str), End<'a>> {
+    let mut ends: BTreeMap<(&str, &str), End<'_>> = BTreeMap::new();
+    for event in &seen.recorded.events {
+        if let Event::Counter(counter) = event
+            && let Some(host) = seen.host(counter.rank)
+        {
+            ends.entry((&counter.rail, host)).or_default().add(counter);
+        }
+    }
+    ends
+}
+
+impl<'a> End<'a> {
+    fn add(&mut self, counter: &'a CounterDelta) {
+        let name = counter.name.as_str();
+        let (Some(before), Some(after)) = (counter.before, counter.after) else {
+            return;
+        };
+        if LINK.iter().all(|(known, _)| *known != name) {
+            return;
+        }
+        self.ranks.insert(counter.rank);
+        let moving = self.link.entry(name).or_insert(Moving {
+            highest: before,
+            by: 0,
+        });
+        if counter.moved().is_none() && after < before {
+            moving.highest = after;
+            return;
+        }
+        let above = before.max(after).saturating_sub(moving.highest);
+        if above > 0 {
+            self.cells.insert(counter.cell);
+            moving.highest += above;
+            moving.by = moving.by.saturating_add(above);
+        }
+    }
+
+    /// How often the link went down.
+    fn flaps(&self) -> u64 {
+        let moved = |name: &str| self.link.get(name).map_or(0, |moving| moving.by);
+        let of = |(name, steps): &(&str, u64)| moved(name).div_ceil(*steps);
+        LINK.iter().map(of).max().unwrap_or(0)
+    }
+}
+
+fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>, broken: Option<&CounterRule>) -> Finding {
+    let moved = end.link.iter().filter(|(_, moving)| moving.by > 0);
+    let evidence: Vec<String> = moved
+        .map(|(name, moving)| format!("{name} +{} on {host}/{rail}", moving.by))
+        .collect();
+    let times = match end.flaps() {
+        1 => String::new(),
+        flaps => format!(" {flaps} times"),
+    };
+    let common = finding(seen, rail, &format!("at {host}"));
+    let by_window = broken.map(|rule| format!("; {}: {} ({})", rule.name, rule.bound, rule.source));
+    Finding {
+        rule: format!("{}{}", common.rule, by_window.unwrap_or_default()),
+        sentence: format!(
+            "{rail} at {host} went down and came back{times}{}: {}",
+            during(seen, &end.cells),
+            phrase::list(&evidence)
+        ),
+        place: Place {
+            hosts: vec![host.to_string()],
+            ranks: end.ranks.iter().copied().collect(),
+            rail: Some(rail.to_string()),
+            ..Place::default()
+        },
+        not_told_apart_from: vec!["the port at the other end of that cable".to_string()],
+        evidence,
+        cells: end.cells.iter().copied().collect(),
+        ..common
+    }
+}
+
+fn of_way(seen: &Seen<'_>, interruption: &Interruption) -> Finding {
+    let rail = &interruption.rail;
+    let place = match interruption.hosts.as_slice() {
+        [one] => format!("at {one}"),
+        hosts => format!("between {}", phrase::list(hosts)),
+    };
+    Finding {
+        sentence: format!(
+            "{rail} {place} passed nothing on for {} and recovered{}: {}",
+            interruption.stood,
+            during(seen, &interruption.cells),
+            phrase::list(&interruption.evidence)
+        ),
+        place: Place {
+            hosts: interruption.hosts.clone(),
+            ranks: interruption.ranks.iter().copied().collect(),
+            rail: Some(rail.clone()),
+            ..Place::default()
+        },
+        not_told_apart_from: vec!["anything on the way from there to its peers".to_string()],
+        evidence: interruption.evidence.clone(),
+        cells: interruption.cells.iter().copied().collect(),
+        ..finding(seen, rail, &place)
+    }
+}
+
+fn during(seen: &Seen<'_>, cells: &BTreeSet<u32>) -> String {
+    let cell = cells.first().and_then(|cell| seen.cell(*cell));
+    cell.map_or_else(String::new, |cell| format!(" during {}", cell.describe()))
+}
+
+/// What all flaps have in common.
+fn finding(seen: &Seen<'_>, rail: &str, place: &str) -> Finding {
+    let allowed = seen.run().rule.flaps_allowed;
+    Finding {
+        kind: FindingKind::Flap,
+        sentence: String::new(),
+        place: Place::default(),
+        measured: None,
+        expected: None,
+        rule: format!(
+            "flap: more than {allowed} time{} down within the run, by carrier_changes or link_downed; or packets sent again \
+             for want of an acknowledgement in a cell with an iteration at least {} longer than its median",
+            phrase::plural(allowed as usize),
+            interruption::SHORTEST
+        ),
+        confirmation: None,
+        not_told_apart_from: Vec::new(),
+        evidence: Vec::new(),
+        cells: Vec::new(),
+        next_step: format!(
+            "look at {rail} {place}: kernel log for link messages, seat and clean cable and transceiver, the switch port's own \
+             log; then repeat"
+        ),
+        repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
+        suspects: Vec::new(),
+        curve: Vec::new(),
+    }
+}

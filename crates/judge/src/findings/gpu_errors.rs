@@ -1,0 +1,137 @@
+//! Error counters of a GPU that moved while it was measured, beyond what the rules about counters accept.
+//!
+//! What stays below is evidence for other findings and a line of the report.
+
+use super::counters::breach::{Verdict, within};
+use super::{Detector, Seen, gpus, phrase, repeat};
+use record::counters::{CounterSource, of_source};
+use record::{Finding, FindingKind, GpuReading, Place, gpu_counters};
+use topology::suite::counters::{Bound, CounterRule, Severity};
+
+/// A counter that moved too much.
+struct Broken<'r> {
+    rule: &'r CounterRule,
+    counter: &'static str,
+    moved: u64,
+}
+
+/// One finding per GPU with too many errors, or with an NVLink that went down.
+pub(super) struct GpuErrors;
+
+impl Detector for GpuErrors {
+    fn question(&self) -> &'static str {
+        "Did a GPU's memory, PCIe link or NVLinks make errors while it was measured?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let gpus = gpus::by_gpu(seen);
+        let counters = of_source(CounterSource::Gpu).count();
+        let level = seen.run().rule.false_positive_budget / (gpus.len() * counters).max(1) as f64;
+        gpus.into_iter()
+            .filter_map(|(uuid, readings)| one_gpu(seen, uuid, &readings, level))
+            .collect()
+    }
+}
+
+fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading], level: f64) -> Option<Finding> {
+    let gpu = gpus::summary(seen, uuid, readings);
+    let watched = gpus::watched(seen, readings);
+    let bad = || {
+        let rules = seen.counter_rules.rules.iter();
+        rules.filter(|rule| rule.severity == Severity::Bad)
+    };
+    let mut broken: Vec<Broken<'_>> = Vec::new();
+    for counter in of_source(CounterSource::Gpu).map(|counter| counter.name) {
+        let moved = gpu.counters.get(counter).copied().flatten().unwrap_or(0);
+        let is_broken = |rule: &&CounterRule| {
+            // Replays come in bursts: a few in a short cell are no rate, however short it was.
+            let is_burst = matches!(rule.bound, Bound::Rate { most, .. } if moved as f64 <= most);
+            rule.is_about(counter)
+                && !is_burst
+                && matches!(
+                    within(rule.bound, moved, watched, |_| None, level),
+                    Verdict::Broken(_)
+                )
+        };
+        let rule = bad().find(is_broken);
+        broken.extend(rule.map(|rule| Broken { rule, counter, moved }));
+    }
+    if broken.is_empty() && gpu.nvlinks_lost.is_empty() {
+        return None;
+    }
+    let is_guilty = |reading: &&&GpuReading| {
+        let counted = |broken: &Broken<'_>| {
+            let counter = reading.counters.get(broken.counter);
+            counter
+                .and_then(|counter| counter.moved())
+                .is_some_and(|by| by > 0)
+        };
+        let lost = reading
+            .nvlinks
+            .as_ref()
+            .is_some_and(|links| !links.went_down().is_empty());
+        lost || broken.iter().any(counted)
+    };
+    let mut cells: Vec<u32> = readings
+        .iter()
+        .filter(is_guilty)
+        .map(|reading| reading.cell)
+        .collect();
+    cells.sort_unstable();
+    cells.dedup();
+    let mut parts: Vec<String> = Vec::new();
+    if !gpu.nvlinks_lost.is_empty() {
+        parts.push(format!("{} went down", gpus::links(&gpu.nvlinks_lost)));
+    }
+    parts.extend(
+        broken
+            .iter()
+            .map(|broken| format!("{} +{}", broken.counter, broken.moved)),
+    );
+    let memory_is_bad = broken
+        .iter()
+        .any(|broken| broken.counter == gpu_counters::ECC_UNCORRECTED);
+    let mut rules: Vec<String> = broken
+        .iter()
+        .map(|Broken { rule, .. }| format!("{} ({}): {}", rule.name, rule.bound, rule.source))
+        .collect();
+    rules.dedup();
+    if !gpu.nvlinks_lost.is_empty() {
+        rules.push("no NVLink may be down that was up before".to_string());
+    }
+    let mut actions: Vec<&str> = broken.iter().map(|broken| broken.rule.action.as_str()).collect();
+    actions.dedup();
+    if actions.is_empty() {
+        actions.push("look at the GPU's NVLinks (nvidia-smi nvlink -s): seat, cable, switch tray");
+    }
+    let name = gpus::name(&gpu);
+    Some(Finding {
+        kind: FindingKind::GpuErrors,
+        sentence: format!(
+            "{name}: {} while it was measured for {watched}, in {} of {} cells",
+            phrase::list(&parts),
+            cells.len(),
+            gpu.cells
+        ),
+        place: Place {
+            hosts: gpu.hosts.clone(),
+            ranks: gpu.ranks.clone(),
+            rail: None,
+            ..Place::default()
+        },
+        measured: None,
+        expected: None,
+        rule: format!("errors of GPUs: {}", rules.join("; ")),
+        confirmation: None,
+        not_told_apart_from: match memory_is_bad {
+            true => Vec::new(),
+            false => vec!["the part at the other end of that link".to_string()],
+        },
+        evidence: gpus::evidence(seen, &gpu.ranks, &cells),
+        next_step: format!("{name}: {}; then repeat", actions.join("; ")),
+        cells,
+        repeat: Some(repeat::command(seen.run(), &[])),
+        suspects: Vec::new(),
+        curve: Vec::new(),
+    })
+}

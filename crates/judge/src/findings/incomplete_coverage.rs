@@ -1,0 +1,61 @@
+//! Something planned was not measured, or the record does not say that the run ended.
+
+use super::{Detector, Seen, coverage, repeat};
+use record::{EndReason, Event, Finding, FindingKind, Place};
+
+/// At most one finding per run. What the plan left out on purpose is listed as coverage, not here.
+pub(super) struct IncompleteCoverage;
+
+impl Detector for IncompleteCoverage {
+    fn question(&self) -> &'static str {
+        "Was everything measured that was planned?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let missing: Vec<_> = seen.summaries.iter().filter(|summary| !summary.done).collect();
+        let is_finished = seen.recorded.events.iter().rev().find_map(|event| match event {
+            Event::End { reason, .. } => Some(*reason == EndReason::Finished),
+            _ => None,
+        });
+        if missing.is_empty() && is_finished == Some(true) {
+            return Vec::new();
+        }
+        let planned = seen.summaries.len();
+        let ended = coverage::how_it_ended(seen.recorded);
+        let first = missing.first().map(|summary| {
+            let why = coverage::why_not_measured(seen.recorded, summary);
+            format!("; first missing: {} ({why})", summary.cell.describe())
+        });
+        let sentence = format!(
+            "{} of {planned} cells measured; {ended}{}",
+            planned - missing.len(),
+            first.unwrap_or_default()
+        );
+        let mut evidence = Vec::new();
+        if is_finished.is_none() {
+            evidence.push("the record has no end line: the run was killed or is still going on".into());
+        }
+        if seen.recorded.truncated {
+            evidence.push("its last line is cut off".into());
+        }
+        vec![Finding {
+            kind: FindingKind::IncompleteCoverage,
+            sentence,
+            place: Place::default(),
+            measured: None,
+            expected: None,
+            rule: "incomplete: every planned cell is measured to its end, and the run says that it finished"
+                .into(),
+            confirmation: None,
+            not_told_apart_from: Vec::new(),
+            evidence,
+            cells: missing.iter().map(|summary| summary.cell.id).collect(),
+            next_step:
+                "run it again to its end; what was measured is judged, the rest is not known to be healthy"
+                    .into(),
+            repeat: Some(repeat::command(seen.run(), &[])),
+            suspects: Vec::new(),
+            curve: Vec::new(),
+        }]
+    }
+}

@@ -1,0 +1,297 @@
+//! From flows to the part at fault.
+//!
+//! The rate of a flow is that of the tightest part on its way. `flow` says what every measured flow crossed, `loads` what
+//! every part was seen to carry, `explain` lays the slow flows at the door of as few parts as possible, and here it is
+//! decided which of those are accused. A cause is *confirmed* when
+//!
+//! 1. every flow it explains missed its expectation with its whole interval;
+//! 2. those flows were measured `1 + remeasure` times or more, counting rounds;
+//! 3. they have at least two different far ends, where the fabric has so many: one slow partner is no fault of the link;
+//! 4. the sign test over all their iterations, corrected for every directed link and every rank that was crossed, stays below
+//!    the false-positive budget.
+//!
+//! How sure it is who did it: the share of belief of the suspect among all that explain the same, times the chance that the
+//! slow measurements were not all disturbances, as often as disturbances were seen in this very run.
+
+mod accused;
+mod element;
+mod explain;
+mod flow;
+mod loads;
+mod settle;
+
+pub(super) use accused::{Accusation, Explained};
+pub use element::Element;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use element::Elements;
+use explain::explain;
+use flow::{Flow, State, flows};
+use loads::Loads;
+
+use super::speed::Speed;
+use super::summary::CellSummary;
+use record::stats::sign_test;
+use record::units::Rate;
+use record::{DecisionRule, Interval, LinkState, Recorded};
+use topology::Topology;
+use topology::graph::{Graph, LinkId};
+
+/// A link that carried this share of its rate has shown what it can; the rest is headers and the hosts.
+const LOADED: f64 = 0.85;
+/// Nobody is surer than this: what was never thought of is not ruled out.
+const SUREST: f64 = 0.99;
+
+/// A part that slows flows down.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cause {
+    /// Who it is, the likeliest first, with shares of belief that add up to less than 1.
+    pub suspects: Vec<(Element, f64)>,
+    /// Places of the cells it explains.
+    pub places: Vec<usize>,
+    /// The far ends of those flows, seen from the suspect: different partners.
+    pub partners: usize,
+    /// How often they were measured.
+    pub measurements: u32,
+    /// Chance of such data from a healthy part, corrected for all parts.
+    pub p_value: f64,
+    /// How many parts the correction covers.
+    pub family: u32,
+    /// What the part lets through.
+    pub carried: Interval<Rate>,
+    /// Whether it may be accused.
+    pub confirmed: bool,
+    /// Why not, when it may not.
+    pub why_not: Option<String>,
+}
+
+/// What the flows of a run tell about its parts.
+pub struct Localisation {
+    /// The fabric, as the topology file says or as inferred from the rails.
+    pub graph: Graph,
+    /// The parts at fault, the one that explains most first.
+    pub causes: Vec<Cause>,
+    /// Places of flows that were slow by chance: everything they crossed carried more at another time.
+    pub transient: Vec<usize>,
+    /// Places of slow flows that may have shared a link with others by chance.
+    pub contended: Vec<usize>,
+    loads: Loads,
+    flows: Vec<Flow>,
+    /// What is known of every link.
+    states: Vec<LinkState>,
+    /// Whether a flow crossed it at the speed expected of the flow.
+    good: Vec<bool>,
+}
+
+impl Localisation {
+    /// What can be said; none when the run has no flows between hosts. `is_explained` says which cells are slow for a reason
+    /// that is known and no part of the fabric.
+    pub(super) fn of(
+        recorded: &Recorded,
+        summaries: &[CellSummary<'_>],
+        speeds: &[Speed],
+        is_explained: impl Fn(usize) -> bool,
+    ) -> Option<Localisation> {
+        let ranks = &recorded.run.ranks;
+        let known = recorded.topology.as_ref().and_then(|text| {
+            let topology = Topology::parse(record::files::TOPOLOGY, text).ok()?;
+            Graph::of(&topology, ranks).ok()
+        });
+        let graph = known.unwrap_or_else(|| Graph::inferred(ranks));
+        let elements = Elements::of(&graph, ranks);
+        let rule = &recorded.run.rule;
+        let flows = flows(&graph, &elements, summaries, speeds, rule.confidence);
+        if flows.is_empty() {
+            return None;
+        }
+        let loads = Loads::of(&flows, elements.count());
+        let as_a_whole = rails_without_a_good_flow(&flows, summaries);
+        let rail_of = |flow: &Flow| summaries[flow.place].cell.rails.first();
+        let is_evidence = |flow: &Flow| {
+            let on_its_own = rail_of(flow).is_none_or(|rail| !as_a_whole.contains(rail.as_str()));
+            on_its_own && !is_explained(flow.place)
+        };
+        let explained = explain(&flows, &loads, &elements, is_evidence, |flow| {
+            slack(&speeds[flow.place])
+        });
+        let place = |flow: &usize| flows[*flow].place;
+        let slow = |flow: &&Flow| flow.state == State::Slow && flow.contended;
+        let mut localisation = Localisation {
+            transient: explained.transient.iter().map(place).collect(),
+            contended: flows.iter().filter(slow).map(|flow| flow.place).collect(),
+            causes: Vec::new(),
+            states: vec![LinkState::Untested; graph.link_count()],
+            good: vec![false; graph.link_count()],
+            loads,
+            graph,
+            flows,
+        };
+        let judged = localisation
+            .flows
+            .iter()
+            .filter(|flow| flow.state != State::Unjudged)
+            .count();
+        let disturbed = (explained.transient.len() as f64 + 1.0) / (judged as f64 + 2.0);
+        let family = localisation.crossed_parts();
+        for explanation in explained.causes {
+            let cause = localisation.cause(explanation, summaries, speeds, rule, disturbed, family);
+            localisation.causes.push(cause);
+        }
+        localisation.settle_states();
+        Some(localisation)
+    }
+
+    /// How many parts were crossed by a flow whose speed was judged.
+    fn crossed_parts(&self) -> u32 {
+        let judged = self.flows.iter().filter(|flow| flow.state != State::Unjudged);
+        let crossed: HashSet<usize> = judged.flat_map(Flow::crossed).collect();
+        crossed.len() as u32
+    }
+
+    fn cause(
+        &self,
+        explanation: explain::Explanation,
+        summaries: &[CellSummary<'_>],
+        speeds: &[Speed],
+        rule: &DecisionRule,
+        disturbed: f64,
+        family: u32,
+    ) -> Cause {
+        let flows: Vec<&Flow> = explanation.flows.iter().map(|flow| &self.flows[*flow]).collect();
+        let (mut above, mut of, mut measurements) = (0, 0, 0);
+        for flow in &flows {
+            let summary = &summaries[flow.place];
+            let (Some(bytes), Some(comparison)) = (summary.wire.bytes(), speeds[flow.place].comparison())
+            else {
+                continue;
+            };
+            let longest = bytes.0 as f64 * 1e9 / comparison.threshold.0;
+            above += summary
+                .times
+                .iter()
+                .filter(|time| **time as f64 > longest)
+                .count() as u64;
+            of += summary.times.len() as u64;
+            measurements += summary.rounds.len() as u32;
+        }
+        let p_value = (sign_test(above, of) * f64::from(family)).min(1.0);
+        let senders: BTreeSet<u32> = flows.iter().map(|flow| flow.ends.0).collect();
+        let receivers: BTreeSet<u32> = flows.iter().map(|flow| flow.ends.1).collect();
+        let partners = senders.len().max(receivers.len());
+        let wanted = u32::from(rule.remeasure) + 1;
+        let ranks: BTreeSet<u32> = self
+            .flows
+            .iter()
+            .flat_map(|flow| [flow.ends.0, flow.ends.1])
+            .collect();
+        let possible = ranks.len().saturating_sub(1);
+        let why_not = if measurements < wanted {
+            Some(format!("measured {measurements} times of {wanted}"))
+        } else if partners < possible.min(2) {
+            Some("seen with one partner only".to_string())
+        } else if p_value >= rule.false_positive_budget {
+            Some(format!(
+                "chance is not ruled out: {}",
+                super::phrase::p_value(p_value)
+            ))
+        } else {
+            None
+        };
+        let sure = (1.0 - disturbed.powi(measurements.min(100) as i32)) * (1.0 - p_value);
+        let sure = sure.min(SUREST);
+        let suspects = explanation.suspects.into_iter();
+        let middle = |value: fn(&Interval<Rate>) -> f64| {
+            let mut rates: Vec<f64> = flows.iter().map(|flow| value(&flow.rate)).collect();
+            rates.sort_by(f64::total_cmp);
+            Rate(rates.get(rates.len() / 2).copied().unwrap_or_default())
+        };
+        Cause {
+            suspects: suspects.map(|(element, share)| (element, share * sure)).collect(),
+            places: flows.iter().map(|flow| flow.place).collect(),
+            partners,
+            measurements,
+            p_value,
+            family,
+            carried: Interval {
+                median: middle(|rate| rate.median.0),
+                lower: middle(|rate| rate.lower.0),
+                upper: middle(|rate| rate.upper.0),
+            },
+            confirmed: why_not.is_none(),
+            why_not,
+        }
+    }
+
+    fn settle_states(&mut self) {
+        let links = self.graph.link_count();
+        for (number, state) in self.states.iter_mut().enumerate() {
+            if self.loads.flows(number) > 0 {
+                *state = LinkState::Underloaded;
+            }
+        }
+        let good = self.flows.iter().filter(|flow| flow.state == State::Good);
+        for number in good.flat_map(|flow| &flow.sure).filter(|number| **number < links) {
+            let rate = self.graph.link(LinkId(*number as u32)).rate.0;
+            self.good[*number] = true;
+            if self
+                .loads
+                .most(*number)
+                .is_some_and(|most| most.0 >= LOADED * rate)
+            {
+                self.states[*number] = LinkState::Healthy;
+            }
+        }
+        for cause in &self.causes {
+            let first = cause.suspects.first();
+            // Where others are as likely, none is known to be slow.
+            let rival = cause.suspects.get(1).map_or(0.0, |(_, share)| *share);
+            let is_clear = first.is_some_and(|(_, share)| rival < share / 2.0);
+            for link in cause.suspects.iter().filter_map(|(element, _)| element.link()) {
+                let is_first = first.is_some_and(|(element, _)| element.link() == Some(link));
+                let is_accused = cause.confirmed && is_clear && is_first;
+                self.states[link.index()] = match is_accused {
+                    true => LinkState::Slow,
+                    false => self.states[link.index()].max(LinkState::Suspected),
+                };
+            }
+        }
+    }
+
+    /// What is known of a link.
+    pub fn state(&self, link: LinkId) -> LinkState {
+        self.states[link.index()]
+    }
+
+    /// Whether a flow crossed a link as fast as was expected of the flow. A link that should carry several at once may still be slow.
+    pub fn lets_flows_pass(&self, link: LinkId) -> bool {
+        self.good[link.index()]
+    }
+
+    /// The most a link carried at one time, and how many flows crossed it.
+    pub fn load(&self, link: LinkId) -> (Option<Rate>, u32) {
+        (self.loads.most(link.index()), self.loads.flows(link.index()))
+    }
+}
+
+/// By which share two rates must differ to differ: half of what is tolerated.
+fn slack(speed: &Speed) -> f64 {
+    let margin = speed.comparison().map_or(0.1, |comparison| {
+        1.0 - comparison.threshold.0 / comparison.expected.0
+    });
+    (margin / 2.0).clamp(0.02, 0.1)
+}
+
+/// Rails on which no flow is as fast as expected, while others have some: those are slow as a whole.
+fn rails_without_a_good_flow<'a>(flows: &[Flow], summaries: &[CellSummary<'a>]) -> HashSet<&'a str> {
+    let mut good: BTreeMap<&str, usize> = BTreeMap::new();
+    for flow in flows.iter().filter(|flow| flow.state != State::Unjudged) {
+        if let Some(rail) = summaries[flow.place].cell.rails.first() {
+            *good.entry(rail).or_default() += usize::from(flow.state == State::Good);
+        }
+    }
+    good.into_iter()
+        .filter(|(_, good)| *good == 0)
+        .map(|(rail, _)| rail)
+        .collect()
+}

@@ -1,0 +1,128 @@
+//! What the parts tell about the cells: a cell is no longer judged by itself where it is known what it crossed.
+
+use std::collections::BTreeMap;
+
+use super::Localisation;
+use super::flow::{Flow, State};
+use crate::findings::speed::Speed;
+use crate::findings::summary::CellSummary;
+use record::Recorded;
+
+impl Localisation {
+    /// Corrects the speed of cells: slow where a confirmed part explains it; not yet to be said where others may have taken the
+    /// room by chance; and, in tests that measure the parts again and not the cells, good where a flow was slow by chance.
+    pub(in crate::findings) fn settle(
+        &mut self,
+        recorded: &Recorded,
+        summaries: &[CellSummary<'_>],
+        speeds: &mut [Speed],
+    ) {
+        self.give_contended_to_causes();
+        for cause in self.causes.iter().filter(|cause| cause.confirmed) {
+            for place in &cause.places {
+                if let Speed::Suspected(comparison, _) = &speeds[*place] {
+                    speeds[*place] = Speed::Slow(comparison.clone());
+                }
+            }
+        }
+        for place in &self.contended {
+            if let Speed::Slow(comparison) | Speed::Suspected(comparison, _) = &speeds[*place] {
+                let why = format!(
+                    "suspected slow, {}; it may have shared a link with other flows of its slot: measure it with pinned source \
+                     ports, or with schedule = \"topology\" or \"adaptive\"",
+                    super::super::phrase::against(comparison)
+                );
+                speeds[*place] = Speed::Suspected(comparison.clone(), why);
+            }
+        }
+        let is_adaptive = |place: usize| {
+            let test = recorded.run.test_of(summaries[place].cell);
+            test.is_some_and(|test| test.adaptive)
+        };
+        let wanted = usize::from(recorded.run.rule.remeasure) + 1;
+        for (stubborn, flows) in self.repeated() {
+            for place in flows.iter().filter(|place| is_adaptive(**place)) {
+                let (Speed::Suspected(comparison, _) | Speed::Slow(comparison)) = &speeds[*place] else {
+                    continue;
+                };
+                let comparison = comparison.clone();
+                speeds[*place] = match stubborn {
+                    false => Speed::Good(comparison),
+                    true if flows.len() >= wanted => Speed::Slow(comparison),
+                    true => {
+                        let why = format!(
+                            "suspected slow, {}, in all of {} measurements of {wanted}, while each part it crosses is not",
+                            super::super::phrase::against(&comparison),
+                            flows.len()
+                        );
+                        Speed::Suspected(comparison, why)
+                    }
+                };
+            }
+        }
+        let is_stubborn = |place: &usize| matches!(speeds[*place], Speed::Slow(_) | Speed::Suspected(..));
+        self.transient.retain(|place| !is_stubborn(place));
+    }
+
+    /// Slow flows that everything they crossed speaks against: all measurements of the same flow together, and whether it was slow
+    /// in every one of them, and in more than one.
+    pub(in crate::findings) fn repeated(&self) -> Vec<(bool, Vec<usize>)> {
+        let mut alike: BTreeMap<_, Vec<&Flow>> = BTreeMap::new();
+        for flow in &self.flows {
+            let key = (flow.ends, &flow.sure, &flow.perhaps);
+            alike.entry(key).or_default().push(flow);
+        }
+        let is_transient = |flow: &&&Flow| self.transient.contains(&flow.place);
+        alike
+            .into_values()
+            .filter(|flows| flows.iter().any(|flow| is_transient(&flow)))
+            .map(|flows| {
+                let always = flows.iter().all(|flow| flow.state == State::Slow);
+                let slow = flows.iter().filter(is_transient);
+                (always && flows.len() > 1, slow.map(|flow| flow.place).collect())
+            })
+            .collect()
+    }
+
+    /// Places of flows that were slow by chance, as far as one measurement tells: worth another one.
+    pub fn slow_once(&self) -> Vec<usize> {
+        let repeated = self.repeated().into_iter();
+        repeated
+            .filter(|(_, flows)| flows.len() == 1)
+            .map(|(_, flows)| flows[0])
+            .filter(|place| {
+                let flow = self.flows.iter().find(|flow| flow.place == *place);
+                flow.is_some_and(|flow| !self.is_repeated(flow))
+            })
+            .collect()
+    }
+
+    /// Whether a flow was measured more than once, from and to the same ranks over the same parts.
+    fn is_repeated(&self, flow: &Flow) -> bool {
+        let alike = |other: &&Flow| {
+            (other.ends, &other.sure, &other.perhaps) == (flow.ends, &flow.sure, &flow.perhaps)
+        };
+        self.flows.iter().filter(alike).count() > 1
+    }
+
+    /// A flow that may have had to share is explained by a confirmed part it crossed, if it ran no slower than that part.
+    fn give_contended_to_causes(&mut self) {
+        let mut given = Vec::new();
+        for flow in self
+            .flows
+            .iter()
+            .filter(|flow| flow.state == State::Slow && flow.contended)
+        {
+            let guilty = self.causes.iter().position(|cause| {
+                let first = cause.suspects.first().and_then(|(element, _)| element.link());
+                let crosses = first.is_some_and(|link| flow.crossed().any(|number| number == link.index()));
+                cause.confirmed && crosses && flow.rate.upper.0 >= cause.carried.lower.0 * 0.8
+            });
+            given.extend(guilty.map(|cause| (flow.place, cause)));
+        }
+        for (place, cause) in given {
+            self.contended.retain(|other| *other != place);
+            self.causes[cause].places.push(place);
+        }
+    }
+}

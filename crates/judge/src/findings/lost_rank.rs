@@ -1,0 +1,343 @@
+//! A rank vanished, or everybody waits: who was lost, who waited for whom, and for whom in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Detector, Seen, coverage, phrase, repeat};
+use record::{DEVICE_GONE, EndReason, Event, Finding, FindingKind, LossCause, Lost, Place, Stalled};
+
+/// One finding per lost rank; one for a hang in which none is known to be lost.
+pub(super) struct LostRank;
+
+impl Detector for LostRank {
+    fn question(&self) -> &'static str {
+        "Did a rank vanish, or did the ranks wait for each other for ever?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let events = &seen.recorded.events;
+        let mut stalled: Vec<&Stalled> = Vec::new();
+        let mut lost: BTreeMap<u32, &Lost> = BTreeMap::new();
+        let mut ended_lost = false;
+        for event in events {
+            match event {
+                Event::Stalled(stall) => stalled.push(stall),
+                Event::Lost(loss) => _ = lost.entry(loss.rank).or_insert(loss),
+                Event::End { reason, .. } => ended_lost = *reason == EndReason::Lost,
+                _ => {}
+            }
+        }
+        if !lost.is_empty() {
+            return lost.values().map(|loss| one_loss(seen, loss, &stalled)).collect();
+        }
+        // Where a rail went silent everybody waits for everybody; the rail is what is wrong.
+        let is_explained = !seen.silent_rails.is_empty();
+        match is_explained || stalled.is_empty() && !ended_lost {
+            true => Vec::new(),
+            false => vec![hang(seen, &stalled)],
+        }
+    }
+}
+
+fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
+    let at = match lost.cell {
+        Some(cell) => format!(" {}, {}", iteration(seen, cell, lost.rank), describe(seen, cell)),
+        None => " between cells".to_string(),
+    };
+    let waits = waits(stalled, Some(lost.rank));
+    let sentence = format!(
+        "rank {} ({}) lost{at}: {}{}",
+        lost.rank,
+        lost.host,
+        lost.reason,
+        waits.first().map(|wait| format!("; {wait}")).unwrap_or_default()
+    );
+    let host = match lost.host.is_empty() {
+        true => seen.hosts(&[lost.rank]),
+        false => vec![lost.host.clone()],
+    };
+    Finding {
+        place: Place {
+            hosts: host,
+            ranks: vec![lost.rank],
+            rail: None,
+            ..Place::default()
+        },
+        evidence: std::iter::once(format!("it was last asked for: {}", lost.doing))
+            .chain(waits)
+            .collect(),
+        cells: lost.cell.into_iter().collect(),
+        next_step: next_step(lost),
+        ..finding(seen, sentence)
+    }
+}
+
+/// Where to look, by what the loss points to.
+fn next_step(lost: &Lost) -> String {
+    let (host, rank) = (&lost.host, lost.rank);
+    match lost.cause {
+        LossCause::Ended => format!(
+            "look on {host} for why the process of rank {rank} ended: kernel log (out of memory, device error), scheduler, \
+             reboot"
+        ),
+        LossCause::Frozen => format!(
+            "look on {host} at the process of rank {rank}: stopped by a debugger or a signal, stuck in the kernel (state D), \
+             or the machine is out of memory"
+        ),
+        LossCause::ManagementCut => {
+            format!("check the management link of {host}: cable, switch port, address, filters")
+        }
+        LossCause::Unreachable => {
+            format!("check whether {host} has power, has crashed or is cut off; then its console")
+        }
+        LossCause::Unclear => {
+            format!(
+                "check whether {host} is up and reachable over the management network, then the process of rank {rank}"
+            )
+        }
+    }
+}
+
+fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
+    let cells: BTreeSet<u32> = stalled.iter().map(|stall| stall.cell).collect();
+    let broken = broken(stalled);
+    let rail = broken.and_then(|stall| rail_of(seen, stall));
+    let cause = match broken {
+        Some(stall) => what_broke(seen, stall),
+        None => waited_for(stalled),
+    };
+    let (sentence, ranks) = match cause {
+        Cause::Broken(ranks, what) => (what, ranks),
+        Cause::Rank(rank) => {
+            let name = seen.run().rank_name(rank);
+            (
+                format!("hang: everybody waited for {name}, directly or through others"),
+                vec![rank],
+            )
+        }
+        Cause::Circle(ranks) => (
+            format!(
+                "hang: {} waited for each other in a circle",
+                phrase::ranks(&ranks)
+            ),
+            ranks,
+        ),
+        Cause::Unclear(ranks) if ranks.is_empty() => (
+            "a rank was lost or a step passed its deadline; the record does not say which".into(),
+            ranks,
+        ),
+        Cause::Unclear(ranks) => (
+            format!("hang: waited for at the end: {}", phrase::ranks(&ranks)),
+            ranks,
+        ),
+    };
+    let waits = waits(stalled, None);
+    let at = cells
+        .first()
+        .map(|cell| format!(" in {}", describe(seen, *cell)))
+        .unwrap_or_default();
+    let sentence = [
+        vec![format!("{sentence}{at}")],
+        waits.iter().take(2).cloned().collect(),
+    ]
+    .concat()
+    .join("; ");
+    Finding {
+        place: Place {
+            hosts: seen.hosts(&ranks),
+            ranks: ranks.clone(),
+            rail,
+            ..Place::default()
+        },
+        evidence: waits,
+        cells: cells.into_iter().collect(),
+        next_step: match ranks.as_slice() {
+            [] => "repeat with a shorter deadline and watch which rank stops answering".into(),
+            ranks if broken.is_some() => format!(
+                "look at {} first: kernel log, link and driver messages (`rdma link`, `ip -s link`); then at the way between them",
+                phrase::ranks(ranks)
+            ),
+            ranks => format!(
+                "look at {} first: is {} alive, what does its stack say, can it reach the ranks it talks to",
+                phrase::ranks(ranks),
+                if ranks.len() == 1 {
+                    "its process"
+                } else {
+                    "every process"
+                }
+            ),
+        },
+        ..finding(seen, sentence)
+    }
+}
+
+fn finding(seen: &Seen<'_>, sentence: String) -> Finding {
+    Finding {
+        kind: FindingKind::LostRank,
+        sentence,
+        place: Place::default(),
+        measured: None,
+        expected: None,
+        rule: "lost: a rank stopped answering, or a step passed its deadline".into(),
+        confirmation: None,
+        not_told_apart_from: vec!["the network between it and the ranks that waited".into()],
+        evidence: vec![coverage::how_it_ended(seen.recorded).to_string()],
+        cells: Vec::new(),
+        next_step: String::new(),
+        repeat: Some(repeat::command(seen.run(), &[])),
+        suspects: Vec::new(),
+        curve: Vec::new(),
+    }
+}
+
+fn describe(seen: &Seen<'_>, cell: u32) -> String {
+    seen.cell(cell)
+        .map_or(format!("cell {cell}"), |cell| cell.describe())
+}
+
+/// The iteration a rank was in: the one after its last sample of that cell.
+fn iteration(seen: &Seen<'_>, cell: u32, rank: u32) -> String {
+    let samples = seen
+        .recorded
+        .samples
+        .iter()
+        .filter(|sample| (sample.cell, sample.rank) == (cell, rank));
+    match samples.map(|sample| (sample.round, sample.iter)).max() {
+        Some((round, iter)) => format!("after iteration {iter} of round {round}"),
+        None => "before its first recorded iteration".to_string(),
+    }
+}
+
+/// `rank 1 waited for rank 2 in step 3 for 2.10 s`: those who waited for `lost` first, then the longest.
+fn waits(stalled: &[&Stalled], lost: Option<u32>) -> Vec<String> {
+    let mut stalled = stalled.to_vec();
+    stalled.sort_by_key(|stall| {
+        let waits_for_another = lost.is_some() && stall.waiting_for != lost;
+        (waits_for_another, std::cmp::Reverse(stall.waited_ns), stall.rank)
+    });
+    let whom = |stall: &Stalled| match stall.waiting_for {
+        Some(rank) => format!("waited for rank {rank}"),
+        None => "was".to_string(),
+    };
+    let line = |stall: &&Stalled| {
+        format!(
+            "rank {} {} in {} for {}",
+            stall.rank,
+            whom(stall),
+            stall.step,
+            stall.waited_ns
+        )
+    };
+    stalled.iter().map(line).collect()
+}
+
+/// Where following "waits for" leads in the end.
+#[derive(Debug, PartialEq)]
+enum Cause {
+    /// Not by waiting: a connection between these broke, in words.
+    Broken(Vec<u32>, String),
+    Rank(u32),
+    Circle(Vec<u32>),
+    Unclear(Vec<u32>),
+}
+
+/// Where a connection broke, if one did: all others waited because of that.
+fn broken<'s>(stalled: &[&'s Stalled]) -> Option<&'s Stalled> {
+    stalled.iter().copied().find(|stall| stall.broke.is_some())
+}
+
+/// Between whom, or at whose end: a device that is gone is its own host's affair.
+fn what_broke(seen: &Seen<'_>, stall: &Stalled) -> Cause {
+    let what = stall.broke.as_deref().unwrap_or_default();
+    if what.contains(DEVICE_GONE) {
+        let host = seen.run().rank_name(stall.rank);
+        let sentence = format!("the RDMA device of {host} is gone: {what}");
+        return Cause::Broken(vec![stall.rank], sentence);
+    }
+    let ranks = [Some(stall.rank), stall.waiting_for];
+    let ranks = ranks.into_iter().flatten().collect();
+    Cause::Broken(ranks, format!("a connection broke: {what}"))
+}
+
+/// The rail a broken connection was on: errors begin with it.
+fn rail_of(seen: &Seen<'_>, stall: &Stalled) -> Option<String> {
+    let what = stall.broke.as_deref()?;
+    let mut rails = seen.cell(stall.cell)?.rails.iter();
+    let rail = rails.find(|rail| what.starts_with(&format!("{rail} ")))?;
+    Some(rail.clone())
+}
+
+/// Follows every stalled rank to the one that waits for nobody.
+fn waited_for(stalled: &[&Stalled]) -> Cause {
+    let next: BTreeMap<u32, u32> = stalled
+        .iter()
+        .filter_map(|stall| Some((stall.rank, stall.waiting_for?)))
+        .collect();
+    let mut ends = BTreeSet::new();
+    let mut circle = BTreeSet::new();
+    for start in next.keys() {
+        let (mut at, mut passed) = (*start, BTreeSet::new());
+        while let Some(after) = next.get(&at).filter(|_| passed.insert(at)) {
+            at = *after;
+        }
+        match next.contains_key(&at) {
+            true => _ = circle.insert(at),
+            false => _ = ends.insert(at),
+        }
+    }
+    // Whoever a rank on the circle waits for is on it too.
+    let mut on_circle = circle.clone();
+    for start in &circle {
+        let mut at = *start;
+        while let Some(after) = next.get(&at).filter(|after| on_circle.insert(**after)) {
+            at = *after;
+        }
+    }
+    match (
+        ends.into_iter().collect::<Vec<_>>().as_slice(),
+        on_circle.is_empty(),
+    ) {
+        ([end], true) => Cause::Rank(*end),
+        ([], false) => Cause::Circle(on_circle.into_iter().collect()),
+        (ends, _) => Cause::Unclear(ends.iter().copied().chain(on_circle).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::units::Nanos;
+
+    fn cause(waits: &[(u32, Option<u32>)]) -> Cause {
+        let stalled: Vec<Stalled> = waits
+            .iter()
+            .map(|(rank, waiting_for)| Stalled {
+                rank: *rank,
+                cell: 0,
+                step: "step 1".into(),
+                waiting_for: *waiting_for,
+                waited_ns: Nanos(1),
+                stuck: Vec::new(),
+                no_carrier: Vec::new(),
+                broke: None,
+            })
+            .collect();
+        waited_for(&stalled.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_rank_everybody_waits_for_is_found_through_others() {
+        assert_eq!(cause(&[(0, Some(3)), (1, Some(0)), (2, Some(1))]), Cause::Rank(3));
+        assert_eq!(cause(&[(0, Some(1)), (1, None)]), Cause::Rank(1));
+        assert_eq!(
+            cause(&[(0, Some(1)), (1, Some(2)), (2, Some(0))]),
+            Cause::Circle(vec![0, 1, 2])
+        );
+        assert_eq!(
+            cause(&[(5, Some(0)), (0, Some(1)), (1, Some(0))]),
+            Cause::Circle(vec![0, 1])
+        );
+        assert_eq!(cause(&[(0, Some(0))]), Cause::Circle(vec![0]));
+        assert_eq!(cause(&[(0, Some(4)), (1, Some(5))]), Cause::Unclear(vec![4, 5]));
+        assert_eq!(cause(&[(0, None)]), Cause::Unclear(vec![]));
+    }
+}

@@ -1,0 +1,204 @@
+//! Judging a recorded run: pure functions from what was recorded to verdicts and findings.
+//!
+//! The way a verdict is reached, in the order of the files: samples become one `summary` per cell; each cell's wire rate
+//! is compared with what its test expects (`speed`); each rank's own work with that of the others (`busy`); cells that
+//! are slow are laid at the door of as few parts as possible (`blame`); streams are judged by how they are spread
+//! (`ecmp`); the detectors put that, and what went wrong
+//! otherwise, into findings; `verdict` draws the conclusion for cells, tests and the run.
+//!
+//! Held true: nothing is accused on one measurement; nothing unmeasured is healthy; whatever is in the record, however
+//! strange, is judged without a panic; the same record gives the same judgement.
+
+mod blame;
+mod busy;
+pub mod compare;
+mod congestion;
+mod corruption;
+mod counters;
+mod coverage;
+pub mod drift;
+mod ecmp;
+mod engines;
+mod flap;
+mod gpu_errors;
+mod gpus;
+mod incomplete_coverage;
+mod interference;
+mod interruption;
+mod link_coverage;
+mod localise;
+mod lost_rank;
+mod peers;
+mod phrase;
+mod port_errors;
+mod repeat;
+mod seen;
+mod shapes;
+mod silence;
+mod silent_rail;
+mod slow_collective;
+mod slow_engine;
+mod slow_latency;
+mod slow_link;
+mod slow_pair;
+mod slow_rail;
+mod speed;
+mod straggler;
+mod summary;
+mod throttled;
+mod verdict;
+mod wire;
+
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixture;
+#[cfg(test)]
+mod proofs;
+
+pub use localise::{Cause, Element, Localisation};
+pub use seen::Seen;
+
+use std::collections::BTreeSet;
+
+use record::{Event, Finding, Judgement, Recorded, SCHEMA};
+
+/// Looks for one kind of trouble in a recorded run.
+pub trait Detector: Sync {
+    /// The question it answers, for documentation.
+    fn question(&self) -> &'static str;
+    /// What it found, in a fixed order.
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding>;
+}
+
+/// Every detector there is. A new one is a file and a line here.
+pub const DETECTORS: &[&dyn Detector] = &[
+    &corruption::Corruption,
+    &lost_rank::LostRank,
+    &silent_rail::SilentRail,
+    &incomplete_coverage::IncompleteCoverage,
+    &ecmp::EcmpImbalance,
+    &slow_link::SlowLink,
+    &slow_rail::SlowRail,
+    &slow_pair::SlowPair,
+    &slow_collective::SlowCollective,
+    &slow_engine::SlowEngine,
+    &slow_latency::SlowLatency,
+    &straggler::Straggler,
+    &flap::Flap,
+    &shapes::Shape,
+    &throttled::Throttled,
+    &gpu_errors::GpuErrors,
+    &drift::FirmwareDrift,
+    &port_errors::PortErrors,
+];
+
+/// Everything that can be said about a recorded run.
+pub fn judge(recorded: &Recorded) -> Judgement {
+    let seen = Seen::of(recorded);
+    let mut findings: Vec<Finding> = DETECTORS
+        .iter()
+        .flat_map(|detector| detector.find(&seen))
+        .collect();
+    port_errors::join(&mut findings);
+    engines::tell_fabric_from_software(&seen, &mut findings);
+    add_what_gpus_say(&seen, &mut findings);
+    drift::explain_slow(&seen, &mut findings);
+    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.kind.exit_code()), finding.kind));
+    let cells = verdict::of_cells(&seen);
+    let tests = verdict::of_tests(&seen, &cells);
+    let run = verdict::of_run(&seen, &findings, &tests);
+    Judgement {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        suite: recorded.run.suite.clone(),
+        started: recorded.run.started.clone(),
+        ended: recorded.events.iter().rev().find_map(|event| match event {
+            Event::End { reason, .. } => Some(*reason),
+            _ => None,
+        }),
+        verdict: run.verdict,
+        exit_code: run.exit_code,
+        summary: run.summary,
+        rule: recorded.run.rule.clone(),
+        findings,
+        tests,
+        cells,
+        interference: interference::of(&seen),
+        congestion: congestion::of(&seen),
+        ecmp: seen.ecmp.verdicts.clone(),
+        drift: seen.drift().cloned(),
+        counters: counters::summary::of(&seen),
+        engines: engines::side_by_side(&seen),
+        coverage: coverage::of(&seen),
+        gpus: gpus::summaries(&seen),
+        injected: recorded.run.injected.clone(),
+    }
+}
+
+/// Slow cells and wrong data may have their cause in a GPU: what its sensors said stands beside them.
+fn add_what_gpus_say(seen: &Seen<'_>, findings: &mut [Finding]) {
+    use record::FindingKind::{GpuErrors, IncompleteCoverage, Throttled};
+    let others = |finding: &&mut Finding| !matches!(finding.kind, Throttled | GpuErrors | IncompleteCoverage);
+    for finding in findings.iter_mut().filter(others) {
+        let said = gpus::evidence(seen, &finding.place.ranks, &finding.cells);
+        finding.evidence.extend(said);
+    }
+}
+
+/// What the flows of a run so far tell about the parts they crossed; none without flows between hosts.
+pub fn localise(recorded: &Recorded) -> Option<Localisation> {
+    Seen::of(recorded).localisation
+}
+
+/// What a run must do without to go on after a loss.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Casualties {
+    /// Hosts that were lost.
+    pub hosts: BTreeSet<String>,
+    /// Hosts, each with a rail that is silent at its end.
+    pub rails: BTreeSet<(String, String)>,
+}
+
+/// What was lost so far, as far as it can be told.
+pub fn casualties(recorded: &Recorded) -> Casualties {
+    let host_of = |rank: u32| recorded.run.ranks.iter().find(|record| record.rank == rank);
+    let lost = recorded.events.iter().filter_map(|event| match event {
+        Event::Lost(lost) => host_of(lost.rank).map(|record| record.host.clone()),
+        _ => None,
+    });
+    let silent = silence::silent_rails(recorded).into_iter();
+    Casualties {
+        hosts: lost.collect(),
+        rails: silent
+            .flat_map(|silent| {
+                silent
+                    .hosts
+                    .into_iter()
+                    .map(move |host| (host, silent.rail.clone()))
+            })
+            .collect(),
+    }
+}
+
+/// Ids of the cells that look slow so far, or in which a rank seems to keep the others waiting, and have not been measured often enough to be accused.
+///
+/// The runner measures them again, together with their peers where the reference is their peers, before it asks anew.
+pub fn suspects(recorded: &Recorded) -> Vec<u32> {
+    let seen = Seen::of(recorded);
+    let wanted = usize::from(recorded.run.rule.remeasure) + 1;
+    // Where parts are told apart, the parts are measured again and not the cells.
+    let is_adaptive = |index: usize| {
+        let test = recorded.run.test_of(seen.summaries[index].cell);
+        test.is_some_and(|test| test.adaptive)
+    };
+    let is_suspect = |index: &usize| {
+        if is_adaptive(*index) {
+            return false;
+        }
+        let looks_slow = seen.speeds[*index].looks_slow() && seen.summaries[*index].rounds.len() < wanted;
+        looks_slow || seen.stragglers.suspected.contains(index) || seen.shapes.suspected.contains(index)
+    };
+    (0..seen.summaries.len())
+        .filter(is_suspect)
+        .map(|index| seen.summaries[index].cell.id)
+        .collect()
+}

@@ -1,0 +1,128 @@
+//! Peers: cells of a run that measure the same on other parts, and what they reach together.
+//!
+//! The reference is the median of the peers' medians, and it is the one or two peers in the middle whose times stand for
+//! it: pooled with all the others, several slow parts would hide each other.
+//!
+//! Groups are formed and sorted once, so that a tournament of thousands of pairs is compared in a moment.
+
+use std::collections::BTreeMap;
+
+use super::summary::CellSummary;
+use record::stats::median_of_sorted;
+use record::units::{Bytes, Rate};
+
+/// A measured member of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer {
+    /// Its place in the plan.
+    pub(super) place: usize,
+    /// Bytes on its busiest link.
+    pub(super) bytes: Bytes,
+    /// Its median wire rate.
+    rate: Rate,
+}
+
+/// All groups of a run.
+pub(super) struct PeerGroups {
+    /// Measured cells with the same key, slowest first.
+    groups: Vec<Vec<Peer>>,
+    group_of: Vec<usize>,
+    /// Where in its group a cell is, when it was measured.
+    position_of: Vec<Option<usize>>,
+}
+
+impl PeerGroups {
+    /// Groups the cells of a run.
+    pub(super) fn of(summaries: &[CellSummary<'_>], confidence: f64) -> PeerGroups {
+        let mut numbers = BTreeMap::new();
+        let mut groups: Vec<Vec<Peer>> = Vec::new();
+        let mut group_of = Vec::with_capacity(summaries.len());
+        for (place, summary) in summaries.iter().enumerate() {
+            let number = *numbers.entry(summary.cell.peer_key()).or_insert(groups.len());
+            if number == groups.len() {
+                groups.push(Vec::new());
+            }
+            group_of.push(number);
+            if let (Some(bytes), Some(rate)) = (summary.wire.bytes(), summary.wire_rate(confidence)) {
+                groups[number].push(Peer {
+                    place,
+                    bytes,
+                    rate: rate.median,
+                });
+            }
+        }
+        let mut position_of = vec![None; summaries.len()];
+        for group in &mut groups {
+            group.sort_by(|a, b| a.rate.0.total_cmp(&b.rate.0));
+            for (position, peer) in group.iter().enumerate() {
+                position_of[peer.place] = Some(position);
+            }
+        }
+        PeerGroups {
+            groups,
+            group_of,
+            position_of,
+        }
+    }
+
+    /// The measured peers of the cell at `place`, itself left out, slowest first.
+    pub(super) fn others(&self, place: usize) -> impl Iterator<Item = &Peer> {
+        self.groups[self.group_of[place]]
+            .iter()
+            .filter(move |peer| peer.place != place)
+    }
+
+    /// The median of what those peers reached in one round; none unless every one of them was measured in it, because those
+    /// that were measured again may be just the slow ones.
+    pub(super) fn rate_in_round(
+        &self,
+        summaries: &[CellSummary<'_>],
+        place: usize,
+        number: u16,
+    ) -> Option<Rate> {
+        let in_round = |peer: &Peer| -> Option<f64> {
+            let round = summaries[peer.place]
+                .rounds
+                .iter()
+                .find(|round| round.number == number)?;
+            let median = median_of_sorted(&round.times).filter(|median| *median > 0.0)?;
+            Some(peer.bytes.0 as f64 * 1e9 / median)
+        };
+        let rates: Option<Vec<f64>> = self.others(place).map(in_round).collect();
+        let mut rates = rates?;
+        rates.sort_by(f64::total_cmp);
+        let (low, high) = (
+            rates.get(rates.len().checked_sub(1)? / 2)?,
+            rates.get(rates.len() / 2)?,
+        );
+        Some(Rate((low + high) / 2.0))
+    }
+
+    /// What those peers reach; none without any.
+    pub(super) fn reference(&self, place: usize) -> Option<PeerReference<'_>> {
+        let group = &self.groups[self.group_of[place]];
+        let own = self.position_of[place];
+        let count = group.len() - usize::from(own.is_some());
+        let nth = |n: usize| &group[if own.is_some_and(|own| n >= own) { n + 1 } else { n }];
+        let (low, high) = (nth(count.checked_sub(1)? / 2), nth(count / 2));
+        Some(PeerReference {
+            rate: Rate((low.rate.0 + high.rate.0) / 2.0),
+            count,
+            middle: if low.place == high.place {
+                vec![low]
+            } else {
+                vec![low, high]
+            },
+        })
+    }
+}
+
+/// What the peers of a cell reach.
+pub(super) struct PeerReference<'a> {
+    /// The median of their median rates.
+    pub(super) rate: Rate,
+    /// How many they are.
+    pub(super) count: usize,
+    /// The one or two in the middle, whose rates make that median.
+    pub(super) middle: Vec<&'a Peer>,
+}

@@ -1,0 +1,137 @@
+//! A port whose error counters move more than a healthy port's, whether anything was slow there or not.
+
+use super::counters::breach::{Breach, breaches, level};
+use super::counters::tally::End;
+use super::{Detector, Seen, phrase, repeat};
+use record::{Finding, FindingKind, Place};
+use topology::suite::counters::Severity;
+
+/// Rules a sentence spells out; the others are counted.
+const MOST_SPELLED: usize = 3;
+
+/// One finding per end of a rail that breaks a rule.
+pub(super) struct PortErrors;
+
+impl Detector for PortErrors {
+    fn question(&self) -> &'static str {
+        "Does a port make errors, whether or not anything is slow?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let ends = seen.ends();
+        let level = level(seen.run().rule.false_positive_budget, ends);
+        ends.iter()
+            .filter_map(|((rail, host), end)| {
+                let mut broken = breaches(end, &seen.counter_rules, level);
+                broken.retain(|breach| breach.rule.severity == Severity::Bad);
+                one_port(seen, rail, host, end, &broken)
+            })
+            .collect()
+    }
+}
+
+fn one_port(
+    seen: &Seen<'_>,
+    rail: &str,
+    host: &str,
+    end: &End<'_>,
+    broken: &[Breach<'_>],
+) -> Option<Finding> {
+    let first = broken.first()?;
+    let mut cells: Vec<u32> = broken
+        .iter()
+        .flat_map(|breach| breach.moved.cells.iter().copied())
+        .collect();
+    cells.sort_unstable();
+    cells.dedup();
+    let mut said: Vec<String> = broken.iter().take(MOST_SPELLED).map(Breach::words).collect();
+    let more = broken.len() - said.len();
+    if more > 0 {
+        said.push(format!(
+            "{more} more counter{} beyond bounds",
+            phrase::plural(more)
+        ));
+    }
+    let mut actions: Vec<&str> = Vec::new();
+    for breach in broken {
+        if !actions.contains(&breach.rule.action.as_str()) {
+            actions.push(&breach.rule.action);
+        }
+    }
+    let watched = match end.watched.0 {
+        0 => String::new(),
+        _ => format!(" in {} of measuring", end.watched),
+    };
+    let rules = broken.iter().map(|breach| {
+        let rule = breach.rule;
+        format!("{} ({}): {}", rule.name, rule.bound, rule.source)
+    });
+    let mut rules: Vec<String> = rules.collect();
+    rules.dedup();
+    Some(Finding {
+        kind: FindingKind::PortErrors,
+        sentence: format!(
+            "{rail} at {host}: {}{watched}; {}",
+            phrase::list(&said),
+            first.rule.means
+        ),
+        place: Place {
+            hosts: vec![host.to_string()],
+            ranks: end.ranks.iter().copied().collect(),
+            rail: Some(rail.to_string()),
+            ..Place::default()
+        },
+        measured: None,
+        expected: None,
+        rule: format!("port errors: {}", rules.join("; ")),
+        confirmation: None,
+        not_told_apart_from: vec!["the port at the other end of that cable".to_string()],
+        evidence: broken
+            .iter()
+            .map(|breach| format!("{}: {}", breach.words(), breach.rule.means))
+            .collect(),
+        cells,
+        next_step: format!("{} ({host}/{rail}); then repeat", actions.join("; ")),
+        repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
+        suspects: Vec::new(),
+        curve: Vec::new(),
+    })
+}
+
+/// A port that another finding is about is not accused a second time: what it counted stands there as evidence.
+pub(super) fn join(findings: &mut Vec<Finding>) {
+    let mut joined = Vec::new();
+    for place in (0..findings.len()).rev() {
+        if findings[place].kind == FindingKind::PortErrors
+            && findings.iter().any(|other| is_about(other, &findings[place]))
+        {
+            joined.push(findings.remove(place));
+        }
+    }
+    for port in joined.iter().rev() {
+        for other in findings.iter_mut().filter(|other| is_about(other, port)) {
+            let line = format!("the port makes errors: {}", port.sentence);
+            other.evidence.push(line);
+        }
+    }
+}
+
+/// Whether a finding of another kind is about the same port.
+fn is_about(other: &Finding, port: &Finding) -> bool {
+    let accuses = matches!(
+        other.kind,
+        FindingKind::SlowLink
+            | FindingKind::SlowRail
+            | FindingKind::SlowPair
+            | FindingKind::Flap
+            | FindingKind::SilentRail
+    );
+    let Some(host) = port.place.hosts.first() else {
+        return false;
+    };
+    // A cable between switches may be accused with a host's as its second suspect.
+    let ends = other.suspects.iter().flat_map(|suspect| suspect.part.split("->"));
+    let mut nodes = ends.map(|end| end.split('/').next().unwrap_or(end));
+    let is_there = other.place.hosts.contains(host) || nodes.any(|node| node == host);
+    accuses && is_there && (other.place.rail.is_none() || other.place.rail == port.place.rail)
+}

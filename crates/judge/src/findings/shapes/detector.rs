@@ -1,0 +1,168 @@
+//! Findings about shapes: candidates of one kind on one part become one finding, told by the clearest of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Candidate;
+use crate::findings::{Detector, Seen, counters, phrase, repeat};
+use record::{Confirmation, CurvePoint, Finding, FindingKind, Place};
+
+/// One finding per kind of shape and part that shows it.
+pub(in crate::findings) struct Shape;
+
+type Accused = (Candidate, Vec<CurvePoint>);
+
+impl Detector for Shape {
+    fn question(&self) -> &'static str {
+        "Is the rate over message sizes, or the time over iterations, shaped as it should be?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let groups = groups(&seen.shapes.accused);
+        groups.iter().filter_map(|group| one(seen, group)).collect()
+    }
+}
+
+/// Candidates that one part explains: of one kind, on one rail, by the same ranks; or by pairs that share one rank.
+fn groups(accused: &[Accused]) -> Vec<Vec<&Accused>> {
+    let mut by_rail: BTreeMap<(FindingKind, &[String]), Vec<&Accused>> = BTreeMap::new();
+    for one in accused {
+        by_rail.entry((one.0.kind, &one.0.rails)).or_default().push(one);
+    }
+    let mut groups = Vec::new();
+    for on_rail in by_rail.into_values() {
+        if shared_rank(&on_rail).is_some() {
+            groups.push(on_rail);
+            continue;
+        }
+        let mut by_ranks: BTreeMap<&[u32], Vec<&Accused>> = BTreeMap::new();
+        for one in on_rail {
+            by_ranks.entry(&one.0.ranks).or_default().push(one);
+        }
+        groups.extend(by_ranks.into_values());
+    }
+    groups
+}
+
+/// The one rank that several pairs share.
+fn shared_rank(group: &[&Accused]) -> Option<u32> {
+    let pairs: BTreeSet<BTreeSet<u32>> = group
+        .iter()
+        .map(|(candidate, _)| candidate.ranks.iter().copied().collect())
+        .collect();
+    if pairs.len() < 2 || pairs.iter().any(|pair| pair.len() > 2) {
+        return None;
+    }
+    let mut pairs = pairs.into_iter();
+    let first = pairs.next()?;
+    let shared = pairs.fold(first, |shared, pair| &shared & &pair);
+    (shared.len() == 1).then(|| shared.first().copied()).flatten()
+}
+
+fn one(seen: &Seen<'_>, group: &[&Accused]) -> Option<Finding> {
+    let clearest = group.iter().min_by(|a, b| a.0.p_value.total_cmp(&b.0.p_value))?;
+    let (candidate, curve) = (&clearest.0, &clearest.1);
+    let kind = candidate.kind;
+    let run = seen.run();
+    let shared = shared_rank(group);
+    let ranks = shared.map_or_else(|| candidate.ranks.clone(), |rank| vec![rank]);
+    let rail = match candidate.rails.as_slice() {
+        [rail] => Some(rail.as_str()),
+        _ => None,
+    };
+    let places: BTreeSet<usize> = group
+        .iter()
+        .flat_map(|(one, _)| one.places.iter().copied())
+        .collect();
+    let places: Vec<usize> = places.into_iter().collect();
+    let cells = seen.ids(&places);
+    let who = match ranks.as_slice() {
+        [one] => run.rank_name(*one),
+        [from, to] => format!("{} -> {}", run.rank_name(*from), run.rank_name(*to)),
+        many => phrase::ranks(many),
+    };
+    let part = match rail {
+        Some(rail) if ranks.len() > 2 => rail.to_string(),
+        Some(rail) => format!("{rail}, {who}"),
+        None => who.clone(),
+    };
+    let mut evidence: Vec<String> = group
+        .iter()
+        .filter(|(other, _)| other != candidate)
+        .map(|(other, _)| format!("{}: {}", phrase::ranks(&other.ranks), other.sentence))
+        .collect();
+    let counters = rail.map_or_else(Vec::new, |rail| counters::evidence(seen, rail, &cells));
+    let mut sentence = format!("{part}: {}", candidate.sentence);
+    for counter in &counters {
+        sentence = format!("{sentence}; {counter}");
+    }
+    evidence.extend(counters);
+    let test = seen.summaries[*places.first()?].cell.test.as_str();
+    let mut terms = vec![("test", test)];
+    terms.extend(rail.map(|rail| ("rail", rail)));
+    let expected = curve.iter().find(|point| point.cell == cells[0]);
+    Some(Finding {
+        kind,
+        sentence,
+        place: Place {
+            hosts: seen.hosts(&ranks),
+            ranks,
+            rail: rail.map(str::to_string),
+            ..Place::default()
+        },
+        measured: expected.map(|point| point.rate),
+        expected: None,
+        rule: format!(
+            "{}; in each of {} rounds (at least {}), and the corrected p-value is below {}",
+            candidate.rule,
+            candidate.looked.rounds,
+            u32::from(run.rule.remeasure) + 1,
+            run.rule.false_positive_budget
+        ),
+        confirmation: Some(Confirmation {
+            rounds: candidate.looked.shown,
+            p_value: candidate.p_value,
+            comparisons: seen.shapes.comparisons,
+        }),
+        not_told_apart_from: not_told_apart(kind, rail),
+        evidence,
+        cells,
+        next_step: next_step(kind, &part),
+        repeat: Some(repeat::command(run, &terms)),
+        suspects: Vec::new(),
+        curve: curve.clone(),
+    })
+}
+
+fn not_told_apart(kind: FindingKind, rail: Option<&str>) -> Vec<String> {
+    let hosts = "settings of the hosts at its ends";
+    match (kind, rail) {
+        (FindingKind::Intermittent, Some(rail)) => vec![
+            format!("any cable, NIC or switch port of {rail} on that way"),
+            hosts.to_string(),
+        ],
+        (FindingKind::Dip, _) => vec![
+            hosts.to_string(),
+            "a change of protocol or of buffering at that size".to_string(),
+        ],
+        _ => vec![hosts.to_string(), "a longer way through the fabric".to_string()],
+    }
+}
+
+/// What to look at, by kind of shape.
+fn next_step(kind: FindingKind, part: &str) -> String {
+    let look = match kind {
+        FindingKind::Dip => {
+            "compare MTU, flow control and buffer settings with a healthy peer, and pause and drop counters at that size"
+        }
+        FindingKind::LatencyFloor => {
+            "compare power management, interrupt placement, NUMA node, PCIe settings and the number of hops with a healthy peer"
+        }
+        FindingKind::SlowRamp => {
+            "compare queue depth, segment size, MTU and interrupt moderation with a healthy peer"
+        }
+        _ => {
+            "look at error, drop and retransmission counters and the kernel log of its ends; reseat and clean cable and transceiver"
+        }
+    };
+    format!("{part}: {look}; then repeat")
+}

@@ -1,0 +1,135 @@
+//! A dip: as messages grow the rate falls, and for still larger ones it recovers.
+//!
+//! A fall that does not recover is a dip only where the peers do not fall alike: caches and token buckets make every curve
+//! of a healthy machine fall at its end. Where such a part is called slow at the sizes in question, that says it all.
+
+use super::curve::{Curve, Curves, Point, middle};
+use super::{Candidate, Looked};
+use record::FindingKind;
+use record::stats::rank_sum_above;
+
+/// Which way a curve went down.
+struct Fall<'a> {
+    peak: &'a Point,
+    bottom: &'a Point,
+    /// The best of the larger sizes, when it is back up.
+    recovered: Option<&'a Point>,
+}
+
+/// The deepest dip of one curve; none where it has too few points.
+pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
+    let curve = &curves.all[number];
+    if curve.points.len() < 2 {
+        return None;
+    }
+    let margin = curves.rule.shapes.dip;
+    let kind = FindingKind::Dip;
+    let healthy = || Candidate::new(kind, number, Vec::new(), false);
+    let Some(fall) = deepest(curves, curve, margin) else {
+        return Some(healthy());
+    };
+    let alike = peers_fall_alike(curves, number, &fall, margin);
+    if fall.recovered.is_none() && alike {
+        return Some(healthy());
+    }
+    let mut candidate = Candidate::new(kind, number, vec![fall.bottom.place], true);
+    candidate.beside = std::iter::once(fall.peak)
+        .chain(fall.recovered)
+        .map(|point| point.place)
+        .collect();
+    candidate.unless_slow = fall.recovered.is_none();
+    candidate.p_value = p_value(curves, &fall, margin);
+    let needed: Vec<&Point> = [fall.peak, fall.bottom]
+        .into_iter()
+        .chain(fall.recovered)
+        .collect();
+    candidate.looked = Looked::at(&curves.rounds(&needed), |round| {
+        let at = |point: &Point| curves.rate(point, Some(round));
+        let below = |high: &Point| match (at(high), at(fall.bottom)) {
+            (Some(high), Some(low)) => low.upper.0 < (1.0 - margin) * high.lower.0,
+            _ => false,
+        };
+        below(fall.peak) && fall.recovered.is_none_or(below)
+    });
+    let (peak, bottom) = (curves.rate(fall.peak, None)?, curves.rate(fall.bottom, None)?);
+    let after = match fall.recovered {
+        Some(point) => format!("{} at {} again", curves.rate(point, None)?, point.size),
+        None => "its peers do not".to_string(),
+    };
+    candidate.sentence = format!(
+        "the rate falls from {peak} at {} to {bottom} at {}; {after}",
+        fall.peak.size, fall.bottom.size
+    );
+    candidate.rule = format!(
+        "dip: as messages grow the rate falls by more than {} beyond both intervals, and recovers or falls alone",
+        crate::findings::phrase::percent(margin)
+    );
+    Some(candidate)
+}
+
+/// The fall that loses the largest share, beyond both intervals; one that recovers goes first.
+fn deepest<'a>(curves: &Curves<'_>, curve: &'a Curve, margin: f64) -> Option<Fall<'a>> {
+    let rates: Vec<_> = curve
+        .points
+        .iter()
+        .map(|point| curves.rate(point, None))
+        .collect::<Option<_>>()?;
+    let mut best: Option<((bool, f64), Fall<'a>)> = None;
+    for bottom in 1..rates.len() {
+        let highest = |range: std::ops::Range<usize>| {
+            range.max_by(|a, b| rates[*a].lower.0.total_cmp(&rates[*b].lower.0))
+        };
+        let Some(peak) = highest(0..bottom) else { continue };
+        let below = |other: usize| rates[bottom].upper.0 < (1.0 - margin) * rates[other].lower.0;
+        if !below(peak) {
+            continue;
+        }
+        let recovered = highest(bottom + 1..rates.len()).filter(|later| below(*later));
+        let lost = 1.0 - rates[bottom].median.0 / rates[peak].median.0;
+        let depth = (recovered.is_some(), lost);
+        if best
+            .as_ref()
+            .is_none_or(|(deepest, _)| depth.partial_cmp(deepest).is_some_and(|order| order.is_gt()))
+        {
+            let fall = Fall {
+                peak: &curve.points[peak],
+                bottom: &curve.points[bottom],
+                recovered: recovered.map(|later| &curve.points[later]),
+            };
+            best = Some((depth, fall));
+        }
+    }
+    best.map(|(_, fall)| fall)
+}
+
+/// Whether the peers' curves fall by about as much between the same two sizes; so they do when there are none to ask.
+fn peers_fall_alike(curves: &Curves<'_>, number: usize, fall: &Fall<'_>, margin: f64) -> bool {
+    let rate = |point: &Point| curves.rate(point, None).map(|rate| rate.median.0);
+    let falls = curves
+        .peers_at(number, fall.bottom.size)
+        .filter_map(|(peer, bottom)| {
+            let mut points = curves.all[peer].points.iter();
+            let peak = points.find(|point| point.size == fall.peak.size)?;
+            Some(rate(bottom)? / rate(peak)?)
+        });
+    let own = match (rate(fall.bottom), rate(fall.peak)) {
+        (Some(bottom), Some(peak)) => bottom / peak,
+        _ => return true,
+    };
+    middle(falls.collect()).is_none_or(|peers| own >= (1.0 - margin) * peers)
+}
+
+/// Whether chance explains it: times per byte at the bottom against those at the peak, with the margin.
+fn p_value(curves: &Curves<'_>, fall: &Fall<'_>, margin: f64) -> f64 {
+    let per_byte = |point: &Point, scale: f64| -> Vec<f64> {
+        let times = curves.times(point, None).iter();
+        times
+            .map(|time| *time as f64 / point.bytes.0 as f64 * scale)
+            .collect()
+    };
+    let against =
+        |high: &Point| rank_sum_above(&per_byte(fall.bottom, 1.0), &per_byte(high, 1.0 / (1.0 - margin)));
+    let p_value = against(fall.peak);
+    fall.recovered
+        .map_or(p_value, |later| p_value.max(against(later)))
+}

@@ -1,0 +1,283 @@
+//! Shapes over message size, and over iterations: what a single cell's median does not show.
+//!
+//! - a *dip*: the rate falls as messages grow;
+//! - a *latency floor*: the smallest messages of a part take longer than those of its peers;
+//! - a *slow ramp*: half of the best rate is reached at much larger messages than by the peers;
+//! - *intermittent*: two clusters of times, or single iterations that stall, on one part.
+//!
+//! As with slow cells, nobody is accused on one measurement: the shape must show in every round, as often as the rule asks for,
+//! and chance must be ruled out after Holm's correction over all shapes that were looked at. Only cells between hosts
+//! are judged, and only those whose ranks each have a core: on a crowded machine times take any shape.
+
+mod curve;
+mod detector;
+mod dip;
+mod floor;
+mod ramp;
+mod stalls;
+mod two_speeds;
+
+pub(super) use detector::Shape;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rayon::prelude::*;
+
+use super::busy::crowded_hosts;
+use super::speed::Speed;
+use super::summary::CellSummary;
+use curve::Curves;
+use record::CurvePoint;
+use record::stats::holm;
+use record::units::Nanos;
+use record::{Collective, DecisionRule, FindingKind, Interval, Recorded, TransportKind, Untested};
+
+/// Rounds a shape was looked for in, and in how many of them it was there.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Looked {
+    /// Rounds with all that it takes.
+    pub(super) rounds: u16,
+    /// Of those, rounds that show it.
+    pub(super) shown: u16,
+}
+
+impl Looked {
+    fn at(rounds: &[u16], shows: impl Fn(u16) -> bool) -> Looked {
+        let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
+        Looked {
+            rounds: count(rounds.len()),
+            shown: count(rounds.iter().filter(|round| shows(**round)).count()),
+        }
+    }
+}
+
+/// A part whose shape was looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Candidate {
+    /// What it would be.
+    pub(super) kind: FindingKind,
+    /// The curve, where it is about one.
+    pub(super) curve: Option<usize>,
+    /// Places of the cells that show it.
+    pub(super) places: Vec<usize>,
+    /// Places of cells they are compared with on the same curve.
+    pub(super) beside: Vec<usize>,
+    /// Ranks concerned.
+    pub(super) ranks: Vec<u32>,
+    /// Rails concerned.
+    pub(super) rails: Vec<String>,
+    /// Whether all rounds together show it.
+    pub(super) looks: bool,
+    /// Round by round.
+    pub(super) looked: Looked,
+    /// Chance of data like this from a healthy part, corrected once all are known.
+    pub(super) p_value: f64,
+    /// Left out where its cells are called slow: that says more.
+    pub(super) unless_slow: bool,
+    /// What was seen, in words.
+    pub(super) sentence: String,
+    /// The rule, in words.
+    pub(super) rule: String,
+}
+
+impl Candidate {
+    fn new(kind: FindingKind, curve: usize, places: Vec<usize>, looks: bool) -> Candidate {
+        Candidate {
+            curve: Some(curve),
+            looks,
+            ..Candidate::of_part(kind, places)
+        }
+    }
+
+    fn of_part(kind: FindingKind, places: Vec<usize>) -> Candidate {
+        Candidate {
+            kind,
+            curve: None,
+            places,
+            beside: Vec::new(),
+            ranks: Vec::new(),
+            rails: Vec::new(),
+            looks: true,
+            looked: Looked::default(),
+            p_value: 1.0,
+            unless_slow: false,
+            sentence: String::new(),
+            rule: String::new(),
+        }
+    }
+
+    fn is_confirmed(&self, rule: &DecisionRule) -> bool {
+        self.looks
+            && self.looked.rounds > rule.remeasure
+            && self.looked.shown == self.looked.rounds
+            && self.p_value < rule.false_positive_budget
+    }
+}
+
+/// The shapes of a run.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    /// Confirmed, with the points of their curves.
+    pub(super) accused: Vec<(Candidate, Vec<CurvePoint>)>,
+    /// Places of cells that look odd and have not been measured often enough.
+    pub(super) suspected: BTreeSet<usize>,
+    /// Places of slow cells that a shape explains, as the large messages of the same part are as fast as expected.
+    pub(super) explained: BTreeSet<usize>,
+    /// How many shapes were looked at.
+    pub(super) comparisons: u32,
+    /// What could not be judged.
+    pub(super) unjudged: Vec<Untested>,
+}
+
+impl Shapes {
+    /// Looks at the shapes of a run.
+    pub(super) fn of(recorded: &Recorded, summaries: &[CellSummary<'_>], speeds: &[Speed]) -> Shapes {
+        let rule = &recorded.run.rule;
+        let (places, unjudged) = judged_places(recorded, summaries);
+        let curves = Curves::of(summaries, rule, places.iter().copied());
+        let halves = ramp::halves(&curves);
+        let mut candidates: Vec<Candidate> = (0..curves.all.len())
+            .into_par_iter()
+            .flat_map_iter(|number| {
+                let shapes = [
+                    floor::of(&curves, number),
+                    dip::of(&curves, number),
+                    ramp::of(&curves, number, &halves),
+                ];
+                shapes
+                    .into_iter()
+                    .flatten()
+                    .chain(two_speeds::of(&curves, number))
+            })
+            .collect();
+        for (_, places) in by_test(summaries, &places) {
+            candidates.extend(stalls::of(summaries, rule, &places));
+        }
+        let p_values: Vec<f64> = candidates.iter().map(|candidate| candidate.p_value).collect();
+        let mut shapes = Shapes {
+            comparisons: p_values.len() as u32,
+            unjudged,
+            ..Shapes::default()
+        };
+        for (mut candidate, p_value) in candidates.into_iter().zip(holm(&p_values)) {
+            candidate.p_value = p_value;
+            let is_slow = |place: &usize| matches!(speeds[*place], Speed::Slow(_));
+            let is_told_otherwise = candidate.unless_slow && candidate.places.iter().any(is_slow);
+            if candidate.looks && !is_told_otherwise && !slow_as_a_whole(&curves, &candidate, speeds) {
+                shapes.settle(&curves, candidate);
+            }
+        }
+        shapes
+    }
+
+    /// Accuses a part, or has it measured again.
+    fn settle(&mut self, curves: &Curves<'_>, mut candidate: Candidate) {
+        if let Some(number) = candidate.curve
+            && let Some(point) = curves.all[number].points.first()
+        {
+            let cell = curves.cell(point);
+            (candidate.ranks, candidate.rails) = (cell.ranks.clone(), cell.rails.clone());
+        }
+        if candidate.is_confirmed(curves.rule) {
+            if candidate.kind != FindingKind::Intermittent {
+                self.explained.extend(&candidate.places);
+            }
+            let points = points(curves, &candidate);
+            self.accused.push((candidate, points));
+        } else if candidate.looked.rounds <= curves.rule.remeasure {
+            self.suspected.extend(&candidate.places);
+            self.suspected.extend(&candidate.beside);
+        }
+    }
+}
+
+/// Whether the largest messages of the same part are slow, too: then it is slow, and no shape.
+fn slow_as_a_whole(curves: &Curves<'_>, candidate: &Candidate, speeds: &[Speed]) -> bool {
+    let is_about_time = candidate.kind == FindingKind::Intermittent;
+    let points = candidate.curve.map(|number| &curves.all[number].points);
+    match points.map(|points| points.as_slice()) {
+        Some([_, .., last]) if !is_about_time && !candidate.places.contains(&last.place) => {
+            speeds[last.place].looks_slow()
+        }
+        _ => false,
+    }
+}
+
+/// The points of the curve that a candidate is about; of a part without one those of its cells.
+fn points(curves: &Curves<'_>, candidate: &Candidate) -> Vec<CurvePoint> {
+    let number = candidate.curve.or_else(|| {
+        let has_it = |curve: &curve::Curve| {
+            let mut points = curve.points.iter();
+            points.any(|point| candidate.places.contains(&point.place))
+        };
+        curves.all.iter().position(has_it)
+    });
+    let Some(number) = number else {
+        return Vec::new();
+    };
+    let points = curves.all[number].points.iter();
+    points
+        .filter_map(|point| {
+            let time = curves.time(point, None)?;
+            let rounds = &curves.summaries[point.place].rounds;
+            let stalls = rounds
+                .iter()
+                .map(|round| stalls::stalls_of(&round.times, curves.rule));
+            Some(CurvePoint {
+                cell: curves.cell(point).id,
+                size: point.size,
+                time: Interval {
+                    median: Nanos(time.median as u64),
+                    lower: Nanos(time.lower),
+                    upper: Nanos(time.upper),
+                },
+                rate: curves.rate(point, None)?,
+                peers: curves.peers_time(number, point).map(|time| Nanos(time as u64)),
+                iterations: curves.summaries[point.place].times.len() as u32,
+                stalls: stalls.sum::<u64>() as u32,
+            })
+        })
+        .collect()
+}
+
+/// Cells that cross a network between ranks that each have a core; and what that leaves out.
+fn judged_places(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec<usize>, Vec<Untested>) {
+    let (crowded, reasons) = crowded_hosts(recorded);
+    let host_of: HashMap<u32, &str> = recorded
+        .run
+        .ranks
+        .iter()
+        .map(|rank| (rank.rank, rank.host.as_str()))
+        .collect();
+    let has_core = |rank: &u32| host_of.get(rank).is_some_and(|host| !crowded.contains(host));
+    // Ranks of one host reach each other through its memory, whatever the transport is called.
+    let on_network = |place: &usize| {
+        let cell = summaries[*place].cell;
+        let mut hosts = cell.ranks.iter().map(|rank| host_of.get(rank));
+        let first = hosts.next();
+        let crosses = hosts.any(|host| Some(host) != first);
+        // Streams take the time they are given.
+        let is_timed = cell.collective != Collective::Streams;
+        cell.transport != TransportKind::Shm && crosses && is_timed && summaries[*place].done
+    };
+    let (judged, left_out): (Vec<usize>, Vec<usize>) = (0..summaries.len())
+        .filter(on_network)
+        .partition(|place| summaries[*place].cell.ranks.iter().all(has_core));
+    let why = reasons.first().filter(|_| !left_out.is_empty());
+    let unjudged = why.map(|reason| Untested {
+        what: "shapes over message size and intermittent links".into(),
+        why: reason.why.clone(),
+    });
+    (judged, unjudged.into_iter().collect())
+}
+
+/// Places by test and number of ranks: only those are alike enough to count stalls over.
+fn by_test<'a>(summaries: &[CellSummary<'a>], places: &[usize]) -> BTreeMap<(&'a str, usize), Vec<usize>> {
+    let mut tests: BTreeMap<(&str, usize), Vec<usize>> = BTreeMap::new();
+    for place in places {
+        let cell = summaries[*place].cell;
+        let key = (cell.test.as_str(), cell.ranks.len());
+        tests.entry(key).or_default().push(*place);
+    }
+    tests
+}

@@ -1,0 +1,182 @@
+//! Which rail went silent, and at whose end: packets that were sent again and again and never acknowledged.
+//!
+//! A rank that waits knows only that nothing comes; the sender's kernel knows that nothing gets through. Every way that
+//! is stuck has two ends; the end that most of them share is at fault, and one whose interface has lost its carrier is at
+//! fault for certain. A connection that broke at a rank whose own interface has no carrier broke because of that; RDMA notices
+//! it before anything had to be sent again. Ways to and from a lost host are stuck because it is lost, and say nothing about its
+//! rails.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::{Event, Recorded, Stalled};
+
+/// Retries in a row without an answer from which packets count as lost for good: one may be bad luck.
+const ENOUGH_RETRIES: u32 = 2;
+
+/// A way on which packets do not get through.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Way {
+    /// Sending world rank.
+    pub(super) from: u32,
+    /// Receiving world rank.
+    pub(super) to: u32,
+    /// Bytes sent and not acknowledged.
+    pub(super) bytes: u64,
+    /// How often the oldest was sent again; 0 without a connection.
+    pub(super) retries: u32,
+    /// What is known about a connection that broke.
+    pub(super) broke: Option<String>,
+}
+
+/// A rail that went silent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SilentRail {
+    /// Rail by name.
+    pub(super) rail: String,
+    /// The host at whose end it is, or both ends when the ways do not tell.
+    pub(super) hosts: Vec<String>,
+    /// Whether the interface there has no carrier.
+    pub(super) dark: bool,
+    /// The ways that are stuck because of it.
+    pub(super) ways: Vec<Way>,
+    /// Cells in which that was seen.
+    pub(super) cells: BTreeSet<u32>,
+}
+
+/// Every rail that went silent during the run.
+pub(super) fn silent_rails(recorded: &Recorded) -> Vec<SilentRail> {
+    let hosts = Hosts::of(recorded);
+    let mut rails: BTreeMap<&str, Vec<(Way, u32)>> = BTreeMap::new();
+    let mut dark: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for stall in stalls(recorded) {
+        let Some(here) = hosts.name(stall.rank) else {
+            continue;
+        };
+        dark.extend(stall.no_carrier.iter().map(|rail| (rail.as_str(), here)));
+        for stuck in &stall.stuck {
+            let given_up =
+                stuck.retransmits >= ENOUGH_RETRIES || (stuck.retransmits == 0 && stuck.bytes.0 == 0);
+            let concerns_lost = hosts.is_lost(stall.rank) || hosts.is_lost(stuck.to);
+            if given_up && !concerns_lost && hosts.name(stuck.to).is_some_and(|there| there != here) {
+                let way = Way {
+                    from: stall.rank,
+                    to: stuck.to,
+                    bytes: stuck.bytes.0,
+                    retries: stuck.retransmits,
+                    broke: None,
+                };
+                rails.entry(&stuck.rail).or_default().push((way, stall.cell));
+            }
+        }
+        let cell = recorded.run.cells.iter().find(|cell| cell.id == stall.cell);
+        let dark_rail = cell.and_then(|cell| cell.rails.iter().find(|rail| stall.no_carrier.contains(rail)));
+        if let (Some(broke), Some(to), Some(rail)) = (&stall.broke, stall.waiting_for, dark_rail)
+            && hosts.name(to).is_some_and(|there| there != here)
+            && !hosts.is_lost(stall.rank)
+            && !hosts.is_lost(to)
+        {
+            let way = Way {
+                from: stall.rank,
+                to,
+                bytes: 0,
+                retries: 0,
+                broke: Some(broke.clone()),
+            };
+            rails.entry(rail).or_default().push((way, stall.cell));
+        }
+    }
+    let mut silent = Vec::new();
+    for (rail, mut ways) in rails {
+        while !ways.is_empty() {
+            silent.push(take_worst(rail, &mut ways, &dark, &hosts));
+        }
+    }
+    silent
+}
+
+/// What survivors said about where they stood.
+fn stalls(recorded: &Recorded) -> impl Iterator<Item = &Stalled> {
+    recorded.events.iter().filter_map(|event| match event {
+        Event::Stalled(stalled) => Some(stalled),
+        _ => None,
+    })
+}
+
+/// Takes the ways that one end explains out of `ways`: an end without carrier first, else the one that most share.
+fn take_worst(
+    rail: &str,
+    ways: &mut Vec<(Way, u32)>,
+    dark: &BTreeSet<(&str, &str)>,
+    hosts: &Hosts<'_>,
+) -> SilentRail {
+    let ends = |way: &Way| [way.from, way.to].map(|rank| hosts.name(rank).unwrap_or_default());
+    let mut others_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (way, _) in ways.iter() {
+        let [from, to] = ends(way);
+        others_of.entry(from).or_default().insert(to);
+        others_of.entry(to).or_default().insert(from);
+    }
+    let is_dark = |host: &str| dark.contains(&(rail, host));
+    let rank_of = |host: &str| (is_dark(host), others_of[host].len());
+    let most = others_of
+        .keys()
+        .map(|host| rank_of(host))
+        .max()
+        .unwrap_or((false, 0));
+    let worst: Vec<&str> = others_of
+        .keys()
+        .copied()
+        .filter(|host| rank_of(host) == most)
+        .collect();
+    // Two ends of one way cannot be told apart; of several equal candidates the first is taken, the rest come next.
+    let guilty: Vec<String> = match (worst.as_slice(), most) {
+        ([one, other], (false, 1)) => vec![one.to_string(), other.to_string()],
+        _ => worst.first().map(|host| host.to_string()).into_iter().collect(),
+    };
+    let concerns = |way: &Way| ends(way).iter().any(|end| guilty.iter().any(|host| host == end));
+    let (mine, rest): (Vec<_>, Vec<_>) = ways.drain(..).partition(|(way, _)| concerns(way));
+    *ways = rest;
+    let mut own: Vec<Way> = mine.iter().map(|(way, _)| way.clone()).collect();
+    own.sort();
+    own.dedup_by_key(|way| (way.from, way.to));
+    SilentRail {
+        rail: rail.to_string(),
+        dark: guilty.iter().any(|host| is_dark(host)),
+        hosts: guilty,
+        ways: own,
+        cells: mine.into_iter().map(|(_, cell)| cell).collect(),
+    }
+}
+
+/// Ranks by host, and which hosts were lost.
+struct Hosts<'a> {
+    of: BTreeMap<u32, &'a str>,
+    lost: BTreeSet<&'a str>,
+}
+
+impl<'a> Hosts<'a> {
+    fn of(recorded: &'a Recorded) -> Hosts<'a> {
+        let of: BTreeMap<u32, &str> = recorded
+            .run
+            .ranks
+            .iter()
+            .map(|record| (record.rank, record.host.as_str()))
+            .collect();
+        let lost = recorded.events.iter().filter_map(|event| match event {
+            Event::Lost(lost) => of.get(&lost.rank).copied(),
+            _ => None,
+        });
+        Hosts {
+            lost: lost.collect(),
+            of,
+        }
+    }
+
+    fn name(&self, rank: u32) -> Option<&'a str> {
+        self.of.get(&rank).copied()
+    }
+
+    fn is_lost(&self, rank: u32) -> bool {
+        self.name(rank).is_some_and(|host| self.lost.contains(host))
+    }
+}

@@ -1,0 +1,97 @@
+//! A rail on which nothing gets through any more, while the ranks at its ends are alive.
+
+use super::silence::SilentRail as Silence;
+use super::{Detector, Seen, phrase, repeat};
+use record::units::Bytes;
+use record::{Finding, FindingKind, Place};
+
+/// One finding per silent rail and end.
+pub(super) struct SilentRail;
+
+impl Detector for SilentRail {
+    fn question(&self) -> &'static str {
+        "Did a rail go silent while the ranks at its ends were alive?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        seen.silent_rails
+            .iter()
+            .map(|silence| finding(seen, silence))
+            .collect()
+    }
+}
+
+fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
+    let rail = &silence.rail;
+    let place = match silence.hosts.as_slice() {
+        [one] => format!("at {one}"),
+        hosts => format!("between {}", hosts.join(" and ")),
+    };
+    let mut ranks: Vec<u32> = silence.ways.iter().flat_map(|way| [way.from, way.to]).collect();
+    ranks.retain(|rank| {
+        seen.host(*rank)
+            .is_some_and(|host| silence.hosts.iter().any(|guilty| guilty == host))
+    });
+    ranks.sort_unstable();
+    ranks.dedup();
+    let name = |rank: u32| {
+        seen.host(rank)
+            .map_or_else(|| format!("rank {rank}"), str::to_string)
+    };
+    let way = |way: &super::silence::Way| {
+        let (from, to) = (name(way.from), name(way.to));
+        match (way.retries, &way.broke) {
+            (_, Some(broke)) => format!("{from} to {to}: {broke}"),
+            (0, None) => format!("{from} to {to}: no connection"),
+            (retries, None) => format!(
+                "{from} to {to}: {} not acknowledged, sent again {retries} times in a row",
+                Bytes(way.bytes)
+            ),
+        }
+    };
+    let ways: Vec<String> = silence.ways.iter().map(way).collect();
+    let cell = silence.cells.first().and_then(|cell| seen.cell(*cell));
+    let carrier = if silence.dark {
+        "; its interface there has no carrier"
+    } else {
+        ""
+    };
+    let others: usize = silence.ways.len().saturating_sub(1);
+    let more = match others {
+        0 => String::new(),
+        more => format!(" and {more} more way{}", phrase::plural(more)),
+    };
+    Finding {
+        kind: FindingKind::SilentRail,
+        sentence: format!(
+            "{rail} {place} went silent{}: {}{more}{carrier}; all its ranks are alive",
+            cell.map_or_else(String::new, |cell| format!(" in {}", cell.describe())),
+            ways.first().map_or("", String::as_str),
+        ),
+        place: Place {
+            hosts: silence.hosts.clone(),
+            ranks,
+            rail: Some(rail.clone()),
+            ..Place::default()
+        },
+        measured: None,
+        expected: None,
+        rule: "silent: packets sent again and again within the deadline, and never acknowledged, or a connection that broke at an \
+               interface without a carrier, while both ranks answer"
+            .to_string(),
+        confirmation: None,
+        not_told_apart_from: match (silence.dark, silence.hosts.len()) {
+            (true, _) => vec!["the port at the other end of that cable".to_string()],
+            (false, 1) => vec!["the switch port behind it".to_string()],
+            _ => vec!["anything on the way between the two".to_string()],
+        },
+        evidence: ways,
+        cells: silence.cells.iter().copied().collect(),
+        next_step: format!(
+            "look at {rail} {place}: link state, cable, transceiver, switch port; then routes and filters on the way"
+        ),
+        repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
+        suspects: Vec::new(),
+        curve: Vec::new(),
+    }
+}

@@ -1,0 +1,59 @@
+//! One engine misses what is expected where the other reaches it: software, not the fabric.
+
+use super::slow_rail::slow_places;
+use super::{Detector, Seen, repeat};
+use record::{Engine, Finding, FindingKind};
+
+/// One finding per engine and test.
+pub(super) struct SlowEngine;
+
+impl Detector for SlowEngine {
+    fn question(&self) -> &'static str {
+        "Is one engine slow where the other is as fast as expected?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let blamed = seen.blame.engine.iter();
+        blamed
+            .filter_map(|((engine, test), places)| one_engine(seen, *engine, test, places))
+            .collect()
+    }
+}
+
+fn one_engine(seen: &Seen<'_>, engine: Engine, test: &str, places: &[usize]) -> Option<Finding> {
+    let mut finding = slow_places(seen, FindingKind::SlowEngine, places, None)?;
+    let (slow, other, next_step) = match engine {
+        Engine::Ours => (
+            "railgauge's own engine",
+            "NCCL",
+            "nothing to replace: take the bandwidth of this machine from the NCCL cells, and report the run's folder so that \
+             the engine can be mended",
+        ),
+        Engine::Nccl => (
+            "NCCL",
+            "railgauge's own engine",
+            "nothing to replace: look at what NCCL chose (NCCL_DEBUG=INFO shows transport, interfaces, channels, algorithm), \
+             at NCCL_* variables and nccl.conf, and at its version",
+        ),
+    };
+    finding.sentence = format!(
+        "{test} by {slow}: {}; {other} is as fast as expected in the same cells: software, not the fabric",
+        finding.sentence
+    );
+    finding.not_told_apart_from = vec![format!("settings of {slow} that do not fit this machine")];
+    for place in places {
+        let Some(other_place) = seen.counterparts[*place] else {
+            continue;
+        };
+        let rate = |place: usize| seen.summaries[place].wire_rate(seen.run().rule.confidence);
+        if let (Some(slow_rate), Some(good)) = (rate(*place), rate(other_place)) {
+            let size = seen.summaries[*place].cell.size;
+            let line = format!("{size}: {slow_rate} by {slow}, {good} by {other}");
+            finding.evidence.push(line);
+        }
+    }
+    // Both engines again: one alone could not be told from the fabric.
+    finding.repeat = Some(repeat::command(seen.run(), &[("test", test)]));
+    finding.next_step = next_step.to_string();
+    Some(finding)
+}

@@ -1,0 +1,224 @@
+//! A cable, switch or host that slows down everything that crosses it.
+
+use super::counters::cause;
+use super::localise::{Accusation, Localisation};
+use super::slow_rail::slow_places;
+use super::{Detector, Seen, phrase, repeat};
+use record::{BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
+
+/// Other suspects are named in the sentence from this share of the first one's confidence on.
+const LIKELY: f64 = 0.1;
+
+/// One finding per part that is accused.
+pub(super) struct SlowLink;
+
+impl Detector for SlowLink {
+    fn question(&self) -> &'static str {
+        "Which cable, switch or host slows down what crosses it?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let Some(localisation) = &seen.localisation else {
+            return Vec::new();
+        };
+        let accused = localisation.accused(seen.run());
+        accused
+            .iter()
+            .filter_map(|accusation| one_part(seen, localisation, accusation))
+            .collect()
+    }
+}
+
+fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusation) -> Option<Finding> {
+    let causes = accusation.causes.iter().map(|cause| &localisation.causes[*cause]);
+    let mut places: Vec<usize> = causes.clone().flat_map(|cause| cause.places.clone()).collect();
+    for cause in &accusation.causes {
+        places.extend(seen.blame.link.get(cause).into_iter().flatten());
+    }
+    places.sort_unstable();
+    places.dedup();
+    let first = &localisation.causes[*accusation.causes.first()?];
+    let of_flows = slow_places(seen, FindingKind::SlowLink, &first.places, None)?;
+    let suspect = accusation.suspects.first()?;
+    let rail = rail_of(seen, &first.places).filter(|_| accusation.link.is_some());
+    let name = in_words(suspect);
+    let expected = of_flows.expected?;
+    let normal = normal_beside(localisation, accusation, rail.as_deref());
+    let mut evidence: Vec<String> = vec![format!("{}: {}", name, suspect.why)];
+    evidence.extend(normal.clone());
+    let hosts = hosts_of(localisation, accusation, suspect);
+    let at_the_suspect = |rank: u32| {
+        let host = seen.host(rank);
+        host.is_some_and(|host| hosts.iter().any(|other| other == host))
+    };
+    let cause = rail.as_ref().map(|rail| match hosts.is_empty() {
+        true => cause::between_switches(seen, rail, &seen.ids(&places)),
+        false => cause::of(seen, rail, &seen.ids(&places), &at_the_suspect),
+    });
+    let others: Vec<&Suspect> = accusation.suspects.iter().skip(1).collect();
+    let likely = others
+        .iter()
+        .filter(|other| other.confidence >= suspect.confidence * LIKELY);
+    let likely: Vec<String> = likely.map(|other| in_words(other)).collect();
+    let either = match likely.len() {
+        0 => String::new(),
+        _ => format!(", or {}", phrase::list(&likely)),
+    };
+    let prefix = rail.as_ref().map_or_else(String::new, |rail| format!("{rail}, "));
+    let mut facts = vec![format!(
+        "{} of {} expected, confidence {:.2}",
+        first.carried, expected, suspect.confidence
+    )];
+    facts.extend(normal);
+    facts.extend(cause.iter().flat_map(|cause| cause.facts.clone()));
+    let mut finding = Finding {
+        sentence: format!("{prefix}{name}{either}: {}", facts.join("; ")),
+        measured: Some(first.carried),
+        rule: rule(seen, localisation, accusation),
+        confirmation: Some(Confirmation {
+            rounds: u16::try_from(first.measurements).unwrap_or(u16::MAX),
+            p_value: causes.map(|cause| cause.p_value).fold(0.0, f64::max),
+            comparisons: first.family,
+        }),
+        cells: seen.ids(&places),
+        evidence,
+        next_step: next_step(suspect),
+        suspects: accusation.suspects.clone(),
+        ..of_flows
+    };
+    if let Some(cause) = &cause {
+        cause.tell(&mut finding);
+    }
+    finding.place.ranks = seen
+        .run()
+        .ranks
+        .iter()
+        .filter(|record| hosts.contains(&record.host))
+        .map(|record| record.rank)
+        .collect();
+    finding.place.hosts = hosts;
+    finding.place.link = accusation.link.map(|link| localisation.graph.name(link));
+    finding.place.switch = accusation.switch.clone();
+    finding.place.rail = rail.clone();
+    finding.not_told_apart_from = not_told_apart(suspect, &others);
+    let test = seen.summaries[*first.places.first()?].cell.test.clone();
+    let mut terms = vec![("test", test.as_str())];
+    terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
+    let name = suspect.cable.as_ref().unwrap_or(&suspect.part);
+    finding.repeat = Some(repeat::command_about(seen.run(), &terms, name, rail.as_deref()));
+    Some(finding)
+}
+
+/// `h2 -> rail1-leaf1 (h2-rail1-leaf1, away from the host)`.
+fn in_words(suspect: &Suspect) -> String {
+    let direction = suspect.direction.as_deref();
+    match (&suspect.cable, direction) {
+        (Some(cable), Some(BOTH_DIRECTIONS)) => format!("cable {cable}, {BOTH_DIRECTIONS}"),
+        (Some(cable), Some(direction)) => {
+            let ends = suspect
+                .part
+                .split("->")
+                .map(|end| end.split('/').next().unwrap_or(end));
+            format!(
+                "{} (cable {cable}, {direction})",
+                ends.collect::<Vec<_>>().join(" -> ")
+            )
+        }
+        (_, Some(direction)) => format!("{} ({direction})", suspect.part),
+        _ => suspect.part.clone(),
+    }
+}
+
+/// The rail all of these cells run on, when it is one.
+fn rail_of(seen: &Seen<'_>, places: &[usize]) -> Option<String> {
+    let rails = |place: &usize| seen.summaries[*place].cell.rails.first();
+    let first = rails(places.first()?)?;
+    places
+        .iter()
+        .all(|place| rails(place) == Some(first))
+        .then(|| first.clone())
+}
+
+/// How many other directed links were seen to be fine.
+fn normal_beside(localisation: &Localisation, accusation: &Accusation, rail: Option<&str>) -> Option<String> {
+    accusation.link?;
+    let of_rail = localisation
+        .graph
+        .links()
+        .filter(|(_, link)| rail.is_none() || link.rail.is_none() || link.rail.as_deref() == rail);
+    let (mut healthy, mut all) = (0, 0);
+    for (id, _) in of_rail {
+        all += 1;
+        healthy += usize::from(localisation.state(id) == LinkState::Healthy);
+    }
+    let of_what = rail.map_or_else(String::new, |rail| format!(" of {rail}"));
+    Some(format!(
+        "{healthy} of {} other directed links{of_what} normal",
+        all - 1
+    ))
+}
+
+fn hosts_of(localisation: &Localisation, accusation: &Accusation, suspect: &Suspect) -> Vec<String> {
+    match (
+        accusation.link.map(|link| localisation.graph.link(link)),
+        suspect.kind,
+    ) {
+        (Some(link), _) if link.is_host => {
+            vec![if link.away {
+                link.from.node.clone()
+            } else {
+                link.to.node.clone()
+            }]
+        }
+        (None, PartKind::Node) => vec![suspect.part.clone()],
+        _ => Vec::new(),
+    }
+}
+
+fn rule(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusation) -> String {
+    let rule = &seen.run().rule;
+    let cause = &localisation.causes[accusation.causes[0]];
+    format!(
+        "slow link: every flow it explains misses its expectation with its whole {} interval, in {} measurements (at least {}), \
+         with {} different partners, and the sign test over all of them, corrected for {} parts, is below {}; every other part \
+         of their paths carried more at another time, unless it is named as a suspect",
+        phrase::percent(rule.confidence),
+        cause.measurements,
+        u32::from(rule.remeasure) + 1,
+        cause.partners,
+        cause.family,
+        rule.false_positive_budget
+    )
+}
+
+fn next_step(suspect: &Suspect) -> String {
+    match suspect.kind {
+        PartKind::HostCable | PartKind::FabricCable | PartKind::Port => format!(
+            "look at both ends of {}: link speed, width, error counters, optics; reseat or replace the cable or move it to \
+             another port, then repeat",
+            suspect.cable.as_deref().unwrap_or(&suspect.part)
+        ),
+        PartKind::Node | PartKind::Gpu => format!(
+            "look at {} itself: PCIe generation and width, CPU and memory placement, other load; then repeat",
+            suspect.part
+        ),
+        PartKind::Leaf | PartKind::Spine | PartKind::Core => format!(
+            "look at switch {}: its load, buffers, firmware and configuration against its neighbours; then repeat",
+            suspect.part
+        ),
+        PartKind::Path => "probe the path, or give the topology, then repeat".to_string(),
+    }
+}
+
+fn not_told_apart(suspect: &Suspect, others: &[&Suspect]) -> Vec<String> {
+    let mut parts: Vec<String> = others
+        .iter()
+        .map(|other| format!("{} (confidence {:.2})", in_words(other), other.confidence))
+        .collect();
+    if let Some(cable) = &suspect.cable {
+        parts.push(format!(
+            "the ports at both ends of {cable}, and the NIC where one is a host's"
+        ));
+    }
+    parts
+}

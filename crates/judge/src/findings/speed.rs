@@ -1,0 +1,402 @@
+//! Is a cell as fast as expected? Each measured cell against each reference of its test.
+//!
+//! A spec row applies to transports with links, from the size it speaks of on, and to the algorithm it was published for.
+//! A baseline is what the same cell reached in a recorded run, as absolute as a spec.
+//! Peers are the cells that measure the same on other parts; their reference is the median of their medians. The threshold
+//! is the reference less its tolerance or margin. A cell is *slow* only when all of this holds:
+//!
+//! 1. the upper end of its rate interval is below the threshold, over all rounds together and in every single round, where
+//!    a round is compared with what its peers reached in the same round: machines drift, and what drifts for all is no fault;
+//! 2. it was measured `1 + remeasure` times or more;
+//! 3. its p-value (sign test against a spec, rank-sum test against the peers in the middle), corrected by Holm for every comparison of the
+//!    run, is below the false-positive budget.
+//!
+//! With only the first it is *suspected*: inconclusive until measured again. Comparisons that fail the first condition
+//! enter the correction with a p-value of 1: that is never smaller than the true one, so the budget holds, and the test
+//! itself need not be computed for healthy cells.
+
+use rayon::prelude::*;
+
+use super::peers::PeerGroups;
+use super::summary::{CellSummary, Round, rate_interval};
+use super::wire::Wire;
+use super::{congestion, coverage, phrase};
+use record::stats::{holm, rank_sum_above, samples_needed, sign_test_above};
+use record::units::{Bytes, Rate};
+use record::{Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TransportKind};
+
+/// One cell against one reference.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Comparison {
+    /// The cell's wire rate.
+    pub(super) measured: Interval<Rate>,
+    /// The reference itself.
+    pub(super) expected: Rate,
+    /// What the rate must reach.
+    pub(super) threshold: Rate,
+    /// Where the reference comes from, in words, with its margin.
+    pub(super) from: String,
+    /// Whether it is an absolute figure, not the peers'.
+    pub(super) is_spec: bool,
+    /// Rounds measured, and how many of them are below the threshold.
+    pub(super) rounds: (u16, u16),
+    /// P-value corrected for all comparisons of the run.
+    pub(super) p_value: f64,
+    /// Whether the interval over all rounds is below the threshold.
+    looks_slow: bool,
+}
+
+impl Comparison {
+    /// How far the threshold is missed: measured over threshold, smaller is worse.
+    pub(super) fn ratio(&self) -> f64 {
+        self.measured.median.0 / self.threshold.0
+    }
+
+    fn is_confirmed(&self, rule: &DecisionRule) -> bool {
+        let (measured, slow) = self.rounds;
+        self.looks_slow
+            && slow == measured
+            && measured > rule.remeasure
+            && self.p_value < rule.false_positive_budget
+    }
+}
+
+/// What can be said about a cell's speed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Speed {
+    /// Not measured, and why.
+    NotRun(String),
+    /// Measured, but not to be judged, and why.
+    Unclear(String),
+    /// Smaller than the sizes its spec speaks of, and nothing else applies.
+    BelowSpec(String),
+    /// Meets every reference; this is the most demanding.
+    Good(Comparison),
+    /// Looks slow, not confirmed, and why not.
+    Suspected(Comparison, String),
+    /// Slow, confirmed; this is the reference missed most.
+    Slow(Comparison),
+}
+
+impl Speed {
+    /// The comparison the verdict rests on.
+    pub(super) fn comparison(&self) -> Option<&Comparison> {
+        match self {
+            Speed::Good(comparison) | Speed::Slow(comparison) | Speed::Suspected(comparison, _) => {
+                Some(comparison)
+            }
+            _ => None,
+        }
+    }
+
+    /// Suspected or confirmed.
+    pub(super) fn looks_slow(&self) -> bool {
+        matches!(self, Speed::Suspected(..) | Speed::Slow(_))
+    }
+}
+
+/// The speed of every cell, and how many comparisons that took.
+pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec<Speed>, u32) {
+    let rule = &recorded.run.rule;
+    let peers = PeerGroups::of(summaries, rule.confidence);
+    let mut answers: Vec<Result<Applied, Speed>> = (0..summaries.len())
+        .into_par_iter()
+        .map(|place| compare(recorded, summaries, &peers, place))
+        .collect();
+    let mut compared: Vec<&mut Comparison> = answers
+        .iter_mut()
+        .flatten()
+        .flat_map(|applied| applied.comparisons.iter_mut())
+        .collect();
+    let p_values: Vec<f64> = compared.iter().map(|comparison| comparison.p_value).collect();
+    for (comparison, adjusted) in compared.iter_mut().zip(holm(&p_values)) {
+        comparison.p_value = adjusted;
+    }
+    let speed =
+        |answer: Result<Applied, Speed>| answer.map_or_else(|speed| speed, |applied| applied.conclude(rule));
+    (answers.into_iter().map(speed).collect(), p_values.len() as u32)
+}
+
+/// The references that apply to a cell, and why others do not.
+struct Applied {
+    comparisons: Vec<Comparison>,
+    reasons: Vec<String>,
+    is_below_spec: bool,
+}
+
+impl Applied {
+    fn conclude(self, rule: &DecisionRule) -> Speed {
+        let worst = |list: &mut dyn Iterator<Item = &Comparison>| {
+            list.min_by(|a, b| a.ratio().total_cmp(&b.ratio())).cloned()
+        };
+        if let Some(slow) = worst(&mut self.comparisons.iter().filter(|c| c.is_confirmed(rule))) {
+            return Speed::Slow(slow);
+        }
+        if let Some(suspect) = worst(&mut self.comparisons.iter().filter(|c| c.looks_slow)) {
+            let why = suspicion(&suspect, rule);
+            return Speed::Suspected(suspect, why);
+        }
+        if let Some(demanding) = worst(&mut self.comparisons.iter()) {
+            return Speed::Good(demanding);
+        }
+        let reasons = self.reasons.join("; ");
+        if self.is_below_spec {
+            Speed::BelowSpec(reasons)
+        } else {
+            Speed::Unclear(format!("no expectation: {reasons}"))
+        }
+    }
+}
+
+/// Why a suspect is not accused.
+fn suspicion(suspect: &Comparison, rule: &DecisionRule) -> String {
+    let (measured, slow) = suspect.rounds;
+    let why = if measured <= rule.remeasure {
+        format!(
+            "not re-measured ({measured} of {} rounds)",
+            u32::from(rule.remeasure) + 1
+        )
+    } else if slow < measured {
+        format!("slow in {slow} of {measured} rounds only")
+    } else {
+        format!("chance is not ruled out: {}", phrase::p_value(suspect.p_value))
+    };
+    format!("suspected slow, {}; {why}", phrase::against(suspect))
+}
+
+fn compare(
+    recorded: &Recorded,
+    summaries: &[CellSummary<'_>],
+    peers: &PeerGroups,
+    place: usize,
+) -> Result<Applied, Speed> {
+    let summary = &summaries[place];
+    let rule = &recorded.run.rule;
+    // Streams take the time they are given: they are judged by how they are spread.
+    if summary.cell.collective == Collective::Streams {
+        return Err(match summary.done {
+            true => Speed::Unclear("streams have no speed of their own".into()),
+            false => Speed::NotRun(coverage::why_not_measured(recorded, summary)),
+        });
+    }
+    let (bytes, measured) = measurable(recorded, summary)?;
+    let test = recorded.run.test_of(summary.cell);
+    let references = test.map_or(&[][..], |test| &test.references);
+    let is_congested = test.is_some_and(|test| congestion::KINDS.contains(&test.kind.as_str()))
+        && (summary.cell.load == Load::Together || !summary.cell.collective.is_pairwise());
+    let mut applied = Applied {
+        comparisons: Vec::new(),
+        reasons: Vec::new(),
+        is_below_spec: false,
+    };
+    for reference in references {
+        let comparison = match reference {
+            Reference::Spec(row) if is_congested => Err(format!(
+                "spec {} is about links that nothing else is asked of",
+                row.id
+            )),
+            Reference::Spec(row) => {
+                against_spec(summary, row, bytes, measured, rule, &mut applied.is_below_spec)
+            }
+            Reference::Baseline { run, margin, rates } => {
+                match rates.binary_search_by_key(&summary.cell.id, |known| known.cell) {
+                    Ok(at) => against_baseline(summary, run, *margin, rates[at].rate, bytes, measured, rule),
+                    Err(_) => Err(format!("baseline {run} has no such cell")),
+                }
+            }
+            Reference::Peers { margin } => {
+                against_peers(summaries, peers, place, *margin, bytes, measured, rule)
+            }
+        };
+        match comparison {
+            Ok(comparison) => applied.comparisons.push(comparison),
+            Err(reason) => applied.reasons.push(reason),
+        }
+    }
+    applied.reasons.extend(
+        test.into_iter()
+            .flat_map(|test| test.missing_references.iter().cloned()),
+    );
+    if applied.reasons.is_empty() {
+        applied.reasons.push("the suite states none for this test".into());
+    }
+    Ok(applied)
+}
+
+/// The busiest link's bytes and the wire rate of a cell that can be judged; otherwise why it cannot.
+fn measurable(recorded: &Recorded, summary: &CellSummary<'_>) -> Result<(Bytes, Interval<Rate>), Speed> {
+    let confidence = recorded.run.rule.confidence;
+    let iterations = summary.times.len();
+    if let Wire::Contradiction(text) = &summary.wire {
+        return Err(Speed::Unclear(text.clone()));
+    }
+    if iterations == 0 {
+        return Err(Speed::NotRun(coverage::why_not_measured(recorded, summary)));
+    }
+    if !summary.done {
+        return Err(Speed::Unclear(coverage::why_not_measured(recorded, summary)));
+    }
+    let needed = samples_needed(confidence);
+    if needed.is_none_or(|needed| iterations < needed) {
+        let needed = needed.map_or("more".into(), |needed| needed.to_string());
+        return Err(Speed::Unclear(format!(
+            "{iterations} complete iterations; an interval needs {needed}"
+        )));
+    }
+    let bytes = summary
+        .wire
+        .bytes()
+        .ok_or_else(|| Speed::Unclear("nothing crosses a link".into()))?;
+    match summary.wire_rate(confidence) {
+        Some(rate) => Ok((bytes, rate)),
+        None => Err(Speed::Unclear("recorded times of zero give no rate".into())),
+    }
+}
+
+fn against_spec(
+    summary: &CellSummary<'_>,
+    row: &SpecRow,
+    bytes: Bytes,
+    measured: Interval<Rate>,
+    rule: &DecisionRule,
+    is_below_spec: &mut bool,
+) -> Result<Comparison, String> {
+    let cell = summary.cell;
+    if cell.transport == TransportKind::Shm {
+        return Err(format!(
+            "spec {} is about links, and shared memory is none",
+            row.id
+        ));
+    }
+    if let Some(algorithm) = row.algorithm.filter(|algorithm| *algorithm != cell.algorithm) {
+        return Err(format!(
+            "spec {} is about {algorithm}, not {}",
+            row.id, cell.algorithm
+        ));
+    }
+    if cell.size < row.from_size {
+        *is_below_spec = true;
+        return Err(format!("spec {} speaks of {} and above", row.id, row.from_size));
+    }
+    let threshold = checked_threshold(row.rate, row.tolerance, &format!("spec {}", row.id))?;
+    let from = format!("spec {}, tolerance {}", row.id, phrase::percent(row.tolerance));
+    let mut comparison = compare_rates(summary, bytes, measured, row.rate, threshold, from, rule, |_| {
+        None
+    });
+    comparison.is_spec = true;
+    if comparison.looks_slow {
+        comparison.p_value = sign_test_above(&summary.times, bytes.0 as f64 * 1e9 / threshold.0);
+    }
+    Ok(comparison)
+}
+
+fn against_baseline(
+    summary: &CellSummary<'_>,
+    run: &str,
+    margin: f64,
+    then: Rate,
+    bytes: Bytes,
+    measured: Interval<Rate>,
+    rule: &DecisionRule,
+) -> Result<Comparison, String> {
+    let threshold = checked_threshold(then, margin, &format!("baseline {run}"))?;
+    let from = format!("baseline {run}, margin {}", phrase::percent(margin));
+    let mut comparison = compare_rates(summary, bytes, measured, then, threshold, from, rule, |_| None);
+    comparison.is_spec = true;
+    if comparison.looks_slow {
+        comparison.p_value = sign_test_above(&summary.times, bytes.0 as f64 * 1e9 / threshold.0);
+    }
+    Ok(comparison)
+}
+
+fn against_peers(
+    summaries: &[CellSummary<'_>],
+    peers: &PeerGroups,
+    place: usize,
+    margin: f64,
+    bytes: Bytes,
+    measured: Interval<Rate>,
+    rule: &DecisionRule,
+) -> Result<Comparison, String> {
+    let summary = &summaries[place];
+    let reference = peers
+        .reference(place)
+        .ok_or_else(|| "no measured peer to compare with".to_string())?;
+    let (expected, count) = (reference.rate, reference.count);
+    let threshold = checked_threshold(expected, margin, "the peers' median")?;
+    let noun = phrase::peer_noun(
+        summary.cell,
+        peers.others(place).map(|peer| summaries[peer.place].cell),
+    );
+    let from = format!(
+        "median of {} peer {noun}{}, margin {}",
+        count,
+        phrase::plural(count),
+        phrase::percent(margin)
+    );
+    let of_round = |number: u16| Some(peers.rate_in_round(summaries, place, number)? * (1.0 - margin));
+    let mut comparison = compare_rates(
+        summary, bytes, measured, expected, threshold, from, rule, of_round,
+    );
+    if comparison.looks_slow {
+        // Times per byte, so that peers with other amounts on the wire stay comparable.
+        let per_byte = |times: &[u64], bytes: Bytes, scale: f64| -> Vec<f64> {
+            times
+                .iter()
+                .map(|time| *time as f64 / bytes.0 as f64 * scale)
+                .collect()
+        };
+        let middle: Vec<f64> = reference
+            .middle
+            .iter()
+            .flat_map(|peer| per_byte(&summaries[peer.place].times, peer.bytes, 1.0 / (1.0 - margin)))
+            .collect();
+        comparison.p_value = rank_sum_above(&per_byte(&summary.times, bytes, 1.0), &middle);
+    }
+    Ok(comparison)
+}
+
+/// The rate that must be reached; an error in words when the reference makes no sense.
+fn checked_threshold(expected: Rate, slack: f64, what: &str) -> Result<Rate, String> {
+    let threshold = expected * (1.0 - slack);
+    let makes_sense = threshold.0.is_finite() && threshold.0 > 0.0 && slack >= 0.0;
+    makes_sense
+        .then_some(threshold)
+        .ok_or_else(|| format!("{what} gives no usable threshold"))
+}
+
+/// `of_round` is the threshold of one round, where rounds have one of their own.
+#[allow(clippy::too_many_arguments)]
+fn compare_rates(
+    summary: &CellSummary<'_>,
+    bytes: Bytes,
+    measured: Interval<Rate>,
+    expected: Rate,
+    threshold: Rate,
+    from: String,
+    rule: &DecisionRule,
+    of_round: impl Fn(u16) -> Option<Rate>,
+) -> Comparison {
+    let is_slow_round = |round: &Round| {
+        let threshold = of_round(round.number).unwrap_or(threshold);
+        rate_interval(&round.times, bytes, rule.confidence).is_some_and(|rate| rate.upper < threshold)
+    };
+    let looks_slow = measured.upper < threshold;
+    // Rounds are looked at one by one only where it matters: a healthy tournament has thousands of peers.
+    let slow_rounds = if looks_slow {
+        summary.rounds.iter().filter(|round| is_slow_round(round)).count()
+    } else {
+        0
+    };
+    let count = |rounds: usize| u16::try_from(rounds).unwrap_or(u16::MAX);
+    Comparison {
+        measured,
+        expected,
+        threshold,
+        from,
+        is_spec: false,
+        rounds: (count(summary.rounds.len()), count(slow_rounds)),
+        p_value: 1.0,
+        looks_slow,
+    }
+}

@@ -1,0 +1,78 @@
+//! A rank that keeps the others waiting: busy itself for longer than they are.
+
+use super::{Detector, Seen, phrase, repeat};
+use record::units::Nanos;
+use record::{Confirmation, Finding, FindingKind, Place};
+
+/// One finding per straggling rank.
+pub(super) struct Straggler;
+
+impl Detector for Straggler {
+    fn question(&self) -> &'static str {
+        "Does one rank keep the others waiting?"
+    }
+
+    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let rule = &seen.run().rule;
+        let mut findings = Vec::new();
+        for straggler in &seen.stragglers.accused {
+            let name = seen.run().rank_name(straggler.rank);
+            let busy = &straggler.busy;
+            let cell = seen.summaries[straggler.worst].cell;
+            let explained = seen
+                .blame
+                .straggler
+                .get(&straggler.rank)
+                .map_or(&[][..], Vec::as_slice);
+            let mut evidence = vec![format!("worst in: {}", cell.describe())];
+            if !explained.is_empty() {
+                evidence.push(format!(
+                    "its extra work explains {} slow cell{}, which no rail or pair is blamed for",
+                    explained.len(),
+                    phrase::plural(explained.len())
+                ));
+            }
+            let mut places: Vec<usize> = straggler.cells.iter().chain(explained).copied().collect();
+            places.sort_unstable();
+            places.dedup();
+            findings.push(Finding {
+                kind: FindingKind::StragglerRank,
+                sentence: format!(
+                    "{name}: busy {} [{}, {}] per iteration while the others need {} (median), in {} of {} cells; the \
+                     others wait for it",
+                    Nanos(busy.own.median as u64),
+                    Nanos(busy.own.lower),
+                    Nanos(busy.own.upper),
+                    Nanos(busy.others as u64),
+                    straggler.cells.len(),
+                    straggler.judged
+                ),
+                place: Place { hosts: seen.hosts(&[straggler.rank]), ranks: vec![straggler.rank], ..Place::default() },
+                measured: None,
+                expected: None,
+                rule: format!(
+                    "straggler: the lower end of the {} interval of its busy time is above {} times the median of the \
+                     other ranks, in every round of most cells where its work matters",
+                    phrase::percent(rule.confidence),
+                    rule.straggler_factor
+                ),
+                confirmation: Some(Confirmation {
+                    rounds: seen.summaries[straggler.worst].rounds.len() as u16,
+                    p_value: straggler.p_value,
+                    comparisons: straggler.comparisons,
+                }),
+                not_told_apart_from: vec!["other load on the same cores or memory".into()],
+                evidence,
+                cells: seen.ids(&places),
+                next_step: format!(
+                    "look at {name}: clock and thermal throttling, other processes, core and memory placement; then move \
+                     its work to another slot and repeat"
+                ),
+                repeat: Some(repeat::command(seen.run(), &[("rank", &straggler.rank.to_string())])),
+                suspects: Vec::new(),
+                curve: Vec::new(),
+            });
+        }
+        findings
+    }
+}

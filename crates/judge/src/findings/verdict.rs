@@ -1,0 +1,230 @@
+//! The conclusions: verdicts of cells, of tests, and of the run.
+//!
+//! A **cell** passes when at least one reference applied, none is missed or suspected, and no checked result was wrong.
+//! A **test**, by the first rule that applies:
+//!
+//! 1. a cell failed: fail;
+//! 2. no cell was planned or measured: not run;
+//! 3. it has no reference at all, because none was asked for or none was to be had, and it is not about the spread of
+//!    streams, which is compared with chance: inconclusive;
+//! 4. a cell was not measured, or is inconclusive for any reason but being smaller than its spec speaks of: inconclusive;
+//! 5. no cell passed (all are too small for the spec): inconclusive; else pass.
+//!
+//! The **run** fails when a finding accuses; it passes only when there is no finding and every test passed, and at least
+//! one was planned. The exit code is the highest that any of this calls for.
+
+use super::Seen;
+use super::speed::Speed;
+use super::{coverage, ecmp, phrase};
+use record::stats::{beyond_fences, spread};
+use record::units::{Nanos, Rate};
+use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict};
+
+/// Exit code of a run about which nothing can be said.
+const INCONCLUSIVE: u8 = 20;
+
+/// The verdict of every planned cell, in plan order.
+pub(super) fn of_cells(seen: &Seen<'_>) -> Vec<CellVerdict> {
+    use rayon::prelude::*;
+    (0..seen.summaries.len())
+        .into_par_iter()
+        .map(|place| of_cell(seen, place))
+        .collect()
+}
+
+fn of_cell(seen: &Seen<'_>, place: usize) -> CellVerdict {
+    let (summary, speed) = (&seen.summaries[place], &seen.speeds[place]);
+    let confidence = seen.run().rule.confidence;
+    let time = summary.time(confidence);
+    let algorithm_rate = time
+        .filter(|time| time.median > 0.0)
+        .map(|time| Rate(summary.cell.size.0 as f64 * 1e9 / time.median));
+    let verdict = if seen.corrupt.contains(&summary.cell.id) {
+        Verdict::Fail("wrong data was delivered".into())
+    } else if summary.cell.collective == Collective::Streams && summary.done {
+        of_streams(seen, summary.cell.id)
+    } else {
+        match speed {
+            Speed::NotRun(why) => Verdict::NotRun(why.clone()),
+            Speed::Unclear(why) | Speed::BelowSpec(why) | Speed::Suspected(_, why) => {
+                Verdict::Inconclusive(why.clone())
+            }
+            Speed::Good(_) => Verdict::Pass,
+            Speed::Slow(comparison) => Verdict::Fail(format!("slow: {}", phrase::against(comparison))),
+        }
+    };
+    CellVerdict {
+        cell: summary.cell.clone(),
+        verdict,
+        iterations: summary.times.len() as u32,
+        rounds: summary.rounds.len() as u16,
+        verified: summary.verified,
+        time: time.map(|time| Interval {
+            median: Nanos(time.median as u64),
+            lower: Nanos(time.lower),
+            upper: Nanos(time.upper),
+        }),
+        percentiles: spread(&summary.times).map(|spread| Percentiles {
+            min: Nanos(spread.min),
+            p50: time.map_or(Nanos(spread.p50), |time| Nanos(time.median as u64)),
+            p95: Nanos(spread.p95),
+            p99: Nanos(spread.p99),
+            max: Nanos(spread.max),
+        }),
+        outliers: beyond_fences(&summary.times) as u32,
+        algorithm_rate,
+        bus_rate: algorithm_rate.map(|rate| rate * summary.cell.collective.bus_factor(summary.cell.world())),
+        wire_rate: summary.wire_rate(confidence),
+        expected: speed.comparison().map(|comparison| comparison.expected),
+        expected_from: speed.comparison().map(|comparison| comparison.from.clone()),
+        slowest_rank: summary.slowest_rank,
+    }
+}
+
+/// The verdict of a cell of streams: chance is what is expected, and a fault of the spread that concerns it is a failure.
+fn of_streams(seen: &Seen<'_>, cell: u32) -> Verdict {
+    match seen.ecmp.fault_of(cell) {
+        Some(fault) => Verdict::Fail(fault.to_string()),
+        None if seen.ecmp.judges(cell) => Verdict::Pass,
+        None => Verdict::Inconclusive(
+            "how its streams are spread cannot be judged: their ways are not known, and no counters were read".into(),
+        ),
+    }
+}
+
+/// The verdict of every test, in suite order.
+pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdict> {
+    let run = seen.run();
+    run.tests
+        .iter()
+        .map(|test| {
+            let places: Vec<usize> = (0..cells.len())
+                .filter(|place| cells[*place].cell.test == test.name)
+                .collect();
+            let measured = places.iter().filter(|place| seen.summaries[**place].done).count();
+            let count = |wanted: fn(&Verdict) -> bool| {
+                places
+                    .iter()
+                    .filter(|place| wanted(&cells[**place].verdict))
+                    .count()
+            };
+            let failed = count(|verdict| matches!(verdict, Verdict::Fail(_)));
+            let passed = count(|verdict| matches!(verdict, Verdict::Pass));
+            let unsettled =
+                places
+                    .iter()
+                    .find_map(|place| match (&cells[*place].verdict, &seen.speeds[*place]) {
+                        (_, Speed::BelowSpec(_)) => None,
+                        (Verdict::Inconclusive(why) | Verdict::NotRun(why), _) => Some((*place, why)),
+                        _ => None,
+                    });
+            let verdict = if failed > 0 {
+                Verdict::Fail(format!("{failed} of {} cells failed", places.len()))
+            } else if places.is_empty() {
+                Verdict::NotRun(why_unplanned(run, &test.name))
+            } else if measured == 0 {
+                Verdict::NotRun(coverage::why_not_measured(
+                    seen.recorded,
+                    &seen.summaries[places[0]],
+                ))
+            } else if test.references.is_empty() && test.kind != ecmp::KIND {
+                Verdict::Inconclusive(match test.missing_references.is_empty() {
+                    true => "no expectation: the suite states none for this test".into(),
+                    false => format!("no expectation: {}", test.missing_references.join("; ")),
+                })
+            } else if let Some((place, why)) = unsettled {
+                Verdict::Inconclusive(format!(
+                    "{} of {} cells passed; {}: {why}",
+                    passed,
+                    places.len(),
+                    cells[place].cell.describe()
+                ))
+            } else if passed == 0 {
+                Verdict::Inconclusive("every cell is smaller than its spec speaks of".into())
+            } else {
+                Verdict::Pass
+            };
+            TestVerdict {
+                name: test.name.clone(),
+                verdict,
+                planned: places.len() as u32,
+                measured: measured as u32,
+            }
+        })
+        .collect()
+}
+
+/// Why a test has no cells: what the plan says of the test as a whole, when it says anything.
+fn why_unplanned(run: &Run, test: &str) -> String {
+    let whole = format!("test `{test}`");
+    match run.untested.iter().find(|gap| gap.what == whole) {
+        Some(gap) => gap.why.clone(),
+        None => "the plan has no cell for it".to_string(),
+    }
+}
+
+/// The verdict of a run.
+pub(super) struct RunVerdict {
+    pub(super) verdict: Verdict,
+    pub(super) exit_code: u8,
+    pub(super) summary: String,
+}
+
+/// The verdict of the run as a whole.
+pub(super) fn of_run(seen: &Seen<'_>, findings: &[Finding], tests: &[TestVerdict]) -> RunVerdict {
+    let unsettled: Vec<String> = tests
+        .iter()
+        .filter_map(|test| match &test.verdict {
+            Verdict::Inconclusive(why) | Verdict::NotRun(why) => Some(format!("{}: {why}", test.name)),
+            Verdict::Pass | Verdict::Fail(_) => None,
+        })
+        .collect();
+    let worst = findings
+        .iter()
+        .map(|finding| finding.kind.exit_code())
+        .max()
+        .unwrap_or(0);
+    let passed = tests.iter().filter(|test| test.verdict == Verdict::Pass).count();
+    let is_unsettled = !unsettled.is_empty() || tests.is_empty() || seen.summaries.is_empty();
+    let accuses = findings
+        .iter()
+        .find(|finding| finding.kind.exit_code() != INCONCLUSIVE);
+    let score = format!("{passed} of {} tests passed", tests.len());
+    let verdict = if let Some(finding) = accuses {
+        Verdict::Fail(finding.sentence.clone())
+    } else if let Some(finding) = findings.first() {
+        Verdict::Inconclusive(finding.sentence.clone())
+    } else if let Some(why) = unsettled.first() {
+        Verdict::Inconclusive(why.clone())
+    } else if is_unsettled {
+        Verdict::Inconclusive("nothing was planned".into())
+    } else {
+        Verdict::Pass
+    };
+    let mut summary = match &verdict {
+        Verdict::Pass => {
+            format!(
+                "PASS: {score}, {} cells measured and as expected",
+                seen.summaries.len()
+            )
+        }
+        Verdict::Fail(why) => match findings.len().saturating_sub(1) {
+            0 => format!("FAIL: {why}"),
+            more => format!("FAIL: {why} (and {more} more finding{})", phrase::plural(more)),
+        },
+        Verdict::Inconclusive(why) | Verdict::NotRun(why) => format!("INCONCLUSIVE: {score}; {why}"),
+    };
+    if !seen.run().injected.is_empty() {
+        let count = seen.run().injected.len();
+        summary.push_str(&format!(
+            " [negative control: {count} fault{} injected on purpose]",
+            phrase::plural(count)
+        ));
+    }
+    let exit_code = worst.max(if is_unsettled { INCONCLUSIVE } else { 0 });
+    RunVerdict {
+        verdict,
+        exit_code,
+        summary,
+    }
+}

@@ -1,0 +1,162 @@
+//! A change of one part, from the run that proves it to the run that ends it.
+
+use super::baseline::{Baseline, MEDIAN_COST, middle};
+use super::change::{self, Fit};
+use record::ChangeShape;
+
+/// A change is there as long as this share of it is.
+const STILL: f64 = 0.5;
+/// One run of one part.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    /// Which run.
+    pub(super) run: usize,
+    /// Logarithm of the figure.
+    pub(super) log: f64,
+    /// The same less what all parts of its kind have in common in that run.
+    pub(super) own: f64,
+    /// How rare that was when it came; 0 when it was not judged.
+    pub(super) score: f64,
+}
+
+/// Why a change is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The part is as it was before.
+    Gone,
+    /// The part is another one.
+    Replaced,
+    /// It has lasted so long that it is the usual by now.
+    Settled,
+    /// It changed again.
+    Superseded,
+}
+
+/// A change from the run that proved it to the run that ended it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Episode {
+    /// How.
+    pub(super) shape: ChangeShape,
+    /// The run it began with.
+    pub(super) since: usize,
+    /// The run that proved it.
+    pub(super) proved: usize,
+    /// The last run in which it was seen.
+    pub(super) seen: usize,
+    /// Runs that show it.
+    pub(super) runs: usize,
+    /// How far out it was when it was proved, with its sign.
+    pub(super) score: f64,
+    /// Logarithm of the figure since.
+    pub(super) after: f64,
+    /// Logarithm of what it makes of the figure: after over before.
+    pub(super) effect: f64,
+    /// Standard error of that.
+    pub(super) error: f64,
+    /// How it ended, and with which run; none while it lasts.
+    pub(super) ended: Option<(usize, Ending)>,
+}
+
+/// A change that lasts.
+#[derive(Debug, Clone)]
+pub(super) struct Open {
+    /// What is told of it.
+    pub(super) episode: Episode,
+    /// The usual before it.
+    pub(super) before: Baseline,
+    /// The spread before it.
+    spread: f64,
+    /// The effect that proved it.
+    proven: f64,
+    /// Runs before it.
+    pub(super) old: Vec<Point>,
+    /// Runs since it began.
+    pub(super) since: Vec<Point>,
+}
+
+/// What a change rests on.
+pub(super) struct Proof {
+    /// The usual before it.
+    pub(super) before: Baseline,
+    /// The spread before it.
+    pub(super) spread: f64,
+    /// What it makes of the figure, as a logarithm.
+    pub(super) effect: f64,
+}
+
+/// What a change makes of the figure by now, as a logarithm.
+pub(super) fn effect(shape: ChangeShape, since: &[Point], before: f64) -> f64 {
+    match shape {
+        ChangeShape::Slope => {
+            let (mut products, mut squares) = (0.0, 0.0);
+            for (at, point) in since.iter().enumerate() {
+                let age = (at + 1) as f64;
+                products += age * (point.own - before);
+                squares += age * age;
+            }
+            products / squares * since.len() as f64
+        }
+        ChangeShape::Step | ChangeShape::Blip => {
+            let mut own: Vec<f64> = since.iter().map(|point| point.own).collect();
+            middle(&mut own).map_or(0.0, |middle| middle - before)
+        }
+    }
+}
+
+impl Open {
+    /// A change that the last of `since` proves, after the runs of `old`.
+    pub(super) fn begun(fit: Fit, proof: Proof, old: Vec<Point>, since: Vec<Point>, run: usize) -> Open {
+        let mut open = Open {
+            episode: Episode {
+                shape: fit.shape,
+                since: since.first().map_or(run, |first| first.run),
+                proved: run,
+                seen: run,
+                runs: 0,
+                score: fit.score,
+                after: 0.0,
+                effect: proof.effect,
+                error: 0.0,
+                ended: None,
+            },
+            before: proof.before,
+            spread: proof.spread,
+            proven: proof.effect,
+            old,
+            since,
+        };
+        open.measure(run);
+        open
+    }
+
+    /// Whether the last two runs, taken together, still show it.
+    pub(super) fn lasts(&self) -> bool {
+        let last = &self.since[self.since.len().saturating_sub(2)..];
+        let sum: f64 = last.iter().map(|point| point.own - self.before.middle).sum();
+        let now = sum / last.len().max(1) as f64;
+        now * self.proven.signum() >= STILL * self.proven.abs()
+    }
+
+    /// Takes the measure of the change anew, after one more run of it.
+    pub(super) fn measure(&mut self, run: usize) {
+        // A slope is where it has come to: the last runs.
+        let recent = match self.episode.shape {
+            ChangeShape::Slope => &self.since[self.since.len().saturating_sub(3)..],
+            ChangeShape::Step | ChangeShape::Blip => &self.since[..],
+        };
+        let shape = match self.since.len() <= change::LEAST_SLOPE {
+            true => self.episode.shape,
+            false => ChangeShape::Step,
+        };
+        let of_now = effect(shape, recent, self.before.middle);
+        if self.episode.runs > 0 {
+            self.episode.effect = of_now;
+        }
+        let mut logs: Vec<f64> = recent.iter().map(|point| point.log).collect();
+        self.episode.after = middle(&mut logs).unwrap_or_default();
+        let runs = recent.len().max(1) as f64;
+        self.episode.error = self.spread * (MEDIAN_COST / runs + self.before.uncertainty()).sqrt();
+        self.episode.runs = self.since.len();
+        self.episode.seen = run;
+    }
+}

@@ -1,0 +1,50 @@
+//! Hosts as a whole: the median over the ends of their rails.
+//!
+//! One slow rail does not move it; what slows down most of a host's rails (its memory, its bridges, its clocks) does.
+
+use super::identity::Identities;
+use super::{Kept, reading};
+use record::{Interval, PartReading, Quantity, ReadPart, Recorded};
+
+/// One reading per host and quantity that its ends of rails have.
+pub(super) fn of(recorded: &Recorded, kept: &Kept, identities: &Identities<'_>) -> Vec<PartReading> {
+    let mut nodes = Vec::new();
+    for host in &recorded.run.hosts {
+        let prefix = format!("{}/", host.name);
+        let from = (ReadPart::RailEnd, prefix.clone(), Quantity::Bandwidth);
+        let ends: Vec<&PartReading> = kept
+            .0
+            .range(from..)
+            .take_while(|((kind, part, _), _)| *kind == ReadPart::RailEnd && part.starts_with(&prefix))
+            .map(|(_, reading)| reading)
+            .collect();
+        for quantity in [Quantity::Bandwidth, Quantity::Latency] {
+            let of_quantity = || ends.iter().filter(|end| end.quantity == quantity);
+            let middle = |of: fn(&PartReading) -> f64| middle(of_quantity().map(|end| of(end)).collect());
+            let figures = [
+                middle(|end| end.value),
+                middle(|end| end.lower),
+                middle(|end| end.upper),
+            ];
+            let [Some(median), Some(lower), Some(upper)] = figures else {
+                continue;
+            };
+            let figure = Interval { median, lower, upper };
+            nodes.push(PartReading {
+                identity: identities.node(&host.name),
+                cells: of_quantity().map(|end| end.cells).sum(),
+                ..reading(ReadPart::Node, host.name.clone(), quantity, figure)
+            });
+        }
+    }
+    nodes
+}
+
+fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (
+        values.get(values.len().checked_sub(1)? / 2)?,
+        values.get(values.len() / 2)?,
+    );
+    Some((low + high) / 2.0)
+}

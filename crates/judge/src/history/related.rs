@@ -1,0 +1,164 @@
+//! Changes that are one matter: both directions of a cable, a cable and the end of the rail that it is plugged into, a host and
+//! its rails, a collective and the part that holds it up.
+
+use super::told::Told;
+use record::{ChangeShape, ReadPart};
+
+/// How many runs apart two steps may seem to begin and still be one; slopes are dated less well.
+const APART: usize = 2;
+const SLOPES_APART: usize = 5;
+
+/// Changes that are one matter become one: that of the part that says most about where, with the others' names.
+pub(super) fn joined(all: Vec<Told>) -> Vec<Told> {
+    let mut group: Vec<usize> = (0..all.len()).collect();
+    for at in 0..all.len() {
+        for other in 0..at {
+            if is_local(&all[at]) == is_local(&all[other]) && is_one(&all[at], &all[other]) {
+                let (from, to) = (group[at].max(group[other]), group[at].min(group[other]));
+                group
+                    .iter_mut()
+                    .filter(|number| **number == from)
+                    .for_each(|number| *number = to);
+            }
+        }
+    }
+    // What all parts take part in is held up by the worst of them.
+    for at in (0..all.len()).filter(|at| !is_local(&all[*at])) {
+        let holds_up = |other: &usize| {
+            is_local(&all[*other]) && coincide(&all[at], &all[*other]) && may_hold_up(&all[*other], &all[at])
+        };
+        let worst = (0..all.len())
+            .filter(holds_up)
+            .min_by(|a, b| all[*a].change.effect.total_cmp(&all[*b].change.effect));
+        if let Some(worst) = worst {
+            let (from, to) = (group[at], group[worst]);
+            group
+                .iter_mut()
+                .filter(|number| **number == from)
+                .for_each(|number| *number = to);
+        }
+    }
+    let mut matters: Vec<(usize, Vec<Told>)> = Vec::new();
+    for (told, number) in all.into_iter().zip(group) {
+        match matters.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, members)) => members.push(told),
+            None => matters.push((number, vec![told])),
+        }
+    }
+    matters
+        .into_iter()
+        .filter_map(|(_, members)| one(members))
+        .collect()
+}
+
+/// Whether it is a part at one place, rather than something that many parts make together.
+fn is_local(told: &Told) -> bool {
+    !told.is_common && !matches!(told.change.kind, ReadPart::Rail | ReadPart::Collective)
+}
+
+fn one(mut members: Vec<Told>) -> Option<Told> {
+    let ends = members
+        .iter()
+        .filter(|member| member.change.kind == ReadPart::RailEnd)
+        .count();
+    // A host is more than its rails only when several of them say so.
+    let rank = |told: &Told| match told.change.kind {
+        _ if told.is_common => 0,
+        ReadPart::Node if ends > 2 => 1,
+        ReadPart::Link => 2,
+        ReadPart::RailEnd => 3,
+        ReadPart::Gpu => 4,
+        ReadPart::Node => 5,
+        ReadPart::Rail => 6,
+        ReadPart::Collective => 7,
+    };
+    members.sort_by(|a, b| {
+        rank(a)
+            .cmp(&rank(b))
+            .then(b.change.score.abs().total_cmp(&a.change.score.abs()))
+    });
+    let earliest = members.iter().map(|member| member.proved).min()?;
+    let latest = members.iter().map(|member| member.latest).max()?;
+    let seen = members.iter().map(|member| member.seen).max()?;
+    let away = members.iter().filter_map(|member| member.away).min();
+    let mut members = members.into_iter();
+    let mut first = members.next()?;
+    for other in members {
+        let name = match (other.change.part == first.change.part, other.is_common) {
+            (true, _) => other.change.quantity.to_string(),
+            (false, _) if other.change.quantity != first.change.quantity => {
+                format!("{} ({})", other.change.part, other.change.quantity)
+            }
+            (false, _) => other.change.part,
+        };
+        if !first.change.with.contains(&name) {
+            first.change.with.push(name);
+        }
+    }
+    (first.proved, first.latest, first.seen, first.away) = (earliest, latest, seen, away);
+    Some(first)
+}
+
+/// Whether they began at about the same time and go the same way.
+fn coincide(a: &Told, b: &Told) -> bool {
+    let is_slope = [a, b].iter().any(|told| told.change.shape == ChangeShape::Slope);
+    let apart = if is_slope { SLOPES_APART } else { APART };
+    a.change.is_worse == b.change.is_worse && a.since.abs_diff(b.since) <= apart
+}
+
+fn is_one(a: &Told, b: &Told) -> bool {
+    coincide(a, b)
+        && (a.is_common && b.is_common || a.change.part == b.change.part || are_near(a, b) || are_near(b, a))
+}
+
+/// Whether a local change may be why something on the whole changed.
+fn may_hold_up(local: &Told, whole: &Told) -> bool {
+    match whole.change.kind {
+        _ if whole.is_common => false,
+        ReadPart::Rail => {
+            let places = places(local);
+            let is_link_by_other_name = local.change.kind == ReadPart::Link;
+            is_link_by_other_name || places.iter().any(|(_, rail)| *rail == whole.change.part)
+        }
+        _ => true,
+    }
+}
+
+/// Whether the parts touch each other.
+fn are_near(a: &Told, b: &Told) -> bool {
+    use ReadPart::{Collective, Link, Node, RailEnd};
+    let similar = (a.change.effect.abs() / b.change.effect.abs()).log2().abs() <= 1.0;
+    let share_a_place = || places(a).iter().any(|place| places(b).contains(place));
+    let share_a_host = || {
+        places(a)
+            .iter()
+            .any(|(host, _)| places(b).iter().any(|(other, _)| other == host))
+    };
+    match (a.change.kind, b.change.kind) {
+        (Link, Link) => share_a_place(),
+        (Link, RailEnd) => share_a_place() || similar && share_a_host(),
+        (RailEnd, RailEnd) => {
+            let rail = |told: &Told| places(told).first().map(|(_, rail)| rail.to_string());
+            let way = |told: &Told| told.change.part.rsplit(' ').next().map(str::to_string);
+            share_a_host() || similar && rail(a) == rail(b) && way(a) != way(b)
+        }
+        (Node, RailEnd | Link) => places(b).iter().any(|(host, _)| *host == a.change.part),
+        (Collective, Collective) => true,
+        _ => false,
+    }
+}
+
+/// The node and port, or host and rail, that a part is at.
+fn places(told: &Told) -> Vec<(&str, &str)> {
+    let part = told.change.part.as_str();
+    let ends: Vec<&str> = match told.change.kind {
+        ReadPart::Link => part.split("->").collect(),
+        ReadPart::RailEnd => vec![
+            part.strip_suffix(" out")
+                .or(part.strip_suffix(" in"))
+                .unwrap_or(part),
+        ],
+        _ => Vec::new(),
+    };
+    ends.into_iter().filter_map(|end| end.split_once('/')).collect()
+}

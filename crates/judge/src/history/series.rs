@@ -1,0 +1,348 @@
+//! One part over the runs: its usual level, its last scores, and the change that it is in.
+
+use std::collections::VecDeque;
+
+use super::baseline::Baseline;
+use super::change::{self, Fit};
+use super::episode::{Ending, Episode, Open, Point, Proof, effect};
+use super::identity;
+use super::rule::Rule;
+use super::score::Pool;
+use record::ChangeShape;
+
+/// Distances are pooled only when so many runs have not turned them into a change: a fault must not teach what is usual.
+const LAG: usize = 3;
+/// Runs without which there is no spread to speak of.
+pub(super) const FEWEST: usize = 4;
+/// How much farther out a change for the better must be: nobody waits for it.
+const BETTER: f64 = 1.0;
+/// How much more a slope must explain than a step to be called one, in squares of the spread.
+const SLOPE: f64 = 4.0;
+/// Share of the threshold from which a single run is worth a word.
+const BLIP: f64 = 0.9;
+
+/// One part and quantity.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Series {
+    identity: Option<String>,
+    /// Runs on the present level.
+    points: Vec<Point>,
+    open: Option<Open>,
+    /// Changes that are over, in order.
+    pub(super) over: Vec<Episode>,
+    /// The latest run that stood out by itself, with its effect and score.
+    pub(super) blip: Option<(usize, f64, f64)>,
+    /// Distances that are not pooled yet, with their scores.
+    pending: VecDeque<(f64, f64)>,
+    last_pooled: Option<f64>,
+}
+
+/// What the fleet says in one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// Which run.
+    pub(super) run: usize,
+    /// What all parts of the kind have in common.
+    pub(super) common: f64,
+    /// Usual spread of a part.
+    pub(super) spread: f64,
+    /// As how many runs that counts.
+    pub(super) weight: f64,
+    /// The least that a spread is taken to be.
+    pub(super) least_spread: f64,
+    /// Smallest change that matters, as a logarithm.
+    pub(super) least_effect: f64,
+    /// Whether more of it is better.
+    pub(super) more_is_better: bool,
+    /// From which score a change is beyond chance.
+    pub(super) threshold: f64,
+    /// What distances are rare.
+    pub(super) pool: &'a Pool,
+    /// The rule.
+    pub(super) rule: &'a Rule,
+}
+
+/// What one run of one part adds to the pool.
+#[derive(Debug, Default)]
+pub(super) struct Learnt {
+    /// A distance from the usual.
+    pub(super) distance: Option<f64>,
+    /// Its score and that of the run before.
+    pub(super) pair: Option<(f64, f64)>,
+}
+
+impl Series {
+    /// What is usual by now; none before the first run.
+    pub(super) fn baseline(&self, rule: &Rule) -> Option<Baseline> {
+        let from = self.points.len().saturating_sub(rule.window);
+        Baseline::of(self.points[from..].iter().map(|point| point.own))
+    }
+
+    /// Whether there are enough runs to find a change with the next one: some before it, and the least that show it.
+    pub(super) fn is_grown(&self, rule: &Rule) -> bool {
+        // Tonight is not among them yet.
+        self.points.len() + 1 >= rule.least_runs + change::LEAST_STEP
+    }
+
+    /// The change that lasts.
+    pub(super) fn episode(&self) -> Option<&Episode> {
+        self.open.as_ref().map(|open| &open.episode)
+    }
+
+    /// What the part was before the change that it is in, else what is usual now.
+    pub(super) fn usual(&self, rule: &Rule) -> Option<Baseline> {
+        match &self.open {
+            Some(open) => Some(open.before),
+            None => self.baseline(rule),
+        }
+    }
+
+    /// The logarithm of the figure of that run, when it is the last one that was read.
+    pub(super) fn last_log(&self, run: usize) -> Option<f64> {
+        self.points
+            .last()
+            .filter(|point| point.run == run)
+            .map(|point| point.log)
+    }
+
+    /// Takes note of what the part is made of; what it was made of before, when it is another one now.
+    pub(super) fn identify(&mut self, now: Option<&str>, run: usize) -> Option<String> {
+        let now = now?;
+        let before = self.identity.take();
+        let Some(before) = before else {
+            self.identity = Some(now.to_string());
+            return None;
+        };
+        if !identity::is_another(&before, now) {
+            self.identity = Some(identity::joined(&before, now));
+            return None;
+        }
+        self.close(run, Ending::Replaced);
+        *self = Series {
+            identity: Some(now.to_string()),
+            over: std::mem::take(&mut self.over),
+            ..Series::default()
+        };
+        Some(before)
+    }
+
+    /// One more run, whose figure has this logarithm; `usual` is what was usual before it.
+    pub(super) fn add(&mut self, log: f64, usual: Option<Baseline>, terms: &Terms<'_>) -> Learnt {
+        let own = log - terms.common;
+        let usual = usual.filter(|usual| usual.runs >= FEWEST);
+        let distance = usual.map(|usual| {
+            let spread = usual.spread_among(terms.spread, terms.weight, terms.least_spread);
+            (own - usual.middle) / (spread * (1.0 + usual.uncertainty()).sqrt())
+        });
+        let score = distance.map_or(0.0, |distance| terms.pool.score(distance));
+        self.points.push(Point {
+            run: terms.run,
+            log,
+            own,
+            score,
+        });
+        self.follow(terms);
+        let is_proven = self.look(terms);
+        if let (false, Some(usual)) = (is_proven, usual) {
+            let effect = own - usual.middle;
+            let stands_out =
+                score.abs() >= BLIP * terms.threshold && effect.abs() >= 2.0 * terms.least_effect;
+            if stands_out && self.open.is_none() && usual.runs >= terms.rule.least_runs {
+                self.blip = Some((terms.run, effect, score));
+            }
+        }
+        let most = terms.rule.window + terms.rule.reach;
+        if self.points.len() > most {
+            self.points.drain(..self.points.len() - most);
+        }
+        match is_proven {
+            true => Learnt::default(),
+            false => self.learn(distance.map(|distance| (distance, score))),
+        }
+    }
+
+    /// Hands out the distance of some runs ago: it has not become part of a change.
+    fn learn(&mut self, now: Option<(f64, f64)>) -> Learnt {
+        let Some(now) = now else {
+            return Learnt::default();
+        };
+        self.pending.push_back(now);
+        if self.pending.len() <= LAG {
+            return Learnt::default();
+        }
+        let Some((distance, score)) = self.pending.pop_front() else {
+            return Learnt::default();
+        };
+        let before = self.last_pooled.replace(score);
+        Learnt {
+            distance: Some(distance),
+            pair: before.map(|before| (before, score)),
+        }
+    }
+
+    /// Goes on with the change that lasts, and sees whether it still does.
+    fn follow(&mut self, terms: &Terms<'_>) {
+        let (Some(open), Some(point)) = (&mut self.open, self.points.last()) else {
+            return;
+        };
+        open.since.push(*point);
+        if !open.lasts() {
+            let back: Vec<Point> = self.points.iter().rev().take(2).rev().copied().collect();
+            let mut points = std::mem::take(&mut open.old);
+            points.extend(back.into_iter().map(|point| Point { score: 0.0, ..point }));
+            self.close(terms.run, Ending::Gone);
+            self.points = points;
+            return;
+        }
+        open.measure(terms.run);
+        if open.since.len() >= terms.rule.window {
+            self.close(terms.run, Ending::Settled);
+        }
+    }
+
+    /// Looks for a change that is beyond chance; whether there is one.
+    fn look(&mut self, terms: &Terms<'_>) -> bool {
+        let rule = terms.rule;
+        let Some(most) = self
+            .points
+            .len()
+            .checked_sub(rule.least_runs)
+            .map(|most| most.min(rule.reach))
+        else {
+            return false;
+        };
+        if most < change::LEAST_STEP {
+            return false;
+        }
+        let from = self.points.len() - most;
+        let scores: Vec<f64> = self.points[from..].iter().map(|point| point.score).collect();
+        let likeness = terms.pool.likeness();
+        let mut best: Option<(Fit, Proof)> = None;
+        for (shape, age) in change::shapes(most, most) {
+            // A quick look first: what is far from beyond chance as it came need not be looked at closely.
+            let quick = change::fit(&scores, shape, age, likeness);
+            if quick.is_none_or(|quick| quick.score.abs() < 0.6 * terms.threshold) {
+                continue;
+            }
+            let Some((fit, proof)) = self.closely(shape, age, terms) else {
+                continue;
+            };
+            let is_worse = (proof.effect < 0.0) == terms.more_is_better;
+            let threshold = terms.threshold + if is_worse { 0.0 } else { BETTER };
+            let is_change = fit.is_beyond(threshold) && proof.effect.abs() >= terms.least_effect;
+            let is_best = best
+                .as_ref()
+                .is_none_or(|(known, _)| fit.score.abs() > known.score.abs());
+            if is_change && is_best && fit.score.signum() == proof.effect.signum() {
+                best = Some((fit, proof));
+            }
+        }
+        let Some((proven, proof)) = best else {
+            return false;
+        };
+        // What proves a change need not be what describes it best: a step of two runs can pass for a slope of four.
+        let (shape, age) = self.likeliest(most, &proof).unwrap_or((proven.shape, proven.age));
+        match self.closely(shape, age, terms) {
+            Some((_, better)) if better.effect.signum() == proof.effect.signum() => {
+                let fit = Fit { shape, age, ..proven };
+                self.begin(fit, better, terms.run);
+            }
+            _ => self.begin(proven, proof, terms.run),
+        }
+        true
+    }
+
+    /// The shape and age that leave least of the last `most` runs unexplained.
+    fn likeliest(&self, most: usize, proof: &Proof) -> Option<(ChangeShape, usize)> {
+        let last = &self.points[self.points.len() - most..];
+        let unexplained = |(shape, age): &(ChangeShape, usize)| {
+            let from = most - age;
+            let effect = effect(*shape, &last[from..], proof.before.middle);
+            let share = |at: usize| match shape {
+                _ if at < from => 0.0,
+                ChangeShape::Slope => (at - from + 1) as f64 / *age as f64,
+                ChangeShape::Step | ChangeShape::Blip => 1.0,
+            };
+            let rest = |(at, point): (usize, &Point)| point.own - proof.before.middle - effect * share(at);
+            last.iter()
+                .enumerate()
+                .map(rest)
+                .map(|rest| rest * rest)
+                .sum::<f64>()
+        };
+        let best = |wanted: ChangeShape| {
+            let all = change::shapes(most, most).filter(move |(shape, _)| *shape == wanted);
+            all.map(|shape| (shape, unexplained(&shape)))
+                .min_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let step = best(ChangeShape::Step)?;
+        let slope =
+            best(ChangeShape::Slope).filter(|slope| step.1 - slope.1 > SLOPE * proof.spread * proof.spread);
+        Some(slope.unwrap_or(step).0)
+    }
+
+    /// A change of that shape and age, against what was usual before it alone.
+    fn closely(&self, shape: ChangeShape, age: usize, terms: &Terms<'_>) -> Option<(Fit, Proof)> {
+        let (before, since) = self.points.split_at(self.points.len().checked_sub(age)?);
+        let from = before.len().saturating_sub(terms.rule.window);
+        let before = Baseline::of(before[from..].iter().map(|point| point.own))?;
+        let spread = before.spread_among(terms.spread, terms.weight, terms.least_spread);
+        let unit = spread * (1.0 + before.uncertainty()).sqrt();
+        let distances: Vec<f64> = since
+            .iter()
+            .map(|point| (point.own - before.middle) / unit)
+            .collect();
+        let scores: Vec<f64> = distances
+            .iter()
+            .map(|distance| terms.pool.score(*distance))
+            .collect();
+        let shared = before.uncertainty() / (1.0 + before.uncertainty());
+        let likeness = terms.pool.likeness().max(shared);
+        let mut fit = change::fit(&scores, shape, age, likeness)?;
+        if shape == ChangeShape::Step {
+            let row = change::row(&distances, likeness.sqrt(), terms.pool);
+            if row.abs() > fit.score.abs() {
+                fit.score = row;
+            }
+        }
+        let effect = effect(shape, since, before.middle);
+        Some((
+            fit,
+            Proof {
+                before,
+                spread,
+                effect,
+            },
+        ))
+    }
+
+    fn begin(&mut self, fit: Fit, proof: Proof, run: usize) {
+        self.pending.clear();
+        self.last_pooled = None;
+        self.close(run, Ending::Superseded);
+        let since = self.points.split_off(self.points.len() - fit.age);
+        let old = std::mem::take(&mut self.points);
+        let open = Open::begun(fit, proof, old, since, run);
+        // What is usual from here on: the new level, or where a slope has come to.
+        let level = match fit.shape {
+            ChangeShape::Slope => 2,
+            ChangeShape::Step | ChangeShape::Blip => open.since.len(),
+        };
+        let from = open.since.len() - level;
+        self.points = open.since[from..]
+            .iter()
+            .map(|point| Point { score: 0.0, ..*point })
+            .collect();
+        self.open = Some(open);
+    }
+
+    fn close(&mut self, run: usize, ending: Ending) {
+        if let Some(open) = self.open.take() {
+            let ended = Some((run, ending));
+            self.over.push(Episode {
+                ended,
+                ..open.episode
+            });
+        }
+    }
+}

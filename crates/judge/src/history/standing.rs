@@ -1,0 +1,179 @@
+//! Findings over the nights: which are new, still there, back, gone.
+//!
+//! Nothing is remembered between runs: what was said before follows from the row of nights alone.
+
+use super::severity::SeverityRule;
+use record::{EndReason, FindingKind, FoundPart, Night, PartReading, ReadPart, Severity, Standing};
+
+/// One finding over the nights.
+#[derive(Debug, Clone)]
+pub(super) struct Track {
+    /// What was found, as it was said last.
+    pub(super) found: FoundPart,
+    /// The run that showed it first.
+    pub(super) first: usize,
+    /// Where it stands after the last night.
+    pub(super) standing: Standing,
+    /// How loudly it is said.
+    pub(super) severity: Severity,
+    /// Whether it is to be said.
+    pub(super) due: bool,
+    /// Nights in a row.
+    streak: u32,
+    /// The night that did not find it any more.
+    gone: Option<usize>,
+    /// When it was last said.
+    told: Option<usize>,
+}
+
+/// Every finding that tonight or the night before knows.
+pub(super) fn of(nights: &[Night], rule: &SeverityRule) -> Vec<Track> {
+    let mut tracks: Vec<Track> = Vec::new();
+    for (run, night) in nights.iter().enumerate() {
+        let mut is_found = vec![false; tracks.len()];
+        for found in &night.readings.findings {
+            if found.kind == FindingKind::IncompleteCoverage {
+                continue;
+            }
+            match tracks.iter().position(|track| is_same(&track.found, found)) {
+                // Two findings of one night that are the same matter are one.
+                Some(at) if is_found[at] => {}
+                Some(at) => {
+                    is_found[at] = true;
+                    tracks[at].goes_on(found, run, nights, rule);
+                }
+                None => {
+                    tracks.push(Track::begun(found, run, rule));
+                    is_found.push(true);
+                }
+            }
+        }
+        for (track, _) in tracks.iter_mut().zip(is_found).filter(|(_, is_found)| !is_found) {
+            track.is_missing(run, night, rule);
+        }
+        // What has been gone for long begins anew when it comes back.
+        tracks.retain(|track| {
+            track
+                .gone
+                .is_none_or(|gone| run - gone <= rule.again_within as usize)
+        });
+    }
+    let last = nights.len().saturating_sub(1);
+    tracks.retain(|track| track.gone.is_none_or(|gone| gone == last));
+    tracks
+}
+
+impl Track {
+    fn begun(found: &FoundPart, run: usize, rule: &SeverityRule) -> Track {
+        let severity = rule.of_finding(found.kind, &Standing::New);
+        Track {
+            found: found.clone(),
+            first: run,
+            standing: Standing::New,
+            severity,
+            due: true,
+            streak: 1,
+            gone: None,
+            told: Some(run),
+        }
+    }
+
+    fn goes_on(&mut self, found: &FoundPart, run: usize, nights: &[Night], rule: &SeverityRule) {
+        self.standing = match self.gone.take() {
+            None => {
+                self.streak += 1;
+                Standing::Still { night: self.streak }
+            }
+            Some(gone) => {
+                self.streak = 1;
+                let away = (run - gone) as u32;
+                Standing::Again { away }
+            }
+        };
+        self.found = found.clone();
+        self.severity = rule.of_finding(found.kind, &self.standing);
+        self.due = self
+            .told
+            .is_none_or(|told| rule.is_time(&nights[told], &nights[run]));
+        if self.due {
+            self.told = Some(run);
+        }
+    }
+
+    fn is_missing(&mut self, run: usize, night: &Night, rule: &SeverityRule) {
+        if self.gone.is_some() {
+            return;
+        }
+        let is_gone = was_measured(&self.found, night);
+        self.standing = match is_gone {
+            true => Standing::Gone { nights: self.streak },
+            false => Standing::Unknown { nights: self.streak },
+        };
+        self.severity = rule.of_finding(self.found.kind, &self.standing);
+        self.due = is_gone;
+        if is_gone {
+            self.gone = Some(run);
+        }
+    }
+}
+
+/// Whether two findings of different nights are one matter: the same trouble of the same part, or of parts that could not be told apart.
+fn is_same(a: &FoundPart, b: &FoundPart) -> bool {
+    let names = |one: &FoundPart, other: &FoundPart| one.not_told_apart_from.contains(&other.part);
+    a.kind == b.kind && (a.part == b.part || names(a, b) || names(b, a))
+}
+
+/// Whether a run measured the part that a finding is about: then not finding it means that it is gone.
+pub(super) fn was_measured(found: &FoundPart, night: &Night) -> bool {
+    let place = &found.place;
+    let is_nowhere =
+        place.hosts.is_empty() && place.rail.is_none() && place.link.is_none() && place.switch.is_none();
+    let readings = &night.readings;
+    // Ranks of one machine have no ends of rails between hosts: what such a run says, it says of all of it.
+    let of_hosts = [ReadPart::Link, ReadPart::RailEnd, ReadPart::Node];
+    let is_whole = !readings
+        .parts
+        .iter()
+        .any(|reading| of_hosts.contains(&reading.kind));
+    if is_nowhere || is_whole {
+        return readings.ended == Some(EndReason::Finished) && readings.iterations > 0;
+    }
+    let was_loaded = readings
+        .loads
+        .iter()
+        .any(|load| load.link == found.part && load.share.is_some());
+    was_loaded || readings.parts.iter().any(|reading| is_about(found, reading))
+}
+
+/// Whether a reading is one of the part that a finding accuses.
+pub(super) fn is_about(found: &FoundPart, reading: &PartReading) -> bool {
+    is_about_part(found, reading.kind, &reading.part)
+}
+
+/// Whether that part is the one that a finding accuses.
+pub(super) fn is_about_part(found: &FoundPart, kind: ReadPart, part: &str) -> bool {
+    let place = &found.place;
+    if found.part == part || found.not_told_apart_from.iter().any(|other| other == part) {
+        return true;
+    }
+    if let Some(link) = &place.link {
+        return link == part;
+    }
+    let ends = || part.split("->").filter_map(|end| end.split_once('/'));
+    if let Some(switch) = &place.switch {
+        return kind == ReadPart::Link && ends().any(|(node, _)| node == switch);
+    }
+    let is_host = |host: &str| place.hosts.iter().any(|named| named == host);
+    let is_rail = |rail: &str| place.rail.as_ref().is_none_or(|named| named == rail);
+    match kind {
+        ReadPart::RailEnd => part
+            .strip_suffix(" out")
+            .or(part.strip_suffix(" in"))
+            .unwrap_or(part)
+            .split_once('/')
+            .is_some_and(|(host, rail)| (place.hosts.is_empty() || is_host(host)) && is_rail(rail)),
+        ReadPart::Node => place.rail.is_none() && is_host(part),
+        ReadPart::Rail => place.hosts.is_empty() && place.rail.as_deref() == Some(part),
+        ReadPart::Link | ReadPart::Gpu | ReadPart::Collective => false,
+    }
+}

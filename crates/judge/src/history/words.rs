@@ -1,0 +1,130 @@
+//! Changes and standings in words.
+
+use record::units::{Nanos, Rate};
+use record::{ChangeShape, PartChange, Quantity, ReadPart, Standing};
+
+/// A figure in its unit.
+pub fn figure(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::Bandwidth => Rate(value).to_string(),
+        Quantity::Latency | Quantity::Tail => {
+            Nanos(value.clamp(0.0, u64::MAX as f64).round() as u64).to_string()
+        }
+        Quantity::Temperature => format!("{value:.0} °C"),
+        Quantity::Clock => format!("{value:.0} MHz"),
+    }
+}
+
+/// A change as a share: `-5.0 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
+/// What a part is, before its name.
+pub fn kind(kind: ReadPart) -> &'static str {
+    match kind {
+        ReadPart::Link => "link",
+        ReadPart::RailEnd => "rail end",
+        ReadPart::Rail => "rail",
+        ReadPart::Node => "host",
+        ReadPart::Gpu => "GPU",
+        ReadPart::Collective => "collective",
+    }
+}
+
+/// The whole change in one sentence.
+pub(super) fn change(change: &PartChange, is_common: bool) -> String {
+    let name = match is_common {
+        true => format!("{}, in the middle", change.part),
+        false => format!("{} {}", kind(change.kind), change.part),
+    };
+    let (lower, upper) = change.effect_interval;
+    let by = format!(
+        "{} [{:+.1}, {:+.1}]",
+        percent(change.effect),
+        100.0 * lower,
+        100.0 * upper
+    );
+    let figures = match is_common {
+        true => String::new(),
+        false => format!(
+            ", {} where {} is usual",
+            figure(change.quantity, change.after),
+            figure(change.quantity, change.before)
+        ),
+    };
+    let quantity = change.quantity;
+    match change.shape {
+        ChangeShape::Step => format!(
+            "{name}: {quantity} {by} since {} ({} runs){figures}",
+            change.since, change.runs
+        ),
+        ChangeShape::Slope => format!(
+            "{name}: {quantity} {by} bit by bit since {} ({} runs){figures}",
+            change.since, change.runs
+        ),
+        ChangeShape::Blip => format!(
+            "{name}: {quantity} {} in this run only so far{figures}",
+            percent(change.effect)
+        ),
+    }
+}
+
+/// Where a matter stands, in a few words.
+pub fn standing(standing: &Standing) -> String {
+    let nights = |nights: u32| {
+        if nights == 1 {
+            "1 night".to_string()
+        } else {
+            format!("{nights} nights")
+        }
+    };
+    match standing {
+        Standing::New => "new tonight".to_string(),
+        Standing::Still { night } => format!("{} night", ordinal(*night)),
+        Standing::Again { away } => format!("again, after {} without", nights(*away)),
+        Standing::Gone { nights: there } => format!("gone, after {}", nights(*there)),
+        Standing::Unknown { nights: there } => format!("not measured tonight; there for {}", nights(*there)),
+    }
+}
+
+/// `second`, `third`, `21st`.
+fn ordinal(number: u32) -> String {
+    const FIRST: [&str; 10] = [
+        "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+    ];
+    let known = number.checked_sub(1).and_then(|at| FIRST.get(at as usize));
+    let suffix = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    known.map_or_else(|| format!("{number}{suffix}"), |known| known.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standings_read_as_people_say_them() {
+        assert_eq!(standing(&Standing::Still { night: 3 }), "third night");
+        assert_eq!(standing(&Standing::Still { night: 21 }), "21st night");
+        assert_eq!(standing(&Standing::Still { night: 112 }), "112th night");
+        assert_eq!(standing(&Standing::Gone { nights: 1 }), "gone, after 1 night");
+        assert_eq!(
+            standing(&Standing::Again { away: 2 }),
+            "again, after 2 nights without"
+        );
+    }
+
+    #[test]
+    fn figures_have_their_unit_and_strange_ones_do_no_harm() {
+        assert_eq!(figure(Quantity::Bandwidth, 48e9), "48.00 GB/s");
+        assert_eq!(figure(Quantity::Temperature, 61.4), "61 °C");
+        assert_eq!(figure(Quantity::Latency, f64::NAN), Nanos(0).to_string());
+        assert_eq!(percent(-0.0512), "-5.1 %");
+    }
+}

@@ -1,0 +1,6 @@
+//! From recorded runs to verdicts: detectors and findings, many runs in a row, decisions of a burn-in. Pure functions; nothing
+//! here touches hardware, so a run recorded anywhere can be judged again.
+
+pub mod burn_in;
+pub mod findings;
+pub mod history;

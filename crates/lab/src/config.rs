@@ -1,0 +1,375 @@
+//! What a node should look like: a pure function of the wiring and the faults in force.
+//!
+//! Every line states a wish that can be repeated (`replace`, `set`), so applying the lines that differ between two
+//! configurations leads from one to the other, and back.
+
+use super::faults::Faults;
+use super::routes::routes;
+use super::wiring::{MANAGEMENT_SWITCH, management_address};
+use super::{Node, Port, Wiring, guest};
+
+/// The interface of a host on the management network.
+pub const MANAGEMENT: &str = "mg0";
+/// The management switch's bridge.
+pub const BRIDGE: &str = "br0";
+/// The hash seed, which older kernels do not have.
+pub const HASH_SEED: &str = "net/ipv4/fib_multipath_hash_seed";
+
+/// What a switch's hash looks at: both addresses, the protocol, both ports.
+const FIVE_TUPLE: &str = "55";
+
+/// A kernel setting of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sysctl {
+    /// Below `/proc/sys`.
+    pub path: &'static str,
+    /// What it should be.
+    pub value: String,
+    /// Whether a kernel without it will do.
+    pub optional: bool,
+}
+
+/// Everything that is set in a node's namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeConfig {
+    /// Kernel settings, which come before interfaces.
+    pub sysctls: Vec<Sysctl>,
+    /// `ip` lines: addresses and the state of links.
+    pub links: Vec<String>,
+    /// `ip` lines: routes.
+    pub routes: Vec<String>,
+    /// `tc` lines: rates.
+    pub rates: Vec<String>,
+    /// Interfaces whose offloads are off, so that packets on the wire are as large as packets counted.
+    pub plain: Vec<String>,
+    /// The whole packet filter; empty when there is none.
+    pub filter: Vec<String>,
+}
+
+/// The lines for `ip`, in the root namespace, that make all namespaces.
+pub fn namespaces(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<String> {
+    let nodes = wiring.shape.nodes().into_iter();
+    nodes
+        .map(|node| format!("netns add {}", namespace(node)))
+        .collect()
+}
+
+/// The lines for `ip`, in the root namespace, that plug all cables. Both ends are born inside their namespaces.
+///
+/// The two ends of a cable must not have the same index: the kernel then takes them for one ordinary interface and may
+/// take a second to say that it is up.
+pub fn cables(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<String> {
+    let mtu = wiring.shape.mtu;
+    let end = |port: &Port| {
+        let index = index_of(&port.interface);
+        format!(
+            "name {} index {index} mtu {mtu} netns {}",
+            port.interface,
+            namespace(port.node)
+        )
+    };
+    let rails = wiring.cables.iter().map(|cable| {
+        let [low, high] = &cable.ends;
+        format!("link add {} type veth peer {}", end(low), end(high))
+    });
+    let switch = namespace(Node::Management);
+    let management = (0..wiring.shape.hosts).map(|host| {
+        let (node, here, there) = (namespace(Node::Host(host)), index_of(MANAGEMENT), 1000 + host);
+        format!(
+            "link add name {MANAGEMENT} index {here} netns {node} type veth peer name h{host} index {there} netns {switch}"
+        )
+    });
+    let bridge = format!("link add name {BRIDGE} netns {switch} type bridge");
+    let guests = match wiring.shape.guests {
+        Some(_) => wiring.shape.hosts,
+        None => 0,
+    };
+    let control = (0..guests).map(|host| guest::control_cable(&namespace(Node::Host(host))));
+    rails.chain([bridge]).chain(management).chain(control).collect()
+}
+
+/// The index of an interface, fixed by its name: each kind has a range of its own.
+fn index_of(interface: &str) -> u16 {
+    let start = interface.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number: u16 = interface[start.len()..].parse().unwrap_or(0);
+    number
+        + match start {
+            "rail" => 10,
+            "p" => 100,
+            "u" => 200,
+            "d" => 400,
+            _ => 50,
+        }
+}
+
+/// What `node` should look like.
+pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
+    // What a guest has inside, its namespace must not have: it would answer in its place.
+    let has_guest = wiring.shape.guests.is_some() && matches!(node, Node::Host(_));
+    let mut config = NodeConfig {
+        sysctls: sysctls(wiring, faults, node),
+        links: vec!["link set dev lo up".to_string()],
+        routes: match has_guest {
+            true => Vec::new(),
+            false => routes(wiring, faults, node),
+        },
+        ..NodeConfig::default()
+    };
+    for (port, cable) in wiring.ports_of(node) {
+        let interface = &port.interface;
+        let is_down = faults.is_cut(cable) && cable.ends[1] == *port;
+        if !has_guest {
+            config
+                .links
+                .push(format!("addr replace {}/30 dev {interface}", port.address));
+        }
+        config.links.push(format!(
+            "link set dev {interface} {}",
+            if is_down { "down" } else { "up" }
+        ));
+        let bits = (cable.rate.0 * 8.0 * faults.share(port, cable)).round();
+        config.rates.push(format!(
+            "qdisc replace dev {interface} root tbf rate {bits}bit burst 128k latency 20ms"
+        ));
+        config.plain.push(interface.clone());
+        if let Some(drop) = drop_rule(faults.lost_ppm(port, cable)) {
+            config.filter.push(format!(
+                "chain {interface} {{ type filter hook egress device \"{interface}\" priority 0; policy accept; {drop}; }}"
+            ));
+        }
+    }
+    match node {
+        Node::Host(_) if has_guest => {
+            config.links.extend(guest::control_links());
+            config.links.push(format!("link set dev {MANAGEMENT} up"));
+        }
+        Node::Host(host) => {
+            config.links.push(format!(
+                "addr replace {}/24 dev {MANAGEMENT}",
+                management_address(host)
+            ));
+            config.links.push(format!("link set dev {MANAGEMENT} up"));
+        }
+        Node::Management => config.links.extend(management_switch(wiring, faults)),
+        Node::Leaf { .. } | Node::Spine { .. } => {}
+    }
+    config
+}
+
+/// The rule that loses this many of a million packets; ARP stays, so that routes keep pointing where packets vanish.
+fn drop_rule(ppm: u32) -> Option<String> {
+    match ppm {
+        0 => None,
+        1..1_000_000 => Some(format!("meta protocol ip numgen random mod 1000000 < {ppm} drop")),
+        _ => Some("meta protocol ip drop".to_string()),
+    }
+}
+
+/// The lines that plug all hosts into the management bridge.
+fn management_switch(wiring: &Wiring, faults: Faults<'_>) -> Vec<String> {
+    let mut lines = vec![
+        format!("addr replace {MANAGEMENT_SWITCH}/24 dev {BRIDGE}"),
+        format!("link set dev {BRIDGE} up"),
+    ];
+    for host in 0..wiring.shape.hosts {
+        let state = if faults.management_cut(host) { "down" } else { "up" };
+        lines.push(format!("link set dev h{host} master {BRIDGE}"));
+        lines.push(format!("link set dev h{host} {state}"));
+    }
+    lines
+}
+
+fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
+    let set = |path, value: &str| Sysctl {
+        path,
+        value: value.to_string(),
+        optional: false,
+    };
+    let maybe = |path, value: &str| Sysctl {
+        optional: true,
+        ..set(path, value)
+    };
+    let mut sysctls = vec![
+        maybe("net/ipv6/conf/all/disable_ipv6", "1"),
+        maybe("net/ipv6/conf/default/disable_ipv6", "1"),
+        set("net/ipv4/conf/all/rp_filter", "0"),
+        set("net/ipv4/conf/default/rp_filter", "0"),
+        set("net/ipv4/ip_forward", if node.is_switch() { "1" } else { "0" }),
+    ];
+    if node.is_switch() {
+        // Policy 1 would do, but takes the hash that the sending socket, in the same kernel, has left with the packet: a
+        // random one, whatever its ports. Policy 3 looks at the packet.
+        let policy = match (faults.hashes_l3(node), faults.is_unpinned(node)) {
+            (true, _) => "0",
+            // Packets of the same machine are then spread by a number that the sending socket draws.
+            (false, true) => "1",
+            (false, false) => "3",
+        };
+        sysctls.extend([
+            set("net/ipv4/fib_multipath_hash_policy", policy),
+            set("net/ipv4/fib_multipath_hash_fields", FIVE_TUPLE),
+            // A next hop whose address is just being asked for would be passed over, and the flow take another way for a moment.
+            // Which cables are down is known by their carrier.
+            set("net/ipv4/fib_multipath_use_neigh", "0"),
+            set("net/ipv4/conf/all/ignore_routes_with_linkdown", "1"),
+            set("net/ipv4/conf/default/ignore_routes_with_linkdown", "1"),
+            // Whoever follows a path hears from every switch, always, by the port at which the packet came in.
+            set("net/ipv4/icmp_errors_use_inbound_ifaddr", "1"),
+            set("net/ipv4/icmp_ratelimit", "0"),
+            set("net/ipv4/icmp_ratemask", "0"),
+            maybe(
+                HASH_SEED,
+                &hash_seed(wiring.shape.seed, faults.polarised(), node).to_string(),
+            ),
+        ]);
+    }
+    sysctls
+}
+
+/// The seed of a switch's hash: fixed, so that placement is repeatable, and different for every switch, so that the choice
+/// of one tier says nothing about the choice of the next. A polarised fabric has one seed for all.
+fn hash_seed(seed: u64, polarised: bool, node: Node) -> u32 {
+    let place = match node {
+        _ if polarised => 0,
+        Node::Leaf { rail, leaf } => 1 + (u64::from(rail) << 16 | u64::from(leaf)),
+        Node::Spine { rail, spine } => (1 << 40) + (u64::from(rail) << 16 | u64::from(spine)),
+        Node::Host(_) | Node::Management => 0,
+    };
+    // The finaliser of SplitMix64: every bit of the input decides every bit of the output.
+    let mut mixed = seed.wrapping_add(place.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (((mixed ^ (mixed >> 31)) & 0x7fff_ffff) as u32).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::{Cable, Fault, Shape};
+
+    fn wiring() -> Wiring {
+        Wiring::new(&Shape {
+            trunk: 2,
+            ..Shape::parse("4x2").unwrap()
+        })
+    }
+
+    fn of(node: &str, faults: &[&str]) -> NodeConfig {
+        let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        config(&wiring(), Faults(&faults), node.parse().unwrap())
+    }
+
+    /// The lines of a node that a fault changes.
+    fn changed(node: &str, fault: &str) -> Vec<String> {
+        let lines = |config: NodeConfig| -> Vec<String> {
+            let sysctls = config
+                .sysctls
+                .into_iter()
+                .map(|sysctl| format!("{}={}", sysctl.path, sysctl.value));
+            [
+                sysctls.collect(),
+                config.links,
+                config.routes,
+                config.rates,
+                config.filter,
+            ]
+            .concat()
+        };
+        let healthy = lines(of(node, &[]));
+        lines(of(node, &[fault]))
+            .into_iter()
+            .filter(|line| !healthy.contains(line))
+            .collect()
+    }
+
+    #[test]
+    fn a_slow_port_is_slow_in_its_direction_only() {
+        let slow = ["qdisc replace dev rail0 root tbf rate 120000000bit burst 128k latency 20ms"];
+        assert_eq!(changed("h1", "slow:h1/rail0=60%"), slow);
+        assert!(changed("rail0-leaf0", "slow:h1/rail0=60%").is_empty());
+        assert_eq!(changed("h1", "slow-cable:h1-rail0-leaf0=60%"), slow);
+        assert_eq!(changed("rail0-leaf0", "slow-cable:h1-rail0-leaf0=60%").len(), 1);
+    }
+
+    #[test]
+    fn a_cut_takes_the_switch_side_down() {
+        assert_eq!(
+            changed("rail0-leaf0", "cut:h1-rail0-leaf0"),
+            ["link set dev p1 down"]
+        );
+        assert!(changed("h1", "cut:h1-rail0-leaf0").is_empty());
+        assert_eq!(changed("mgmt", "management-cut:h2"), ["link set dev h2 down"]);
+    }
+
+    #[test]
+    fn a_dead_hop_drops_all_and_loss_drops_some_and_no_route_changes() {
+        let loss = changed("h0", "loss:h0/rail1=0.1%");
+        assert!(
+            loss.len() == 1 && loss[0].contains("device \"rail1\"") && loss[0].contains("< 1000 drop"),
+            "{loss:?}"
+        );
+        let dead = changed("rail0-leaf0", "dead-hop:rail0-leaf0->rail0-spine1");
+        assert_eq!(dead.len(), 2, "both cables of the trunk: {dead:?}");
+        assert!(
+            dead.iter().all(|line| line.contains("meta protocol ip drop;")),
+            "{dead:?}"
+        );
+        assert!(changed("rail0-spine1", "dead-hop:rail0-leaf0->rail0-spine1").is_empty());
+    }
+
+    #[test]
+    fn faults_of_the_hash_change_the_hash_only() {
+        assert_eq!(
+            changed("rail0-leaf0", "hash-l3:all"),
+            ["net/ipv4/fib_multipath_hash_policy=0"]
+        );
+        assert!(changed("rail0-leaf1", "hash-l3:rail0-leaf0").is_empty());
+        assert_eq!(
+            changed("rail0-leaf0", "unpinned:rail0-leaf0"),
+            ["net/ipv4/fib_multipath_hash_policy=1"]
+        );
+        let seeds = |faults: &[&str]| -> HashSet<String> {
+            let switches = wiring()
+                .shape
+                .switches()
+                .map(|node| of(&node.to_string(), faults));
+            let seeds = switches
+                .flat_map(|config| config.sysctls)
+                .filter(|sysctl| sysctl.path == HASH_SEED);
+            seeds.map(|sysctl| sysctl.value).collect()
+        };
+        assert_eq!(seeds(&[]).len(), 8, "every switch has its own");
+        assert_eq!(seeds(&["polarised"]).len(), 1);
+    }
+
+    #[test]
+    fn faults_combine_by_the_worst() {
+        let both = of("h1", &["slow:h1/rail0=60%", "slow-cable:h1-rail0-leaf0=30%"]);
+        assert!(both.rates[0].contains("rate 60000000bit"), "{:?}", both.rates);
+        assert!(both.rates[1].contains("rate 200000000bit"), "{:?}", both.rates);
+    }
+
+    #[test]
+    fn cables_are_born_inside_their_namespaces_so_the_machine_never_sees_them() {
+        let namespace = |node: Node| format!("rg-x-{node}");
+        let lines = cables(&wiring(), &namespace);
+        assert_eq!(
+            lines[0],
+            "link add name rail0 index 10 mtu 9000 netns rg-x-h0 type veth \
+             peer name p0 index 100 mtu 9000 netns rg-x-rail0-leaf0"
+        );
+        let wired = wiring();
+        let indices = |cable: &Cable| cable.ends.clone().map(|port| index_of(&port.interface));
+        assert!(wired.cables.iter().map(indices).all(|[low, high]| low != high));
+        let ends = lines.iter().map(|line| line.matches(" netns rg-x-").count());
+        assert_eq!(
+            ends.sum::<usize>(),
+            2 * (wiring().cables.len() + 4) + 1,
+            "two ends each, and one bridge"
+        );
+        assert_eq!(lines.len(), wiring().cables.len() + 5);
+        assert_eq!(namespaces(&wiring(), &namespace).len(), 4 + 8 + 1);
+    }
+}

@@ -1,0 +1,397 @@
+//! The adaptive schedule: every cable a few times, then whatever tells the suspects apart.
+//!
+//! The *opening* crosses every link that any flow can reach, in both directions, as often as asked, each time with other
+//! partners where there are any. What looks slow leaves *doubts*: sets of links that may be the reason. *Narrowing* sends flows
+//! that cross one suspect each and otherwise only links that are known to be good, from and to ranks that had no part in it
+//! before: whoever is slow then is named, whoever is not is cleared. Flows of one slot share no rank and no link, so no test
+//! disturbs another; slots of different rails are never mixed.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::flow::{Flow, PathTable, Room};
+use topology::graph::{Graph, LinkId, Path};
+
+/// In a world of more ranks than this not every pair is thought of.
+const ALL_PAIRS: usize = 32;
+/// How many partners a rank has then.
+const PARTNERS: usize = 16;
+/// The most flows sent for one doubt in one step.
+const FLOWS_PER_DOUBT: usize = 8;
+
+/// Flows that run at the same time.
+pub type SlotOfFlows = Vec<Flow>;
+
+/// Links and ranks of which one slows some flows down, and it is not known which.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Doubt {
+    /// The rail on which it was seen.
+    pub rail: String,
+    /// The links, the likeliest first.
+    pub links: Vec<LinkId>,
+    /// Ranks that may be slow as senders.
+    pub senders: Vec<u32>,
+    /// Ranks that may be slow as receivers.
+    pub receivers: Vec<u32>,
+    /// How many more measurements the likeliest needs before it can be accused.
+    pub wanted: usize,
+}
+
+impl Doubt {
+    fn parts(&self) -> usize {
+        self.links.len() + self.senders.len() + self.receivers.len()
+    }
+
+    /// How many of its parts a flow crosses.
+    fn crossed(&self, from: u32, to: u32, path: &[LinkId]) -> usize {
+        let links = self.links.iter().filter(|link| path.contains(link)).count();
+        links + usize::from(self.senders.contains(&from)) + usize::from(self.receivers.contains(&to))
+    }
+}
+
+/// A flow that could be sent.
+#[derive(Debug, Clone)]
+struct Candidate {
+    flow: Flow,
+    /// The links it crosses whatever way it takes.
+    sure: Path,
+    /// The links it may cross besides, when its way is not known.
+    perhaps: Path,
+}
+
+/// Makes the slots of an adaptive test.
+pub struct Adaptive<'g> {
+    graph: &'g Graph,
+    table: &'g PathTable,
+    ranks: Vec<u32>,
+    rails: Vec<String>,
+    seed: u64,
+    /// Pairs that were measured, per rail.
+    used: HashMap<String, HashSet<(u32, u32)>>,
+    random: ChaCha8Rng,
+}
+
+impl<'g> Adaptive<'g> {
+    /// For these ranks and rails; the same seed gives the same flows.
+    pub fn new(
+        graph: &'g Graph,
+        table: &'g PathTable,
+        ranks: &[u32],
+        rails: &[String],
+        seed: u64,
+    ) -> Adaptive<'g> {
+        Adaptive {
+            graph,
+            table,
+            ranks: ranks.to_vec(),
+            rails: rails.to_vec(),
+            seed,
+            used: HashMap::new(),
+            random: ChaCha8Rng::seed_from_u64(seed),
+        }
+    }
+
+    /// Takes note of a pair that was measured: others are preferred from here on.
+    pub fn remember(&mut self, from: u32, to: u32, rail: &str) {
+        self.used.entry(rail.to_string()).or_default().insert((from, to));
+    }
+
+    /// Slots that cross every link `times` times, rail by rail; only links of the hosts, switches and cables in `focus`, unless
+    /// it names none.
+    pub fn opening(&mut self, times: u32, focus: &[String]) -> Vec<SlotOfFlows> {
+        let rails = self.rails.clone();
+        let slots = rails.iter().map(|rail| self.open_rail(rail, times, focus));
+        slots.collect::<Vec<_>>().concat()
+    }
+
+    fn open_rail(&mut self, rail: &str, times: u32, focus: &[String]) -> Vec<SlotOfFlows> {
+        let candidates = self.candidates(rail, |_, _, _| true);
+        let is_wanted = |link: LinkId| {
+            let link = self.graph.link(link);
+            let names = [&link.cable, &link.from.node, &link.to.node];
+            focus.is_empty() || names.iter().any(|name| focus.contains(name))
+        };
+        let mut need = vec![0; self.graph.link_count()];
+        for link in candidates.iter().flat_map(|candidate| &candidate.sure) {
+            if need[link.index()] == 0 && is_wanted(*link) {
+                need[link.index()] = times;
+            }
+        }
+        let mut slots = Vec::new();
+        // Every slot gains something, so this ends.
+        while need.iter().any(|need| *need > 0) {
+            let slot = self.pack(rail, &candidates, &mut need);
+            if slot.is_empty() {
+                break;
+            }
+            slots.push(slot);
+        }
+        slots
+    }
+
+    /// Fills one slot with flows that cross links in need.
+    fn pack(&mut self, rail: &str, candidates: &[Candidate], need: &mut [u32]) -> SlotOfFlows {
+        let mut room = Room::new(self.graph);
+        let mut slot = Vec::new();
+        let mut of_senders: Vec<&[Candidate]> =
+            candidates.chunk_by(|a, b| a.flow.from == b.flow.from).collect();
+        of_senders.shuffle(&mut self.random);
+        let need_of_own = |of_sender: &&[Candidate]| {
+            let up = self.graph.up(of_sender[0].flow.from, rail);
+            std::cmp::Reverse(up.map_or(0, |link| need[link.index()]))
+        };
+        of_senders.sort_by_key(need_of_own);
+        let used = self.used.entry(rail.to_string()).or_default();
+        let mut crossed: BTreeSet<LinkId> = BTreeSet::new();
+        for of_sender in of_senders {
+            let mut best: Option<(u32, &Candidate)> = None;
+            for candidate in of_sender {
+                let Flow { from, to, path, .. } = &candidate.flow;
+                if room.is_busy(*from) || room.is_busy(*to) {
+                    continue;
+                }
+                let gain: u32 = candidate.sure.iter().map(|link| need[link.index()]).sum();
+                if gain == 0 || !room.has(*from, *to, rail, path) {
+                    continue;
+                }
+                let is_new = !used.contains(&(*from, *to));
+                // A link that carries more than one host sends is tested only when several send over it at once.
+                let fills = candidate
+                    .sure
+                    .iter()
+                    .any(|link| need[link.index()] > 0 && room.is_begun(*link));
+                let chance = u32::from(self.random.random::<u8>());
+                let score = gain * 1024 + u32::from(fills) * 2048 + u32::from(is_new) * 512 + chance;
+                if best.is_none_or(|(most, _)| score > most) {
+                    best = Some((score, candidate));
+                }
+            }
+            let Some((_, Candidate { flow, sure, .. })) = best else {
+                continue;
+            };
+            room.take(flow.from, flow.to, rail, &flow.path);
+            used.insert((flow.from, flow.to));
+            crossed.extend(sure);
+            slot.push(flow.clone());
+        }
+        for link in crossed {
+            need[link.index()] = need[link.index()].saturating_sub(1);
+        }
+        slot
+    }
+
+    /// Slots that tell the parts of each doubt apart, or confirm the only one. `is_good` says which links are known to carry
+    /// what they should. Empty when nothing can be told apart any further and nothing is left to confirm.
+    pub fn narrowing(&mut self, doubts: &[Doubt], is_good: impl Fn(LinkId) -> bool) -> Vec<SlotOfFlows> {
+        let mut of_rail: HashMap<String, Vec<Candidate>> = HashMap::new();
+        let about_ranks = |doubt: &Doubt| !doubt.senders.is_empty() || !doubt.receivers.is_empty();
+        for rail in self.rails.clone() {
+            if doubts
+                .iter()
+                .any(|doubt| doubt.rail == rail || about_ranks(doubt))
+            {
+                let candidates = self.candidates(&rail, |from, to, links| {
+                    doubts.iter().any(|doubt| doubt.crossed(from, to, links) > 0)
+                });
+                of_rail.insert(rail, candidates);
+            }
+        }
+        let mut chosen: Vec<Flow> = Vec::new();
+        for doubt in doubts {
+            for flow in self.flows_for(doubt, doubts, &of_rail, &is_good) {
+                if !chosen.contains(&flow) {
+                    let used = self.used.entry(flow.rail.clone()).or_default();
+                    used.insert((flow.from, flow.to));
+                    chosen.push(flow);
+                }
+            }
+        }
+        self.in_slots(chosen)
+    }
+
+    /// The flows that serve one doubt: one per part that can be crossed without the others, or several over the only one.
+    fn flows_for(
+        &mut self,
+        doubt: &Doubt,
+        doubts: &[Doubt],
+        of_rail: &HashMap<String, Vec<Candidate>>,
+        is_good: impl Fn(LinkId) -> bool,
+    ) -> Vec<Flow> {
+        let mut options: Vec<(usize, u64, &Candidate)> = Vec::new();
+        let mut unsure: Vec<(u64, &Candidate)> = Vec::new();
+        for candidate in self.rails.iter().filter_map(|rail| of_rail.get(rail)).flatten() {
+            let flow = &candidate.flow;
+            let crossed = doubt.crossed(flow.from, flow.to, &candidate.sure);
+            if crossed == 0 {
+                if flow.rail == doubt.rail && doubt.crossed(flow.from, flow.to, &candidate.perhaps) > 0 {
+                    unsure.push((self.random.random(), candidate));
+                }
+                continue;
+            }
+            let of_others = doubts.iter().filter(|other| *other != doubt);
+            let foreign: usize = of_others
+                .map(|other| other.crossed(flow.from, flow.to, &candidate.sure))
+                .sum();
+            let is_doubtful = |link: &&LinkId| !doubt.links.contains(link) && !is_good(**link);
+            let doubtful = candidate.sure.iter().filter(is_doubtful).count();
+            let is_unknown = usize::from(flow.path.is_empty());
+            let used = self.used.get(&flow.rail);
+            let is_used = usize::from(used.is_some_and(|used| used.contains(&(flow.from, flow.to))));
+            let cost = 4 * foreign + 3 * is_unknown + 2 * doubtful + is_used;
+            let chance = u64::from(self.random.random::<u8>());
+            options.push((crossed, cost as u64 * 256 + chance, candidate));
+        }
+        options.sort_by_key(|(crossed, cost, _)| (*crossed, *cost));
+        let mut flows: Vec<Flow> = Vec::new();
+        if doubt.parts() > 1 {
+            // For every part the cheapest flow that crosses as few of the others as possible, but never all of them.
+            for part in Part::all(doubt).iter().take(FLOWS_PER_DOUBT) {
+                let mut tells = options.iter().filter(|(crossed, ..)| *crossed < doubt.parts());
+                if let Some((_, _, candidate)) = tells.find(|(_, _, candidate)| part.is_crossed(candidate))
+                    && !flows.contains(&candidate.flow)
+                {
+                    flows.push(candidate.flow.clone());
+                }
+            }
+        }
+        if flows.is_empty() {
+            // There is one only, or they cannot be told apart: what is left is to make sure that it is one of them.
+            unsure.sort_by_key(|(chance, _)| *chance);
+            let sure = options.into_iter().map(|(_, _, candidate)| candidate);
+            let all = sure.chain(unsure.into_iter().map(|(_, candidate)| candidate));
+            let all = all.map(|candidate| candidate.flow.clone());
+            flows = different_partners(all, doubt.wanted.min(FLOWS_PER_DOUBT));
+        }
+        flows
+    }
+
+    /// Flows in as few slots as they fit into, in order.
+    pub fn in_slots(&self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
+        let mut slots: Vec<(Room<'_>, SlotOfFlows)> = Vec::new();
+        for flow in flows {
+            let fits = slots.iter().position(|(room, slot)| {
+                slot[0].rail == flow.rail && room.has(flow.from, flow.to, &flow.rail, &flow.path)
+            });
+            match fits {
+                Some(slot) => {
+                    slots[slot].0.take(flow.from, flow.to, &flow.rail, &flow.path);
+                    slots[slot].1.push(flow);
+                }
+                None => {
+                    let mut room = Room::new(self.graph);
+                    room.take(flow.from, flow.to, &flow.rail, &flow.path);
+                    slots.push((room, vec![flow]));
+                }
+            }
+        }
+        slots.into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    /// Every flow that is thought of on a rail and that `is_wanted` (sender, receiver, links), those of one sender side by side.
+    fn candidates(&self, rail: &str, is_wanted: impl Fn(u32, u32, &[LinkId]) -> bool) -> Vec<Candidate> {
+        let partners = partners(self.graph, &self.ranks, rail, self.seed);
+        let mut candidates = Vec::new();
+        for from in &self.ranks {
+            for to in partners.get(from).into_iter().flatten() {
+                for (port, path) in self.table.ways(self.graph, *from, *to, rail) {
+                    let ends = [self.graph.up(*from, rail), self.graph.down(*to, rail)];
+                    let (sure, perhaps): (Path, Path) = match path.is_empty() {
+                        false => (path.clone(), Path::new()),
+                        true => {
+                            let perhaps = self.graph.paths(*from, *to, rail).concat();
+                            (ends.into_iter().flatten().collect(), perhaps)
+                        }
+                    };
+                    if !is_wanted(*from, *to, &sure) && !is_wanted(*from, *to, &perhaps) {
+                        continue;
+                    }
+                    let (from, to, rail) = (*from, *to, rail.to_string());
+                    let flow = Flow {
+                        from,
+                        to,
+                        rail,
+                        port,
+                        path,
+                    };
+                    candidates.push(Candidate { flow, sure, perhaps });
+                }
+            }
+        }
+        candidates
+    }
+}
+
+/// One part of a doubt.
+enum Part {
+    Link(LinkId),
+    Sender(u32),
+    Receiver(u32),
+}
+
+impl Part {
+    fn all(doubt: &Doubt) -> Vec<Part> {
+        let links = doubt.links.iter().map(|link| Part::Link(*link));
+        let senders = doubt.senders.iter().map(|rank| Part::Sender(*rank));
+        let receivers = doubt.receivers.iter().map(|rank| Part::Receiver(*rank));
+        links.chain(senders).chain(receivers).collect()
+    }
+
+    fn is_crossed(&self, candidate: &Candidate) -> bool {
+        match self {
+            Part::Link(link) => candidate.sure.contains(link),
+            Part::Sender(rank) => candidate.flow.from == *rank,
+            Part::Receiver(rank) => candidate.flow.to == *rank,
+        }
+    }
+}
+
+/// The first so many flows, as far as possible no two between the same ranks.
+fn different_partners(flows: impl Iterator<Item = Flow>, wanted: usize) -> Vec<Flow> {
+    let mut chosen: Vec<Flow> = Vec::new();
+    let mut spare: Vec<Flow> = Vec::new();
+    for flow in flows {
+        if chosen.len() == wanted {
+            break;
+        }
+        let is_met = chosen
+            .iter()
+            .any(|other| other.from == flow.from && other.to == flow.to);
+        match is_met {
+            true => spare.push(flow),
+            false => chosen.push(flow),
+        }
+    }
+    let missing = wanted - chosen.len();
+    chosen.extend(spare.into_iter().take(missing));
+    chosen
+}
+
+/// With whom each rank is measured on a rail: everybody in a small world, else some of its own leaf and some beyond.
+pub fn partners(graph: &Graph, ranks: &[u32], rail: &str, seed: u64) -> HashMap<u32, Vec<u32>> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x9e37_79b9);
+    let mut of_rank = HashMap::new();
+    for rank in ranks {
+        let others = || ranks.iter().copied().filter(|other| other != rank);
+        let chosen: Vec<u32> = if ranks.len() <= ALL_PAIRS {
+            others().collect()
+        } else {
+            let leaf = graph.leaf_of(*rank, rail);
+            let (mut near, mut far): (Vec<u32>, Vec<u32>) =
+                others().partition(|other| graph.leaf_of(*other, rail) == leaf);
+            near.shuffle(&mut random);
+            far.shuffle(&mut random);
+            let of_leaf = near.len().min(PARTNERS / 6);
+            near.truncate(of_leaf);
+            far.truncate(PARTNERS - of_leaf);
+            near.into_iter().chain(far).collect()
+        };
+        of_rank.insert(*rank, chosen);
+    }
+    of_rank
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Narrowing down: measure, see who is suspected, measure what tells the suspects apart, until one is left.
+//!
+//! Who measures is left open: ranks of a real run, or a simulated fabric. Held true: every step measures something that was
+//! not measured before or confirms a suspect; there are at most [`MOST_STEPS`] steps; nothing is accused here, that is what
+//! `findings` does with the record afterwards.
+
+mod doubts;
+
+use std::collections::HashMap;
+
+use crate::adaptive::{Adaptive, Doubt};
+use crate::flow::{Flow, PathTable};
+use judge::findings::{Element, Localisation, localise};
+use record::{Cell, EndReason, LinkState, Recorded};
+use topology::graph::{Graph, LinkId};
+
+pub use doubts::name_of;
+
+/// More steps than this tell nothing new.
+pub const MOST_STEPS: usize = 8;
+
+/// A question that was asked so often has no answer.
+const MOST_ASKED: usize = 3;
+
+/// Whoever measures cells and keeps the record.
+pub trait Bench {
+    /// What may go wrong.
+    type Error;
+    /// Measures cells that the record does not have yet, slot by slot. `why` says what they are to tell.
+    fn measure(&mut self, why: &str, cells: &[Cell]) -> Result<EndReason, Self::Error>;
+    /// Everything recorded so far.
+    fn recorded(&mut self) -> Result<Recorded, Self::Error>;
+}
+
+/// What is narrowed down, and on which fabric.
+pub struct Setting<'a> {
+    /// The fabric.
+    pub graph: &'a Graph,
+    /// Which source port leads where.
+    pub table: &'a PathTable,
+    /// Name of the test whose cells these are.
+    pub test: &'a str,
+    /// Seed of every choice.
+    pub seed: u64,
+}
+
+/// What is known before a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Counted from 1; the first is what the opening showed.
+    pub number: usize,
+    /// Cells measured so far.
+    pub measured: usize,
+    /// Links in each direction that carried what they should, of how many.
+    pub healthy: (usize, usize),
+    /// Who is suspected: for every cause its parts, the likeliest first, and whether it is confirmed.
+    pub suspects: Vec<(Vec<(String, f64)>, bool)>,
+    /// Parts that were suspected before and are not any more.
+    pub ruled_out: Vec<String>,
+    /// Flows that were slow once and by chance.
+    pub transient: usize,
+    /// What will be measured next, in cells and slots; nothing when it is over.
+    pub next: Option<(usize, usize)>,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Steps taken after the opening.
+    pub steps: usize,
+    /// Slots measured in them.
+    pub slots: usize,
+    /// Cells measured in them.
+    pub cells: usize,
+    /// Why it ended.
+    pub end: EndReason,
+}
+
+/// Narrows down what slows the flows of a test whose opening was measured. `tell` hears what is known before every step.
+pub fn narrow<B: Bench>(
+    bench: &mut B,
+    setting: &Setting<'_>,
+    tell: &mut dyn FnMut(&Step),
+) -> Result<Outcome, B::Error> {
+    let mut outcome = Outcome {
+        steps: 0,
+        slots: 0,
+        cells: 0,
+        end: EndReason::Finished,
+    };
+    let mut recorded = bench.recorded()?;
+    let Some(template) = recorded
+        .run
+        .cells
+        .iter()
+        .find(|cell| cell.test == setting.test)
+        .cloned()
+    else {
+        return Ok(outcome);
+    };
+    let mut adaptive = resumed(setting, &recorded);
+    let mut suspected: Vec<Element> = Vec::new();
+    let mut asked: HashMap<Doubt, usize> = HashMap::new();
+    for number in 1.. {
+        let Some(seen) = localise(&recorded) else { break };
+        let mut doubts = doubts::of(&seen, &recorded);
+        doubts.retain(|doubt| {
+            let question = Doubt {
+                wanted: 0,
+                ..doubt.clone()
+            };
+            let times = asked.entry(question).or_insert(0);
+            *times += 1;
+            *times <= MOST_ASKED
+        });
+        let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
+        let mut slots = Vec::new();
+        if number <= MOST_STEPS {
+            slots.extend(adaptive.narrowing(&doubts, is_good));
+            slots.extend(adaptive.in_slots(to_repeat(&seen, &recorded, setting)));
+        }
+        let cells = cells_of(&slots, &template, &recorded, setting.graph);
+        tell(&step(
+            number,
+            &seen,
+            &recorded,
+            setting,
+            &suspected,
+            (cells.len(), slots.len()),
+        ));
+        if cells.is_empty() {
+            break;
+        }
+        suspected = suspects_of(&seen);
+        outcome.end = bench.measure(&doubts::in_words(&doubts, setting.graph), &cells)?;
+        outcome.steps += 1;
+        outcome.slots += slots.len();
+        outcome.cells += cells.len();
+        if outcome.end != EndReason::Finished {
+            break;
+        }
+        recorded = bench.recorded()?;
+    }
+    Ok(outcome)
+}
+
+/// Flows that were slow once although nothing on their way is: they are measured again as they were.
+fn to_repeat(seen: &Localisation, recorded: &Recorded, setting: &Setting<'_>) -> Vec<Flow> {
+    let cells = seen
+        .slow_once()
+        .into_iter()
+        .filter_map(|place| recorded.run.cells.get(place));
+    let of_test = cells.filter(|cell| cell.test == setting.test);
+    of_test.filter_map(|cell| Flow::of(cell, setting.graph)).collect()
+}
+
+/// The schedule, knowing what was measured already.
+fn resumed<'a>(setting: &Setting<'a>, recorded: &Recorded) -> Adaptive<'a> {
+    let of_test = || recorded.run.cells.iter().filter(|cell| cell.test == setting.test);
+    let mut ranks: Vec<u32> = of_test().flat_map(|cell| cell.ranks.iter().copied()).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    let mut rails: Vec<String> = of_test().flat_map(|cell| cell.rails.iter().cloned()).collect();
+    rails.sort_unstable();
+    rails.dedup();
+    let mut adaptive = Adaptive::new(setting.graph, setting.table, &ranks, &rails, setting.seed);
+    for cell in of_test() {
+        if let ([from, to], [rail]) = (cell.ranks.as_slice(), cell.rails.as_slice()) {
+            adaptive.remember(*from, *to, rail);
+        }
+    }
+    adaptive
+}
+
+/// The cells of some slots, numbered after all that are recorded.
+fn cells_of(slots: &[Vec<Flow>], template: &Cell, recorded: &Recorded, graph: &Graph) -> Vec<Cell> {
+    let known = &recorded.run.cells;
+    let mut id = known.iter().map(|cell| cell.id).max().map_or(0, |last| last + 1);
+    let first_slot = known
+        .iter()
+        .map(|cell| cell.slot)
+        .max()
+        .map_or(0, |last| last + 1);
+    let mut cells = Vec::new();
+    for (slot, flows) in (first_slot..).zip(slots) {
+        for flow in flows {
+            let cell = Cell {
+                id,
+                slot,
+                ..template.clone()
+            };
+            cells.push(flow.as_cell(cell, graph));
+            id += 1;
+        }
+    }
+    cells
+}
+
+fn suspects_of(seen: &Localisation) -> Vec<Element> {
+    let suspects = seen.causes.iter().flat_map(|cause| &cause.suspects);
+    suspects.map(|(element, _)| *element).collect()
+}
+
+fn step(
+    number: usize,
+    seen: &Localisation,
+    recorded: &Recorded,
+    setting: &Setting<'_>,
+    before: &[Element],
+    next: (usize, usize),
+) -> Step {
+    let of_test = recorded.run.cells.iter().filter(|cell| cell.test == setting.test);
+    let name = |element: &Element| name_of(*element, &seen.graph, &recorded.run);
+    let states = seen.graph.links().map(|(link, _)| seen.state(link));
+    let now = suspects_of(seen);
+    Step {
+        number,
+        measured: of_test.count(),
+        healthy: (
+            states.filter(|state| *state == LinkState::Healthy).count(),
+            seen.graph.link_count(),
+        ),
+        suspects: seen
+            .causes
+            .iter()
+            .map(|cause| {
+                let parts = cause
+                    .suspects
+                    .iter()
+                    .map(|(element, share)| (name(element), *share));
+                (parts.collect(), cause.confirmed)
+            })
+            .collect(),
+        ruled_out: before
+            .iter()
+            .filter(|element| !now.contains(element))
+            .map(name)
+            .collect(),
+        transient: seen.transient.len(),
+        next: (next.0 > 0).then_some(next),
+    }
+}

@@ -1,0 +1,351 @@
+//! Suite x fabric: the cells to measure, in order, and what stays unmeasured.
+//!
+//! A plan is a pure function of suite, fabric, choices and seed: the same four give the same plan, cell for cell. Whatever
+//! was asked for and is not in the plan is in `untested` with the reason, or is an error; nothing is dropped or replaced in
+//! silence. Cells of one slot run at the same time and never share an end of a rail.
+
+pub mod adaptive;
+pub mod baseline;
+#[cfg(test)]
+mod burn_in_tests;
+mod choices_table;
+mod congestion;
+pub mod diagnose;
+mod draft;
+mod ecmp;
+mod engines;
+mod error;
+pub mod estimate;
+pub mod filter;
+pub mod fit;
+pub mod flow;
+mod groups;
+pub mod interleave;
+mod outline;
+mod pairs;
+mod references;
+pub mod replan;
+mod residence;
+pub mod schedule;
+mod transport;
+pub mod twin;
+mod verbs;
+
+pub use choices_table::{ScheduleCost, ScheduleOutline, schedules};
+pub use error::PlanError;
+pub use filter::{Filter, FilterError};
+pub use outline::{Outline, TestOutline};
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use record::units::{Nanos, Rate};
+use record::{Cell, DecisionRule, DeviceKind, NcclRecord, Reference, TestRecord, TransportKind, Untested};
+use topology::Fabric;
+use topology::Topology;
+use topology::graph::Graph;
+use topology::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
+
+use baseline::Baseline;
+use draft::Draft;
+use engines::NcclThere;
+use flow::PathTable;
+use references::References;
+
+/// What the command line decides about a plan; it wins over the suite.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// The transport of every test.
+    pub transport: Option<TransportChoice>,
+    /// The engines of every test.
+    pub engine: Option<EngineChoice>,
+    /// What the ranks' NCCL is, or why it cannot be used; none when that is not known.
+    pub nccl: Option<Result<NcclRecord, String>>,
+    /// Whether the ranks can use RDMA, or why not; none when that is not known.
+    pub verbs: Option<Result<(), String>>,
+    /// Whether their NICs can use the memory of their GPUs, or why not; none when that is not known.
+    pub gpudirect: Option<Result<(), String>>,
+    /// The rails to use, by name.
+    pub rails: Option<Vec<String>>,
+    /// The cells to measure.
+    pub only: Option<Filter>,
+    /// `auto` or the id of the expected-rate row every test over rails is compared with.
+    pub spec: Option<String>,
+    /// Recorded runs that tests are compared with, by the names the suite gives them.
+    pub baselines: BTreeMap<String, Baseline>,
+    /// Which cable is where and how fast it should be, where the operator says so.
+    pub topology: Option<Topology>,
+    /// Hosts, switches or cables that adaptive tests look at; everything when none is named.
+    pub focus: Vec<String>,
+    /// The fabric as a graph and the paths through it, as far as they are known.
+    pub known: Known,
+    /// Whether cells run in the order of their sizes instead of a seeded one.
+    pub in_order: bool,
+    /// Whether all ranks are in one process, so that they can share memory.
+    pub same_process: bool,
+    /// Whether every two ranks use each other's GPU memory where it is.
+    pub direct: bool,
+}
+
+/// What is known of the fabric's paths when ranks have met.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The topology as a graph.
+    pub graph: Option<Arc<Graph>>,
+    /// Which source port leads over which path.
+    pub paths: Arc<PathTable>,
+}
+
+impl Known {
+    /// What the slowest cable of a host should carry, when a topology says so.
+    fn slowest(&self) -> Option<Rate> {
+        let graph = self.graph.as_ref()?;
+        let rates = graph
+            .links()
+            .filter(|(_, link)| link.is_host)
+            .map(|(_, link)| link.rate);
+        rates
+            .filter(|rate| rate.0 > 0.0)
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+/// What will be measured, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The suite's tests with their references resolved.
+    pub tests: Vec<TestRecord>,
+    /// The cells in the order in which they run. Ids and slots count over the whole plan, so that `--only cell=17` means the
+    /// same cell every time: after `--only` they have gaps, and `id` is no index into this list.
+    pub cells: Vec<Cell>,
+    /// What stays unmeasured, and why.
+    pub untested: Vec<Untested>,
+    /// How verdicts are reached.
+    pub rule: DecisionRule,
+    /// Seed of patterns and order.
+    pub seed: u64,
+    /// Longest any single wait may take.
+    pub deadline: Nanos,
+    /// Longest the whole run may take.
+    pub budget: Option<Nanos>,
+    /// What links are assumed to carry when time is estimated: what the slowest cable of a host should, where that is known.
+    pub wire: Rate,
+}
+
+impl Plan {
+    /// Plans `suite` on `fabric`. The suite's run settings are those of the run: merge the command line into them first.
+    pub fn new(suite: &Suite, fabric: &Fabric, choices: &Choices) -> Result<Plan, PlanError> {
+        let device = one_device(fabric)?;
+        let specs = spec::entries()?;
+        let mut rng = ChaCha8Rng::seed_from_u64(suite.run.seed());
+        let mut plan = Plan {
+            tests: Vec::new(),
+            cells: Vec::new(),
+            untested: Vec::new(),
+            rule: suite.rule.clone(),
+            seed: suite.run.seed(),
+            deadline: suite.run.deadline(),
+            budget: suite.run.budget,
+            wire: choices.known.slowest().unwrap_or(estimate::RATE),
+        };
+        let mut slots = 0;
+        for test in &suite.tests {
+            let transport = transport::of(test, suite, device, fabric, choices, &mut plan.untested)?;
+            let terms = verbs::terms(&test.name, transport, device, suite, choices, &mut plan.untested)?;
+            let rails = rails_of(test, transport, fabric, choices, &mut plan.untested)?;
+            let references = References {
+                fabric,
+                specs: &specs,
+                transport,
+                rails: &rails,
+                topology: choices.topology.as_ref(),
+            };
+            plan.tests.push(references.resolve(test, choices.spec.as_deref()));
+            let mut draft = Draft {
+                test,
+                fabric,
+                transport,
+                device,
+                verbs: terms,
+                rails: &rails,
+                known: &choices.known,
+                focus: &choices.focus,
+                seed: suite.run.seed(),
+                untested: &mut plan.untested,
+            };
+            let mut drafted = draft.slots()?;
+            if choices.in_order {
+                drafted.sort_by_key(|slot| {
+                    slot.first()
+                        .map(|cell| (cell.dtype, cell.op, cell.size, Reverse(cell.placement)))
+                });
+            } else {
+                drafted.shuffle(&mut rng);
+            }
+            let engine = choices.engine.or(test.engine).unwrap_or(suite.run.engine());
+            let mut left_out = Vec::new();
+            let nccl = NcclThere {
+                fabric,
+                rails: &rails,
+                nccl: choices.nccl.as_ref(),
+            };
+            let planned = engines::per_engine(drafted, engine, &nccl, |cell, why| {
+                left_out.push((cell.collective, why));
+            });
+            for (collective, why) in left_out {
+                note(
+                    &mut plan.untested,
+                    format!("test `{}`: {collective} by NCCL", test.name),
+                    why,
+                );
+            }
+            for slot in planned {
+                for cell in slot {
+                    let id = plan.cells.len() as u32;
+                    plan.cells.push(Cell {
+                        id,
+                        slot: slots,
+                        ..cell
+                    });
+                }
+                slots += 1;
+            }
+        }
+        if let Some(filter) = &choices.only {
+            plan.keep_only(filter, fabric)?;
+        }
+        residence::check(&plan, fabric)?;
+        references::name_missing_peers(&mut plan.tests, &plan.cells);
+        let unread = Baseline::default();
+        for test in &mut plan.tests {
+            let named = test.references.iter().find_map(|reference| match reference {
+                Reference::Baseline { run, .. } => Some(choices.baselines.get(run).unwrap_or(&unread)),
+                _ => None,
+            });
+            if let Some(baseline) = named {
+                baseline.settle(test, &plan.cells, fabric);
+            }
+        }
+        Ok(plan)
+    }
+
+    /// A cell by its id.
+    pub fn cell(&self, id: u32) -> Option<&Cell> {
+        let at = self.cells.binary_search_by_key(&id, |cell| cell.id).ok()?;
+        self.cells.get(at)
+    }
+
+    /// The slots in order, each with the cells that run at the same time.
+    pub fn slots(&self) -> impl Iterator<Item = &[Cell]> {
+        self.cells.chunk_by(|a, b| a.slot == b.slot)
+    }
+
+    /// Keeps the slots with a matching cell, whole: a measurement of all rails together is none without the others.
+    fn keep_only(&mut self, filter: &Filter, fabric: &Fabric) -> Result<(), PlanError> {
+        let slots = self.slots();
+        let kept = slots.filter(|slot| slot.iter().any(|cell| filter.matches(cell, fabric)));
+        let kept: Vec<Cell> = kept.flatten().cloned().collect();
+        if kept.is_empty() {
+            return Err(PlanError::NothingLeft {
+                filter: filter.to_string(),
+                there_is: filter.what_there_is(&self.cells, fabric),
+            });
+        }
+        let count = |cells: &[Cell], test: &str| cells.iter().filter(|cell| cell.test == test).count();
+        for test in &self.tests {
+            let (before, after) = (count(&self.cells, &test.name), count(&kept, &test.name));
+            if after < before {
+                self.untested.push(Untested {
+                    what: format!("{} of {before} cells of test `{}`", before - after, test.name),
+                    why: format!("left out by --only {filter}"),
+                });
+            }
+        }
+        self.tests.retain(|test| count(&kept, &test.name) > 0);
+        self.cells = kept;
+        Ok(())
+    }
+}
+
+fn one_device(fabric: &Fabric) -> Result<DeviceKind, PlanError> {
+    let first = fabric.ranks.first().ok_or(PlanError::NoRanks)?.device;
+    match fabric.ranks.iter().find(|record| record.device != first) {
+        None => Ok(first),
+        Some(other) => Err(PlanError::MixedDevices(format!(
+            "{} on {}, {} on {}",
+            first,
+            fabric.rank_name(fabric.ranks[0].rank),
+            other.device,
+            fabric.rank_name(other.rank)
+        ))),
+    }
+}
+
+/// The rails a test runs over; none for a transport without rails. Rails that stay unused are noted.
+fn rails_of(
+    test: &TestCase,
+    transport: TransportKind,
+    fabric: &Fabric,
+    choices: &Choices,
+    untested: &mut Vec<Untested>,
+) -> Result<Vec<String>, PlanError> {
+    if !transport.has_rails() {
+        return Ok(Vec::new());
+    }
+    let common = fabric.common_rails();
+    let mut lacks = Vec::new();
+    for partial in fabric.partial_rails() {
+        let who: Vec<String> = partial
+            .lacking
+            .iter()
+            .map(|rank| fabric.rank_name(*rank))
+            .collect();
+        let why = format!("missing on {}", who.join(", "));
+        lacks.push(format!("rail {} is {why}", partial.rail));
+        note(untested, format!("rail {}", partial.rail), why);
+    }
+    if common.is_empty() {
+        let why = if lacks.is_empty() {
+            "no rank names one".to_string()
+        } else {
+            lacks.join("; ")
+        };
+        return Err(PlanError::NoRail {
+            test: test.name.clone(),
+            why,
+        });
+    }
+    let Some(chosen) = &choices.rails else {
+        return Ok(common.into_iter().map(String::from).collect());
+    };
+    if let Some(unknown) = chosen.iter().find(|rail| !common.contains(&rail.as_str())) {
+        let near = nearest(unknown, common.iter().copied()).map(|near| format!("; did you mean `{near}`?"));
+        return Err(PlanError::UnknownRail {
+            rail: unknown.clone(),
+            suggestion: format!("there are {}{}", common.join(", "), near.unwrap_or_default()),
+        });
+    }
+    let (used, unused): (Vec<&str>, Vec<&str>) = common
+        .into_iter()
+        .partition(|rail| chosen.iter().any(|name| name == rail));
+    for rail in unused {
+        note(untested, format!("rail {rail}"), "left out by --rails");
+    }
+    Ok(used.into_iter().map(String::from).collect())
+}
+
+/// Adds to what stays untested, once.
+fn note(untested: &mut Vec<Untested>, what: impl Into<String>, why: impl Into<String>) {
+    let entry = Untested {
+        what: what.into(),
+        why: why.into(),
+    };
+    if !untested.contains(&entry) {
+        untested.push(entry);
+    }
+}

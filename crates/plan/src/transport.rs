@@ -1,0 +1,57 @@
+//! What carries a test's bytes.
+
+use super::{Choices, PlanError, note, verbs};
+use record::{DeviceKind, TransportKind, Untested};
+use topology::Fabric;
+use topology::suite::{Suite, TestCase};
+
+/// The command line's word, else the test's, else the run's; `auto` is settled here.
+pub(super) fn of(
+    test: &TestCase,
+    suite: &Suite,
+    device: DeviceKind,
+    fabric: &Fabric,
+    choices: &Choices,
+    untested: &mut Vec<Untested>,
+) -> Result<TransportKind, PlanError> {
+    let choice = choices
+        .transport
+        .or(test.transport)
+        .unwrap_or(suite.run.transport());
+    let name = || test.name.clone();
+    let on_gpus = device == DeviceKind::Cuda;
+    match choice.named() {
+        Some(TransportKind::Tcp) => Ok(TransportKind::Tcp),
+        Some(TransportKind::Shm) if on_gpus => Err(PlanError::SharedMemoryOnGpus { test: name() }),
+        Some(TransportKind::Shm) if choices.same_process => Ok(TransportKind::Shm),
+        Some(TransportKind::Shm) => Err(PlanError::NotInOneProcess { test: name() }),
+        Some(TransportKind::Peer) if !on_gpus => Err(PlanError::PeerWithoutGpus { test: name() }),
+        Some(TransportKind::Peer) if choices.direct => Ok(TransportKind::Peer),
+        Some(TransportKind::Peer) => Err(PlanError::NotDirect { test: name() }),
+        Some(TransportKind::Verbs) => match verbs::why_not(fabric, choices) {
+            None => Ok(TransportKind::Verbs),
+            Some(why) => Err(PlanError::NoVerbs { test: name(), why }),
+        },
+        None if test.kind.needs_rails() => Ok(over_rails(test, fabric, choices, untested)),
+        None if on_gpus && choices.direct => Ok(TransportKind::Peer),
+        None if !on_gpus && choices.same_process => Ok(TransportKind::Shm),
+        None => Ok(over_rails(test, fabric, choices, untested)),
+    }
+}
+
+/// What carries bytes over rails when nobody said: RDMA where every end of every rail can, else TCP. Where some could, it is
+/// said why it is not used.
+fn over_rails(
+    test: &TestCase,
+    fabric: &Fabric,
+    choices: &Choices,
+    untested: &mut Vec<Untested>,
+) -> TransportKind {
+    let Some(why) = verbs::why_not(fabric, choices) else {
+        return TransportKind::Verbs;
+    };
+    if verbs::is_in_sight(fabric) {
+        note(untested, format!("test `{}`: over RDMA", test.name), why);
+    }
+    TransportKind::Tcp
+}

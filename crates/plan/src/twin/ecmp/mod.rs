@@ -1,0 +1,274 @@
+//! Many streams across the leaves of a simulated fabric, whose switches spread them as they are told to.
+//!
+//! What a run of kind `ecmp` would have recorded: the way of every stream as far as switches would have told it, and what it
+//! delivered while all streams of its slot shared the links max-min fairly. What is wrong is known, so verdicts can be proved at
+//! scales no lab has. A dead link is as in the lab: packets vanish on it in both meanings, so streams whose answers would come
+//! back over it die as well, though their own way is whole.
+//!
+//! The same seed gives the same record, on any number of cores.
+
+mod cells;
+mod choices;
+
+use std::collections::HashMap;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+
+pub use cells::StreamFabric;
+pub use choices::EcmpFault;
+
+use super::{hash, shares};
+use choices::{Choices, Flow};
+use record::{
+    Cell, CellDone, EndReason, Event, PortDelta, Recorded, Run, StopReason, StreamRecord, StreamWay,
+};
+use topology::graph::{Graph, LinkId, Path};
+
+/// What a stream gets of what is its fair share, headers and pauses taken off.
+const EFFICIENCY: f64 = 0.95;
+/// Streams on the same links differ by up to this share, all the time: congestion control is only about fair.
+const UNFAIR: f64 = 0.15;
+/// And by up to this from one iteration to the next.
+const JITTER: f64 = 0.05;
+
+/// The record of streams across all leaves of a fabric with these faults, made by `seed`. A fault whose parts are not there
+/// changes nothing.
+pub fn streams(fabric: &StreamFabric, faults: &[EcmpFault], seed: u64) -> Recorded {
+    let (topology, run) = fabric.plan(faults, seed);
+    // A fabric made to order is sound.
+    let Ok(graph) = Graph::of(&topology, &run.ranks) else {
+        return recorded(run, None, Vec::new());
+    };
+    let choices = Choices::new(&graph, faults, seed);
+    let capacity: Vec<f64> = graph
+        .links()
+        .map(|(id, link)| link.rate.0 * choices.left_of(id))
+        .collect();
+    let slots: Vec<&[Cell]> = run.cells.chunk_by(|a, b| a.slot == b.slot).collect();
+    let simulated: Vec<(Vec<Vec<StreamWay>>, Vec<Event>)> = slots
+        .par_iter()
+        .map(|cells| Slot::of(cells, &graph, &choices).measure(fabric, &capacity, seed))
+        .collect();
+    let (mut ways, mut events) = (Vec::new(), Vec::new());
+    for (of_slot, happened) in simulated {
+        ways.extend(of_slot);
+        events.extend(happened);
+    }
+    let mut run = run;
+    for (cell, ways) in run.cells.iter_mut().zip(ways) {
+        if let Some(terms) = &mut cell.streams {
+            terms.ways = ways;
+        }
+    }
+    events.push(Event::End {
+        reason: EndReason::Finished,
+        at: run.started.clone(),
+    });
+    recorded(run, Some(topology.to_toml()), events)
+}
+
+fn recorded(run: Run, topology: Option<String>, events: Vec<Event>) -> Recorded {
+    Recorded {
+        events,
+        topology,
+        ..Recorded::new(run)
+    }
+}
+
+/// The streams that are on the wire at the same time.
+struct Slot<'a> {
+    cells: &'a [Cell],
+    graph: &'a Graph,
+    choices: &'a Choices<'a>,
+    /// Of every cell, one after another.
+    streams: Vec<Stream>,
+}
+
+/// One stream under way.
+struct Stream {
+    flow: Flow,
+    way: Path,
+    /// Whether nothing arrives, or nothing comes back.
+    dead: bool,
+}
+
+impl<'a> Slot<'a> {
+    fn of(cells: &'a [Cell], graph: &'a Graph, choices: &'a Choices<'a>) -> Slot<'a> {
+        let streams = cells.iter().flat_map(|cell| {
+            (0..cell.flows).map(move |stream| {
+                let flow = Flow {
+                    from: cell.ranks[0],
+                    to: cell.ranks[1],
+                    port: cell.port_of(cell.ranks[0], stream).unwrap_or(0),
+                };
+                let way = choices.way(flow, &cell.rails[0], 0).unwrap_or_default();
+                let back = choices.way_back(flow, &cell.rails[0]).unwrap_or_default();
+                let is_dead = |link: &LinkId| choices.is_dead(*link);
+                Stream {
+                    dead: way.iter().chain(&back).any(is_dead),
+                    flow,
+                    way,
+                }
+            })
+        });
+        Slot {
+            cells,
+            graph,
+            choices,
+            streams: streams.collect(),
+        }
+    }
+
+    /// What is seen of the ways of every cell, and everything that happens.
+    fn measure(
+        &self,
+        fabric: &StreamFabric,
+        capacity: &[f64],
+        seed: u64,
+    ) -> (Vec<Vec<StreamWay>>, Vec<Event>) {
+        let shares = self.shares(capacity);
+        let (mut ways, mut events) = (Vec::new(), Vec::new());
+        let mut counted: HashMap<LinkId, u64> = HashMap::new();
+        let mut at = 0;
+        for cell in self.cells {
+            let streams = &self.streams[at..at + usize::from(cell.flows)];
+            let shares = &shares[at..at + usize::from(cell.flows)];
+            at += usize::from(cell.flows);
+            ways.push(
+                streams
+                    .iter()
+                    .map(|stream| self.seen(stream, &cell.rails[0]))
+                    .collect(),
+            );
+            let mut random = ChaCha8Rng::seed_from_u64(hash((seed, "streams", cell.id)));
+            let window = cell
+                .streams
+                .as_ref()
+                .map_or(0.0, |terms| terms.window.0 as f64 / 1e9);
+            let mut records = Vec::with_capacity(streams.len());
+            for (number, (stream, share)) in (0u16..).zip(streams.iter().zip(shares)) {
+                let lasting = 1.0 + UNFAIR * centred(&mut random);
+                let bytes = (0..fabric.iterations).map(|_| {
+                    let rate = share * EFFICIENCY * lasting * (1.0 + JITTER * centred(&mut random));
+                    (rate * window) as u64
+                });
+                let bytes: Vec<u64> = bytes.collect();
+                for link in stream.way.iter().filter(|_| !stream.dead) {
+                    *counted.entry(*link).or_default() += bytes.iter().sum::<u64>();
+                }
+                records.push(StreamRecord {
+                    stream: number,
+                    port: Some(stream.flow.port),
+                    bytes,
+                    problem: stream.dead.then(|| "cannot connect: no answer".to_string()),
+                });
+            }
+            events.push(done(cell, fabric.iterations, records));
+        }
+        if fabric.counters {
+            events.extend(self.counters(&counted));
+        }
+        (ways, events)
+    }
+
+    /// What every stream would get without noise.
+    fn shares(&self, capacity: &[f64]) -> Vec<f64> {
+        let way = |stream: &Stream| -> Path {
+            match stream.dead {
+                true => Vec::new(),
+                // Packets of adaptive fabrics go wherever there is room: only the hosts' own cables hold them back.
+                false if self.choices.is_adaptive() => stream
+                    .way
+                    .iter()
+                    .copied()
+                    .filter(|link| self.graph.link(*link).is_host)
+                    .collect(),
+                false => stream.way.clone(),
+            }
+        };
+        let ways: Vec<Path> = self.streams.iter().map(way).collect();
+        let shares = shares::fair_shares(&ways.iter().map(Vec::as_slice).collect::<Vec<_>>(), capacity);
+        // Without a link nothing holds a stream back, and nothing carries it.
+        let real = |share: f64| if share.is_finite() { share } else { 0.0 };
+        shares.into_iter().map(real).collect()
+    }
+
+    /// What a trace would have told of a way: up to the last switch whose answer comes back.
+    fn seen(&self, stream: &Stream, rail: &str) -> StreamWay {
+        let links = |count: usize| {
+            stream.way[..count]
+                .iter()
+                .map(|link| self.graph.name(*link))
+                .collect()
+        };
+        let lost = stream.way.iter().position(|link| self.choices.is_dead(*link));
+        // The answers of the last leaf go home by one way for each pair, whatever the port.
+        let answers = Flow {
+            port: 0,
+            ..stream.flow
+        };
+        let mut home = self
+            .choices
+            .way_back(answers, rail)
+            .unwrap_or_default()
+            .into_iter();
+        let mute = home
+            .any(|link| self.choices.is_dead(link))
+            .then(|| stream.way.len().saturating_sub(2));
+        match lost.into_iter().chain(mute).min() {
+            Some(known) => StreamWay {
+                links: links(known),
+                whole: false,
+                steady: None,
+            },
+            None => StreamWay {
+                links: links(stream.way.len()),
+                whole: true,
+                steady: Some(self.choices.way(stream.flow, rail, 1).as_ref() == Some(&stream.way)),
+            },
+        }
+    }
+
+    /// The counters of the ports that send into links between switches.
+    fn counters(&self, counted: &HashMap<LinkId, u64>) -> Vec<Event> {
+        let between = self.graph.links().filter(|(_, link)| !link.is_host);
+        let delta = |(id, link): (LinkId, &topology::graph::DirectedLink)| {
+            Event::Port(PortDelta {
+                slot: self.cells[0].slot,
+                round: 0,
+                port: link.from.to_string(),
+                name: "tx_bytes".to_string(),
+                before: Some(1000),
+                after: Some(1000 + counted.get(&id).copied().unwrap_or(0)),
+            })
+        };
+        between.map(delta).collect()
+    }
+}
+
+/// A number from -1 to 1.
+fn centred(random: &mut ChaCha8Rng) -> f64 {
+    f64::from(random.next_u32()) / f64::from(u32::MAX) * 2.0 - 1.0
+}
+
+fn done(cell: &Cell, iterations: u32, streams: Vec<StreamRecord>) -> Event {
+    Event::CellDone(CellDone {
+        cell: cell.id,
+        round: 0,
+        iterations,
+        verified: 0,
+        stop: StopReason::Iterations,
+        max_skew_ns: record::units::Nanos(1000),
+        planned: Vec::new(),
+        moved: Vec::new(),
+        flows: Vec::new(),
+        streams,
+    })
+}
+
+#[cfg(test)]
+mod proofs;
+#[cfg(test)]
+mod tests;

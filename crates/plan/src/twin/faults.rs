@@ -1,0 +1,186 @@
+//! Cables of the twin that are slow on purpose.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use topology::graph::{Graph, LinkId};
+
+/// What may be left of a link that a seed chose.
+const SHARES: [f64; 3] = [0.8, 0.6, 0.3];
+
+/// One direction of a cable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Host to leaf, leaf to spine.
+    Away,
+    /// Spine to leaf, leaf to host.
+    Towards,
+}
+
+/// A cable of which only a share is left: `h2-rail1:away=60%`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slow {
+    /// The cable by name.
+    pub cable: String,
+    /// Which direction; both when none is named.
+    pub direction: Option<Direction>,
+    /// What is left of its rate, above 0 and below 1.
+    pub share: f64,
+}
+
+impl Slow {
+    /// The links it is about.
+    pub fn links(&self, graph: &Graph) -> Result<Vec<(LinkId, f64)>, String> {
+        let cable = graph.cable(&self.cable);
+        let [away, towards] = cable.ok_or_else(|| {
+            let known: BTreeSet<&str> = graph.links().map(|(_, link)| link.cable.as_str()).collect();
+            let near = known
+                .into_iter()
+                .min_by_key(|name| strsim::damerau_levenshtein(name, &self.cable));
+            let hint = near.map(|near| format!("; did you mean `{near}`?"));
+            format!(
+                "the fabric has no cable `{}`{}",
+                self.cable,
+                hint.unwrap_or_default()
+            )
+        })?;
+        let links = match self.direction {
+            Some(Direction::Away) => vec![away],
+            Some(Direction::Towards) => vec![towards],
+            None => vec![away, towards],
+        };
+        Ok(links.into_iter().map(|link| (link, self.share)).collect())
+    }
+}
+
+/// `count` different links of hosts that take part and of the switches between them, chosen by a seed.
+pub fn random_faults(graph: &Graph, count: usize, seed: u64) -> Vec<(LinkId, f64)> {
+    let mut candidates: Vec<LinkId> = graph
+        .links()
+        .map(|(id, _)| id)
+        .filter(|id| graph.idle_host(*id).is_none())
+        .collect();
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut below = |n: usize| (random.next_u64() % n.max(1) as u64) as usize;
+    let mut chosen = Vec::new();
+    while chosen.len() < count && !candidates.is_empty() {
+        let link = candidates.swap_remove(below(candidates.len()));
+        chosen.push((link, SHARES[below(SHARES.len())]));
+    }
+    chosen.sort_by_key(|(link, _)| *link);
+    chosen
+}
+
+impl FromStr for Slow {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Slow, String> {
+        let bad =
+            || format!("`{text}` is not a slow cable; write CABLE=60%, CABLE:away=60% or CABLE:towards=60%");
+        let (which, share) = text.rsplit_once('=').ok_or_else(bad)?;
+        let percent = share.trim().strip_suffix('%').ok_or_else(bad)?;
+        let share = percent.trim().parse::<f64>().map_err(|_| bad())? / 100.0;
+        if !(share > 0.0 && share < 1.0) {
+            return Err(format!(
+                "`{text}`: what is left of a slow cable is above 0% and below 100%"
+            ));
+        }
+        // Names of cables may hold colons themselves.
+        let (cable, direction) = match which.rsplit_once(':') {
+            Some((cable, "away")) => (cable, Some(Direction::Away)),
+            Some((cable, "towards")) => (cable, Some(Direction::Towards)),
+            _ => (which, None),
+        };
+        if cable.is_empty() {
+            return Err(bad());
+        }
+        Ok(Slow {
+            cable: cable.to_string(),
+            direction,
+            share,
+        })
+    }
+}
+
+impl fmt::Display for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = match self.direction {
+            Some(Direction::Away) => ":away",
+            Some(Direction::Towards) => ":towards",
+            None => "",
+        };
+        write!(f, "{}{direction}={}%", self.cable, self.share * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::twin::{Shape, clos};
+
+    fn graph() -> Graph {
+        let (topology, ranks) = clos(&"8x2".parse::<Shape>().unwrap());
+        Graph::of(&topology, &ranks).unwrap()
+    }
+
+    #[test]
+    fn a_slow_cable_is_written_as_it_is_read() {
+        for text in ["h1-rail0=60%", "h1-rail0:away=30%", "a:b:towards=12.5%"] {
+            assert_eq!(text.parse::<Slow>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "h1",
+            "h1=60",
+            "=60%",
+            "h1=0%",
+            "h1=100%",
+            "h1=nan%",
+            ":away=10%",
+        ] {
+            assert!(text.parse::<Slow>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn directions_are_seen_from_the_hosts() {
+        let graph = graph();
+        let name = |text: &str| {
+            let links = text.parse::<Slow>().unwrap().links(&graph).unwrap();
+            links
+                .iter()
+                .map(|(link, _)| graph.name(*link))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(name("h2-rail1-leaf1:away=60%"), ["h2/rail1->rail1-leaf1/p0"]);
+        assert_eq!(
+            name("rail0-leaf0-spine1:towards=60%"),
+            ["rail0-spine1/d0->rail0-leaf0/u1"]
+        );
+        assert_eq!(name("h2-rail1-leaf1=60%").len(), 2);
+        let error = "h2-rial1-leaf1=60%"
+            .parse::<Slow>()
+            .unwrap()
+            .links(&graph)
+            .unwrap_err();
+        assert_eq!(
+            error,
+            "the fabric has no cable `h2-rial1-leaf1`; did you mean `h2-rail1-leaf1`?"
+        );
+    }
+
+    #[test]
+    fn a_seed_chooses_different_links_and_always_the_same() {
+        let graph = graph();
+        let chosen = random_faults(&graph, 20, 7);
+        assert_eq!(chosen.len(), 20);
+        assert!(chosen.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert_eq!(chosen, random_faults(&graph, 20, 7));
+        assert_ne!(chosen, random_faults(&graph, 20, 8));
+        assert_eq!(random_faults(&graph, 10_000, 7).len(), graph.link_count());
+    }
+}

@@ -1,0 +1,264 @@
+//! A simulated fabric that produces recorded runs, for proving detectors at scales no lab has.
+//!
+//! The twin is told the truth about every link: what it should carry and what is left of it. Cells become flows, flows are
+//! routed as ECMP switches route them, all flows of a slot share the links fairly (max-min), and the slowest flow of a cell
+//! sets its time. Noise is drawn from what healthy runs of a real fabric were recorded to have. The same seed gives the same
+//! events, on any number of cores.
+//!
+//! What it leaves out: congestion control (flows get their share at once), losses, and anything that hits several cells at
+//! the same instant, such as a machine that pauses.
+
+mod bench;
+mod clos;
+pub mod ecmp;
+mod faults;
+pub mod nights;
+mod noise;
+mod shares;
+mod transfers;
+
+pub use bench::Simulated;
+pub use clos::{Shape, clos};
+pub use faults::{Direction, Slow, random_faults};
+pub use noise::Noise;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rayon::prelude::*;
+
+use record::stats::Sorted;
+use record::units::{Nanos, Rate};
+use record::{Cell, CellDone, Event, Moved, Sample, StopReason, TestRecord};
+use topology::graph::{Graph, LinkId, Path};
+use transfers::Transfer;
+
+/// What a link of unknown rate carries.
+const UNKNOWN: Rate = Rate(25e9);
+/// What two ranks of one host exchange.
+const WITHIN_A_HOST: f64 = 50e9;
+/// The part of its time that a rank works itself instead of waiting for the wire.
+const OWN_WORK: f64 = 0.02;
+
+/// A fabric whose links are what it is told they are.
+#[derive(Debug, Clone)]
+pub struct Twin<'g> {
+    graph: &'g Graph,
+    /// What every link really carries, in bytes per second.
+    capacity: Vec<f64>,
+    noise: Noise,
+    seed: u64,
+    confidence: f64,
+}
+
+impl<'g> Twin<'g> {
+    /// A twin of `graph` in which every link of `slow` has only that share of its rate left.
+    pub fn new(graph: &'g Graph, slow: &[(LinkId, f64)], noise: Noise, seed: u64) -> Twin<'g> {
+        let rate = |rate: Rate| if rate.0 > 0.0 { rate.0 } else { UNKNOWN.0 };
+        let mut capacity: Vec<f64> = graph.links().map(|(_, link)| rate(link.rate)).collect();
+        for (id, share) in slow {
+            capacity[id.index()] *= share.clamp(1e-6, 1.0);
+        }
+        Twin {
+            graph,
+            capacity,
+            noise,
+            seed,
+            confidence: 0.95,
+        }
+    }
+
+    /// The fabric it is a twin of.
+    pub fn graph(&self) -> &'g Graph {
+        self.graph
+    }
+
+    /// The way that data from one rank to another takes over a rail when its source port is `port`: every switch hashes what
+    /// it sees of the flow, each with a seed of its own. None within a host, and where no cables lead.
+    pub fn route(&self, from: u32, to: u32, rail: &str, port: u16) -> Option<Path> {
+        self.graph.steer(from, to, rail, |switch, links| {
+            hash((self.seed, switch, from, to, rail, port)) as usize % links.len().max(1)
+        })
+    }
+
+    /// Measures cells, those of one slot at the same time; everything that is recorded about them, in order.
+    pub fn measure(&self, cells: &[&Cell], test: &TestRecord, round: u16) -> Vec<Event> {
+        let slots: Vec<&[&Cell]> = cells.chunk_by(|a, b| a.slot == b.slot).collect();
+        let events = slots.par_iter().map(|slot| self.measure_slot(slot, test, round));
+        events
+            .collect::<Vec<Vec<Event>>>()
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn measure_slot(&self, cells: &[&Cell], test: &TestRecord, round: u16) -> Vec<Event> {
+        let mut running: Vec<Running> = Vec::new();
+        let mut events = Vec::new();
+        for cell in cells {
+            match self.prepare(cell, round) {
+                Ok(prepared) => running.push(prepared),
+                Err(reason) => events.push(Event::NotRun {
+                    cell: cell.id,
+                    reason,
+                }),
+            }
+        }
+        self.share_the_links(&mut running);
+        let stop = self.iterate(&mut running, test);
+        for cell in &running {
+            events.extend(self.events_of(cell, test, round, stop));
+        }
+        events
+    }
+
+    /// What a cell moves and which ways that takes, or why it cannot.
+    fn prepare<'c>(&self, cell: &'c Cell, round: u16) -> Result<Running<'c>, String> {
+        let transfers = transfers::of(cell)?;
+        let mut flows = Vec::new();
+        for (index, transfer) in transfers.iter().enumerate() {
+            let (from, to, rail) = (transfer.from, transfer.to, transfer.rail.as_str());
+            for flow in 0..cell.flows.max(1) {
+                // Ports that nobody pinned are whatever the system takes.
+                let any = || hash((self.seed, cell.id, round, from, flow)) as u16;
+                let port = cell.port_of(from, flow).unwrap_or_else(any);
+                let way = match self.route(from, to, rail, port) {
+                    Some(way) => way,
+                    None if self.is_one_host(from, to, rail) => Path::new(),
+                    None => return Err(format!("no way from rank {from} to rank {to} on rail {rail}")),
+                };
+                flows.push((index, way));
+            }
+        }
+        let between_seed = hash((self.seed, "between", cell.id, round));
+        Ok(Running {
+            cell,
+            transfers,
+            flows,
+            base: 0.0,
+            between: self.noise.between(&mut ChaCha8Rng::seed_from_u64(between_seed)),
+            random: ChaCha8Rng::seed_from_u64(hash((self.seed, "within", cell.id, round))),
+            times: Vec::new(),
+            sorted: Sorted::default(),
+        })
+    }
+
+    fn is_one_host(&self, a: u32, b: u32, rail: &str) -> bool {
+        let host = |rank| Some(&self.graph.link(self.graph.up(rank, rail)?).from.node);
+        host(a).is_some() && host(a) == host(b)
+    }
+
+    /// Every cell's time without noise, given all that is under way.
+    fn share_the_links(&self, running: &mut [Running<'_>]) {
+        let ways = running
+            .iter()
+            .flat_map(|cell| cell.flows.iter().map(|(_, way)| way.as_slice()));
+        let shares = shares::fair_shares(&ways.collect::<Vec<_>>(), &self.capacity);
+        let mut shares = shares.into_iter();
+        for cell in running {
+            let per_transfer = f64::from(cell.cell.flows.max(1));
+            let mut longest: f64 = 0.0;
+            for (index, _) in &cell.flows {
+                let share = shares
+                    .next()
+                    .filter(|share| share.is_finite())
+                    .unwrap_or(WITHIN_A_HOST);
+                let bytes = cell.transfers[*index].bytes.0 as f64 / per_transfer;
+                longest = longest.max(bytes / (share * self.noise.efficiency));
+            }
+            cell.base = (longest * 1e9 + self.noise.fixed_ns as f64) * cell.between;
+        }
+    }
+
+    /// Iterates until every cell's median is known tightly enough, as a run does.
+    fn iterate(&self, running: &mut [Running<'_>], test: &TestRecord) -> StopReason {
+        let slowest = running
+            .iter()
+            .fold(0.0, |slowest: f64, cell| slowest.max(cell.base));
+        let affordable = (test.budget.0 as f64 / slowest.max(1.0)) as u32;
+        let most = test.max_iterations.max(1);
+        for iteration in 1.. {
+            for cell in running.iter_mut() {
+                let time = (cell.base * self.noise.within(&mut cell.random)).max(1.0) as u64;
+                cell.times.push(time);
+                cell.sorted.insert(time);
+            }
+            if iteration >= most {
+                return StopReason::Iterations;
+            }
+            let is_tight = |cell: &Running<'_>| cell.sorted.is_tight(self.confidence, test.tight);
+            if iteration >= test.min_iterations && running.iter().all(is_tight) {
+                return StopReason::Tight;
+            }
+            if iteration >= affordable {
+                return StopReason::Budget;
+            }
+        }
+        StopReason::Iterations
+    }
+
+    fn events_of(
+        &self,
+        running: &Running<'_>,
+        test: &TestRecord,
+        round: u16,
+        stop: StopReason,
+    ) -> Vec<Event> {
+        let cell = running.cell;
+        let mut events = Vec::with_capacity(running.times.len() * cell.ranks.len() + 1);
+        for (iter, time) in (0u32..).zip(&running.times) {
+            for rank in &cell.ranks {
+                let jitter = hash((self.seed, cell.id, round, iter, rank)) % 1000;
+                let own = OWN_WORK * (0.9 + 0.0002 * jitter as f64);
+                events.push(Event::Sample(Sample {
+                    cell: cell.id,
+                    round,
+                    iter,
+                    rank: *rank,
+                    ns: *time - time * (jitter % 7) / 10_000,
+                    wait_ns: (*time as f64 * (1.0 - own)) as u64,
+                    late_ns: jitter,
+                }));
+            }
+        }
+        let iterations = running.times.len() as u32;
+        let moved: Vec<Moved> = running.transfers.iter().map(Transfer::moved).collect();
+        events.push(Event::CellDone(CellDone {
+            cell: cell.id,
+            round,
+            iterations,
+            verified: iterations.div_ceil(test.verify_every.max(1)) * u32::from(test.verify_every > 0),
+            stop,
+            max_skew_ns: Nanos(1000),
+            planned: moved.clone(),
+            moved,
+            flows: Vec::new(),
+            streams: Vec::new(),
+        }));
+        events
+    }
+}
+
+/// A cell under way.
+struct Running<'c> {
+    cell: &'c Cell,
+    transfers: Vec<Transfer>,
+    /// The transfer that each flow belongs to, and its way.
+    flows: Vec<(usize, Path)>,
+    /// Nanoseconds of an iteration before it is jittered.
+    base: f64,
+    between: f64,
+    random: ChaCha8Rng,
+    times: Vec<u64>,
+    sorted: Sorted,
+}
+
+fn hash(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Who gets how much when flows share links: max-min fairness.
+//!
+//! The link that would give its flows the least decides for them; what they leave on other links is shared by the rest, and
+//! so on. No flow can get more without one that has no more than it getting less.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use topology::graph::LinkId;
+
+/// What every flow gets, in the order of `ways`; infinite for one that crosses no link.
+pub(super) fn fair_shares(ways: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
+    let mut crossings: Vec<(LinkId, u32)> = (0u32..)
+        .zip(ways)
+        .flat_map(|(flow, way)| way.iter().map(move |link| (*link, flow)))
+        .collect();
+    crossings.sort_unstable();
+    let mut links: Vec<Loaded<'_>> = crossings
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|flows| Loaded {
+            link: flows[0].0,
+            left: capacity[flows[0].0.index()],
+            open: flows.len(),
+            flows,
+        })
+        .collect();
+    let mut queue: BinaryHeap<Reverse<Offer>> = (0..links.len())
+        .map(|index| Reverse(links[index].offer(index)))
+        .collect();
+    let mut shares = vec![f64::INFINITY; ways.len()];
+    let mut is_settled = vec![false; ways.len()];
+    while let Some(Reverse(offer)) = queue.pop() {
+        if links[offer.index].open == 0 {
+            continue;
+        }
+        // Offers only grow while others are settled: one that has grown goes back into the queue.
+        let now = links[offer.index].offer(offer.index);
+        if now.share > offer.share {
+            queue.push(Reverse(now));
+            continue;
+        }
+        for (_, flow) in links[offer.index].flows {
+            let flow = *flow as usize;
+            if std::mem::replace(&mut is_settled[flow], true) {
+                continue;
+            }
+            shares[flow] = now.share;
+            for link in ways[flow] {
+                if let Ok(index) = links.binary_search_by_key(link, |loaded| loaded.link) {
+                    links[index].left = (links[index].left - now.share).max(0.0);
+                    links[index].open -= 1;
+                }
+            }
+        }
+    }
+    shares
+}
+
+/// A link with flows.
+struct Loaded<'w> {
+    link: LinkId,
+    /// What is not given away yet.
+    left: f64,
+    /// Flows that have nothing yet.
+    open: usize,
+    flows: &'w [(LinkId, u32)],
+}
+
+impl Loaded<'_> {
+    fn offer(&self, index: usize) -> Offer {
+        Offer {
+            share: self.left / self.open.max(1) as f64,
+            index,
+        }
+    }
+}
+
+/// What a link would give each of its flows now.
+#[derive(PartialEq)]
+struct Offer {
+    share: f64,
+    index: usize,
+}
+
+impl Eq for Offer {}
+
+impl Ord for Offer {
+    fn cmp(&self, other: &Offer) -> Ordering {
+        let by_share = self.share.total_cmp(&other.share);
+        by_share.then(self.index.cmp(&other.index))
+    }
+}
+
+impl PartialOrd for Offer {
+    fn partial_cmp(&self, other: &Offer) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ways(all: &[Vec<u32>]) -> Vec<Vec<LinkId>> {
+        let way = |links: &Vec<u32>| links.iter().copied().map(LinkId).collect();
+        all.iter().map(way).collect()
+    }
+
+    fn shares(all: &[Vec<u32>], capacity: &[f64]) -> Vec<f64> {
+        let ways = ways(all);
+        fair_shares(&ways.iter().map(Vec::as_slice).collect::<Vec<_>>(), capacity)
+    }
+
+    #[test]
+    fn what_one_flow_cannot_use_the_others_get() {
+        assert_eq!(shares(&[vec![0, 1]], &[10.0, 6.0]), [6.0]);
+        // Flow 0 is held to 2 by link 1; the two others share the 8 that it leaves on link 0.
+        let all = [vec![0, 1], vec![0], vec![0]];
+        assert_eq!(shares(&all, &[10.0, 2.0]), [2.0, 4.0, 4.0]);
+        assert_eq!(shares(&[vec![]], &[]), [f64::INFINITY]);
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_could_get_more_without_taking_it_from_somebody_poorer(
+            all in proptest::collection::vec(proptest::collection::btree_set(0u32..8, 1..5), 1..20),
+            capacity in proptest::collection::vec(1.0..100.0f64, 8),
+        ) {
+            let all: Vec<Vec<u32>> = all.into_iter().map(|way| way.into_iter().collect()).collect();
+            let found = shares(&all, &capacity);
+            let load = |link: u32| -> f64 {
+                let over = all.iter().zip(&found).filter(|(way, _)| way.contains(&link));
+                over.map(|(_, share)| share).sum()
+            };
+            for link in 0..8 {
+                prop_assert!(load(link) <= capacity[link as usize] * (1.0 + 1e-9));
+            }
+            for (way, share) in all.iter().zip(&found) {
+                let held = way.iter().any(|link| {
+                    let is_full = load(*link) >= capacity[*link as usize] * (1.0 - 1e-9);
+                    let others = all.iter().zip(&found).filter(|(other, _)| other.contains(link));
+                    is_full && others.map(|(_, other)| *other).all(|other| other <= share * (1.0 + 1e-9))
+                });
+                prop_assert!(held, "{all:?} {capacity:?} {found:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Network interfaces, from `/sys/class/net` and from their drivers. No privilege is needed.
+
+use super::super::ethtool::Missing;
+use super::asked::{Asked, OfInterface};
+use super::read::{REFUSED, unreadable};
+use super::tree::Tree;
+use super::{board, pci};
+use record::text::natural;
+use record::{Fact, Part, PartClass};
+
+const CLASS: &str = "sys/class/net";
+
+/// Facts of an interface and the files that tell them.
+const FACTS: &[(&str, &str)] = &[
+    ("state", "operstate"),
+    ("mtu", "mtu"),
+    ("duplex", "duplex"),
+    ("speed", "speed"),
+    ("address", "address"),
+    ("port-name", "phys_port_name"),
+    ("bond-mode", "bonding/mode"),
+];
+
+/// The same of files that are empty when there is nothing to say.
+const FACTS_OR_NOTHING: &[(&str, &str)] = &[
+    ("bond-members", "bonding/slaves"),
+    ("bond-active", "bonding/active_slave"),
+];
+
+/// What is in the folder of interfaces and is none: the loopback, and a file that lists bonds.
+const NO_INTERFACES: [&str; 2] = ["lo", "bonding_masters"];
+
+/// How drivers say that they do not know a speed or duplex.
+const UNKNOWN: [&str; 3] = ["-1", "4294967295", "unknown"];
+
+/// All interfaces but the loopback, by name.
+pub(super) fn names(tree: &Tree) -> Result<Vec<String>, Fact> {
+    let mut names = tree.names(CLASS, |name| !NO_INTERFACES.contains(&name))?;
+    names.sort_by_cached_key(|name| natural(name));
+    Ok(names)
+}
+
+/// The interfaces of these names. What is known of a board goes to its RDMA device when it has one.
+pub(super) fn parts(tree: &Tree, names: &[String], asked: &Asked, nics: &[Part]) -> Vec<Part> {
+    let one = |name: &String| {
+        let part = part(tree, name, &asked.interface(name));
+        let address = part.value("pci");
+        let is_told = nics
+            .iter()
+            .any(|nic| address.is_some() && nic.value("pci") == address);
+        match is_told || address.is_none() {
+            true => part,
+            false => board::completed(tree, part, asked),
+        }
+    };
+    names.iter().map(one).collect()
+}
+
+fn part(tree: &Tree, name: &str, answers: &OfInterface) -> Part {
+    let folder = format!("{CLASS}/{name}");
+    let mut part = Part::new(PartClass::Interface, name);
+    for (name, file) in FACTS {
+        part = part.with(name, tree.fact(format!("{folder}/{file}")));
+    }
+    for (name, file) in FACTS_OR_NOTHING {
+        part = part.with(name, tree.fact_or_nothing(format!("{folder}/{file}")));
+    }
+    let is_down = part.value("state") == Some("down");
+    for name in ["speed", "duplex"] {
+        let fact = if_known(part.facts[name].clone(), is_down);
+        part = part.with(name, fact);
+    }
+    part = part
+        .with("master", tree.link_name(format!("{folder}/master")))
+        .with("pci", pci::address_of(tree, &format!("{folder}/device")))
+        .with("driver", tree.link_name(format!("{folder}/device/driver")));
+    of_driver(part, answers)
+}
+
+/// A driver that does not know is not believed, and one that is down refuses to tell.
+fn if_known(fact: Fact, is_down: bool) -> Fact {
+    match fact {
+        Fact::Value(value) if UNKNOWN.contains(&value.as_str()) => match is_down {
+            true => unreadable("the interface is down"),
+            false => unreadable("the driver does not know it"),
+        },
+        Fact::Unreadable { why, .. } if why == REFUSED && is_down => unreadable("the interface is down"),
+        fact => fact,
+    }
+}
+
+/// With what the driver answered.
+fn of_driver(mut part: Part, answers: &OfInterface) -> Part {
+    let driver = answers.driver.as_ref();
+    let said = |value: &Option<String>| value.clone().map_or(Fact::Absent, Fact::Value);
+    if part.facts["driver"] == Fact::Absent {
+        part = part.with("driver", told(&answers.driver, |driver| said(&driver.driver)));
+    }
+    let firmware = driver
+        .ok()
+        .and_then(|driver| driver.firmware.as_deref())
+        .map(firmware_and_board);
+    if let Some((_, Some(board))) = firmware {
+        part = part.with("board", Fact::Value(board.to_string()));
+    }
+    let is_set = |set: bool| if set { "on" } else { "off" }.to_string();
+    part.with(
+        "driver-version",
+        told(&answers.driver, |driver| said(&driver.version)),
+    )
+    .with(
+        "firmware",
+        told(&answers.driver, |_| {
+            firmware.map_or(Fact::Absent, |(version, _)| Fact::Value(version.to_string()))
+        }),
+    )
+    .with(
+        "autonegotiation",
+        told(&answers.link, |link| {
+            link.autonegotiation
+                .map_or(Fact::Absent, |set| Fact::Value(is_set(set)))
+        }),
+    )
+    .with("port-type", told(&answers.link, |link| said(&link.port)))
+    .with(
+        "lanes",
+        told(&answers.lanes, |lanes| Fact::Value(lanes.to_string())),
+    )
+    .with("fec", told(&answers.fec, |fec| Fact::Value(fec.clone())))
+    .with(
+        "pause",
+        told(&answers.pause, |pause| {
+            let directions = match (pause.receive, pause.transmit) {
+                (true, true) => "receive and transmit",
+                (true, false) => "receive",
+                (false, true) => "transmit",
+                (false, false) => "off",
+            };
+            Fact::Value(directions.to_string())
+        }),
+    )
+    .with(
+        "rx-ring",
+        told(&answers.rings, |rings| Fact::Value(rings.receive.to_string())),
+    )
+    .with(
+        "tx-ring",
+        told(&answers.rings, |rings| Fact::Value(rings.transmit.to_string())),
+    )
+}
+
+/// The fact of an answer, or why there is none.
+fn told<T>(answer: &Result<T, Missing>, fact: impl Fn(&T) -> Fact) -> Fact {
+    match answer {
+        Ok(answer) => fact(answer),
+        Err(missing) => missing.clone().into(),
+    }
+}
+
+/// `28.39.1002 (MT_0000000838)` is the firmware of a board of that id.
+fn firmware_and_board(said: &str) -> (&str, Option<&str>) {
+    match said.strip_suffix(')').and_then(|said| said.split_once(" (")) {
+        Some((version, board)) => (version, Some(board)),
+        None => (said, None),
+    }
+}

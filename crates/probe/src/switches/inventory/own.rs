@@ -1,0 +1,298 @@
+//! railgauge's own format, TOML: what `railgauge lab inventory` prints, and what a script should that asks switches some other way.
+//!
+//! ```toml
+//! [[switch]]
+//! name = "rail0-leaf0"
+//! type = "MQM9700-NS2F"
+//! firmware = "31.2012.4036"
+//! os = "3.11.4002"
+//! serial = "MT2306X00317"
+//! tier = "leaf"
+//!
+//! [[switch.port]]
+//! name = "p1"
+//! speed = "400 Gb/s"
+//! mtu = 4096
+//! fec = "rs"
+//! module = { vendor = "NVIDIA", part-number = "MMA4Z00-NS", serial = "MT2251FT05517", firmware = "47.171.0001" }
+//!
+//! [[cable]]
+//! ends = ["h1/rail0", "rail0-leaf0/p1"]
+//! part-number = "MCP7Y00-N002"
+//! serial = "MT2311VS04721"
+//! ```
+//!
+//! Every value may be a text or a number; everything but names and ends may be left out.
+
+use serde::{Deserialize, Serialize};
+
+use super::told::{self, Told, cable, module_part, port_part, put, speed, switch_part};
+use record::PartAt;
+use topology::import::{node_name, port_name};
+use topology::trouble::{Lines, Trouble};
+
+/// The file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnInventory {
+    /// Switches.
+    #[serde(default, rename = "switch", skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<OwnSwitch>,
+    /// Cables.
+    #[serde(default, rename = "cable", skip_serializing_if = "Vec::is_empty")]
+    pub cables: Vec<OwnCable>,
+}
+
+/// A value: a text, or a number as it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Said(pub String);
+
+impl<T: Into<String>> From<T> for Said {
+    fn from(text: T) -> Said {
+        Said(text.into())
+    }
+}
+
+/// A switch. All but its name may be unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct OwnSwitch {
+    /// Name, as the topology has it.
+    pub name: String,
+    /// Model.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub model: Option<Said>,
+    /// Version of its firmware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<Said>,
+    /// Version of its operating system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os: Option<Said>,
+    /// Serial number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<Said>,
+    /// Part number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part_number: Option<Said>,
+    /// Its place: leaf, spine or core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Said>,
+    /// Its ports.
+    #[serde(rename = "port", skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<OwnPort>,
+}
+
+/// A port of a switch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct OwnPort {
+    /// Name.
+    pub name: String,
+    /// Whether it is up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<Said>,
+    /// Speed: `400 Gb/s`, or in Mbit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Said>,
+    /// Largest packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Said>,
+    /// Forward error correction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fec: Option<Said>,
+    /// What is plugged in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<OwnModule>,
+}
+
+/// What is plugged into a port.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct OwnModule {
+    /// Who made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vendor: Option<Said>,
+    /// Part number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part_number: Option<Said>,
+    /// Serial number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<Said>,
+    /// Version of its firmware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<Said>,
+    /// Revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Said>,
+    /// Kind: `OSFP`, `copper`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Said>,
+    /// Length of the cable that is part of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Said>,
+}
+
+/// A cable.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct OwnCable {
+    /// Name; the topology's goes first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Both ends, `NODE/PORT`.
+    pub ends: Vec<String>,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub module: OwnModule,
+}
+
+impl OwnInventory {
+    /// As a file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+}
+
+pub(super) fn recognises(text: &str) -> bool {
+    let heads = ["[[switch]]", "[[switch.port]]", "[[cable]]"];
+    let mut lines = text.lines().map(str::trim_start);
+    lines.any(|line| heads.iter().any(|head| line.starts_with(head)))
+}
+
+pub(super) fn read(text: &str) -> Result<Told, Trouble> {
+    let file: OwnInventory = toml::from_str(text).map_err(|error| Trouble::of_toml(text, &error))?;
+    let mut told = Told::default();
+    // Where in the file the nth of a kind begins.
+    let lines = Lines::of(text);
+    let starts =
+        |head: &str| -> Vec<usize> { text.match_indices(head).map(|(at, _)| lines.line(at)).collect() };
+    let (switches, cables) = (starts("[[switch]]"), starts("[[cable]]"));
+    for (index, switch) in file.switches.iter().enumerate() {
+        match switch.name.trim().is_empty() {
+            true => told.troubles.push(Trouble {
+                line: switches.get(index).copied(),
+                message: "a switch without `name`".to_string(),
+            }),
+            false => add_switch(&mut told, switch, switches.get(index).copied()),
+        }
+    }
+    for (index, cable) in file.cables.iter().enumerate() {
+        match cable_of(cable) {
+            Ok(cable) => told.cables.push(cable),
+            Err(message) => told.troubles.push(Trouble {
+                line: cables.get(index).copied(),
+                message,
+            }),
+        }
+    }
+    Ok(told)
+}
+
+fn add_switch(told: &mut Told, switch: &OwnSwitch, line: Option<usize>) {
+    let mut part = switch_part(&switch.name);
+    for (name, said) in [
+        ("type", &switch.model),
+        ("firmware", &switch.firmware),
+        ("os", &switch.os),
+        ("serial", &switch.serial),
+        ("part-number", &switch.part_number),
+        ("tier", &switch.tier),
+    ] {
+        put(&mut part, name, said.as_ref().map(|said| said.0.as_str()));
+    }
+    told.part(&switch.name, part);
+    for port in &switch.ports {
+        if port.name.trim().is_empty() {
+            let message = format!("switch `{}` has a port without `name`", node_name(&switch.name));
+            told.troubles.push(Trouble { line, message });
+            continue;
+        }
+        let mut part = port_part(&port.name);
+        let megabits = port.speed.as_ref().map(|said| speed(&said.0));
+        put(&mut part, "speed", megabits.as_deref());
+        for (name, said) in [("state", &port.state), ("mtu", &port.mtu), ("fec", &port.fec)] {
+            put(&mut part, name, said.as_ref().map(|said| said.0.as_str()));
+        }
+        told.part(&switch.name, part);
+        if let Some(module) = &port.module {
+            let mut part = module_part(&port.name);
+            for (name, said) in facts_of(module) {
+                put(&mut part, name, said.map(|said| said.0.as_str()));
+            }
+            told.part(&switch.name, part);
+        }
+    }
+}
+
+fn facts_of(module: &OwnModule) -> [(&'static str, Option<&Said>); 7] {
+    [
+        ("vendor", module.vendor.as_ref()),
+        ("part-number", module.part_number.as_ref()),
+        ("serial", module.serial.as_ref()),
+        ("firmware", module.firmware.as_ref()),
+        ("revision", module.revision.as_ref()),
+        ("kind", module.kind.as_ref()),
+        ("length", module.length.as_ref()),
+    ]
+}
+
+fn cable_of(own: &OwnCable) -> Result<record::Cable, String> {
+    let [one, other] = own.ends.as_slice() else {
+        return Err("a cable has two `ends`, as in [\"h1/rail0\", \"leaf0/p1\"]".to_string());
+    };
+    let mut cable = cable([end_of(one)?, end_of(other)?]);
+    if let Some(name) = own.name.as_deref().filter(|name| !name.trim().is_empty()) {
+        cable.name = node_name(name);
+    }
+    for (name, said) in facts_of(&own.module) {
+        if let Some(said) = said {
+            cable.facts.insert(name.to_string(), told::fact(&said.0));
+        }
+    }
+    Ok(cable)
+}
+
+/// `h1/rail0`, `leaf0/p1`, `gpu001/mlx5_0/1`.
+fn end_of(text: &str) -> Result<PartAt, String> {
+    let bad = || {
+        let shown: String = text.chars().take(60).flat_map(char::escape_default).collect();
+        format!("`{shown}` is not the end of a cable; write NODE/PORT")
+    };
+    let (node, port) = text.split_once('/').ok_or_else(bad)?;
+    if node.trim().is_empty() || port.trim().is_empty() {
+        return Err(bad());
+    }
+    let part = match port.split_once('/') {
+        Some((device, number)) => format!("{}/{}", port_name(device), port_name(number)),
+        None => port_name(port),
+    };
+    let node = node_name(node);
+    Ok(PartAt { node, part })
+}
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Said, D::Error> {
+        struct Words;
+        impl serde::de::Visitor<'_> for Words {
+            type Value = Said;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or a number")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Said, E> {
+                Ok(Said(text.to_string()))
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Said, E> {
+                Ok(Said(number.to_string()))
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Said, E> {
+                Ok(Said(number.to_string()))
+            }
+        }
+        deserializer.deserialize_any(Words)
+    }
+}

@@ -1,0 +1,181 @@
+//! The tables of ibdiagnet's `db_csv`, and the nodes that its table NODES tells of.
+//!
+//! A table that is cut off is none: half a fabric must not be taken for the whole.
+
+use std::collections::HashMap;
+
+use super::number;
+use topology::import::{adapter_in_description, name_in_description};
+use topology::trouble::Trouble;
+
+/// The table of all nodes.
+pub(super) const NODES: &str = "NODES";
+/// The `NodeType` of adapters and of switches.
+const ADAPTER: u64 = 1;
+const SWITCH: u64 = 2;
+
+/// A table of the file: its columns and its rows.
+pub(super) struct Table<'t> {
+    /// Its name.
+    pub name: &'static str,
+    /// The line with the names of its columns.
+    pub line: usize,
+    columns: Vec<&'t str>,
+    /// Its rows.
+    pub rows: Vec<Row<'t>>,
+}
+
+/// A row and where it stands.
+pub(super) struct Row<'t> {
+    /// Line, counted from 1.
+    pub line: usize,
+    cells: Vec<&'t str>,
+}
+
+impl<'t> Row<'t> {
+    /// What is in a column; nothing when the row is too short.
+    pub fn get(&self, column: usize) -> &'t str {
+        self.cells.get(column).copied().unwrap_or_default()
+    }
+}
+
+impl Table<'_> {
+    /// Where a column is, when the table has it. Tables differ in how they write `NodeGUID`.
+    pub fn find(&self, column: &str) -> Option<usize> {
+        self.columns
+            .iter()
+            .position(|name| name.eq_ignore_ascii_case(column))
+    }
+
+    /// Rows that end before the table does; whatever they say may be somebody else's.
+    pub fn cut_off(&self) -> impl Iterator<Item = Trouble> {
+        let short = self.rows.iter().filter(|row| !self.is_whole(row));
+        short.map(|row| {
+            let (has, of) = (row.cells.len(), self.columns.len());
+            let message = format!("table {}: a row with {has} of {of} columns", self.name);
+            Trouble::at(row.line, message)
+        })
+    }
+
+    /// Whether a row has all columns.
+    pub fn is_whole(&self, row: &Row<'_>) -> bool {
+        row.cells.len() >= self.columns.len()
+    }
+
+    /// The same of one that it must have.
+    pub fn column(&self, column: &str) -> Result<usize, Trouble> {
+        self.find(column)
+            .ok_or_else(|| Trouble::at(self.line, format!("table {} has no column `{column}`", self.name)))
+    }
+}
+
+/// One table; none when the file does not have it.
+pub(super) fn table<'t>(text: &'t str, name: &'static str) -> Result<Option<Table<'t>>, Trouble> {
+    let (start, end) = (format!("START_{name}"), format!("END_{name}"));
+    let mut lines = (1..)
+        .zip(text.lines())
+        .map(|(number, line)| (number, line.trim_end()));
+    let Some((began, _)) = lines.find(|(_, line)| *line == start) else {
+        return Ok(None);
+    };
+    let Some((line, header)) = lines.next() else {
+        return Err(Trouble::at(began, format!("table {name} is cut off")));
+    };
+    let mut rows = Vec::new();
+    for (number, line) in lines {
+        if line == end {
+            return Ok(Some(Table {
+                name,
+                line: began + 1,
+                columns: cells(header),
+                rows,
+            }));
+        }
+        if !line.is_empty() {
+            rows.push(Row {
+                line: number,
+                cells: cells(line),
+            });
+        }
+    }
+    Err(Trouble::at(
+        line,
+        format!("table {name} is cut off: `{end}` is missing"),
+    ))
+}
+
+/// The cells of a line, without their quotes. A quoted cell may hold commas.
+fn cells(line: &str) -> Vec<&str> {
+    let mut cells = Vec::new();
+    let (mut from, mut quoted) = (0, false);
+    for (at, c) in line.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => {
+                cells.push(bare(&line[from..at]));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    cells.push(bare(&line[from..]));
+    cells
+}
+
+fn bare(cell: &str) -> &str {
+    let cell = cell.trim();
+    let inner = cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"'));
+    inner.unwrap_or(cell)
+}
+
+/// A node as `ibnetdiscover` calls a switch without a name. GUIDs are written with and without leading zeros.
+pub(super) fn id_of(text: &str) -> String {
+    match number::of_text(text).filter(|_| text.trim_start().starts_with("0x")) {
+        Some(guid) => format!("S-{guid:016x}"),
+        None => text.trim().to_string(),
+    }
+}
+
+/// What is known of a node.
+pub(super) enum Node {
+    /// A switch, and its name.
+    Switch(String),
+    /// An adapter: its host, and what it is called there.
+    Adapter {
+        /// The host.
+        host: String,
+        /// The device.
+        adapter: String,
+    },
+    /// A router, or an adapter inside a switch.
+    Other,
+}
+
+/// All nodes by their ids. Two switches that describe themselves alike go by their ids.
+pub(super) fn nodes_in(table: &Table<'_>) -> Result<HashMap<String, Node>, Trouble> {
+    let (guid, description) = (table.column("NodeGUID")?, table.column("NodeDesc")?);
+    let kind = table.find("NodeType");
+    let kind_of = |row: &Row<'_>| kind.map_or(Some(SWITCH), |kind| number::of_text(row.get(kind)));
+    let name_of = |row: &Row<'_>| name_in_description(row.get(description));
+    let mut uses: HashMap<String, usize> = HashMap::new();
+    let switches = table.rows.iter().filter(|row| kind_of(row) == Some(SWITCH));
+    for name in switches.filter_map(name_of) {
+        *uses.entry(name).or_default() += 1;
+    }
+    let node = |row: &Row<'_>| {
+        let id = id_of(row.get(guid));
+        let node = match kind_of(row) {
+            Some(SWITCH) => {
+                let own = name_of(row).filter(|name| uses.get(name) == Some(&1));
+                Node::Switch(own.unwrap_or_else(|| id.clone()))
+            }
+            Some(ADAPTER) => match adapter_in_description(row.get(description)) {
+                Some((host, adapter)) => Node::Adapter { host, adapter },
+                None => Node::Other,
+            },
+            _ => Node::Other,
+        };
+        (id, node)
+    };
+    Ok(table.rows.iter().map(node).collect())
+}

@@ -1,0 +1,88 @@
+//! The one recorded vocabulary: what was run, between whom, what was seen, what it means.
+//!
+//! Everything after a measurement works on these types alone, so a run recorded anywhere can be judged again here and a
+//! detector written tomorrow can be run on last year's samples. This module therefore knows no hardware and no statistics.
+//! Numbers are bytes and nanoseconds; an absent value is `None`, never zero; what was not measured is never healthy.
+
+mod bandwidth;
+mod burn_in;
+mod cell;
+mod certificate;
+mod comparison;
+mod congestion;
+mod counter_report;
+pub mod counters;
+mod coverage;
+mod criteria;
+mod drift;
+mod ecmp;
+mod event;
+mod gpu;
+mod gpu_summary;
+mod history;
+mod inventory;
+mod judgement;
+mod keep;
+mod load;
+mod named;
+mod readings;
+mod run;
+mod shape;
+pub mod stats;
+mod streams;
+mod suspect;
+pub mod text;
+mod trends;
+pub mod units;
+mod verbs;
+mod words;
+
+pub use bandwidth::Bandwidths;
+pub use burn_in::{BurnIn, Journal, JournalLine, burn_in_files};
+pub use cell::{Cell, Load};
+pub use certificate::{Certificate, Check, Course, Incident, Moment, PartDecision, Ruling};
+pub use comparison::{
+    CellComparison, CommonPart, ComparedRun, Comparison, ComparisonCounts, ComparisonRule, FindingChange,
+    FindingState, OneSided, Outcome, Pace, RunChange, Shift, TestChange,
+};
+pub use congestion::Congestion;
+pub use counter_report::{CounterReport, MovedCounter, UnreadCounter};
+pub use counters::Movement;
+pub use coverage::{Coverage, LinkCoverage, LinkState};
+pub use criteria::{Criteria, Limit};
+pub use drift::{
+    Change, Deviation, Disagreement, Drift, DriftBasis, DriftEffect, EffectUnit, Trait, Unreadable,
+};
+pub use ecmp::{EcmpCause, EcmpVerdict, MemberLoad, PairSpread};
+pub use event::{
+    CellDone, Corruption, CounterDelta, CounterState, EndReason, Event, LossCause, Lost, Moved, Sample,
+    Stalled, StopReason, Stuck,
+};
+pub use gpu::{
+    ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,
+};
+pub use gpu_summary::{GpuSummary, HeldDown};
+pub use history::{ChangeShape, History, Matter, Notice, PartChange, Replaced, Severity, Standing, Unsent};
+pub use inventory::{Cable, Fact, Inventory, NodeInventory, Part, PartAt, PartClass};
+pub use judgement::{
+    CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
+    Percentiles, Place, TestVerdict, Verdict,
+};
+pub use keep::{cut_after_last_line, replace};
+pub use load::{LoadError, Recorded, files};
+pub use readings::{FoundPart, LinkLoad, Night, PartReading, Quantity, ReadPart, Readings};
+pub use run::{
+    BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord,
+    ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
+};
+pub use shape::{CurvePoint, ShapeRule};
+pub use streams::{PortDelta, StreamRecord, StreamTerms, StreamWay};
+pub use suspect::{BOTH_DIRECTIONS, PartKind, Suspect};
+pub use trends::{PastChange, Trend, TrendRun, Trends};
+pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
+pub use words::{
+    Algorithm, Collective, DType, DeviceKind, Engine, GroupKind, Placement, Reach, ReduceOp, TransportKind,
+};
+
+/// The version of the recorded files. A reader accepts this and everything older.
+pub const SCHEMA: u32 = 1;

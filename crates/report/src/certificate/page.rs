@@ -1,0 +1,178 @@
+//! The certificate as one page, made to be printed: the decision in large letters, then what it rests on.
+
+use super::super::figure::Figure;
+use super::super::html::{self, Out};
+use super::tables;
+use record::{Certificate, Incident, PartDecision, Ruling};
+
+/// The page.
+pub(super) fn html(certificate: &Certificate, figures: &[Figure]) -> String {
+    let decision = tables::word(certificate.ruling).to_uppercase();
+    let title = format!("Burn-in {}: {decision}", certificate.suite);
+    html::framed(&title, |out| {
+        out.within("header", &[], |out| out.leaf("p", &[("class", "when")], &title));
+        out.within("main", &[], |out| {
+            section(out, "verdict", None, |out| {
+                let class = html::class_of_verdict(tables::tone(certificate.ruling));
+                out.leaf("h1", &[("class", class)], &decision);
+                out.paragraph(&certificate.summary);
+                out.within("dl", &[], |out| {
+                    for (name, value) in tables::facts(certificate) {
+                        out.leaf("dt", &[], name);
+                        out.leaf("dd", &[], &value);
+                    }
+                });
+                out.table(&tables::counts(certificate));
+            });
+            incidents(out, certificate);
+            courses(out, figures);
+            parts(out, certificate);
+            section(out, "criteria", Some("Criteria"), |out| {
+                out.table(&tables::criteria(&certificate.criteria))
+            });
+            section(
+                out,
+                "coverage",
+                Some("Not loaded or measured"),
+                |out| match certificate.untested.is_empty() {
+                    true => out.paragraph("Nothing: everything that is known was loaded."),
+                    false => out.table(&tables::untested(certificate)),
+                },
+            );
+        });
+        out.within("footer", &[], |out| {
+            let made = format!("Decided by railgauge {}.", certificate.version);
+            out.leaf("p", &[("class", "hint")], &made);
+        });
+    })
+}
+
+fn section(out: &mut Out, id: &str, title: Option<&str>, inner: impl FnOnce(&mut Out)) {
+    out.within("section", &[("id", id)], |out| {
+        if let Some(title) = title {
+            out.leaf("h2", &[], title);
+        }
+        inner(out);
+    });
+    out.fixed("\n");
+}
+
+fn incidents(out: &mut Out, certificate: &Certificate) {
+    section(out, "incidents", Some("Incidents"), |out| {
+        if certificate.incidents.is_empty() {
+            out.paragraph("None.");
+        }
+        certificate.incidents.iter().for_each(|one| incident(out, one));
+    });
+}
+
+fn incident(out: &mut Out, incident: &Incident) {
+    let class = if incident.counts {
+        "finding"
+    } else {
+        "finding unclear"
+    };
+    out.within("article", &[("class", class)], |out| {
+        out.within("h3", &[], |out| {
+            out.leaf("span", &[("class", "kind")], &incident.kind.to_string());
+            out.text(": ");
+            out.text(&incident.part);
+        });
+        out.paragraph(&incident.sentence);
+        out.within("dl", &[], |out| {
+            let still = if incident.is_still_there {
+                "still there at the end"
+            } else {
+                "not there at the end"
+            };
+            let counts = if incident.counts {
+                "it counts"
+            } else {
+                "it does not count"
+            };
+            let seen = format!(
+                "{} of {}, first {}, last {}; {still}; {counts}",
+                tables::counted(incident.cycles.len() as u64, "cycle"),
+                incident.of_cycles,
+                moment(&incident.first),
+                moment(&incident.last)
+            );
+            entry(out, "seen in", &seen);
+            entry(out, "next step", &incident.next_step);
+        });
+        if !incident.evidence.is_empty() {
+            out.details("Evidence", |out| {
+                out.list(incident.evidence.iter().map(String::as_str))
+            });
+        }
+        if let Some(repeat) = &incident.repeat {
+            out.command(repeat);
+        }
+    });
+    out.fixed("\n");
+}
+
+fn entry(out: &mut Out, name: &str, value: &str) {
+    out.leaf("dt", &[], name);
+    out.leaf("dd", &[], value);
+}
+
+/// `cycle 12 at 2026-11-03T04:12:00Z (12m under load)`.
+fn moment(moment: &record::Moment) -> String {
+    format!(
+        "cycle {} at {} ({} under load)",
+        moment.cycle,
+        moment.at,
+        moment.load_ns.in_words()
+    )
+}
+
+fn courses(out: &mut Out, figures: &[Figure]) {
+    if figures.is_empty() {
+        return;
+    }
+    section(out, "courses", Some("How rejected parts changed"), |out| {
+        for figure in figures {
+            let id = format!("figure-{}", figure.id);
+            let [title, words] = ["title", "words"].map(|part| format!("{id}-{part}"));
+            out.within("figure", &[("id", &id)], |out| {
+                out.within("figcaption", &[], |out| {
+                    out.leaf("h3", &[("id", &title)], &figure.title);
+                    out.paragraph(&figure.caption);
+                });
+                out.drawing(figure, &title, &words);
+                out.details("The same in words", |out| {
+                    out.within("div", &[("id", &words)], |out| {
+                        figure.alternative.lines().for_each(|line| out.paragraph(line));
+                    });
+                });
+            });
+        }
+    });
+}
+
+/// What needs somebody stands open, what is accepted is there for those who open it.
+fn parts(out: &mut Out, certificate: &Certificate) {
+    for (id, title, parts) in [
+        ("nodes", "Nodes", &certificate.nodes),
+        ("links", "Links", &certificate.links),
+        ("gpus", "GPUs", &certificate.gpus),
+    ] {
+        if parts.is_empty() {
+            continue;
+        }
+        section(out, id, Some(title), |out| {
+            let is_accepted = |part: &PartDecision| part.ruling == Ruling::Accept;
+            let open = tables::parts("Rejected, or to be loaded again", parts, |part| {
+                !is_accepted(part)
+            });
+            out.table(&open);
+            let accepted = parts.iter().filter(|part| is_accepted(part)).count();
+            if accepted > 0 {
+                out.details(&format!("{accepted} accepted"), |out| {
+                    out.table(&tables::parts("Accepted", parts, is_accepted));
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,336 @@
+//! What figures are drawn with: lines, faces, markers and texts in pixels, each in an ink of the palette.
+//!
+//! Held true: texts are inert whatever is in them; a drawing says nothing twice that a browser takes for granted, so that
+//! thousands of marks stay small; it has no ids, so that any number of them share a page.
+
+use std::io;
+
+use plotters::coord::Shift;
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::palette::{INK, MUTED, PAPER};
+use crate::escape;
+
+/// The outcome of drawing something.
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
+/// A place in pixels.
+pub(super) type At = (i32, i32);
+
+/// Added to a line's width to say that it is dashed or dotted: the library knows neither without drawing every dash by itself.
+const DASHED: u32 = 1000;
+const DOTTED: u32 = 2000;
+/// Widest of such lines.
+const WIDEST: u32 = 4;
+/// How many times as large the library takes a letter than it writes it.
+const LETTER: f64 = 1.24;
+
+/// How a text looks and where it lies relative to its place.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    size: f64,
+    ink: RGBColor,
+    side: HPos,
+    bold: bool,
+}
+
+impl Look {
+    /// Beginning at its place.
+    pub(super) const LEFT: Look = Look {
+        size: 12.0,
+        ink: INK,
+        side: HPos::Left,
+        bold: false,
+    };
+    /// Ending at its place.
+    pub(super) const RIGHT: Look = Look {
+        side: HPos::Right,
+        ..Look::LEFT
+    };
+    /// Around its place.
+    pub(super) const MIDDLE: Look = Look {
+        side: HPos::Center,
+        ..Look::LEFT
+    };
+    /// What explains.
+    pub(super) const NOTE: Look = Look {
+        ink: MUTED,
+        ..Look::LEFT
+    };
+    /// What a part of a drawing is about.
+    pub(super) const HEAD: Look = Look {
+        size: 14.0,
+        bold: true,
+        ..Look::LEFT
+    };
+
+    /// The same in another ink.
+    pub(super) const fn ink(self, ink: RGBColor) -> Look {
+        Look { ink, ..self }
+    }
+
+    /// The same in letters of another size.
+    pub(super) const fn size(self, size: f64) -> Look {
+        Look { size, ..self }
+    }
+
+    /// The same in bold letters.
+    pub(super) const fn bold(self) -> Look {
+        Look { bold: true, ..self }
+    }
+}
+
+/// How a line runs.
+#[derive(Clone, Copy)]
+pub(super) enum Stroke {
+    /// Without gaps, this wide.
+    Solid(u32),
+    /// With gaps.
+    Dashed(u32),
+    /// With more gaps than line.
+    Dotted(u32),
+}
+
+impl Stroke {
+    fn width(self) -> u32 {
+        match self {
+            Stroke::Solid(width) => width,
+            Stroke::Dashed(width) => DASHED + width.min(WIDEST),
+            Stroke::Dotted(width) => DOTTED + width.min(WIDEST),
+        }
+    }
+}
+
+/// A drawing in progress.
+pub(super) struct Canvas<'a> {
+    area: DrawingArea<SVGBackend<'a>, Shift>,
+}
+
+/// Height at the top of every drawing that a title has where it stands by itself.
+const HEAD_ROOM: u32 = 34;
+
+/// A finished drawing of this size in pixels, called by this name. The room for a title is cut off: a page has its own.
+pub(super) fn drawing(
+    size: (u32, u32),
+    name: &str,
+    paint: impl FnOnce(&Canvas<'_>) -> Drawn,
+) -> io::Result<String> {
+    let (width, height) = size;
+    let whole = format!(" height=\"{height}\" viewBox=\"0 0 {width} {height}\"");
+    let rest = height.saturating_sub(HEAD_ROOM);
+    let cut = format!(" height=\"{rest}\" viewBox=\"0 {HEAD_ROOM} {width} {rest}\"");
+    Ok(painted(size, name, paint)?.replacen(&whole, &cut, 1))
+}
+
+/// The same with its title, for a file of its own.
+pub(super) fn titled(
+    size: (u32, u32),
+    title: &str,
+    paint: impl FnOnce(&Canvas<'_>) -> Drawn,
+) -> io::Result<String> {
+    painted(size, title, |canvas| {
+        canvas.text((16, 20), &clip(title, 110), Look::HEAD)?;
+        paint(canvas)
+    })
+}
+
+fn painted(size: (u32, u32), name: &str, paint: impl FnOnce(&Canvas<'_>) -> Drawn) -> io::Result<String> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        let canvas = Canvas { area };
+        let painted = canvas.area.fill(&PAPER).and_then(|()| paint(&canvas));
+        painted
+            .and_then(|()| canvas.area.present())
+            .map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    Ok(finished(&svg, name))
+}
+
+/// The drawing with a name for readers of screens, without what goes without saying. Quotes within texts are escaped, so that what is
+/// replaced here is always an attribute of an element.
+pub(super) fn finished(svg: &str, name: &str) -> String {
+    let mut svg = svg
+        .replace(" opacity=\"1\"", "")
+        .replace(" stroke=\"none\"", "")
+        .replace(" stroke-width=\"1\"", "")
+        .replace(" text-anchor=\"start\"", "")
+        .replace(" font-family=\"sans-serif\"", "")
+        .replace(" \"/>", "\"/>")
+        .replace("\">\n", "\">")
+        .replace("\n</text>", "</text>");
+    for width in 1..=WIDEST {
+        for (added, dashes) in [(DASHED, "6 4"), (DOTTED, "1 4")] {
+            let written = format!(" stroke-width=\"{}\"", added + width);
+            if svg.contains(&written) {
+                let meant = format!(" stroke-width=\"{width}\" stroke-dasharray=\"{dashes}\"");
+                svg = svg.replace(&written, &meant);
+            }
+        }
+    }
+    let name = escape::markup(name);
+    let head = format!(" role=\"img\" aria-label=\"{name}\" font-family=\"sans-serif\" xmlns=");
+    svg.replacen(" xmlns=", &head, 1)
+}
+
+/// Inert text of at most so many characters.
+pub(super) fn clip(text: &str, most: usize) -> String {
+    let text = escape::line(text);
+    match text.chars().count() > most {
+        true => text
+            .chars()
+            .take(most.saturating_sub(1))
+            .chain(['\u{2026}'])
+            .collect(),
+        false => text,
+    }
+}
+
+impl Canvas<'_> {
+    /// A text whose middle is as high as its place.
+    pub(super) fn text(&self, at: At, text: &str, look: Look) -> Drawn {
+        // What is no character of XML is none here either.
+        let text = escape::line(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
+        let font = ("sans-serif", look.size * LETTER).into_font();
+        let font = match look.bold {
+            true => font.style(FontStyle::Bold),
+            false => font,
+        };
+        let style = TextStyle::from(font)
+            .color(&look.ink)
+            .pos(Pos::new(look.side, VPos::Center));
+        self.area.draw(&Text::new(text, at, style))
+    }
+
+    /// A line through these places.
+    pub(super) fn line(&self, places: &[At], ink: RGBColor, stroke: Stroke) -> Drawn {
+        match places {
+            [] | [_] => Ok(()),
+            places => self.area.draw(&PathElement::new(
+                places.to_vec(),
+                ink.stroke_width(stroke.width()),
+            )),
+        }
+    }
+
+    /// A face between two corners.
+    pub(super) fn face(&self, corners: [At; 2], face: RGBColor) -> Drawn {
+        self.area.draw(&Rectangle::new(corners, face.filled()))
+    }
+
+    /// A face around these corners.
+    pub(super) fn polygon(&self, corners: &[At], face: RGBColor) -> Drawn {
+        match corners.len() < 3 {
+            true => Ok(()),
+            false => self.area.draw(&Polygon::new(corners.to_vec(), face.filled())),
+        }
+    }
+
+    /// The edge of a rectangle; a line, because the library's rectangles have thin edges whatever is asked for.
+    pub(super) fn edge(&self, [(left, top), (right, bottom)]: [At; 2], ink: RGBColor, width: u32) -> Drawn {
+        let around = [
+            (left, top),
+            (right, top),
+            (right, bottom),
+            (left, bottom),
+            (left, top),
+        ];
+        self.line(&around, ink, Stroke::Solid(width))
+    }
+
+    /// An upright bar from one height to another with a cap at each end.
+    pub(super) fn whisker(&self, x: i32, (from, to): (i32, i32), ink: RGBColor) -> Drawn {
+        let stroke = [
+            (x - 3, from),
+            (x + 3, from),
+            (x, from),
+            (x, to),
+            (x - 3, to),
+            (x + 3, to),
+        ];
+        self.line(&stroke, ink, Stroke::Solid(1))
+    }
+
+    /// The marker of the line with this number: four shapes, filled and hollow, that differ without colour.
+    pub(super) fn marker(&self, (x, y): At, number: usize, ink: RGBColor) -> Drawn {
+        let corners: &[At] = match number % 4 {
+            0 => &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
+            1 => &[(0, -6), (5, 4), (-5, 4)],
+            2 => &[(0, -6), (6, 0), (0, 6), (-6, 0)],
+            _ => &[(0, 6), (5, -4), (-5, -4)],
+        };
+        let corners: Vec<At> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+        if number % 8 < 4 {
+            return self.polygon(&corners, ink);
+        }
+        self.polygon(&corners, PAPER)?;
+        let outline: Vec<At> = corners.iter().chain(corners.first()).copied().collect();
+        self.line(&outline, ink, Stroke::Solid(2))
+    }
+
+    /// A small dot.
+    pub(super) fn dot(&self, at: At, ink: RGBColor) -> Drawn {
+        self.area.draw(&Circle::new(at, 2, ink.filled()))
+    }
+
+    /// A cross, for what is at fault.
+    pub(super) fn cross(&self, (x, y): At, ink: RGBColor) -> Drawn {
+        self.line(&[(x - 5, y - 5), (x + 5, y + 5)], ink, Stroke::Solid(2))?;
+        self.line(&[(x - 5, y + 5), (x + 5, y - 5)], ink, Stroke::Solid(2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_ends_a_text_or_becomes_an_attribute() {
+        let hostile = "</text><script>\u{1b}\u{202e}\n\" opacity=\"1\" onload=\"x\u{ffff}";
+        let svg = drawing((100, 50), hostile, |canvas| {
+            canvas.text((10, 10), hostile, Look::LEFT)
+        })
+        .unwrap();
+        for live in ["<script", "\u{1b}", "\u{202e}", "\u{ffff}", "onload=\"x"] {
+            assert!(!svg.contains(live), "{live:?}: {svg}");
+        }
+        assert_eq!(svg.matches("</text>").count(), 1, "{svg}");
+        assert!(
+            svg.contains("opacity=&quot;1&quot;"),
+            "a text keeps its words: {svg}"
+        );
+    }
+
+    #[test]
+    fn a_drawing_scales_and_says_what_it_is() {
+        let svg = drawing((640, 200), "a \"name\"", |canvas| {
+            canvas.line(&[(1, 1), (9, 9)], INK, Stroke::Dashed(2))?;
+            canvas.line(&[(1, 1), (9, 1)], INK, Stroke::Dotted(1))
+        })
+        .unwrap();
+        assert!(
+            svg.starts_with("<svg ") && svg.contains("viewBox=\"0 34 640 166\""),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("role=\"img\" aria-label=\"a &quot;name&quot;\""),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("stroke-width=\"2\" stroke-dasharray=\"6 4\""),
+            "{svg}"
+        );
+        assert!(
+            svg.contains("stroke-width=\"1\" stroke-dasharray=\"1 4\""),
+            "{svg}"
+        );
+        assert!(!svg.contains(" id="), "{svg}");
+    }
+
+    #[test]
+    fn a_name_without_an_end_is_cut() {
+        assert_eq!(clip(&"x".repeat(5000), 10).chars().count(), 10);
+        assert_eq!(clip("node07", 10), "node07");
+    }
+}

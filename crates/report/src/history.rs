@@ -1,0 +1,154 @@
+//! What changed since the last nights: the same rows and sentences in every format.
+
+use std::fmt::{Error, Write};
+
+use super::escape::{line, markdown as inert};
+use super::table::{Entry, Table, Tone, text};
+use judge::history::words;
+use record::{History, Matter, Severity, Standing, files};
+
+/// The heading wherever it has one.
+pub(super) const TITLE: &str = "Since the last nights";
+
+/// Matters that are listed before the rest is counted.
+pub(super) const MOST_MATTERS: usize = 200;
+
+/// A sentence about what was compared with what.
+pub(super) fn about(history: &History) -> String {
+    let young = match history.young {
+        0 => String::new(),
+        young => format!("; {young} have too few nights and are compared with their peers of tonight only"),
+    };
+    format!(
+        "Compared with {}: {} against their own past{young}.",
+        counted(
+            history.nights as usize,
+            "earlier run of this suite",
+            "earlier runs of this suite"
+        ),
+        counted(history.compared as usize, "series", "series"),
+    )
+}
+
+/// The matters, loudest first.
+pub(super) fn matters(history: &History, most: usize) -> Table {
+    let columns = [
+        text("say"),
+        text("standing"),
+        text("part"),
+        text("first seen"),
+        text("what"),
+    ];
+    let mut table = Table::new("Matters over the nights", columns);
+    for matter in history.matters.iter().take(most) {
+        table.row([
+            Entry::ours(loudness(matter)).toned(tone(matter)),
+            Entry::ours(words::standing(&matter.standing)),
+            Entry::from(&matter.part),
+            Entry::from(&matter.first),
+            Entry::from(without_standing(matter)),
+        ]);
+    }
+    table
+}
+
+/// Parts that were replaced.
+pub(super) fn replaced(history: &History, most: usize) -> Table {
+    let columns = [text("part"), text("kind"), text("was"), text("is"), text("since")];
+    let mut table = Table::new("Replaced parts, which begin a new history", columns);
+    for part in history.replaced.iter().take(most) {
+        table.row([
+            Entry::from(&part.part),
+            Entry::ours(part.kind),
+            Entry::from(&part.before),
+            Entry::from(&part.after),
+            Entry::from(&part.since),
+        ]);
+    }
+    table
+}
+
+/// The sentence without where it stands, which is said beside it.
+fn without_standing(matter: &Matter) -> &str {
+    let sentence = matter.sentence.as_str();
+    let rest = sentence.strip_prefix(&words::standing(&matter.standing));
+    rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(sentence)
+}
+
+/// How loudly it is said, and whether it was said before.
+fn loudness(matter: &Matter) -> String {
+    match (matter.severity, matter.due) {
+        (Severity::Info, _) | (_, true) => matter.severity.to_string(),
+        (severity, false) => format!("{severity} (told before)"),
+    }
+}
+
+fn tone(matter: &Matter) -> Tone {
+    match (&matter.standing, matter.severity) {
+        (Standing::Gone { .. }, _) => Tone::Good,
+        (_, Severity::Page) => Tone::Bad,
+        (_, Severity::Ticket) => Tone::Unclear,
+        (_, Severity::Info) => Tone::Plain,
+    }
+}
+
+/// The section of `report.md`; nothing for a run that was not compared.
+pub(super) fn section(out: &mut String, history: Option<&History>, most: usize) -> Result<(), Error> {
+    let Some(history) = history else { return Ok(()) };
+    writeln!(
+        out,
+        "## {TITLE}\n\n**{}**\n\n{}\n",
+        inert(&history.summary),
+        about(history)
+    )?;
+    if !history.matters.is_empty() {
+        matters(history, most).markdown(out)?;
+        writeln!(out)?;
+        left_over(out, history.matters.len(), most)?;
+    }
+    if !history.replaced.is_empty() {
+        writeln!(out, "Replaced parts, which begin a new history:\n")?;
+        replaced(history, most).markdown(out)?;
+        writeln!(out)?;
+        left_over(out, history.replaced.len(), most)?;
+    }
+    if !history.skipped.is_empty() {
+        writeln!(out, "Not compared with:\n")?;
+        for folder in history.skipped.iter().take(most) {
+            writeln!(out, "- {}", inert(folder))?;
+        }
+        writeln!(out)?;
+        left_over(out, history.skipped.len(), most)?;
+    }
+    Ok(())
+}
+
+fn left_over(out: &mut String, rows: usize, most: usize) -> Result<(), Error> {
+    match rows.saturating_sub(most) {
+        0 => Ok(()),
+        left => writeln!(out, "{left} more in {}.\n", files::HISTORY),
+    }
+}
+
+/// Matters in one line each, those first that are to be told tonight; nothing that is long known and not due.
+pub(super) fn lines(history: &History) -> Vec<String> {
+    let mut told: Vec<&Matter> = history
+        .matters
+        .iter()
+        .filter(|matter| matter.due || !matches!(matter.standing, Standing::Still { .. }))
+        .collect();
+    told.sort_by_key(|matter| !matter.due);
+    let line_of = |matter: &Matter| {
+        let standing = words::standing(&matter.standing);
+        format!(
+            "{}: {standing}: {}",
+            matter.severity,
+            line(without_standing(matter))
+        )
+    };
+    told.into_iter().map(line_of).collect()
+}
+
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}

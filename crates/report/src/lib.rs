@@ -1,0 +1,112 @@
+//! Rendering a judged run: pure functions from the record and its judgement to text.
+//!
+//! Held true: the same input gives the same bytes; names that came from other machines are data and stay inert in every
+//! format ([`escape`]); a file is either the old one or the new one, never half of one.
+
+mod alike;
+mod cells;
+pub mod certificate;
+pub mod compare;
+mod congestion;
+mod counters;
+mod csv;
+mod ecmp;
+mod ecmp_tables;
+mod engines;
+pub mod escape;
+pub mod figure;
+pub mod figures;
+pub mod fleet;
+mod gpus;
+mod history;
+mod html;
+mod inventory;
+mod json;
+mod junit;
+mod links;
+mod markdown;
+mod metrics;
+pub mod parts;
+mod rdma;
+mod readings;
+pub mod schema;
+mod summary;
+mod table;
+pub mod terminal;
+pub mod trend;
+
+use std::io;
+use std::path::Path;
+
+pub use record::replace;
+use record::{Judgement, Recorded};
+
+/// Renders a judged run as one file of its folder.
+pub trait Writer: Sync {
+    /// Name of the file within the run's folder.
+    fn file(&self) -> &'static str;
+    /// Whether this run has anything for it.
+    fn is_wanted(&self, _: &Judgement) -> bool {
+        true
+    }
+    /// Its content.
+    fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String>;
+}
+
+/// Every file a report consists of. A new format is a file here and a line in this list.
+pub const WRITERS: &[&dyn Writer] = &[
+    &json::Json,
+    &readings::Readings,
+    &figures::Bandwidth,
+    &figures::EcmpLoad,
+    &markdown::Markdown,
+    &junit::JUnit,
+    &metrics::Metrics,
+    &summary::Summary,
+    &html::Html,
+];
+
+/// Files that are written only when somebody asks for them.
+pub const ON_REQUEST: &[&dyn Writer] = &[&csv::Csv];
+
+/// Who writes the file of this name, whether always or on request.
+pub fn writer_of(file: &str) -> Option<&'static dyn Writer> {
+    let mut writers = WRITERS.iter().chain(ON_REQUEST);
+    writers.find(|writer| writer.file() == file).copied()
+}
+
+/// Writes every report into the folder of the run, each atomically.
+pub fn write_all(folder: &Path, recorded: &Recorded, judgement: &Judgement) -> io::Result<()> {
+    for writer in WRITERS.iter().filter(|writer| writer.is_wanted(judgement)) {
+        let content = writer.render(recorded, judgement)?;
+        replace(&folder.join(writer.file()), content.as_bytes())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod compare_tests;
+#[cfg(test)]
+mod contrast;
+#[cfg(test)]
+mod ecmp_tests;
+#[cfg(test)]
+mod fleet_tests;
+#[cfg(test)]
+mod gpus_tests;
+#[cfg(test)]
+mod history_tests;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod inventory_tests;
+#[cfg(test)]
+mod junit_tests;
+#[cfg(test)]
+mod promise_tests;
+#[cfg(test)]
+mod proofs;
+#[cfg(test)]
+mod summary_tests;
+#[cfg(test)]
+mod terminal_tests;

@@ -1,0 +1,106 @@
+//! The cables of a run: who is suspected, which carried what they should, which were never crossed.
+
+use super::table::{Entry, Table, Tone, figure, text};
+use record::{Coverage, Finding, LinkCoverage, LinkState};
+
+/// The suspects of a finding; none when parts were not told apart.
+pub(super) fn suspects(finding: &Finding) -> Option<Table> {
+    let columns = [
+        text("suspect"),
+        text("what it is"),
+        text("direction"),
+        figure("confidence"),
+        text("why"),
+    ];
+    let mut table = Table::new("Suspects, the likeliest first", columns);
+    for suspect in &finding.suspects {
+        table.row([
+            Entry::from(suspect.cable.as_ref().unwrap_or(&suspect.part)),
+            Entry::ours(suspect.kind),
+            Entry::from(suspect.direction.as_deref().unwrap_or("")),
+            Entry::ours(format!("{:.2}", suspect.confidence)),
+            Entry::from(&suspect.why),
+        ]);
+    }
+    (!finding.suspects.is_empty()).then_some(table)
+}
+
+/// All links: those that are not healthy first, then the least loaded of those that are.
+pub(super) fn in_order(coverage: &Coverage) -> Vec<&LinkCoverage> {
+    let mut rows: Vec<&LinkCoverage> = coverage.links.iter().collect();
+    let share = |link: &LinkCoverage| link.share.unwrap_or(f64::INFINITY);
+    rows.sort_by(|a, b| {
+        urgency(a.state)
+            .cmp(&urgency(b.state))
+            .then(share(a).total_cmp(&share(b)))
+    });
+    rows
+}
+
+/// What was asked of these links.
+pub(super) fn table(links: &[&LinkCoverage]) -> Table {
+    let columns = [
+        text("link"),
+        text("state"),
+        figure("most at one time"),
+        figure("of what it should carry"),
+        figure("flows"),
+    ];
+    let mut table = Table::new("Cables, each direction by itself", columns);
+    for link in links {
+        let why = link
+            .why
+            .as_ref()
+            .map_or_else(String::new, |why| format!(": {why}"));
+        table.row([
+            Entry::from(&link.link),
+            Entry::from(format!("{}{why}", link.state)).toned(tone(link.state)),
+            Entry::or_dash(link.most),
+            Entry::or_dash(link.share.map(|share| format!("{:.0} %", share * 100.0))),
+            Entry::ours(link.flows),
+        ]);
+    }
+    table
+}
+
+/// What the state of a link means.
+pub(super) fn tone(state: LinkState) -> Tone {
+    match state {
+        LinkState::Slow => Tone::Bad,
+        LinkState::Suspected | LinkState::Untested | LinkState::Underloaded => Tone::Unclear,
+        LinkState::Healthy => Tone::Good,
+    }
+}
+
+/// `62 of 64 directed links carried what they should, 1 slow, 1 untested`; none when links are not known.
+pub(super) fn in_one_line(coverage: &Coverage) -> Option<String> {
+    let count = |state: LinkState| coverage.links.iter().filter(|link| link.state == state).count();
+    let all = coverage.links.len();
+    let others = [
+        LinkState::Slow,
+        LinkState::Suspected,
+        LinkState::Underloaded,
+        LinkState::Untested,
+    ];
+    let others = others
+        .iter()
+        .map(|state| (count(*state), state))
+        .filter(|(count, _)| *count > 0);
+    let mut parts = vec![format!(
+        "{} of {all} directed links carried what they should",
+        count(LinkState::Healthy)
+    )];
+    parts.extend(others.map(|(count, state)| format!("{count} {state}")));
+    (all > 0).then(|| parts.join(", "))
+}
+
+/// What is worst comes first; a healthy link comes last.
+fn urgency(state: LinkState) -> u8 {
+    match state {
+        LinkState::Slow => 0,
+        LinkState::Suspected => 1,
+        LinkState::Untested => 2,
+        LinkState::Underloaded => 3,
+        LinkState::Healthy => 4,
+    }
+}

@@ -1,0 +1,75 @@
+//! Topologies as other programs write them: Slurm's topology.conf, ibnetdiscover, LLDP neighbours.
+//!
+//! A file is recognised by what is in it, never by its name. What a format does not tell stays unknown: rates are then not
+//! stated, and tiers follow from how far a switch is from the hosts. Errors name the line.
+
+mod cabling;
+mod ibnetdiscover;
+mod lldp;
+mod slurm;
+
+use super::file::{Topology, TopologyError};
+use super::trouble::Trouble;
+
+pub use cabling::{node_name, port_name};
+pub use ibnetdiscover::{adapter_in_description, name_in_description};
+pub use lldp::neighbours_of;
+
+/// Who wrote a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Slurm,
+    Ibnetdiscover,
+    Lldp,
+}
+
+/// Reads a text that another program wrote; none when it looks like none of them.
+pub(super) fn read(origin: &str, text: &str) -> Option<Result<Topology, TopologyError>> {
+    let read = match recognise(text)? {
+        Format::Slurm => slurm::read(text),
+        Format::Ibnetdiscover => ibnetdiscover::read(text),
+        Format::Lldp => lldp::read(text),
+    };
+    let placed = read.map(|mut topology| {
+        topology.places.origin = origin.to_string();
+        topology
+    });
+    Some(placed.map_err(|trouble| TopologyError {
+        origin: origin.to_string(),
+        line: trouble.line,
+        message: trouble.message,
+    }))
+}
+
+fn recognise(text: &str) -> Option<Format> {
+    if text.trim_start().starts_with('{') {
+        return Some(Format::Lldp);
+    }
+    let mut lines = text.lines().map(str::trim_start);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let begins = |word: &str| {
+        let head = first.get(..word.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(word))
+    };
+    if begins("SwitchName=") || begins("BlockName=") {
+        return Some(Format::Slurm);
+    }
+    let of_infiniband = [
+        "vendid=",
+        "devid=",
+        "sysimgguid=",
+        "switchguid=",
+        "caguid=",
+        "Switch\t",
+        "Switch ",
+        "Ca\t",
+        "Ca ",
+    ];
+    of_infiniband
+        .iter()
+        .any(|word| first.starts_with(word))
+        .then_some(Format::Ibnetdiscover)
+}
+
+#[cfg(test)]
+mod tests;

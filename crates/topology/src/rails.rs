@@ -1,0 +1,57 @@
+//! Topologies that say how one rail is wired and mean every rail.
+
+use super::file::{Link, Places, Port, Switch, Topology};
+
+impl Topology {
+    /// One copy for each of these rails: switches and cables are called as before, behind the name of the rail; a host's port
+    /// is called as its rail.
+    pub fn for_rails(&self, rails: &[&str]) -> Topology {
+        let mut copies = Topology {
+            hosts: self.hosts.clone(),
+            places: Places {
+                origin: self.places.origin.clone(),
+                hosts: self.places.hosts.clone(),
+                ..Places::default()
+            },
+            ..Topology::default()
+        };
+        let is_host = |name: &str| self.hosts.iter().any(|host| host.name == name);
+        let of_hosts: Vec<[bool; 2]> = self
+            .links
+            .iter()
+            .map(|link| link.ends.each_ref().map(|end| is_host(&end.node)))
+            .collect();
+        for rail in rails {
+            let named = |name: &str| format!("{rail}-{name}");
+            copies.switches.extend(self.switches.iter().map(|switch| Switch {
+                name: named(&switch.name),
+                tier: switch.tier,
+                rail: Some(rail.to_string()),
+            }));
+            copies
+                .links
+                .extend(self.links.iter().zip(&of_hosts).map(|(link, of_hosts)| {
+                    let end = |at: usize| match of_hosts[at] {
+                        true => Port {
+                            node: link.ends[at].node.clone(),
+                            interface: rail.to_string(),
+                        },
+                        false => Port {
+                            node: named(&link.ends[at].node),
+                            interface: link.ends[at].interface.clone(),
+                        },
+                    };
+                    Link {
+                        name: named(&link.name),
+                        ends: [end(0), end(1)],
+                        rate: link.rate,
+                        rail: Some(rail.to_string()),
+                        addresses: None,
+                    }
+                }));
+            copies.places.switches.extend(&self.places.switches);
+            copies.places.links.extend(&self.places.links);
+        }
+        copies
+    }
+}
