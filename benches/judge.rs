@@ -189,7 +189,7 @@ fn plan() -> Run {
         rule: DecisionRule::default(),
         tests: vec![TestRecord {
             name: "rails".into(),
-            kind: "rails".into(),
+            kind: record::TestKind::Rails,
             references: vec![Reference::Peers { margin: 0.25 }],
             missing_references: Vec::new(),
             warmup: 5,

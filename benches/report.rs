@@ -135,7 +135,7 @@ fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[
         rule: DecisionRule::default(),
         tests: vec![TestRecord {
             name: "pairs".into(),
-            kind: "pairs".into(),
+            kind: record::TestKind::Pairs,
             references: vec![expected(shape)],
             missing_references: Vec::new(),
             warmup: 2,

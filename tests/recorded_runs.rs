@@ -75,7 +75,7 @@ fn run() -> Run {
         rule: DecisionRule::default(),
         tests: vec![TestRecord {
             name: "rails".into(),
-            kind: "rails".into(),
+            kind: record::TestKind::Rails,
             references: vec![Reference::Peers { margin: 0.25 }],
             missing_references: vec![],
             warmup: 1,

@@ -1,11 +1,10 @@
 //! Suite files as users write them: every slip is placed and explained, and nothing they write brings railgauge down.
 
 use proptest::prelude::*;
+use record::TestKind;
 use record::units::{Bytes, Nanos};
 use record::{Algorithm, Collective, DType, Placement, ReduceOp};
-use topology::suite::{
-    AlgorithmChoice, Directions, Groups, SpecChoice, Striping, Suite, SuiteFile, TestKind,
-};
+use topology::suite::{AlgorithmChoice, Directions, Groups, SpecChoice, Striping, Suite, SuiteFile};
 
 /// Parses and checks, errors as the user sees them.
 fn check(text: &str) -> Result<Suite, String> {

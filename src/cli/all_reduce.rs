@@ -4,6 +4,7 @@
 //! differs is said in the header: times are medians of single, synchronised iterations instead of one mean, and the data
 //! of timed iterations is what is checked. Wrong data and lost ranks have exit codes of their own.
 
+use record::TestKind;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ use plan::Plan;
 use record::units::{Bytes, Nanos};
 use record::{Algorithm, Cell, Collective, DType, Engine, FindingKind, Placement, ReduceOp};
 use topology::suite::sweep::{Step, Sweep};
-use topology::suite::{AlgorithmChoice, RunSettings, Striping, Suite, TestCase, TestKind};
+use topology::suite::{AlgorithmChoice, RunSettings, Striping, Suite, TestCase};
 
 /// Below this size `auto` takes the tree, whose latency grows with the logarithm of the ranks.
 const RING_FROM: Bytes = Bytes(256 << 10);

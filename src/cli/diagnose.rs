@@ -1,6 +1,7 @@
 //! `railgauge diagnose`: which cable is it? No suite needed: start wide, narrow down, name the suspect.
 
 use clap::Args;
+use record::TestKind;
 
 use super::conduct::{conduct, default_folder};
 use super::launching::Role;
@@ -11,7 +12,7 @@ use record::units::{Bytes, Nanos};
 use record::{DecisionRule, Placement};
 use topology::Topology;
 use topology::suite::{
-    Directions, Expectation, Schedule, SpecChoice, Suite, TestCase, TestKind, TransportChoice, nearest,
+    Directions, Expectation, Schedule, SpecChoice, Suite, TestCase, TransportChoice, nearest,
 };
 
 /// Name of its only test.

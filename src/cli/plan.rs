@@ -1,5 +1,6 @@
 //! `railgauge plan SUITE`: what would be measured, how long, and what stays untested.
 
+use record::TestKind;
 use std::sync::Arc;
 
 use clap::Args;
@@ -17,7 +18,7 @@ use record::DeviceKind;
 use record::units::Nanos;
 use topology::Fabric;
 use topology::graph::Graph;
-use topology::suite::{GpuDirectChoice, Schedule, Suite, TestKind};
+use topology::suite::{GpuDirectChoice, Schedule, Suite};
 
 /// What to plan.
 #[derive(Debug, Args)]

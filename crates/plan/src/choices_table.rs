@@ -1,12 +1,13 @@
 //! What each schedule would cost and cover: rounds, measurements, time, links.
 
+use record::TestKind;
 use serde::Serialize;
 
 use super::estimate::Estimate;
 use super::schedule::crossed;
 use super::{Choices, Plan};
 use topology::Fabric;
-use topology::suite::{Schedule, Suite, TestKind};
+use topology::suite::{Schedule, Suite};
 
 /// One way to choose pairs, and what it comes to.
 #[derive(Debug, Clone, PartialEq, Serialize)]

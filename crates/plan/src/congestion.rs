@@ -6,9 +6,9 @@
 
 use super::PlanError;
 use super::draft::{Draft, Slot, Work};
+use record::TestKind;
 use record::units::Bytes;
 use record::{Cell, Collective, Load};
-use topology::suite::TestKind;
 
 /// Bytes of a victim's round trip.
 const SMALL: Bytes = Bytes(8);

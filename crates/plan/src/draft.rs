@@ -1,5 +1,6 @@
 //! The slots of one test: every combination it asks for, before order and numbers.
 
+use record::TestKind;
 use std::collections::HashSet;
 
 use record::units::Bytes;
@@ -8,7 +9,7 @@ use record::{
     Untested, VerbsTerms,
 };
 use topology::Fabric;
-use topology::suite::{Groups, Striping, TestCase, TestKind};
+use topology::suite::{Groups, Striping, TestCase};
 
 use super::verbs::ROCE_PORTS;
 use super::{Known, PlanError, note};

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::Plan;
 use super::estimate::{Estimate, assumptions, of_slot};
+use record::TestKind;
 use record::units::{Bytes, Nanos};
 use record::{Cell, Reference, TestRecord, Untested};
-use topology::suite::TestKind;
 
 /// A plan in short.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub struct TestOutline {
     /// Name.
     pub name: String,
     /// Kind.
-    pub kind: String,
+    pub kind: TestKind,
     /// Cells.
     pub cells: usize,
     /// Different sizes, smallest first.
@@ -80,7 +80,7 @@ impl Plan {
         let slots = self.slots().filter(|slot| slot[0].test == test.name);
         TestOutline {
             name: test.name.clone(),
-            kind: test.kind.clone(),
+            kind: test.kind,
             cells: cells.len(),
             sizes: sizes.into_iter().collect(),
             transports: each_once(cells.iter().map(|cell| cell.transport)),
@@ -111,13 +111,13 @@ impl TestOutline {
             transport = format!("{transport} on {}", self.rails.join(", "));
         }
         let compared = match self.references.as_slice() {
-            [] if self.kind == TestKind::Ecmp.to_string() => "what a fair hash does".to_string(),
+            [] if self.kind == TestKind::Ecmp => "what a fair hash does".to_string(),
             [] => "nothing: inconclusive".to_string(),
             references => references.join("; "),
         };
         [
             self.name.clone(),
-            self.kind.clone(),
+            self.kind.to_string(),
             self.cells.to_string(),
             sizes_in_words(&self.sizes),
             transport,

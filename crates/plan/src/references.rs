@@ -59,7 +59,7 @@ impl References<'_> {
         }
         TestRecord {
             name: test.name.clone(),
-            kind: test.kind.to_string(),
+            kind: test.kind,
             references,
             missing_references: missing,
             warmup: test.warmup,

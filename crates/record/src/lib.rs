@@ -31,6 +31,7 @@ mod shape;
 pub mod stats;
 mod streams;
 mod suspect;
+mod test_kind;
 pub mod text;
 mod trends;
 pub mod units;
@@ -78,6 +79,7 @@ pub use run::{
 pub use shape::{CurvePoint, ShapeRule};
 pub use streams::{PortDelta, StreamRecord, StreamTerms, StreamWay};
 pub use suspect::{BOTH_DIRECTIONS, PartKind, Suspect};
+pub use test_kind::TestKind;
 pub use trends::{PastChange, Trend, TrendRun, Trends};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use words::{

@@ -1,5 +1,6 @@
 //! `run.json`: everything about a run that is known before the first sample.
 
+use crate::TestKind;
 use serde::{Deserialize, Serialize};
 
 use super::{Algorithm, Cell, DeviceKind, RdmaPort, Reach, ShapeRule};
@@ -267,8 +268,8 @@ pub struct SpecRow {
 pub struct TestRecord {
     /// Unique name.
     pub name: String,
-    /// Kind of test: `collective`, `rails` or `pairs`.
-    pub kind: String,
+    /// What it is about.
+    pub kind: TestKind,
     /// What its speed is compared with.
     pub references: Vec<Reference>,
     /// References that were asked for and are not to be had, and why.

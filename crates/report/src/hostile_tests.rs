@@ -189,12 +189,7 @@ pub(super) fn hostile(recorded: &Recorded, attack: &str) -> (Recorded, Judgement
             state,
         }));
     }
-    let kinds: Vec<String> = recorded.run.tests.iter().map(|test| test.kind.clone()).collect();
     recorded.run = poisoned(&recorded.run, attack);
-    // With a kind that nobody knows no detector would say a word.
-    for (test, kind) in recorded.run.tests.iter_mut().zip(kinds) {
-        test.kind = kind;
-    }
     recorded.events = poisoned(&recorded.events, attack);
     recorded.inventory = Some(inventory(attack, "28.39.1002"));
     recorded.inventory_before = Some(inventory(attack, "28.38.1000"));

@@ -6,6 +6,7 @@
 //! rails at once, where each is below an absolute figure; one rank that all slow pairs share; single pairs; and what is
 //! left over stays with its test.
 
+use record::TestKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::busy::Straggling;
@@ -39,9 +40,9 @@ pub(super) struct Blame {
 }
 
 /// The kind of test that measures pairs.
-const PAIRS: &str = "pairs";
+const PAIRS: Option<TestKind> = Some(TestKind::Pairs);
 /// The kind of test that measures rails.
-const RAILS: &str = "rails";
+const RAILS: Option<TestKind> = Some(TestKind::Rails);
 
 impl Blame {
     pub(super) fn of(
@@ -54,10 +55,7 @@ impl Blame {
         explained: &BTreeSet<usize>,
     ) -> Blame {
         let mut blame = Blame::default();
-        let kind = |place: usize| {
-            run.test_of(summaries[place].cell)
-                .map_or("", |test| test.kind.as_str())
-        };
+        let kind = |place: usize| run.test_of(summaries[place].cell).map(|test| test.kind);
         let is_pair = |place: usize| kind(place) == PAIRS && summaries[place].cell.ranks.len() == 2;
         let mut slow: Vec<usize> = (0..speeds.len())
             .filter(|p| matches!(speeds[*p], Speed::Slow(_)) && !explained.contains(p))

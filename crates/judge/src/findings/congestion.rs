@@ -1,5 +1,6 @@
 //! Congestion impact: victims of an incast or all-to-all, alone and under load, side by side.
 
+use record::TestKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Seen;
@@ -10,13 +11,13 @@ use record::units::Nanos;
 use record::{Collective, Congestion, Interval, Load};
 
 /// Kinds of tests that put a load beside a victim.
-pub(super) const KINDS: [&str; 2] = ["incast", "all-to-all"];
+pub(super) const KINDS: [TestKind; 2] = [TestKind::Incast, TestKind::AllToAll];
 
 /// Names of the tests that measure congestion.
 pub(super) fn tests<'a>(seen: &Seen<'a>) -> BTreeSet<&'a str> {
     let tests = seen.run().tests.iter();
     tests
-        .filter(|test| KINDS.contains(&test.kind.as_str()))
+        .filter(|test| KINDS.contains(&test.kind))
         .map(|test| test.name.as_str())
         .collect()
 }

@@ -8,7 +8,7 @@ use record::units::{Bytes, Nanos, Rate};
 use record::{
     Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
     HostRecord, Load, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
-    SpecRow, StopReason, TestRecord, TransportKind,
+    SpecRow, StopReason, TestKind, TestRecord, TransportKind,
 };
 
 /// What a healthy cell reaches, bytes per second.
@@ -31,11 +31,11 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    fn new(ranks: u32, kind: &str) -> Fixture {
+    fn new(ranks: u32, kind: TestKind) -> Fixture {
         let host = |rank: u32| format!("node{rank:02}");
         let test = TestRecord {
-            name: kind.into(),
-            kind: kind.into(),
+            name: kind.to_string(),
+            kind,
             references: vec![Reference::Peers { margin: 0.25 }],
             missing_references: Vec::new(),
             warmup: 2,
@@ -98,7 +98,7 @@ impl Fixture {
 
     /// Four ranks, ring all-reduce on each of `rails` rails, alone and together, at two sizes.
     pub fn rails(rails: u32) -> Fixture {
-        let mut fixture = Fixture::new(4, "rails");
+        let mut fixture = Fixture::new(4, TestKind::Rails);
         for load in [Load::Alone, Load::Together] {
             for rail in 0..rails {
                 for size in [1 << 20, 16 << 20] {
@@ -112,7 +112,7 @@ impl Fixture {
 
     /// Every directed pair of `ranks` ranks on one rail at one size.
     pub fn pairs(ranks: u32) -> Fixture {
-        let mut fixture = Fixture::new(ranks, "pairs");
+        let mut fixture = Fixture::new(ranks, TestKind::Pairs);
         for from in 0..ranks {
             for to in (0..ranks).filter(|to| *to != from) {
                 let cell = fixture.cell(vec![from, to], "rail0", 1 << 20);
@@ -129,7 +129,7 @@ impl Fixture {
 
     /// Round trips of 8 bytes between every two of `ranks` ranks on one rail.
     pub fn latency(ranks: u32) -> Fixture {
-        let mut fixture = Fixture::new(ranks, "latency");
+        let mut fixture = Fixture::new(ranks, TestKind::Latency);
         for a in 0..ranks {
             for b in a + 1..ranks {
                 let cell = fixture.cell(vec![a, b], "rail0", 8);
@@ -145,7 +145,7 @@ impl Fixture {
 
     /// An incast of ranks 1 to 3 to rank 0, a flow from rank 5 to rank 4 and round trips between them: each alone, then under load.
     pub fn incast() -> Fixture {
-        let mut fixture = Fixture::new(6, "incast");
+        let mut fixture = Fixture::new(6, TestKind::Incast);
         let load = (Collective::Incast, vec![0, 1, 2, 3], 4 << 20);
         let victims = [
             (Collective::PointToPoint, vec![5, 4], 1 << 20),
@@ -175,7 +175,7 @@ impl Fixture {
 
     /// Four ranks, ring all-reduce on each of `rails` rails alone, at eight sizes from 1 KiB to 16 MiB.
     pub fn sweep(rails: u32) -> Fixture {
-        let mut fixture = Fixture::new(4, "rails");
+        let mut fixture = Fixture::new(4, TestKind::Rails);
         for rail in 0..rails {
             for power in 0..8 {
                 let cell = fixture.cell(vec![0, 1, 2, 3], &format!("rail{rail}"), 1 << (10 + 2 * power));

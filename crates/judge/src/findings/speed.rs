@@ -182,7 +182,7 @@ fn compare(
     let (bytes, measured) = measurable(recorded, summary)?;
     let test = recorded.run.test_of(summary.cell);
     let references = test.map_or(&[][..], |test| &test.references);
-    let is_congested = test.is_some_and(|test| congestion::KINDS.contains(&test.kind.as_str()))
+    let is_congested = test.is_some_and(|test| congestion::KINDS.contains(&test.kind))
         && (summary.cell.load == Load::Together || !summary.cell.collective.is_pairwise());
     let mut applied = Applied {
         comparisons: Vec::new(),

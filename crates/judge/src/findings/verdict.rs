@@ -15,7 +15,7 @@
 
 use super::Seen;
 use super::speed::Speed;
-use super::{coverage, ecmp, phrase};
+use super::{coverage, phrase};
 use record::stats::{beyond_fences, spread};
 use record::units::{Nanos, Rate};
 use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict};
@@ -127,7 +127,7 @@ pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdic
                     seen.recorded,
                     &seen.summaries[places[0]],
                 ))
-            } else if test.references.is_empty() && test.kind != ecmp::KIND {
+            } else if test.references.is_empty() && test.kind != record::TestKind::Ecmp {
                 Verdict::Inconclusive(match test.missing_references.is_empty() {
                     true => "no expectation: the suite states none for this test".into(),
                     false => format!("no expectation: {}", test.missing_references.join("; ")),

@@ -175,7 +175,7 @@ fn expectations(run: &Run) -> Table {
         };
         table.row([
             Entry::from(&test.name),
-            Entry::from(&test.kind),
+            Entry::ours(test.kind.to_string()),
             Entry::from(with.join("; ")),
             Entry::ours(format!("{} to {}", test.min_iterations, test.max_iterations)),
             Entry::ours(checked),

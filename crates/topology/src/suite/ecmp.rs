@@ -78,7 +78,9 @@ impl EcmpSettings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SuiteFile, TestKind};
+    use record::TestKind;
+
+    use super::super::SuiteFile;
     use super::*;
 
     fn first(test: &str) -> Result<super::super::TestCase, String> {

@@ -1,8 +1,9 @@
 //! Which keys a kind of test would ignore: they are errors, because what a suite says, the run does.
 
+use super::EcmpSettings;
 use super::error::SuiteError;
 use super::reader::Section;
-use super::{EcmpSettings, TestKind};
+use record::TestKind;
 
 /// Keys that mean something for one kind of test only, or for all but one.
 const NOT_FOR: &[(TestKind, &[&str])] = &[

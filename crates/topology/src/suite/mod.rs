@@ -31,7 +31,7 @@ pub use nearest::{nearest, quoted, suggestion};
 pub use settings::{EngineChoice, RunSettings, TransportChoice};
 pub use test_case::{
     AlgorithmChoice, BaselineChoice, Directions, Expectation, Groups, RailPairing, Schedule, SpecChoice,
-    Striping, TestCase, TestKind,
+    Striping, TestCase,
 };
 pub use verbs::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 

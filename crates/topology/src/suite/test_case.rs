@@ -7,40 +7,7 @@ use strum::{Display, EnumString, IntoEnumIterator, VariantNames};
 
 use super::{EcmpSettings, EngineChoice, TransportChoice};
 use record::units::{Bytes, Nanos};
-use record::{Algorithm, Collective, DType, GroupKind, Placement, ReduceOp};
-
-/// What a test is about.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
-#[strum(serialize_all = "kebab-case")]
-pub enum TestKind {
-    /// Collectives over groups of ranks.
-    #[default]
-    Collective,
-    /// Each rail alone, then all rails at the same time.
-    Rails,
-    /// Every pair of ranks.
-    Pairs,
-    /// Round trips of small messages between every pair of ranks.
-    Latency,
-    /// Collectives over groups that follow the fabric: a leaf, two leaves, one rank of each, ...
-    Groups,
-    /// Many send to one, beside a victim that has nothing to do with it.
-    Incast,
-    /// Everybody sends to everybody, beside a victim that has nothing to do with it.
-    AllToAll,
-    /// Many streams at once across leaves: how evenly they are spread over equal paths.
-    Ecmp,
-}
-
-impl TestKind {
-    /// Whether it says nothing where there are no rails.
-    pub fn needs_rails(self) -> bool {
-        matches!(
-            self,
-            TestKind::Rails | TestKind::Groups | TestKind::Incast | TestKind::AllToAll | TestKind::Ecmp
-        )
-    }
-}
+use record::{Algorithm, Collective, DType, GroupKind, Placement, ReduceOp, TestKind};
 
 /// Which algorithms run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use super::reader::{Item, Section};
 use super::sweep::{LARGEST_SIZE, MOST_SIZES, Step, Sweep};
 use super::{
     AlgorithmChoice, BaselineChoice, EcmpSettings, Expectation, Groups, Schedule, SpecChoice, Striping,
-    TestCase, TestKind, TransportChoice,
+    TestCase, TransportChoice,
 };
 use record::units::Bytes;
-use record::{Algorithm, Collective};
+use record::{Algorithm, Collective, TestKind};
 
 /// The most iterations, and the most warm-up iterations, of one cell.
 const MOST_ITERATIONS: u32 = 1_000_000;

@@ -150,7 +150,7 @@ impl Streams {
         run.cells.clear();
         run.seed = self.seed;
         run.tests[0].name = "spread".into();
-        run.tests[0].kind = "ecmp".into();
+        run.tests[0].kind = record::TestKind::Ecmp;
         run.tests[0].references.clear();
         for record in &mut run.ranks {
             record.host = format!("h{}", record.rank);

@@ -45,8 +45,6 @@ use record::{Collective, EcmpCause, EcmpVerdict, Recorded, files};
 use topology::Topology;
 use topology::graph::Graph;
 
-/// The kind of test that streams belong to.
-pub(super) const KIND: &str = "ecmp";
 /// The part of the budget of links that is for dead ones.
 const DEAD_SHARE: f64 = 0.1;
 /// Tests of the spread of flows at one switch.

@@ -12,7 +12,7 @@ fn judged(speed: impl Fn(&Cell) -> f64 + 'static) -> Judgement {
 
 fn recorded(speed: impl Fn(&Cell) -> f64 + 'static) -> Recorded {
     let mut fixture = Fixture::rails(1).references(vec![spec(HEALTHY, 1 << 10)]);
-    fixture.run.tests[0].kind = "collective".into();
+    fixture.run.tests[0].kind = record::TestKind::Collective;
     fixture.run.cells.truncate(2);
     let twins: Vec<Cell> = fixture.run.cells.iter().map(nccl_twin).collect();
     fixture.run.cells.extend(twins);

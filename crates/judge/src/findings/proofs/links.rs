@@ -175,7 +175,7 @@ fn with_rings(speed: impl Fn(&Cell, u16) -> f64 + 'static) -> Fixture {
     let mut fixture = flows(speed);
     fixture.run.tests.push(TestRecord {
         name: "rings".into(),
-        kind: "rails".into(),
+        kind: record::TestKind::Rails,
         ..fixture.run.tests[0].clone()
     });
     for rail in ["rail0", "rail1"] {

@@ -1,5 +1,6 @@
 //! Whole rails, collectives and GPUs.
 
+use record::TestKind;
 use std::collections::BTreeMap;
 
 use super::{Kept, reading};
@@ -25,7 +26,7 @@ fn rails(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
         let is_about_rails = recorded
             .run
             .test_of(cell)
-            .is_some_and(|test| test.kind == "rails");
+            .is_some_and(|test| test.kind == TestKind::Rails);
         let is_measured = verdict.wire_rate.is_some();
         if !is_about_rails || !is_measured || cell.load != Load::Alone {
             continue;
@@ -59,7 +60,7 @@ fn collectives(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
         let is_about_rails = recorded
             .run
             .test_of(cell)
-            .is_some_and(|test| test.kind == "rails");
+            .is_some_and(|test| test.kind == TestKind::Rails);
         let is_whole =
             cell.ranks.len() > 1 && cell.ranks.len() == recorded.run.ranks.len() && cell.group.is_none();
         if cell.collective.is_pairwise() || is_about_rails || !is_whole || cell.load != Load::Alone {

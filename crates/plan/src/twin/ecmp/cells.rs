@@ -160,7 +160,7 @@ impl StreamFabric {
     fn test(&self) -> TestRecord {
         TestRecord {
             name: "spread".to_string(),
-            kind: "ecmp".to_string(),
+            kind: record::TestKind::Ecmp,
             references: Vec::new(),
             missing_references: Vec::new(),
             warmup: 0,
