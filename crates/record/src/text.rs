@@ -20,3 +20,70 @@ pub fn natural(name: &str) -> Vec<(String, u128)> {
     }
     parts
 }
+
+/// A share as a percentage, with a decimal only where there is one: `25 %`, `12.5 %`.
+pub fn percent(share: f64) -> String {
+    let percent = (share * 1000.0).round() / 10.0;
+    format!("{percent} %")
+}
+
+/// The ending of a noun: `s` unless there is exactly one.
+pub fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// A count with its noun: `1 cycle`, `3 cycles`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", plural(count))
+}
+
+/// A p-value: `p = 0.012`, `p = 4.1e-5`, `p < 1e-6`.
+pub fn p_value(p: f64) -> String {
+    if p < 1e-6 {
+        "p < 1e-6".into()
+    } else if p < 0.001 {
+        format!("p = {p:.1e}")
+    } else {
+        format!("p = {p:.3}")
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`; of more than six the rest is counted: `a, b, c, d, e, f and 3 more`.
+pub fn list(items: &[String]) -> String {
+    const MOST: usize = 6;
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [head @ .., last] if items.len() <= MOST => format!("{} and {last}", head.join(", ")),
+        _ => format!("{} and {} more", items[..MOST].join(", "), items.len() - MOST),
+    }
+}
+
+/// `rank 3`, `ranks 1, 2 and 3`.
+pub fn ranks(ranks: &[u32]) -> String {
+    let names: Vec<String> = ranks.iter().map(u32::to_string).collect();
+    format!("rank{} {}", plural(ranks.len()), list(&names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_counted_not_spelled_out() {
+        let names: Vec<String> = (0..9).map(|i| format!("rail{i}")).collect();
+        assert_eq!(list(&names[..2]), "rail0 and rail1");
+        assert_eq!(
+            list(&names),
+            "rail0, rail1, rail2, rail3, rail4, rail5 and 3 more"
+        );
+        assert_eq!(ranks(&[7]), "rank 7");
+    }
+
+    #[test]
+    fn figures_read_as_people_write_them() {
+        assert_eq!((percent(0.125), percent(0.25)), ("12.5 %".into(), "25 %".into()));
+        assert_eq!((counted(1, "cycle"), counted(0, "cycle")), ("1 cycle".into(), "0 cycles".into()));
+        assert_eq!((p_value(1e-9), p_value(0.0123)), ("p < 1e-6".into(), "p = 0.012".into()));
+    }
+}

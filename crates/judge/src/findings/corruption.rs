@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::{self, Event, Finding, FindingKind, Place};
 
 /// One finding per rank with wrong data, told by its first wrong element.
@@ -56,7 +57,7 @@ fn one_rank(
     if !also.is_empty() {
         evidence.push(format!(
             "the same element is wrong on {}: it broke before the result was passed on",
-            phrase::ranks(&also)
+            text::ranks(&also)
         ));
     }
     let mut terms = Vec::new();
@@ -75,7 +76,7 @@ fn one_rank(
             first.expected_bits,
             flipped(&first.expected_bits, &first.found_bits),
             first.wrong_elements,
-            phrase::plural(usize::try_from(first.wrong_elements).unwrap_or(usize::MAX))
+            text::plural(usize::try_from(first.wrong_elements).unwrap_or(usize::MAX))
         ),
         place: Place {
             hosts: seen.hosts(&[rank]),
@@ -138,8 +139,8 @@ fn flipped(expected: &str, found: &str) -> String {
         0 => "no bit differs".into(),
         n => format!(
             "xor 0x{xor:x}: bit{} {} flipped",
-            phrase::plural(n),
-            phrase::list(&bits)
+            text::plural(n),
+            text::list(&bits)
         ),
     }
 }

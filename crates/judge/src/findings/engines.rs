@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Seen;
 use super::summary::CellSummary;
+use record::text;
 use record::units::{Nanos, Rate};
 use record::{Engine, EngineComparison, Finding, FindingKind, Interval};
 
@@ -100,7 +101,7 @@ pub(super) fn tell_fabric_from_software(seen: &Seen<'_>, findings: &mut [Finding
         }
         let text = format!(
             "both engines, ours and NCCL, are slow in {both} cell{}: the fabric rather than the software",
-            super::phrase::plural(both)
+            text::plural(both)
         );
         finding.sentence = format!("{}; {text}", finding.sentence);
         finding.evidence.push(text);

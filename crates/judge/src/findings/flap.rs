@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::interruption::{self, Interruption};
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::units::Nanos;
 use record::{CounterDelta, Event, Finding, FindingKind, Place};
 use topology::suite::counters::{Bound, CounterRule};
@@ -172,7 +173,7 @@ fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>, broken: Optio
         sentence: format!(
             "{rail} at {host} went down and came back{times}{}: {}",
             during(seen, &end.cells),
-            phrase::list(&evidence)
+            text::list(&evidence)
         ),
         place: Place {
             hosts: vec![host.to_string()],
@@ -191,14 +192,14 @@ fn of_way(seen: &Seen<'_>, interruption: &Interruption) -> Finding {
     let rail = &interruption.rail;
     let place = match interruption.hosts.as_slice() {
         [one] => format!("at {one}"),
-        hosts => format!("between {}", phrase::list(hosts)),
+        hosts => format!("between {}", text::list(hosts)),
     };
     Finding {
         sentence: format!(
             "{rail} {place} passed nothing on for {} and recovered{}: {}",
             interruption.stood,
             during(seen, &interruption.cells),
-            phrase::list(&interruption.evidence)
+            text::list(&interruption.evidence)
         ),
         place: Place {
             hosts: interruption.hosts.clone(),
@@ -230,7 +231,7 @@ fn finding(seen: &Seen<'_>, rail: &str, place: &str) -> Finding {
         rule: format!(
             "flap: more than {allowed} time{} down within the run, by carrier_changes or link_downed; or packets sent again \
              for want of an acknowledgement in a cell with an iteration at least {} longer than its median",
-            phrase::plural(allowed as usize),
+            text::plural(allowed as usize),
             interruption::SHORTEST
         ),
         confirmation: None,

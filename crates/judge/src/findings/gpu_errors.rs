@@ -3,7 +3,8 @@
 //! What stays below is evidence for other findings and a line of the report.
 
 use super::counters::breach::{Verdict, within};
-use super::{Detector, Seen, gpus, phrase, repeat};
+use super::{Detector, Seen, gpus, repeat};
+use record::text;
 use record::counters::{CounterSource, of_source};
 use record::{Finding, FindingKind, GpuReading, Place, gpu_counters};
 use topology::suite::counters::{Bound, CounterRule, Severity};
@@ -109,7 +110,7 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading], level: f64) ->
         kind: FindingKind::GpuErrors,
         sentence: format!(
             "{name}: {} while it was measured for {watched}, in {} of {} cells",
-            phrase::list(&parts),
+            text::list(&parts),
             cells.len(),
             gpu.cells
         ),

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Seen, phrase};
+use super::Seen;
+use record::text;
 use record::units::Nanos;
 use record::{ClockLimit, Event, Extremes, GpuReading, GpuSummary};
 
@@ -236,13 +237,13 @@ pub(super) fn evidence(seen: &Seen<'_>, ranks: &[u32], cells: &[u32]) -> Vec<Str
 /// `the GPU of ranks 0 and 1 (node01, GPU-8c4f...)`.
 pub(super) fn name(gpu: &GpuSummary) -> String {
     let place: Vec<&str> = gpu.hosts.iter().chain([&gpu.uuid]).map(String::as_str).collect();
-    format!("the GPU of {} ({})", phrase::ranks(&gpu.ranks), place.join(", "))
+    format!("the GPU of {} ({})", text::ranks(&gpu.ranks), place.join(", "))
 }
 
 /// `NVLink 3`, `NVLinks 3 and 4`.
 pub(super) fn links(numbers: &[u32]) -> String {
     let names: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    format!("NVLink{} {}", phrase::plural(numbers.len()), phrase::list(&names))
+    format!("NVLink{} {}", text::plural(numbers.len()), text::list(&names))
 }
 
 fn lanes(is: (u32, u32), can: (u32, u32)) -> String {

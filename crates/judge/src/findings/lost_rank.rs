@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Detector, Seen, coverage, phrase, repeat};
+use super::{Detector, Seen, coverage, repeat};
+use record::text;
 use record::{DEVICE_GONE, EndReason, Event, Finding, FindingKind, LossCause, Lost, Place, Stalled};
 
 /// One finding per lost rank; one for a hang in which none is known to be lost.
@@ -117,7 +118,7 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
         Cause::Circle(ranks) => (
             format!(
                 "hang: {} waited for each other in a circle",
-                phrase::ranks(&ranks)
+                text::ranks(&ranks)
             ),
             ranks,
         ),
@@ -126,7 +127,7 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
             ranks,
         ),
         Cause::Unclear(ranks) => (
-            format!("hang: waited for at the end: {}", phrase::ranks(&ranks)),
+            format!("hang: waited for at the end: {}", text::ranks(&ranks)),
             ranks,
         ),
     };
@@ -154,11 +155,11 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
             [] => "repeat with a shorter deadline and watch which rank stops answering".into(),
             ranks if broken.is_some() => format!(
                 "look at {} first: kernel log, link and driver messages (`rdma link`, `ip -s link`); then at the way between them",
-                phrase::ranks(ranks)
+                text::ranks(ranks)
             ),
             ranks => format!(
                 "look at {} first: is {} alive, what does its stack say, can it reach the ranks it talks to",
-                phrase::ranks(ranks),
+                text::ranks(ranks),
                 if ranks.len() == 1 {
                     "its process"
                 } else {

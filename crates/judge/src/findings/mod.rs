@@ -29,7 +29,7 @@ mod link_coverage;
 mod localise;
 mod lost_rank;
 mod peers;
-mod phrase;
+mod wording;
 mod port_errors;
 mod repeat;
 mod seen;

@@ -2,7 +2,8 @@
 
 use super::counters::breach::{Breach, breaches, level};
 use super::counters::tally::End;
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::{Finding, FindingKind, Place};
 use topology::suite::counters::Severity;
 
@@ -49,7 +50,7 @@ fn one_port(
     if more > 0 {
         said.push(format!(
             "{more} more counter{} beyond bounds",
-            phrase::plural(more)
+            text::plural(more)
         ));
     }
     let mut actions: Vec<&str> = Vec::new();
@@ -72,7 +73,7 @@ fn one_port(
         kind: FindingKind::PortErrors,
         sentence: format!(
             "{rail} at {host}: {}{watched}; {}",
-            phrase::list(&said),
+            text::list(&said),
             first.rule.means
         ),
         place: Place {

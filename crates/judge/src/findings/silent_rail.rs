@@ -1,7 +1,8 @@
 //! A rail on which nothing gets through any more, while the ranks at its ends are alive.
 
 use super::silence::SilentRail as Silence;
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::units::Bytes;
 use record::{Finding, FindingKind, Place};
 
@@ -59,7 +60,7 @@ fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
     let others: usize = silence.ways.len().saturating_sub(1);
     let more = match others {
         0 => String::new(),
-        more => format!(" and {more} more way{}", phrase::plural(more)),
+        more => format!(" and {more} more way{}", text::plural(more)),
     };
     Finding {
         kind: FindingKind::SilentRail,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::blame::shared_rank;
 use super::slow_rail::slow_places;
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::units::Nanos;
 use record::{Finding, FindingKind};
 
@@ -50,7 +51,7 @@ fn one(seen: &Seen<'_>, rails: &[String], places: &[usize]) -> Option<Finding> {
             finding.place.hosts = seen.hosts(&[rank]);
             format!("{} with everybody", seen.run().rank_name(rank))
         }
-        None => phrase::list(
+        None => text::list(
             &places
                 .iter()
                 .map(|place| {

@@ -3,7 +3,8 @@
 use super::counters::cause;
 use super::localise::{Accusation, Localisation};
 use super::slow_rail::slow_places;
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::{BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
 
 /// Other suspects are named in the sentence from this share of the first one's confidence on.
@@ -62,7 +63,7 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
     let likely: Vec<String> = likely.map(|other| in_words(other)).collect();
     let either = match likely.len() {
         0 => String::new(),
-        _ => format!(", or {}", phrase::list(&likely)),
+        _ => format!(", or {}", text::list(&likely)),
     };
     let prefix = rail.as_ref().map_or_else(String::new, |rail| format!("{rail}, "));
     let mut facts = vec![format!(
@@ -182,7 +183,7 @@ fn rule(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusation) -
         "slow link: every flow it explains misses its expectation with its whole {} interval, in {} measurements (at least {}), \
          with {} different partners, and the sign test over all of them, corrected for {} parts, is below {}; every other part \
          of their paths carried more at another time, unless it is named as a suspect",
-        phrase::percent(rule.confidence),
+        text::percent(rule.confidence),
         cause.measurements,
         u32::from(rule.remeasure) + 1,
         cause.partners,

@@ -2,7 +2,8 @@
 
 use super::counters::cause::{self, Cause};
 use super::slow_rail::slow_places;
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::{Collective, Finding, FindingKind};
 
 /// One finding per slow pair and direction, or one for a rank that all slow pairs share.
@@ -67,7 +68,7 @@ fn one_rank(seen: &Seen<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
         .copied()
         .filter(|other| *other != rank)
         .collect();
-    let with = phrase::ranks(&partners);
+    let with = text::ranks(&partners);
     let cause = cause_of(seen, &mut finding);
     finding.sentence = format!(
         "{name} with {with}: {}; all slow pairs share it",

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Detector, Seen, counters, phrase, repeat};
+use super::{Detector, Seen, counters, wording, repeat};
+use record::text;
 use record::{Confirmation, Finding, FindingKind, Load, Place};
 
 /// One finding per slow rail, or one for all.
@@ -34,7 +35,7 @@ fn one_rail(seen: &Seen<'_>, rail: &str, places: &[usize]) -> Option<Finding> {
     let mut finding = slow_places(seen, FindingKind::SlowRail, places, Some(rail))?;
     let normal = match others.is_empty() {
         true => "no other rail to compare with".to_string(),
-        false => format!("{} normal", phrase::list(&others)),
+        false => format!("{} normal", text::list(&others)),
     };
     let cause = counters::cause::of(seen, rail, &finding.cells, &|_| true);
     let moved = cause.facts.join("; ");
@@ -51,7 +52,7 @@ fn one_rail(seen: &Seen<'_>, rail: &str, places: &[usize]) -> Option<Finding> {
     finding.next_step = format!(
         "compare link speed, width and error counters of {rail} on {}; reseat or replace its cable or move it to another \
          switch port, then repeat",
-        phrase::list(&finding.place.hosts)
+        text::list(&finding.place.hosts)
     );
     cause.tell(&mut finding);
     Some(finding)
@@ -65,7 +66,7 @@ fn all_rails(seen: &Seen<'_>, places: &[usize]) -> Option<Finding> {
         rails.len(),
         finding.sentence
     );
-    finding.evidence.push(format!("slow: {}", phrase::list(&rails)));
+    finding.evidence.push(format!("slow: {}", text::list(&rails)));
     for rail in &rails {
         finding
             .evidence
@@ -129,7 +130,7 @@ pub(super) fn slow_places(
         kind,
         sentence: format!(
             "{} at {}, slow at {}",
-            phrase::against(comparison),
+            wording::against(comparison),
             cell.size,
             sizes(seen, places, rail)
         ),
@@ -141,7 +142,7 @@ pub(super) fn slow_places(
         },
         measured: Some(comparison.measured),
         expected: Some(comparison.expected),
-        rule: phrase::rule(comparison, &seen.run().rule),
+        rule: wording::rule(comparison, &seen.run().rule),
         confirmation: Some(Confirmation {
             rounds: comparison.rounds.1,
             p_value: comparison.p_value,
@@ -176,7 +177,7 @@ fn sizes(seen: &Seen<'_>, places: &[usize], rail: Option<&str>) -> String {
         .map(|(summary, _)| summary.cell.size.0)
         .collect();
     let all = judged.union(&slow).count();
-    format!("{} of {all} size{}", slow.len(), phrase::plural(all))
+    format!("{} of {all} size{}", slow.len(), text::plural(all))
 }
 
 /// The worst cell alone and the worst together, each with what was expected.
@@ -200,7 +201,7 @@ fn loads(seen: &Seen<'_>, places: &[usize]) -> Vec<String> {
             let comparison = seen.speeds[place].comparison()?;
             Some(format!(
                 "{when}: {} at {}",
-                phrase::against(comparison),
+                wording::against(comparison),
                 seen.summaries[place].cell.size
             ))
         })

@@ -20,7 +20,8 @@ use rayon::prelude::*;
 use super::peers::PeerGroups;
 use super::summary::{CellSummary, Round, rate_interval};
 use super::wire::Wire;
-use super::{congestion, coverage, phrase};
+use super::{congestion, coverage, wording};
+use record::text;
 use record::stats::{holm, rank_sum_above, samples_needed, sign_test_above};
 use record::units::{Bytes, Rate};
 use record::{Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TransportKind};
@@ -159,9 +160,9 @@ fn suspicion(suspect: &Comparison, rule: &DecisionRule) -> String {
     } else if slow < measured {
         format!("slow in {slow} of {measured} rounds only")
     } else {
-        format!("chance is not ruled out: {}", phrase::p_value(suspect.p_value))
+        format!("chance is not ruled out: {}", text::p_value(suspect.p_value))
     };
-    format!("suspected slow, {}; {why}", phrase::against(suspect))
+    format!("suspected slow, {}; {why}", wording::against(suspect))
 }
 
 fn compare(
@@ -279,7 +280,7 @@ fn against_spec(
         return Err(format!("spec {} speaks of {} and above", row.id, row.from_size));
     }
     let threshold = checked_threshold(row.rate, row.tolerance, &format!("spec {}", row.id))?;
-    let from = format!("spec {}, tolerance {}", row.id, phrase::percent(row.tolerance));
+    let from = format!("spec {}, tolerance {}", row.id, text::percent(row.tolerance));
     let mut comparison = compare_rates(summary, bytes, measured, row.rate, threshold, from, rule, |_| {
         None
     });
@@ -300,7 +301,7 @@ fn against_baseline(
     rule: &DecisionRule,
 ) -> Result<Comparison, String> {
     let threshold = checked_threshold(then, margin, &format!("baseline {run}"))?;
-    let from = format!("baseline {run}, margin {}", phrase::percent(margin));
+    let from = format!("baseline {run}, margin {}", text::percent(margin));
     let mut comparison = compare_rates(summary, bytes, measured, then, threshold, from, rule, |_| None);
     comparison.is_spec = true;
     if comparison.looks_slow {
@@ -324,15 +325,15 @@ fn against_peers(
         .ok_or_else(|| "no measured peer to compare with".to_string())?;
     let (expected, count) = (reference.rate, reference.count);
     let threshold = checked_threshold(expected, margin, "the peers' median")?;
-    let noun = phrase::peer_noun(
+    let noun = wording::peer_noun(
         summary.cell,
         peers.others(place).map(|peer| summaries[peer.place].cell),
     );
     let from = format!(
         "median of {} peer {noun}{}, margin {}",
         count,
-        phrase::plural(count),
-        phrase::percent(margin)
+        text::plural(count),
+        text::percent(margin)
     );
     let of_round = |number: u16| Some(peers.rate_in_round(summaries, place, number)? * (1.0 - margin));
     let mut comparison = compare_rates(

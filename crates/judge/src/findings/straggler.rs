@@ -1,6 +1,7 @@
 //! A rank that keeps the others waiting: busy itself for longer than they are.
 
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::units::Nanos;
 use record::{Confirmation, Finding, FindingKind, Place};
 
@@ -29,7 +30,7 @@ impl Detector for Straggler {
                 evidence.push(format!(
                     "its extra work explains {} slow cell{}, which no rail or pair is blamed for",
                     explained.len(),
-                    phrase::plural(explained.len())
+                    text::plural(explained.len())
                 ));
             }
             let mut places: Vec<usize> = straggler.cells.iter().chain(explained).copied().collect();
@@ -53,7 +54,7 @@ impl Detector for Straggler {
                 rule: format!(
                     "straggler: the lower end of the {} interval of its busy time is above {} times the median of the \
                      other ranks, in every round of most cells where its work matters",
-                    phrase::percent(rule.confidence),
+                    text::percent(rule.confidence),
                     rule.straggler_factor
                 ),
                 confirmation: Some(Confirmation {

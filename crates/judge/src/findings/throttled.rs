@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::gpus::{self, Held, LEAST_READINGS, LEAST_SHARE};
 use super::speed::Speed;
-use super::{Detector, Seen, phrase, repeat};
+use super::{Detector, Seen, repeat};
+use record::text;
 use record::{ClockLimit, Finding, FindingKind, GpuReading, GpuSummary, Place};
 
 /// One finding per GPU in trouble, and one per GPU whose settings explain slow cells.
@@ -87,10 +88,10 @@ fn one_gpu(
         sentence: format!(
             "{}: clocks held down by {} in {} of {} cells ({} of the time at worst, in {}){}; {consequence}",
             gpus::name(&all),
-            phrase::list(&names),
+            text::list(&names),
             cells.len(),
             all.cells,
-            phrase::percent((held.share * 100.0).round() / 100.0),
+            text::percent((held.share * 100.0).round() / 100.0),
             cell.unwrap_or_else(|| format!("cell {}", reading.cell)),
             figures(&sum),
         ),
@@ -105,7 +106,7 @@ fn one_gpu(
         rule: format!(
             "throttled: the GPU reports a limit of its clocks for {} of a cell's time, or in {LEAST_READINGS} readings; a \
              power cap or clocks set lower only where the cell is slow",
-            phrase::percent(LEAST_SHARE)
+            text::percent(LEAST_SHARE)
         ),
         confirmation: None,
         not_told_apart_from: Vec::new(),

@@ -15,7 +15,8 @@
 
 use super::Seen;
 use super::speed::Speed;
-use super::{coverage, phrase};
+use super::{coverage, wording};
+use record::text;
 use record::stats::{beyond_fences, spread};
 use record::units::{Nanos, Rate};
 use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict};
@@ -50,7 +51,7 @@ fn of_cell(seen: &Seen<'_>, place: usize) -> CellVerdict {
                 Verdict::Inconclusive(why.clone())
             }
             Speed::Good(_) => Verdict::Pass,
-            Speed::Slow(comparison) => Verdict::Fail(format!("slow: {}", phrase::against(comparison))),
+            Speed::Slow(comparison) => Verdict::Fail(format!("slow: {}", wording::against(comparison))),
         }
     };
     CellVerdict {
@@ -210,7 +211,7 @@ pub(super) fn of_run(seen: &Seen<'_>, findings: &[Finding], tests: &[TestVerdict
         }
         Verdict::Fail(why) => match findings.len().saturating_sub(1) {
             0 => format!("FAIL: {why}"),
-            more => format!("FAIL: {why} (and {more} more finding{})", phrase::plural(more)),
+            more => format!("FAIL: {why} (and {more} more finding{})", text::plural(more)),
         },
         Verdict::Inconclusive(why) | Verdict::NotRun(why) => format!("INCONCLUSIVE: {score}; {why}"),
     };
@@ -218,7 +219,7 @@ pub(super) fn of_run(seen: &Seen<'_>, findings: &[Finding], tests: &[TestVerdict
         let count = seen.run().injected.len();
         summary.push_str(&format!(
             " [negative control: {count} fault{} injected on purpose]",
-            phrase::plural(count)
+            text::plural(count)
         ));
     }
     let exit_code = worst.max(if is_unsettled { INCONCLUSIVE } else { 0 });

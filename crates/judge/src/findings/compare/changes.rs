@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Side;
 use crate::findings::drift;
-use crate::findings::phrase::{list, plural};
+use record::text::{list, plural};
 use record::{ComparisonCounts, Drift, EndReason, FindingKind, Run, RunChange};
 
 /// Sentences that qualify everything else.

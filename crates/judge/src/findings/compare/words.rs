@@ -1,7 +1,7 @@
 //! The sentences of a comparison, so that the same fact reads the same everywhere.
 
 use super::{accuses, is_mostly_unclear};
-use crate::findings::phrase::{list, percent, plural};
+use record::text::{list, percent, plural};
 use record::{
     CellComparison, CommonPart, Comparison, FindingState, Outcome, Pace, Shift, TestChange, Verdict,
 };

@@ -7,7 +7,7 @@
 use super::breach::{Breach, Verdict, breaches, level, verdict};
 use super::tally::{End, Ends, Question, ends};
 use super::{Seen, of_ends};
-use crate::findings::phrase;
+use record::text;
 use record::counters::{CounterKind, named};
 use record::{CounterState, Finding};
 
@@ -181,13 +181,13 @@ fn of_kind_at(rail: &str, kind: CounterKind, spoken: &[&Spoken<'_>], facts: Vec<
     let each: Vec<String> = spoken
         .iter()
         .map(|spoken| {
-            let counters = phrase::list(&spoken.counters);
+            let counters = text::list(&spoken.counters);
             format!("{} rising on {}/{rail} ({counters})", spoken.words, spoken.host)
         })
         .collect();
     Cause {
         facts,
-        points_to: Some(format!("{}: {what}", phrase::list(&each))),
+        points_to: Some(format!("{}: {what}", text::list(&each))),
         advice: spoken
             .first()
             .map(|spoken| format!("{} ({}/{rail})", spoken.action, spoken.host)),
@@ -203,7 +203,7 @@ fn unspoken(rail: &str, ends: &Ends<'_>) -> (Option<String>, Option<String>) {
         .iter()
         .filter_map(|((_, host), end)| {
             let unread = unread(end);
-            (!unread.is_empty()).then(|| format!("{} on {host}/{rail}", phrase::list(&unread)))
+            (!unread.is_empty()).then(|| format!("{} on {host}/{rail}", text::list(&unread)))
         })
         .collect();
     if blind.is_empty() {
@@ -217,7 +217,7 @@ fn unspoken(rail: &str, ends: &Ends<'_>) -> (Option<String>, Option<String>) {
     }
     let why = format!(
         "counters do not tell why: could not be read: {}",
-        phrase::list(&blind)
+        text::list(&blind)
     );
     (Some(why), None)
 }

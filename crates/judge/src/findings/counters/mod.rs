@@ -9,7 +9,8 @@ pub(in crate::findings) mod tally;
 
 use std::cmp::Reverse;
 
-use super::{Seen, phrase};
+use super::Seen;
+use record::text;
 use record::counters::named;
 use tally::{Ends, Question, ends};
 
@@ -53,7 +54,7 @@ fn of_ends(ends: &Ends<'_>, rail: &str) -> Vec<String> {
     if more > 0 {
         words.push(format!(
             "{more} more counter{} of {rail} moved",
-            phrase::plural(more)
+            text::plural(more)
         ));
     }
     words

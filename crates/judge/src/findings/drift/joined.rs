@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Seen, phrase};
+use super::super::Seen;
 use super::measured::Measured;
+use record::text;
 use record::{Drift, DriftEffect, EffectUnit, Finding, FindingKind, PartAt, PartClass};
 
 /// What a class of parts is called, one and several.
@@ -106,7 +107,7 @@ pub(super) fn in_words(named: &Named<'_>, effect: &DriftEffect) -> String {
 
 /// `p < 1e-6, counted by hosts, corrected for 3 values tried`.
 fn certainty(effect: &DriftEffect) -> String {
-    let mut parts = vec![phrase::p_value(effect.p_value)];
+    let mut parts = vec![text::p_value(effect.p_value)];
     match effect.by {
         EffectUnit::Part => {}
         unit => parts.push(format!("counted by {unit}s")),
@@ -122,7 +123,7 @@ fn odds(effect: &DriftEffect) -> String {
     let mut text = match effect.p_value {
         p if p >= 0.75 => "more often than not".to_string(),
         p if p >= 0.001 => format!("in 1 of {:.0} cases", 1.0 / p),
-        p => format!("with {}", phrase::p_value(p)),
+        p => format!("with {}", text::p_value(p)),
     };
     if effect.by != EffectUnit::Part {
         text.push_str(&format!(", counted by {}s", effect.by));

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::phrase;
 use super::changes::IDENTITY;
 use super::joined::{self, Named};
+use record::text;
 use record::{
     Change, Deviation, Disagreement, Drift, DriftBasis, Fact, Finding, FindingKind, PartAt, PartClass, Place,
     Trait,
@@ -335,7 +335,7 @@ const MOST_NAMES: usize = 64;
 
 /// `node07/mlx5_3, node09 (8 of them) and 12 more`.
 pub fn places(parts: &[&PartAt]) -> String {
-    phrase::list(&by_node(parts.iter().copied()))
+    text::list(&by_node(parts.iter().copied()))
 }
 
 /// Every part, those of one node together where they are many: `node07/mlx5_3`, `node09 (8 of them)`.

@@ -11,7 +11,8 @@ use rand_chacha::ChaCha8Rng;
 use super::fair;
 use super::flows::{Flow, RailFlows};
 use super::model::capacities;
-use crate::findings::phrase::{p_value, percent};
+use record::text;
+use record::text::{p_value, percent};
 use record::stats::Null;
 use record::stats::hashing::pick;
 use record::{EcmpCause, EcmpVerdict};
@@ -76,7 +77,7 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
         verdict.p_value = (1.0f64 / 16_384.0).powf(f64::from(streams.saturating_sub(ports).min(60)));
         verdict.sentence = format!(
             "{name}: {} send {streams} streams from {ports} source ports: no switch can tell them apart",
-            crate::findings::phrase::list(&hosts)
+            text::list(&hosts)
         );
         verdict.advice =
             "vary the source port: more connections or queue pairs, each from a port of its own".to_string();

@@ -6,7 +6,7 @@ use super::accuse::RailView;
 use super::flows::RailFlows;
 use super::spread::Measured;
 use super::words;
-use crate::findings::phrase::{list, p_value, percent, plural};
+use record::text::{list, p_value, percent, plural};
 use crate::findings::{Detector, Seen, repeat};
 use record::units::Rate;
 use record::{

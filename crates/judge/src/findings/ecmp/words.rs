@@ -2,7 +2,7 @@
 
 use super::accuse::{Bench, RailView};
 use super::spread::{Measured, weights};
-use crate::findings::phrase::{list, p_value, percent, plural};
+use record::text::{list, p_value, percent, plural};
 use record::EcmpCause;
 use record::units::Rate;
 use topology::graph::LinkId;

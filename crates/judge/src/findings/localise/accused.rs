@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{Cause, Element, Localisation};
+use record::text;
 use record::{BOTH_DIRECTIONS, Cell, LinkState, PartKind, Run, Suspect};
 use topology::graph::{LinkId, Tier};
 
@@ -119,9 +120,9 @@ impl Localisation {
         let why = format!(
             "crossed by {} slow flow{} with {} different partner{}",
             cause.places.len(),
-            super::super::phrase::plural(cause.places.len()),
+            text::plural(cause.places.len()),
             cause.partners,
-            super::super::phrase::plural(cause.partners)
+            text::plural(cause.partners)
         );
         match element {
             Element::Link(id) => {

@@ -32,6 +32,7 @@ use loads::Loads;
 
 use super::speed::Speed;
 use super::summary::CellSummary;
+use record::text;
 use record::stats::sign_test;
 use record::units::Rate;
 use record::{DecisionRule, Interval, LinkState, Recorded};
@@ -193,7 +194,7 @@ impl Localisation {
         } else if p_value >= rule.false_positive_budget {
             Some(format!(
                 "chance is not ruled out: {}",
-                super::phrase::p_value(p_value)
+                text::p_value(p_value)
             ))
         } else {
             None

@@ -30,7 +30,7 @@ impl Localisation {
                 let why = format!(
                     "suspected slow, {}; it may have shared a link with other flows of its slot: measure it with pinned source \
                      ports, or with schedule = \"topology\" or \"adaptive\"",
-                    super::super::phrase::against(comparison)
+                    super::super::wording::against(comparison)
                 );
                 speeds[*place] = Speed::Suspected(comparison.clone(), why);
             }
@@ -52,7 +52,7 @@ impl Localisation {
                     true => {
                         let why = format!(
                             "suspected slow, {}, in all of {} measurements of {wanted}, while each part it crosses is not",
-                            super::super::phrase::against(&comparison),
+                            super::super::wording::against(&comparison),
                             flows.len()
                         );
                         Speed::Suspected(comparison, why)

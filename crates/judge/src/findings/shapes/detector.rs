@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Candidate;
-use crate::findings::{Detector, Seen, counters, phrase, repeat};
+use crate::findings::{Detector, Seen, counters, repeat};
+use record::text;
 use record::{Confirmation, CurvePoint, Finding, FindingKind, Place};
 
 /// One finding per kind of shape and part that shows it.
@@ -78,7 +79,7 @@ fn one(seen: &Seen<'_>, group: &[&Accused]) -> Option<Finding> {
     let who = match ranks.as_slice() {
         [one] => run.rank_name(*one),
         [from, to] => format!("{} -> {}", run.rank_name(*from), run.rank_name(*to)),
-        many => phrase::ranks(many),
+        many => text::ranks(many),
     };
     let part = match rail {
         Some(rail) if ranks.len() > 2 => rail.to_string(),
@@ -88,7 +89,7 @@ fn one(seen: &Seen<'_>, group: &[&Accused]) -> Option<Finding> {
     let mut evidence: Vec<String> = group
         .iter()
         .filter(|(other, _)| other != candidate)
-        .map(|(other, _)| format!("{}: {}", phrase::ranks(&other.ranks), other.sentence))
+        .map(|(other, _)| format!("{}: {}", text::ranks(&other.ranks), other.sentence))
         .collect();
     let counters = rail.map_or_else(Vec::new, |rail| counters::evidence(seen, rail, &cells));
     let mut sentence = format!("{part}: {}", candidate.sentence);

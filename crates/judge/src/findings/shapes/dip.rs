@@ -5,6 +5,7 @@
 
 use super::curve::{Curve, Curves, Point, middle};
 use super::{Candidate, Looked};
+use record::text;
 use record::FindingKind;
 use record::stats::rank_sum_above;
 
@@ -62,7 +63,7 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
     );
     candidate.rule = format!(
         "dip: as messages grow the rate falls by more than {} beyond both intervals, and recovers or falls alone",
-        crate::findings::phrase::percent(margin)
+        text::percent(margin)
     );
     Some(candidate)
 }

@@ -3,6 +3,7 @@
 
 use super::curve::{Curves, Point};
 use super::{Candidate, Looked};
+use record::text;
 use record::FindingKind;
 use record::stats::{median_of_sorted, widest_gap};
 use record::units::Nanos;
@@ -37,7 +38,7 @@ fn one(curves: &Curves<'_>, number: usize, point: &Point) -> Option<Candidate> {
     );
     candidate.rule = format!(
         "two speeds: the times fall into two clusters, each of a fifth of them or more, with a gap of {} or more between them",
-        crate::findings::phrase::percent(wanted - 1.0)
+        text::percent(wanted - 1.0)
     );
     Some(candidate)
 }
