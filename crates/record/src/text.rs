@@ -83,7 +83,13 @@ mod tests {
     #[test]
     fn figures_read_as_people_write_them() {
         assert_eq!((percent(0.125), percent(0.25)), ("12.5 %".into(), "25 %".into()));
-        assert_eq!((counted(1, "cycle"), counted(0, "cycle")), ("1 cycle".into(), "0 cycles".into()));
-        assert_eq!((p_value(1e-9), p_value(0.0123)), ("p < 1e-6".into(), "p = 0.012".into()));
+        assert_eq!(
+            (counted(1, "cycle"), counted(0, "cycle")),
+            ("1 cycle".into(), "0 cycles".into())
+        );
+        assert_eq!(
+            (p_value(1e-9), p_value(0.0123)),
+            ("p < 1e-6".into(), "p = 0.012".into())
+        );
     }
 }

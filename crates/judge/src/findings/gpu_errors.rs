@@ -4,8 +4,8 @@
 
 use super::counters::breach::{Verdict, within};
 use super::{Detector, Seen, gpus, repeat};
-use record::text;
 use record::counters::{CounterSource, of_source};
+use record::text;
 use record::{Finding, FindingKind, GpuReading, Place, gpu_counters};
 use topology::suite::counters::{Bound, CounterRule, Severity};
 

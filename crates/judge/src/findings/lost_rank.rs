@@ -116,10 +116,7 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
             )
         }
         Cause::Circle(ranks) => (
-            format!(
-                "hang: {} waited for each other in a circle",
-                text::ranks(&ranks)
-            ),
+            format!("hang: {} waited for each other in a circle", text::ranks(&ranks)),
             ranks,
         ),
         Cause::Unclear(ranks) if ranks.is_empty() => (

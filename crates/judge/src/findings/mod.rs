@@ -29,7 +29,6 @@ mod link_coverage;
 mod localise;
 mod lost_rank;
 mod peers;
-mod wording;
 mod port_errors;
 mod repeat;
 mod seen;
@@ -48,6 +47,7 @@ mod summary;
 mod throttled;
 mod verdict;
 mod wire;
+mod wording;
 
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixture;

@@ -48,10 +48,7 @@ fn one_port(
     let mut said: Vec<String> = broken.iter().take(MOST_SPELLED).map(Breach::words).collect();
     let more = broken.len() - said.len();
     if more > 0 {
-        said.push(format!(
-            "{more} more counter{} beyond bounds",
-            text::plural(more)
-        ));
+        said.push(format!("{more} more counter{} beyond bounds", text::plural(more)));
     }
     let mut actions: Vec<&str> = Vec::new();
     for breach in broken {

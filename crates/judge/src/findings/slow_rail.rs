@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Detector, Seen, counters, wording, repeat};
+use super::{Detector, Seen, counters, repeat, wording};
 use record::text;
 use record::{Confirmation, Finding, FindingKind, Load, Place};
 

@@ -21,8 +21,8 @@ use super::peers::PeerGroups;
 use super::summary::{CellSummary, Round, rate_interval};
 use super::wire::Wire;
 use super::{congestion, coverage, wording};
-use record::text;
 use record::stats::{holm, rank_sum_above, samples_needed, sign_test_above};
+use record::text;
 use record::units::{Bytes, Rate};
 use record::{Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TransportKind};
 

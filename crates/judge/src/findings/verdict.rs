@@ -16,8 +16,8 @@
 use super::Seen;
 use super::speed::Speed;
 use super::{coverage, wording};
-use record::text;
 use record::stats::{beyond_fences, spread};
+use record::text;
 use record::units::{Nanos, Rate};
 use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict};
 

@@ -7,8 +7,8 @@
 use super::breach::{Breach, Verdict, breaches, level, verdict};
 use super::tally::{End, Ends, Question, ends};
 use super::{Seen, of_ends};
-use record::text;
 use record::counters::{CounterKind, named};
+use record::text;
 use record::{CounterState, Finding};
 
 /// What the counters of the ends of a slow part say.

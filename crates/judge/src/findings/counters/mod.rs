@@ -10,8 +10,8 @@ pub(in crate::findings) mod tally;
 use std::cmp::Reverse;
 
 use super::Seen;
-use record::text;
 use record::counters::named;
+use record::text;
 use tally::{Ends, Question, ends};
 
 /// Counters that a sentence spells out; the others are counted.

@@ -11,10 +11,10 @@ use rand_chacha::ChaCha8Rng;
 use super::fair;
 use super::flows::{Flow, RailFlows};
 use super::model::capacities;
-use record::text;
-use record::text::{p_value, percent};
 use record::stats::Null;
 use record::stats::hashing::pick;
+use record::text;
+use record::text::{p_value, percent};
 use record::{EcmpCause, EcmpVerdict};
 use topology::graph::{Graph, LinkId};
 

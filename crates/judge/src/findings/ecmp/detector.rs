@@ -6,8 +6,8 @@ use super::accuse::RailView;
 use super::flows::RailFlows;
 use super::spread::Measured;
 use super::words;
-use record::text::{list, p_value, percent, plural};
 use crate::findings::{Detector, Seen, repeat};
+use record::text::{list, p_value, percent, plural};
 use record::units::Rate;
 use record::{
     Confirmation, EcmpCause, EcmpVerdict, Finding, FindingKind, Interval, PartKind, Place, Suspect,

@@ -2,8 +2,8 @@
 
 use super::accuse::{Bench, RailView};
 use super::spread::{Measured, weights};
-use record::text::{list, p_value, percent, plural};
 use record::EcmpCause;
+use record::text::{list, p_value, percent, plural};
 use record::units::Rate;
 use topology::graph::LinkId;
 

@@ -32,8 +32,8 @@ use loads::Loads;
 
 use super::speed::Speed;
 use super::summary::CellSummary;
-use record::text;
 use record::stats::sign_test;
+use record::text;
 use record::units::Rate;
 use record::{DecisionRule, Interval, LinkState, Recorded};
 use topology::Topology;
@@ -192,10 +192,7 @@ impl Localisation {
         } else if partners < possible.min(2) {
             Some("seen with one partner only".to_string())
         } else if p_value >= rule.false_positive_budget {
-            Some(format!(
-                "chance is not ruled out: {}",
-                text::p_value(p_value)
-            ))
+            Some(format!("chance is not ruled out: {}", text::p_value(p_value)))
         } else {
             None
         };

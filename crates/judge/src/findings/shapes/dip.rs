@@ -5,9 +5,9 @@
 
 use super::curve::{Curve, Curves, Point, middle};
 use super::{Candidate, Looked};
-use record::text;
 use record::FindingKind;
 use record::stats::rank_sum_above;
+use record::text;
 
 /// Which way a curve went down.
 struct Fall<'a> {

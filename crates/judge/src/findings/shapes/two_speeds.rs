@@ -3,9 +3,9 @@
 
 use super::curve::{Curves, Point};
 use super::{Candidate, Looked};
-use record::text;
 use record::FindingKind;
 use record::stats::{median_of_sorted, widest_gap};
+use record::text;
 use record::units::Nanos;
 
 /// Every point of one curve that has enough samples.
