@@ -164,7 +164,7 @@ fn plan() -> Run {
     };
     Run {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").into(),
+        version: record::VERSION.into(),
         suite: "million".into(),
         description: "one million samples".into(),
         started: "2026-11-14T23:50:12Z".into(),

@@ -117,7 +117,7 @@ fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[
         |(link, share): &(LinkId, f64)| format!("slow:{}={:.0}%", graph.name(*link), share * 100.0);
     Run {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").into(),
+        version: record::VERSION.into(),
         suite: "fleet".into(),
         description: "every node sends to two others on every rail".into(),
         started: "2026-11-14T23:50:12Z".into(),

@@ -268,7 +268,7 @@ impl Live {
         }
         println!(
             "# railgauge {} all-reduce: {} ranks over {}{rails}; time is {timed}",
-            env!("CARGO_PKG_VERSION"),
+            record::VERSION,
             self.ranks,
             cell.transport
         );

@@ -152,7 +152,7 @@ impl Gathering {
         let session = &self.session;
         Run {
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION").to_string(),
+            version: record::VERSION.to_string(),
             suite: suite.name.clone(),
             description: suite.description.clone(),
             started: now(),

@@ -155,7 +155,7 @@ fn save_tree(folder: &Path, role: &Role) -> Result<(), CliError> {
 fn of_nodes(nodes: Vec<NodeInventory>) -> Inventory {
     Inventory {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
+        version: record::VERSION.to_string(),
         taken: now(),
         nodes,
         ..Inventory::default()

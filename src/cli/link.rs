@@ -344,7 +344,7 @@ impl Arguments {
         let plural = if self.qps == 1 { "" } else { "s" };
         format!(
             "# railgauge {} link: RDMA {} {} on {}, {} {arrow} {}; {} queue pair{plural}, depth {}",
-            env!("CARGO_PKG_VERSION"),
+            record::VERSION,
             self.op,
             self.question(),
             job.rail,

@@ -150,7 +150,7 @@ impl Simulation {
         };
         Run {
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION").to_string(),
+            version: record::VERSION.to_string(),
             suite: suite.name.clone(),
             description: suite.description.clone(),
             started: now(),

@@ -36,7 +36,7 @@ pub(super) fn post(address: &str, body: &[u8], patience: Patience) -> Result<(),
             .max_redirects(0)
             .max_redirects_will_error(false)
             .tls_config(tls.clone())
-            .user_agent(concat!("railgauge/", env!("CARGO_PKG_VERSION")))
+            .user_agent(format!("railgauge/{}", record::VERSION))
             .build();
         match once(&config.into(), address, body) {
             Ok(()) => return Ok(()),

@@ -88,3 +88,6 @@ pub use words::{
 
 /// The version of the recorded files. A reader accepts this and everything older.
 pub const SCHEMA: u32 = 1;
+
+/// Version of railgauge, the same for all its crates.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

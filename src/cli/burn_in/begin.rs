@@ -49,7 +49,7 @@ fn anew(arguments: &Arguments, name: &str) -> Result<Beginning, CliError> {
     }
     let asked = BurnIn {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
+        version: record::VERSION.to_string(),
         suite: suite.name.clone(),
         description: suite.description.clone(),
         started: now(),

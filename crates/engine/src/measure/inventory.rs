@@ -113,7 +113,7 @@ impl Session {
         });
         Ok(Inventory {
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION").to_string(),
+            version: record::VERSION.to_string(),
             taken,
             troubles: troubles.collect(),
             nodes: once_per_host(told.into_iter().filter_map(|(rank, told)| Some((rank, told?)))),

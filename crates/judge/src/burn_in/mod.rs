@@ -117,7 +117,7 @@ pub fn decide_on(asked: &BurnIn, journal: &[JournalLine], ledger: &Ledger, known
     let (iterations, verified) = ledger.iterations();
     Certificate {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
+        version: record::VERSION.to_string(),
         suite: asked.suite.clone(),
         started: asked.started.clone(),
         ended_at: timeline.ended.as_ref().map(|(_, at)| at.clone()),

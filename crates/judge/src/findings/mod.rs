@@ -108,7 +108,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
     let run = verdict::of_run(&seen, &findings, &tests);
     Judgement {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
+        version: record::VERSION.to_string(),
         suite: recorded.run.suite.clone(),
         started: recorded.run.started.clone(),
         ended: recorded.events.iter().rev().find_map(|event| match event {

@@ -36,7 +36,7 @@ pub fn trends_by(nights: &[Night], rule: &Rule) -> Trends {
     };
     Trends {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
+        version: record::VERSION.to_string(),
         suite: nights
             .last()
             .map(|night| night.readings.suite.clone())

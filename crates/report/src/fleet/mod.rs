@@ -180,7 +180,7 @@ impl Fleet {
         let exit_code = runs.iter().map(|run| run.exit_code).max().unwrap_or(UNKNOWN);
         Fleet {
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION").to_string(),
+            version: record::VERSION.to_string(),
             exit_code,
             summary: summary(&runs, &repeated),
             runs,

@@ -64,7 +64,7 @@ pub fn compare(old: Side<'_>, new: Side<'_>, margin: Option<f64>) -> Comparison 
     };
     let mut comparison = Comparison {
         schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_string(),
+        version: record::VERSION.to_string(),
         outcome: Outcome::Same,
         exit_code: 0,
         summary: String::new(),

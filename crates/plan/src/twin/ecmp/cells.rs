@@ -65,7 +65,7 @@ impl StreamFabric {
         let cells = self.cells(faults.contains(&EcmpFault::OnePort));
         let run = Run {
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION").to_string(),
+            version: record::VERSION.to_string(),
             suite: "ecmp".to_string(),
             description: "simulated streams across leaves".to_string(),
             started: "2026-11-15T00:00:00Z".to_string(),
