@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use judge::findings::drift;
-use record::{Cable, Fact, Inventory, NodeInventory, Part, PartAt, PartClass, SCHEMA};
+use record::{Cable, Fact, Inventory, NodeInventory, InventoryPart, PartAt, PartClass, SCHEMA};
 use topology::suite::Golden;
 
 const NODES: usize = 1024;
@@ -56,8 +56,8 @@ fn timed(what: &str, judge: impl Fn() -> record::Drift) -> f64 {
     took
 }
 
-fn part(class: PartClass, name: String, facts: &[(&str, &str)]) -> Part {
-    facts.iter().fold(Part::new(class, name), |part, (name, value)| {
+fn part(class: PartClass, name: String, facts: &[(&str, &str)]) -> InventoryPart {
+    facts.iter().fold(InventoryPart::new(class, name), |part, (name, value)| {
         part.with(name, Fact::Value(value.to_string()))
     })
 }

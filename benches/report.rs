@@ -11,7 +11,7 @@ use plan::twin::{Noise, Shape, Simulated, Twin, clos, random_faults};
 use record::units::{Bytes, Nanos};
 use record::{
     Algorithm, Cell, Collective, DType, DecisionRule, DeviceKind, Engine, Fact, Inventory, Load,
-    NodeInventory, Part, PartClass, Placement, Recorded, ReduceOp, Reference, Run, SCHEMA, SpecRow,
+    NodeInventory, InventoryPart, PartClass, Placement, Recorded, ReduceOp, Reference, Run, SCHEMA, SpecRow,
     TestRecord, TransportKind, Verdict, files,
 };
 use report::WRITERS;
@@ -200,7 +200,7 @@ fn inventory(shape: &Shape) -> Inventory {
     let nic = |node: u32, rail: u32| {
         let is_odd = node % 100 == 7 && rail == 3;
         let firmware = if is_odd { "28.39.1002" } else { "28.43.2026" };
-        Part::new(PartClass::Nic, format!("mlx5_{rail}"))
+        InventoryPart::new(PartClass::Nic, format!("mlx5_{rail}"))
             .with("board", Fact::Value("MT_0000000838".into()))
             .with("type", Fact::Value("MT4129".into()))
             .with("firmware", Fact::Value(firmware.into()))

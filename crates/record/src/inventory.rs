@@ -81,7 +81,8 @@ impl Fact {
 
 /// One part of a node or switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Part {
+#[schemars(rename = "Part")]
+pub struct InventoryPart {
     /// What it is.
     pub class: PartClass,
     /// Which of its kind on this node: `mlx5_0`, `mlx5_0/1`, `0000:17:00.0`.
@@ -90,10 +91,10 @@ pub struct Part {
     pub facts: BTreeMap<String, Fact>,
 }
 
-impl Part {
+impl InventoryPart {
     /// A part of which nothing is known yet.
-    pub fn new(class: PartClass, name: impl Into<String>) -> Part {
-        Part {
+    pub fn new(class: PartClass, name: impl Into<String>) -> InventoryPart {
+        InventoryPart {
             class,
             name: name.into(),
             facts: BTreeMap::new(),
@@ -101,7 +102,7 @@ impl Part {
     }
 
     /// The same with one more fact.
-    pub fn with(mut self, name: &str, fact: Fact) -> Part {
+    pub fn with(mut self, name: &str, fact: Fact) -> InventoryPart {
         self.facts.insert(name.to_string(), fact);
         self
     }
@@ -139,12 +140,12 @@ pub struct NodeInventory {
     /// Host or switch.
     pub node: String,
     /// Its parts, in order of class and name.
-    pub parts: Vec<Part>,
+    pub parts: Vec<InventoryPart>,
 }
 
 impl NodeInventory {
     /// The part of that class and name.
-    pub fn part(&self, class: PartClass, name: &str) -> Option<&Part> {
+    pub fn part(&self, class: PartClass, name: &str) -> Option<&InventoryPart> {
         self.parts
             .iter()
             .find(|part| part.class == class && part.name == name)

@@ -25,6 +25,7 @@ mod judgement;
 mod keep;
 mod load;
 mod named;
+mod part;
 mod readings;
 mod run;
 mod shape;
@@ -64,13 +65,14 @@ pub use gpu::{
 };
 pub use gpu_summary::{GpuSummary, HeldDown};
 pub use history::{ChangeShape, History, Matter, Notice, PartChange, Replaced, Severity, Standing, Unsent};
-pub use inventory::{Cable, Fact, Inventory, NodeInventory, Part, PartAt, PartClass};
+pub use inventory::{Cable, Fact, Inventory, NodeInventory, InventoryPart, PartAt, PartClass};
 pub use judgement::{
     CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
     Percentiles, Place, TestVerdict, Verdict,
 };
 pub use keep::{cut_after_last_line, replace};
 pub use load::{LoadError, Recorded, files};
+pub use part::{EndDirection, LinkName, Part, PartType, PortName, RailEndName};
 pub use readings::{FoundPart, LinkLoad, Night, PartReading, Quantity, ReadPart, Readings};
 pub use run::{
     BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord,

@@ -17,7 +17,7 @@ use super::{ON_REQUEST, WRITERS, escape, metrics, parts};
 use judge::findings::fixture::{Fixture, HEALTHY, spec};
 use judge::findings::{drift, judge};
 use record::{
-    Cable, Cell, CounterDelta, CounterState, Event, Fact, Inventory, Judgement, NodeInventory, Part, PartAt,
+    Cable, Cell, CounterDelta, CounterState, Event, Fact, Inventory, Judgement, NodeInventory, InventoryPart, PartAt,
     PartClass, Readings, Recorded, files,
 };
 
@@ -92,7 +92,7 @@ fn inventory(attack: &str, firmware: &str) -> Inventory {
     let value = |text: &str| Fact::Value(text.to_string());
     let node = |number: u32| {
         let odd = if number == 0 { firmware } else { "28.43.2026" };
-        let nic = Part::new(PartClass::Nic, "mlx5_0")
+        let nic = InventoryPart::new(PartClass::Nic, "mlx5_0")
             .with("board", value("MT_0000000838"))
             .with("type", value("MT4129"))
             .with("firmware", value(odd))
@@ -106,7 +106,7 @@ fn inventory(attack: &str, firmware: &str) -> Inventory {
             );
         NodeInventory {
             node: format!("node{number:02}"),
-            parts: vec![Part::new(PartClass::Host, format!("node{number:02}")), nic],
+            parts: vec![InventoryPart::new(PartClass::Host, format!("node{number:02}")), nic],
         }
     };
     let end = |node: &str, part: &str| PartAt {
@@ -116,7 +116,7 @@ fn inventory(attack: &str, firmware: &str) -> Inventory {
     let switch = |name: &str, firmware: &str| NodeInventory {
         node: name.to_string(),
         parts: vec![
-            Part::new(PartClass::Switch, name)
+            InventoryPart::new(PartClass::Switch, name)
                 .with("tier", value("leaf"))
                 .with("type", value("MQM9700"))
                 .with("firmware", value(firmware)),

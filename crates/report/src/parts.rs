@@ -9,7 +9,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::alike::{Alike, alike};
 use super::escape;
-use record::{Drift, Fact, Finding, Inventory, NodeInventory, Part};
+use record::{Drift, Fact, Finding, Inventory, NodeInventory, InventoryPart};
 
 /// Nodes that are named one by one before the rest is only counted.
 const NAMED: usize = 4;
@@ -187,7 +187,7 @@ fn everything(node: &NodeInventory) -> String {
     out
 }
 
-fn title(part: &Part) -> String {
+fn title(part: &InventoryPart) -> String {
     format!("{} {}", part.class, escape::line(&part.name))
 }
 
@@ -196,8 +196,8 @@ mod tests {
     use super::*;
     use record::PartClass;
 
-    fn nic(firmware: Fact) -> Part {
-        Part::new(PartClass::Nic, "mlx5_0").with("firmware", firmware)
+    fn nic(firmware: Fact) -> InventoryPart {
+        InventoryPart::new(PartClass::Nic, "mlx5_0").with("firmware", firmware)
     }
 
     fn fleet(odd: Fact) -> Inventory {

@@ -113,7 +113,7 @@ impl Burning<'_> {
         };
         let resumed = match resumed {
             Resumed::Ended(reason) => return Ok((over(reason), true)),
-            Resumed::Part(recorded) => Some(recorded),
+            Resumed::InventoryPart(recorded) => Some(recorded),
             Resumed::Nothing => None,
         };
         let inventory = gathering.inventory(self.flags, progress)?;
@@ -197,7 +197,7 @@ impl Burning<'_> {
             sink.close()?;
             return Ok(Resumed::Ended(reason));
         }
-        Ok(Resumed::Part(Box::new(recorded)))
+        Ok(Resumed::InventoryPart(Box::new(recorded)))
     }
 
     /// Time under load of a cycle before it was cut off.
@@ -216,7 +216,7 @@ enum Resumed {
     /// It had ended, and was not judged yet.
     Ended(EndReason),
     /// Some of its cells.
-    Part(Box<Recorded>),
+    InventoryPart(Box<Recorded>),
 }
 
 /// How the ranks that have met differ from those of a recorded run; none when it can be gone on with by them.

@@ -146,7 +146,7 @@ fn once_per_host(told: impl Iterator<Item = (u32, (Identity, NodeInventory))>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::Part;
+    use record::InventoryPart;
 
     #[test]
     fn ranks_of_one_host_tell_once_and_hosts_of_one_name_are_not_lost() {
@@ -157,7 +157,7 @@ mod tests {
             };
             let node = NodeInventory {
                 node: "localhost".to_string(),
-                parts: vec![Part::new(PartClass::Host, "localhost")],
+                parts: vec![InventoryPart::new(PartClass::Host, "localhost")],
             };
             (rank, (identity, node))
         };

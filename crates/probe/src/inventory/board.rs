@@ -7,7 +7,7 @@ use super::super::ethtool::Missing;
 use super::asked::Asked;
 use super::read::unreadable;
 use super::tree::Tree;
-use record::{Fact, Part};
+use record::{Fact, InventoryPart};
 
 /// No device has more of it.
 const LONGEST: u64 = 32 << 10;
@@ -18,7 +18,7 @@ const READ_ONLY: u8 = 0x90;
 const END: u8 = 0x78;
 
 /// The part, completed by what is known of the board at its PCI address.
-pub(super) fn completed(tree: &Tree, mut part: Part, asked: &Asked) -> Part {
+pub(super) fn completed(tree: &Tree, mut part: InventoryPart, asked: &Asked) -> InventoryPart {
     let Some(address) = part.value("pci").map(str::to_string) else {
         return part;
     };

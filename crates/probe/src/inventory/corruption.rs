@@ -193,7 +193,7 @@ fn read_by_collectors(root: &Path) -> BTreeSet<PathBuf> {
 type Facts = BTreeMap<(PartClass, String, String), Fact>;
 
 fn facts(node: &NodeInventory) -> Facts {
-    let one = |part: &record::Part| {
+    let one = |part: &record::InventoryPart| {
         let (class, name) = (part.class, part.name.clone());
         let facts = part.facts.clone().into_iter();
         facts

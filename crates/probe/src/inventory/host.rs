@@ -3,7 +3,7 @@
 use super::read::unreadable;
 use super::software;
 use super::tree::Tree;
-use record::{Fact, Part, PartClass};
+use record::{Fact, InventoryPart, PartClass};
 
 /// Facts of a host and the files that tell them, below the root of all files.
 const FACTS: &[(&str, &str)] = &[
@@ -24,8 +24,8 @@ const FACTS: &[(&str, &str)] = &[
 ];
 
 /// The host of a tree.
-pub(super) fn part(tree: &Tree, name: &str) -> Part {
-    let mut part = Part::new(PartClass::Host, name);
+pub(super) fn part(tree: &Tree, name: &str) -> InventoryPart {
+    let mut part = InventoryPart::new(PartClass::Host, name);
     for (name, file) in FACTS {
         part = part.with(name, tree.fact(file));
     }

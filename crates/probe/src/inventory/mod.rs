@@ -21,7 +21,7 @@ use std::path::Path;
 pub use recording::record_tree;
 
 use asked::Asked;
-use record::{Fact, NodeInventory, Part};
+use record::{Fact, NodeInventory, InventoryPart};
 use tree::Tree;
 
 /// Where a recorded tree has its GPUs: a list of parts.
@@ -51,7 +51,7 @@ fn collect(tree: &Tree, name: &str) -> (NodeInventory, Asked) {
     let nics = nic::parts(tree, &devices.unwrap_or_default(), &asked);
     let ends = net::parts(tree, interfaces.as_deref().unwrap_or_default(), &asked, &nics);
     // Others come and go with containers.
-    let has_device = |part: &&Part| part.facts.get("pci") != Some(&Fact::Absent);
+    let has_device = |part: &&InventoryPart| part.facts.get("pci") != Some(&Fact::Absent);
     let of_devices = interfaces.map(|_| ends.iter().filter(has_device).count().to_string());
     let of_devices = of_devices.map_or_else(|fact| fact, Fact::Value);
     parts[0].facts.insert("interfaces".to_string(), of_devices);
@@ -76,7 +76,7 @@ fn collect(tree: &Tree, name: &str) -> (NodeInventory, Asked) {
     (node, asked)
 }
 
-fn recorded_gpus(tree: &Tree) -> Result<Vec<Part>, Fact> {
+fn recorded_gpus(tree: &Tree) -> Result<Vec<InventoryPart>, Fact> {
     match tree.is_live() {
         true => Err(Fact::Absent),
         false => tree.own(GPUS),

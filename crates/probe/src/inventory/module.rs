@@ -3,12 +3,12 @@
 use super::super::ethtool::{Missing, ModuleMemory};
 use super::super::transceiver;
 use super::asked::Asked;
-use record::{Fact, Part, PartClass};
+use record::{Fact, InventoryPart, PartClass};
 
 /// The modules of interfaces that have a place for one: those of devices on a bus whose driver knows of it.
-pub(super) fn parts(interfaces: &[Part], asked: &Asked) -> Vec<Part> {
-    let has_device = |part: &&Part| part.facts.get("pci").is_some_and(|pci| *pci != Fact::Absent);
-    let one = |part: &Part| {
+pub(super) fn parts(interfaces: &[InventoryPart], asked: &Asked) -> Vec<InventoryPart> {
+    let has_device = |part: &&InventoryPart| part.facts.get("pci").is_some_and(|pci| *pci != Fact::Absent);
+    let one = |part: &InventoryPart| {
         let module = match asked.interface(&part.name).module {
             Err(Missing::Absent) => return None,
             Ok(ModuleMemory(memory)) => transceiver::facts(&memory),
@@ -18,13 +18,13 @@ pub(super) fn parts(interfaces: &[Part], asked: &Asked) -> Vec<Part> {
                 names.map(|name| (name, missing.clone().into())).collect()
             }
         };
-        Some(Part {
+        Some(InventoryPart {
             class: PartClass::Module,
             name: part.name.clone(),
             facts: module,
         })
     };
-    let with_interface = |part: Part| {
+    let with_interface = |part: InventoryPart| {
         let name = Fact::Value(part.name.clone());
         part.with("interface", name)
     };

@@ -6,7 +6,7 @@ use super::read::{REFUSED, unreadable};
 use super::tree::Tree;
 use super::{board, pci};
 use record::text::natural;
-use record::{Fact, Part, PartClass};
+use record::{Fact, InventoryPart, PartClass};
 
 const CLASS: &str = "sys/class/net";
 
@@ -41,7 +41,7 @@ pub(super) fn names(tree: &Tree) -> Result<Vec<String>, Fact> {
 }
 
 /// The interfaces of these names. What is known of a board goes to its RDMA device when it has one.
-pub(super) fn parts(tree: &Tree, names: &[String], asked: &Asked, nics: &[Part]) -> Vec<Part> {
+pub(super) fn parts(tree: &Tree, names: &[String], asked: &Asked, nics: &[InventoryPart]) -> Vec<InventoryPart> {
     let one = |name: &String| {
         let part = part(tree, name, &asked.interface(name));
         let address = part.value("pci");
@@ -56,9 +56,9 @@ pub(super) fn parts(tree: &Tree, names: &[String], asked: &Asked, nics: &[Part])
     names.iter().map(one).collect()
 }
 
-fn part(tree: &Tree, name: &str, answers: &OfInterface) -> Part {
+fn part(tree: &Tree, name: &str, answers: &OfInterface) -> InventoryPart {
     let folder = format!("{CLASS}/{name}");
-    let mut part = Part::new(PartClass::Interface, name);
+    let mut part = InventoryPart::new(PartClass::Interface, name);
     for (name, file) in FACTS {
         part = part.with(name, tree.fact(format!("{folder}/{file}")));
     }
@@ -90,7 +90,7 @@ fn if_known(fact: Fact, is_down: bool) -> Fact {
 }
 
 /// With what the driver answered.
-fn of_driver(mut part: Part, answers: &OfInterface) -> Part {
+fn of_driver(mut part: InventoryPart, answers: &OfInterface) -> InventoryPart {
     let driver = answers.driver.as_ref();
     let said = |value: &Option<String>| value.clone().map_or(Fact::Absent, Fact::Value);
     if part.facts["driver"] == Fact::Absent {

@@ -8,7 +8,7 @@ use super::read::{REFUSED, unreadable};
 use super::tree::Tree;
 use super::{board, pci};
 use record::text::natural;
-use record::{Fact, Part, PartClass};
+use record::{Fact, InventoryPart, PartClass};
 
 const CLASS: &str = "sys/class/infiniband";
 
@@ -49,9 +49,9 @@ pub(super) fn names(tree: &Tree) -> Result<Vec<String>, Fact> {
 }
 
 /// The devices of these names and their ports. Boards take their time to tell what they are, so they are asked side by side.
-pub(super) fn parts(tree: &Tree, devices: &[String], asked: &Asked) -> Vec<Part> {
+pub(super) fn parts(tree: &Tree, devices: &[String], asked: &Asked) -> Vec<InventoryPart> {
     let share = devices.len().div_ceil(MOST_THREADS).max(1);
-    let some = |devices: &[String]| -> Vec<Part> {
+    let some = |devices: &[String]| -> Vec<InventoryPart> {
         devices
             .iter()
             .flat_map(|device| one(tree, device, asked))
@@ -74,13 +74,13 @@ pub(super) fn parts(tree: &Tree, devices: &[String], asked: &Asked) -> Vec<Part>
 }
 
 /// A device and its ports.
-fn one(tree: &Tree, device: &str, asked: &Asked) -> Vec<Part> {
+fn one(tree: &Tree, device: &str, asked: &Asked) -> Vec<InventoryPart> {
     let folder = format!("{CLASS}/{device}");
     let ports = tree.names(format!("{folder}/ports"), |_| true).map(|mut ports| {
         ports.sort_by_cached_key(|name| natural(name));
         ports
     });
-    let mut nic = Part::new(PartClass::Nic, device);
+    let mut nic = InventoryPart::new(PartClass::Nic, device);
     for (name, file) in DEVICE {
         nic = nic.with(name, tree.fact(format!("{folder}/{file}")));
     }
@@ -105,9 +105,9 @@ fn one(tree: &Tree, device: &str, asked: &Asked) -> Vec<Part> {
     parts
 }
 
-fn port(tree: &Tree, device: &str, name: &str, number: &str, ports: usize) -> Part {
+fn port(tree: &Tree, device: &str, name: &str, number: &str, ports: usize) -> InventoryPart {
     let folder = format!("{device}/ports/{number}");
-    let mut part = Part::new(PartClass::Port, format!("{name}/{number}"));
+    let mut part = InventoryPart::new(PartClass::Port, format!("{name}/{number}"));
     for (name, file) in PORT {
         part = part.with(name, without_number(tree.fact(format!("{folder}/{file}"))));
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::config::{Config, settings};
 use super::read::unreadable;
 use super::tree::Tree;
-use record::{Fact, Part, PartClass};
+use record::{Fact, InventoryPart, PartClass};
 
 const DEVICES: &str = "sys/bus/pci/devices";
 
@@ -82,13 +82,13 @@ fn is_address(name: &str) -> bool {
 }
 
 /// The devices at these addresses.
-pub(super) fn parts(tree: &Tree, names: &[String]) -> Vec<Part> {
+pub(super) fn parts(tree: &Tree, names: &[String]) -> Vec<InventoryPart> {
     names.iter().map(|name| part(tree, name)).collect()
 }
 
-fn part(tree: &Tree, name: &str) -> Part {
+fn part(tree: &Tree, name: &str) -> InventoryPart {
     let folder = format!("{DEVICES}/{name}");
-    let mut part = Part::new(PartClass::Pci, name);
+    let mut part = InventoryPart::new(PartClass::Pci, name);
     for (name, file) in FACTS {
         part = part.with(name, tree.fact(format!("{folder}/{file}")));
     }

@@ -11,14 +11,14 @@ use serde::Serialize;
 use super::asked::{Asked, DEVLINK, ETHTOOL};
 use super::tree::{LONGEST_OWN, Tree, UNREADABLE};
 use super::{GPUS, collect};
-use record::{NodeInventory, Part, PartClass};
+use record::{NodeInventory, InventoryPart, PartClass};
 
 /// Links that lead to links are followed no further than the kernel does.
 const MOST_LINKS: usize = 40;
 
 /// Records the tree at `root` (`/`: this machine) in a folder, together with its GPUs, which others know. Returns the inventory that
 /// the folder now holds.
-pub fn record_tree(root: &Path, into: &Path, name: &str, gpus: &[Part]) -> io::Result<NodeInventory> {
+pub fn record_tree(root: &Path, into: &Path, name: &str, gpus: &[InventoryPart]) -> io::Result<NodeInventory> {
     let tree = Tree::watched(root);
     let (mut node, asked) = collect(&tree, name);
     let root = tree.root().to_path_buf();
@@ -32,7 +32,7 @@ pub fn record_tree(root: &Path, into: &Path, name: &str, gpus: &[Part]) -> io::R
     }
     write_answers(into, &asked)?;
     write(into, UNREADABLE, &seen.unreadable)?;
-    let mut all: Vec<Part> = node.parts.iter().filter(|part| is_gpu(part)).cloned().collect();
+    let mut all: Vec<InventoryPart> = node.parts.iter().filter(|part| is_gpu(part)).cloned().collect();
     all.extend_from_slice(gpus);
     if !all.is_empty() {
         write(into, GPUS, &all)?;
@@ -41,7 +41,7 @@ pub fn record_tree(root: &Path, into: &Path, name: &str, gpus: &[Part]) -> io::R
     Ok(node)
 }
 
-fn is_gpu(part: &Part) -> bool {
+fn is_gpu(part: &InventoryPart) -> bool {
     part.class == PartClass::Gpu
 }
 

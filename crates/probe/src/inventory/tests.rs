@@ -183,7 +183,7 @@ fn a_recorded_tree_that_lacks_the_answers_of_drivers_does_not_have_this_machines
 
 #[test]
 fn a_machine_is_read_the_same_once_it_is_recorded() {
-    let gpu = Part::new(Gpu, "gpu0").with("name", Fact::Value("H200".to_string()));
+    let gpu = InventoryPart::new(Gpu, "gpu0").with("name", Fact::Value("H200".to_string()));
     for root in ["/", "cx7-8x-ib", "roce-bond", "soft-roce", "no-rdma"] {
         let folder = tempfile::tempdir().unwrap();
         let root = super::corruption::tree_of(root);

@@ -6,7 +6,7 @@ use judge::findings::judge;
 use record::units::Rate;
 use record::{
     ClockLimit, CounterDelta, CounterState, Coverage, EcmpCause, EcmpVerdict, Event, Extremes, Fact,
-    GpuSummary, HeldDown, Inventory, LinkCoverage, LinkState, MemberLoad, NodeInventory, PairSpread, Part,
+    GpuSummary, HeldDown, Inventory, LinkCoverage, LinkState, MemberLoad, NodeInventory, PairSpread, InventoryPart,
     PartClass,
 };
 
@@ -50,7 +50,7 @@ fn firmware_that_drifts_is_marked_in_words_and_everything_else_is_counted() {
     let node = |number: u32| NodeInventory {
         node: format!("node{number:02}"),
         parts: vec![
-            Part::new(PartClass::Nic, "mlx5_0")
+            InventoryPart::new(PartClass::Nic, "mlx5_0")
                 .with("board", Fact::Value("MT_1".to_string()))
                 .with(
                     "firmware",

@@ -224,7 +224,7 @@ fn an_inventory_tells_what_gpus_are_and_of_one_that_fell_off_the_bus_why_it_does
     ] {
         assert_eq!(healthy.value(fact), Some(value), "{fact}");
     }
-    let why = |part: &record::Part, fact: &str| part.facts[fact].clone();
+    let why = |part: &record::InventoryPart, fact: &str| part.facts[fact].clone();
     assert!(matches!(why(fallen, "vbios"), Fact::Unreadable { .. }));
     assert_eq!(why(plain, "vbios"), Fact::Absent, "a GPU that does not have it");
     assert_eq!(

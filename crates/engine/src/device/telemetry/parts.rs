@@ -12,7 +12,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::fabric_state;
 use super::nvml::{LIBRARY, MOST_LINKS};
-use record::{Fact, Part, PartClass};
+use record::{Fact, InventoryPart, PartClass};
 
 /// A driver that has nobody using it may take seconds to wake its GPUs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gpus {
     /// One part each, in the driver's order: `gpu0`, `gpu1`.
-    pub parts: Vec<Part>,
+    pub parts: Vec<InventoryPart>,
     /// The version of NVML; why there is none.
     pub nvml: Fact,
     /// The newest CUDA that the driver knows.
@@ -80,7 +80,7 @@ fn ask(path: &OsStr) -> Gpus {
         Ok(device) => of_device(&device, index, &driver),
         Err(error) => {
             let name = unreadable(format!("the driver does not hand it out: {error}"));
-            Part::new(PartClass::Gpu, format!("gpu{index}")).with("name", name)
+            InventoryPart::new(PartClass::Gpu, format!("gpu{index}")).with("name", name)
         }
     };
     Gpus {
@@ -93,9 +93,9 @@ fn ask(path: &OsStr) -> Gpus {
     }
 }
 
-fn of_device(device: &Device<'_>, index: u32, driver: &Fact) -> Part {
+fn of_device(device: &Device<'_>, index: u32, driver: &Fact) -> InventoryPart {
     let on_or_off = |on: bool| if on { "on" } else { "off" }.to_string();
-    Part::new(PartClass::Gpu, format!("gpu{index}"))
+    InventoryPart::new(PartClass::Gpu, format!("gpu{index}"))
         .with("name", told(device.name()))
         .with("uuid", told(device.uuid()))
         .with("serial", told(device.serial()))

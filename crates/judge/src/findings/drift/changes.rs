@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::rules::is_momentary;
-use record::{Change, Fact, Inventory, NodeInventory, Part, PartAt, PartClass};
+use record::{Change, Fact, Inventory, NodeInventory, InventoryPart, PartAt, PartClass};
 
 /// Facts that may change while nobody changes anything, and why.
 pub const MAY_CHANGE: &[(PartClass, &str, &str)] = &[
@@ -92,7 +92,7 @@ fn of_nodes(before: &[NodeInventory], after: &[NodeInventory], class: PartClass,
 }
 
 fn of_node(before: &NodeInventory, after: &NodeInventory, changes: &mut Vec<Change>) {
-    fn by_name(node: &NodeInventory) -> BTreeMap<(PartClass, &str), &Part> {
+    fn by_name(node: &NodeInventory) -> BTreeMap<(PartClass, &str), &InventoryPart> {
         let parts = node.parts.iter();
         parts
             .map(|part| ((part.class, part.name.as_str()), part))
@@ -118,7 +118,7 @@ fn of_node(before: &NodeInventory, after: &NodeInventory, changes: &mut Vec<Chan
     }
 }
 
-fn of_part(before: &Part, after: &Part, at: &PartAt, changes: &mut Vec<Change>) {
+fn of_part(before: &InventoryPart, after: &InventoryPart, at: &PartAt, changes: &mut Vec<Change>) {
     for (name, was) in &before.facts {
         let Some(is) = after.facts.get(name) else {
             continue;

@@ -208,7 +208,7 @@ fn candidate(
 ) -> Candidate {
     let standing: Vec<(&Unit<'_>, bool)> = units.iter().map(|unit| (*unit, is_with(unit))).collect();
     let table = Table::of(standing.iter().map(|(unit, with)| (*with, unit.slow)));
-    let (mut p_value, mut by) = (table.chance(), EffectUnit::Part);
+    let (mut p_value, mut by) = (table.chance(), EffectUnit::InventoryPart);
     let hosts = together(&standing, |unit| Some(unit.node));
     let rails = together(&standing, |unit| unit.rail);
     for (clusters, unit) in [(hosts, EffectUnit::Host), (rails, EffectUnit::Rail)] {
@@ -247,10 +247,10 @@ fn together<'u>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::Part;
+    use record::InventoryPart;
 
     fn chance(standing: &[(&str, &str, bool, bool)]) -> (f64, EffectUnit) {
-        let part = Part::new(PartClass::Nic, "x");
+        let part = InventoryPart::new(PartClass::Nic, "x");
         let units: Vec<(Unit<'_>, bool)> = standing
             .iter()
             .map(|(node, rail, with, slow)| {
@@ -312,7 +312,7 @@ mod tests {
         let (p, by) = chance(&ends(|host, rail| (odd(host, rail), odd(host, rail))));
         // 4 of 32 in one draw: 1 in 35,960.
         assert!((p - 1.0 / 35_960.0).abs() < 1e-9, "{p}");
-        assert_eq!(by, EffectUnit::Part);
+        assert_eq!(by, EffectUnit::InventoryPart);
     }
 
     #[test]

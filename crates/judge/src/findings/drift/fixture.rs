@@ -1,16 +1,16 @@
 //! Inventories made to order, for tests.
 
-use record::{Fact, Inventory, NodeInventory, Part, PartAt, PartClass, SCHEMA};
+use record::{Fact, Inventory, NodeInventory, InventoryPart, PartAt, PartClass, SCHEMA};
 
 /// A part with these facts.
-pub fn part(class: PartClass, name: &str, facts: &[(&str, &str)]) -> Part {
-    facts.iter().fold(Part::new(class, name), |part, (name, value)| {
+pub fn part(class: PartClass, name: &str, facts: &[(&str, &str)]) -> InventoryPart {
+    facts.iter().fold(InventoryPart::new(class, name), |part, (name, value)| {
         part.with(name, Fact::Value(value.to_string()))
     })
 }
 
 /// A node of these parts.
-pub fn node(name: &str, parts: Vec<Part>) -> NodeInventory {
+pub fn node(name: &str, parts: Vec<InventoryPart>) -> NodeInventory {
     NodeInventory {
         node: name.to_string(),
         parts,

@@ -109,7 +109,7 @@ pub(super) fn in_words(named: &Named<'_>, effect: &DriftEffect) -> String {
 fn certainty(effect: &DriftEffect) -> String {
     let mut parts = vec![text::p_value(effect.p_value)];
     match effect.by {
-        EffectUnit::Part => {}
+        EffectUnit::InventoryPart => {}
         unit => parts.push(format!("counted by {unit}s")),
     }
     if effect.comparisons > 1 {
@@ -125,7 +125,7 @@ fn odds(effect: &DriftEffect) -> String {
         p if p >= 0.001 => format!("in 1 of {:.0} cases", 1.0 / p),
         p => format!("with {}", text::p_value(p)),
     };
-    if effect.by != EffectUnit::Part {
+    if effect.by != EffectUnit::InventoryPart {
         text.push_str(&format!(", counted by {}s", effect.by));
     }
     if effect.comparisons > 1 {

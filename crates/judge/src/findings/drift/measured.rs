@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::super::Seen;
 use super::super::localise::Localisation;
 use super::parts::Parts;
-use record::{Inventory, LinkState, Part, PartAt, PartClass, PartKind, RailEnd};
+use record::{Inventory, LinkState, InventoryPart, PartAt, PartClass, PartKind, RailEnd};
 
 /// A part that was measured.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ pub(super) struct Unit<'a> {
     pub(super) node: &'a str,
     /// The rail it serves, when it is one.
     pub(super) rail: Option<&'a str>,
-    pub(super) part: &'a Part,
+    pub(super) part: &'a InventoryPart,
     pub(super) slow: bool,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Measured<'a> {
         measured
     }
 
-    fn add(&mut self, node: &'a str, rail: Option<&'a str>, part: &'a Part, slow: bool) {
+    fn add(&mut self, node: &'a str, rail: Option<&'a str>, part: &'a InventoryPart, slow: bool) {
         let of_class = self.by_class.entry(part.class).or_default();
         let unit = of_class.entry((node, part.name.as_str())).or_insert(Unit {
             node,
@@ -92,7 +92,7 @@ impl<'a> Measured<'a> {
     }
 
     fn add_gpus(&mut self, seen: &Seen<'a>, parts: &Parts<'a>) {
-        let by_uuid: HashMap<&str, &Part> = parts
+        let by_uuid: HashMap<&str, &InventoryPart> = parts
             .of_class(PartClass::Gpu)
             .filter_map(|owned| Some((owned.part.value("uuid")?, owned.part)))
             .collect();
@@ -129,8 +129,8 @@ impl<'a> Measured<'a> {
 }
 
 /// The parts at a host's end of a rail.
-fn parts_of<'a>(end: &'a RailEnd, host: &'a str, parts: &Parts<'a>) -> Vec<&'a Part> {
-    let mut found: Vec<&Part> = Vec::new();
+fn parts_of<'a>(end: &'a RailEnd, host: &'a str, parts: &Parts<'a>) -> Vec<&'a InventoryPart> {
+    let mut found: Vec<&InventoryPart> = Vec::new();
     let mut port = end.rdma.as_ref().and_then(|rdma| {
         let name = format!("{}/{}", rdma.device, rdma.port);
         parts.called(host, &name, PartClass::Port)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::rules::is_momentary;
-use record::{Inventory, Part, PartAt, PartClass};
+use record::{Inventory, InventoryPart, PartAt, PartClass};
 
 /// A part and where it is.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +15,7 @@ pub(super) struct Owned<'a> {
     /// Whether that is a switch.
     pub(super) of_switch: bool,
     /// The part.
-    pub(super) part: &'a Part,
+    pub(super) part: &'a InventoryPart,
 }
 
 impl<'a> Owned<'a> {

@@ -2,7 +2,7 @@
 
 use super::fixture::{at, inventory, nics, node, part};
 use super::*;
-use record::{Cable, DriftBasis, Fact, FindingKind, NodeInventory, Part, PartAt, PartClass};
+use record::{Cable, DriftBasis, Fact, FindingKind, NodeInventory, InventoryPart, PartAt, PartClass};
 
 fn sentences(drift: &Drift) -> Vec<String> {
     findings(drift)
@@ -12,7 +12,7 @@ fn sentences(drift: &Drift) -> Vec<String> {
 }
 
 /// A part with everything that makes it like the others of its rule, and `fact` as given.
-fn like(rule: &Rule, name: &str, fact: &str, value: &str) -> Part {
+fn like(rule: &Rule, name: &str, fact: &str, value: &str) -> InventoryPart {
     let alike = rule.alike.iter().chain(rule.alike_if_known);
     let facts: Vec<(&str, &str)> = alike
         .map(|fact| (*fact, "the same"))
@@ -48,7 +48,7 @@ fn the_second(rule: &Rule) -> PartAt {
 }
 
 /// The parts of the second of three.
-fn second<'a>(rule: &Rule, inventory: &'a mut Inventory) -> &'a mut Part {
+fn second<'a>(rule: &Rule, inventory: &'a mut Inventory) -> &'a mut InventoryPart {
     let nodes = match rule.class {
         PartClass::Switch => &mut inventory.switches,
         _ => &mut inventory.nodes,
@@ -161,7 +161,7 @@ fn all_ports_of_a_node_that_deviate_are_one_finding_and_not_eight() {
             let facts = [("driver", "mlx5_core"), ("mtu", mtu)];
             part(PartClass::Interface, &format!("rail{rail}"), &facts)
         });
-        ports.collect::<Vec<Part>>()
+        ports.collect::<Vec<InventoryPart>>()
     };
     let nodes = ["9000", "1500", "9000", "9000"].iter().enumerate();
     let nodes = nodes.map(|(number, mtu)| node(&format!("n{number}"), ports(mtu)));
@@ -204,7 +204,7 @@ fn a_port_without_a_link_is_down_and_not_slow_as_well_and_lost_lanes_are_told_on
         ];
         part(PartClass::Port, &format!("mlx5_{number}/1"), &facts)
     };
-    let mut ports: Vec<Part> = (0..4)
+    let mut ports: Vec<InventoryPart> = (0..4)
         .map(|number| port(number, "LinkUp", "4X NDR", "400 Gb/sec"))
         .collect();
     ports.push(port(4, "Disabled", "4X SDR", "10 Gb/sec"));
@@ -220,7 +220,7 @@ fn a_port_without_a_link_is_down_and_not_slow_as_well_and_lost_lanes_are_told_on
 }
 
 /// A card with these lanes of those that it could use.
-fn card(slot: &str, width: &str, capable: &str) -> Part {
+fn card(slot: &str, width: &str, capable: &str) -> InventoryPart {
     let facts = [
         ("vendor", "0x15b3"),
         ("device", "0x1021"),

@@ -1,6 +1,6 @@
 //! What must agree: the one list of rules by which parts are compared with their like.
 
-use record::{Part, PartClass};
+use record::{InventoryPart, PartClass};
 
 /// Which parts of a kind are compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +179,7 @@ pub const RULES: &[Rule] = &[
 const SLEEPERS: [&str; 2] = ["0x10de", "0x1002"];
 
 /// Whether a value says nothing about the part, because it changes with what the part is doing: an idle GPU, a port without a link.
-pub(super) fn is_momentary(part: &Part, fact: &str) -> bool {
+pub(super) fn is_momentary(part: &InventoryPart, fact: &str) -> bool {
     match (part.class, fact) {
         (PartClass::Pci, "speed") => part
             .value("vendor")

@@ -1,7 +1,7 @@
 use super::*;
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;
-use record::{Cell, EndReason, Fact, Inventory, Load, NodeInventory, Part, PartClass, RailEnd, RankRecord};
+use record::{Cell, EndReason, Fact, Inventory, Load, NodeInventory, InventoryPart, PartClass, RailEnd, RankRecord};
 
 fn of(recorded: &Recorded) -> Readings {
     readings(recorded, &judge(recorded))
@@ -126,9 +126,9 @@ fn a_part_is_known_by_its_serial_numbers() {
     recorded.run.ranks = recorded.run.ranks.iter().map(rank).collect();
     let fact = |text: &str| Fact::Value(text.into());
     let parts = vec![
-        Part::new(PartClass::Host, "node00").with("serial", fact("Default string")),
-        Part::new(PartClass::Interface, "eth0").with("serial", fact("MT01;x")),
-        Part::new(PartClass::Module, "eth0").with("serial", fact("C7")),
+        InventoryPart::new(PartClass::Host, "node00").with("serial", fact("Default string")),
+        InventoryPart::new(PartClass::Interface, "eth0").with("serial", fact("MT01;x")),
+        InventoryPart::new(PartClass::Module, "eth0").with("serial", fact("C7")),
     ];
     let node = NodeInventory {
         node: "node00".into(),

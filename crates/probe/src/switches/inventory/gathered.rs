@@ -6,7 +6,7 @@ use super::SwitchInventory;
 use super::told::Told;
 use crate::switches::source::SourceError;
 use record::text::natural;
-use record::{Cable, Fact, NodeInventory, Part, PartAt, PartClass};
+use record::{Cable, Fact, NodeInventory, InventoryPart, PartAt, PartClass};
 
 /// The most parts that are kept; a fabric of 1,024 switches with 128 ports and what is plugged into them has fewer.
 const MOST_PARTS: usize = 1 << 19;
@@ -20,7 +20,7 @@ type Facts = BTreeMap<String, Fact>;
 /// Everything that was told so far.
 #[derive(Default)]
 pub(super) struct Gathered {
-    switches: BTreeMap<String, HashMap<(PartClass, String), Part>>,
+    switches: BTreeMap<String, HashMap<(PartClass, String), InventoryPart>>,
     parts: usize,
     cables: Vec<Cable>,
     by_port: HashMap<PartAt, usize>,
@@ -83,7 +83,7 @@ impl Gathered {
         self.switches.is_empty()
     }
 
-    fn part(&mut self, place: &str, switch: String, part: Part) {
+    fn part(&mut self, place: &str, switch: String, part: InventoryPart) {
         let name = PartAt {
             node: switch.clone(),
             part: part.name.clone(),
@@ -154,8 +154,8 @@ impl Gathered {
             self.troubles
                 .push(format!("and {} more of that kind", self.untold));
         }
-        let node = |(node, parts): (String, HashMap<_, Part>)| {
-            let mut parts: Vec<Part> = parts.into_values().collect();
+        let node = |(node, parts): (String, HashMap<_, InventoryPart>)| {
+            let mut parts: Vec<InventoryPart> = parts.into_values().collect();
             parts.sort_by_cached_key(|part| (part.class, natural(&part.name)));
             NodeInventory { node, parts }
         };

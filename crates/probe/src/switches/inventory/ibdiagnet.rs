@@ -18,7 +18,7 @@ use super::ibswitches::type_in_description;
 use super::told::{Told, cable, fact, module_part, port_part, put, switch_part};
 use crate::switches::number;
 use crate::switches::tables::{NODES, Node, Row, Table, id_of, nodes_in, table};
-use record::{Fact, Part, PartAt};
+use record::{Fact, InventoryPart, PartAt};
 use topology::trouble::Trouble;
 
 const LINKS: &str = "LINKS";
@@ -336,7 +336,7 @@ fn word(words: &[(u64, &'static str)], code: Option<u64>) -> Option<&'static str
 }
 
 /// Rate and width as an adapter's own host tells them: `400 Gb/sec`, `4X NDR`.
-fn add_rate(part: &mut Part, speed: Option<u64>, width: Option<u64>) {
+fn add_rate(part: &mut InventoryPart, speed: Option<u64>, width: Option<u64>) {
     let speed = SPEEDS.iter().find(|(bit, _, _)| Some(*bit) == speed);
     let width = WIDTHS.iter().find(|(bit, _)| Some(*bit) == width);
     if let (Some((_, name, gigabits)), Some((_, lanes))) = (speed, width) {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::json::{About, first, nameless, text};
 use super::told::{Told, cable, end, module_part, port_part, put, speed, switch_part};
-use record::Part;
+use record::InventoryPart;
 
 const METADATA: &str = "DEVICE_METADATA";
 const PORT: &str = "PORT";
@@ -132,7 +132,7 @@ fn add_entry(told: &mut Told, switch: &str, entry: &Entry<'_>) {
     }
 }
 
-fn add(part: &mut Part, facts: &[(&str, &[&str])], fields: &Map<String, Value>) {
+fn add(part: &mut InventoryPart, facts: &[(&str, &[&str])], fields: &Map<String, Value>) {
     for (fact, names) in facts {
         put(part, fact, first(fields, names).as_deref());
     }

@@ -1,6 +1,6 @@
 //! What one text told, in the words of the record.
 
-use record::{Cable, Fact, Part, PartAt, PartClass};
+use record::{Cable, Fact, InventoryPart, PartAt, PartClass};
 use topology::import::{node_name, port_name};
 use topology::trouble::Trouble;
 
@@ -24,7 +24,7 @@ const NO_VALUE: &[&str] = &[
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Parts, each with the switch it belongs to.
-    pub parts: Vec<(String, Part)>,
+    pub parts: Vec<(String, InventoryPart)>,
     /// Cables.
     pub cables: Vec<Cable>,
     /// What could not be understood.
@@ -33,7 +33,7 @@ pub(super) struct Told {
 
 impl Told {
     /// One more part of a switch, under the names that topology files use.
-    pub fn part(&mut self, switch: &str, part: Part) {
+    pub fn part(&mut self, switch: &str, part: InventoryPart) {
         self.parts.push((node_name(switch), part));
     }
 
@@ -52,20 +52,20 @@ impl Told {
 }
 
 /// The part that is the switch itself.
-pub(super) fn switch_part(name: &str) -> Part {
-    Part::new(PartClass::Switch, node_name(name))
+pub(super) fn switch_part(name: &str) -> InventoryPart {
+    InventoryPart::new(PartClass::Switch, node_name(name))
 }
 
 /// A port of a switch.
-pub(super) fn port_part(name: &str) -> Part {
-    Part::new(PartClass::Port, port_name(name))
+pub(super) fn port_part(name: &str) -> InventoryPart {
+    InventoryPart::new(PartClass::Port, port_name(name))
 }
 
 /// What is plugged into a port of a switch.
-pub(super) fn module_part(port: &str) -> Part {
+pub(super) fn module_part(port: &str) -> InventoryPart {
     let name = port_name(port);
     let said = Fact::Value(name.clone());
-    Part::new(PartClass::Module, name).with("interface", said)
+    InventoryPart::new(PartClass::Module, name).with("interface", said)
 }
 
 /// The end of a cable at a switch port or a host's interface.
@@ -102,7 +102,7 @@ pub(super) fn fact(said: &str) -> Fact {
 }
 
 /// Adds a fact to a part, if anything was said about it.
-pub(super) fn put(part: &mut Part, name: &str, said: Option<&str>) {
+pub(super) fn put(part: &mut InventoryPart, name: &str, said: Option<&str>) {
     if let Some(said) = said {
         part.facts.insert(name.to_string(), fact(said));
     }

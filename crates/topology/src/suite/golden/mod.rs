@@ -27,7 +27,7 @@ use facts::{BY_NAME, KNOWN, Known, WHY};
 
 use super::error::SuiteError;
 use super::reader::{Item, Section, Source};
-use record::{Part, PartClass};
+use record::{InventoryPart, PartClass};
 
 /// A golden file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Golden {
 
 impl GoldenEntry {
     /// Whether it is about this part of this node.
-    pub fn selects(&self, node: &str, part: &Part) -> bool {
+    pub fn selects(&self, node: &str, part: &InventoryPart) -> bool {
         let is_named = |patterns: &[String], name: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| fits(pattern, name))
         };

@@ -27,8 +27,8 @@ because = "older drivers do not know its commands"
 source = "release notes"
 "#;
 
-fn nic(board: &str) -> Part {
-    Part::new(PartClass::Nic, "mlx5_0").with("board", Fact::Value(board.to_string()))
+fn nic(board: &str) -> InventoryPart {
+    InventoryPart::new(PartClass::Nic, "mlx5_0").with("board", Fact::Value(board.to_string()))
 }
 
 fn refused(text: &str) -> String {
@@ -45,8 +45,8 @@ fn a_golden_file_says_which_parts_and_what_they_should_be() {
         all.selects("anything", &nic("MT_0000000838")) && !all.selects("anything", &nic("MT_0000000012"))
     );
     assert!(some.selects("gpu17", &nic("MT_0000000838")) && !some.selects("gpu2", &nic("MT_0000000838")));
-    assert!(rails.selects("x", &Part::new(PartClass::Interface, "rail3")));
-    assert!(!rails.selects("x", &Part::new(PartClass::Interface, "eth0")));
+    assert!(rails.selects("x", &InventoryPart::new(PartClass::Interface, "rail3")));
+    assert!(!rails.selects("x", &InventoryPart::new(PartClass::Interface, "eth0")));
     let line = &all.lines[0];
     assert_eq!((line.fact.as_str(), line.line), ("firmware", 6));
     assert_eq!(line.text, "firmware = >= 28.39.1002, < 28.44");
