@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use judge::findings::drift;
-use record::{Cable, Fact, Inventory, NodeInventory, InventoryPart, PartAt, PartClass, SCHEMA};
+use record::{Cable, Fact, Inventory, InventoryPart, NodeInventory, PartAt, PartClass, SCHEMA};
 use topology::suite::Golden;
 
 const NODES: usize = 1024;
@@ -57,9 +57,11 @@ fn timed(what: &str, judge: impl Fn() -> record::Drift) -> f64 {
 }
 
 fn part(class: PartClass, name: String, facts: &[(&str, &str)]) -> InventoryPart {
-    facts.iter().fold(InventoryPart::new(class, name), |part, (name, value)| {
-        part.with(name, Fact::Value(value.to_string()))
-    })
+    facts
+        .iter()
+        .fold(InventoryPart::new(class, name), |part, (name, value)| {
+            part.with(name, Fact::Value(value.to_string()))
+        })
 }
 
 fn fleet(firmware: &str) -> Inventory {

@@ -10,8 +10,8 @@ use judge::findings::{judge, suspects};
 use plan::twin::{Noise, Shape, Simulated, Twin, clos, random_faults};
 use record::units::{Bytes, Nanos};
 use record::{
-    Algorithm, Cell, Collective, DType, DecisionRule, DeviceKind, Engine, Fact, Inventory, Load,
-    NodeInventory, InventoryPart, PartClass, Placement, Recorded, ReduceOp, Reference, Run, SCHEMA, SpecRow,
+    Algorithm, Cell, Collective, DType, DecisionRule, DeviceKind, Engine, Fact, Inventory, InventoryPart,
+    Load, NodeInventory, PartClass, Placement, Recorded, ReduceOp, Reference, Run, SCHEMA, SpecRow,
     TestRecord, TransportKind, Verdict, files,
 };
 use report::WRITERS;

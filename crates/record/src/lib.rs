@@ -65,7 +65,7 @@ pub use gpu::{
 };
 pub use gpu_summary::{GpuSummary, HeldDown};
 pub use history::{ChangeShape, History, Matter, Notice, PartChange, Replaced, Severity, Standing, Unsent};
-pub use inventory::{Cable, Fact, Inventory, NodeInventory, InventoryPart, PartAt, PartClass};
+pub use inventory::{Cable, Fact, Inventory, InventoryPart, NodeInventory, PartAt, PartClass};
 pub use judgement::{
     CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
     Percentiles, Place, TestVerdict, Verdict,

@@ -287,9 +287,11 @@ impl fmt::Display for RailEndName<'_> {
 impl fmt::Display for Part<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Part::Host(name) | Part::Cable(name) | Part::Switch(name) | Part::Gpu(name) | Part::Rail(name) => {
-                f.write_str(name)
-            }
+            Part::Host(name)
+            | Part::Cable(name)
+            | Part::Switch(name)
+            | Part::Gpu(name)
+            | Part::Rail(name) => f.write_str(name),
             Part::RailEnd(end) => end.fmt(f),
             Part::Link(link) => link.fmt(f),
             Part::Nic { host, device } => write!(f, "{host}/{device}"),
@@ -327,16 +329,35 @@ mod tests {
         assert_eq!(link.reversed().to_string(), "leaf1/p0->h2/rail1");
         assert!(link.touches("leaf1") && link.touches("h2") && !link.touches("p0"));
         let end = RailEndName::parse("h2/rail1 in").unwrap();
-        assert_eq!((end.host, end.rail, end.direction), ("h2", "rail1", EndDirection::In));
+        assert_eq!(
+            (end.host, end.rail, end.direction),
+            ("h2", "rail1", EndDirection::In)
+        );
         assert_eq!(end.to_string(), "h2/rail1 in");
     }
 
     #[test]
     fn what_is_no_link_or_rail_end_is_not_taken_for_one() {
-        for text in ["", "h2", "h2/rail1", "h2->leaf1", "->", "/->/", "h2/->leaf1/p0", "h2/rail1 out"] {
+        for text in [
+            "",
+            "h2",
+            "h2/rail1",
+            "h2->leaf1",
+            "->",
+            "/->/",
+            "h2/->leaf1/p0",
+            "h2/rail1 out",
+        ] {
             assert_eq!(LinkName::parse(text), None, "{text}");
         }
-        for text in ["", "h2/rail1", "h2 out", "h2/rail1 up", "/ out", "h2/rail1->leaf1/p0"] {
+        for text in [
+            "",
+            "h2/rail1",
+            "h2 out",
+            "h2/rail1 up",
+            "/ out",
+            "h2/rail1->leaf1/p0",
+        ] {
             assert_eq!(RailEndName::parse(text), None, "{text}");
         }
         assert_eq!(Part::parse(PartType::Fabric, "rail1"), None);

@@ -17,8 +17,8 @@ use super::{ON_REQUEST, WRITERS, escape, metrics, parts};
 use judge::findings::fixture::{Fixture, HEALTHY, spec};
 use judge::findings::{drift, judge};
 use record::{
-    Cable, Cell, CounterDelta, CounterState, Event, Fact, Inventory, Judgement, NodeInventory, InventoryPart, PartAt,
-    PartClass, Readings, Recorded, files,
+    Cable, Cell, CounterDelta, CounterState, Event, Fact, Inventory, InventoryPart, Judgement, NodeInventory,
+    PartAt, PartClass, Readings, Recorded, files,
 };
 
 /// Each does something somewhere, where it is obeyed.
@@ -106,7 +106,10 @@ fn inventory(attack: &str, firmware: &str) -> Inventory {
             );
         NodeInventory {
             node: format!("node{number:02}"),
-            parts: vec![InventoryPart::new(PartClass::Host, format!("node{number:02}")), nic],
+            parts: vec![
+                InventoryPart::new(PartClass::Host, format!("node{number:02}")),
+                nic,
+            ],
         }
     };
     let end = |node: &str, part: &str| PartAt {

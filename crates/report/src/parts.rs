@@ -9,7 +9,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use super::alike::{Alike, alike};
 use super::escape;
-use record::{Drift, Fact, Finding, Inventory, NodeInventory, InventoryPart};
+use record::{Drift, Fact, Finding, Inventory, InventoryPart, NodeInventory};
 
 /// Nodes that are named one by one before the rest is only counted.
 const NAMED: usize = 4;

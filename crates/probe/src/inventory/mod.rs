@@ -21,7 +21,7 @@ use std::path::Path;
 pub use recording::record_tree;
 
 use asked::Asked;
-use record::{Fact, NodeInventory, InventoryPart};
+use record::{Fact, InventoryPart, NodeInventory};
 use tree::Tree;
 
 /// Where a recorded tree has its GPUs: a list of parts.

@@ -41,7 +41,12 @@ pub(super) fn names(tree: &Tree) -> Result<Vec<String>, Fact> {
 }
 
 /// The interfaces of these names. What is known of a board goes to its RDMA device when it has one.
-pub(super) fn parts(tree: &Tree, names: &[String], asked: &Asked, nics: &[InventoryPart]) -> Vec<InventoryPart> {
+pub(super) fn parts(
+    tree: &Tree,
+    names: &[String],
+    asked: &Asked,
+    nics: &[InventoryPart],
+) -> Vec<InventoryPart> {
     let one = |name: &String| {
         let part = part(tree, name, &asked.interface(name));
         let address = part.value("pci");

@@ -11,14 +11,19 @@ use serde::Serialize;
 use super::asked::{Asked, DEVLINK, ETHTOOL};
 use super::tree::{LONGEST_OWN, Tree, UNREADABLE};
 use super::{GPUS, collect};
-use record::{NodeInventory, InventoryPart, PartClass};
+use record::{InventoryPart, NodeInventory, PartClass};
 
 /// Links that lead to links are followed no further than the kernel does.
 const MOST_LINKS: usize = 40;
 
 /// Records the tree at `root` (`/`: this machine) in a folder, together with its GPUs, which others know. Returns the inventory that
 /// the folder now holds.
-pub fn record_tree(root: &Path, into: &Path, name: &str, gpus: &[InventoryPart]) -> io::Result<NodeInventory> {
+pub fn record_tree(
+    root: &Path,
+    into: &Path,
+    name: &str,
+    gpus: &[InventoryPart],
+) -> io::Result<NodeInventory> {
     let tree = Tree::watched(root);
     let (mut node, asked) = collect(&tree, name);
     let root = tree.root().to_path_buf();

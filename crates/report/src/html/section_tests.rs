@@ -6,8 +6,8 @@ use judge::findings::judge;
 use record::units::Rate;
 use record::{
     ClockLimit, CounterDelta, CounterState, Coverage, EcmpCause, EcmpVerdict, Event, Extremes, Fact,
-    GpuSummary, HeldDown, Inventory, LinkCoverage, LinkState, MemberLoad, NodeInventory, PairSpread, InventoryPart,
-    PartClass,
+    GpuSummary, HeldDown, Inventory, InventoryPart, LinkCoverage, LinkState, MemberLoad, NodeInventory,
+    PairSpread, PartClass,
 };
 
 #[test]

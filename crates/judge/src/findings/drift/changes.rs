@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::rules::is_momentary;
-use record::{Change, Fact, Inventory, NodeInventory, InventoryPart, PartAt, PartClass};
+use record::{Change, Fact, Inventory, InventoryPart, NodeInventory, PartAt, PartClass};
 
 /// Facts that may change while nobody changes anything, and why.
 pub const MAY_CHANGE: &[(PartClass, &str, &str)] = &[

@@ -1,12 +1,14 @@
 //! Inventories made to order, for tests.
 
-use record::{Fact, Inventory, NodeInventory, InventoryPart, PartAt, PartClass, SCHEMA};
+use record::{Fact, Inventory, InventoryPart, NodeInventory, PartAt, PartClass, SCHEMA};
 
 /// A part with these facts.
 pub fn part(class: PartClass, name: &str, facts: &[(&str, &str)]) -> InventoryPart {
-    facts.iter().fold(InventoryPart::new(class, name), |part, (name, value)| {
-        part.with(name, Fact::Value(value.to_string()))
-    })
+    facts
+        .iter()
+        .fold(InventoryPart::new(class, name), |part, (name, value)| {
+            part.with(name, Fact::Value(value.to_string()))
+        })
 }
 
 /// A node of these parts.

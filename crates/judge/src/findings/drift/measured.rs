@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::super::Seen;
 use super::super::localise::Localisation;
 use super::parts::Parts;
-use record::{Inventory, LinkState, InventoryPart, PartAt, PartClass, PartKind, RailEnd};
+use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, PartKind, RailEnd};
 
 /// A part that was measured.
 #[derive(Debug, Clone, Copy)]

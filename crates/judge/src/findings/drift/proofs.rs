@@ -2,7 +2,7 @@
 
 use super::fixture::{at, inventory, nics, node, part};
 use super::*;
-use record::{Cable, DriftBasis, Fact, FindingKind, NodeInventory, InventoryPart, PartAt, PartClass};
+use record::{Cable, DriftBasis, Fact, FindingKind, InventoryPart, NodeInventory, PartAt, PartClass};
 
 fn sentences(drift: &Drift) -> Vec<String> {
     findings(drift)

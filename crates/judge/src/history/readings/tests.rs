@@ -1,7 +1,9 @@
 use super::*;
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;
-use record::{Cell, EndReason, Fact, Inventory, Load, NodeInventory, InventoryPart, PartClass, RailEnd, RankRecord};
+use record::{
+    Cell, EndReason, Fact, Inventory, InventoryPart, Load, NodeInventory, PartClass, RailEnd, RankRecord,
+};
 
 fn of(recorded: &Recorded) -> Readings {
     readings(recorded, &judge(recorded))

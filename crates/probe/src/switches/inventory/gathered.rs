@@ -6,7 +6,7 @@ use super::SwitchInventory;
 use super::told::Told;
 use crate::switches::source::SourceError;
 use record::text::natural;
-use record::{Cable, Fact, NodeInventory, InventoryPart, PartAt, PartClass};
+use record::{Cable, Fact, InventoryPart, NodeInventory, PartAt, PartClass};
 
 /// The most parts that are kept; a fabric of 1,024 switches with 128 ports and what is plugged into them has fewer.
 const MOST_PARTS: usize = 1 << 19;
