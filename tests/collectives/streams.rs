@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::common::{cell, meshes, over_tcp};
-use engine::collective::{Conditions, StreamExecution};
+use engine::collective::{Conditions, StreamEngine};
 use engine::launch::clock;
 use engine::transport::{Fault, Wanted};
 use record::units::{Bytes, Nanos};
@@ -56,7 +56,7 @@ fn run_while(cell: &Cell, iterations: u32, faults: &[Fault], sends: bool) -> End
         };
         let streams = mesh.streams(&wanted).unwrap();
         let terms = cell.streams.as_ref().unwrap();
-        let mut execution = StreamExecution::new(cell, terms, rank, 5, streams);
+        let mut engine = StreamEngine::new(cell, terms, rank, 5, streams);
         let conditions = Conditions {
             deadline: Duration::from_secs(20),
             abort: &abort,
@@ -68,12 +68,12 @@ fn run_while(cell: &Cell, iterations: u32, faults: &[Fault], sends: bool) -> End
         for iteration in [None].into_iter().chain((0..iterations).map(Some)) {
             together.wait();
             if sends || rank == cell.ranks[1] {
-                execution.run(clock::now(), iteration, &conditions).unwrap();
+                engine.run_window(clock::now(), iteration, &conditions).unwrap();
             }
-            check = check.and(execution.check().map_err(|wrong| format!("{wrong:?}")));
+            check = check.and(engine.check_received().map_err(|wrong| format!("{wrong:?}")));
         }
         together.wait();
-        (execution.records(), check)
+        (engine.records(), check)
     };
     let ends = std::thread::scope(|scope| {
         let threads: Vec<_> = meshes(cell, faults)

@@ -5,4 +5,5 @@ pub mod collective;
 pub mod device;
 pub mod launch;
 pub mod measure;
+mod sync;
 pub mod transport;

@@ -5,9 +5,10 @@
 //! reduced, chunk k+1 is on the wire, and a chunk is passed on the moment it is complete. It never blocks: it looks at every
 //! channel in turn, and when nothing moved for the deadline it says which step waits for whom.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::engine::{Conditions, Stopped, Took};
 use super::memory::{Buffers, Memory};
 use super::program::{Program, Work};
 use super::schedule::Action;
@@ -16,47 +17,6 @@ use crate::device::{ReadLease, WriteLease};
 use crate::launch::clock;
 use crate::transport::{Backlog, Channel, LinkError, Received, Sink};
 use record::units::Nanos;
-
-/// How an iteration went on this rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Took {
-    /// When it started, on this host's clock.
-    pub started: Nanos,
-    /// From start to completion.
-    pub total: Nanos,
-    /// Of that, spent waiting for a peer or the wire.
-    pub waited: Nanos,
-}
-
-/// Why an iteration did not complete.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{step}: {problem}")]
-pub struct Stopped {
-    /// The step, in words.
-    pub step: String,
-    /// The world rank it waited for.
-    pub waiting_for: Option<u32>,
-    /// How long nothing had moved.
-    pub waited: Nanos,
-    /// What was noticed.
-    pub problem: String,
-    /// Whether the run was being ended anyway, so that this rank only reports where it was.
-    pub aborted: bool,
-}
-
-/// Limits and conditions of an iteration.
-pub struct Conditions<'a> {
-    /// Nothing may stand still for longer.
-    pub deadline: Duration,
-    /// Set when the run is being ended.
-    pub abort: &'a AtomicBool,
-    /// Whether more ranks than cores share this host, so that spinning would take time from a peer.
-    pub crowded: bool,
-    /// Called now and then, at least twice per deadline, while data moves: an iteration may take longer than the deadline.
-    pub moving: Option<&'a dyn Fn()>,
-    /// How many times as long arithmetic is made to take, for negative controls; 1 is as it is.
-    pub slowdown: f64,
-}
 
 /// One channel with this rank's program for it.
 struct Side {

@@ -12,8 +12,10 @@ mod binary_tree;
 mod broadcast;
 mod copy_engine;
 mod double_tree;
+mod engine;
 mod execute;
 pub mod gpu;
+mod host;
 mod incast;
 mod memory;
 pub mod oracle;
@@ -32,12 +34,14 @@ mod properties;
 #[cfg(test)]
 mod simulate;
 
-pub use execute::{Conditions, Execution, Stopped, Took};
+pub use engine::{CellEngine, Conditions, Stopped, Took};
+pub use execute::Execution;
+pub use host::HostEngine;
 pub use memory::Buffers;
-pub use oracle::{Mismatch, Oracle};
+pub use oracle::{Oracle, WrongElement};
 pub use program::{Program, ProgramError, is_placed, planned_bytes, scheme_of};
 pub use schedule::{Action, LinkLoad, Schedule, Shape, Step};
-pub use streams::StreamExecution;
+pub use streams::StreamEngine;
 
 use record::{Algorithm, Collective};
 

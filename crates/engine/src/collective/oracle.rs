@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
 
 use crate::device::Pattern;
 use record::{Cell, Collective, DType, ReduceOp};
@@ -37,8 +38,8 @@ pub struct Oracle {
 }
 
 /// The first wrong element of an output, and how many there are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrongElement {
     /// Its index in the payload.
     pub element: u64,
     /// Its offset in the output.
@@ -85,7 +86,7 @@ impl Oracle {
     }
 
     /// Compares the output of `rank` with what the collective defines for it.
-    pub fn check(&self, rank: usize, iteration: u64, output: &[u8]) -> Result<(), Mismatch> {
+    pub fn check(&self, rank: usize, iteration: u64, output: &[u8]) -> Result<(), WrongElement> {
         let mut integers = [0u32; BLOCK];
         let mut expected = [0u8; BLOCK * WIDEST];
         let mut mismatch = None;
@@ -178,7 +179,7 @@ impl Oracle {
     }
 
     /// What belongs at `element` of the output of `rank`, against what was found there.
-    pub(super) fn explain(&self, rank: usize, iteration: u64, element: usize, found: &[u8]) -> Mismatch {
+    pub(super) fn explain(&self, rank: usize, iteration: u64, element: usize, found: &[u8]) -> WrongElement {
         let mut expected = [0; WIDEST];
         let expected = &mut expected[..self.dtype.size()];
         let mut integer = [0];
@@ -195,7 +196,7 @@ impl Oracle {
                 }
             }
         }
-        Mismatch {
+        WrongElement {
             element: element as u64,
             byte_offset: (element * self.dtype.size()) as u64,
             expected_bits: bits(expected),
@@ -226,7 +227,7 @@ impl Oracle {
     }
 
     /// Adds the elements that differ, from element `first` of the output on, to what was found before.
-    fn compare(&self, first: usize, expected: &[u8], output: &[u8], mismatch: &mut Option<Mismatch>) {
+    fn compare(&self, first: usize, expected: &[u8], output: &[u8], mismatch: &mut Option<WrongElement>) {
         let size = self.dtype.size();
         let found = output.get(first * size..).unwrap_or_default();
         let found = &found[..found.len().min(expected.len())];
@@ -239,7 +240,7 @@ impl Oracle {
             .enumerate()
             .filter(|(_, (expected, found))| expected != found)
         {
-            let first_wrong = mismatch.get_or_insert_with(|| Mismatch {
+            let first_wrong = mismatch.get_or_insert_with(|| WrongElement {
                 element: (first + i) as u64,
                 byte_offset: ((first + i) * size) as u64,
                 expected_bits: bits(expected),
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(oracle.check(1, 4, bytemuck::cast_slice(&output)), Ok(()));
         let right = output[3210].to_bits();
         output[3210] = f32::from_bits(right ^ 1 << 7);
-        let mismatch = Mismatch {
+        let mismatch = WrongElement {
             element: 3210,
             byte_offset: 12840,
             expected_bits: format!("{right:#010x}"),

@@ -11,7 +11,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Action, Mismatch, Oracle, Schedule, Scheme, Shape, Step};
+use super::{Action, WrongElement, Oracle, Schedule, Scheme, Shape, Step};
 use crate::device::host;
 use record::{DType, Placement, ReduceOp};
 
@@ -29,7 +29,7 @@ pub enum Fault {
     /// A block is called a result that the collective does not define.
     Undefined { rank: usize, block: usize },
     /// The oracle disagrees, after everything that is not called a result was overwritten.
-    Wrong { rank: usize, mismatch: Mismatch },
+    Wrong { rank: usize, mismatch: WrongElement },
 }
 
 /// How to run a schedule.

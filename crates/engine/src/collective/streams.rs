@@ -9,15 +9,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::execute::{Conditions, Stopped, Took};
-use super::oracle::Mismatch;
+use super::engine::{CellEngine, Conditions, Stopped, Took};
+use super::oracle::WrongElement;
 use super::wait::Waiter;
 use crate::device::Region;
 use crate::device::pattern::Pattern;
 use crate::launch::clock;
-use crate::transport::{Received, Sink, StreamLane, Streams};
+use crate::transport::{Channel, Received, Sink, StreamLane, Streams};
 use record::units::Nanos;
-use record::{Cell, DType, ReduceOp, StreamRecord, StreamTerms};
+use record::{Cell, DType, Moved, ReduceOp, StreamRecord, StreamTerms, Stuck};
 
 /// Messages that one stream sends or receives before the next one is looked at.
 const IN_A_ROW: usize = 4;
@@ -26,7 +26,7 @@ const IN_A_ROW: usize = 4;
 const SILENT: &str = "it was connected, and nothing ever arrived";
 
 /// One end of a cell of streams, ready to run any number of times.
-pub struct StreamExecution {
+pub struct StreamEngine {
     streams: Streams,
     sends: bool,
     peer: u32,
@@ -42,10 +42,10 @@ pub struct StreamExecution {
     /// Streams of which anything ever arrived, counted or not.
     alive: Vec<bool>,
     /// What arrived and was not what had been sent.
-    wrong: Option<Mismatch>,
+    wrong: Option<WrongElement>,
 }
 
-impl StreamExecution {
+impl StreamEngine {
     /// Joins the streams of `cell`, as world rank `me` has them, with their data.
     pub fn new(
         cell: &Cell,
@@ -53,7 +53,7 @@ impl StreamExecution {
         me: u32,
         seed: u64,
         mut streams: Streams,
-    ) -> StreamExecution {
+    ) -> StreamEngine {
         let (lanes, message) = (streams.lanes().len(), cell.size.as_usize().max(1));
         let messages = Region::new(lanes * message);
         if let Some(mut memory) = messages.try_write(0..messages.len()) {
@@ -61,7 +61,7 @@ impl StreamExecution {
                 pattern(seed, stream).fill(0, memory);
             }
         }
-        StreamExecution {
+        StreamEngine {
             streams,
             sends: cell.ranks.first() == Some(&me),
             peer: cell.ranks.iter().copied().find(|rank| *rank != me).unwrap_or(me),
@@ -77,7 +77,7 @@ impl StreamExecution {
     }
 
     /// Sends or receives from now on until the window is over; `at` is when all ranks began.
-    pub fn run(
+    pub fn run_window(
         &mut self,
         at: Nanos,
         iteration: Option<u32>,
@@ -120,7 +120,7 @@ impl StreamExecution {
     }
 
     /// Whether everything that has arrived so far was what had been sent.
-    pub fn check(&mut self) -> Result<(), Mismatch> {
+    pub fn check_received(&mut self) -> Result<(), WrongElement> {
         match self.wrong.take() {
             Some(wrong) => Err(wrong),
             None => Ok(()),
@@ -250,6 +250,41 @@ impl StreamExecution {
     }
 }
 
+impl CellEngine for StreamEngine {
+    fn fill(&mut self, _pattern: u64) -> bool {
+        // The messages were written when the cell was prepared, and stay.
+        true
+    }
+
+    fn run(
+        &mut self,
+        at: Nanos,
+        iteration: Option<u32>,
+        _times: u16,
+        conditions: &Conditions<'_>,
+    ) -> Result<Took, Stopped> {
+        clock::wait_until(at, conditions.crowded);
+        self.run_window(at, iteration, conditions)
+    }
+
+    fn check(&mut self, _pattern: u64) -> Option<Result<(), WrongElement>> {
+        Some(self.check_received())
+    }
+
+    fn stuck(&self) -> Vec<Stuck> {
+        Vec::new()
+    }
+
+    fn streams(&mut self) -> Vec<StreamRecord> {
+        self.records()
+    }
+
+    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+        // A stream's source port must be free for the next cell, so no connection is kept.
+        (Vec::new(), Vec::new())
+    }
+}
+
 /// The data of one stream's message.
 fn pattern(seed: u64, stream: usize) -> Pattern {
     Pattern {
@@ -268,14 +303,14 @@ fn news(lane: &StreamLane) -> Option<Option<crate::transport::Waitable<'_>>> {
 }
 
 /// Notes the first byte that is not what was sent, and counts the others.
-fn compare(expected: &[u8], found: &[u8], wrong: &mut Option<Mismatch>) {
+fn compare(expected: &[u8], found: &[u8], wrong: &mut Option<WrongElement>) {
     if expected == found {
         return;
     }
     let differ = || (0..expected.len()).filter(|at| expected[*at] != found[*at]);
     let Some(first) = differ().next() else { return };
     let count = differ().count() as u64;
-    let known = wrong.get_or_insert(Mismatch {
+    let known = wrong.get_or_insert(WrongElement {
         element: first as u64,
         byte_offset: first as u64,
         expected_bits: format!("0x{:02x}", expected[first]),

@@ -10,15 +10,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::counters::{Counters, Written};
-use super::engine::{ByStreams, Engine, OnGpu, OnHost};
 use super::lanes::Lanes;
 use super::link::LinkRun;
 use super::orders::{Answer, Assignment, Order, Setup};
 use super::task::{Surroundings, Task, without_carrier};
 use super::voice::Voice;
 use crate::collective::gpu::nccl::NcclPreparation;
-use crate::collective::gpu::{Preparation, Station};
-use crate::collective::{Oracle, Program, StreamExecution, is_placed};
+use crate::collective::gpu::{self, Preparation, Station};
+use crate::collective::{CellEngine, HostEngine, Oracle, Program, StreamEngine, is_placed};
 use crate::device::cuda::nccl::UniqueId;
 use crate::device::telemetry::{self, Watch};
 use crate::launch::Gone;
@@ -230,7 +229,7 @@ impl Met {
     }
 
     /// What carries the cell out on this rank, made ready.
-    fn engine(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn Engine>, Refused> {
+    fn engine(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn CellEngine>, Refused> {
         let cell = &assignment.cell;
         if cell.engine == record::Engine::Nccl {
             return self.nccl(assignment, me).map_err(Refused::because);
@@ -245,15 +244,15 @@ impl Met {
             };
             let streams = self.mesh.streams(&wanted);
             let streams = streams.map_err(|(peer, error)| Refused::by(peer, &error))?;
-            let execution = StreamExecution::new(cell, terms, me, assignment.seed_of_cell(), streams);
-            return Ok(Box::new(ByStreams(execution)));
+            let engine = StreamEngine::new(cell, terms, me, assignment.seed_of_cell(), streams);
+            return Ok(Box::new(engine));
         }
         let program = Program::new(cell, me).map_err(|error| Refused::because(error.to_string()))?;
         let channels = self.connect(assignment, &program.peers())?;
         let oracle = Oracle::for_cell(cell, assignment.seed_of_cell());
         let (deadline, abort) = (self.setup.deadline.into(), Arc::clone(&self.abort));
         let Some(station) = &self.station else {
-            let engine = OnHost::new(cell, me, oracle, program, channels, deadline, abort);
+            let engine = HostEngine::new(cell, me, oracle, program, channels, deadline, abort);
             return match engine {
                 Ok(engine) => Ok(Box::new(engine)),
                 Err(error) => Err(Refused::because(error.to_string())),
@@ -272,19 +271,16 @@ impl Met {
             flip: self.mesh.flip().cloned(),
             crowded: assignment.crowded,
         };
-        match OnGpu::new(station, wanted) {
-            Ok(engine) => Ok(Box::new(engine)),
-            Err((reason, channels)) => {
-                channels
-                    .into_iter()
-                    .for_each(|channel| self.mesh.release(channel));
-                Err(Refused::because(reason))
-            }
-        }
+        gpu::prepare(station, wanted).map_err(|(reason, channels)| {
+            channels
+                .into_iter()
+                .for_each(|channel| self.mesh.release(channel));
+            Refused::because(reason)
+        })
     }
 
     /// NCCL, made ready for the cell.
-    fn nccl(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn Engine>, String> {
+    fn nccl(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn CellEngine>, String> {
         let station = self.station.as_ref().ok_or("NCCL runs on GPUs only")?;
         let communicator = assignment.nccl.as_ref().ok_or("no communicator was named")?;
         let wanted = NcclPreparation {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::engine::{ByNccl, Engine};
 use super::orders::{Answer, Communicator, NcclCard};
+use crate::collective::CellEngine;
 use crate::collective::gpu::Station;
-use crate::collective::gpu::nccl::{Lane, NcclPreparation};
+use crate::collective::gpu::nccl::{Lane, NcclEngine, NcclPreparation};
 use crate::device::cuda::nccl::{Nccl, UniqueId, set_host_id};
 use crate::transport::{Endpoint, GpuEnd};
 
@@ -69,15 +69,15 @@ impl Lanes {
         station: &Station,
         communicator: &Communicator,
         wanted: NcclPreparation<'_>,
-    ) -> Result<Box<dyn Engine>, String> {
+    ) -> Result<Box<dyn CellEngine>, String> {
         self.kept
             .retain(|id, lane| communicator.live.contains(id) && lane.is_sound());
         let wanted = NcclPreparation {
             lane: self.kept.get(&communicator.id).cloned(),
             ..wanted
         };
-        let engine = ByNccl::new(station, &wanted)?;
-        self.kept.insert(communicator.id.clone(), engine.lane());
+        let engine = NcclEngine::prepare(station, &wanted)?;
+        self.kept.insert(communicator.id.clone(), Arc::clone(engine.lane()));
         Ok(Box::new(engine))
     }
 

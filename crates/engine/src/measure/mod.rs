@@ -16,7 +16,6 @@ mod asking;
 mod cells;
 mod communicators;
 mod counters;
-mod engine;
 mod inventory;
 mod lanes;
 mod link;

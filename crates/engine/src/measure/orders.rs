@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::link::{Job, Report};
 use super::verbs::VerbsCard;
+use crate::collective::WrongElement;
 use crate::transport::{CrossWay, Endpoint, Fault, Knock, TraceWanted, Traced};
 use probe::host::Identity;
 use record::units::{Bytes, Nanos};
@@ -173,16 +174,6 @@ pub(super) struct Card {
     pub verbs: Option<VerbsCard>,
 }
 
-/// A wrong result, as the rank that has it sees it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Wrong {
-    pub element: u64,
-    pub byte_offset: u64,
-    pub expected_bits: String,
-    pub found_bits: String,
-    pub wrong_elements: u64,
-}
-
 impl Answer {
     /// The cell it is about.
     pub fn cell(&self) -> Option<u32> {
@@ -233,7 +224,7 @@ pub(super) enum Answer {
         late_ns: Nanos,
         /// Whether the data was checked, and what was wrong with it.
         checked: bool,
-        wrong: Option<Wrong>,
+        wrong: Option<WrongElement>,
     },
     /// An iteration did not complete.
     Stopped {

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::engine::Engine;
-use super::orders::{Answer, Assignment, Wrong};
-use crate::collective::{Conditions, Mismatch, Stopped, Took};
+use super::orders::{Answer, Assignment};
+use crate::collective::{CellEngine, Conditions, Stopped, Took, WrongElement};
 use crate::device::telemetry::GpuName;
 use crate::launch::clock;
 use crate::transport::{Channel, Fault};
@@ -22,7 +21,7 @@ use record::{Cell, Moved, Placement, StreamRecord};
 pub(super) struct Task {
     rank: u32,
     assignment: Assignment,
-    engine: Box<dyn Engine>,
+    engine: Box<dyn CellEngine>,
     deadline: Duration,
     abort: Arc<AtomicBool>,
     faults: Vec<Fault>,
@@ -47,7 +46,7 @@ pub(super) struct Surroundings {
 
 impl Task {
     /// Takes an engine that is ready for the cell, and fills its input.
-    pub fn new(assignment: Assignment, engine: Box<dyn Engine>, around: Surroundings) -> Task {
+    pub fn new(assignment: Assignment, engine: Box<dyn CellEngine>, around: Surroundings) -> Task {
         let mut task = Task {
             rank: around.rank,
             assignment,
@@ -103,7 +102,7 @@ impl Task {
             wait_ns: took.waited,
             late_ns: took.started.since(at),
             checked: check.is_some(),
-            wrong: check.and_then(Result::err).map(wrong),
+            wrong: check.and_then(Result::err),
         }
     }
 
@@ -129,7 +128,7 @@ impl Task {
 
     /// In place, a batch feeds every result to the next collective: what it leaves behind says nothing. One more collective
     /// on fresh data, not timed, is what is checked then.
-    fn check_one_more(&mut self, moving: &dyn Fn()) -> Result<Option<Result<(), Mismatch>>, Stopped> {
+    fn check_one_more(&mut self, moving: &dyn Fn()) -> Result<Option<Result<(), WrongElement>>, Stopped> {
         self.patterns += 1;
         self.fill_for(None);
         self.collective(clock::now(), None, 1, moving)?;
@@ -181,7 +180,7 @@ impl Task {
     }
 
     /// Whether the result is right; none when it could not be looked at, which must not count as checked.
-    fn check(&mut self) -> Option<Result<(), Mismatch>> {
+    fn check(&mut self) -> Option<Result<(), WrongElement>> {
         self.engine.check(self.filled?)
     }
 
@@ -238,15 +237,4 @@ pub(super) fn without_carrier(rails: &[(String, String)]) -> Vec<String> {
         sysfs::has_carrier(Path::new(sysfs::SYS), interface) == Some(false)
     };
     rails.iter().filter(dark).map(|(rail, _)| rail.clone()).collect()
-}
-
-/// A mismatch as it is told.
-fn wrong(mismatch: Mismatch) -> Wrong {
-    Wrong {
-        element: mismatch.element,
-        byte_offset: mismatch.byte_offset,
-        expected_bits: mismatch.expected_bits,
-        found_bits: mismatch.found_bits,
-        wrong_elements: mismatch.wrong_elements,
-    }
 }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Reach;
 use super::fuse::{Fused, Own, fuse};
+use super::limits::Reach;
 use crate::collective::schedule::{Action, Schedule, Shape};
 use crate::collective::{ProgramError, scheme_of};
 use crate::device::cuda::abi::Mode;

@@ -1,6 +1,6 @@
 //! Where everything of a rank lies: one allocation on the GPU, and pinned host memory for ways over a network.
 
-use super::DeviceProgram;
+use super::program::DeviceProgram;
 use crate::device::cuda::abi::{self, FLAG_STRIDE, Mode};
 
 /// Bytes set aside for flags, slots and words.

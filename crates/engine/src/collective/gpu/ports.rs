@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Reach;
 use super::cell_plan::{CellPlan, Message};
+use super::limits::Reach;
 use super::tuning::Tuning;
 use crate::device::cuda::abi::{COUNT_ONLY, Mode, Op};
 use record::{Cell, Collective};

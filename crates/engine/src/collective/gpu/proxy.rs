@@ -11,10 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::carrier::{Carried, Carrier, Crossing};
-use super::execute::Preparation;
-use super::station::Station;
-use super::{DeviceProgram, Layout};
+use super::layout::Layout;
+use super::preparation::Preparation;
+use super::program::DeviceProgram;
+use super::proxy_worker::{Carried, Carrier, Crossing};
+use super::rank_gpu::Station;
 use crate::collective::{Conditions, Stopped};
 use crate::device::Region;
 use crate::device::cuda::{Allocation, Direct, Registered};

@@ -4,7 +4,7 @@
 //! busiest GPU send together. The low-latency protocol has short steps and dear bytes, the bandwidth protocol the reverse;
 //! the cheaper one is taken. `docs/method.md` says how the constants were found, `docs/performance.md` with which figures.
 
-use super::{Gang, Limits};
+use super::limits::{Gang, Limits};
 use record::{Algorithm, Cell, Collective};
 
 /// How a cell is cut up.

@@ -3,25 +3,26 @@
 //! Single iterations are timed by the GPU: the stream is held at a gate until the agreed instant, when the collective is in
 //! it already, and marks before and after the collective tell its time. Batches are timed by the host, launches included.
 
-mod lane;
+mod thread;
 
-pub use lane::Lane;
+pub use thread::Lane;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::layout::buffer;
-use super::station::Station;
-use super::testing::Testing;
-use crate::collective::{Conditions, Mismatch, Oracle, Stopped, Took};
+use super::pattern_check::Testing;
+use super::rank_gpu::Station;
+use crate::collective::{CellEngine, Conditions, Oracle, Stopped, Took, WrongElement};
 use crate::device::cuda::nccl::{Nccl, Operation, Terms, UniqueId};
 use crate::device::cuda::{Allocation, CudaError};
-use crate::transport::Endpoint;
+use crate::device::telemetry::GpuName;
+use crate::transport::{Channel, Endpoint};
 use record::units::Nanos;
-use record::{Cell, Placement};
+use record::{Cell, Moved, Placement, Stuck};
 
-use lane::{Job, Patience};
+use thread::{Job, Patience};
 
 /// Most thread blocks of NCCL for a rank that has a GPU to itself or shares it with one other: what NCCL takes by itself.
 const MOST_BLOCKS: u32 = 32;
@@ -50,7 +51,8 @@ pub struct NcclPreparation<'a> {
 }
 
 /// One rank's part of a cell by NCCL.
-pub struct NcclExecution {
+pub struct NcclEngine {
+    gpu: GpuName,
     lane: Arc<Lane>,
     operation: Operation,
     testing: Testing,
@@ -60,10 +62,10 @@ pub struct NcclExecution {
     output: u64,
 }
 
-impl NcclExecution {
+impl NcclEngine {
     /// Makes the communicator, unless there is one, and runs the collective once: connections are made when they are first
     /// used. All ranks of the cell do so at the same time.
-    pub fn prepare(station: &Station, wanted: &NcclPreparation<'_>) -> Result<NcclExecution, String> {
+    pub fn prepare(station: &Station, wanted: &NcclPreparation<'_>) -> Result<NcclEngine, String> {
         let told = |error: CudaError| error.to_string();
         let cell = wanted.cell;
         let position = cell.ranks.iter().position(|rank| *rank == wanted.rank);
@@ -111,7 +113,8 @@ impl NcclExecution {
             crowded: false,
         };
         lane.ask(once, &memory, &patience).map_err(in_words)?;
-        Ok(NcclExecution {
+        Ok(NcclEngine {
+            gpu: station.name(),
             lane,
             operation,
             testing,
@@ -125,15 +128,22 @@ impl NcclExecution {
     pub fn lane(&self) -> &Arc<Lane> {
         &self.lane
     }
+}
 
-    /// Puts the input of pattern `pattern` in place.
-    pub fn fill(&mut self, pattern: u64) -> Result<(), CudaError> {
+impl CellEngine for NcclEngine {
+    fn fill(&mut self, pattern: u64) -> bool {
         self.testing.fill(self.memory.address() + self.input, pattern)
     }
 
-    /// Runs the collective `times` times, at the agreed instant. NCCL does not say how far it is, so all of it must be over
-    /// within the deadline.
-    pub fn run(&mut self, at: Nanos, times: u16, conditions: &Conditions<'_>) -> Result<Took, Stopped> {
+    /// NCCL does not report progress, so all of it must be over within the deadline.
+    fn run(
+        &mut self,
+        at: Nanos,
+        _iteration: Option<u32>,
+        times: u16,
+        conditions: &Conditions<'_>,
+    ) -> Result<Took, Stopped> {
+        self.testing.require_input()?;
         let operation = self.operation.clone();
         let job = match times {
             0 | 1 => Job::Single { at, operation },
@@ -151,9 +161,21 @@ impl NcclExecution {
         self.lane.ask(job, &self.memory, &patience)
     }
 
-    /// Compares the output with what the collective defines.
-    pub fn check(&mut self, pattern: u64) -> Result<Result<(), Mismatch>, CudaError> {
+    fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
         self.testing.check(&self.memory, self.output, pattern)
+    }
+
+    fn stuck(&self) -> Vec<Stuck> {
+        Vec::new()
+    }
+
+    fn gpu(&self) -> Option<GpuName> {
+        Some(self.gpu.clone())
+    }
+
+    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+        // NCCL does not report what it sent to which rank.
+        (Vec::new(), Vec::new())
     }
 }
 

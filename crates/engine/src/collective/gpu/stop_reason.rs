@@ -1,8 +1,8 @@
 //! What a kernel that gave up says, in words.
 
-use super::DeviceProgram;
-use super::gang::Missing;
-use super::watch::Ended;
+use super::launch_group::Missing;
+use super::launch_monitor::Ended;
+use super::program::DeviceProgram;
 use crate::collective::Stopped;
 use crate::device::cuda::abi::{self, COUNT_ONLY, FINISH, Mode, NO_PORT, Op};
 use record::units::Nanos;
@@ -95,7 +95,7 @@ fn sends(program: &DeviceProgram, op: &Op, peer: u32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DeviceProgram, Gang, Limits, Reach};
+    use super::super::limits::{Gang, Limits, Reach};
     use super::*;
     use record::units::Bytes;
     use record::{Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement};

@@ -5,76 +5,27 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
-use super::carrier::striped;
-use super::copies::Copies;
-use super::gang::{Launcher, Seat, Shape};
+use super::launch_group::{Launcher, Shape};
+use super::launch_monitor::Seat;
+use super::layout::{Layout, arena_bytes};
+use super::pattern_check::Testing;
+use super::preparation::{Preparation, flip_output, members, programs};
+use super::program::DeviceProgram;
 use super::proxy::Proxies;
-use super::station::Station;
-use super::testing::Testing;
-use super::{DeviceProgram, Gang, Layout, Limits, Reach, arena_bytes, standstill};
-use crate::collective::{Conditions, Mismatch, Oracle, Stopped, Took};
+use super::rank_gpu::Station;
+use super::stop_reason;
+use crate::collective::engine::{moved_directly, moved_over, stuck_records};
+use crate::collective::{CellEngine, Conditions, Stopped, Took, WrongElement};
 use crate::device::cuda::{Allocation, CudaError, Pinned, abi};
-use crate::transport::{Backlog, Channel, Endpoint, Flip, GpuEnd};
+use crate::device::telemetry::GpuName;
+use crate::transport::{Channel, Flip};
 use record::units::Nanos;
-use record::{Algorithm, Cell, Moved, TransportKind};
-
-/// What a rank needs to be told about a cell.
-pub struct Preparation<'a> {
-    /// The cell.
-    pub cell: &'a Cell,
-    /// Measurement round.
-    pub round: u16,
-    /// World rank.
-    pub rank: u32,
-    /// All ranks of the run.
-    pub ends: &'a [Endpoint],
-    /// Cells that run at the same time on some rank, at most.
-    pub at_once: u16,
-    /// What goes in and must come out.
-    pub oracle: Oracle,
-    /// Connections to the ranks whose memory is not used directly.
-    pub channels: Vec<Channel>,
-    /// Of every wait.
-    pub deadline: Duration,
-    /// Set when the run is being ended.
-    pub abort: Arc<AtomicBool>,
-    /// A bit that is to be flipped on purpose.
-    pub flip: Option<Flip>,
-    /// Whether more ranks than cores share this host.
-    pub crowded: bool,
-}
-
-/// One rank's part of a cell on a GPU, whatever moves the data.
-pub trait GpuWork: Send {
-    /// Puts the input of pattern `pattern` in place.
-    fn fill(&mut self, pattern: u64) -> Result<(), CudaError>;
-
-    /// Runs the collective `times` times, at the agreed instant.
-    fn run(
-        &mut self,
-        at: Nanos,
-        iteration: Option<u32>,
-        times: u16,
-        conditions: &Conditions<'_>,
-    ) -> Result<Took, Stopped>;
-
-    /// Compares the output with what the collective defines.
-    fn check(&mut self, pattern: u64) -> Result<Result<(), Mismatch>, CudaError>;
-
-    /// What one collective moves from this rank to each other: world rank and bytes.
-    fn sends(&self) -> Vec<(u32, u64)>;
-
-    /// Ways on which packets do not get through: peer, rail, what is not acknowledged.
-    fn stuck(&self) -> Vec<(u32, String, Backlog)>;
-
-    /// Gives the channels back.
-    fn into_channels(self: Box<Self>) -> Vec<Channel>;
-}
+use record::{Moved, Stuck, TransportKind};
 
 /// One rank's part of a cell, done by kernels.
-struct Kernels {
+pub(super) struct KernelEngine {
+    gpu: GpuName,
     program: DeviceProgram,
     launcher: Arc<Launcher>,
     member: usize,
@@ -84,80 +35,16 @@ struct Kernels {
     layout: Layout,
     proxies: Proxies,
     flip: Option<Flip>,
+    /// Whether data goes into the memory of other ranks, where no connection counts it.
+    direct: bool,
+    /// Collectives run so far.
+    collectives: u64,
     /// Kept because kernels use it.
     _status: Arc<Pinned>,
 }
 
-/// The programs of all ranks of a cell, from what all ranks say about themselves: the same on every rank.
-pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<DeviceProgram>, String> {
-    let members = members(cell, ends)?;
-    let end = |rank: u32| members.iter().find(|(member, _)| *member == rank);
-    let reach = |a: u32, b: u32| {
-        if cell.transport != TransportKind::Peer {
-            return Reach::Proxy;
-        }
-        match (end(a), end(b)) {
-            (Some((_, a)), Some((_, b))) if a.reach(b).is_direct() => Reach::Direct {
-                same_gpu: a.gpu.uuid == b.gpu.uuid,
-            },
-            _ => Reach::Proxy,
-        }
-    };
-    let mut gangs: Vec<(&str, Gang)> = Vec::new();
-    for (rank, end) in &members {
-        // Kernels of different processes take turns, or share the GPU where a service lets them: there is room for all.
-        match gangs.iter_mut().find(|(gpu, _)| *gpu == end.gpu.uuid) {
-            Some((_, gang)) => gang.ranks.push(*rank),
-            None => gangs.push((
-                &end.gpu.uuid,
-                Gang {
-                    ranks: vec![*rank],
-                    capacity: end.blocks / u32::from(at_once.max(1)),
-                },
-            )),
-        }
-    }
-    let threads = members.iter().map(|(_, end)| end.gpu.threads).min().unwrap_or(1);
-    let limits = Limits::new(gangs.into_iter().map(|(_, gang)| gang).collect(), threads);
-    DeviceProgram::all(cell, &reach, &limits).map_err(|error| error.to_string())
-}
-
-/// What the cell's schedule puts on each link per collective, rail by rail, counted the way the GPUs cut it.
-pub fn planned_bytes(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Moved>, String> {
-    if cell.rails.len() <= 1 {
-        return crate::collective::planned_bytes(cell).map_err(|error| error.to_string());
-    }
-    Ok(striped(cell, &programs(cell, ends, at_once)?))
-}
-
-/// The GPU ends of a cell's ranks.
-pub(super) fn members<'a>(cell: &Cell, ends: &'a [Endpoint]) -> Result<Vec<(u32, &'a GpuEnd)>, String> {
-    let of = |rank: &u32| {
-        let end = ends.iter().find(|end| end.rank == *rank)?;
-        Some((*rank, end.gpu.as_ref()?))
-    };
-    let found: Option<Vec<_>> = cell.ranks.iter().map(of).collect();
-    found.ok_or_else(|| "a rank of this cell has not told where its GPU memory is".to_string())
-}
-
-/// Makes everything ready on `station`. Ranks of this process that share its GPU prepare at the same time, each on a thread
-/// of its own, and wait for each other here. Gives the channels back when it cannot be done.
-pub fn prepare(
-    station: &Station,
-    mut wanted: Preparation<'_>,
-) -> Result<Box<dyn GpuWork>, (String, Vec<Channel>)> {
-    let mut channels = std::mem::take(&mut wanted.channels);
-    let ready = match wanted.cell.algorithm {
-        Algorithm::CopyEngine => {
-            Copies::prepare(station, &wanted).map(|work| Box::new(work) as Box<dyn GpuWork>)
-        }
-        _ => Kernels::prepare(station, &wanted, &mut channels).map(|work| Box::new(work) as Box<dyn GpuWork>),
-    };
-    ready.map_err(|problem| (problem, channels))
-}
-
-impl GpuWork for Kernels {
-    fn fill(&mut self, pattern: u64) -> Result<(), CudaError> {
+impl CellEngine for KernelEngine {
+    fn fill(&mut self, pattern: u64) -> bool {
         let input = self.memory.address() + self.layout.input;
         self.testing.fill(input, pattern)
     }
@@ -169,16 +56,17 @@ impl GpuWork for Kernels {
         times: u16,
         conditions: &Conditions<'_>,
     ) -> Result<Took, Stopped> {
+        self.testing.require_input()?;
         self.proxies.begin(iteration, times);
         let ended = self.launcher.run(self.member, at, times, conditions);
         let ended = match ended {
             Ok(ended) => ended,
             Err(missing) => {
                 self.proxies.halt();
-                return Err(standstill::missing(missing));
+                return Err(stop_reason::missing(missing));
             }
         };
-        if let Some(stopped) = standstill::stopped(&self.program, &ended) {
+        if let Some(stopped) = stop_reason::stopped(&self.program, &ended) {
             self.proxies.halt();
             // A connection that broke is why the kernel was told to stop; the kernel knows the step.
             return Err(match self.proxies.problem() {
@@ -191,13 +79,14 @@ impl GpuWork for Kernels {
         }
         self.proxies.end(conditions)?;
         if self.proxies.is_empty() {
-            strike(&self.flip, iteration, &self.memory, &self.layout, &self.program).map_err(failed)?;
+            flip_output(&self.flip, iteration, &self.memory, &self.layout, &self.program).map_err(failed)?;
         }
         let status = &ended.status;
         let total = match times {
             1 => status.ended.saturating_sub(status.started),
             _ => ended.seen.since(ended.opened).0 / u64::from(times),
         };
+        self.collectives += u64::from(times);
         Ok(Took {
             started: ended.opened,
             total: Nanos(total),
@@ -205,40 +94,26 @@ impl GpuWork for Kernels {
         })
     }
 
-    fn check(&mut self, pattern: u64) -> Result<Result<(), Mismatch>, CudaError> {
+    fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
         self.testing.check(&self.memory, self.layout.output, pattern)
     }
 
-    fn sends(&self) -> Vec<(u32, u64)> {
-        self.program.sends()
+    fn stuck(&self) -> Vec<Stuck> {
+        stuck_records(self.proxies.stuck())
     }
 
-    fn stuck(&self) -> Vec<(u32, String, Backlog)> {
-        self.proxies.stuck()
+    fn gpu(&self) -> Option<GpuName> {
+        Some(self.gpu.clone())
     }
 
-    fn into_channels(self: Box<Self>) -> Vec<Channel> {
-        self.proxies.into_channels()
+    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+        let rank = self.program.rank;
+        let sends = if self.direct { self.program.sends() } else { Vec::new() };
+        let mut moved = moved_directly(rank, &sends, self.collectives);
+        let channels = self.proxies.into_channels();
+        moved.extend(moved_over(rank, channels.iter()));
+        (moved, channels)
     }
-}
-
-/// Flips the bit that is to be flipped in what this rank received, where no channel does it.
-pub(super) fn strike(
-    flip: &Option<Flip>,
-    iteration: Option<u32>,
-    memory: &Allocation,
-    layout: &Layout,
-    program: &DeviceProgram,
-) -> Result<(), CudaError> {
-    let Some(flip) = flip else { return Ok(()) };
-    let Some(at) = flip.strike(iteration, 0, program.payload as usize) else {
-        return Ok(());
-    };
-    let mut byte = [0];
-    let at = layout.output as usize + at;
-    memory.download(at, &mut byte)?;
-    byte[0] ^= flip.mask();
-    memory.upload(at, &byte)
 }
 
 fn failed(error: CudaError) -> Stopped {
@@ -251,12 +126,12 @@ fn failed(error: CudaError) -> Stopped {
     }
 }
 
-impl Kernels {
-    fn prepare(
+impl KernelEngine {
+    pub fn prepare(
         station: &Station,
         wanted: &Preparation<'_>,
         channels: &mut Vec<Channel>,
-    ) -> Result<Kernels, String> {
+    ) -> Result<KernelEngine, String> {
         let told = |error: CudaError| error.to_string();
         let (cell, me) = (wanted.cell, wanted.rank);
         let members = members(cell, wanted.ends)?;
@@ -367,7 +242,10 @@ impl Kernels {
         };
         let testing = Testing::new(&station.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
         let (launcher, member) = ticket.join(seat, &shape, wanted.deadline)?;
-        Ok(Kernels {
+        Ok(KernelEngine {
+            gpu: station.name(),
+            direct,
+            collectives: 0,
             program: programs.swap_remove(position),
             launcher,
             member,

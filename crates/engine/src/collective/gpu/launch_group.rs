@@ -5,15 +5,15 @@
 //! run, the last one to arrive launches, opens the gate at the agreed instant and watches until all are done; the others
 //! are told. Nobody waits longer than the deadline, and nothing here blocks in the driver while a kernel runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::site::lock;
-use super::watch::{Ended, Watching};
+use super::launch_monitor::{Ended, Seat, Watching};
 use crate::collective::Conditions;
 use crate::device::cuda::{Allocation, Gpu, Kernel, Pinned, Stream, abi};
 use crate::launch::clock;
+use crate::sync::lock;
 use record::units::Nanos;
 
 /// How often somebody who waits looks whether the run is being ended.
@@ -22,16 +22,6 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// Offsets in the words that host and kernels share.
 const GATE: usize = 0;
 const ABORT: usize = 8;
-
-/// One rank's part of a launch.
-pub(super) struct Seat {
-    pub job: abi::Job,
-    pub status: Arc<Pinned>,
-    /// Set when the run is being ended.
-    pub abort: Arc<AtomicBool>,
-    /// Set when something else makes it pointless to go on.
-    pub trouble: Arc<AtomicBool>,
-}
 
 /// What is launched.
 pub(super) struct Shape {

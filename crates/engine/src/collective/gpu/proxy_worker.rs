@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{DeviceProgram, Layout};
+use super::layout::Layout;
+use super::ports::PortPlan;
+use super::program::DeviceProgram;
 use crate::collective::wait::Waiter;
 use crate::device::cuda::abi::FLAG_STRIDE;
 use crate::device::cuda::{Direct, Registered};
@@ -62,7 +64,7 @@ impl Crossing {
             crossing.out.push(parcel);
         }
         for (way, _, parcel) in theirs.sends_to(me) {
-            let matching = |port: &super::PortPlan| {
+            let matching = |port: &PortPlan| {
                 port.peer == peer && port.incoming && port.proxied && port.way == way
             };
             let port = mine.ports.iter().position(matching);

@@ -16,6 +16,7 @@ use crate::collective::{Stopped, Took};
 use crate::device::cuda::nccl::{Communicator, Nccl, NcclError, Operation, Terms};
 use crate::device::cuda::{Allocation, CudaError, Event, Gpu, Pinned, Progress, Stream};
 use crate::launch::clock;
+use crate::sync::lock;
 use record::units::Nanos;
 
 /// How often somebody who waits looks whether the run is being ended.
@@ -326,8 +327,4 @@ fn took(started: Nanos, total: Nanos) -> Took {
         total,
         waited: Nanos(0),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,13 +1,14 @@
-//! The CPU as engine: the schedule runs over channels on memory of this process.
+//! Cells on the CPU: the schedule runs over channels on memory of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Engine, as_recorded, moved_over};
-use crate::collective::{
-    Buffers, Conditions, Execution, Mismatch, Oracle, Program, ProgramError, Stopped, Took, scheme_of,
-};
+use super::engine::{CellEngine, Conditions, Stopped, Took, moved_over, stuck_records};
+use super::execute::Execution;
+use super::memory::Buffers;
+use super::oracle::{Oracle, WrongElement};
+use super::program::{Program, ProgramError, scheme_of};
 use crate::device::Region;
 use crate::launch::clock;
 use crate::transport::Channel;
@@ -15,7 +16,7 @@ use record::units::Nanos;
 use record::{Cell, Moved, Stuck};
 
 /// A rank whose data lies in CPU memory.
-pub(in crate::measure) struct OnHost {
+pub struct HostEngine {
     rank: u32,
     /// Position in the cell.
     position: usize,
@@ -26,7 +27,7 @@ pub(in crate::measure) struct OnHost {
     abort: Arc<AtomicBool>,
 }
 
-impl OnHost {
+impl HostEngine {
     /// Takes memory for `cell` and joins the program with its channels.
     pub fn new(
         cell: &Cell,
@@ -36,10 +37,10 @@ impl OnHost {
         channels: Vec<Channel>,
         deadline: Duration,
         abort: Arc<AtomicBool>,
-    ) -> Result<OnHost, ProgramError> {
+    ) -> Result<HostEngine, ProgramError> {
         let stages = scheme_of(cell)?.stages_input_in_place();
         let position = cell.ranks.iter().position(|member| *member == rank);
-        Ok(OnHost {
+        Ok(HostEngine {
             rank,
             position: position.ok_or(ProgramError::NotAMember(rank))?,
             execution: Execution::new(program, channels),
@@ -69,7 +70,7 @@ impl OnHost {
     }
 }
 
-impl Engine for OnHost {
+impl CellEngine for HostEngine {
     fn fill(&mut self, pattern: u64) -> bool {
         let input = self.lease_all(&self.buffers.input, Region::try_write);
         let Some(mut input) = input else { return false };
@@ -102,13 +103,13 @@ impl Engine for OnHost {
         })
     }
 
-    fn check(&mut self, pattern: u64) -> Option<Result<(), Mismatch>> {
+    fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
         let output = self.lease_all(&self.buffers.output, Region::try_read)?;
         Some(self.oracle.check(self.position, pattern, &output))
     }
 
     fn stuck(&self) -> Vec<Stuck> {
-        as_recorded(self.execution.stuck())
+        stuck_records(self.execution.stuck())
     }
 
     fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::carrier::{Carrier, Progress};
+use super::proxy_worker::{Carrier, Progress};
 use crate::device::cuda::Direct;
 use crate::transport::{LinkError, Place};
 

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
-use super::gang::Launcher;
+use super::launch_group::Launcher;
 use crate::device::cuda::{Gpu, Imported, IpcHandle};
+use crate::sync::lock;
 use crate::transport::GpuEnd;
 use record::Reach;
 
@@ -79,9 +80,4 @@ impl Site {
         launchers.insert(key, Arc::downgrade(&launcher));
         launcher
     }
-}
-
-/// A mutex whose holders leave it consistent even when they panic.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -8,15 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::execute::{GpuWork, Preparation, members, programs, strike};
-use super::station::Station;
-use super::testing::Testing;
-use super::{DeviceProgram, Layout};
-use crate::collective::{Conditions, Mismatch, Stopped, Took};
+use super::layout::Layout;
+use super::pattern_check::Testing;
+use super::preparation::{Preparation, flip_output, members, programs};
+use super::program::DeviceProgram;
+use super::rank_gpu::Station;
+use crate::collective::engine::moved_directly;
+use crate::collective::{CellEngine, Conditions, Stopped, Took, WrongElement};
 use crate::device::cuda::{Allocation, CudaError, Event, Progress, Stream};
+use crate::device::telemetry::GpuName;
 use crate::launch::clock;
-use crate::transport::{Backlog, Channel, Flip};
+use crate::transport::{Channel, Flip};
 use record::units::Nanos;
+use record::{Moved, Stuck, TransportKind};
 
 /// How often a receiver looks.
 const LOOKING: Duration = Duration::from_micros(20);
@@ -26,7 +30,8 @@ const ARRIVES: u64 = 0;
 const LEAVES: u64 = 16;
 
 /// One rank's part of a copy.
-pub(super) struct Copies {
+pub(super) struct CopyEngine {
+    gpu: GpuName,
     program: DeviceProgram,
     layout: Layout,
     memory: Arc<Allocation>,
@@ -40,11 +45,15 @@ pub(super) struct Copies {
     flip: Option<Flip>,
     /// Runs so far.
     runs: u64,
+    /// Whether data goes into the memory of other ranks, where no connection counts it.
+    direct: bool,
+    /// Collectives run so far.
+    collectives: u64,
 }
 
-impl Copies {
+impl CopyEngine {
     /// Makes everything ready on `station`.
-    pub fn prepare(station: &Station, wanted: &Preparation<'_>) -> Result<Copies, String> {
+    pub fn prepare(station: &Station, wanted: &Preparation<'_>) -> Result<CopyEngine, String> {
         let told = |error: CudaError| error.to_string();
         let (cell, me) = (wanted.cell, wanted.rank);
         let members = members(cell, wanted.ends)?;
@@ -78,7 +87,7 @@ impl Copies {
             .iter()
             .find(|program| program.sends().iter().any(|(to, _)| *to == me));
         let receives_from = sender.map(|program| program.rank);
-        Ok(Copies {
+        Ok(CopyEngine {
             program: programs.swap_remove(position),
             layout: layouts.swap_remove(position),
             memory,
@@ -90,10 +99,13 @@ impl Copies {
             testing: Testing::new(&station.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?,
             flip: wanted.flip.clone(),
             runs: 0,
+            direct: cell.transport == TransportKind::Peer,
+            collectives: 0,
+            gpu: station.name(),
         })
     }
 
-    /// Copies `times` times and waits for that; how long one copy took.
+    /// CopyEngine `times` times and waits for that; how long one copy took.
     fn send(&self, to: u64, times: u16, conditions: &Conditions<'_>) -> Result<Nanos, CudaError> {
         let from = self.memory.address() + self.layout.input;
         let bytes = self.program.payload as usize;
@@ -170,8 +182,8 @@ impl Copies {
     }
 }
 
-impl GpuWork for Copies {
-    fn fill(&mut self, pattern: u64) -> Result<(), CudaError> {
+impl CellEngine for CopyEngine {
+    fn fill(&mut self, pattern: u64) -> bool {
         self.testing
             .fill(self.memory.address() + self.layout.input, pattern)
     }
@@ -183,6 +195,7 @@ impl GpuWork for Copies {
         times: u16,
         conditions: &Conditions<'_>,
     ) -> Result<Took, Stopped> {
+        self.testing.require_input()?;
         clock::wait_until(at, conditions.crowded);
         let started = clock::now();
         self.runs += 1;
@@ -196,9 +209,10 @@ impl GpuWork for Copies {
         }
         if let Some(from) = self.receives_from {
             total = total.max(self.hear(from, conditions)?);
-            let struck = strike(&self.flip, iteration, &self.memory, &self.layout, &self.program);
+            let struck = flip_output(&self.flip, iteration, &self.memory, &self.layout, &self.program);
             struck.map_err(|error| self.stopped(None, started, error.to_string(), false))?;
         }
+        self.collectives += u64::from(times);
         Ok(Took {
             started,
             total,
@@ -206,19 +220,20 @@ impl GpuWork for Copies {
         })
     }
 
-    fn check(&mut self, pattern: u64) -> Result<Result<(), Mismatch>, CudaError> {
+    fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
         self.testing.check(&self.memory, self.layout.output, pattern)
     }
 
-    fn sends(&self) -> Vec<(u32, u64)> {
-        self.program.sends()
-    }
-
-    fn stuck(&self) -> Vec<(u32, String, Backlog)> {
+    fn stuck(&self) -> Vec<Stuck> {
         Vec::new()
     }
 
-    fn into_channels(self: Box<Self>) -> Vec<Channel> {
-        Vec::new()
+    fn gpu(&self) -> Option<GpuName> {
+        Some(self.gpu.clone())
+    }
+
+    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+        let sends = if self.direct { self.program.sends() } else { Vec::new() };
+        (moved_directly(self.program.rank, &sends, self.collectives), Vec::new())
     }
 }

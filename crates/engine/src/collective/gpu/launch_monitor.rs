@@ -3,12 +3,12 @@
 //! Kernels write what they did to pinned memory, so watching is reading memory. Every wait inside a kernel ends by itself at
 //! the deadline; what is guarded against here is a kernel that never starts, and a GPU that fails.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::gang::Seat;
 use crate::collective::Conditions;
-use crate::device::cuda::{Stream, abi};
+use crate::device::cuda::{Pinned, Stream, abi};
 use crate::launch::clock;
 use record::units::Nanos;
 
@@ -20,6 +20,16 @@ const ASKING: Nanos = Nanos(5_000_000);
 /// On a crowded host, looking turns into sleeping after this long.
 const YIELDING: Nanos = Nanos(1_000_000);
 const SLEEP: Duration = Duration::from_micros(50);
+
+/// One rank's part of a launch.
+pub(super) struct Seat {
+    pub job: abi::Job,
+    pub status: Arc<Pinned>,
+    /// Set when the run is being ended.
+    pub abort: Arc<AtomicBool>,
+    /// Set when something else makes it pointless to go on.
+    pub trouble: Arc<AtomicBool>,
+}
 
 /// How a run ended for one rank.
 #[derive(Debug, Clone)]

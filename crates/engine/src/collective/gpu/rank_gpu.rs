@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use super::arena_bytes;
-use super::site::Site;
+use super::layout::arena_bytes;
+use super::process_gpus::Site;
 use crate::device::cuda::{self, Allocation, CudaError, Direct, Gpu};
+use crate::device::telemetry::GpuName;
 use crate::transport::GpuEnd;
 use record::units::Bytes;
 
@@ -76,6 +77,14 @@ impl Station {
     /// Some of its memory as NICs would know it; why they cannot, in words.
     pub fn direct(&self) -> Result<Arc<Direct>, String> {
         Direct::of(&self.arena).map(Arc::new)
+    }
+
+    /// Which GPU it is, for its sensors.
+    pub(super) fn name(&self) -> GpuName {
+        GpuName {
+            uuid: self.end.gpu.uuid.clone(),
+            pci: self.end.gpu.pci.clone(),
+        }
     }
 
     /// What the other ranks are told.

@@ -7,10 +7,11 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 
 use super::*;
+use crate::device::cuda::abi::{self, Mode, NO_PORT};
 use crate::collective::oracle::Oracle;
 use crate::device::host;
 use record::units::Bytes;
-use record::{Algorithm, DType, DeviceKind, Load, TransportKind};
+use record::{Algorithm, Cell, Collective, DType, DeviceKind, Load, Placement, ReduceOp, TransportKind};
 
 fn cell(collective: Collective, algorithm: Algorithm, ranks: usize, elements: usize) -> Cell {
     let mut cell: Cell = serde_json::from_value(serde_json::json!({

@@ -1,11 +1,13 @@
-//! Test data of one rank on its GPU: the oracle's inputs are written there, and its expectations compared there.
+//! The oracle's data on a GPU: inputs are written and outputs compared where they lie.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::collective::oracle::{Mismatch, Oracle, Source};
+use crate::collective::Stopped;
+use crate::collective::oracle::{Oracle, Source, WrongElement};
 use crate::device::cuda::data::{Expectation, TestData};
 use crate::device::cuda::{Allocation, CudaError, Gpu, Stream};
+use record::units::Nanos;
 
 /// Fills and checks one rank's memory.
 pub(super) struct Testing {
@@ -15,6 +17,8 @@ pub(super) struct Testing {
     data: TestData,
     stream: Stream,
     limit: Duration,
+    /// Why the input is not in place.
+    unfilled: Option<CudaError>,
 }
 
 impl Testing {
@@ -31,24 +35,58 @@ impl Testing {
             oracle,
             position,
             limit,
+            unfilled: None,
         })
     }
 
-    /// Writes the input of `iteration` to `address`, and waits for that.
-    pub fn fill(&self, address: u64, iteration: u64) -> Result<(), CudaError> {
+    /// Writes the input of `iteration` to `address` and waits for it; whether it is in place.
+    pub fn fill(&mut self, address: u64, iteration: u64) -> bool {
+        self.unfilled = self.try_fill(address, iteration).err();
+        self.unfilled.is_none()
+    }
+
+    /// An error when the last fill failed: a run on whatever is in memory would measure nothing.
+    pub fn require_input(&mut self) -> Result<(), Stopped> {
+        let Some(error) = self.unfilled.take() else {
+            return Ok(());
+        };
+        Err(Stopped {
+            step: "filling its input".to_string(),
+            waiting_for: None,
+            waited: Nanos(0),
+            problem: error.to_string(),
+            aborted: false,
+        })
+    }
+
+    fn try_fill(&self, address: u64, iteration: u64) -> Result<(), CudaError> {
         let pattern = self.oracle.pattern(self.position, iteration);
         let elements = self.oracle.elements as u64;
         self.data.fill(&self.stream, address, &pattern, 0, elements)?;
         self.stream.synchronize_within(self.limit)
     }
 
-    /// Compares the output at `offset` of `memory` with what the collective defines for this rank.
+    /// Compares the output at `offset` of `memory` with what the collective defines for this rank; none when it cannot be read.
     pub fn check(
         &self,
         memory: &Allocation,
         offset: u64,
         iteration: u64,
-    ) -> Result<Result<(), Mismatch>, CudaError> {
+    ) -> Option<Result<(), WrongElement>> {
+        let checked = self.try_check(memory, offset, iteration);
+        checked
+            .inspect_err(|error| {
+                tracing::warn!(position = self.position, %error, "the result could not be checked");
+            })
+            .ok()
+    }
+
+    fn try_check(
+        &self,
+        memory: &Allocation,
+        offset: u64,
+        iteration: u64,
+    ) -> Result<Result<(), WrongElement>, CudaError> {
         let size = self.oracle.dtype.size();
         let (mut first, mut wrong) = (None::<u64>, 0);
         for part in self.oracle.parts(self.position) {
@@ -82,12 +120,12 @@ impl Testing {
         let mut bytes = [0; 8];
         let found = &mut bytes[..size];
         memory.download(offset as usize + element as usize * size, found)?;
-        let mismatch = self
+        let first = self
             .oracle
             .explain(self.position, iteration, element as usize, found);
-        Ok(Err(Mismatch {
+        Ok(Err(WrongElement {
             wrong_elements: wrong,
-            ..mismatch
+            ..first
         }))
     }
 }

@@ -1,0 +1,60 @@
+//! What the machines of a cell allow: which memory a GPU reaches, and which kernels must fit on one GPU together.
+
+use record::{Cell, Collective};
+
+/// How one rank's GPU gets at another rank's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// By address: the same GPU, or a peer's memory that is mapped.
+    Direct {
+        /// Whether both are on one GPU, so that flags need the GPU's scope only.
+        same_gpu: bool,
+    },
+    /// Not at all: threads on both hosts carry the data over a network.
+    Proxy,
+}
+
+/// Ranks that share a GPU, whose kernels must fit on it together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gang {
+    /// World ranks, of this cell.
+    pub ranks: Vec<u32>,
+    /// Thread blocks that fit on the GPU at once, for this cell.
+    pub capacity: u32,
+}
+
+/// Ranks whose ops and ways the low-latency kernel has room for.
+const MOST_RANKS_IN_WORDS: usize = 32;
+
+/// What the machines allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Every rank of the cell is in exactly one.
+    pub gangs: Vec<Gang>,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Overrides for measurements of the engine itself.
+    pub words_up_to: Option<usize>,
+    /// See [`Tuning::chunk`].
+    pub longest_chunk: Option<usize>,
+    /// See [`Tuning::lag`].
+    pub lag: Option<u32>,
+}
+
+impl Limits {
+    /// What these gangs allow.
+    pub fn new(gangs: Vec<Gang>, threads: u32) -> Limits {
+        Limits {
+            gangs,
+            threads,
+            words_up_to: None,
+            longest_chunk: None,
+            lag: None,
+        }
+    }
+
+    /// Whether the low-latency protocol may carry a cell: only where every rank's result depends on every rank.
+    pub(super) fn words_allowed(&self, cell: &Cell) -> bool {
+        cell.collective == Collective::AllReduce && (2..=MOST_RANKS_IN_WORDS).contains(&cell.world())
+    }
+}

@@ -1,0 +1,111 @@
+//! What a rank needs to know to prepare a cell on its GPU, and what all ranks derive from it alike.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::layout::Layout;
+use super::limits::{Gang, Limits, Reach};
+use super::program::DeviceProgram;
+use super::proxy_worker::striped;
+use crate::collective::Oracle;
+use crate::device::cuda::{Allocation, CudaError};
+use crate::transport::{Channel, Endpoint, Flip, GpuEnd};
+use record::{Cell, Moved, TransportKind};
+
+/// What a rank needs to be told about a cell.
+pub struct Preparation<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Measurement round.
+    pub round: u16,
+    /// World rank.
+    pub rank: u32,
+    /// All ranks of the run.
+    pub ends: &'a [Endpoint],
+    /// Cells that run at the same time on some rank, at most.
+    pub at_once: u16,
+    /// What goes in and must come out.
+    pub oracle: Oracle,
+    /// Connections to the ranks whose memory is not used directly.
+    pub channels: Vec<Channel>,
+    /// Of every wait.
+    pub deadline: Duration,
+    /// Set when the run is being ended.
+    pub abort: Arc<AtomicBool>,
+    /// A bit that is to be flipped on purpose.
+    pub flip: Option<Flip>,
+    /// Whether more ranks than cores share this host.
+    pub crowded: bool,
+}
+
+/// The programs of all ranks of a cell, from what all ranks say about themselves: the same on every rank.
+pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<DeviceProgram>, String> {
+    let members = members(cell, ends)?;
+    let end = |rank: u32| members.iter().find(|(member, _)| *member == rank);
+    let reach = |a: u32, b: u32| {
+        if cell.transport != TransportKind::Peer {
+            return Reach::Proxy;
+        }
+        match (end(a), end(b)) {
+            (Some((_, a)), Some((_, b))) if a.reach(b).is_direct() => Reach::Direct {
+                same_gpu: a.gpu.uuid == b.gpu.uuid,
+            },
+            _ => Reach::Proxy,
+        }
+    };
+    let mut gangs: Vec<(&str, Gang)> = Vec::new();
+    for (rank, end) in &members {
+        // Kernels of different processes take turns, or share the GPU where a service lets them: there is room for all.
+        match gangs.iter_mut().find(|(gpu, _)| *gpu == end.gpu.uuid) {
+            Some((_, gang)) => gang.ranks.push(*rank),
+            None => gangs.push((
+                &end.gpu.uuid,
+                Gang {
+                    ranks: vec![*rank],
+                    capacity: end.blocks / u32::from(at_once.max(1)),
+                },
+            )),
+        }
+    }
+    let threads = members.iter().map(|(_, end)| end.gpu.threads).min().unwrap_or(1);
+    let limits = Limits::new(gangs.into_iter().map(|(_, gang)| gang).collect(), threads);
+    DeviceProgram::all(cell, &reach, &limits).map_err(|error| error.to_string())
+}
+
+/// What the cell's schedule puts on each link per collective, rail by rail, counted the way the GPUs cut it.
+pub fn planned_bytes(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Moved>, String> {
+    if cell.rails.len() <= 1 {
+        return crate::collective::planned_bytes(cell).map_err(|error| error.to_string());
+    }
+    Ok(striped(cell, &programs(cell, ends, at_once)?))
+}
+
+/// The GPU ends of a cell's ranks.
+pub(super) fn members<'a>(cell: &Cell, ends: &'a [Endpoint]) -> Result<Vec<(u32, &'a GpuEnd)>, String> {
+    let of = |rank: &u32| {
+        let end = ends.iter().find(|end| end.rank == *rank)?;
+        Some((*rank, end.gpu.as_ref()?))
+    };
+    let found: Option<Vec<_>> = cell.ranks.iter().map(of).collect();
+    found.ok_or_else(|| "a rank of this cell has not told where its GPU memory is".to_string())
+}
+
+/// Flips the bit that is to be flipped in what this rank received, where no channel does it.
+pub(super) fn flip_output(
+    flip: &Option<Flip>,
+    iteration: Option<u32>,
+    memory: &Allocation,
+    layout: &Layout,
+    program: &DeviceProgram,
+) -> Result<(), CudaError> {
+    let Some(flip) = flip else { return Ok(()) };
+    let Some(at) = flip.strike(iteration, 0, program.payload as usize) else {
+        return Ok(());
+    };
+    let mut byte = [0];
+    let at = layout.output as usize + at;
+    memory.download(at, &mut byte)?;
+    byte[0] ^= flip.mask();
+    memory.upload(at, &byte)
+}
