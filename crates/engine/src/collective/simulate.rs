@@ -11,7 +11,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Action, WrongElement, Oracle, Schedule, Scheme, Shape, Step};
+use super::{Action, Oracle, Schedule, Scheme, Shape, Step, WrongElement};
 use crate::device::host;
 use record::{DType, Placement, ReduceOp};
 

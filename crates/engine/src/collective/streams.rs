@@ -47,13 +47,7 @@ pub struct StreamEngine {
 
 impl StreamEngine {
     /// Joins the streams of `cell`, as world rank `me` has them, with their data.
-    pub fn new(
-        cell: &Cell,
-        terms: &StreamTerms,
-        me: u32,
-        seed: u64,
-        mut streams: Streams,
-    ) -> StreamEngine {
+    pub fn new(cell: &Cell, terms: &StreamTerms, me: u32, seed: u64, mut streams: Streams) -> StreamEngine {
         let (lanes, message) = (streams.lanes().len(), cell.size.as_usize().max(1));
         let messages = Region::new(lanes * message);
         if let Some(mut memory) = messages.try_write(0..messages.len()) {

@@ -77,7 +77,8 @@ impl Lanes {
             ..wanted
         };
         let engine = NcclEngine::prepare(station, &wanted)?;
-        self.kept.insert(communicator.id.clone(), Arc::clone(engine.lane()));
+        self.kept
+            .insert(communicator.id.clone(), Arc::clone(engine.lane()));
         Ok(Box::new(engine))
     }
 

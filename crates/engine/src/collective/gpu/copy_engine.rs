@@ -233,7 +233,14 @@ impl CellEngine for CopyEngine {
     }
 
     fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
-        let sends = if self.direct { self.program.sends() } else { Vec::new() };
-        (moved_directly(self.program.rank, &sends, self.collectives), Vec::new())
+        let sends = if self.direct {
+            self.program.sends()
+        } else {
+            Vec::new()
+        };
+        (
+            moved_directly(self.program.rank, &sends, self.collectives),
+            Vec::new(),
+        )
     }
 }

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::device::cuda::abi::{self, Mode, NO_PORT};
 use crate::collective::oracle::Oracle;
+use crate::device::cuda::abi::{self, Mode, NO_PORT};
 use crate::device::host;
 use record::units::Bytes;
 use record::{Algorithm, Cell, Collective, DType, DeviceKind, Load, Placement, ReduceOp, TransportKind};

@@ -108,7 +108,11 @@ impl CellEngine for KernelEngine {
 
     fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
         let rank = self.program.rank;
-        let sends = if self.direct { self.program.sends() } else { Vec::new() };
+        let sends = if self.direct {
+            self.program.sends()
+        } else {
+            Vec::new()
+        };
         let mut moved = moved_directly(rank, &sends, self.collectives);
         let channels = self.proxies.into_channels();
         moved.extend(moved_over(rank, channels.iter()));

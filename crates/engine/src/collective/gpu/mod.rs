@@ -54,7 +54,8 @@ pub fn prepare(
         Algorithm::CopyEngine => {
             CopyEngine::prepare(station, &wanted).map(|engine| Box::new(engine) as Box<dyn CellEngine>)
         }
-        _ => KernelEngine::prepare(station, &wanted, &mut channels).map(|engine| Box::new(engine) as Box<dyn CellEngine>),
+        _ => KernelEngine::prepare(station, &wanted, &mut channels)
+            .map(|engine| Box::new(engine) as Box<dyn CellEngine>),
     };
     ready.map_err(|problem| (problem, channels))
 }

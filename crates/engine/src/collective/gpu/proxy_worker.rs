@@ -64,9 +64,8 @@ impl Crossing {
             crossing.out.push(parcel);
         }
         for (way, _, parcel) in theirs.sends_to(me) {
-            let matching = |port: &PortPlan| {
-                port.peer == peer && port.incoming && port.proxied && port.way == way
-            };
+            let matching =
+                |port: &PortPlan| port.peer == peer && port.incoming && port.proxied && port.way == way;
             let port = mine.ports.iter().position(matching);
             let port = port.ok_or_else(|| format!("rank {peer} sends what rank {me} does not expect"))?;
             let parcel = crossing.number(mine, layout, port, parcel)?;
