@@ -45,7 +45,7 @@ impl Writer for Bandwidth {
         let chart = Chart::of(cells.collect(), recorded, &judgement.suite, line_name);
         match chart.lines.is_empty() {
             false => chart.drawn(true),
-            true => titled((WIDTH as u32, 120), &chart.title, |canvas| {
+            true => titled((WIDTH as u32, 120), &chart.title, None, |canvas| {
                 canvas.text((40, 60), "no wire rate was measured", Look::HEAD)
             }),
         }
@@ -231,7 +231,7 @@ impl<'a> Chart<'a> {
             more => format!(" ({more} more lines not drawn)"),
         };
         match is_titled {
-            true => titled(size, &format!("{}{more}", clip(&self.title, 80)), paint),
+            true => titled(size, &format!("{}{more}", clip(&self.title, 80)), None, paint),
             false => drawing(size, &self.title, paint),
         }
     }

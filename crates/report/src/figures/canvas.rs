@@ -1,8 +1,8 @@
 //! What figures are drawn with: lines, faces, markers and texts in pixels, each in an ink of the palette.
 //!
-//! Held true: texts are inert whatever is in them; a drawing says nothing twice that a browser takes for granted, so that
-//! thousands of marks stay small; it has no ids, so that any number of them share a page.
+//! The marks of all figures are defined here; [`super::svg`] writes them.
 
+use std::convert::Infallible;
 use std::io;
 
 use plotters::coord::Shift;
@@ -11,20 +11,14 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::palette::{INK, MUTED, PAPER};
+pub(super) use super::svg::Stroke;
+use super::svg::{LINE_HEIGHT, Sheet, StrokedPath, SvgBackend};
 use crate::escape;
 
 /// The outcome of drawing something.
-pub(super) type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
 /// A place in pixels.
 pub(super) type At = (i32, i32);
-
-/// Added to a line's width to say that it is dashed or dotted: the library knows neither without drawing every dash by itself.
-const DASHED: u32 = 1000;
-const DOTTED: u32 = 2000;
-/// Widest of such lines.
-const WIDEST: u32 = 4;
-/// How many times as large the library takes a letter than it writes it.
-const LETTER: f64 = 1.24;
 
 /// How a text looks and where it lies relative to its place.
 #[derive(Clone, Copy)]
@@ -81,34 +75,13 @@ impl Look {
     }
 }
 
-/// How a line runs.
-#[derive(Clone, Copy)]
-pub(super) enum Stroke {
-    /// Without gaps, this wide.
-    Solid(u32),
-    /// With gaps.
-    Dashed(u32),
-    /// With more gaps than line.
-    Dotted(u32),
-}
-
-impl Stroke {
-    fn width(self) -> u32 {
-        match self {
-            Stroke::Solid(width) => width,
-            Stroke::Dashed(width) => DASHED + width.min(WIDEST),
-            Stroke::Dotted(width) => DOTTED + width.min(WIDEST),
-        }
-    }
-}
-
-/// A drawing in progress.
+/// A drawing in progress, or a part of one with places of its own.
 pub(super) struct Canvas<'a> {
-    area: DrawingArea<SVGBackend<'a>, Shift>,
+    area: DrawingArea<SvgBackend<'a>, Shift>,
 }
 
 /// Height at the top of every drawing that a title has where it stands by itself.
-const HEAD_ROOM: u32 = 34;
+pub(super) const HEAD_ROOM: u32 = 34;
 
 /// A finished drawing of this size in pixels, called by this name. The room for a title is cut off: a page has its own.
 pub(super) fn drawing(
@@ -116,62 +89,43 @@ pub(super) fn drawing(
     name: &str,
     paint: impl FnOnce(&Canvas<'_>) -> Drawn,
 ) -> io::Result<String> {
-    let (width, height) = size;
-    let whole = format!(" height=\"{height}\" viewBox=\"0 0 {width} {height}\"");
-    let rest = height.saturating_sub(HEAD_ROOM);
-    let cut = format!(" height=\"{rest}\" viewBox=\"0 {HEAD_ROOM} {width} {rest}\"");
-    Ok(painted(size, name, paint)?.replacen(&whole, &cut, 1))
+    let sheet = Sheet {
+        size,
+        cropped: HEAD_ROOM,
+        name,
+        description: None,
+    };
+    painted(&sheet, paint)
 }
 
-/// The same with its title, for a file of its own.
+/// The same with its title and what it shows in words, for a file of its own.
 pub(super) fn titled(
     size: (u32, u32),
     title: &str,
+    description: Option<&str>,
     paint: impl FnOnce(&Canvas<'_>) -> Drawn,
 ) -> io::Result<String> {
-    painted(size, title, |canvas| {
+    let sheet = Sheet {
+        size,
+        cropped: 0,
+        name: title,
+        description,
+    };
+    painted(&sheet, |canvas| {
         canvas.text((16, 20), &clip(title, 110), Look::HEAD)?;
         paint(canvas)
     })
 }
 
-fn painted(size: (u32, u32), name: &str, paint: impl FnOnce(&Canvas<'_>) -> Drawn) -> io::Result<String> {
+fn painted(sheet: &Sheet<'_>, paint: impl FnOnce(&Canvas<'_>) -> Drawn) -> io::Result<String> {
     let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        let canvas = Canvas { area };
-        let painted = canvas.area.fill(&PAPER).and_then(|()| paint(&canvas));
-        painted
-            .and_then(|()| canvas.area.present())
-            .map_err(|error| io::Error::other(error.to_string()))?;
-    }
-    Ok(finished(&svg, name))
-}
-
-/// The drawing with a name for readers of screens, without what goes without saying. Quotes within texts are escaped, so that what is
-/// replaced here is always an attribute of an element.
-pub(super) fn finished(svg: &str, name: &str) -> String {
-    let mut svg = svg
-        .replace(" opacity=\"1\"", "")
-        .replace(" stroke=\"none\"", "")
-        .replace(" stroke-width=\"1\"", "")
-        .replace(" text-anchor=\"start\"", "")
-        .replace(" font-family=\"sans-serif\"", "")
-        .replace(" \"/>", "\"/>")
-        .replace("\">\n", "\">")
-        .replace("\n</text>", "</text>");
-    for width in 1..=WIDEST {
-        for (added, dashes) in [(DASHED, "6 4"), (DOTTED, "1 4")] {
-            let written = format!(" stroke-width=\"{}\"", added + width);
-            if svg.contains(&written) {
-                let meant = format!(" stroke-width=\"{width}\" stroke-dasharray=\"{dashes}\"");
-                svg = svg.replace(&written, &meant);
-            }
-        }
-    }
-    let name = escape::markup(name);
-    let head = format!(" role=\"img\" aria-label=\"{name}\" font-family=\"sans-serif\" xmlns=");
-    svg.replacen(" xmlns=", &head, 1)
+    let area = SvgBackend::new(&mut svg, sheet).into_drawing_area();
+    let canvas = Canvas { area };
+    let painted = canvas.area.fill(&PAPER).and_then(|()| paint(&canvas));
+    let painted = painted.and_then(|()| canvas.area.present());
+    drop(canvas);
+    painted.map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(svg)
 }
 
 /// Inert text of at most so many characters.
@@ -187,12 +141,16 @@ pub(super) fn clip(text: &str, most: usize) -> String {
     }
 }
 
-impl Canvas<'_> {
+impl<'a> Canvas<'a> {
+    /// A part of it, whose places begin at this corner.
+    pub(super) fn part(&self, corner: At, size: At) -> Canvas<'a> {
+        let area = self.area.clone().shrink(corner, size);
+        Canvas { area }
+    }
+
     /// A text whose middle is as high as its place.
     pub(super) fn text(&self, at: At, text: &str, look: Look) -> Drawn {
-        // What is no character of XML is none here either.
-        let text = escape::line(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
-        let font = ("sans-serif", look.size * LETTER).into_font();
+        let font = ("sans-serif", look.size * LINE_HEIGHT).into_font();
         let font = match look.bold {
             true => font.style(FontStyle::Bold),
             false => font,
@@ -200,17 +158,14 @@ impl Canvas<'_> {
         let style = TextStyle::from(font)
             .color(&look.ink)
             .pos(Pos::new(look.side, VPos::Center));
-        self.area.draw(&Text::new(text, at, style))
+        self.area.draw(&Text::new(text.to_string(), at, style))
     }
 
     /// A line through these places.
     pub(super) fn line(&self, places: &[At], ink: RGBColor, stroke: Stroke) -> Drawn {
         match places {
             [] | [_] => Ok(()),
-            places => self.area.draw(&PathElement::new(
-                places.to_vec(),
-                ink.stroke_width(stroke.width()),
-            )),
+            places => self.area.draw(&StrokedPath { places, ink, stroke }),
         }
     }
 
@@ -227,7 +182,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// The edge of a rectangle; a line, because the library's rectangles have thin edges whatever is asked for.
+    /// The edge of a rectangle.
     pub(super) fn edge(&self, [(left, top), (right, bottom)]: [At; 2], ink: RGBColor, width: u32) -> Drawn {
         let around = [
             (left, top),
@@ -322,7 +277,7 @@ mod tests {
             "{svg}"
         );
         assert!(
-            svg.contains("stroke-width=\"1\" stroke-dasharray=\"1 4\""),
+            svg.contains("stroke=\"#000000\" stroke-dasharray=\"1 4\""),
             "{svg}"
         );
         assert!(!svg.contains(" id="), "{svg}");

@@ -5,30 +5,28 @@
 
 use std::io;
 
-use plotters::coord::Shift;
-use plotters::drawing::DrawingAreaErrorKind;
-use plotters::prelude::*;
-
-use super::canvas::{clip, finished};
-use super::palette::{EDGE, GRID, INK, PALE, PAPER, WARM};
+use super::canvas::{Canvas, Drawn, HEAD_ROOM, Look, Stroke, clip, drawing, titled};
+use super::frame::{Frame, Scale};
+use super::palette::{EDGE, INK, PALE, PAPER, WARM};
 use super::percent;
 use crate::ecmp::{chance, counted_shares, in_order, in_words, is_outside, short};
 use crate::figure::{Drawing, Figure};
-use crate::{Writer, escape};
+use crate::Writer;
 use record::{EcmpVerdict, Judgement, MemberLoad, Recorded, files};
 
 /// Most groups drawn.
 pub(crate) const MOST_PANELS: usize = 8;
 /// Most paths of a group drawn.
 const MOST_BARS: usize = 32;
-/// A panel, and the lines above and below all of them, in pixels.
-const PANEL: (u32, u32) = (480, 210);
-const HEAD: u32 = 34;
-const FOOT: u32 = 46;
+/// A panel, and the lines below all of them, in pixels.
+const PANEL: (i32, i32) = (480, 224);
+const FOOT: i32 = 46;
 /// Widest step from one bar to the next.
 const WIDEST: f64 = 120.0;
 /// Room around the bars of a panel: left, top, right, bottom.
-const MARGINS: (i32, i32, i32, i32) = (46, 30, 14, 24);
+const MARGINS: (i32, i32, i32, i32) = (46, 46, 14, 24);
+
+const TITLE: &str = "Load of equal paths";
 
 /// The picture of loads.
 pub(crate) struct EcmpLoad;
@@ -43,7 +41,15 @@ impl Writer for EcmpLoad {
     }
 
     fn render(&self, _: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        Ok(with_words(&picture(judgement)?, &in_words(judgement)))
+        let groups = compared(judgement);
+        let panels = Panels::of(&groups);
+        let title = match groups.len() - panels.groups.len() {
+            0 => TITLE.to_string(),
+            more => format!("{TITLE} ({more} more groups not drawn)"),
+        };
+        titled(panels.size(), &title, Some(&in_words(judgement)), |canvas| {
+            panels.draw(canvas)
+        })
     }
 }
 
@@ -53,7 +59,7 @@ impl Drawing for EcmpLoad {
         if groups.is_empty() {
             return Ok(Vec::new());
         }
-        let title = "Load of equal paths".to_string();
+        let panels = Panels::of(&groups);
         let faulty = groups.iter().filter(|group| group.cause.is_fault()).count();
         let left_out = match groups.len().saturating_sub(MOST_PANELS) {
             0 => String::new(),
@@ -61,8 +67,8 @@ impl Drawing for EcmpLoad {
         };
         Ok(vec![Figure {
             id: "ecmp-load".to_string(),
-            svg: finished(&picture(judgement)?, &title),
-            title,
+            svg: drawing(panels.size(), TITLE, |canvas| panels.draw(canvas))?,
+            title: TITLE.to_string(),
             caption: format!(
                 "Share of flows on each of several equal paths. {faulty} of {} are not spread as by chance. A bar outside of its bracket has a thick edge; the path that is named has an exclamation mark.{left_out}",
                 super::count(groups.len(), "group")
@@ -134,96 +140,72 @@ fn all_in_words(groups: &[&EcmpVerdict]) -> String {
     words.join("; ")
 }
 
-fn picture(judgement: &Judgement) -> io::Result<String> {
-    let groups = compared(judgement);
-    let drawn = &groups[..groups.len().min(MOST_PANELS)];
-    let columns = drawn.len().clamp(1, 2) as u32;
-    let rows = (drawn.len() as u32).div_ceil(columns).max(1);
-    // A single panel still has room for the lines around it.
-    let size = ((columns * PANEL.0).max(720), HEAD + rows * PANEL.1 + FOOT);
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        draw(&area, drawn, groups.len(), (rows, columns))
-            .map_err(|error| io::Error::other(error.to_string()))?;
-    }
-    Ok(svg)
+/// The groups that are drawn, in rows of panels.
+struct Panels<'a> {
+    groups: &'a [&'a EcmpVerdict],
+    rows: i32,
+    columns: i32,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
-
-fn draw(area: &Area<'_>, groups: &[&EcmpVerdict], all: usize, (rows, columns): (u32, u32)) -> Drawn {
-    area.fill(&PAPER)?;
-    let more = match all - groups.len() {
-        0 => String::new(),
-        more => format!(" ({more} more groups not drawn)"),
-    };
-    area.draw(&Text::new(
-        format!("Share of flows on each of several equal paths{more}"),
-        (16, 10),
-        ("sans-serif", 18),
-    ))?;
-    let (_, rest) = area.split_vertically(HEAD);
-    let (panels, foot) = rest.split_vertically(rows * PANEL.1);
-    for (panel, group) in panels
-        .split_evenly((rows as usize, columns as usize))
-        .iter()
-        .zip(groups)
-    {
-        draw_panel(panel, group)?;
-    }
-    let legend = [
-        "bar: share of all flows (thick edge: outside the bracket); bracket: where 99 of 100 healthy fabrics lie;",
-        "diamond: share of the bytes that the switch counted; x: no flow of it delivered anything; !: the path that is named",
-    ];
-    for (line, text) in (0..).zip(legend) {
-        foot.draw(&Text::new(text, (16, 6 + 17 * line), ("sans-serif", 13)))?;
-    }
-    area.present()
-}
-
-/// Where things are in a panel.
-struct Frame {
-    left: i32,
-    right: i32,
-    top: i32,
-    bottom: i32,
-    highest: f64,
-    step: f64,
-}
-
-impl Frame {
-    fn of(panel: &Area<'_>, members: &[&MemberLoad], counted: &[Option<f64>]) -> Frame {
-        let (width, height) = panel.dim_in_pixel();
-        let (left, top, right, bottom) = MARGINS;
-        let shares = members.iter().flat_map(|member| [member.share, member.band.1]);
-        let highest = shares
-            .chain(counted.iter().flatten().copied())
-            .filter(|share| share.is_finite())
-            .fold(0.05, f64::max);
-        let right = width as i32 - right;
-        Frame {
-            left,
-            right,
-            top,
-            bottom: height as i32 - bottom,
-            highest: (highest * 1.1).min(1.05),
-            step: (f64::from(right - left) / members.len().max(1) as f64).min(WIDEST),
+impl<'a> Panels<'a> {
+    fn of(groups: &'a [&'a EcmpVerdict]) -> Panels<'a> {
+        let groups = &groups[..groups.len().min(MOST_PANELS)];
+        let columns = groups.len().clamp(1, 2);
+        Panels {
+            groups,
+            rows: groups.len().div_ceil(columns).max(1) as i32,
+            columns: columns as i32,
         }
     }
 
-    fn y(&self, share: f64) -> i32 {
-        let part = (share / self.highest).clamp(0.0, 1.0);
-        self.bottom - (part * f64::from(self.bottom - self.top)) as i32
+    fn size(&self) -> (u32, u32) {
+        // A single panel still has room for the lines below it.
+        let width = (self.columns * PANEL.0).max(720);
+        (width as u32, HEAD_ROOM + (self.rows * PANEL.1 + FOOT) as u32)
     }
 
-    fn x(&self, bar: usize, part: f64) -> i32 {
-        self.left + ((bar as f64 + part) * self.step) as i32
+    fn draw(&self, canvas: &Canvas<'_>) -> Drawn {
+        let (width, _) = self.size();
+        let panel = (width as i32 / self.columns, PANEL.1);
+        for (number, group) in (0..).zip(self.groups) {
+            let (row, column) = (number / self.columns, number % self.columns);
+            let corner = (column * panel.0, HEAD_ROOM as i32 + row * panel.1);
+            draw_panel(&canvas.part(corner, panel), panel, group)?;
+        }
+        let legend = [
+            "bar: share of all flows (thick edge: outside the bracket); bracket: where 99 of 100 healthy fabrics lie;",
+            "diamond: share of the bytes that the switch counted; x: no flow delivered anything; !: the path in the finding",
+        ];
+        let foot = HEAD_ROOM as i32 + self.rows * PANEL.1;
+        for (line, text) in (0..).zip(legend) {
+            canvas.text((16, foot + 12 + 17 * line), text, Look::NOTE.size(11.0))?;
+        }
+        Ok(())
     }
 }
 
-fn draw_panel(panel: &Area<'_>, group: &EcmpVerdict) -> Drawn {
+/// Where the bars of a panel are: a bar is one wide on the scale of the frame.
+fn frame_of((width, height): (i32, i32), members: &[&MemberLoad], counted: &[Option<f64>]) -> Frame {
+    let (left, top, right, bottom) = MARGINS;
+    let shares = members.iter().flat_map(|member| [member.share, member.band.1]);
+    let highest = shares
+        .chain(counted.iter().flatten().copied())
+        .filter(|share| share.is_finite())
+        .fold(0.05, f64::max);
+    let right = width - right;
+    let room = f64::from(right - left);
+    let step = (room / members.len().max(1) as f64).min(WIDEST);
+    Frame {
+        left,
+        right,
+        top,
+        bottom: height - bottom,
+        x: Scale::linear(0.0, room / step),
+        y: Scale::linear(0.0, (highest * 1.1).min(1.05)),
+    }
+}
+
+fn draw_panel(panel: &Canvas<'_>, size: (i32, i32), group: &EcmpVerdict) -> Drawn {
     let all_counted = counted_shares(&group.members);
     let chosen = chosen(&group.members);
     let members: Vec<&MemberLoad> = chosen.iter().map(|at| &group.members[*at]).collect();
@@ -239,101 +221,59 @@ fn draw_panel(panel: &Area<'_>, group: &EcmpVerdict) -> Drawn {
         group.cause,
         chance(group.p_value)
     );
-    panel.draw(&Text::new(clip(&title, 78), (12, 8), ("sans-serif", 14)))?;
-    let frame = Frame::of(panel, &members, &counted);
-    draw_axes(panel, &frame)?;
+    panel.text((12, 14), &clip(&title, 72), Look::LEFT.bold())?;
+    let frame = frame_of(size, &members, &counted);
+    let ticks = frame.y.ticks(5).into_iter().map(|share| (share, percent(share)));
+    frame.draw(panel, &[], &ticks.collect::<Vec<_>>(), "share of flows")?;
     for (bar, (member, counted)) in members.iter().zip(&counted).enumerate() {
         let is_named = group.cause.is_fault() && group.part.as_ref() == Some(&member.link);
         draw_bar(panel, &frame, bar, member, is_named)?;
         if let Some(share) = counted {
-            diamond(panel, frame.x(bar, 0.72), frame.y(*share))?;
+            diamond(panel, frame.at(bar as f64 + 0.72, *share))?;
         }
     }
     Ok(())
 }
 
-fn draw_axes(panel: &Area<'_>, frame: &Frame) -> Drawn {
-    for share in ticks(frame.highest) {
-        let y = frame.y(share);
-        panel.draw(&PathElement::new([(frame.left, y), (frame.right, y)], GRID))?;
-        panel.draw(&Text::new(
-            format!("{:.0} %", share * 100.0),
-            (8, y - 6),
-            ("sans-serif", 12),
-        ))?;
-    }
-    panel.draw(&PathElement::new(
-        [(frame.left, frame.bottom), (frame.right, frame.bottom)],
-        INK,
-    ))
-}
-
-fn draw_bar(panel: &Area<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is_named: bool) -> Drawn {
-    let corners = [
-        (frame.x(bar, 0.15), frame.y(member.share)),
-        (frame.x(bar, 0.6), frame.bottom),
-    ];
-    let (face, edge) = match is_outside(member) {
-        true => (WARM, INK.stroke_width(3)),
-        false => (PALE, EDGE.stroke_width(1)),
+fn draw_bar(panel: &Canvas<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is_named: bool) -> Drawn {
+    let x = |part: f64| frame.across(bar as f64 + part);
+    let (left, top) = (x(0.15), frame.up(member.share));
+    let (right, bottom) = (x(0.6), frame.bottom);
+    let (face, edge, width) = match is_outside(member) {
+        true => (WARM, INK, 3),
+        false => (PALE, EDGE, 1),
     };
-    panel.draw(&Rectangle::new(corners, face.filled()))?;
-    // Drawn as a line: rectangles have thin edges, whatever is asked for.
-    let [(left, top), (right, bottom)] = corners;
+    panel.face([(left, top), (right, bottom)], face)?;
     let outline = [(left, bottom), (left, top), (right, top), (right, bottom)];
-    panel.draw(&PathElement::new(outline, edge))?;
-    let (low, high) = (frame.y(member.band.0), frame.y(member.band.1));
-    let middle = frame.x(bar, 0.375);
-    let (from, to) = (frame.x(bar, 0.22), frame.x(bar, 0.53));
-    for stroke in [
+    panel.line(&outline, edge, Stroke::Solid(width))?;
+    let middle = x(0.375);
+    let (low, high) = (frame.up(member.band.0), frame.up(member.band.1));
+    for line in [
         [(middle, low), (middle, high)],
-        [(from, low), (to, low)],
-        [(from, high), (to, high)],
+        [(x(0.22), low), (x(0.53), low)],
+        [(x(0.22), high), (x(0.53), high)],
     ] {
-        panel.draw(&PathElement::new(stroke, INK.stroke_width(2)))?;
+        panel.line(&line, INK, Stroke::Solid(2))?;
     }
-    let at = (frame.x(bar, 0.375), frame.bottom);
     if member.delivering == 0 && (member.flows > 0 || is_named) {
-        for stroke in [
-            [(at.0 - 6, at.1 - 14), (at.0 + 6, at.1 - 2)],
-            [(at.0 - 6, at.1 - 2), (at.0 + 6, at.1 - 14)],
-        ] {
-            panel.draw(&PathElement::new(stroke, INK.stroke_width(2)))?;
-        }
+        panel.cross((middle, bottom - 8), INK)?;
     }
-    let room = (frame.step / 7.0) as usize;
+    let room = ((x(1.0) - x(0.0)) / 7) as usize;
     // Where labels would run into each other every fourth is enough to find one's way.
     let is_crowded = room < 3;
     let room = if is_crowded { 4 * room } else { room };
     let mark = if is_named { "! " } else { "" };
     let label = clip(&format!("{mark}{}", short(&member.link)), room.clamp(1, 12));
     if !is_crowded || is_named || bar.is_multiple_of(4) {
-        panel.draw(&Text::new(
-            label,
-            (frame.x(bar, 0.12), at.1 + 5),
-            ("sans-serif", 12),
-        ))?;
+        panel.text((x(0.12), bottom + 12), &label, Look::LEFT.size(10.0))?;
     }
     Ok(())
 }
 
-fn diamond(panel: &Area<'_>, x: i32, y: i32) -> Drawn {
+fn diamond(panel: &Canvas<'_>, (x, y): (i32, i32)) -> Drawn {
     let corners = [(x, y - 5), (x + 5, y), (x, y + 5), (x - 5, y), (x, y - 5)];
-    panel.draw(&Polygon::new(corners, PAPER.filled()))?;
-    panel.draw(&PathElement::new(corners, INK.stroke_width(1)))
-}
-
-/// A few round shares up to the highest.
-fn ticks(highest: f64) -> Vec<f64> {
-    let steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.25];
-    let step = steps
-        .into_iter()
-        .find(|step| highest / step <= 5.0)
-        .unwrap_or(0.25);
-    (0..=5)
-        .map(|n| f64::from(n) * step)
-        .filter(|share| *share <= highest)
-        .collect()
+    panel.polygon(&corners, PAPER)?;
+    panel.line(&corners, INK, Stroke::Solid(1))
 }
 
 /// The paths to draw, in their order: all, or those farthest outside of what chance allows.
@@ -347,18 +287,4 @@ fn chosen(members: &[MemberLoad]) -> Vec<usize> {
     order.truncate(MOST_BARS);
     order.sort_unstable();
     order
-}
-
-/// Puts what the picture shows into it as text, where readers of screens look for it.
-fn with_words(svg: &str, words: &str) -> String {
-    let words = escape::line(words)
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
-    match svg.split_once('>') {
-        Some((head, rest)) if head.starts_with("<svg") => {
-            format!("{head} role=\"img\">\n<title>Load of equal paths</title>\n<desc>{words}</desc>{rest}")
-        }
-        _ => svg.to_string(),
-    }
 }

@@ -20,6 +20,7 @@ pub mod palette;
 mod rate_lines;
 mod rows;
 mod shares;
+mod svg;
 mod timeline;
 mod times;
 mod topology;

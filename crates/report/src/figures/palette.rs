@@ -90,16 +90,16 @@ pub fn dark_rules() -> String {
             _ = writeln!(
                 rules,
                 "svg [{kind}=\"{}\"]{{{kind}:{}}}",
-                written(light),
-                written(dark)
+                hex(light),
+                hex(dark)
             );
         }
     }
     rules
 }
 
-/// As drawings have it.
-pub(super) fn written(RGBColor(red, green, blue): RGBColor) -> String {
+/// As SVG and CSS write it.
+pub(super) fn hex(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02X}{green:02X}{blue:02X}")
 }
 
@@ -124,8 +124,8 @@ pub(super) fn legend_of_levels() -> [(RGBColor, &'static str); 5] {
 
 /// Every ink that a drawing may have, as it is written there.
 #[cfg(test)]
-pub(super) fn all_written() -> Vec<String> {
-    INKS.iter().map(|(_, light, _)| written(*light)).collect()
+pub(super) fn all_hex() -> Vec<String> {
+    INKS.iter().map(|(_, light, _)| hex(*light)).collect()
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_rule_for_dark_paper_means_one_ink_and_every_ink_has_one() {
-        let lights: BTreeSet<String> = all_written().into_iter().collect();
+        let lights: BTreeSet<String> = all_hex().into_iter().collect();
         assert_eq!(lights.len(), INKS.len());
         let rules = dark_rules();
         assert_eq!(rules.lines().count(), 2 * INKS.len());

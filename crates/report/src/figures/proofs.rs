@@ -148,7 +148,7 @@ pub(super) fn find<'a>(figures: &'a [Figure], id: &str) -> &'a Figure {
 
 /// Everything that holds for every figure.
 pub(super) fn check(figures: &[Figure]) {
-    let inks = palette::all_written();
+    let inks = palette::all_hex();
     let mut ids = std::collections::BTreeSet::new();
     for figure in figures {
         let Figure { id, svg, .. } = figure;
