@@ -17,7 +17,7 @@ use probe::host;
 use probe::inventory;
 use record::units::Nanos;
 use record::{DeviceKind, Drift, Finding, Inventory, NodeInventory, SCHEMA};
-use report::{self, escape, parts};
+use report::{self, escape, inventory::terminal};
 use topology::suite::RunSettings;
 
 /// Whose, and what to compare with.
@@ -122,9 +122,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         println!("{}", escape::json(&text));
     } else {
         if !arguments.quiet {
-            print!("{}", parts::tables(&inventory, arguments.all));
+            print!("{}", terminal::tables(&inventory, arguments.all));
         }
-        print!("{}", parts::verdict(&inventory, &drift, &findings));
+        print!("{}", terminal::verdict(&inventory, &drift, &findings));
     }
     Ok(exit_code)
 }

@@ -27,6 +27,11 @@ pub fn percent(share: f64) -> String {
     format!("{percent} %")
 }
 
+/// A share in whole percent: `97 %`.
+pub fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// The ending of a noun: `s` unless there is exactly one.
 pub fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
@@ -35,6 +40,11 @@ pub fn plural(count: usize) -> &'static str {
 /// A count with its noun: `1 cycle`, `3 cycles`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", plural(count))
+}
+
+/// The same where the plural is not regular: `1 switch`, `3 switches`.
+pub fn counted_as(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
 }
 
 /// A p-value: `p = 0.012`, `p = 4.1e-5`, `p < 1e-6`.
@@ -59,6 +69,17 @@ pub fn list(items: &[String]) -> String {
     }
 }
 
+/// The first `most` names, and how many more there are: `h0, h1 and 7 more`, `h0 slow; h1 slow; and 7 more`.
+pub fn first_of<T>(items: &[T], most: usize, between: &str, name: impl Fn(&T) -> String) -> String {
+    let named: Vec<String> = items.iter().take(most).map(name).collect();
+    let named = named.join(between);
+    match items.len().saturating_sub(most) {
+        0 => named,
+        more if between == ", " => format!("{named} and {more} more"),
+        more => format!("{named}{between}and {more} more"),
+    }
+}
+
 /// `rank 3`, `ranks 1, 2 and 3`.
 pub fn ranks(ranks: &[u32]) -> String {
     let names: Vec<String> = ranks.iter().map(u32::to_string).collect();
@@ -78,6 +99,9 @@ mod tests {
             "rail0, rail1, rail2, rail3, rail4, rail5 and 3 more"
         );
         assert_eq!(ranks(&[7]), "rank 7");
+        assert_eq!(first_of(&names, 2, ", ", String::clone), "rail0, rail1 and 7 more");
+        assert_eq!(first_of(&names, 1, "; ", String::clone), "rail0; and 8 more");
+        assert_eq!(first_of(&names[..1], 1, ", ", String::clone), "rail0");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::table::{Entry, Table, Tone, figure, text};
-use super::terminal::words;
+use crate::verdict_words::verdict_words;
 use record::units::Bytes;
 use record::{CellVerdict, DecisionRule, Judgement, TestVerdict, Verdict};
 
@@ -18,7 +18,7 @@ pub(super) fn tests(tests: &[TestVerdict]) -> Table {
     ];
     let mut table = Table::new("Tests of the suite", columns);
     for test in tests {
-        let (word, why) = words(&test.verdict);
+        let (word, why) = verdict_words(&test.verdict);
         table.row([
             Entry::from(&test.name),
             Entry::ours(word).toned(Tone::of(&test.verdict)),
@@ -84,7 +84,7 @@ pub(super) fn table(cells: &[&CellVerdict]) -> Table {
 }
 
 fn row(cell: &CellVerdict) -> Vec<Entry> {
-    let verdict = match (&cell.verdict, words(&cell.verdict)) {
+    let verdict = match (&cell.verdict, verdict_words(&cell.verdict)) {
         (Verdict::Pass, (word, _)) => Entry::ours(word).toned(Tone::Good),
         (verdict, _) => Entry::verdict(verdict),
     };

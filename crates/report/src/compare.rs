@@ -7,7 +7,8 @@ use std::fmt::Write;
 use std::io;
 
 use super::escape::{self, markdown as inert, markdown_code};
-use super::terminal::{Page, words};
+use super::terminal::Page;
+use crate::verdict_words::verdict_words;
 use record::units::Nanos;
 use record::{
     Comparison, FindingChange, FindingState, Interval, OneSided, Pace, RunChange, Shift, TestChange, Verdict,
@@ -18,9 +19,7 @@ const MOST_ROWS: usize = 200;
 
 /// The comparison as JSON.
 pub fn json(comparison: &Comparison) -> io::Result<String> {
-    let mut text = escape::json(&serde_json::to_string_pretty(comparison)?);
-    text.push('\n');
-    Ok(text)
+    crate::json::pretty(comparison)
 }
 
 /// One thing to say on a terminal: in full where it comes first, in one line where others do.
@@ -160,8 +159,12 @@ fn of_finding(finding: &FindingChange) -> String {
 }
 
 fn of_test(test: &TestChange) -> String {
-    let word = |verdict: &Option<Verdict>| verdict.as_ref().map_or("absent", |verdict| words(verdict).0);
-    let why = test.new.as_ref().and_then(|verdict| words(verdict).1);
+    let word = |verdict: &Option<Verdict>| {
+        verdict
+            .as_ref()
+            .map_or("absent", |verdict| verdict_words(verdict).0)
+    };
+    let why = test.new.as_ref().and_then(|verdict| verdict_words(verdict).1);
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     format!("{}: {} -> {}{why}", test.name, word(&test.old), word(&test.new))
 }
@@ -252,7 +255,7 @@ fn page(out: &mut String, comparison: &Comparison) -> Written {
     ] {
         writeln!(out, "| {what} | {} | {} |", inert(old), inert(new))?;
     }
-    let verdict = |verdict: &Verdict| words(verdict).0;
+    let verdict = |verdict: &Verdict| verdict_words(verdict).0;
     writeln!(
         out,
         "| verdict | {} | {} |",

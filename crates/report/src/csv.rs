@@ -5,9 +5,9 @@
 
 use std::io;
 
-use super::Writer;
 use super::escape::line;
-use super::terminal::words;
+use crate::verdict_words::verdict_words;
+use crate::writer::Writer;
 use record::units::Rate;
 use record::{CellVerdict, Judgement, Load, Recorded, files};
 
@@ -79,7 +79,7 @@ impl Writer for Csv {
 
 fn row(verdict: &CellVerdict) -> Vec<String> {
     let cell = &verdict.cell;
-    let (word, why) = words(&verdict.verdict);
+    let (word, why) = verdict_words(&verdict.verdict);
     let ranks: Vec<String> = cell.ranks.iter().map(u32::to_string).collect();
     let (time, spread, wire) = (verdict.time, verdict.percentiles, verdict.wire_rate);
     let rate = |rate: Option<Rate>| known(rate.map(|rate| rate.0).filter(|rate| rate.is_finite()));

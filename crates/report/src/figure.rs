@@ -20,7 +20,7 @@ pub struct Figure {
 }
 
 /// A kind of figure: which of them a run has.
-pub trait Drawing: Sync {
+pub trait FigureKind: Sync {
     /// The figures of this kind, none where a run has nothing to show.
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>>;
 }

@@ -5,6 +5,7 @@ use std::fmt::{Error, Write};
 use super::escape::{line, markdown as inert};
 use super::table::{Entry, Table, Tone, text};
 use judge::history::words;
+use record::text::counted_as;
 use record::{History, Matter, Severity, Standing, files};
 
 /// The heading wherever it has one.
@@ -21,12 +22,12 @@ pub(super) fn about(history: &History) -> String {
     };
     format!(
         "Compared with {}: {} against their own past{young}.",
-        counted(
+        counted_as(
             history.nights as usize,
             "earlier run of this suite",
             "earlier runs of this suite"
         ),
-        counted(history.compared as usize, "series", "series"),
+        counted_as(history.compared as usize, "series", "series"),
     )
 }
 
@@ -147,8 +148,4 @@ pub(super) fn lines(history: &History) -> Vec<String> {
         )
     };
     told.into_iter().map(line_of).collect()
-}
-
-fn counted(count: usize, one: &str, several: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { several })
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::html::reading;
+use super::html::parser_tests;
 use super::terminal::{self, Page};
 use super::{ON_REQUEST, WRITERS, escape, metrics, parts};
 use judge::findings::fixture::{Fixture, HEALTHY, spec};
@@ -322,7 +322,7 @@ fn check_xml(what: &str, text: &str) {
 /// Every line is a series of ours, with our labels and no others.
 fn check_metrics(what: &str, text: &str) {
     check_lines(what, text);
-    let series = metrics::reading::read(text).unwrap_or_else(|why| panic!("{what}: {why}"));
+    let series = metrics::parser_tests::read(text).unwrap_or_else(|why| panic!("{what}: {why}"));
     let suites: std::collections::BTreeSet<&String> = series.iter().map(|one| &one.labels["suite"]).collect();
     assert_eq!(suites.len(), 1, "{what}: {suites:?}");
     for one in &series {
@@ -355,7 +355,7 @@ fn check_csv(what: &str, text: &str, rows: usize) {
 /// Only our own elements with our own attributes, every one of them closed; links lead nowhere but within the page.
 fn check_page(text: &str) {
     check_lines("report.html", text);
-    let elements = reading::elements(text);
+    let elements = parser_tests::elements(text);
     assert!(elements.len() > 100);
     for element in elements {
         for (name, value) in &element.attributes {

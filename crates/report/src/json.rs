@@ -1,21 +1,43 @@
-//! `findings.json`: the judgement for machines, as `docs/findings.schema.json` describes it.
+//! The files for machines: `findings.json` as `docs/findings.schema.json` describes it, and `readings.json` for histories.
 
 use std::io;
 
-use super::{Writer, escape};
+use serde::Serialize;
+
+use crate::escape;
+use crate::writer::Writer;
+use judge::history;
 use record::{Judgement, Recorded, files};
 
-/// The judgement, pretty-printed, fields in a fixed order.
-pub(super) struct Json;
+/// The judgement.
+pub(super) struct Findings;
 
-impl Writer for Json {
+impl Writer for Findings {
     fn file(&self) -> &'static str {
         files::FINDINGS
     }
 
     fn render(&self, _: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        let mut text = escape::json(&serde_json::to_string_pretty(judgement)?);
-        text.push('\n');
-        Ok(text)
+        pretty(judgement)
     }
+}
+
+/// What the run says of every part.
+pub(super) struct Readings;
+
+impl Writer for Readings {
+    fn file(&self) -> &'static str {
+        files::READINGS
+    }
+
+    fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String> {
+        pretty(&history::readings(recorded, judgement))
+    }
+}
+
+/// JSON over several lines, fields in a fixed order, ending with a line end; names from other machines are escaped.
+pub(super) fn pretty(value: &impl Serialize) -> io::Result<String> {
+    let mut text = escape::json(&serde_json::to_string_pretty(value)?);
+    text.push('\n');
+    Ok(text)
 }

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
-use super::Writer;
 use super::escape::markup as inert;
+use crate::writer::Writer;
 use judge::history::words;
 use record::{Event, Finding, History, Judgement, Recorded, Severity, TestVerdict, Untested, Verdict, files};
 
@@ -396,7 +396,7 @@ fn took(recorded: &Recorded, judgement: &Judgement) -> f64 {
 }
 
 fn properties(recorded: &Recorded, judgement: &Judgement) -> String {
-    let verdict = super::terminal::words(&judgement.verdict).0;
+    let verdict = crate::verdict_words::verdict_words(&judgement.verdict).0;
     let entries = [
         ("railgauge.version", judgement.version.clone()),
         ("railgauge.verdict", verdict.to_string()),

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
 use super::junit::JUnit;
-use super::{Writer, escape};
+use crate::escape;
+use crate::writer::Writer;
 use judge::findings::fixture::{Fixture, HEALTHY};
 use judge::findings::judge;
 use record::{Cell, FindingKind, Judgement, Recorded, Untested, Verdict};

@@ -3,7 +3,6 @@
 //! Held true: the same input gives the same bytes; names that came from other machines are data and stay inert in every
 //! format ([`escape`]); a file is either the old one or the new one, never half of one.
 
-mod alike;
 mod cells;
 pub mod certificate;
 pub mod compare;
@@ -11,7 +10,6 @@ mod congestion;
 mod counters;
 mod csv;
 mod ecmp;
-mod ecmp_tables;
 mod engines;
 pub mod escape;
 pub mod figure;
@@ -20,43 +18,32 @@ pub mod fleet;
 mod gpus;
 mod history;
 mod html;
-mod inventory;
+pub mod inventory;
 mod json;
 mod junit;
 mod links;
 mod markdown;
 mod metrics;
-pub mod parts;
 mod rdma;
-mod readings;
 pub mod schema;
 mod summary;
 mod table;
 pub mod terminal;
 pub mod trend;
+mod verdict_words;
+mod writer;
 
 use std::io;
 use std::path::Path;
 
 pub use record::replace;
 use record::{Judgement, Recorded};
-
-/// Renders a judged run as one file of its folder.
-pub trait Writer: Sync {
-    /// Name of the file within the run's folder.
-    fn file(&self) -> &'static str;
-    /// Whether this run has anything for it.
-    fn is_wanted(&self, _: &Judgement) -> bool {
-        true
-    }
-    /// Its content.
-    fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String>;
-}
+pub use writer::Writer;
 
 /// Every file a report consists of. A new format is a file here and a line in this list.
 pub const WRITERS: &[&dyn Writer] = &[
-    &json::Json,
-    &readings::Readings,
+    &json::Findings,
+    &json::Readings,
     &figures::Bandwidth,
     &figures::EcmpLoad,
     &markdown::Markdown,
@@ -89,8 +76,6 @@ mod compare_tests;
 #[cfg(test)]
 mod contrast;
 #[cfg(test)]
-mod ecmp_tests;
-#[cfg(test)]
 mod fleet_tests;
 #[cfg(test)]
 mod gpus_tests;
@@ -99,13 +84,11 @@ mod history_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
-mod inventory_tests;
-#[cfg(test)]
 mod junit_tests;
 #[cfg(test)]
 mod promise_tests;
 #[cfg(test)]
-mod proofs;
+mod report_tests;
 #[cfg(test)]
 mod summary_tests;
 #[cfg(test)]

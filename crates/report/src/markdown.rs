@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 
-use super::Writer;
 use super::cells;
 use super::escape::{markdown as inert, markdown_code};
-use super::terminal::words;
+use crate::verdict_words::verdict_words;
+use crate::writer::Writer;
 use record::{CellVerdict, Event, Finding, Judgement, Recorded, Untested, files};
 
 /// Rows after which a table refers to `findings.json`.
@@ -52,7 +52,7 @@ fn head(out: &mut String, judgement: &Judgement) -> Written {
         out,
         "# {}: {}\n",
         inert(&judgement.suite),
-        words(&judgement.verdict).0
+        verdict_words(&judgement.verdict).0
     )?;
     writeln!(out, "**{}**\n", inert(&judgement.summary))?;
     let ended = judgement.ended.map_or("cut off".to_string(), |reason| {

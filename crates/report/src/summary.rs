@@ -6,9 +6,9 @@
 use std::fmt::{Error, Write};
 use std::io;
 
-use super::Writer;
 use super::escape::{markdown as inert, markdown_code};
-use super::terminal::words;
+use crate::verdict_words::verdict_words;
+use crate::writer::Writer;
 use record::{Finding, History, Judgement, Recorded, Verdict, files};
 
 /// Findings that are told; the others are counted.
@@ -43,7 +43,7 @@ impl Writer for Summary {
 }
 
 fn head(out: &mut String, judgement: &Judgement) -> Result<(), Error> {
-    let word = words(&judgement.verdict).0.to_uppercase();
+    let word = verdict_words(&judgement.verdict).0.to_uppercase();
     writeln!(out, "### {word}: {}\n", name(&judgement.suite))?;
     if !judgement.injected.is_empty() {
         let faults: Vec<String> = judgement.injected.iter().take(MOST_FINDINGS).cloned().collect();
@@ -134,7 +134,7 @@ fn tests(out: &mut String, judgement: &Judgement) -> Result<(), Error> {
         tests.sort_by_key(|test| test.verdict == Verdict::Pass);
     }
     for test in tests.iter().take(MOST_TESTS) {
-        let (word, why) = words(&test.verdict);
+        let (word, why) = verdict_words(&test.verdict);
         writeln!(
             out,
             "| {} | {word} | {} | {} | {} |",

@@ -1,7 +1,7 @@
 //! What the page of a pipeline's job must hold, and that it never holds too much.
 
-use super::Writer;
 use super::summary::Summary;
+use crate::writer::Writer;
 use judge::findings::fixture::{Fixture, HEALTHY};
 use judge::findings::judge;
 use record::{Cell, TestVerdict, Verdict};

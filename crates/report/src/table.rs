@@ -5,7 +5,7 @@
 use std::fmt::{Display, Error, Write};
 
 use super::escape::markdown as inert;
-use super::terminal::words;
+use crate::verdict_words::verdict_words;
 use record::Verdict;
 
 /// Rows with what they are about.
@@ -97,7 +97,7 @@ impl Entry {
 
     /// A verdict and its reason.
     pub(super) fn verdict(verdict: &Verdict) -> Entry {
-        let entry = match words(verdict) {
+        let entry = match verdict_words(verdict) {
             (word, Some(why)) => Entry::from(format!("{word}: {why}")),
             (word, None) => Entry::ours(word),
         };

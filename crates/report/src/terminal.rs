@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::escape;
 use super::links;
+use crate::verdict_words::verdict_words;
 use record::{Finding, History, Judgement, Verdict, files};
 
 /// What the summary is written on.
@@ -307,7 +308,7 @@ fn findings(
 }
 
 fn headline(judgement: &Judgement, page: &Page) -> String {
-    let (word, why) = words(&judgement.verdict);
+    let (word, why) = verdict_words(&judgement.verdict);
     let count = judgement.findings.len();
     let what = match (count, why) {
         (0, Some(why)) => escape::line(why),
@@ -365,7 +366,7 @@ fn tests(judgement: &Judgement, page: &Page) -> Vec<String> {
     let mut tests: Vec<_> = judgement.tests.iter().collect();
     tests.sort_by_key(|test| test.verdict == Verdict::Pass);
     for test in tests.iter().take(page.tests) {
-        let (word, why) = words(&test.verdict);
+        let (word, why) = verdict_words(&test.verdict);
         let name = escape::line(&test.name);
         let why = why.map(escape::line).unwrap_or_default();
         let text = page.clip(&format!(
@@ -407,14 +408,4 @@ fn coverage(judgement: &Judgement) -> String {
         "coverage   {} of {} cells measured{links}; {untested}",
         coverage.measured, coverage.planned
     )
-}
-
-/// A verdict's word and its reason.
-pub(super) fn words(verdict: &Verdict) -> (&'static str, Option<&str>) {
-    match verdict {
-        Verdict::Pass => ("pass", None),
-        Verdict::Fail(why) => ("fail", Some(why)),
-        Verdict::Inconclusive(why) => ("inconclusive", Some(why)),
-        Verdict::NotRun(why) => ("not run", Some(why)),
-    }
 }

@@ -9,12 +9,12 @@ mod text;
 use std::io;
 use std::path::Path;
 
-use super::{escape, figures, replace};
+use crate::{figures, replace};
 use record::{Certificate, Night, burn_in_files};
 
 /// Writes the certificate in every format into the folder of the burn-in, each file atomically. `cycles` are what courses are drawn from.
 pub fn write_all(folder: &Path, certificate: &Certificate, cycles: &[Night]) -> io::Result<()> {
-    let drawn = figures::courses::of_rejected(certificate, cycles)?;
+    let drawn = figures::cycle_chart::of_rejected(certificate, cycles)?;
     let files = [
         (burn_in_files::CERTIFICATE, json(certificate)?),
         (burn_in_files::CERTIFICATE_PAGE, page::html(certificate, &drawn)),
@@ -35,7 +35,5 @@ pub fn terminal(certificate: &Certificate) -> String {
 }
 
 fn json(certificate: &Certificate) -> io::Result<String> {
-    let mut text = escape::json(&serde_json::to_string_pretty(certificate)?);
-    text.push('\n');
-    Ok(text)
+    crate::json::pretty(certificate)
 }

@@ -1,8 +1,9 @@
 //! The certificate as one page, made to be printed: the decision in large letters, then what it rests on.
 
-use super::super::figure::Figure;
-use super::super::html::{self, Out};
 use super::tables;
+use crate::figure::Figure;
+use crate::html::{self, HtmlBuilder};
+use record::text::counted;
 use record::{Certificate, Incident, PartDecision, Ruling};
 
 /// The page.
@@ -47,7 +48,7 @@ pub(super) fn html(certificate: &Certificate, figures: &[Figure]) -> String {
     })
 }
 
-fn section(out: &mut Out, id: &str, title: Option<&str>, inner: impl FnOnce(&mut Out)) {
+fn section(out: &mut HtmlBuilder, id: &str, title: Option<&str>, inner: impl FnOnce(&mut HtmlBuilder)) {
     out.within("section", &[("id", id)], |out| {
         if let Some(title) = title {
             out.leaf("h2", &[], title);
@@ -57,7 +58,7 @@ fn section(out: &mut Out, id: &str, title: Option<&str>, inner: impl FnOnce(&mut
     out.fixed("\n");
 }
 
-fn incidents(out: &mut Out, certificate: &Certificate) {
+fn incidents(out: &mut HtmlBuilder, certificate: &Certificate) {
     section(out, "incidents", Some("Incidents"), |out| {
         if certificate.incidents.is_empty() {
             out.paragraph("None.");
@@ -66,7 +67,7 @@ fn incidents(out: &mut Out, certificate: &Certificate) {
     });
 }
 
-fn incident(out: &mut Out, incident: &Incident) {
+fn incident(out: &mut HtmlBuilder, incident: &Incident) {
     let class = if incident.counts {
         "finding"
     } else {
@@ -92,7 +93,7 @@ fn incident(out: &mut Out, incident: &Incident) {
             };
             let seen = format!(
                 "{} of {}, first {}, last {}; {still}; {counts}",
-                tables::counted(incident.cycles.len() as u64, "cycle"),
+                counted(incident.cycles.len(), "cycle"),
                 incident.of_cycles,
                 moment(&incident.first),
                 moment(&incident.last)
@@ -112,7 +113,7 @@ fn incident(out: &mut Out, incident: &Incident) {
     out.fixed("\n");
 }
 
-fn entry(out: &mut Out, name: &str, value: &str) {
+fn entry(out: &mut HtmlBuilder, name: &str, value: &str) {
     out.leaf("dt", &[], name);
     out.leaf("dd", &[], value);
 }
@@ -127,32 +128,17 @@ fn moment(moment: &record::Moment) -> String {
     )
 }
 
-fn courses(out: &mut Out, figures: &[Figure]) {
+fn courses(out: &mut HtmlBuilder, figures: &[Figure]) {
     if figures.is_empty() {
         return;
     }
     section(out, "courses", Some("How rejected parts changed"), |out| {
-        for figure in figures {
-            let id = format!("figure-{}", figure.id);
-            let [title, words] = ["title", "words"].map(|part| format!("{id}-{part}"));
-            out.within("figure", &[("id", &id)], |out| {
-                out.within("figcaption", &[], |out| {
-                    out.leaf("h3", &[("id", &title)], &figure.title);
-                    out.paragraph(&figure.caption);
-                });
-                out.drawing(figure, &title, &words);
-                out.details("The same in words", |out| {
-                    out.within("div", &[("id", &words)], |out| {
-                        figure.alternative.lines().for_each(|line| out.paragraph(line));
-                    });
-                });
-            });
-        }
+        figures.iter().for_each(|figure| out.figure(figure));
     });
 }
 
 /// What needs somebody stands open, what is accepted is there for those who open it.
-fn parts(out: &mut Out, certificate: &Certificate) {
+fn parts(out: &mut HtmlBuilder, certificate: &Certificate) {
     for (id, title, parts) in [
         ("nodes", "Nodes", &certificate.nodes),
         ("links", "Links", &certificate.links),

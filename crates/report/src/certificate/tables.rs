@@ -1,6 +1,7 @@
 //! Rows of a certificate, told once for the page and for Markdown.
 
-use super::super::table::{Entry, Table, Tone, figure, text};
+use crate::table::{Entry, Table, Tone, figure, text};
+use record::text::{counted, percent};
 use record::units::Rate;
 use record::{Certificate, Course, Criteria, EndReason, PartDecision, Quantity, ReadPart, Ruling};
 
@@ -22,16 +23,6 @@ pub(super) fn tone(ruling: Ruling) -> Tone {
     }
 }
 
-/// `5 %`.
-fn percent(share: f64) -> String {
-    format!("{} %", (share * 1000.0).round() / 10.0)
-}
-
-/// How many of something: `1 cycle`, `3 cycles`.
-pub(super) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
 /// What was loaded how long, as name and value.
 pub(super) fn facts(certificate: &Certificate) -> Vec<(&'static str, String)> {
     let ended = match (&certificate.ended, &certificate.ended_at) {
@@ -45,7 +36,7 @@ pub(super) fn facts(certificate: &Certificate) -> Vec<(&'static str, String)> {
     };
     let resumed = match certificate.resumed {
         0 => String::new(),
-        times => format!(", gone on with {}", counted(u64::from(times), "time")),
+        times => format!(", gone on with {}", counted(times as usize, "time")),
     };
     vec![
         ("suite", certificate.suite.clone()),
@@ -172,7 +163,7 @@ pub(super) fn criteria(criteria: &Criteria) -> Table {
             "least_cycles",
             format!(
                 "{} or more",
-                counted(u64::from(criteria.least_cycles.value), "cycle")
+                counted(criteria.least_cycles.value as usize, "cycle")
             ),
             &criteria.least_cycles.reason,
         ),
@@ -194,17 +185,17 @@ pub(super) fn criteria(criteria: &Criteria) -> Table {
         ),
         (
             "corruption",
-            counted(criteria.corruption.value, "wrong element"),
+            counted(criteria.corruption.value as usize, "wrong element"),
             &criteria.corruption.reason,
         ),
         (
             "flaps",
-            counted(u64::from(criteria.flaps.value), "time") + " down",
+            counted(criteria.flaps.value as usize, "time") + " down",
             &criteria.flaps.reason,
         ),
         (
             "losses",
-            counted(u64::from(criteria.losses.value), "time") + " lost",
+            counted(criteria.losses.value as usize, "time") + " lost",
             &criteria.losses.reason,
         ),
         (
@@ -214,7 +205,7 @@ pub(super) fn criteria(criteria: &Criteria) -> Table {
         ),
         (
             "slow_cycles",
-            counted(u64::from(criteria.slow_cycles.value), "slow cycle"),
+            counted(criteria.slow_cycles.value as usize, "slow cycle"),
             &criteria.slow_cycles.reason,
         ),
         (
@@ -224,7 +215,7 @@ pub(super) fn criteria(criteria: &Criteria) -> Table {
         ),
         (
             "error_cycles",
-            counted(u64::from(criteria.error_cycles.value), "cycle") + " with errors",
+            counted(criteria.error_cycles.value as usize, "cycle") + " with errors",
             &criteria.error_cycles.reason,
         ),
         (
@@ -236,7 +227,7 @@ pub(super) fn criteria(criteria: &Criteria) -> Table {
             "raw_cycles",
             format!(
                 "samples of the last {} are kept",
-                counted(u64::from(criteria.raw_cycles.value), "cycle")
+                counted(criteria.raw_cycles.value as usize, "cycle")
             ),
             &criteria.raw_cycles.reason,
         ),

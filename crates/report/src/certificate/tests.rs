@@ -1,8 +1,8 @@
 //! Certificates of burn-ins with known faults, as they are written.
 
-use super::super::hostile_tests::{attacks, check_lines, check_markdown, poisoned};
-use super::super::html::reading::elements;
 use super::*;
+use crate::hostile_tests::{attacks, check_lines, check_markdown, poisoned};
+use crate::html::parser_tests::elements;
 use judge::burn_in::fixture::{asked, clos, cycle, found, line};
 use judge::burn_in::{Known, decide};
 use record::{EndReason, FindingKind, Journal, Place, Ruling, Untested};

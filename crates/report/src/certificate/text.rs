@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::super::escape::{line, markdown as inert};
 use super::tables;
+use crate::escape::{line, markdown as inert};
+use record::text::counted;
 use record::{Certificate, PartDecision, Ruling};
 
 /// Incidents and parts that are told in Markdown before the rest is counted.
@@ -55,7 +56,7 @@ pub(super) fn markdown(certificate: &Certificate) -> Result<String, std::fmt::Er
     }
     let not_counted = certificate.incidents.len() - counting.len();
     if not_counted > 0 {
-        let told = tables::counted(not_counted as u64, "sighting");
+        let told = counted(not_counted, "sighting");
         writeln!(out, "\n{told} did not count; the page has them.")?;
     }
     let parts: Vec<&PartDecision> = open(certificate).collect();
@@ -73,7 +74,7 @@ pub(super) fn markdown(certificate: &Certificate) -> Result<String, std::fmt::Er
         more(&mut out, parts.len())?;
     }
     if !certificate.untested.is_empty() {
-        let told = tables::counted(certificate.untested.len() as u64, "thing");
+        let told = counted(certificate.untested.len(), "thing");
         writeln!(
             out,
             "\n{told} could not be loaded or measured; the page lists them."
@@ -125,7 +126,7 @@ pub(super) fn terminal(certificate: &Certificate) -> String {
     if left_out > 0 {
         lines.push(format!(
             "  and {} more in the certificate",
-            tables::counted(left_out, "incident")
+            counted(left_out, "incident")
         ));
     }
     lines.push(format!("exit code {}", certificate.exit_code));

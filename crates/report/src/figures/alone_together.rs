@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::canvas::{Look, Stroke, clip, drawing};
+use super::canvas::{Stroke, TextLook, clip, drawing};
 use super::frame::{self, Frame, Scale};
 use super::palette::{EDGE, FAULT, INK, LINES, MUTED};
 use super::shares::median;
-use super::{count, percent};
-use crate::figure::{Drawing, Figure};
+use crate::figure::{Figure, FigureKind};
+use record::text::{counted, whole_percent};
 use record::units::{Bytes, Rate};
 use record::{Interference, Judgement, Recorded};
 
@@ -36,7 +36,7 @@ struct Row<'a> {
     measurements: usize,
 }
 
-impl Drawing for AloneTogether {
+impl FigureKind for AloneTogether {
     fn figures(&self, _: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let mut rows = rows(judgement);
         if rows.is_empty() {
@@ -57,8 +57,8 @@ impl Drawing for AloneTogether {
             caption: format!(
                 "Wire rate at the largest message of each test; the number is together over alone. {} of {} below {} of what it carries alone, marked with an exclamation mark: these rails share something.{left_out}",
                 losing,
-                count(all, "row"),
-                percent(MUCH)
+                counted(all, "row"),
+                whole_percent(MUCH)
             ),
             title,
             alternative,
@@ -124,12 +124,12 @@ fn drawn(rows: &[Row<'_>], title: &str) -> io::Result<String> {
     drawing((WIDTH as u32, (bottom + 76) as u32), title, |canvas| {
         frame.draw(canvas, &frame::numbers(&frame.x, 8), &[], "")?;
         frame.name_across(canvas, "wire rate (GB/s)")?;
-        canvas.text((WIDTH - 150, top - 14), "together / alone", Look::NOTE)?;
+        canvas.text((WIDTH - 150, top - 14), "together / alone", TextLook::NOTE)?;
         for (number, row) in rows.iter().enumerate() {
             let y = top + ROW * number as i32 + ROW / 2;
             let [alone, together] = [row.alone, row.together].map(|rate| frame.across(Rate(rate).gb_per_s()));
             let label = format!("{}, {}, {}", clip(row.rail, 16), clip(row.test, 16), row.size);
-            canvas.text((frame.left - 12, y), &label, Look::RIGHT)?;
+            canvas.text((frame.left - 12, y), &label, TextLook::RIGHT)?;
             let is_much = row.lowest < MUCH;
             let (ink, width) = if is_much { (FAULT, 3) } else { (EDGE, 1) };
             canvas.line(&[(alone, y), (together, y)], ink, Stroke::Solid(width))?;
@@ -141,18 +141,22 @@ fn drawn(rows: &[Row<'_>], title: &str) -> io::Result<String> {
                 many => format!(" (lowest {:.2} of {many})", row.lowest),
             };
             let mark = if is_much { "! " } else { "" };
-            let look = if is_much { Look::LEFT.bold() } else { Look::LEFT };
+            let look = if is_much {
+                TextLook::LEFT.bold()
+            } else {
+                TextLook::LEFT
+            };
             let ratio = format!("{mark}{:.2}{lowest}", row.together / row.alone);
             canvas.text((WIDTH - 156, y), &ratio, look)?;
         }
         let y = bottom + 58;
         canvas.marker((24, y), 3, LINES[0])?;
-        canvas.text((38, y), "alone", Look::LEFT)?;
+        canvas.text((38, y), "alone", TextLook::LEFT)?;
         canvas.marker((104, y), 6, LINES[1])?;
-        canvas.text((118, y), "together with the other rails", Look::LEFT)?;
-        canvas.text((320, y), "!", Look::LEFT.ink(INK).bold())?;
-        let note = format!("less than {} of what it carries alone", percent(MUCH));
-        canvas.text((332, y), &note, Look::LEFT.ink(MUTED))
+        canvas.text((118, y), "together with the other rails", TextLook::LEFT)?;
+        canvas.text((320, y), "!", TextLook::LEFT.ink(INK).bold())?;
+        let note = format!("less than {} of what it carries alone", whole_percent(MUCH));
+        canvas.text((332, y), &note, TextLook::LEFT.ink(MUTED))
     })
 }
 

@@ -11,14 +11,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing, titled};
+use super::canvas::{Canvas, DrawResult, Stroke, TextLook, clip, drawing, titled};
 use super::frame::{self, Frame, Scale};
 use super::palette::{EDGE, INK, LINES, PALE};
 use super::rate_lines::{Band, Line, band, beside, draw_bus, draw_wire, many_in_words};
 use super::shares::failed;
-use super::{count, named};
-use crate::figure::{Drawing, Figure};
-use crate::{Writer, escape};
+use crate::escape;
+use crate::figure::{Figure, FigureKind};
+use crate::writer::Writer;
+use record::text::{counted, first_of};
 use record::units::Bytes;
 use record::{Algorithm, Cell, CellVerdict, Collective, Engine, Judgement, Load, Recorded, Reference, files};
 
@@ -46,7 +47,7 @@ impl Writer for Bandwidth {
         match chart.lines.is_empty() {
             false => chart.drawn(true),
             true => titled((WIDTH as u32, 120), &chart.title, None, |canvas| {
-                canvas.text((40, 60), "no wire rate was measured", Look::HEAD)
+                canvas.text((40, 60), "no wire rate was measured", TextLook::HEAD)
             }),
         }
     }
@@ -55,7 +56,7 @@ impl Writer for Bandwidth {
 /// What cells of one figure share.
 type Family<'a> = (&'a str, Load, Collective, Algorithm);
 
-impl Drawing for Bandwidth {
+impl FigureKind for Bandwidth {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let mut families: BTreeMap<Family<'_>, Vec<&CellVerdict>> = BTreeMap::new();
         for verdict in judgement.cells.iter().filter(|cell| cell.wire_rate.is_some()) {
@@ -91,7 +92,7 @@ impl Drawing for Bandwidth {
             }
             let mut alternative = chart.in_words(recorded);
             if number == last && !hidden.is_empty() {
-                let hidden = named(&hidden, MOST_NAMED, "; ", |cell| {
+                let hidden = first_of(&hidden, MOST_NAMED, "; ", |cell| {
                     format!("test {}, {}", cell.cell.test, one_in_words(cell, recorded))
                 });
                 alternative += &format!(" Failed and not drawn: {hidden}.");
@@ -248,7 +249,7 @@ impl<'a> Chart<'a> {
         measured.chain(expected).chain(specs).chain(bands)
     }
 
-    fn draw_band(&self, canvas: &Canvas<'_>, frame: &Frame) -> Drawn {
+    fn draw_band(&self, canvas: &Canvas<'_>, frame: &Frame) -> DrawResult {
         let at = |size: &Bytes, rate: f64| frame.at(size.0.max(1) as f64, rate);
         let mut around: Vec<_> = self.band.iter().map(|(size, (low, _))| at(size, *low)).collect();
         let lower = around.clone();
@@ -261,33 +262,33 @@ impl<'a> Chart<'a> {
         canvas.line(&lower, EDGE, Stroke::Dotted(1))
     }
 
-    fn legend(&self, canvas: &Canvas<'_>, top: i32) -> Drawn {
+    fn legend(&self, canvas: &Canvas<'_>, top: i32) -> DrawResult {
         let place = |entry: usize| (24 + (entry % 2) as i32 * 468, top + 20 * (entry / 2) as i32);
         let mut entry = 0;
         for (number, line) in self.lines.iter().enumerate() {
             let (x, y) = place(entry);
             canvas.marker((x + 10, y), number, LINES[number % LINES.len()])?;
             let mark = if line.failed() { " !" } else { "" };
-            canvas.text((x + 28, y), &format!("{}{mark}", line.name), Look::LEFT)?;
+            canvas.text((x + 28, y), &format!("{}{mark}", line.name), TextLook::LEFT)?;
             entry += 1;
         }
         for (id, demanded, _) in &self.specs {
             let (x, y) = place(entry);
             canvas.line(&[(x, y), (x + 22, y)], INK, Stroke::Dashed(1))?;
             let text = format!("demanded by spec {}: {demanded:.2} GB/s", clip(id, 40));
-            canvas.text((x + 28, y), &text, Look::LEFT)?;
+            canvas.text((x + 28, y), &text, TextLook::LEFT)?;
             entry += 1;
         }
         if !self.band.is_empty() {
             let (x, y) = place(entry);
             canvas.face([(x, y - 6), (x + 22, y + 6)], PALE)?;
             let text = "peers: from what is accepted to the fastest";
-            canvas.text((x + 28, y), text, Look::LEFT)?;
+            canvas.text((x + 28, y), text, TextLook::LEFT)?;
             entry += 1;
         }
         let (_, y) = place(entry + entry % 2);
         let text = "!: a cell that failed; bare tick: what it should have reached; bar: interval of the median, or lowest to highest of many";
-        canvas.text((24, y), text, Look::NOTE)
+        canvas.text((24, y), text, TextLook::NOTE)
     }
 
     fn caption(&self) -> String {
@@ -297,7 +298,7 @@ impl<'a> Chart<'a> {
         };
         let stands_out = match self.failing.len() {
             0 => "No cell here failed.".to_string(),
-            many => format!("{} failed.", count(many, "cell")),
+            many => format!("{} failed.", counted(many, "cell")),
         };
         let band = match self.band.is_empty() {
             true => "",
@@ -315,7 +316,7 @@ impl<'a> Chart<'a> {
     fn in_words(&self, recorded: &Recorded) -> String {
         let mut words = format!("{}. ", self.title);
         if !self.failing.is_empty() {
-            let failed = named(&self.failing, MOST_NAMED, "; ", |cell| {
+            let failed = first_of(&self.failing, MOST_NAMED, "; ", |cell| {
                 one_in_words(cell, recorded)
             });
             words += &format!("Failed: {failed}. ");
@@ -346,7 +347,7 @@ fn one_in_words(verdict: &CellVerdict, recorded: &Recorded) -> String {
             recorded.run.rank_name(*from),
             recorded.run.rank_name(*to)
         ),
-        ranks => count(ranks.len(), "rank"),
+        ranks => counted(ranks.len(), "rank"),
     };
     let measured = verdict
         .wire_rate

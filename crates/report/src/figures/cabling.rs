@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::canvas::clip;
-use super::{listed, percent};
-use record::{Finding, LinkCoverage, LinkState, Recorded};
+use record::text::{first_of, whole_percent};
+use record::{Finding, LinkCoverage, LinkName, LinkState, Recorded};
 
 /// Nodes of one layer that are drawn when all are.
 const MOST_NODES: usize = 24;
@@ -37,14 +37,14 @@ pub(super) fn hosts(recorded: &Recorded) -> BTreeSet<String> {
 
 /// Parts that findings name: links, cables, switches and hosts, with the best confidence.
 #[derive(Default)]
-pub(super) struct Accused<'a> {
+pub(super) struct SuspectParts<'a> {
     parts: BTreeMap<&'a str, f64>,
 }
 
-impl<'a> Accused<'a> {
+impl<'a> SuspectParts<'a> {
     /// Those of all findings.
-    pub(super) fn of(findings: &'a [Finding]) -> Accused<'a> {
-        let mut accused = Accused::default();
+    pub(super) fn of(findings: &'a [Finding]) -> SuspectParts<'a> {
+        let mut accused = SuspectParts::default();
         for finding in findings {
             let place = &finding.place;
             for part in [&place.link, &place.switch].into_iter().flatten() {
@@ -70,17 +70,6 @@ impl<'a> Accused<'a> {
     }
 }
 
-/// `h2` of `h2/rail1`.
-fn node_of(port: &str) -> &str {
-    port.rsplit_once('/').map_or(port, |(node, _)| node)
-}
-
-/// The two nodes of `h2/rail1->leaf1/p0`.
-fn ends_of(link: &str) -> Option<(&str, &str)> {
-    let (from, to) = link.split_once("->")?;
-    Some((node_of(from), node_of(to)))
-}
-
 fn badness(state: LinkState) -> u8 {
     match state {
         LinkState::Healthy => 0,
@@ -92,7 +81,7 @@ fn badness(state: LinkState) -> u8 {
 }
 
 /// What is drawn of one rail.
-pub(super) struct Plan<'a> {
+pub(super) struct RailLayout<'a> {
     /// The rail; empty for cables of none.
     pub(super) rail: &'a str,
     /// Its directed links.
@@ -105,20 +94,21 @@ pub(super) struct Plan<'a> {
     pub(super) accused: BTreeSet<&'a str>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> RailLayout<'a> {
     /// Puts the links of a rail in order.
     pub(super) fn of(
         rail: &'a str,
         links: Vec<&'a LinkCoverage>,
         hosts: &BTreeSet<String>,
-        accused: &Accused<'_>,
-    ) -> Plan<'a> {
+        accused: &SuspectParts<'_>,
+    ) -> RailLayout<'a> {
         let mut by_ends: BTreeMap<[&str; 2], Cable<'a>> = BTreeMap::new();
         let mut neighbours: BTreeMap<&'a str, BTreeSet<&'a str>> = BTreeMap::new();
         for link in &links {
-            let Some((from, to)) = ends_of(&link.link) else {
+            let Some(name) = LinkName::parse(&link.link) else {
                 continue;
             };
+            let (from, to) = (name.from.node, name.to.node);
             neighbours.entry(from).or_default().insert(to);
             neighbours.entry(to).or_default().insert(from);
             let ends = if from <= to { [from, to] } else { [to, from] };
@@ -139,7 +129,7 @@ impl<'a> Plan<'a> {
             cable.links.push(link);
         }
         let named = neighbours.keys().copied().filter(|node| accused.names(node));
-        Plan {
+        RailLayout {
             rail,
             accused: named.collect(),
             layers: layers(&neighbours, hosts),
@@ -287,7 +277,9 @@ pub(super) fn in_words(cable: &Cable<'_>) -> String {
     links.sort_by_key(|link| std::cmp::Reverse(badness(link.state)));
     let link = |link: &&&LinkCoverage| {
         let carried = match (link.most, link.share) {
-            (Some(most), Some(share)) => format!(", carried {most}, {} of what it should", percent(share)),
+            (Some(most), Some(share)) => {
+                format!(", carried {most}, {} of what it should", whole_percent(share))
+            }
             (Some(most), None) => format!(", carried {most}"),
             _ => ", nothing seen on it".to_string(),
         };
@@ -296,5 +288,9 @@ pub(super) fn in_words(cable: &Cable<'_>) -> String {
     let names: BTreeSet<&str> = links.iter().map(|link| link.cable.as_str()).collect();
     let names: Vec<&str> = names.into_iter().collect();
     let links: Vec<String> = links.iter().map(link).collect();
-    format!("cable {}: {}", names.join(", "), listed(&links, 4, "; "))
+    format!(
+        "cable {}: {}",
+        names.join(", "),
+        first_of(&links, 4, "; ", String::clone)
+    )
 }

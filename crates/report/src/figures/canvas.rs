@@ -12,66 +12,66 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::palette::{INK, MUTED, PAPER};
 pub(super) use super::svg::Stroke;
-use super::svg::{LINE_HEIGHT, Sheet, StrokedPath, SvgBackend};
+use super::svg::{LINE_HEIGHT, StrokedPath, SvgBackend, SvgHead};
 use crate::escape;
 
 /// The outcome of drawing something.
-pub(super) type Drawn = Result<(), DrawingAreaErrorKind<Infallible>>;
+pub(super) type DrawResult = Result<(), DrawingAreaErrorKind<Infallible>>;
 /// A place in pixels.
-pub(super) type At = (i32, i32);
+pub(super) type Point = (i32, i32);
 
 /// How a text looks and where it lies relative to its place.
 #[derive(Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct TextLook {
     size: f64,
     ink: RGBColor,
     side: HPos,
     bold: bool,
 }
 
-impl Look {
+impl TextLook {
     /// Beginning at its place.
-    pub(super) const LEFT: Look = Look {
+    pub(super) const LEFT: TextLook = TextLook {
         size: 12.0,
         ink: INK,
         side: HPos::Left,
         bold: false,
     };
     /// Ending at its place.
-    pub(super) const RIGHT: Look = Look {
+    pub(super) const RIGHT: TextLook = TextLook {
         side: HPos::Right,
-        ..Look::LEFT
+        ..TextLook::LEFT
     };
     /// Around its place.
-    pub(super) const MIDDLE: Look = Look {
+    pub(super) const MIDDLE: TextLook = TextLook {
         side: HPos::Center,
-        ..Look::LEFT
+        ..TextLook::LEFT
     };
     /// What explains.
-    pub(super) const NOTE: Look = Look {
+    pub(super) const NOTE: TextLook = TextLook {
         ink: MUTED,
-        ..Look::LEFT
+        ..TextLook::LEFT
     };
     /// What a part of a drawing is about.
-    pub(super) const HEAD: Look = Look {
+    pub(super) const HEAD: TextLook = TextLook {
         size: 14.0,
         bold: true,
-        ..Look::LEFT
+        ..TextLook::LEFT
     };
 
     /// The same in another ink.
-    pub(super) const fn ink(self, ink: RGBColor) -> Look {
-        Look { ink, ..self }
+    pub(super) const fn ink(self, ink: RGBColor) -> TextLook {
+        TextLook { ink, ..self }
     }
 
     /// The same in letters of another size.
-    pub(super) const fn size(self, size: f64) -> Look {
-        Look { size, ..self }
+    pub(super) const fn size(self, size: f64) -> TextLook {
+        TextLook { size, ..self }
     }
 
     /// The same in bold letters.
-    pub(super) const fn bold(self) -> Look {
-        Look { bold: true, ..self }
+    pub(super) const fn bold(self) -> TextLook {
+        TextLook { bold: true, ..self }
     }
 }
 
@@ -87,15 +87,15 @@ pub(super) const HEAD_ROOM: u32 = 34;
 pub(super) fn drawing(
     size: (u32, u32),
     name: &str,
-    paint: impl FnOnce(&Canvas<'_>) -> Drawn,
+    paint: impl FnOnce(&Canvas<'_>) -> DrawResult,
 ) -> io::Result<String> {
-    let sheet = Sheet {
+    let head = SvgHead {
         size,
         cropped: HEAD_ROOM,
         name,
         description: None,
     };
-    painted(&sheet, paint)
+    painted(&head, paint)
 }
 
 /// The same with its title and what it shows in words, for a file of its own.
@@ -103,23 +103,23 @@ pub(super) fn titled(
     size: (u32, u32),
     title: &str,
     description: Option<&str>,
-    paint: impl FnOnce(&Canvas<'_>) -> Drawn,
+    paint: impl FnOnce(&Canvas<'_>) -> DrawResult,
 ) -> io::Result<String> {
-    let sheet = Sheet {
+    let head = SvgHead {
         size,
         cropped: 0,
         name: title,
         description,
     };
-    painted(&sheet, |canvas| {
-        canvas.text((16, 20), &clip(title, 110), Look::HEAD)?;
+    painted(&head, |canvas| {
+        canvas.text((16, 20), &clip(title, 110), TextLook::HEAD)?;
         paint(canvas)
     })
 }
 
-fn painted(sheet: &Sheet<'_>, paint: impl FnOnce(&Canvas<'_>) -> Drawn) -> io::Result<String> {
+fn painted(head: &SvgHead<'_>, paint: impl FnOnce(&Canvas<'_>) -> DrawResult) -> io::Result<String> {
     let mut svg = String::new();
-    let area = SvgBackend::new(&mut svg, sheet).into_drawing_area();
+    let area = SvgBackend::new(&mut svg, head).into_drawing_area();
     let canvas = Canvas { area };
     let painted = canvas.area.fill(&PAPER).and_then(|()| paint(&canvas));
     let painted = painted.and_then(|()| canvas.area.present());
@@ -143,13 +143,13 @@ pub(super) fn clip(text: &str, most: usize) -> String {
 
 impl<'a> Canvas<'a> {
     /// A part of it, whose places begin at this corner.
-    pub(super) fn part(&self, corner: At, size: At) -> Canvas<'a> {
+    pub(super) fn part(&self, corner: Point, size: Point) -> Canvas<'a> {
         let area = self.area.clone().shrink(corner, size);
         Canvas { area }
     }
 
     /// A text whose middle is as high as its place.
-    pub(super) fn text(&self, at: At, text: &str, look: Look) -> Drawn {
+    pub(super) fn text(&self, at: Point, text: &str, look: TextLook) -> DrawResult {
         let font = ("sans-serif", look.size * LINE_HEIGHT).into_font();
         let font = match look.bold {
             true => font.style(FontStyle::Bold),
@@ -162,7 +162,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// A line through these places.
-    pub(super) fn line(&self, places: &[At], ink: RGBColor, stroke: Stroke) -> Drawn {
+    pub(super) fn line(&self, places: &[Point], ink: RGBColor, stroke: Stroke) -> DrawResult {
         match places {
             [] | [_] => Ok(()),
             places => self.area.draw(&StrokedPath { places, ink, stroke }),
@@ -170,12 +170,12 @@ impl<'a> Canvas<'a> {
     }
 
     /// A face between two corners.
-    pub(super) fn face(&self, corners: [At; 2], face: RGBColor) -> Drawn {
+    pub(super) fn face(&self, corners: [Point; 2], face: RGBColor) -> DrawResult {
         self.area.draw(&Rectangle::new(corners, face.filled()))
     }
 
     /// A face around these corners.
-    pub(super) fn polygon(&self, corners: &[At], face: RGBColor) -> Drawn {
+    pub(super) fn polygon(&self, corners: &[Point], face: RGBColor) -> DrawResult {
         match corners.len() < 3 {
             true => Ok(()),
             false => self.area.draw(&Polygon::new(corners.to_vec(), face.filled())),
@@ -183,7 +183,12 @@ impl<'a> Canvas<'a> {
     }
 
     /// The edge of a rectangle.
-    pub(super) fn edge(&self, [(left, top), (right, bottom)]: [At; 2], ink: RGBColor, width: u32) -> Drawn {
+    pub(super) fn edge(
+        &self,
+        [(left, top), (right, bottom)]: [Point; 2],
+        ink: RGBColor,
+        width: u32,
+    ) -> DrawResult {
         let around = [
             (left, top),
             (right, top),
@@ -195,7 +200,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// An upright bar from one height to another with a cap at each end.
-    pub(super) fn whisker(&self, x: i32, (from, to): (i32, i32), ink: RGBColor) -> Drawn {
+    pub(super) fn whisker(&self, x: i32, (from, to): (i32, i32), ink: RGBColor) -> DrawResult {
         let stroke = [
             (x - 3, from),
             (x + 3, from),
@@ -208,29 +213,29 @@ impl<'a> Canvas<'a> {
     }
 
     /// The marker of the line with this number: four shapes, filled and hollow, that differ without colour.
-    pub(super) fn marker(&self, (x, y): At, number: usize, ink: RGBColor) -> Drawn {
-        let corners: &[At] = match number % 4 {
+    pub(super) fn marker(&self, (x, y): Point, number: usize, ink: RGBColor) -> DrawResult {
+        let corners: &[Point] = match number % 4 {
             0 => &[(-4, -4), (4, -4), (4, 4), (-4, 4)],
             1 => &[(0, -6), (5, 4), (-5, 4)],
             2 => &[(0, -6), (6, 0), (0, 6), (-6, 0)],
             _ => &[(0, 6), (5, -4), (-5, -4)],
         };
-        let corners: Vec<At> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+        let corners: Vec<Point> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
         if number % 8 < 4 {
             return self.polygon(&corners, ink);
         }
         self.polygon(&corners, PAPER)?;
-        let outline: Vec<At> = corners.iter().chain(corners.first()).copied().collect();
+        let outline: Vec<Point> = corners.iter().chain(corners.first()).copied().collect();
         self.line(&outline, ink, Stroke::Solid(2))
     }
 
     /// A small dot.
-    pub(super) fn dot(&self, at: At, ink: RGBColor) -> Drawn {
+    pub(super) fn dot(&self, at: Point, ink: RGBColor) -> DrawResult {
         self.area.draw(&Circle::new(at, 2, ink.filled()))
     }
 
     /// A cross, for what is at fault.
-    pub(super) fn cross(&self, (x, y): At, ink: RGBColor) -> Drawn {
+    pub(super) fn cross(&self, (x, y): Point, ink: RGBColor) -> DrawResult {
         self.line(&[(x - 5, y - 5), (x + 5, y + 5)], ink, Stroke::Solid(2))?;
         self.line(&[(x - 5, y + 5), (x + 5, y - 5)], ink, Stroke::Solid(2))
     }
@@ -244,7 +249,7 @@ mod tests {
     fn no_name_ends_a_text_or_becomes_an_attribute() {
         let hostile = "</text><script>\u{1b}\u{202e}\n\" opacity=\"1\" onload=\"x\u{ffff}";
         let svg = drawing((100, 50), hostile, |canvas| {
-            canvas.text((10, 10), hostile, Look::LEFT)
+            canvas.text((10, 10), hostile, TextLook::LEFT)
         })
         .unwrap();
         for live in ["<script", "\u{1b}", "\u{202e}", "\u{ffff}", "onload=\"x"] {

@@ -5,17 +5,15 @@
 
 use std::io;
 
-use super::canvas::{Canvas, Drawn, HEAD_ROOM, Look, Stroke, clip, drawing, titled};
+use super::canvas::{Canvas, DrawResult, HEAD_ROOM, Stroke, TextLook, clip, drawing, titled};
 use super::frame::{Frame, Scale};
 use super::palette::{EDGE, INK, PALE, PAPER, WARM};
-use super::percent;
-use crate::ecmp::{chance, counted_shares, in_order, in_words, is_outside, short};
-use crate::figure::{Drawing, Figure};
-use crate::Writer;
+use crate::ecmp::groups::{MOST_PANELS, chance, counted_shares, in_order, in_words, is_outside, short};
+use crate::figure::{Figure, FigureKind};
+use crate::writer::Writer;
+use record::text::{counted, whole_percent};
 use record::{EcmpVerdict, Judgement, MemberLoad, Recorded, files};
 
-/// Most groups drawn.
-pub(crate) const MOST_PANELS: usize = 8;
 /// Most paths of a group drawn.
 const MOST_BARS: usize = 32;
 /// A panel, and the lines below all of them, in pixels.
@@ -53,7 +51,7 @@ impl Writer for EcmpLoad {
     }
 }
 
-impl Drawing for EcmpLoad {
+impl FigureKind for EcmpLoad {
     fn figures(&self, _: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let groups = compared(judgement);
         if groups.is_empty() {
@@ -71,7 +69,7 @@ impl Drawing for EcmpLoad {
             title: TITLE.to_string(),
             caption: format!(
                 "Share of flows on each of several equal paths. {faulty} of {} are not spread as by chance. A bar outside of its bracket has a thick edge; the path that is named has an exclamation mark.{left_out}",
-                super::count(groups.len(), "group")
+                counted(groups.len(), "group")
             ),
             alternative: all_in_words(&groups),
         }])
@@ -93,9 +91,9 @@ fn all_in_words(groups: &[&EcmpVerdict]) -> String {
         format!(
             "{} {} (by chance {} to {})",
             member.link,
-            percent(member.share),
-            percent(low),
-            percent(high)
+            whole_percent(member.share),
+            whole_percent(low),
+            whole_percent(high)
         )
     };
     let fault = |group: &&&EcmpVerdict| {
@@ -120,7 +118,7 @@ fn all_in_words(groups: &[&EcmpVerdict]) -> String {
             .members
             .iter()
             .take(MOST_BARS)
-            .map(|member| percent(member.share))
+            .map(|member| whole_percent(member.share))
             .collect();
         format!(
             "{}: {}, {}: {}",
@@ -164,7 +162,7 @@ impl<'a> Panels<'a> {
         (width as u32, HEAD_ROOM + (self.rows * PANEL.1 + FOOT) as u32)
     }
 
-    fn draw(&self, canvas: &Canvas<'_>) -> Drawn {
+    fn draw(&self, canvas: &Canvas<'_>) -> DrawResult {
         let (width, _) = self.size();
         let panel = (width as i32 / self.columns, PANEL.1);
         for (number, group) in (0..).zip(self.groups) {
@@ -178,7 +176,7 @@ impl<'a> Panels<'a> {
         ];
         let foot = HEAD_ROOM as i32 + self.rows * PANEL.1;
         for (line, text) in (0..).zip(legend) {
-            canvas.text((16, foot + 12 + 17 * line), text, Look::NOTE.size(11.0))?;
+            canvas.text((16, foot + 12 + 17 * line), text, TextLook::NOTE.size(11.0))?;
         }
         Ok(())
     }
@@ -205,7 +203,7 @@ fn frame_of((width, height): (i32, i32), members: &[&MemberLoad], counted: &[Opt
     }
 }
 
-fn draw_panel(panel: &Canvas<'_>, size: (i32, i32), group: &EcmpVerdict) -> Drawn {
+fn draw_panel(panel: &Canvas<'_>, size: (i32, i32), group: &EcmpVerdict) -> DrawResult {
     let all_counted = counted_shares(&group.members);
     let chosen = chosen(&group.members);
     let members: Vec<&MemberLoad> = chosen.iter().map(|at| &group.members[*at]).collect();
@@ -221,9 +219,13 @@ fn draw_panel(panel: &Canvas<'_>, size: (i32, i32), group: &EcmpVerdict) -> Draw
         group.cause,
         chance(group.p_value)
     );
-    panel.text((12, 14), &clip(&title, 72), Look::LEFT.bold())?;
+    panel.text((12, 14), &clip(&title, 72), TextLook::LEFT.bold())?;
     let frame = frame_of(size, &members, &counted);
-    let ticks = frame.y.ticks(5).into_iter().map(|share| (share, percent(share)));
+    let ticks = frame
+        .y
+        .ticks(5)
+        .into_iter()
+        .map(|share| (share, whole_percent(share)));
     frame.draw(panel, &[], &ticks.collect::<Vec<_>>(), "share of flows")?;
     for (bar, (member, counted)) in members.iter().zip(&counted).enumerate() {
         let is_named = group.cause.is_fault() && group.part.as_ref() == Some(&member.link);
@@ -235,7 +237,13 @@ fn draw_panel(panel: &Canvas<'_>, size: (i32, i32), group: &EcmpVerdict) -> Draw
     Ok(())
 }
 
-fn draw_bar(panel: &Canvas<'_>, frame: &Frame, bar: usize, member: &MemberLoad, is_named: bool) -> Drawn {
+fn draw_bar(
+    panel: &Canvas<'_>,
+    frame: &Frame,
+    bar: usize,
+    member: &MemberLoad,
+    is_named: bool,
+) -> DrawResult {
     let x = |part: f64| frame.across(bar as f64 + part);
     let (left, top) = (x(0.15), frame.up(member.share));
     let (right, bottom) = (x(0.6), frame.bottom);
@@ -265,12 +273,12 @@ fn draw_bar(panel: &Canvas<'_>, frame: &Frame, bar: usize, member: &MemberLoad, 
     let mark = if is_named { "! " } else { "" };
     let label = clip(&format!("{mark}{}", short(&member.link)), room.clamp(1, 12));
     if !is_crowded || is_named || bar.is_multiple_of(4) {
-        panel.text((x(0.12), bottom + 12), &label, Look::LEFT.size(10.0))?;
+        panel.text((x(0.12), bottom + 12), &label, TextLook::LEFT.size(10.0))?;
     }
     Ok(())
 }
 
-fn diamond(panel: &Canvas<'_>, (x, y): (i32, i32)) -> Drawn {
+fn diamond(panel: &Canvas<'_>, (x, y): (i32, i32)) -> DrawResult {
     let corners = [(x, y - 5), (x + 5, y), (x, y + 5), (x - 5, y), (x, y - 5)];
     panel.polygon(&corners, PAPER)?;
     panel.line(&corners, INK, Stroke::Solid(1))

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::canvas::{At, Canvas, Drawn, Look, Stroke};
+use super::canvas::{Canvas, DrawResult, Point, Stroke, TextLook};
 use super::palette::{GRID, INK};
 use record::units::{Bytes, Nanos};
 
@@ -143,7 +143,7 @@ pub(super) type Tick = (f64, String);
 
 impl Frame {
     /// Where a pair of values lies.
-    pub(super) fn at(&self, x: f64, y: f64) -> At {
+    pub(super) fn at(&self, x: f64, y: f64) -> Point {
         (self.across(x), self.up(y))
     }
 
@@ -158,16 +158,22 @@ impl Frame {
     }
 
     /// Lines at the ticks with their labels, and what the upright scale measures above it.
-    pub(super) fn draw(&self, canvas: &Canvas<'_>, across: &[Tick], up: &[Tick], measures: &str) -> Drawn {
+    pub(super) fn draw(
+        &self,
+        canvas: &Canvas<'_>,
+        across: &[Tick],
+        up: &[Tick],
+        measures: &str,
+    ) -> DrawResult {
         for (value, label) in up {
             let y = self.up(*value);
             canvas.line(&[(self.left, y), (self.right, y)], GRID, Stroke::Solid(1))?;
-            canvas.text((self.left - 8, y), label, Look::RIGHT)?;
+            canvas.text((self.left - 8, y), label, TextLook::RIGHT)?;
         }
         for (value, label) in across {
             let x = self.across(*value);
             canvas.line(&[(x, self.bottom), (x, self.bottom + 4)], INK, Stroke::Solid(1))?;
-            canvas.text((x, self.bottom + 14), label, Look::MIDDLE)?;
+            canvas.text((x, self.bottom + 14), label, TextLook::MIDDLE)?;
         }
         let axes = [
             (self.left, self.top),
@@ -175,13 +181,13 @@ impl Frame {
             (self.right, self.bottom),
         ];
         canvas.line(&axes, INK, Stroke::Solid(1))?;
-        canvas.text((self.left, self.top - 12), measures, Look::NOTE)
+        canvas.text((self.left, self.top - 12), measures, TextLook::NOTE)
     }
 
     /// What the lower scale measures, below its labels.
-    pub(super) fn name_across(&self, canvas: &Canvas<'_>, measures: &str) -> Drawn {
+    pub(super) fn name_across(&self, canvas: &Canvas<'_>, measures: &str) -> DrawResult {
         let middle = (self.left + self.right) / 2;
-        let note = Look::MIDDLE.ink(super::palette::MUTED);
+        let note = TextLook::MIDDLE.ink(super::palette::MUTED);
         canvas.text((middle, self.bottom + 32), measures, note)
     }
 }

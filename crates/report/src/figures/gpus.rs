@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 
-use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing};
-use super::count;
+use super::canvas::{Canvas, DrawResult, Stroke, TextLook, clip, drawing};
 use super::frame::{self, Frame, Scale};
 use super::palette::{INK, LINES, PALE};
-use crate::figure::{Drawing, Figure};
+use crate::figure::{Figure, FigureKind};
+use record::text::counted;
 use record::{Event, Extremes, GpuReading, GpuSummary, Judgement, Recorded};
 
 /// Most lines of a panel.
@@ -66,7 +66,7 @@ const SENSORS: [Sensor; 3] = [
 /// Values by moment.
 type Values = BTreeMap<usize, f64>;
 
-impl Drawing for Gpus {
+impl FigureKind for Gpus {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let watched = Watched::of(recorded, judgement);
         if watched.panels.is_empty() {
@@ -179,7 +179,7 @@ impl<'a> Watched<'a> {
             canvas.text(
                 (WIDTH / 2, legend_at - 26),
                 "measurements in the order of the run",
-                Look::MIDDLE.ink(super::palette::MUTED),
+                TextLook::MIDDLE.ink(super::palette::MUTED),
             )?;
             for (number, gpu) in self.gpus.iter().enumerate() {
                 let (x, y) = (
@@ -188,7 +188,7 @@ impl<'a> Watched<'a> {
                 );
                 canvas.marker((x + 10, y), number, LINES[number])?;
                 let mark = if in_trouble(gpu) { "! " } else { "" };
-                canvas.text((x + 28, y), &format!("{mark}{}", name(gpu)), Look::LEFT)?;
+                canvas.text((x + 28, y), &format!("{mark}{}", name(gpu)), TextLook::LEFT)?;
             }
             let band = if self.all > self.gpus.len() {
                 "; band: where all GPUs lie"
@@ -197,7 +197,7 @@ impl<'a> Watched<'a> {
             };
             let note =
                 format!("dashed: the limit in force; !: clocks held down by heat or power trouble{band}");
-            canvas.text((24, height - 16), &note, Look::NOTE)
+            canvas.text((24, height - 16), &note, TextLook::NOTE)
         })
     }
 
@@ -207,7 +207,7 @@ impl<'a> Watched<'a> {
             0 => "No clock was held down by heat or power trouble, as far as it could be read.".to_string(),
             many => format!(
                 "Clocks of {} were held down by heat or power trouble.",
-                count(many, "GPU")
+                counted(many, "GPU")
             ),
         };
         let drawn = match self.all - self.gpus.len() {
@@ -242,7 +242,7 @@ impl<'a> Watched<'a> {
                 format!(
                     "held down by {} in {}",
                     limit.words(),
-                    count(held.cells as usize, "cell")
+                    counted(held.cells as usize, "cell")
                 )
             }));
             format!("{} ({}): {}", name(gpu), clip(&gpu.uuid, 60), parts.join(", "))
@@ -254,7 +254,7 @@ impl<'a> Watched<'a> {
                 format!("{least:.0} to {most:.0} {}", panel.sensor.unit)
             });
             let all: Vec<String> = all.collect();
-            words.push(format!("all {}: {}", count(self.all, "GPU"), all.join(", ")));
+            words.push(format!("all {}: {}", counted(self.all, "GPU"), all.join(", ")));
         }
         words.join("; ")
     }
@@ -280,7 +280,7 @@ impl Panel {
         })
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, has_band: bool) -> Drawn {
+    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, has_band: bool) -> DrawResult {
         if has_band {
             let lower = self.band.iter().map(|(at, (low, _))| frame.at(*at as f64, *low));
             let upper = self

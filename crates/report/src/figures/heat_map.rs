@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::canvas::{Canvas, Drawn, Look, clip, drawing};
+use super::canvas::{Canvas, DrawResult, TextLook, clip, drawing};
+use super::node_rows::{self, NodeRow};
 use super::palette::{FAULT, INK, MUTED, legend_of_levels, level};
-use super::rows::{self, Row};
 use super::shares::{self, Hosts, median};
-use super::{count, percent};
-use crate::figure::{Drawing, Figure};
+use crate::figure::{Figure, FigureKind};
+use record::text::{counted, whole_percent};
 use record::{Collective, FindingKind, Judgement, Recorded};
 
 /// Failing nodes with a row of their own, and groups of others.
@@ -49,13 +49,13 @@ struct Map<'a> {
     is_whole: bool,
 }
 
-impl Drawing for HeatMap {
+impl FigureKind for HeatMap {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let Some(map) = Map::of(recorded, judgement) else {
             return Ok(Vec::new());
         };
         let rows = match map.is_whole {
-            true => vec![Row {
+            true => vec![NodeRow {
                 label: match map.hosts.names.as_slice() {
                     [one] => clip(one, 30),
                     names => format!("all {} nodes", names.len()),
@@ -63,7 +63,7 @@ impl Drawing for HeatMap {
                 hosts: (0..map.hosts.names.len()).collect(),
                 is_failing: false,
             }],
-            false => rows::rows(&map.hosts.names, &map.failing, MOST_FAILING, GROUPS),
+            false => node_rows::rows(&map.hosts.names, &map.failing, MOST_FAILING, GROUPS),
         };
         let title = "Nodes by rails: share of what is expected".to_string();
         Ok(vec![Figure {
@@ -177,7 +177,7 @@ impl<'a> Map<'a> {
     }
 
     /// Median and lowest share of a row's hosts on a rail.
-    fn field(&self, rail: usize, row: &Row) -> Option<(f64, f64)> {
+    fn field(&self, rail: usize, row: &NodeRow) -> Option<(f64, f64)> {
         let known: Vec<f64> = row
             .hosts
             .iter()
@@ -187,19 +187,19 @@ impl<'a> Map<'a> {
         Some((median(&known)?, lowest))
     }
 
-    fn drawn(&self, rows: &[Row], title: &str) -> io::Result<String> {
+    fn drawn(&self, rows: &[NodeRow], title: &str) -> io::Result<String> {
         let rails = self.rails.len().min(MOST_RAILS);
         let is_grouped = !self.is_whole && rows.iter().any(|row| row.hosts.len() > 1);
         let step = if is_grouped { 84 } else { 64 };
         let bottom = TOP + ROW * rows.len() as i32;
-        let left = rows::room(rows);
+        let left = node_rows::label_width(rows);
         let width = (left + step * rails as i32 + 24).max(720);
         drawing((width as u32, (bottom + 66) as u32), title, |canvas| {
             for (rail, name) in self.rails.iter().take(rails).enumerate() {
                 let x = left + step * rail as i32 + step / 2;
                 let (mark, look) = match self.slow.contains(name) {
-                    true => ("! ", Look::MIDDLE.bold()),
-                    false => ("", Look::MIDDLE),
+                    true => ("! ", TextLook::MIDDLE.bold()),
+                    false => ("", TextLook::MIDDLE),
                 };
                 let label = format!("{mark}{}", clip(name, step as usize / 8));
                 canvas.text((x, TOP - 12), &label, look)?;
@@ -213,7 +213,7 @@ impl<'a> Map<'a> {
                 false => "numbers: % of what is expected",
             };
             let meaning = "; !: fails; thick edge: below its rail; -: not measured";
-            canvas.text((16, bottom + 20), &format!("{unit}{meaning}"), Look::NOTE)?;
+            canvas.text((16, bottom + 20), &format!("{unit}{meaning}"), TextLook::NOTE)?;
             legend(canvas, bottom + 44)
         })
     }
@@ -221,14 +221,14 @@ impl<'a> Map<'a> {
     fn draw_row(
         &self,
         canvas: &Canvas<'_>,
-        row: &Row,
+        row: &NodeRow,
         (first, top, step): (i32, i32, i32),
         rails: usize,
-    ) -> Drawn {
+    ) -> DrawResult {
         let middle = top + ROW / 2;
         let (mark, look) = match row.is_failing {
-            true => ("! ", Look::RIGHT.bold()),
-            false => ("", Look::RIGHT),
+            true => ("! ", TextLook::RIGHT.bold()),
+            false => ("", TextLook::RIGHT),
         };
         canvas.text((first - 10, middle), &format!("{mark}{}", row.label), look)?;
         let edge = |rail: usize| {
@@ -238,7 +238,7 @@ impl<'a> Map<'a> {
         for rail in 0..rails {
             let center = (first + step * rail as i32 + step / 2, middle);
             let Some((share, lowest)) = self.field(rail, row) else {
-                canvas.text(center, "-", Look::MIDDLE.ink(MUTED))?;
+                canvas.text(center, "-", TextLook::MIDDLE.ink(MUTED))?;
                 continue;
             };
             canvas.face(edge(rail), level(share))?;
@@ -246,21 +246,21 @@ impl<'a> Map<'a> {
                 many if many == 1 || self.is_whole => format!("{:.0}", share * 100.0),
                 _ => format!("{:.0} ({:.0})", share * 100.0, lowest * 100.0),
             };
-            canvas.text(center, &text, Look::MIDDLE)?;
+            canvas.text(center, &text, TextLook::MIDDLE)?;
         }
-        // Drawn last, so that no neighbour covers them.
+        // DrawResult last, so that no neighbour covers them.
         for rail in (0..rails).filter(|rail| row.hosts.iter().any(|host| self.is_low(*rail, *host))) {
             canvas.edge(edge(rail), FAULT, 3)?;
         }
         Ok(())
     }
 
-    fn caption(&self, rows: &[Row]) -> String {
+    fn caption(&self, rows: &[NodeRow]) -> String {
         let what = match self.is_whole {
             true => "Nodes were only measured all at once, so that there is one row for all of them: which node is slow cannot be seen here.".to_string(),
             false => match self.failing.len() {
-                0 => format!("No node is below {} of its rail.", percent(LOW)),
-                many => format!("{} with an exclamation mark: accused by a finding, or below {} of what the nodes of a rail reach.", count(many, "node"), percent(LOW)),
+                0 => format!("No node is below {} of its rail.", whole_percent(LOW)),
+                many => format!("{} with an exclamation mark: accused by a finding, or below {} of what the nodes of a rail reach.", counted(many, "node"), whole_percent(LOW)),
             },
         };
         let rails = match self.rails.len().saturating_sub(MOST_RAILS) {
@@ -269,11 +269,11 @@ impl<'a> Map<'a> {
         };
         format!(
             "A field is the median over what a node took part in, of {} at the largest message, sending or receiving, whichever is lower: as a share of what a spec demands, else of the median of all that measure the same and did not fail. A row that is low is a node, a column that is low is a rail. {what}{}{rails}",
-            count(self.measurements, "measurement"),
+            counted(self.measurements, "measurement"),
             if self.is_whole {
                 String::new()
             } else {
-                rows::said(rows, self.failing.len())
+                node_rows::grouping_note(rows, self.failing.len())
             }
         )
     }
@@ -284,7 +284,7 @@ impl<'a> Map<'a> {
             let shares = (0..self.rails.len()).filter_map(|rail| {
                 let share = self.shares[rail][*host]?;
                 let low = if self.is_low(rail, *host) { " (low)" } else { "" };
-                Some(format!("{} {}{low}", self.rails[rail], percent(share)))
+                Some(format!("{} {}{low}", self.rails[rail], whole_percent(share)))
             });
             let shares: Vec<String> = shares.collect();
             let shares = match shares.is_empty() {
@@ -302,7 +302,7 @@ impl<'a> Map<'a> {
             if let (Some(middle), Some((share, host))) = (self.middle[rail], lowest) {
                 let lowest = match self.is_whole {
                     true => String::new(),
-                    false => format!(", lowest {} at {}", percent(share), self.hosts.names[host]),
+                    false => format!(", lowest {} at {}", whole_percent(share), self.hosts.names[host]),
                 };
                 let slow = if self.slow.contains(name) {
                     "Slow rail: "
@@ -311,8 +311,8 @@ impl<'a> Map<'a> {
                 };
                 words.push(format!(
                     "{slow}{name}: median {} of {measured} measured of {}{lowest}",
-                    percent(middle),
-                    count(of_hosts.len(), "node")
+                    whole_percent(middle),
+                    counted(of_hosts.len(), "node")
                 ));
             }
         }
@@ -321,12 +321,12 @@ impl<'a> Map<'a> {
 }
 
 /// What the faces of shares mean, in one line.
-pub(super) fn legend(canvas: &Canvas<'_>, y: i32) -> Drawn {
+pub(super) fn legend(canvas: &Canvas<'_>, y: i32) -> DrawResult {
     for (number, (face, words)) in legend_of_levels().into_iter().enumerate() {
         let x = 16 + 136 * number as i32;
         canvas.face([(x, y - 7), (x + 22, y + 7)], face)?;
         canvas.edge([(x, y - 7), (x + 22, y + 7)], MUTED, 1)?;
-        canvas.text((x + 28, y), words, Look::LEFT.ink(INK))?;
+        canvas.text((x + 28, y), words, TextLook::LEFT.ink(INK))?;
     }
     Ok(())
 }

@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::canvas::{Look, Stroke, clip, drawing};
+use super::canvas::{Stroke, TextLook, clip, drawing};
 use super::frame::{self, Frame, Scale};
+use super::iterations::iterations;
 use super::palette::LINES;
 use super::shares::failed;
-use super::times::iterations;
-use super::{count, listed, named};
-use crate::figure::{Drawing, Figure};
+use crate::figure::{Figure, FigureKind};
 use record::stats::{Spread, spread};
+use record::text::{counted, first_of};
 use record::units::{Bytes, Nanos};
 use record::{Algorithm, Cell, CellVerdict, Collective, Engine, Judgement, Load, Recorded};
 
@@ -40,7 +40,7 @@ fn family(cell: &Cell) -> Family<'_> {
     )
 }
 
-impl Drawing for Latency {
+impl FigureKind for Latency {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let mut families: BTreeMap<Family<'_>, Vec<&CellVerdict>> = BTreeMap::new();
         let measured = judgement.cells.iter().filter(|cell| cell.iterations > 0);
@@ -63,7 +63,7 @@ impl Drawing for Latency {
             }
         }
         if let Some(last) = figures.last_mut().filter(|_| left_out > 0) {
-            last.caption += &format!(" {} of this kind are not drawn.", count(left_out, "more test"));
+            last.caption += &format!(" {} of this kind are not drawn.", counted(left_out, "more test"));
         }
         Ok(figures)
     }
@@ -167,7 +167,7 @@ impl Chart<'_> {
                 }
                 let left = 76 + 110 * number as i32;
                 canvas.marker((left, 416), number, ink)?;
-                canvas.text((left + 14, 416), name, Look::LEFT)?;
+                canvas.text((left + 14, 416), name, TextLook::LEFT)?;
             }
             Ok(())
         })
@@ -187,7 +187,7 @@ impl Chart<'_> {
             ),
             false => format!(
                 "The slowest percent takes more than {TAIL} times as long as the median at {}.",
-                listed(&tails, 6, ", ")
+                first_of(&tails, 6, ", ", String::clone)
             ),
         };
         let few = match least < 1000 {
@@ -196,7 +196,7 @@ impl Chart<'_> {
         };
         format!(
             "All {} of this test taken together, complete iterations only, none left out. {stands_out}{few}",
-            count(self.cells.len(), "cell")
+            counted(self.cells.len(), "cell")
         )
     }
 
@@ -207,7 +207,7 @@ impl Chart<'_> {
                 .zip(percentiles(spread))
                 .map(|(name, time)| format!("{name} {}", Nanos(time)))
                 .collect();
-            format!("{size}: {} of {}", values.join(", "), count(*many, "iteration"))
+            format!("{size}: {} of {}", values.join(", "), counted(*many, "iteration"))
         };
         let sizes: Vec<String> = self.sizes.iter().map(size).collect();
         let slow: Vec<&&CellVerdict> = self.cells.iter().filter(|cell| failed(cell)).collect();
@@ -215,7 +215,7 @@ impl Chart<'_> {
             true => String::new(),
             false => format!(
                 ". Failed among them: {}",
-                named(&slow, 30, "; ", |cell| cell.cell.describe())
+                first_of(&slow, 30, "; ", |cell| cell.cell.describe())
             ),
         };
         format!("{title}. {}{slow}", sizes.join("; "))

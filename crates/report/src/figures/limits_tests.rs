@@ -1,7 +1,7 @@
 //! What figures do with names that are attacks, and with more failing parts than they have room for.
 
 use super::all;
-use super::proofs::{check, find, runs, watched, with_links};
+use super::tests::{check, find, runs, watched, with_links};
 use crate::figure::Figure;
 use judge::findings::fixture::{Fixture, HEALTHY, spec};
 use judge::findings::judge;

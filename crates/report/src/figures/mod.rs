@@ -8,33 +8,33 @@ mod alone_together;
 mod bandwidth;
 mod cabling;
 mod canvas;
-pub(super) mod course;
-pub(super) mod courses;
+pub(super) mod cycle_chart;
 mod ecmp_load;
 mod frame;
 mod gpus;
 mod heat_map;
+mod iterations;
 mod latency;
+mod node_rows;
 mod pair_matrix;
 pub mod palette;
 mod rate_lines;
-mod rows;
+pub(super) mod run_chart;
 mod shares;
 mod svg;
 mod timeline;
-mod times;
 mod topology;
 
 use std::io;
 
-use super::figure::{Drawing, Figure};
+use crate::figure::{Figure, FigureKind};
 use record::{Judgement, Recorded};
 
 pub(super) use bandwidth::Bandwidth;
-pub(super) use ecmp_load::{EcmpLoad, MOST_PANELS};
+pub(super) use ecmp_load::EcmpLoad;
 
 /// Every kind of figure there is, in the order of a report. A new one is a file here and a line in this list.
-pub const DRAWINGS: &[&dyn Drawing] = &[
+pub const FIGURE_KINDS: &[&dyn FigureKind] = &[
     &topology::Topology,
     &heat_map::HeatMap,
     &pair_matrix::PairMatrix,
@@ -49,43 +49,15 @@ pub const DRAWINGS: &[&dyn Drawing] = &[
 /// All figures of a run.
 pub fn all(recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
     let mut figures = Vec::new();
-    for drawing in DRAWINGS {
-        figures.extend(drawing.figures(recorded, judgement)?);
+    for kind in FIGURE_KINDS {
+        figures.extend(kind.figures(recorded, judgement)?);
     }
     Ok(figures)
-}
-
-/// `97 %`.
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
-
-/// `1 node`, `3 nodes`.
-fn count(number: usize, of: &str) -> String {
-    match number {
-        1 => format!("1 {of}"),
-        number => format!("{number} {of}s"),
-    }
-}
-
-/// The first of them, and how many more there are.
-fn listed(parts: &[String], most: usize, between: &str) -> String {
-    named(parts, most, between, String::clone)
-}
-
-/// The same of parts that have yet to be named; only those that are shown are.
-fn named<T>(parts: &[T], most: usize, between: &str, name: impl Fn(&T) -> String) -> String {
-    let first: Vec<String> = parts.iter().take(most).map(name).collect();
-    let first = first.join(between);
-    match parts.len().saturating_sub(most) {
-        0 => first,
-        more => format!("{first}{between}and {more} more"),
-    }
 }
 
 #[cfg(test)]
 mod limits_tests;
 #[cfg(test)]
-mod proofs;
-#[cfg(test)]
 mod scale_tests;
+#[cfg(test)]
+mod tests;

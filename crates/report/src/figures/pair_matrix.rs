@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::canvas::{Canvas, Drawn, Look, clip, drawing};
+use super::canvas::{Canvas, DrawResult, TextLook, clip, drawing};
 use super::heat_map::legend;
+use super::node_rows::{self, NodeRow};
 use super::palette::{FAULT, MUTED, level};
-use super::rows::{self, Row};
 use super::shares::{self, Hosts, median};
-use super::{count, named, percent};
-use crate::figure::{Drawing, Figure};
+use crate::figure::{Figure, FigureKind};
+use record::text::{counted, first_of, whole_percent};
 use record::{Collective, Judgement, Recorded};
 
 /// Failing nodes with a row and a column of their own, and groups of others.
@@ -41,7 +41,7 @@ struct Pair {
 /// All pairs of one rail, source first.
 type Pairs = BTreeMap<(usize, usize), Pair>;
 
-impl Drawing for PairMatrix {
+impl FigureKind for PairMatrix {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let hosts = Hosts::of(recorded);
         let mut rails: Vec<(&str, Pairs)> = pairs(&hosts, recorded, judgement).into_iter().collect();
@@ -69,7 +69,7 @@ impl Drawing for PairMatrix {
             if number == last && left_out > 0 {
                 caption += &format!(
                     " {} with faster pairs are not drawn.",
-                    count(left_out, "more rail")
+                    counted(left_out, "more rail")
                 );
             }
             let mut alternative = matrix.in_words(rail);
@@ -133,7 +133,7 @@ struct Matrix<'a> {
     ways: Vec<[Option<f64>; 2]>,
     middle: f64,
     failing: usize,
-    rows: Vec<Row>,
+    rows: Vec<NodeRow>,
     /// Fields by row and column.
     fields: Pairs,
 }
@@ -155,7 +155,7 @@ impl<'a> Matrix<'a> {
             .collect();
         let ways = ways(&pairs, names.len());
         let failing = failing(&ways, middle, &accused);
-        let rows = rows::rows(&names, &failing, MOST_FAILING, GROUPS);
+        let rows = node_rows::rows(&names, &failing, MOST_FAILING, GROUPS);
         let mut row_of = vec![0; names.len()];
         for (number, row) in rows.iter().enumerate() {
             row.hosts.iter().for_each(|host| row_of[*host] = number);
@@ -181,10 +181,10 @@ impl<'a> Matrix<'a> {
         let many = self.rows.len() as i32;
         let top = 64;
         let bottom = top + ROW * many;
-        let left = rows::room(&self.rows);
+        let left = node_rows::label_width(&self.rows);
         let width = (left + STEP * many + 40).max(720);
         drawing((width as u32, (bottom + 66) as u32), title, |canvas| {
-            canvas.text((left - 10, top - 10), "from \\ to", Look::RIGHT.ink(MUTED))?;
+            canvas.text((left - 10, top - 10), "from \\ to", TextLook::RIGHT.ink(MUTED))?;
             for (number, row) in self.rows.iter().enumerate() {
                 self.draw_heads(canvas, number, row, (left, top))?;
             }
@@ -205,23 +205,29 @@ impl<'a> Matrix<'a> {
             let note = format!(
                 "numbers: % of what is expected{lowest}; thick edge: a pair that failed; !: a node that fails; empty: not measured"
             );
-            canvas.text((16, bottom + 20), &note, Look::NOTE)?;
+            canvas.text((16, bottom + 20), &note, TextLook::NOTE)?;
             legend(canvas, bottom + 44)
         })
     }
 
     /// The label of a row, and its number above the column with the same nodes: names would run into each other there.
-    fn draw_heads(&self, canvas: &Canvas<'_>, number: usize, row: &Row, (left, top): (i32, i32)) -> Drawn {
+    fn draw_heads(
+        &self,
+        canvas: &Canvas<'_>,
+        number: usize,
+        row: &NodeRow,
+        (left, top): (i32, i32),
+    ) -> DrawResult {
         let (mark, bold) = if row.is_failing { ("! ", true) } else { ("", false) };
-        let look = |look: Look| if bold { look.bold() } else { look };
+        let look = |look: TextLook| if bold { look.bold() } else { look };
         let y = top + ROW * number as i32 + ROW / 2;
         let label = format!("{mark}{}: {}", number + 1, row.label);
-        canvas.text((left - 10, y), &label, look(Look::RIGHT))?;
+        canvas.text((left - 10, y), &label, look(TextLook::RIGHT))?;
         let x = left + STEP * number as i32 + STEP / 2;
         canvas.text(
             (x, top - 10),
             &format!("{mark}{}", number + 1),
-            look(Look::MIDDLE),
+            look(TextLook::MIDDLE),
         )
     }
 
@@ -240,8 +246,8 @@ impl<'a> Matrix<'a> {
         format!(
             "Each field is what the row's node sends to the column's node, at the largest message; columns have the numbers of the rows. {} of {} failed. A low row is a sender, a low column a receiver, a single field what is between them.{}",
             failed,
-            count(self.pairs.len(), "directed pair"),
-            rows::said(&self.rows, self.failing)
+            counted(self.pairs.len(), "directed pair"),
+            node_rows::grouping_note(&self.rows, self.failing)
         )
     }
 
@@ -255,20 +261,20 @@ impl<'a> Matrix<'a> {
         let pair = |(share, from, to, failed): &(f64, usize, usize, bool)| {
             let failed = if *failed { " (failed)" } else { "" };
             let (from, to) = (self.names[*from], self.names[*to]);
-            format!("{from} to {to} {}{failed}", percent(*share))
+            format!("{from} to {to} {}{failed}", whole_percent(*share))
         };
         let mut words = format!(
             "{rail}: {} between {}, median {} of what is expected",
-            count(self.pairs.len(), "directed pair"),
-            count(self.names.len(), "node"),
-            percent(self.middle)
+            counted(self.pairs.len(), "directed pair"),
+            counted(self.names.len(), "node"),
+            whole_percent(self.middle)
         );
         if !failing.is_empty() {
             words += &format!("; failing nodes: {}", failing.join(", "));
         }
         match slow.is_empty() {
-            true => words += &format!("; no pair failed or is below {} of that", percent(LOW)),
-            false => words += &format!("; slowest pairs: {}", named(&slow, MOST_NAMED, ", ", pair)),
+            true => words += &format!("; no pair failed or is below {} of that", whole_percent(LOW)),
+            false => words += &format!("; slowest pairs: {}", first_of(&slow, MOST_NAMED, ", ", pair)),
         }
         words
     }
@@ -276,7 +282,7 @@ impl<'a> Matrix<'a> {
     /// `node07 (sends 61 %, receives 99 %)`.
     fn of_node(&self, node: usize) -> String {
         let [sends, receives] = self.ways[node].map(|share| match share {
-            Some(share) => percent(share),
+            Some(share) => whole_percent(share),
             None => "nothing measured".to_string(),
         });
         format!("{} (sends {sends}, receives {receives})", self.names[node])
@@ -305,13 +311,13 @@ fn failing(ways: &[[Option<f64>; 2]], middle: f64, accused: &BTreeSet<usize>) ->
     failing.into_iter().map(|(_, node)| node).collect()
 }
 
-fn draw_field(canvas: &Canvas<'_>, (left, top): (i32, i32), pair: &Pair) -> Drawn {
+fn draw_field(canvas: &Canvas<'_>, (left, top): (i32, i32), pair: &Pair) -> DrawResult {
     let corners = [(left + 1, top + 1), (left + STEP - 1, top + ROW - 1)];
     canvas.face(corners, level(pair.share))?;
     let center = (left + STEP / 2, top + ROW / 2);
     canvas.text(
         center,
         &format!("{:.0}", pair.share * 100.0),
-        Look::MIDDLE.size(11.0),
+        TextLook::MIDDLE.size(11.0),
     )
 }

@@ -87,12 +87,7 @@ pub fn dark_rules() -> String {
     let mut rules = String::new();
     for (_, light, dark) in INKS {
         for kind in ["fill", "stroke"] {
-            _ = writeln!(
-                rules,
-                "svg [{kind}=\"{}\"]{{{kind}:{}}}",
-                hex(light),
-                hex(dark)
-            );
+            _ = writeln!(rules, "svg [{kind}=\"{}\"]{{{kind}:{}}}", hex(light), hex(dark));
         }
     }
     rules

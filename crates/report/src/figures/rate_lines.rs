@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::canvas::{Canvas, Drawn, Look, Stroke};
+use super::canvas::{Canvas, DrawResult, Stroke, TextLook};
 use super::frame::Frame;
 use super::palette::{FAULT, INK, LINES};
 use super::shares::{failed, median};
@@ -79,7 +79,7 @@ pub(super) fn beside(frame: Frame, number: usize, of: usize) -> Frame {
 }
 
 /// Wire rates with their intervals, and what failed.
-pub(super) fn draw_wire(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> Drawn {
+pub(super) fn draw_wire(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> DrawResult {
     let ink = LINES[number % LINES.len()];
     let through: Vec<_> = line
         .sizes
@@ -102,7 +102,7 @@ fn draw_cells(
     frame: &Frame,
     cells: &[&CellVerdict],
     (x, number): (i32, usize),
-) -> Drawn {
+) -> DrawResult {
     let ink = LINES[number % LINES.len()];
     for cell in cells {
         let Some(rate) = cell.wire_rate else { continue };
@@ -112,7 +112,7 @@ fn draw_cells(
         }
         canvas.marker((x, middle), number, ink)?;
         if failed(cell) {
-            canvas.text((x + 8, middle), "!", Look::LEFT.ink(FAULT).bold())?;
+            canvas.text((x + 8, middle), "!", TextLook::LEFT.ink(FAULT).bold())?;
             if let Some(expected) = cell.expected {
                 let y = frame.up(expected.gb_per_s());
                 canvas.line(&[(x - 9, y), (x + 9, y)], INK, Stroke::Solid(2))?;
@@ -122,7 +122,12 @@ fn draw_cells(
     Ok(())
 }
 
-fn draw_many(canvas: &Canvas<'_>, frame: &Frame, cells: &[&CellVerdict], (x, number): (i32, usize)) -> Drawn {
+fn draw_many(
+    canvas: &Canvas<'_>,
+    frame: &Frame,
+    cells: &[&CellVerdict],
+    (x, number): (i32, usize),
+) -> DrawResult {
     let ink = LINES[number % LINES.len()];
     let (lowest, middle, highest) = spread(cells);
     canvas.whisker(x, (frame.up(lowest), frame.up(highest)), ink)?;
@@ -142,7 +147,7 @@ fn draw_many(canvas: &Canvas<'_>, frame: &Frame, cells: &[&CellVerdict], (x, num
 }
 
 /// Bus rates.
-pub(super) fn draw_bus(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> Drawn {
+pub(super) fn draw_bus(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, number: usize) -> DrawResult {
     let ink = LINES[number % LINES.len()];
     let middle = |cells: &[&CellVerdict]| {
         let rates: Vec<f64> = cells

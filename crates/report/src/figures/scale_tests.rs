@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::all;
-use super::proofs::check;
+use super::tests::check;
 use crate::figure::Figure;
 use judge::findings::fixture::Fixture;
 use judge::findings::judge;

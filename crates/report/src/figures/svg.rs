@@ -50,7 +50,7 @@ impl Stroke {
 }
 
 /// What a drawing is, apart from its marks.
-pub(super) struct Sheet<'a> {
+pub(super) struct SvgHead<'a> {
     /// Width and height in pixels.
     pub(super) size: (u32, u32),
     /// Height at the top that is cut off.
@@ -70,11 +70,11 @@ pub(super) struct SvgBackend<'a> {
 
 impl<'a> SvgBackend<'a> {
     /// Begins a drawing.
-    pub(super) fn new(svg: &'a mut String, sheet: &Sheet<'_>) -> SvgBackend<'a> {
-        let (width, height) = sheet.size;
-        let top = sheet.cropped.min(height);
+    pub(super) fn new(svg: &'a mut String, head: &SvgHead<'_>) -> SvgBackend<'a> {
+        let (width, height) = head.size;
+        let top = head.cropped.min(height);
         let shown = height - top;
-        let name = escape::markup(sheet.name);
+        let name = escape::markup(head.name);
         svg.push_str("<svg");
         attribute(svg, "width", width);
         attribute(svg, "height", shown);
@@ -84,13 +84,13 @@ impl<'a> SvgBackend<'a> {
         attribute(svg, "font-family", "sans-serif");
         attribute(svg, "xmlns", "http://www.w3.org/2000/svg");
         svg.push('>');
-        if let Some(description) = sheet.description {
+        if let Some(description) = head.description {
             let description = escape::markup(description);
             _ = write!(svg, "\n<title>{name}</title>\n<desc>{description}</desc>\n");
         }
         SvgBackend {
             svg,
-            size: sheet.size,
+            size: head.size,
             is_open: true,
         }
     }
@@ -347,13 +347,13 @@ mod tests {
 
     fn drawn(paint: impl FnOnce(&DrawingArea<SvgBackend<'_>, plotters::coord::Shift>)) -> String {
         let mut svg = String::new();
-        let sheet = Sheet {
+        let head = SvgHead {
             size: (100, 50),
             cropped: 0,
             name: "n",
             description: None,
         };
-        let area = SvgBackend::new(&mut svg, &sheet).into_drawing_area();
+        let area = SvgBackend::new(&mut svg, &head).into_drawing_area();
         paint(&area);
         area.present().unwrap();
         drop(area);
@@ -363,15 +363,24 @@ mod tests {
     #[test]
     fn what_plotters_draws_is_xml_and_says_no_default_value() {
         let svg = drawn(|area| {
-            area.draw(&Rectangle::new([(1, 2), (11, 22)], RED.filled())).unwrap();
-            area.draw(&Rectangle::new([(1, 2), (11, 22)], Color::stroke_width(&RED.mix(0.5), 2)))
+            area.draw(&Rectangle::new([(1, 2), (11, 22)], RED.filled()))
                 .unwrap();
+            area.draw(&Rectangle::new(
+                [(1, 2), (11, 22)],
+                Color::stroke_width(&RED.mix(0.5), 2),
+            ))
+            .unwrap();
             area.draw(&PathElement::new([(1, 1), (5, 5)], BLUE)).unwrap();
             area.draw(&Circle::new((5, 5), 3, BLACK.filled())).unwrap();
             area.draw(&Pixel::new((7, 7), BLACK)).unwrap();
-            area.draw(&Rectangle::new([(0, 0), (9, 9)], TRANSPARENT.filled())).unwrap();
-            let style = TextStyle::from(("sans-serif", 12.0 * LINE_HEIGHT).into_font().style(FontStyle::Bold))
-                .transform(FontTransform::Rotate270);
+            area.draw(&Rectangle::new([(0, 0), (9, 9)], TRANSPARENT.filled()))
+                .unwrap();
+            let style = TextStyle::from(
+                ("sans-serif", 12.0 * LINE_HEIGHT)
+                    .into_font()
+                    .style(FontStyle::Bold),
+            )
+            .transform(FontTransform::Rotate270);
             area.draw(&Text::new("a<b", (9, 9), style)).unwrap();
         });
         roxmltree::Document::parse(&svg).unwrap();
@@ -385,7 +394,11 @@ mod tests {
         ] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
-        assert_eq!(svg.matches("<rect").count(), 3, "what is transparent is not drawn: {svg}");
+        assert_eq!(
+            svg.matches("<rect").count(),
+            3,
+            "what is transparent is not drawn: {svg}"
+        );
     }
 
     #[test]

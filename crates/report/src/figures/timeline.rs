@@ -7,14 +7,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
-use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing};
-use super::count;
+use super::canvas::{Canvas, DrawResult, Stroke, TextLook, clip, drawing};
 use super::frame::{self, Frame, Scale};
+use super::iterations::{Iteration, iterations};
 use super::palette::{EDGE, FAULT, INK, LINES};
 use super::shares;
-use super::times::{Iteration, iterations};
-use crate::figure::{Drawing, Figure};
+use crate::figure::{Figure, FigureKind};
 use record::stats::quantile_of_sorted;
+use record::text::{counted, first_of};
 use record::units::Nanos;
 use record::{Cell, CellVerdict, FindingKind, Judgement, Recorded, Verdict};
 
@@ -39,7 +39,7 @@ struct Choice {
     peer: Option<usize>,
 }
 
-impl Drawing for Timeline {
+impl FigureKind for Timeline {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let choices = choices(recorded, judgement);
         let id = |at: usize| judgement.cells[at].cell.id;
@@ -179,7 +179,7 @@ impl<'a> Strand<'a> {
         (1..self.iterations.len()).filter(|at| self.iterations[*at].round != self.iterations[*at - 1].round)
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, is_worst: bool) -> Drawn {
+    fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, is_worst: bool) -> DrawResult {
         let ink = if is_worst { LINES[1] } else { LINES[0] };
         let y = frame.up(self.median);
         canvas.line(&[(frame.left, y), (frame.right, y)], EDGE, Stroke::Dashed(1))?;
@@ -189,7 +189,7 @@ impl<'a> Strand<'a> {
             canvas.text(
                 (x + 4, frame.top + 6),
                 &format!("round {}", number + 2),
-                Look::NOTE.size(11.0),
+                TextLook::NOTE.size(11.0),
             )?;
         }
         let outliers = self.outliers();
@@ -233,8 +233,8 @@ impl<'a> Strand<'a> {
             0 => "no outlier".to_string(),
             many => format!(
                 "{}: {}",
-                count(many, "outlier"),
-                super::named(&outliers, MOST_NAMED, "; ", one)
+                counted(many, "outlier"),
+                first_of(&outliers, MOST_NAMED, "; ", one)
             ),
         };
         format!(
@@ -242,8 +242,8 @@ impl<'a> Strand<'a> {
             whom(recorded, self.cell),
             self.cell.id,
             Nanos(self.median as u64),
-            count(self.iterations.len(), "iteration"),
-            count(self.rounds().count() + 1, "round")
+            counted(self.iterations.len(), "iteration"),
+            counted(self.rounds().count() + 1, "round")
         )
     }
 }
@@ -306,7 +306,7 @@ fn figure(
                 y,
             };
             let name = clip(&format!("{who}{}", whom(recorded, strand.cell)), 120);
-            canvas.text((16, top - 30), &name, Look::LEFT.bold())?;
+            canvas.text((16, top - 30), &name, TextLook::LEFT.bold())?;
             frame.draw(
                 canvas,
                 &frame::numbers(&x, 10),
@@ -316,7 +316,7 @@ fn figure(
             strand.draw(canvas, &frame, number == 0)?;
         }
         let note = "iterations in order; dot: one iteration; hollow triangle: beyond Tukey's fences; dashed: median; dotted: another round begins";
-        canvas.text((76, height - 20), note, Look::NOTE)
+        canvas.text((76, height - 20), note, TextLook::NOTE)
     })?;
     let outliers = worst.outliers().len();
     let more = match outliers.saturating_sub(MOST_OUTLIERS) {
@@ -341,8 +341,8 @@ fn figure(
             "Chosen for: {}. Median {}, {} of {}. Slow all the time is a part that is slow; slow now and then is something that comes and goes.{beside}{more}{stretches}",
             choice.why,
             Nanos(worst.median as u64),
-            count(outliers, "outlier"),
-            count(worst.iterations.len(), "iteration")
+            counted(outliers, "outlier"),
+            counted(worst.iterations.len(), "iteration")
         ),
         alternative,
         title,

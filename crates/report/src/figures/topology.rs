@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::cabling::{Accused, Cable, Plan, brief, hosts, in_words, is_suspect};
-use super::canvas::{At, Canvas, Drawn, Look, Stroke, clip, drawing};
+use super::cabling::{Cable, RailLayout, SuspectParts, brief, hosts, in_words, is_suspect};
+use super::canvas::{Canvas, DrawResult, Point, Stroke, TextLook, clip, drawing};
 use super::palette::{EDGE, FAULT, INK, MUTED, PALE, PAPER};
-use super::{count, listed};
-use crate::figure::{Drawing, Figure};
+use crate::figure::{Figure, FigureKind};
+use record::text::{counted, first_of};
 use record::{Judgement, LinkCoverage, LinkState, Recorded};
 
 /// Most figures, one per rail, and more where more rails have suspects; those come first.
@@ -26,43 +26,46 @@ const LAYER: i32 = 130;
 /// The picture of cables.
 pub(super) struct Topology;
 
-impl Drawing for Topology {
+impl FigureKind for Topology {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let mut rails: BTreeMap<&str, Vec<&LinkCoverage>> = BTreeMap::new();
         for link in &judgement.coverage.links {
             let rail = link.rail.as_deref().unwrap_or("");
             rails.entry(rail).or_default().push(link);
         }
-        let accused = Accused::of(&judgement.findings);
+        let accused = SuspectParts::of(&judgement.findings);
         let hosts = hosts(recorded);
-        let mut plans: Vec<Plan<'_>> = rails
+        let mut layouts: Vec<RailLayout<'_>> = rails
             .into_iter()
-            .map(|(rail, links)| Plan::of(rail, links, &hosts, &accused))
+            .map(|(rail, links)| RailLayout::of(rail, links, &hosts, &accused))
             .collect();
-        plans.sort_by_key(|plan| !plan.has_suspects());
+        layouts.sort_by_key(|layout| !layout.has_suspects());
         // Whatever is suspect is drawn as far as a page has room.
-        let suspect = plans.iter().filter(|plan| plan.has_suspects()).count();
-        let left_out = plans.split_off(plans.len().min(suspect.clamp(MOST_RAILS, MOST_SUSPECT_RAILS)));
+        let suspect = layouts.iter().filter(|layout| layout.has_suspects()).count();
+        let left_out = layouts.split_off(layouts.len().min(suspect.clamp(MOST_RAILS, MOST_SUSPECT_RAILS)));
         let mut figures = Vec::new();
-        for plan in &plans {
-            figures.push(plan.figure(figures.len())?);
+        for layout in &layouts {
+            figures.push(layout.figure(figures.len())?);
         }
         if let Some(last) = figures.last_mut().filter(|_| !left_out.is_empty()) {
             let states = left_out
                 .iter()
-                .map(|plan| format!("{}: {}", plan.name(), plan.states()));
+                .map(|layout| format!("{}: {}", layout.name(), layout.states()));
             let states: Vec<String> = states.collect();
-            let rails = count(left_out.len(), "more rail");
-            last.caption += &format!(" {rails} not drawn: {}.", listed(&states, 8, "; "));
-            for plan in left_out.iter().filter(|plan| plan.has_suspects()) {
-                last.alternative += &format!(". Not drawn: {}", plan.in_words());
+            let rails = counted(left_out.len(), "more rail");
+            last.caption += &format!(
+                " {rails} not drawn: {}.",
+                first_of(&states, 8, "; ", String::clone)
+            );
+            for layout in left_out.iter().filter(|layout| layout.has_suspects()) {
+                last.alternative += &format!(". Not drawn: {}", layout.in_words());
             }
         }
         Ok(figures)
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> RailLayout<'a> {
     fn figure(&self, number: usize) -> io::Result<Figure> {
         let title = format!(
             "Cables of {}",
@@ -107,7 +110,7 @@ impl<'a> Plan<'a> {
         let suspects: Vec<&Cable<'a>> = self.suspects().collect();
         let listed = suspects.len().min(MOST_LISTED) as i32;
         let height = bottom + 70 + 20 * listed;
-        let mut places: BTreeMap<&str, At> = BTreeMap::new();
+        let mut places: BTreeMap<&str, Point> = BTreeMap::new();
         for (layer, (nodes, left_out)) in chosen.iter().enumerate() {
             let slots = (nodes.len() + 2 * usize::from(*left_out > 0)).max(1) as i32;
             let room = (width - 110) / slots;
@@ -134,24 +137,24 @@ impl<'a> Plan<'a> {
             }
             for (layer, (nodes, left_out)) in chosen.iter().enumerate() {
                 let y = bottom - LAYER * layer as i32;
-                canvas.text((12, y), layer_name(layer), Look::NOTE)?;
+                canvas.text((12, y), layer_name(layer), TextLook::NOTE)?;
                 for node in nodes {
                     self.draw_node(canvas, node, places[node])?;
                 }
                 if *left_out > 0 {
-                    canvas.text((width - 12, y), &format!("and {left_out} more"), Look::RIGHT)?;
+                    canvas.text((width - 12, y), &format!("and {left_out} more"), TextLook::RIGHT)?;
                 }
             }
             for (number, cable) in suspects.iter().take(MOST_LISTED).enumerate() {
                 let y = bottom + 50 + 20 * number as i32;
                 let text = clip(&format!("!{}: {}", number + 1, brief(cable)), 120);
-                canvas.text((16, y), &text, Look::LEFT)?;
+                canvas.text((16, y), &text, TextLook::LEFT)?;
             }
             Ok(())
         })
     }
 
-    fn draw_node(&self, canvas: &Canvas<'_>, node: &str, (x, y): At) -> Drawn {
+    fn draw_node(&self, canvas: &Canvas<'_>, node: &str, (x, y): Point) -> DrawResult {
         let is_accused = self.accused.contains(node);
         let mark = if is_accused { "! " } else { "" };
         let label = format!("{mark}{}", clip_end(node, 9));
@@ -160,7 +163,7 @@ impl<'a> Plan<'a> {
         canvas.face(corners, if is_accused { PAPER } else { PALE })?;
         let (ink, width) = if is_accused { (FAULT, 3) } else { (EDGE, 1) };
         canvas.edge(corners, ink, width)?;
-        canvas.text((x, y), &label, Look::MIDDLE.size(11.0))
+        canvas.text((x, y), &label, TextLook::MIDDLE.size(11.0))
     }
 
     fn in_words(&self) -> String {
@@ -178,7 +181,10 @@ impl<'a> Plan<'a> {
             .map(|link| link.link.clone())
             .collect();
         if !untested.is_empty() {
-            words.push(format!("untested: {}", listed(&untested, MOST_NAMED, ", ")));
+            words.push(format!(
+                "untested: {}",
+                first_of(&untested, MOST_NAMED, ", ", String::clone)
+            ));
         }
         for (layer, nodes) in self.layers.iter().enumerate() {
             words.push(format!("{}: {}", layer_name(layer), nodes.len()));
@@ -206,7 +212,12 @@ fn layer_name(layer: usize) -> &'static str {
         .unwrap_or("above")
 }
 
-fn draw_suspect(canvas: &Canvas<'_>, cable: &Cable<'_>, number: usize, places: &BTreeMap<&str, At>) -> Drawn {
+fn draw_suspect(
+    canvas: &Canvas<'_>,
+    cable: &Cable<'_>,
+    number: usize,
+    places: &BTreeMap<&str, Point>,
+) -> DrawResult {
     let [Some(a), Some(b)] = cable.ends.map(|end| places.get(end)) else {
         return Ok(());
     };
@@ -216,5 +227,5 @@ fn draw_suspect(canvas: &Canvas<'_>, cable: &Cable<'_>, number: usize, places: &
     let label = format!("!{}", number + 1);
     canvas.face([(x - 13, y - 9), (x + 13, y + 9)], PAPER)?;
     canvas.edge([(x - 13, y - 9), (x + 13, y + 9)], FAULT, 1)?;
-    canvas.text((x, y), &label, Look::MIDDLE.bold())
+    canvas.text((x, y), &label, TextLook::MIDDLE.bold())
 }

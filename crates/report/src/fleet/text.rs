@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::io;
 
-use super::{Fleet, FleetRun, tables};
+use super::page;
+use super::runs::{Fleet, FleetRun};
 use crate::escape::{self, markdown as inert};
 use crate::terminal::Page;
 use record::Verdict;
@@ -73,18 +74,18 @@ fn one_line(run: &FleetRun, page: &Page) -> String {
 /// The fleet as Markdown.
 pub fn markdown(fleet: &Fleet) -> io::Result<String> {
     let mut out = String::new();
-    page(&mut out, fleet).map_err(io::Error::other)?;
+    sections(&mut out, fleet).map_err(io::Error::other)?;
     Ok(out)
 }
 
-fn page(out: &mut String, fleet: &Fleet) -> Result<(), std::fmt::Error> {
+fn sections(out: &mut String, fleet: &Fleet) -> Result<(), std::fmt::Error> {
     writeln!(
         out,
         "# Fleet\n\n**{}** (exit code {})\n",
         inert(&fleet.summary),
         fleet.exit_code
     )?;
-    for table in [tables::repeated(fleet), tables::runs(fleet)] {
+    for table in [page::repeated(fleet), page::runs(fleet)] {
         if !table.rows.is_empty() {
             writeln!(out, "## {}\n", table.caption)?;
             table.markdown(out)?;

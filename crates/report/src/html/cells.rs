@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::cells;
-use super::super::table::{Entry, Table, Tone, figure, text};
-use super::super::terminal::words;
-use super::out::Out;
-use super::{Facts, counted};
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use crate::cells;
+use crate::table::{Entry, Table, Tone, figure, text};
+use crate::verdict_words::verdict_words;
+use record::text::counted;
 use record::units::{Bytes, Rate};
 use record::{Algorithm, Cell, CellVerdict, Collective, Engine, Load, Verdict};
 
@@ -21,7 +22,7 @@ const MOST_PASSED: usize = 500;
 const MOST_REASONS: usize = 3;
 
 /// All cells, worst first.
-pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let all = &facts.judgement.cells;
     if all.is_empty() {
         out.paragraph("None was planned.");
@@ -38,7 +39,7 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
     not_passed.sort_by_key(|cell| (urgency(&cell.verdict), cell.cell.id));
     out.paragraph(&format!(
         "{}: {} passed, {} did not. Rates are those of the busiest link; intervals are of the median.",
-        counted(all.len(), "cell", "cells"),
+        counted(all.len(), "cell"),
         passed.len(),
         not_passed.len()
     ));
@@ -147,7 +148,10 @@ fn by_kind(facts: &Facts<'_>, grouped: &[&CellVerdict]) -> Table {
     for cells in kinds(grouped).into_values() {
         let Some(first) = cells.first() else { continue };
         let who: Vec<String> = cells.iter().map(|cell| who(facts, cell)).collect();
-        let reasons: BTreeSet<&str> = cells.iter().filter_map(|cell| words(&cell.verdict).1).collect();
+        let reasons: BTreeSet<&str> = cells
+            .iter()
+            .filter_map(|cell| verdict_words(&cell.verdict).1)
+            .collect();
         let more = match reasons.len().saturating_sub(MOST_REASONS) {
             0 => String::new(),
             more => format!("; and {more} other reasons"),
@@ -155,7 +159,7 @@ fn by_kind(facts: &Facts<'_>, grouped: &[&CellVerdict]) -> Table {
         let reasons: Vec<&str> = reasons.into_iter().take(MOST_REASONS).collect();
         let mut row = beginning(&first.cell);
         row.extend([
-            Entry::ours(words(&first.verdict).0).toned(Tone::of(&first.verdict)),
+            Entry::ours(verdict_words(&first.verdict).0).toned(Tone::of(&first.verdict)),
             Entry::ours(cells.len()),
             Entry::from(who.join(", ")),
             Entry::from(format!("{}{more}", reasons.join("; "))),

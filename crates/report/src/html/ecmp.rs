@@ -1,10 +1,10 @@
 //! How evenly flows were spread over equal paths: every group that is at fault, the others summed up by kind.
 
-use super::super::ecmp::{Kind, alike, in_order, least_even, name, together};
-use super::super::ecmp_tables::{members, pairs, table};
-use super::super::table::{Entry, Table, Tone, text};
-use super::Facts;
-use super::out::Out;
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use crate::ecmp::groups::{Kind, alike, in_order, least_even, name, together};
+use crate::ecmp::tables::{members, pairs, table};
+use crate::table::{Entry, Table, Tone, text};
 use record::EcmpVerdict;
 
 /// Groups that are as by chance and have a row.
@@ -15,7 +15,7 @@ const MOST_PARAGRAPHS: usize = 12;
 const MOST_IN_FULL: usize = 48;
 
 /// Verdicts on the spread, with flows by path.
-pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let groups = in_order(facts.judgement);
     if groups.is_empty() {
         out.paragraph("No test of this run was about it: whether flows are spread evenly is not known.");
@@ -54,7 +54,7 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
 }
 
 /// What is wrong with a group and what to do about it.
-fn fault(out: &mut Out, group: &EcmpVerdict) {
+fn fault(out: &mut HtmlBuilder, group: &EcmpVerdict) {
     out.within("p", &[], |out| {
         out.leaf("strong", &[("class", "kind")], &group.cause.to_string());
         let part = group
@@ -92,7 +92,7 @@ fn faults(groups: &[&EcmpVerdict]) -> Table {
 }
 
 /// The load of every path of a group, and whose flows took which.
-fn in_full(out: &mut Out, group: &EcmpVerdict) {
+fn in_full(out: &mut HtmlBuilder, group: &EcmpVerdict) {
     let summary = format!("{}: {}, flows by path", name(group), group.cause);
     out.details(&summary, |out| {
         let titled = |mut table: Table| {

@@ -1,9 +1,10 @@
 //! Findings: each with the part it names, what it rests on, how sure it is, and what to do.
 
-use super::super::links;
-use super::super::table::{Entry, Table, figure, ranges, text};
-use super::out::Out;
-use super::{Facts, counted};
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use crate::links;
+use crate::table::{Entry, Table, figure, ranges, text};
+use record::text::counted;
 use record::units::Nanos;
 use record::{CurvePoint, Finding, FindingKind, Interval};
 
@@ -11,7 +12,7 @@ use record::{CurvePoint, Finding, FindingKind, Interval};
 const IN_FULL: usize = 150;
 
 /// All findings, worst first.
-pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let all = &facts.judgement.findings;
     if all.is_empty() {
         out.paragraph("None.");
@@ -29,7 +30,7 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
     if all.len() > IN_FULL {
         out.paragraph(&format!(
             "{} in fewer words; all about each stands in findings.json.",
-            counted(all.len() - IN_FULL, "more finding", "more findings")
+            counted(all.len() - IN_FULL, "more finding")
         ));
         out.table(&in_rows(&all[IN_FULL..]));
     }
@@ -42,7 +43,7 @@ fn class(finding: &Finding) -> &'static str {
     }
 }
 
-fn heading(out: &mut Out, number: usize, finding: &Finding) {
+fn heading(out: &mut HtmlBuilder, number: usize, finding: &Finding) {
     out.within("h3", &[], |out| {
         out.text(&format!("{number}. "));
         out.leaf("span", &[("class", "kind")], &finding.kind.to_string());
@@ -52,7 +53,7 @@ fn heading(out: &mut Out, number: usize, finding: &Finding) {
 }
 
 /// A finding for the first screen; its sentence is left out where the verdict has just said it.
-pub(super) fn in_short(out: &mut Out, number: usize, finding: &Finding, verdict: &str) {
+pub(super) fn in_short(out: &mut HtmlBuilder, number: usize, finding: &Finding, verdict: &str) {
     out.within("article", &[("class", class(finding))], |out| {
         let target = format!("#finding-{number}");
         let label = format!("Evidence of finding {number}");
@@ -72,7 +73,7 @@ pub(super) fn in_short(out: &mut Out, number: usize, finding: &Finding, verdict:
 }
 
 /// A finding with everything that is known of it.
-fn in_full(out: &mut Out, number: usize, finding: &Finding) {
+fn in_full(out: &mut HtmlBuilder, number: usize, finding: &Finding) {
     let id = format!("finding-{number}");
     out.within("article", &[("class", class(finding)), ("id", &id)], |out| {
         heading(out, number, finding);
@@ -99,14 +100,14 @@ fn in_full(out: &mut Out, number: usize, finding: &Finding) {
 }
 
 /// A name and what there is to say of it; nothing where there is nothing.
-fn entry(out: &mut Out, name: &str, text: &str) {
+fn entry(out: &mut HtmlBuilder, name: &str, text: &str) {
     if !text.is_empty() {
         out.leaf("dt", &[], name);
         out.leaf("dd", &[], text);
     }
 }
 
-fn figures(out: &mut Out, finding: &Finding) {
+fn figures(out: &mut HtmlBuilder, finding: &Finding) {
     match (finding.measured, finding.expected) {
         (Some(measured), Some(expected)) => {
             let share = match expected.0 > 0.0 {
@@ -125,7 +126,7 @@ fn figures(out: &mut Out, finding: &Finding) {
     }
 }
 
-fn repeat(out: &mut Out, finding: &Finding) {
+fn repeat(out: &mut HtmlBuilder, finding: &Finding) {
     if let Some(command) = &finding.repeat {
         out.leaf("dt", &[], "repeat");
         out.within("dd", &[], |out| out.command(command));
@@ -145,9 +146,9 @@ fn sure(finding: &Finding) -> String {
     if let Some(confirmation) = &finding.confirmation {
         said.push(format!(
             "confirmed in {}, p = {:.2e} corrected for {}",
-            counted(usize::from(confirmation.rounds), "round", "rounds"),
+            counted(usize::from(confirmation.rounds), "round"),
             confirmation.p_value,
-            counted(confirmation.comparisons as usize, "comparison", "comparisons")
+            counted(confirmation.comparisons as usize, "comparison")
         ));
     }
     if said.is_empty() {

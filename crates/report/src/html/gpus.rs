@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::super::gpus::{self, errors, held_down, is_notable, nvlinks, of, pcie, unavailable};
-use super::super::table::{Entry, Table, figure, text};
-use super::Facts;
-use super::out::Out;
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use crate::gpus::{self, errors, held_down, is_notable, nvlinks, of, pcie, unavailable};
+use crate::table::{Entry, Table, figure, text};
 use record::{Extremes, GpuSummary};
 
 /// GPUs without trouble that have a row each; where there are more, those that are alike share one.
 const MOST_ROWS: usize = 300;
 
 /// What the sensors of all GPUs said.
-pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let all = &facts.judgement.gpus;
     if all.is_empty() {
         out.paragraph("No GPU was watched in this run.");

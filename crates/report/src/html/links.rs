@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::links;
-use super::super::table::{Entry, Table, figure, text};
-use super::Facts;
-use super::out::Out;
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use crate::links;
+use crate::table::{Entry, Table, figure, text};
 use record::{LinkCoverage, LinkState};
 
 /// Links that are neither slow nor suspected and have a row each; where there are more, they are summed up.
@@ -14,7 +14,7 @@ const MOST_ROWS: usize = 400;
 const NAMED: usize = 12;
 
 /// What was asked of every cable, and what it carried.
-pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let coverage = &facts.judgement.coverage;
     let Some(line) = links::in_one_line(coverage) else {
         out.paragraph("The run was not told which cable is where: no link is judged by itself.");
@@ -76,7 +76,7 @@ fn summed_up(others: &[&LinkCoverage]) -> Table {
         };
         table.row([
             Entry::from(rail),
-            Entry::from(format!("{state}{why}")).toned(super::super::links::tone(state)),
+            Entry::from(format!("{state}{why}")).toned(crate::links::tone(state)),
             Entry::ours(links.len()),
             share(shares.first()),
             share(shares.get(shares.len() / 2)),

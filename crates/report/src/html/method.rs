@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::table::{Entry, Table, figure, ranges, text};
-use super::super::{cells, rdma};
-use super::out::Out;
-use super::{Facts, counted};
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use crate::table::{Entry, Table, figure, ranges, text};
+use crate::{cells, rdma};
+use record::text::counted;
 use record::units::Nanos;
 use record::{Event, Reference, Run};
 
@@ -15,7 +16,7 @@ const MOST_STRANGERS: usize = 100;
 const MOST_PORTS: usize = 300;
 
 /// Rule, seeds, versions, command line, engines, clocks.
-pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let run = &facts.recorded.run;
     out.paragraph(&cells::method(&facts.judgement.rule));
     out.paragraph("This run was started with:");
@@ -88,7 +89,7 @@ fn engines(facts: &Facts<'_>, nccl: bool) -> String {
     let count = cells
         .filter(|cell| (cell.cell.engine == record::Engine::Nccl) == nccl)
         .count();
-    counted(count, "cell", "cells")
+    counted(count, "cell")
 }
 
 /// How well the clocks of ranks agree.
@@ -121,7 +122,7 @@ fn rule(facts: &Facts<'_>) -> Table {
     );
     row(
         "a suspect is measured again",
-        counted(usize::from(rule.remeasure), "time", "times"),
+        counted(usize::from(rule.remeasure), "time"),
     );
     row(
         "a straggler is busy this many times as long as the others",
@@ -129,7 +130,7 @@ fn rule(facts: &Facts<'_>) -> Table {
     );
     row(
         "a link may go down and come back",
-        counted(rule.flaps_allowed as usize, "time", "times"),
+        counted(rule.flaps_allowed as usize, "time"),
     );
     row("the rate may fall as messages grow by", shapes.dip.to_string());
     row(
@@ -199,7 +200,7 @@ fn in_words(reference: &Reference) -> String {
         Reference::Baseline { run, margin, rates } => format!(
             "baseline {run}, less {:.0} % ({})",
             margin * 100.0,
-            counted(rates.len(), "cell", "cells")
+            counted(rates.len(), "cell")
         ),
     }
 }
@@ -241,7 +242,7 @@ fn hosts(run: &Run) -> Table {
     table
 }
 
-fn strangers(out: &mut Out, facts: &Facts<'_>) {
+fn strangers(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let strangers = facts.recorded.events.iter().filter_map(|event| match event {
         Event::Intruder { what } => Some(what.as_str()),
         _ => None,
@@ -252,7 +253,7 @@ fn strangers(out: &mut Out, facts: &Facts<'_>) {
     }
     out.paragraph(&format!(
         "{} knocked at a port of this run and {} turned away:",
-        counted(strangers.len(), "stranger", "strangers"),
+        counted(strangers.len(), "stranger"),
         if strangers.len() == 1 { "was" } else { "were" }
     ));
     out.list(strangers.into_iter().take(MOST_STRANGERS));

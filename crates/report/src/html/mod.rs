@@ -2,32 +2,28 @@
 //!
 //! Held true: nothing is loaded and nothing can leave the page; every fact is there without the script, which only sorts,
 //! filters and shows tips; whatever fails has its own words on the page however large the run is, and only what passed is
-//! summed up; every text from a run is written by [`out::Out`], which escapes it.
+//! summed up; every text from a run is written by [`HtmlBuilder`], which escapes it.
 
+mod builder;
 mod cells;
-mod comparisons;
 mod ecmp;
-mod figures;
+mod facts;
 mod findings;
-mod first;
 mod gpus;
 mod links;
 mod method;
-mod nights;
 mod nodes;
-mod out;
+mod overview;
+mod short_sections;
 mod style;
-mod tables;
 
-use std::collections::HashMap;
 use std::io;
 
-use super::Writer;
-use super::figure::Figure;
-use super::terminal::words;
-pub(super) use figures::one as figure;
-pub(super) use first::class_of_verdict;
-pub(super) use out::Out;
+use crate::verdict_words::verdict_words;
+use crate::writer::Writer;
+pub(super) use builder::HtmlBuilder;
+use facts::Facts;
+pub(super) use overview::class_of_verdict;
 use record::{Judgement, Recorded, files};
 
 /// The report as one page for a browser.
@@ -39,36 +35,8 @@ impl Writer for Html {
     }
 
     fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        let facts = Facts {
-            recorded,
-            judgement,
-            figures: super::figures::all(recorded, judgement)?,
-            hosts: recorded
-                .run
-                .ranks
-                .iter()
-                .map(|rank| (rank.rank, rank.host.as_str()))
-                .collect(),
-        };
+        let facts = Facts::of(recorded, judgement)?;
         Ok(framed(&title(judgement), |out| body(out, &facts)))
-    }
-}
-
-/// What the page is written from.
-struct Facts<'a> {
-    recorded: &'a Recorded,
-    judgement: &'a Judgement,
-    figures: Vec<Figure>,
-    /// The host of every rank.
-    hosts: HashMap<u32, &'a str>,
-}
-
-impl Facts<'_> {
-    /// The host of a rank, or its number where nobody knows.
-    fn host(&self, rank: u32) -> String {
-        self.hosts
-            .get(&rank)
-            .map_or_else(|| format!("rank {rank}"), |host| host.to_string())
     }
 }
 
@@ -80,7 +48,7 @@ struct Section {
     title: &'static str,
     /// Whether this run has it.
     is_wanted: fn(&Facts<'_>) -> bool,
-    write: fn(&mut Out, &Facts<'_>),
+    write: fn(&mut HtmlBuilder, &Facts<'_>),
 }
 
 fn always(_: &Facts<'_>) -> bool {
@@ -93,13 +61,13 @@ const FIRST: &[Section] = &[
         id: "verdict",
         title: "Verdict",
         is_wanted: always,
-        write: first::verdict,
+        write: overview::verdict,
     },
     Section {
         id: "worst",
         title: "What to look at first",
         is_wanted: always,
-        write: first::worst,
+        write: overview::worst,
     },
 ];
 
@@ -113,21 +81,21 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         id: "history",
-        title: super::history::TITLE,
-        is_wanted: nights::is_wanted,
-        write: nights::section,
+        title: crate::history::TITLE,
+        is_wanted: short_sections::has_history,
+        write: short_sections::history,
     },
     Section {
         id: "tests",
         title: "Tests",
         is_wanted: always,
-        write: tables::tests,
+        write: short_sections::tests,
     },
     Section {
         id: "figures",
         title: "Figures",
         is_wanted: always,
-        write: figures::section,
+        write: short_sections::figures,
     },
     Section {
         id: "ecmp",
@@ -145,7 +113,7 @@ const SECTIONS: &[Section] = &[
         id: "comparisons",
         title: "Comparisons",
         is_wanted: always,
-        write: comparisons::section,
+        write: short_sections::comparisons,
     },
     Section {
         id: "nodes",
@@ -157,7 +125,7 @@ const SECTIONS: &[Section] = &[
         id: "counters",
         title: "Counters that moved",
         is_wanted: always,
-        write: tables::counters,
+        write: short_sections::counters,
     },
     Section {
         id: "gpus",
@@ -175,7 +143,7 @@ const SECTIONS: &[Section] = &[
         id: "coverage",
         title: "Coverage",
         is_wanted: always,
-        write: tables::coverage,
+        write: short_sections::coverage,
     },
     Section {
         id: "method",
@@ -186,8 +154,8 @@ const SECTIONS: &[Section] = &[
 ];
 
 /// A whole page in our style, with this title and whatever `body` writes. It may load nothing and run no script but ours.
-pub(super) fn framed(title: &str, body: impl FnOnce(&mut Out)) -> String {
-    let mut out = Out::new();
+pub(super) fn framed(title: &str, body: impl FnOnce(&mut HtmlBuilder)) -> String {
+    let mut out = HtmlBuilder::new();
     out.fixed("<!doctype html>\n");
     out.within("html", &[("lang", "en")], |out| {
         out.within("head", &[], |out| head(out, title));
@@ -203,11 +171,11 @@ fn title(judgement: &Judgement) -> String {
     format!(
         "{}: {}",
         judgement.suite,
-        words(&judgement.verdict).0.to_uppercase()
+        verdict_words(&judgement.verdict).0.to_uppercase()
     )
 }
 
-fn head(out: &mut Out, title: &str) {
+fn head(out: &mut HtmlBuilder, title: &str) {
     out.alone("meta", &[("charset", "utf-8")]);
     let policy = style::policy();
     let policy = [
@@ -225,7 +193,7 @@ fn head(out: &mut Out, title: &str) {
     style::style(out);
 }
 
-fn body(out: &mut Out, facts: &Facts<'_>) {
+fn body(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     out.leaf(
         "a",
         &[("class", "skip"), ("href", "#verdict")],
@@ -233,7 +201,7 @@ fn body(out: &mut Out, facts: &Facts<'_>) {
     );
     out.within("header", &[], |out| {
         out.leaf("h1", &[], &title(facts.judgement));
-        out.leaf("p", &[("class", "when")], &first::when(facts));
+        out.leaf("p", &[("class", "when")], &overview::when(facts));
         out.within("nav", &[("aria-label", "Sections")], |out| {
             out.within("ul", &[], |out| {
                 for section in FIRST
@@ -261,7 +229,7 @@ fn body(out: &mut Out, facts: &Facts<'_>) {
     style::script(out);
 }
 
-fn written(out: &mut Out, section: &Section, facts: &Facts<'_>) {
+fn written(out: &mut HtmlBuilder, section: &Section, facts: &Facts<'_>) {
     if !(section.is_wanted)(facts) {
         return;
     }
@@ -275,7 +243,7 @@ fn written(out: &mut Out, section: &Section, facts: &Facts<'_>) {
 }
 
 /// What needs the script stays hidden until the script shows it.
-fn tools(out: &mut Out) {
+fn tools(out: &mut HtmlBuilder) {
     let hidden = [("id", "tools"), ("role", "search"), ("hidden", "")];
     out.within("div", &hidden, |out| {
         out.leaf("label", &[("for", "filter")], "Rows of all tables with");
@@ -291,16 +259,11 @@ fn tools(out: &mut Out) {
     });
 }
 
-/// A count and what it counts: `1 link`, `3 links`.
-fn counted(count: usize, one: &str, several: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { several })
-}
-
 #[cfg(test)]
-mod proofs;
-#[cfg(test)]
-pub(super) mod reading;
+pub(super) mod parser_tests;
 #[cfg(test)]
 mod scale_tests;
 #[cfg(test)]
 mod section_tests;
+#[cfg(test)]
+mod tests;

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::super::alike::{Alike, alike};
-use super::super::inventory::{
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use crate::inventory::groups::{PartGroups, part_groups};
+use crate::inventory::terminal;
+use crate::inventory::{
     UNSETTLED, change_table, deviation_table, disagreement_table, overview, unreadable_table,
 };
-use super::super::parts;
-use super::super::table::{Entry, Table, Tone, text};
-use super::Facts;
-use super::out::Out;
+use crate::table::{Entry, Table, Tone, text};
 use judge::findings::drift;
 use record::{Drift, PartAt, PartClass};
 
@@ -19,7 +19,7 @@ const MOST_ROWS: usize = 200;
 const MOST_CHANGES: usize = 2000;
 
 /// Firmware and settings of all nodes.
-pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let Some(drift) = &facts.judgement.drift else {
         out.paragraph(
             "No inventory was taken in this run: whether firmware and settings are alike is not known.",
@@ -48,8 +48,8 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
     if let Some(inventory) = &facts.recorded.inventory {
         let marks = Marks::of(drift);
         out.paragraph("Nodes that have the same share a row; whatever drifts says so in its entry.");
-        for alike in alike(inventory) {
-            firmware(out, &alike, &marks);
+        for groups in part_groups(inventory) {
+            firmware(out, &groups, &marks);
         }
         if !inventory.troubles.is_empty() {
             out.paragraph("Sources of the inventory that could not be read:");
@@ -58,7 +58,7 @@ pub(super) fn section(out: &mut Out, facts: &Facts<'_>) {
     }
 }
 
-fn changes(out: &mut Out, drift: &Drift) {
+fn changes(out: &mut HtmlBuilder, drift: &Drift) {
     if drift.changes.is_empty() {
         return;
     }
@@ -132,7 +132,7 @@ impl<'a> Marks<'a> {
 }
 
 /// Parts of one class; rows that drift first, and none of those is left out.
-fn firmware(out: &mut Out, alike: &Alike<'_>, marks: &Marks<'_>) {
+fn firmware(out: &mut HtmlBuilder, alike: &PartGroups<'_>, marks: &Marks<'_>) {
     let titles = alike.titles.iter().map(|title| match *title {
         "" => text("part"),
         title => text(title),
@@ -150,7 +150,7 @@ fn firmware(out: &mut Out, alike: &Alike<'_>, marks: &Marks<'_>) {
         let drifts = entries.iter().any(|entry| entry.tone != Tone::Plain);
         let whose = match drifts {
             true => nodes.join(", "),
-            false => parts::names(nodes, alike.owners, str::to_string),
+            false => terminal::names(nodes, alike.owners, str::to_string),
         };
         let row: Vec<Entry> = std::iter::once(Entry::from(whose)).chain(entries).collect();
         match drifts {

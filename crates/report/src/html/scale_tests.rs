@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::proofs::{page, words_of};
-use super::reading;
+use super::parser_tests;
+use super::tests::{page, words_of};
 use judge::findings::fixture::Fixture;
 use judge::findings::judge;
 use record::units::Rate;
@@ -180,7 +180,7 @@ fn thousands_of_findings_each_keep_their_part_and_what_to_do() {
         })
         .collect();
     let page = page(&recorded, &judgement);
-    reading::elements(&page);
+    parser_tests::elements(&page);
     let words = words_of(&page, "findings");
     let words: HashSet<&str> = words.split_whitespace().collect();
     for node in 0..NODES {

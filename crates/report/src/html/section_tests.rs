@@ -1,6 +1,6 @@
 //! What a reader would lose of single sections of the page.
 
-use super::proofs::{assert_says, page, with_slow_rail};
+use super::tests::{assert_says, page, with_slow_rail};
 use judge::findings::fixture::Fixture;
 use judge::findings::judge;
 use record::units::Rate;

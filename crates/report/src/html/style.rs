@@ -1,6 +1,6 @@
 //! How the page looks and what its script may do: both are part of the page, and nothing else is let in.
 
-use super::out::Out;
+use super::builder::HtmlBuilder;
 
 /// Light colours and all shapes.
 const STYLE: &str = include_str!("style.css");
@@ -20,7 +20,7 @@ pub(super) fn policy() -> String {
 }
 
 /// The style sheet. Paper is light, whatever the screen is.
-pub(super) fn style(out: &mut Out) {
+pub(super) fn style(out: &mut HtmlBuilder) {
     out.within("style", &[], |out| {
         out.fixed(STYLE);
         out.fixed("@media screen and (prefers-color-scheme: dark) {\n");
@@ -31,7 +31,7 @@ pub(super) fn style(out: &mut Out) {
 }
 
 /// The script, behind everything it works on.
-pub(super) fn script(out: &mut Out) {
+pub(super) fn script(out: &mut HtmlBuilder) {
     out.within("script", &[], |out| out.fixed(SCRIPT));
 }
 

@@ -4,11 +4,10 @@
 //! comes before what is not when series run out, and what was folded is counted; what is not known has no series.
 
 mod names;
-mod nights;
 mod text;
 
 #[cfg(test)]
-pub(super) mod reading;
+pub(super) mod parser_tests;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +18,12 @@ use strum::IntoEnumIterator;
 
 use self::names::*;
 use self::text::Sheet;
-use super::{Writer, terminal};
-use record::{CellVerdict, Event, Finding, FindingKind, Judgement, Load, Recorded, Verdict, files};
+use crate::verdict_words::verdict_words;
+use crate::writer::Writer;
+use record::{
+    CellVerdict, Event, Finding, FindingKind, History, Judgement, Load, Recorded, Severity, Standing,
+    Verdict, files,
+};
 
 /// Parts that findings name, each with up to three series.
 const MOST_PARTS: usize = 1000;
@@ -48,7 +51,7 @@ impl Writer for Metrics {
         rails(&mut sheet, &judgement.cells);
         parts_of_the_fabric(&mut sheet, judgement);
         if let Some(history) = &recorded.history {
-            nights::put(&mut sheet, history);
+            put_history(&mut sheet, history);
         }
         sheet.render().map_err(io::Error::other)
     }
@@ -276,7 +279,7 @@ fn parts_of_the_fabric(sheet: &mut Sheet, judgement: &Judgement) {
 }
 
 fn word_of(verdict: &Verdict) -> &'static str {
-    match terminal::words(verdict).0 {
+    match verdict_words(verdict).0 {
         "not run" => "not_run",
         word => word,
     }
@@ -305,5 +308,35 @@ fn median(values: &[f64]) -> Option<f64> {
         0 => None,
         n if n % 2 == 1 => Some(values[middle]),
         _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// The words of standings, as labels.
+const STANDINGS: [&str; 5] = ["new", "still", "again", "gone", "unknown"];
+
+/// What changed since earlier runs: issues are counted, not named, so that dashboards stay small.
+fn put_history(sheet: &mut Sheet, history: &History) {
+    sheet.put(&HISTORY_NIGHTS, &[], f64::from(history.nights));
+    sheet.put(&HISTORY_SERIES, &["compared"], f64::from(history.compared));
+    sheet.put(&HISTORY_SERIES, &["young"], f64::from(history.young));
+    for standing in STANDINGS {
+        for severity in Severity::iter() {
+            let matters = history.matters.iter();
+            let count = matters
+                .filter(|matter| standing_label(&matter.standing) == standing && matter.severity == severity)
+                .count();
+            sheet.put(&HISTORY_MATTERS, &[standing, &severity.to_string()], count as f64);
+        }
+    }
+    sheet.put(&HISTORY_REPLACED, &[], history.replaced.len() as f64);
+}
+
+fn standing_label(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::New => "new",
+        Standing::Still { .. } => "still",
+        Standing::Again { .. } => "again",
+        Standing::Gone { .. } => "gone",
+        Standing::Unknown { .. } => "unknown",
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::reading::{Series, read};
+use super::parser_tests::{Series, read};
 use super::*;
 use crate::escape;
 use judge::findings::fixture::{Fixture, HEALTHY};

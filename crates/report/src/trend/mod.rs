@@ -3,15 +3,14 @@
 //! On a terminal what fits, in a log everything; a page with the courses of what changed as drawings; JSON as
 //! `docs/trend.schema.json` describes it. Names that came from other machines are inert in each.
 
-mod drawing;
+mod figure;
 mod page;
 mod rows;
 mod text;
 
 use std::io;
 
-use super::escape;
-use record::{Quantity, ReadPart, Trend, Trends};
+use record::{Quantity, ReadPart, Trends};
 
 pub use page::html;
 pub use text::terminal;
@@ -21,9 +20,7 @@ pub const FILE: &str = "trend.html";
 
 /// Everything as JSON.
 pub fn json(trends: &Trends) -> io::Result<String> {
-    let mut text = escape::json(&serde_json::to_string_pretty(trends)?);
-    text.push('\n');
-    Ok(text)
+    crate::json::pretty(trends)
 }
 
 /// Which parts are shown.
@@ -85,22 +82,6 @@ impl Filter {
         });
         trends
     }
-}
-
-/// Parts in the order of how much there is to say of them: changed ones first, then by how far the last run is from the usual, for
-/// the worse.
-fn ranked(trends: &Trends) -> Vec<&Trend> {
-    let mut all: Vec<&Trend> = trends.series.iter().collect();
-    let worse = |series: &Trend| {
-        let deviation = series.deviation.unwrap_or(0.0);
-        match series.quantity.is_better_when_higher() {
-            true => -deviation,
-            false => deviation,
-        }
-    };
-    let change = |series: &Trend| series.change.unwrap_or(u32::MAX);
-    all.sort_by(|a, b| change(a).cmp(&change(b)).then(worse(b).total_cmp(&worse(a))));
-    all
 }
 
 #[cfg(test)]

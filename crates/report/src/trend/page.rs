@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::{drawing, ranked, rows};
+use super::figure;
+use super::rows::{self, ranked};
 use crate::figure::Figure;
 use crate::html;
 use crate::table::Tone;
@@ -28,7 +29,7 @@ pub fn html(trends: &Trends) -> io::Result<String> {
     let figures: Vec<Figure> = drawn
         .iter()
         .enumerate()
-        .map(|(number, series)| drawing::figure(trends, series, number))
+        .map(|(number, series)| figure::figure(trends, series, number))
         .collect::<io::Result<_>>()?;
     let verdict = match trends.exit_code {
         0 => Verdict::Pass,
@@ -74,7 +75,7 @@ pub fn html(trends: &Trends) -> io::Result<String> {
             if !figures.is_empty() {
                 out.within("section", &[("id", "courses")], |out| {
                     out.leaf("h2", &[], "Courses");
-                    figures.iter().for_each(|figure| html::figure(out, figure));
+                    figures.iter().for_each(|figure| out.figure(figure));
                 });
             }
             out.within("section", &[("id", "parts")], |out| {

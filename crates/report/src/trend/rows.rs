@@ -1,6 +1,5 @@
 //! The rows of trends, told once for the terminal and for the page.
 
-use super::ranked;
 use crate::table::{Entry, Table, Tone, figure, text};
 use judge::history::words;
 use record::{PartChange, PastChange, Trend, Trends};
@@ -144,4 +143,20 @@ fn part(trends: &Trends, series: &Trend) -> [Entry; 8] {
         Entry::from(change.map_or("", |change| change.since.as_str())),
         Entry::ours(spark(&series.values)),
     ]
+}
+
+/// Parts in the order of how much there is to say of them: changed ones first, then by how far the last run is from the usual, for
+/// the worse.
+pub(super) fn ranked(trends: &Trends) -> Vec<&Trend> {
+    let mut all: Vec<&Trend> = trends.series.iter().collect();
+    let worse = |series: &Trend| {
+        let deviation = series.deviation.unwrap_or(0.0);
+        match series.quantity.is_better_when_higher() {
+            true => -deviation,
+            false => deviation,
+        }
+    };
+    let change = |series: &Trend| series.change.unwrap_or(u32::MAX);
+    all.sort_by(|a, b| change(a).cmp(&change(b)).then(worse(b).total_cmp(&worse(a))));
+    all
 }

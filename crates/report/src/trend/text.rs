@@ -1,7 +1,6 @@
 //! Trends on a terminal and in a log.
 
-use super::ranked;
-use super::rows::{change_of, spark};
+use super::rows::{change_of, ranked, spark};
 use crate::escape;
 use crate::terminal::Page;
 use judge::history::words;

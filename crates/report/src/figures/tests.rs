@@ -1,6 +1,6 @@
 //! What a reader of figures would lose, each as one recorded run.
 
-use super::{DRAWINGS, all, palette};
+use super::{FIGURE_KINDS, all, palette};
 use crate::figure::Figure;
 use judge::findings::fixture::{Fixture, HEALTHY, spec};
 use judge::findings::judge;
@@ -214,7 +214,7 @@ fn every_figure_has_words_scales_and_keeps_to_the_palette() {
         expected,
         "and the load of equal paths has tests of its own"
     );
-    assert_eq!(DRAWINGS.len(), expected.len() + 1);
+    assert_eq!(FIGURE_KINDS.len(), expected.len() + 1);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::terminal::{self, Page};
-use super::{WRITERS, write_all};
+use crate::terminal::{self, Page};
+use crate::{WRITERS, write_all};
 use judge::findings::fixture::Fixture;
 use judge::findings::judge;
 use record::units::{Bytes, Rate};

@@ -104,27 +104,30 @@ const VIEWS: &[View] = &[
 ];
 
 /// Parts of one class, those that are alike together.
-pub(super) struct Alike<'a> {
+pub(crate) struct PartGroups<'a> {
     /// What they are.
-    pub(super) class: PartClass,
+    pub(crate) class: PartClass,
     /// The class in words.
-    pub(super) heading: &'static str,
+    pub(crate) heading: &'static str,
     /// What each column shows: a fact, or nothing for the name of the part.
-    pub(super) titles: Vec<&'static str>,
+    pub(crate) titles: Vec<&'static str>,
     /// Nodes that have the same, and what they have, one text for every title.
-    pub(super) rows: Vec<(Vec<&'a str>, Vec<String>)>,
+    pub(crate) rows: Vec<(Vec<&'a str>, Vec<String>)>,
     /// How many nodes have such a part.
-    pub(super) owners: usize,
+    pub(crate) owners: usize,
 }
 
 /// Everything that is worth comparing, by class; classes that nobody has are left out.
-pub(super) fn alike(inventory: &Inventory) -> Vec<Alike<'_>> {
+pub(crate) fn part_groups(inventory: &Inventory) -> Vec<PartGroups<'_>> {
     let nodes: Vec<&NodeInventory> = inventory.nodes.iter().chain(&inventory.switches).collect();
-    VIEWS.iter().filter_map(|view| alike_in(view, &nodes)).collect()
+    VIEWS
+        .iter()
+        .filter_map(|view| group_class(view, &nodes))
+        .collect()
 }
 
-fn alike_in<'a>(view: &View, nodes: &[&'a NodeInventory]) -> Option<Alike<'a>> {
-    let mut alike: BTreeMap<Vec<String>, Vec<&'a str>> = BTreeMap::new();
+fn group_class<'a>(view: &View, nodes: &[&'a NodeInventory]) -> Option<PartGroups<'a>> {
+    let mut nodes_of: BTreeMap<Vec<String>, Vec<&'a str>> = BTreeMap::new();
     let mut order: Vec<Vec<String>> = Vec::new();
     let mut owners: BTreeSet<&str> = BTreeSet::new();
     for node in nodes {
@@ -132,7 +135,7 @@ fn alike_in<'a>(view: &View, nodes: &[&'a NodeInventory]) -> Option<Alike<'a>> {
             let mut row: Vec<String> = view.named.then(|| part.name.clone()).into_iter().collect();
             row.extend(view.facts.iter().map(|fact| shown(part.facts.get(*fact))));
             owners.insert(&node.node);
-            let known = alike.entry(row.clone()).or_insert_with(|| {
+            let known = nodes_of.entry(row.clone()).or_insert_with(|| {
                 order.push(row);
                 Vec::new()
             });
@@ -144,7 +147,7 @@ fn alike_in<'a>(view: &View, nodes: &[&'a NodeInventory]) -> Option<Alike<'a>> {
     }
     // A column in which nobody has anything says nothing.
     let first = usize::from(view.named);
-    let told: Vec<usize> = (0..first + view.facts.len())
+    let shown_columns: Vec<usize> = (0..first + view.facts.len())
         .filter(|column| *column < first || order.iter().any(|row| row[*column] != "-"))
         .collect();
     let titles = view
@@ -154,15 +157,18 @@ fn alike_in<'a>(view: &View, nodes: &[&'a NodeInventory]) -> Option<Alike<'a>> {
         .chain(view.facts.iter().copied());
     let titles: Vec<&str> = titles.collect();
     let rows = order.iter().map(|row| {
-        let mut whose = alike.remove(row).unwrap_or_default();
+        let mut whose = nodes_of.remove(row).unwrap_or_default();
         whose.dedup();
-        (whose, told.iter().map(|column| row[*column].clone()).collect())
+        (
+            whose,
+            shown_columns.iter().map(|column| row[*column].clone()).collect(),
+        )
     });
-    Some(Alike {
+    Some(PartGroups {
         class: view.class,
         heading: view.heading,
         rows: rows.collect(),
-        titles: told.iter().map(|column| titles[*column]).collect(),
+        titles: shown_columns.iter().map(|column| titles[*column]).collect(),
         owners: owners.len(),
     })
 }

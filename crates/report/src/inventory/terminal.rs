@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use super::alike::{Alike, alike};
-use super::escape;
+use super::groups::{PartGroups, part_groups};
+use crate::escape;
+use record::text::{counted_as, first_of};
 use record::{Drift, Fact, Finding, Inventory, InventoryPart, NodeInventory};
 
 /// Nodes that are named one by one before the rest is only counted.
@@ -23,8 +24,8 @@ pub fn tables(inventory: &Inventory, all: bool) -> String {
             out.push_str(&everything(node));
         }
     } else {
-        for alike in alike(inventory) {
-            out.push_str(&rows(&alike));
+        for groups in part_groups(inventory) {
+            out.push_str(&rows(&groups));
         }
         out.push_str(&unreadable(&nodes));
     }
@@ -91,13 +92,9 @@ fn nothing_differs(inventory: &Inventory, drift: &Drift) -> String {
 
 /// `4 hosts and 2 switches`.
 fn who(inventory: &Inventory) -> String {
-    let count = |nodes: usize, one: &str, many: &str| match nodes {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        nodes => Some(format!("{nodes} {many}")),
-    };
-    let hosts = count(inventory.nodes.len(), "host", "hosts");
-    let switches = count(inventory.switches.len(), "switch", "switches");
+    let some = |nodes: usize, one: &str, many: &str| (nodes > 0).then(|| counted_as(nodes, one, many));
+    let hosts = some(inventory.nodes.len(), "host", "hosts");
+    let switches = some(inventory.switches.len(), "switch", "switches");
     let who: Vec<String> = hosts.into_iter().chain(switches).collect();
     who.join(" and ")
 }
@@ -110,7 +107,7 @@ fn new_table() -> Table {
     table
 }
 
-fn finished(table: &Table) -> String {
+fn rendered(table: &Table) -> String {
     let mut text = String::new();
     for line in table.lines() {
         text.push_str(line.trim_end());
@@ -120,26 +117,22 @@ fn finished(table: &Table) -> String {
 }
 
 /// The table of one class.
-fn rows(alike: &Alike<'_>) -> String {
+fn rows(groups: &PartGroups<'_>) -> String {
     let mut table = new_table();
-    table.set_header(std::iter::once(alike.heading).chain(alike.titles.iter().copied()));
-    for (nodes, row) in &alike.rows {
-        let whose = names(nodes, alike.owners, escape::cell);
+    table.set_header(std::iter::once(groups.heading).chain(groups.titles.iter().copied()));
+    for (nodes, row) in &groups.rows {
+        let whose = names(nodes, groups.owners, escape::cell);
         table.add_row(std::iter::once(whose).chain(row.iter().map(|text| escape::cell(text))));
     }
-    finished(&table) + "\n"
+    rendered(&table) + "\n"
 }
 
 /// `h0, h1, h2`, `h0, h1, h2, h3 and 252 more`, or `all 256`.
-pub(super) fn names(nodes: &[&str], of: usize, shown: fn(&str) -> String) -> String {
+pub(crate) fn names(nodes: &[&str], of: usize, shown: fn(&str) -> String) -> String {
     if nodes.len() == of && of > NAMED {
         return format!("all {of}");
     }
-    let named: Vec<String> = nodes.iter().take(NAMED).map(|name| shown(name)).collect();
-    match nodes.len().saturating_sub(NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
-    }
+    first_of(nodes, NAMED, ", ", |name| shown(name))
 }
 
 /// What could not be read, each reason once.

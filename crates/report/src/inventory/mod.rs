@@ -2,15 +2,20 @@
 //!
 //! A section of `report.md` and a line for the terminal. Every word of it came from other machines and is made inert.
 
+pub(crate) mod groups;
+pub mod terminal;
+#[cfg(test)]
+mod tests;
+
 use std::fmt::{Error, Write};
 
-use super::escape::{line as inert_line, markdown as inert};
-use super::table::{Entry, Table, Tone, text};
+use crate::escape::{line as inert_line, markdown as inert};
+use crate::table::{Entry, Table, Tone, text};
 use judge::findings::drift;
 use record::{Change, Deviation, Disagreement, Drift, Fact, Judgement, PartAt, Unreadable, files};
 
 /// The section; nothing in a run without an inventory.
-pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> Result<(), Error> {
+pub(crate) fn section(out: &mut String, judgement: &Judgement, most: usize) -> Result<(), Error> {
     let Some(drift) = &judgement.drift else {
         return Ok(());
     };
@@ -40,13 +45,13 @@ pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> R
 }
 
 /// One line for the terminal; none without an inventory.
-pub(super) fn summary(judgement: &Judgement) -> Option<String> {
+pub(crate) fn summary(judgement: &Judgement) -> Option<String> {
     let drift = judgement.drift.as_ref()?;
     Some(format!("inventory  {}", inert_line(&overview(drift))))
 }
 
 /// `28 nodes compared with each other: 2 deviations, 1 that is unclear; 3 facts could not be read`.
-pub(super) fn overview(drift: &Drift) -> String {
+pub(crate) fn overview(drift: &Drift) -> String {
     let nodes = drift.nodes;
     let mut with: Vec<String> = Vec::new();
     if nodes > 1 {
@@ -102,7 +107,7 @@ fn deviations(out: &mut String, deviations: &[Deviation], most: usize) -> Result
 type InWords = fn(&[PartAt]) -> String;
 
 /// Parts that are not as they should be.
-pub(super) fn deviation_table(deviations: &[Deviation], places: InWords) -> Table {
+pub(crate) fn deviation_table(deviations: &[Deviation], places: InWords) -> Table {
     let columns = ["what", "is", "should be", "says who", "where", "and speed"].map(text);
     let mut table = Table::new("Parts that are not as they should be", columns);
     for deviation in deviations {
@@ -131,11 +136,11 @@ fn disagreements(out: &mut String, splits: &[Disagreement], most: usize) -> Resu
 }
 
 /// Why nobody is accused where values disagree.
-pub(super) const UNSETTLED: &str =
+pub(crate) const UNSETTLED: &str =
     "No value has more than half of the parts that are alike, and no golden file says which is right";
 
 /// Values that disagree, and who has them.
-pub(super) fn disagreement_table(splits: &[Disagreement], places: InWords) -> Table {
+pub(crate) fn disagreement_table(splits: &[Disagreement], places: InWords) -> Table {
     let mut table = Table::new("Parts that disagree", ["what", "is", "where"].map(text));
     for split in splits {
         for (value, parts) in &split.values {
@@ -160,7 +165,7 @@ fn changes(out: &mut String, drift: &Drift, most: usize) -> Result<(), Error> {
 }
 
 /// What is not as it was.
-pub(super) fn change_table(changes: &[Change]) -> Table {
+pub(crate) fn change_table(changes: &[Change]) -> Table {
     let mut table = Table::new("What changed", ["where", "what", "was", "is"].map(text));
     for change in changes {
         let fact = change.fact.as_ref();
@@ -194,7 +199,7 @@ fn unreadable(out: &mut String, facts: &[Unreadable], most: usize) -> Result<(),
 }
 
 /// What could not be read.
-pub(super) fn unreadable_table(facts: &[Unreadable], places: InWords) -> Table {
+pub(crate) fn unreadable_table(facts: &[Unreadable], places: InWords) -> Table {
     let columns = ["what", "why", "needs", "nodes"].map(text);
     let mut table = Table::new("Not read, and so not compared", columns);
     for fact in facts {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::super::figure::Figure;
-use super::canvas::{Canvas, Drawn, Look, Stroke, clip, drawing};
+use super::canvas::{Canvas, DrawResult, Stroke, TextLook, clip, drawing};
 use super::frame::{Frame, Scale, numbers};
 use super::palette::{FAULT, LINES, MUTED};
 use super::shares::median;
+use crate::figure::Figure;
 use record::units::Rate;
 use record::{Certificate, Course, Night, PartDecision, Quantity, ReadPart, Ruling};
 
@@ -18,7 +18,7 @@ const MOST_MARKERS: usize = 120;
 const SIZE: (u32, u32) = (900, 300);
 
 /// A figure over the cycles: number and value.
-type Line = Vec<(u32, f64)>;
+type CycleValues = Vec<(u32, f64)>;
 
 /// A figure for every rejected part with a course, as far as an incident names it.
 pub(crate) fn of_rejected(certificate: &Certificate, cycles: &[Night]) -> io::Result<Vec<Figure>> {
@@ -81,7 +81,7 @@ fn figure(
 }
 
 /// The part's own figures, and the median of all parts of its kind in every cycle.
-fn lines(part: &PartDecision, quantity: Quantity, cycles: &[Night]) -> (Line, Line) {
+fn lines(part: &PartDecision, quantity: Quantity, cycles: &[Night]) -> (CycleValues, CycleValues) {
     let mut own: BTreeMap<u32, f64> = BTreeMap::new();
     let mut peers: BTreeMap<u32, f64> = BTreeMap::new();
     let kind: ReadPart = part.kind;
@@ -121,11 +121,11 @@ fn scaled(quantity: Quantity, value: f64) -> f64 {
 
 fn draw(
     canvas: &Canvas<'_>,
-    own: &Line,
-    peers: &Line,
+    own: &CycleValues,
+    peers: &CycleValues,
     (course, marked): (&Course, &BTreeSet<u32>),
     unit: &str,
-) -> Drawn {
+) -> DrawResult {
     let all = || own.iter().chain(peers);
     let first = all()
         .map(|(cycle, _)| f64::from(*cycle))
@@ -141,7 +141,7 @@ fn draw(
     };
     frame.draw(canvas, &numbers(&frame.x, 12), &numbers(&frame.y, 5), unit)?;
     frame.name_across(canvas, "cycle")?;
-    let places = |line: &Line| -> Vec<_> {
+    let places = |line: &CycleValues| -> Vec<_> {
         line.iter()
             .map(|(cycle, value)| frame.at(f64::from(*cycle), *value))
             .collect()
@@ -166,9 +166,9 @@ fn draw(
         canvas.line(&[(x, frame.top), (x, frame.bottom)], FAULT, Stroke::Dashed(2))?;
         let label = format!("cycle {}: {:+.1} %", moment.cycle, by * 100.0);
         let look = if x > (frame.left + frame.right) / 2 {
-            Look::RIGHT
+            TextLook::RIGHT
         } else {
-            Look::LEFT
+            TextLook::LEFT
         };
         let aside = if x > (frame.left + frame.right) / 2 { -6 } else { 6 };
         canvas.text(

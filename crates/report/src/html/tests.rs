@@ -1,9 +1,9 @@
 //! What a reader of the page would lose, each as one judged run.
 
-use super::reading::{self, Element};
+use super::parser_tests::{self, Element};
 use super::{FIRST, Html, SECTIONS};
-use crate::Writer;
 use crate::history_tests::nights;
+use crate::writer::Writer;
 use judge::findings::fixture::{Fixture, HEALTHY};
 use judge::findings::judge;
 use record::{Cell, Event, Judgement, PartKind, Recorded, Suspect, Untested};
@@ -139,7 +139,7 @@ fn the_page_needs_nothing_but_itself_and_is_the_same_every_time() {
     let recorded = with_slow_rail();
     let judgement = judge(&recorded);
     let page = page(&recorded, &judgement);
-    assert_eq!(page, super::proofs::page(&recorded, &judgement));
+    assert_eq!(page, super::tests::page(&recorded, &judgement));
     for outside in [
         "http:", "https:", "src=", "@import", "url(", "//www", "<link", "<img", "<iframe",
     ] {
@@ -153,7 +153,7 @@ fn the_page_needs_nothing_but_itself_and_is_the_same_every_time() {
 fn those_who_hear_the_page_find_their_way() {
     let recorded = with_slow_rail();
     let page = page(&recorded, &judge(&recorded));
-    let elements = reading::elements(&page);
+    let elements = parser_tests::elements(&page);
     for (name, wanted) in [("h1", 1), ("main", 1), ("nav", 1), ("header", 1), ("footer", 1)] {
         assert_eq!(count(&elements, name), wanted, "{name}");
     }
@@ -202,7 +202,7 @@ fn without_the_script_every_fact_is_there_and_no_control_that_needs_it() {
     let judgement = judge(&recorded);
     let page = page(&recorded, &judgement);
     let (before, script) = page.split_once("<script>").unwrap();
-    let elements = reading::elements(&page);
+    let elements = parser_tests::elements(&page);
     assert_eq!(count(&elements, "button"), 0, "the script makes them");
     let tools = elements
         .iter()
@@ -233,7 +233,7 @@ fn a_run_without_a_sample_and_one_that_was_cut_off_say_what_they_are() {
     recorded.samples.clear();
     recorded.events.clear();
     let empty = page(&recorded, &judge(&recorded));
-    reading::elements(&empty);
+    parser_tests::elements(&empty);
     assert_says(
         &empty,
         "verdict",

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::super::links;
-use super::super::table::Tone;
-use super::out::Out;
-use super::{Facts, counted, findings};
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use super::findings;
+use crate::links;
+use crate::table::Tone;
+use record::text::counted;
 use record::{EndReason, Verdict};
 
 /// Findings that are told in full before everything else.
@@ -25,8 +27,8 @@ pub(super) fn when(facts: &Facts<'_>) -> String {
     format!(
         "Started {}, {ended}. {}, {}. Exit code {}.",
         judgement.started,
-        counted(run.hosts.len(), "host", "hosts"),
-        counted(run.ranks.len(), "rank", "ranks"),
+        counted(run.hosts.len(), "host"),
+        counted(run.ranks.len(), "rank"),
         judgement.exit_code
     )
 }
@@ -41,7 +43,7 @@ pub(crate) fn class_of_verdict(tone: Tone) -> &'static str {
 }
 
 /// The verdict in one sentence, and what it rests on.
-pub(super) fn verdict(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn verdict(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let judgement = facts.judgement;
     let class = class_of_verdict(Tone::of(&judgement.verdict));
     out.leaf("p", &[("class", class)], &judgement.summary);
@@ -79,7 +81,7 @@ fn measured(facts: &Facts<'_>) -> String {
         .collect();
     let rails = match rails.len() {
         0 => String::new(),
-        rails => format!(" on {}", counted(rails, "rail", "rails")),
+        rails => format!(" on {}", counted(rails, "rail")),
     };
     let links = links::in_one_line(&judgement.coverage);
     let links = links.map_or_else(String::new, |links| format!("; {links}"));
@@ -87,7 +89,7 @@ fn measured(facts: &Facts<'_>) -> String {
         "Measured: {} of {} planned cells of {}{rails}{links}.",
         judgement.coverage.measured,
         judgement.coverage.planned,
-        counted(judgement.tests.len(), "test", "tests")
+        counted(judgement.tests.len(), "test")
     )
 }
 
@@ -129,7 +131,7 @@ fn not_measured(facts: &Facts<'_>) -> String {
 }
 
 /// The worst findings, each with the part, the figures, how sure, and what to do.
-pub(super) fn worst(out: &mut Out, facts: &Facts<'_>) {
+pub(super) fn worst(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let all = &facts.judgement.findings;
     if all.is_empty() {
         out.paragraph(match &facts.judgement.verdict {
@@ -143,7 +145,7 @@ pub(super) fn worst(out: &mut Out, facts: &Facts<'_>) {
     }
     if let more @ 1.. = all.len().saturating_sub(WORST) {
         out.within("p", &[], |out| {
-            let text = format!("{} below", counted(more, "more finding", "more findings"));
+            let text = format!("{} below", counted(more, "more finding"));
             out.leaf("a", &[("href", "#findings")], &text);
         });
     }

@@ -3,23 +3,23 @@
 //! Held true: text is always escaped, since nothing here takes text as markup but what is part of this program; elements are
 //! always closed, since they are opened around what they hold. So no name from another machine can become markup.
 
-use super::super::escape;
-use super::super::figure::Figure;
-use super::super::table::{Entry, Table, Tone};
+use crate::escape;
+use crate::figure::Figure;
+use crate::table::{Entry, Table, Tone};
 
 /// Attributes of an element: names are ours, values are any text.
 pub(crate) type Attributes<'a> = &'a [(&'static str, &'a str)];
 
 /// A page that is being written.
 #[derive(Debug, Default)]
-pub(crate) struct Out {
+pub(crate) struct HtmlBuilder {
     html: String,
 }
 
-impl Out {
+impl HtmlBuilder {
     /// An empty page.
-    pub(crate) fn new() -> Out {
-        Out::default()
+    pub(crate) fn new() -> HtmlBuilder {
+        HtmlBuilder::default()
     }
 
     /// What was written.
@@ -47,7 +47,7 @@ impl Out {
         &mut self,
         tag: &'static str,
         attributes: Attributes<'_>,
-        inner: impl FnOnce(&mut Out),
+        inner: impl FnOnce(&mut HtmlBuilder),
     ) {
         self.open(tag, attributes);
         inner(self);
@@ -91,7 +91,7 @@ impl Out {
     }
 
     /// Something that is only there for those who open it.
-    pub(crate) fn details(&mut self, summary: &str, inner: impl FnOnce(&mut Out)) {
+    pub(crate) fn details(&mut self, summary: &str, inner: impl FnOnce(&mut HtmlBuilder)) {
         self.within("details", &[], |out| {
             out.leaf("summary", &[], summary);
             inner(out);
@@ -105,7 +105,7 @@ impl Out {
 
     /// The rules that turn the inks of figures dark; made by this program from its own palette.
     pub(crate) fn dark_inks(&mut self) {
-        self.html.push_str(&super::super::figures::palette::dark_rules());
+        self.html.push_str(&crate::figures::palette::dark_rules());
     }
 
     /// The drawing of a figure, named for those who do not see it by the elements with these ids.
@@ -126,6 +126,26 @@ impl Out {
         self.html.push_str(&head);
         self.html.push('>');
         self.html.push_str(rest);
+    }
+
+    /// A figure with its title, caption and words.
+    pub(crate) fn figure(&mut self, figure: &Figure) {
+        // Sections have ids, too: a figure about links is not the section about them.
+        let id = format!("figure-{}", figure.id);
+        let [title, words] = ["title", "words"].map(|part| format!("{id}-{part}"));
+        self.within("figure", &[("id", &id)], |out| {
+            out.within("figcaption", &[], |out| {
+                out.leaf("h3", &[("id", &title)], &figure.title);
+                out.paragraph(&figure.caption);
+            });
+            out.drawing(figure, &title, &words);
+            out.details("The same in words", |out| {
+                out.within("div", &[("id", &words)], |out| {
+                    figure.alternative.lines().for_each(|line| out.paragraph(line));
+                });
+            });
+        });
+        self.fixed("\n");
     }
 
     /// A table in a box of its own, within which it scrolls where it is wider than the page. Nothing where it has no rows.
@@ -193,12 +213,12 @@ fn class_of(tone: Tone, is_figure: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::table::text;
     use super::*;
+    use crate::table::text;
 
     #[test]
     fn neither_text_nor_an_attribute_can_become_markup() {
-        let mut out = Out::new();
+        let mut out = HtmlBuilder::new();
         let hostile = "\"><script>alert('1')</script>&";
         out.leaf("p", &[("title", hostile)], hostile);
         let mut table = Table::new(hostile, [text(hostile)]);
@@ -223,7 +243,7 @@ mod tests {
             svg: "<svg viewBox=\"0 0 1 1\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"></svg>\n"
                 .to_string(),
         };
-        let mut out = Out::new();
+        let mut out = HtmlBuilder::new();
         out.drawing(&figure, "f-title", "f-words");
         let wanted = "<svg role=\"img\" aria-labelledby=\"f-title\" aria-describedby=\"f-words\" viewBox=\"0 0 1 1\"></svg>";
         assert_eq!(out.finish(), wanted);

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use super::canvas::{Look, Stroke, clip, drawing};
+use super::canvas::{Stroke, TextLook, clip, drawing};
 use super::frame::{self, Frame, Scale, Tick};
 use super::palette::{EDGE, FAULT, INK, PALE};
 
@@ -14,7 +14,7 @@ const MOST_DATES: usize = 8;
 
 /// What is drawn.
 #[derive(Debug, Clone)]
-pub(crate) struct Course {
+pub(crate) struct RunChart {
     /// The figure of every run, none where there is none.
     pub(crate) values: Vec<Option<f64>>,
     /// Between which figures most runs are expected.
@@ -28,16 +28,16 @@ pub(crate) struct Course {
 }
 
 /// The drawing.
-pub(crate) fn drawn(course: &Course, title: &str) -> io::Result<String> {
-    let known = course.values.iter().flatten().copied();
-    let all = known.chain(course.band.into_iter().flat_map(|(low, high)| [low, high]));
+pub(crate) fn drawing_of(chart: &RunChart, title: &str) -> io::Result<String> {
+    let known = chart.values.iter().flatten().copied();
+    let all = known.chain(chart.band.into_iter().flat_map(|(low, high)| [low, high]));
     let (low, high) = all
         .filter(|value| value.is_finite())
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
         });
     let room = ((high - low) * 0.1).max(high.abs() * 0.01);
-    let last = course.values.len().saturating_sub(1).max(1) as f64;
+    let last = chart.values.len().saturating_sub(1).max(1) as f64;
     let frame = Frame {
         left: 84,
         top: 62,
@@ -46,8 +46,8 @@ pub(crate) fn drawn(course: &Course, title: &str) -> io::Result<String> {
         x: Scale::linear(-0.5, last + 0.5),
         y: Scale::linear(low - room, high + room),
     };
-    let step = course.runs.len().div_ceil(MOST_DATES).max(1);
-    let dates: Vec<Tick> = course
+    let step = chart.runs.len().div_ceil(MOST_DATES).max(1);
+    let dates: Vec<Tick> = chart
         .runs
         .iter()
         .enumerate()
@@ -55,24 +55,24 @@ pub(crate) fn drawn(course: &Course, title: &str) -> io::Result<String> {
         .map(|(at, name)| (at as f64, clip(name, 14)))
         .collect();
     drawing(SIZE, title, |canvas| {
-        if let Some((low, high)) = course.band {
+        if let Some((low, high)) = chart.band {
             canvas.face([(frame.left, frame.up(high)), (frame.right, frame.up(low))], PALE)?;
         }
-        frame.draw(canvas, &dates, &frame::numbers(&frame.y, 5), &course.measures)?;
-        if let Some(since) = course.since {
+        frame.draw(canvas, &dates, &frame::numbers(&frame.y, 5), &chart.measures)?;
+        if let Some(since) = chart.since {
             let x = frame.across(since as f64 - 0.5);
             canvas.line(&[(x, frame.top), (x, frame.bottom)], FAULT, Stroke::Dashed(2))?;
             let (x, look) = if x > frame.right - 120 {
-                (x - 6, Look::RIGHT)
+                (x - 6, TextLook::RIGHT)
             } else {
-                (x + 6, Look::LEFT)
+                (x + 6, TextLook::LEFT)
             };
             canvas.text((x, frame.top + 8), "changed here", look)?;
         }
-        for (at, value) in course.values.iter().enumerate() {
+        for (at, value) in chart.values.iter().enumerate() {
             let Some(value) = value else { continue };
             let place = frame.at(at as f64, *value);
-            match course.since.is_some_and(|since| at >= since) {
+            match chart.since.is_some_and(|since| at >= since) {
                 true => canvas.cross(place, FAULT)?,
                 false => canvas.dot(place, EDGE)?,
             }

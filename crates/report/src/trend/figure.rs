@@ -4,7 +4,7 @@ use std::io;
 
 use super::rows::change_of;
 use crate::figure::Figure;
-use crate::figures::course::{Course, drawn};
+use crate::figures::run_chart::{RunChart, drawing_of};
 use judge::history::words;
 use record::{Quantity, Trend, Trends};
 
@@ -31,7 +31,7 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
         series.part,
         series.quantity
     );
-    let course = Course {
+    let chart = RunChart {
         values: series.values.iter().map(|value| value.map(scaled)).collect(),
         band: series.usual_band.map(|(low, high)| (scaled(low), scaled(high))),
         since,
@@ -67,7 +67,7 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
         id: format!("course-{number}"),
         caption: format!("A dot per run, the oldest on the left. {usual}{said}"),
         alternative: format!("{title}. {}.", list.join(", ")),
-        svg: drawn(&course, &title)?,
+        svg: drawing_of(&chart, &title)?,
         title,
     })
 }

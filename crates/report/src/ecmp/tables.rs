@@ -1,11 +1,12 @@
 //! Tables of the spread over equal paths: groups, the load of their paths, and who sent what over which.
 
-use super::ecmp::{counted_shares, is_outside, percent, short};
-use super::table::{Entry, Table, Tone, figure, text};
+use super::groups::{counted_shares, is_outside, short};
+use crate::table::{Entry, Table, Tone, figure, text};
+use record::text::whole_percent;
 use record::{EcmpCause, EcmpVerdict};
 
 /// Members of one group, as rows.
-pub(super) const MOST_MEMBERS: usize = 64;
+pub(crate) const MOST_MEMBERS: usize = 64;
 /// Members of one group, as columns of the table of pairs.
 const MOST_COLUMNS: usize = 16;
 /// Pairs of one group that is not as by chance, and of one that is.
@@ -13,7 +14,7 @@ const MOST_PAIRS: usize = 32;
 const MOST_HEALTHY_PAIRS: usize = 8;
 
 /// These groups, what each comes to and on what that rests.
-pub(super) fn table(groups: &[&EcmpVerdict]) -> Table {
+pub(crate) fn table(groups: &[&EcmpVerdict]) -> Table {
     let columns = [
         text("switch"),
         text("rail"),
@@ -44,7 +45,7 @@ pub(super) fn table(groups: &[&EcmpVerdict]) -> Table {
             Entry::ours(format!("{:.3}", group.null_median)),
             Entry::ours(chance_of(group.p_value)),
             Entry::or_dash(group.counted_p_value.map(chance_of)),
-            Entry::or_dash(group.lost.map(percent)),
+            Entry::or_dash(group.lost.map(whole_percent)),
         ]);
     }
     table
@@ -65,7 +66,7 @@ fn paths(group: &EcmpVerdict) -> usize {
 }
 
 /// The load of every path of a group, as far as they are shown.
-pub(super) fn members(group: &EcmpVerdict) -> Table {
+pub(crate) fn members(group: &EcmpVerdict) -> Table {
     let columns = [
         text("path"),
         figure("flows"),
@@ -80,12 +81,12 @@ pub(super) fn members(group: &EcmpVerdict) -> Table {
     let counted = counted_shares(&group.members);
     for (member, share) in group.members.iter().zip(&counted).take(MOST_MEMBERS) {
         let counted = match (member.counted, share) {
-            (Some(bytes), Some(share)) => Some(format!("{bytes} ({})", percent(*share))),
+            (Some(bytes), Some(share)) => Some(format!("{bytes} ({})", whole_percent(*share))),
             _ => None,
         };
         let share = match is_outside(member) {
-            true => Entry::ours(format!("{} (!)", percent(member.share))).toned(Tone::Bad),
-            false => Entry::ours(percent(member.share)),
+            true => Entry::ours(format!("{} (!)", whole_percent(member.share))).toned(Tone::Bad),
+            false => Entry::ours(whole_percent(member.share)),
         };
         table.row([
             Entry::from(&member.link),
@@ -94,8 +95,8 @@ pub(super) fn members(group: &EcmpVerdict) -> Table {
             share,
             Entry::ours(format!(
                 "{} to {}",
-                percent(member.band.0),
-                percent(member.band.1)
+                whole_percent(member.band.0),
+                whole_percent(member.band.1)
             )),
             Entry::or_dash(counted),
             Entry::or_dash(member.rate),
@@ -106,7 +107,7 @@ pub(super) fn members(group: &EcmpVerdict) -> Table {
 }
 
 /// Pairs of a group that are shown.
-pub(super) fn most_pairs(group: &EcmpVerdict) -> usize {
+pub(crate) fn most_pairs(group: &EcmpVerdict) -> usize {
     match group.cause.is_fault() {
         true => MOST_PAIRS,
         false => MOST_HEALTHY_PAIRS,
@@ -114,7 +115,7 @@ pub(super) fn most_pairs(group: &EcmpVerdict) -> usize {
 }
 
 /// How many flows of every pair took every path, as far as pairs are shown.
-pub(super) fn pairs(group: &EcmpVerdict) -> Table {
+pub(crate) fn pairs(group: &EcmpVerdict) -> Table {
     let is_narrow = group.members.len() <= MOST_COLUMNS;
     let columns: Vec<&str> = match is_narrow {
         true => group.members.iter().map(|member| short(&member.link)).collect(),

@@ -8,7 +8,7 @@ const LONGEST: usize = 30;
 
 /// One row, or one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct NodeRow {
     /// What it is called.
     pub(super) label: String,
     /// Whose it is, by number.
@@ -19,10 +19,10 @@ pub(super) struct Row {
 
 /// The rows of these hosts: at most `most_failing` of the failing ones (worst first) and at most `groups` groups each of failing
 /// ones that are left and of the others. With room for all of them, each has its own, in order.
-pub(super) fn rows(names: &[&str], failing: &[usize], most_failing: usize, groups: usize) -> Vec<Row> {
+pub(super) fn rows(names: &[&str], failing: &[usize], most_failing: usize, groups: usize) -> Vec<NodeRow> {
     let mut is_failing = vec![false; names.len()];
     failing.iter().for_each(|host| is_failing[*host] = true);
-    let own = |host: usize| Row {
+    let own = |host: usize| NodeRow {
         label: clip(names[host], LONGEST),
         hosts: vec![host],
         is_failing: is_failing[host],
@@ -31,7 +31,7 @@ pub(super) fn rows(names: &[&str], failing: &[usize], most_failing: usize, group
         return (0..names.len()).map(own).collect();
     }
     let (first, squeezed) = failing.split_at(failing.len().min(most_failing));
-    let mut rows: Vec<Row> = first.iter().copied().map(own).collect();
+    let mut rows: Vec<NodeRow> = first.iter().copied().map(own).collect();
     let mut squeezed = squeezed.to_vec();
     squeezed.sort_unstable();
     rows.extend(grouped(names, &squeezed, groups, true));
@@ -41,7 +41,7 @@ pub(super) fn rows(names: &[&str], failing: &[usize], most_failing: usize, group
 }
 
 /// Neighbours together, in groups of one size.
-fn grouped(names: &[&str], hosts: &[usize], groups: usize, is_failing: bool) -> Vec<Row> {
+fn grouped(names: &[&str], hosts: &[usize], groups: usize, is_failing: bool) -> Vec<NodeRow> {
     let size = hosts.len().div_ceil(groups.max(1)).max(1);
     let row = |members: &[usize]| {
         let label = match members {
@@ -52,7 +52,7 @@ fn grouped(names: &[&str], hosts: &[usize], groups: usize, is_failing: bool) -> 
                 format!("{}..{} ({})", end(first), end(last), members.len())
             }
         };
-        Row {
+        NodeRow {
             label,
             hosts: members.to_vec(),
             is_failing,
@@ -62,13 +62,13 @@ fn grouped(names: &[&str], hosts: &[usize], groups: usize, is_failing: bool) -> 
 }
 
 /// Pixels that labels need at the left of a table.
-pub(super) fn room(rows: &[Row]) -> i32 {
+pub(super) fn label_width(rows: &[NodeRow]) -> i32 {
     let longest = rows.iter().map(|row| row.label.chars().count()).max();
     (longest.unwrap_or(0) as i32 * 7 + 52).clamp(110, 280)
 }
 
 /// What a reader must know about rows that stand for many; nothing when each host has its own.
-pub(super) fn said(rows: &[Row], failing: usize) -> String {
+pub(super) fn grouping_note(rows: &[NodeRow], failing: usize) -> String {
     let together = rows.iter().filter(|row| row.hosts.len() > 1);
     let (groups, hosts) = together.fold((0, 0), |(groups, hosts), row| {
         (groups + 1, hosts + row.hosts.len())
@@ -129,10 +129,10 @@ mod tests {
         assert_eq!(rows[0].label, "node0007");
         assert_eq!(rows[1].label, "node0000..node0086 (86)");
         assert!(
-            said(&rows, 1).contains("2047 nodes are drawn in 24 groups"),
+            grouping_note(&rows, 1).contains("2047 nodes are drawn in 24 groups"),
             "{}",
-            said(&rows, 1)
+            grouping_note(&rows, 1)
         );
-        assert_eq!(said(&rows[..1], 1), "");
+        assert_eq!(grouping_note(&rows[..1], 1), "");
     }
 }

@@ -1,0 +1,183 @@
+//! Sections that are a sentence and a table: tests, counters, coverage, figures, comparisons, earlier runs.
+
+use std::collections::BTreeMap;
+
+use super::builder::HtmlBuilder;
+use super::facts::Facts;
+use crate::table::{Entry, Table, Tone, figure, text};
+use crate::{cells, congestion, counters as moved, engines, history as history_rows};
+use record::{CounterReport, Untested, files};
+
+/// Counters that break no rule and have a row; those that break one all do.
+const MOST_HARMLESS: usize = 500;
+/// Names in one row of what was left out before the rest is counted.
+const MOST_NAMED: usize = 200;
+
+/// How every test did.
+pub(super) fn tests(out: &mut HtmlBuilder, facts: &Facts<'_>) {
+    match facts.judgement.tests.is_empty() {
+        true => out.paragraph("None was planned."),
+        false => out.table(&cells::tests(&facts.judgement.tests)),
+    }
+}
+
+/// Counters that moved, and those that nobody could read.
+pub(super) fn counters(out: &mut HtmlBuilder, facts: &Facts<'_>) {
+    let Some(counters) = &facts.judgement.counters else {
+        out.paragraph("No counter was read in this run: nothing is known of what ports counted.");
+        return;
+    };
+    if let Some(trouble) = &counters.trouble {
+        out.paragraph(&format!("The rules of this run could not be used: {trouble}."));
+    }
+    out.paragraph(&moved::about(counters));
+    if counters.moved.is_empty() {
+        out.paragraph("None moved.");
+    }
+    let (bad, harmless): (Vec<_>, Vec<_>) = counters
+        .moved
+        .iter()
+        .cloned()
+        .partition(|counter| counter.rule.is_some());
+    let shown: Vec<_> = bad
+        .into_iter()
+        .chain(harmless.iter().take(MOST_HARMLESS).cloned())
+        .collect();
+    out.table(&moved::table(&shown));
+    let left = harmless.len().saturating_sub(MOST_HARMLESS);
+    if left > 0 {
+        out.paragraph(&format!("{left} more that break no rule in findings.json."));
+    }
+    if counters.more > 0 {
+        out.paragraph(&format!(
+            "{} more moved, all of them less than these.",
+            counters.more
+        ));
+    }
+    out.table(&unread(counters));
+}
+
+fn unread(counters: &CounterReport) -> Table {
+    let columns = [text("counter"), figure("ends of rails"), text("why")];
+    let mut table = Table::new("Not read, and therefore unknown", columns);
+    for unread in &counters.unread {
+        table.row([
+            Entry::from(&unread.name),
+            Entry::ours(format!("{} of {}", unread.ports, counters.ports)),
+            Entry::from(unread.why.as_deref().unwrap_or("there is none")),
+        ]);
+    }
+    table
+}
+
+/// What was measured of what was planned, and what was not and why.
+pub(super) fn coverage(out: &mut HtmlBuilder, facts: &Facts<'_>) {
+    let coverage = &facts.judgement.coverage;
+    out.paragraph(&format!(
+        "{} of {} planned cells measured. What was not measured is not known to be healthy.",
+        coverage.measured, coverage.planned
+    ));
+    left_out(out, "Planned but not measured", &coverage.not_measured);
+    left_out(out, "Left out by the plan", &coverage.untested);
+    if coverage.not_measured.is_empty() && coverage.untested.is_empty() {
+        out.paragraph("Nothing was left out.");
+    }
+}
+
+/// Things that were left out, those with the same reason in one row.
+fn left_out(out: &mut HtmlBuilder, caption: &str, entries: &[Untested]) {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for entry in entries {
+        reasons.entry(&entry.why).or_default().push(&entry.what);
+    }
+    let mut table = Table::new(caption, [text("why"), figure("how many"), text("what")]);
+    for (why, what) in reasons {
+        let named: Vec<&str> = what.iter().take(MOST_NAMED).copied().collect();
+        let more = match what.len().saturating_sub(MOST_NAMED) {
+            0 => String::new(),
+            more => format!("; and {more} more in findings.json"),
+        };
+        table.row([
+            Entry::from(why).toned(Tone::Unclear),
+            Entry::ours(what.len()),
+            Entry::from(format!("{}{more}", named.join("; "))),
+        ]);
+    }
+    out.table(&table);
+}
+
+/// All figures of the run.
+pub(super) fn figures(out: &mut HtmlBuilder, facts: &Facts<'_>) {
+    if facts.figures.is_empty() {
+        out.paragraph("None: nothing was measured that could be drawn.");
+    }
+    facts.figures.iter().for_each(|figure| out.figure(figure));
+}
+
+/// Rows of one table; a comparison is never a verdict, so those behind them are only counted.
+const MOST_COMPARED: usize = 600;
+
+/// Everything that was measured in two ways.
+pub(super) fn comparisons(out: &mut HtmlBuilder, facts: &Facts<'_>) {
+    let judgement = facts.judgement;
+    if judgement.interference.is_empty() && judgement.engines.is_empty() && judgement.congestion.is_empty() {
+        out.paragraph(
+            "None: no cell of this run was measured both alone and together, by two engines, or under load.",
+        );
+        return;
+    }
+    if !judgement.interference.is_empty() {
+        out.paragraph("What running all rails together costs one rail: 1.00 is nothing.");
+        out.table(&cells::interference(judgement, MOST_COMPARED));
+        more_rows(out, judgement.interference.len());
+    }
+    if !judgement.engines.is_empty() {
+        out.paragraph(&format!("{}.", engines::overview(&judgement.engines)));
+        out.table(&engines::table(judgement, MOST_COMPARED));
+        more_rows(out, judgement.engines.len());
+    }
+    if !judgement.congestion.is_empty() {
+        out.paragraph(congestion::ABOUT);
+        let shown = judgement.congestion.len().min(MOST_COMPARED);
+        out.table(&congestion::table(&judgement.congestion[..shown]));
+        more_rows(out, judgement.congestion.len());
+    }
+}
+
+fn more_rows(out: &mut HtmlBuilder, rows: usize) {
+    if let left @ 1.. = rows.saturating_sub(MOST_COMPARED) {
+        out.paragraph(&format!("{left} more in findings.json."));
+    }
+}
+
+/// Whether the run was compared with earlier ones.
+pub(super) fn has_history(facts: &Facts<'_>) -> bool {
+    facts.recorded.history.is_some()
+}
+
+/// Matters, replaced parts, and what could not be compared.
+pub(super) fn history(out: &mut HtmlBuilder, facts: &Facts<'_>) {
+    let Some(history) = &facts.recorded.history else {
+        return;
+    };
+    out.paragraph(&history.summary);
+    out.paragraph(&history_rows::about(history));
+    if !history.matters.is_empty() {
+        out.table(&history_rows::matters(history, history_rows::MOST_MATTERS));
+    }
+    if !history.replaced.is_empty() {
+        out.table(&history_rows::replaced(history, history_rows::MOST_MATTERS));
+    }
+    let most = history.matters.len().max(history.replaced.len());
+    if most > history_rows::MOST_MATTERS {
+        out.paragraph(&format!("The rest is in {}.", files::HISTORY));
+    }
+    if !history.skipped.is_empty() {
+        out.paragraph("Not compared with:");
+        out.within("ul", &[], |out| {
+            for folder in history.skipped.iter().take(history_rows::MOST_MATTERS) {
+                out.leaf("li", &[], folder);
+            }
+        });
+    }
+}
