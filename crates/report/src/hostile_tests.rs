@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::html::parser_tests;
 use super::terminal::{self, Page};
-use super::{ON_REQUEST, WRITERS, escape, metrics, parts};
+use super::{ON_REQUEST, WRITERS, escape, inventory, metrics};
 use judge::findings::fixture::{Fixture, HEALTHY, spec};
 use judge::findings::{drift, judge};
 use record::{
@@ -458,10 +458,10 @@ fn no_firmware_serial_or_node_is_obeyed_in_the_tables_of_an_inventory() {
         let drift = drift::judge(&now, None, Some(&before));
         let findings = drift::findings(&drift);
         assert!(findings.len() >= 2, "{findings:?}");
-        let verdict = parts::verdict(&now, &drift, &findings);
+        let verdict = inventory::terminal::verdict(&now, &drift, &findings);
         check_lines("verdict", &verdict);
         for all in [false, true] {
-            let tables = parts::tables(&now, all);
+            let tables = inventory::terminal::tables(&now, all);
             check_lines("tables", &tables);
             let is_note = |line: &&str| line.starts_with("? ") || line.starts_with("not read: ");
             let rows = tables.lines().filter(|line| !is_note(line));
