@@ -99,7 +99,10 @@ mod tests {
             "rail0, rail1, rail2, rail3, rail4, rail5 and 3 more"
         );
         assert_eq!(ranks(&[7]), "rank 7");
-        assert_eq!(first_of(&names, 2, ", ", String::clone), "rail0, rail1 and 7 more");
+        assert_eq!(
+            first_of(&names, 2, ", ", String::clone),
+            "rail0, rail1 and 7 more"
+        );
         assert_eq!(first_of(&names, 1, "; ", String::clone), "rail0; and 8 more");
         assert_eq!(first_of(&names[..1], 1, ", ", String::clone), "rail0");
     }
