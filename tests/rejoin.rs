@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use engine::launch::{Rendezvous, Token};
-use engine::measure::{CellResult, Measuring, Progress, RunFolder, Session, Setup, Sink, SwitchWatch};
+use engine::measure::{CellResult, MeasureContext, Progress, RunFolder, Session, Setup, Sink, SwitchWatch};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plan::{Choices, Plan};
@@ -173,12 +173,12 @@ impl Running {
         let mut suite = Suite::load(suite_file.to_str().unwrap()).unwrap();
         suite.run.device = Some(device);
         let token = Token::generate().unwrap();
-        let door = Rendezvous::open(IpAddr::V4(Ipv4Addr::LOCALHOST), WORLD, token).unwrap();
+        let door = Rendezvous::listen(IpAddr::V4(Ipv4Addr::LOCALHOST), WORLD, token).unwrap();
         let ranks = (0..WORLD).map(|rank| start(rank, &door, &token)).collect();
-        let coordinator = door.meet(PATIENCE, || None).unwrap();
+        let coordinator = door.wait_for_ranks(PATIENCE, || None).unwrap();
         let interrupted = Arc::new(AtomicBool::new(false));
         let setup = setup(device, deadline);
-        let session = Session::meet(coordinator, setup, Box::new(|_| None), interrupted).unwrap();
+        let session = Session::set_up(coordinator, setup, Box::new(|_| None), interrupted).unwrap();
         let choices = Choices {
             direct: session.is_direct(),
             ..Choices::default()
@@ -201,7 +201,7 @@ impl Running {
     fn measure(&mut self, round: u16, wanted: impl Fn(&Cell) -> bool) -> EndReason {
         let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| wanted(cell)).collect();
         assert!(!cells.is_empty());
-        let mut measuring = Measuring {
+        let mut measuring = MeasureContext {
             sink: &mut self.sink,
             progress: &Quiet,
             seed: self.plan.seed,
@@ -217,8 +217,8 @@ impl Running {
 
     /// Rank 2 is lost: goes on without it, which must work.
     fn go_on_without_2(&mut self, round: u16) {
-        self.session.go_on_without(&[2]).unwrap();
-        self.session.vacate(&self.door);
+        self.session.continue_without(&[2]).unwrap();
+        self.session.allow_rejoin(&self.door);
         let rest = self.measure(round, |cell| !cell.ranks.contains(&2));
         assert_eq!(rest, EndReason::Finished, "the others go on");
     }
@@ -226,11 +226,11 @@ impl Running {
     /// Waits until rank 2 is at the door, and lets it in.
     fn take_2_back(&mut self) {
         let until = Instant::now() + PATIENCE;
-        while self.door.returned() != [2] {
+        while self.door.waiting_to_rejoin() != [2] {
             assert!(Instant::now() < until, "it never came back");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let readmission = self.session.readmit(&self.door).unwrap();
+        let readmission = self.session.rejoin(&self.door).unwrap();
         assert_eq!(readmission.back, [2], "{readmission:?}");
         assert!(self.session.absent().is_empty());
     }
@@ -243,7 +243,7 @@ impl Running {
             assert!(rank.0.wait().unwrap().success(), "the run was over for it");
         }
         self.sink.close().unwrap();
-        assert!(self.door.evidence_of_separate_worlds().is_empty());
+        assert!(self.door.join_conflicts().is_empty());
         Recorded::read(&self.folder.path().join("out")).unwrap()
     }
 }
@@ -264,7 +264,7 @@ fn a_killed_rank_is_left_out_started_again_let_in_and_measured_again() {
         run.ranks[2].kill();
         assert_eq!(run.measure(round, |_| true), EndReason::Lost);
         run.go_on_without_2(round + 1);
-        assert!(run.session.readmit(&run.door).unwrap().back.is_empty());
+        assert!(run.session.rejoin(&run.door).unwrap().back.is_empty());
         run.ranks[2] = Rank::start(2, &run.door, &run.token);
         run.take_2_back();
         assert_ne!(run.session.fabric().ranks[2].pid, pid_before);
@@ -294,7 +294,7 @@ fn a_frozen_rank_that_was_left_out_calls_again_by_itself_once_it_wakes_up() {
     run.ranks[2].signal(Signal::SIGSTOP);
     assert_eq!(run.measure(1, |_| true), EndReason::Lost);
     run.go_on_without_2(2);
-    assert!(run.door.returned().is_empty(), "it sleeps");
+    assert!(run.door.waiting_to_rejoin().is_empty(), "it sleeps");
     run.ranks[2].signal(Signal::SIGCONT);
     run.take_2_back();
     assert_eq!(run.measure(3, |_| true), EndReason::Finished);

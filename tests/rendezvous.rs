@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use engine::launch::{Coordinator, Incoming, JoinAddress, Rendezvous, Token, join};
+use engine::launch::{Coordinator, Incoming, JoinConfig, Rendezvous, Token, join};
 use proptest::prelude::*;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -25,10 +25,10 @@ fn greeting(token: &Token, rank: u32, world: u32) -> Vec<u8> {
 /// A run of one rank, joined by hand: what the coordinator hears, and the rank's bare socket.
 fn joined_by_hand() -> (Coordinator, TcpStream) {
     let token = Token::generate().unwrap();
-    let door = Rendezvous::open(LOOPBACK, 1, token).unwrap();
+    let door = Rendezvous::listen(LOOPBACK, 1, token).unwrap();
     let mut stream = TcpStream::connect(door.address().unwrap()).unwrap();
     stream.write_all(&greeting(&token, 0, 1)).unwrap();
-    let coordinator = door.meet(PATIENCE, || None).unwrap();
+    let coordinator = door.wait_for_ranks(PATIENCE, || None).unwrap();
     let mut welcome = [0; 23];
     stream.read_exact(&mut welcome).unwrap();
     assert_eq!(welcome[0], 1);
@@ -52,7 +52,7 @@ proptest! {
     #[test]
     fn ranks_meet_whatever_strangers_say((at, flipped, noise) in bad_greeting(), cut in 0usize..48) {
         let token = Token::generate().unwrap();
-        let door = Rendezvous::open(LOOPBACK, 2, token).unwrap();
+        let door = Rendezvous::listen(LOOPBACK, 2, token).unwrap();
         let rendezvous = door.address().unwrap();
         let mut almost = greeting(&token, 0, 2);
         // The last eight bytes are rank and world; a changed rank may be a right one.
@@ -63,10 +63,10 @@ proptest! {
         knock(rendezvous, &greeting(&token, 2, 2));
         knock(rendezvous, &greeting(&token, 0, 3));
         let ranks: Vec<_> = (0..2)
-            .map(|rank| JoinAddress { rank, world: 2, rendezvous: rendezvous.into(), token })
+            .map(|rank| JoinConfig { rank, world: 2, rendezvous: rendezvous.into(), token })
             .map(|address| std::thread::spawn(move || join(&address, PATIENCE)))
             .collect();
-        let coordinator = door.meet(PATIENCE, || None).unwrap();
+        let coordinator = door.wait_for_ranks(PATIENCE, || None).unwrap();
         for (rank, joining) in (0..).zip(ranks) {
             let mut member = joining.join().unwrap().unwrap();
             coordinator.send(rank, vec![7, rank as u8]).unwrap();
@@ -94,7 +94,7 @@ proptest! {
                 prop_assert!(whole);
                 prop_assert_eq!(&message[..], &sent[..announced as usize]);
             }
-            Incoming::Gone(reason) => {
+            Incoming::Disconnected(reason) => {
                 prop_assert!(!whole, "{}", reason);
                 prop_assert!(!reason.is_empty());
             }

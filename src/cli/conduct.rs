@@ -96,7 +96,7 @@ fn measure(
     let inventory = gathering.inventory(flags, progress)?;
     let (plan, switches) = gathering.plan(suite, flags, progress)?;
     on_plan(&plan);
-    folder.make_sure_of(room_for(&plan))?;
+    folder.check_space(room_for(&plan))?;
     gathering.keep(folder, inventory.as_ref())?;
     let run = gathering.record(suite, &plan, flags);
     let story = Story {

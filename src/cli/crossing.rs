@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::CliError;
-use engine::measure::{CrossWay, Measuring, Session};
+use engine::measure::{CrossWay, MeasureContext, Session};
 use record::{Cell, Event};
 
 /// The cells for which there is a way. Where a pair uses two rails and nobody answers from one on the other, the record says
@@ -11,14 +11,14 @@ use record::{Cell, Event};
 pub fn possible(
     cells: &[Cell],
     session: &mut Session,
-    measuring: &mut Measuring<'_>,
+    measuring: &mut MeasureContext<'_>,
 ) -> Result<Vec<Cell>, CliError> {
     let wanted: HashSet<CrossWay> = cells.iter().filter_map(way).collect();
     if wanted.is_empty() {
         return Ok(cells.to_vec());
     }
     let wanted: Vec<CrossWay> = wanted.into_iter().collect();
-    let answers = session.reach_across(&wanted)?;
+    let answers = session.check_cross_rail(&wanted)?;
     let mut left = Vec::new();
     for cell in cells {
         let hindrance = way(cell).and_then(|way| Some((answers.get(&way)?.as_ref()?, way)));

@@ -10,8 +10,8 @@ use signal_hook::iterator::Signals;
 use super::launching::Mpi;
 use super::{CliError, say};
 use engine::collective::gpu::Site;
-use engine::launch::{JoinAddress, Member, join, join_again, local_rank};
-use engine::measure::{Parting, Shared, serve};
+use engine::launch::{JoinConfig, Member, join, local_rank, rejoin};
+use engine::measure::{ProcessContext, QuitReason, serve};
 use engine::transport::shm::Hub;
 use record::units::Nanos;
 
@@ -23,7 +23,7 @@ const LOST: u8 = 21;
 /// Another rank than the first.
 pub struct Follow {
     /// Whom to join as what.
-    pub address: JoinAddress,
+    pub address: JoinConfig,
     /// This host's management address, if it was named.
     pub management: Option<IpAddr>,
     /// How long joining may take.
@@ -41,13 +41,13 @@ impl Follow {
         leave_when_told()?;
         let mut member = match self.rejoin {
             // It may be one that was started again before the run has noticed that the one before it is lost.
-            Some(patience) => join_again(&self.address, self.deadline.max(patience))?,
+            Some(patience) => rejoin(&self.address, self.deadline.max(patience))?,
             None => join(&self.address, self.deadline)?,
         };
         loop {
             let parting = self.serve(member);
             if let Some(mpi) = mpi {
-                mpi.leave(parting == Some(Parting::Complete));
+                mpi.leave(parting == Some(QuitReason::Complete));
                 return Ok(code_of(parting));
             }
             let Some(patience) = self.rejoin.filter(|_| code_of(parting) == LOST) else {
@@ -58,7 +58,7 @@ impl Follow {
             say::complain(format_args!(
                 "rank {rank} calls again at {place} for up to {how_long}"
             ));
-            member = match join_again(&self.address, patience) {
+            member = match rejoin(&self.address, patience) {
                 Ok(member) => member,
                 Err(error) => {
                     say::complain(error);
@@ -69,8 +69,8 @@ impl Follow {
     }
 
     /// Serves one leader from the beginning to the end. Who was there at the end; none when the first rank was lost.
-    fn serve(&self, member: Member) -> Option<Parting> {
-        let shared = Shared {
+    fn serve(&self, member: Member) -> Option<QuitReason> {
+        let shared = ProcessContext {
             token: self.address.token,
             hub: Hub::new(),
             site: Site::new(),
@@ -79,12 +79,12 @@ impl Follow {
         };
         let (rank, place) = (self.address.rank, &self.address.rendezvous);
         match serve(member, &shared) {
-            Ok(Parting::LeftOut) => {
+            Ok(QuitReason::LeftOut) => {
                 say::complain(format_args!(
                     "rank {rank} was left out by rank 0 at {place}: it had not been heard in time, or its host or rails are not \
                      what they were"
                 ));
-                Some(Parting::LeftOut)
+                Some(QuitReason::LeftOut)
             }
             Ok(parting) => Some(parting),
             Err(gone) => {
@@ -96,10 +96,10 @@ impl Follow {
 }
 
 /// The exit code of a rank whose run ended like this.
-pub fn code_of(parting: Option<Parting>) -> u8 {
+pub fn code_of(parting: Option<QuitReason>) -> u8 {
     match parting {
-        Some(Parting::Complete | Parting::WithLosses) => 0,
-        Some(Parting::LeftOut) | None => LOST,
+        Some(QuitReason::Complete | QuitReason::WithLosses) => 0,
+        Some(QuitReason::LeftOut) | None => LOST,
     }
 }
 

@@ -13,7 +13,7 @@ use super::shared::Shared;
 use super::world::{self, Crew, Launched};
 use super::{CliError, nights, paths, stream_paths, switch_counters};
 use engine::launch::Rendezvous;
-use engine::measure::{Progress, RunFolder, Session, Setup, StopSign, SwitchWatch};
+use engine::measure::{Cancellation, Progress, RunFolder, Session, Setup, SwitchWatch};
 use engine::transport::Fault;
 use plan::{Choices, Plan};
 use record::{DeviceKind, Engine, Inventory, Run, SCHEMA, TransportKind, files};
@@ -72,8 +72,8 @@ impl Gathering {
             deadline: suite.run.deadline(),
             data_port: suite.run.data_port,
         };
-        let stop = StopSign::from(interrupted).at(clock.last_moment());
-        let mut session = Session::meet(world.coordinator, setup, world.end_of, stop)?;
+        let stop = Cancellation::from(interrupted).at(clock.last_moment());
+        let mut session = Session::set_up(world.coordinator, setup, world.end_of, stop)?;
         match found_out(&mut session, suite, choices, progress) {
             Ok(choices) => Ok(Gathering {
                 session,
@@ -180,13 +180,13 @@ impl Gathering {
     /// Lets the ranks go and waits for those of this process.
     pub fn part(mut self) -> Parted {
         if let Some(door) = &self.door
-            && let Err(error) = self.session.send_home(door)
+            && let Err(error) = self.session.dismiss_waiting(door)
         {
             tracing::debug!(%error, "those who wait at the door are not told");
         }
         self.session.quit();
         drop((self.session, self.crew));
-        let separate = self.door.map(|door| door.evidence_of_separate_worlds());
+        let separate = self.door.map(|door| door.join_conflicts());
         Parted {
             separate: separate.unwrap_or_default(),
             mpi: self.mpi,

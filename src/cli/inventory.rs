@@ -11,7 +11,7 @@ use super::inventory_flags::{Sources, Told, json};
 use super::launching::{LaunchFlags, Role};
 use super::{CliError, say, world};
 use engine::device::telemetry::gpus_here;
-use engine::measure::{Session, Setup, of_this_machine};
+use engine::measure::{Session, Setup, local_inventory};
 use judge::findings::drift;
 use probe::host;
 use probe::inventory;
@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     }
     let (mut inventory, separate) = match role {
         _ if !arguments.root.is_empty() => (of_trees(&arguments.root)?, 0),
-        Role::Alone => (of_nodes(vec![of_this_machine(&host::here().name)]), 0),
+        Role::Alone => (of_nodes(vec![local_inventory(&host::here().name)]), 0),
         lead => through(lead, arguments)?,
     };
     told.add_switches(&mut inventory, Duration::MAX);
@@ -199,13 +199,11 @@ fn through(role: Role, arguments: &Arguments) -> Result<(Inventory, u8), CliErro
         deadline: Nanos::from_secs(30),
         data_port: None,
     };
-    let mut session = Session::of_strangers(world.coordinator, setup, world.end_of, interrupted);
-    let inventory = session.inventory_of_strangers(now());
+    let mut session = Session::new(world.coordinator, setup, world.end_of, interrupted);
+    let inventory = session.inventory_before_setup(now());
     session.quit();
     drop((session, world.crew));
-    let separate = world
-        .door
-        .map_or_else(Vec::new, |door| door.evidence_of_separate_worlds());
+    let separate = world.door.map_or_else(Vec::new, |door| door.join_conflicts());
     for caller in &separate {
         say::complain(format_args!("separate worlds: {caller}"));
     }

@@ -12,9 +12,9 @@ use clap::{Args, ValueEnum};
 use super::CliError;
 use super::following::Follow;
 use super::shared::Shared;
-use engine::launch::env::{self, Place, PlaceError, Typed};
-use engine::launch::hosts::{Here, HostsFile};
-use engine::launch::{JoinAddress, MOST_RANKS, Member, Rendezvous, Token, secret, variables};
+use engine::launch::env::{self, RankAssignment, RankAssignmentError, RankFlags};
+use engine::launch::hosts::{HostsFile, LocalHost};
+use engine::launch::{JoinConfig, MOST_RANKS, Member, Rendezvous, Token, token_source, variables};
 use probe::host;
 #[cfg(feature = "mpi")]
 use probe::management::management_here;
@@ -140,8 +140,8 @@ impl LaunchFlags {
             LaunchChoice::Mpi => self.refuse_rejoin().and_then(|()| self.through_mpi()),
             LaunchChoice::Env => match self.place()? {
                 Some(place) => self.take(place),
-                None if env::most_ranks_said(&variable).is_some() => Ok(Role::Alone),
-                None => Err(PlaceError::Nobody.into()),
+                None if env::largest_scheduler_world(&variable).is_some() => Ok(Role::Alone),
+                None => Err(RankAssignmentError::Unknown.into()),
             },
             LaunchChoice::Auto if cfg!(feature = "mpi") && self.is_up_to_mpi() => {
                 self.refuse_rejoin().and_then(|()| self.through_mpi())
@@ -170,7 +170,7 @@ impl LaunchFlags {
     /// Lets the processes that MPI knows of tell each other where to meet.
     #[cfg(feature = "mpi")]
     fn through_mpi(&self) -> Result<Role, CliError> {
-        use engine::launch::mpi::{Invitation, World};
+        use engine::launch::mpi::{RendezvousInfo, World};
 
         let failed = |problem: String| CliError::Environment(problem);
         let waiting = Watchdog::start(self.join_deadline());
@@ -185,12 +185,12 @@ impl LaunchFlags {
         let places = world.gather(&format!("{} {}", identity.machine, identity.network));
         let named = self.management();
         if world.rank() != 0 {
-            let invitation = world.invite(None);
+            let invitation = world.broadcast_rendezvous(None);
             drop(waiting);
             let invitation =
                 invitation.ok_or_else(|| failed("rank 0 cannot open a place to meet".to_string()))?;
             return Ok(Role::Follows(Box::new(Follow {
-                address: JoinAddress {
+                address: JoinConfig {
                     rank: world.rank(),
                     world: size,
                     rendezvous: invitation.address.into(),
@@ -203,7 +203,7 @@ impl LaunchFlags {
             })));
         }
         let is_one_host = places.iter().all(|place| *place == places[0]);
-        let open = || -> Result<(Lead, Invitation), CliError> {
+        let open = || -> Result<(Lead, RendezvousInfo), CliError> {
             let token = Token::generate().map_err(CliError::system("cannot make the run's token"))?;
             let named = named?;
             let address = match (named, is_one_host) {
@@ -211,16 +211,16 @@ impl LaunchFlags {
                 (None, true) => IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
                 (None, false) => management_here().map_err(|error| failed(error.to_string()))?,
             };
-            let door = Rendezvous::open(address, size, token)?.expecting(Some(hosts));
+            let door = Rendezvous::listen(address, size, token)?.with_hosts(Some(hosts));
             let address = door
                 .address()
                 .map_err(CliError::system("the rendezvous has no address"))?;
             let lead = Lead::open(door, token, named, World::library())?;
-            Ok((lead, Invitation { address, token }))
+            Ok((lead, RendezvousInfo { address, token }))
         };
         // The others wait for an answer, whatever it is.
         let opened = open();
-        world.invite(opened.as_ref().ok().map(|(_, invitation)| invitation));
+        world.broadcast_rendezvous(opened.as_ref().ok().map(|(_, invitation)| invitation));
         drop(waiting);
         let (mut lead, _) = opened?;
         lead.mpi = Some(world);
@@ -255,32 +255,32 @@ impl LaunchFlags {
         }
     }
 
-    fn place(&self) -> Result<Option<Place>, CliError> {
+    fn place(&self) -> Result<Option<RankAssignment>, CliError> {
         let file = self.hosts.as_deref().map(HostsFile::read).transpose();
-        let typed = Typed {
+        let typed = RankFlags {
             rank: self.rank,
             world: self.world,
             rendezvous: self.rendezvous.clone(),
             hosts: file.map_err(CliError::Usage)?,
         };
         let held = rails::addresses_here().unwrap_or_default();
-        let here = Here {
+        let here = LocalHost {
             name: host::here().name,
             addresses: held.into_iter().filter_map(|entry| entry.address).collect(),
         };
-        let place = env::place(&typed, &here, &variable)?;
+        let place = env::rank_assignment(&typed, &here, &variable)?;
         if place.is_none() && self.rendezvous.is_some() {
-            return Err(PlaceError::Nobody.into());
+            return Err(RankAssignmentError::Unknown.into());
         }
         Ok(place)
     }
 
-    fn take(&self, place: Place) -> Result<Role, CliError> {
-        let token = secret::find(self.token_file.as_deref(), &variable)?;
+    fn take(&self, place: RankAssignment) -> Result<Role, CliError> {
+        let token = token_source::find(self.token_file.as_deref(), &variable)?;
         let management = self.management()?;
         if place.rank != 0 {
             return Ok(Role::Follows(Box::new(Follow {
-                address: JoinAddress {
+                address: JoinConfig {
                     rank: place.rank,
                     world: place.world,
                     rendezvous: place.rendezvous,
@@ -292,7 +292,7 @@ impl LaunchFlags {
                 mpi: None,
             })));
         }
-        let door = Rendezvous::open_at(&place.rendezvous, place.world, token)?.expecting(place.hosts);
+        let door = Rendezvous::listen_at(&place.rendezvous, place.world, token)?.with_hosts(place.hosts);
         let source = place.source;
         Lead::open(door, token, management, source).map(|lead| Role::Leads(Box::new(lead)))
     }
@@ -346,7 +346,7 @@ impl Lead {
         let address = door
             .address()
             .map_err(CliError::system("the rendezvous has no address"))?;
-        let member = door.sit(0);
+        let member = door.join_local(0);
         let member = member.ok_or_else(|| CliError::Environment("rank 0 is taken".to_string()))?;
         Ok(Lead {
             door,

@@ -10,7 +10,7 @@ use super::link_table::{self, Style};
 use super::rdma_flags::RdmaFlags;
 use super::shared::Shared;
 use super::{CliError, say, world};
-use engine::measure::{Job, LinkEnd, LinkWatch, Row, Session, Setup};
+use engine::measure::{Job, LinkObserver, LinkResult, Row, Session, Setup};
 use engine::transport::verbs;
 use engine::transport::verbs::stream::{Check, Extent, LARGEST, OFFSETS, Operation, Question, Terms, Trial};
 use probe::rdma;
@@ -135,7 +135,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         deadline: arguments.deadline,
         data_port: settings.data_port,
     };
-    let mut session = Session::meet(world.coordinator, setup, world.end_of, interrupted)?;
+    let mut session = Session::set_up(world.coordinator, setup, world.end_of, interrupted)?;
     let result = arguments.measure(&mut session);
     session.quit();
     drop((session, world.crew));
@@ -286,9 +286,9 @@ impl Arguments {
             };
             shown.head(&self.title(session, &job), self.question());
             match session.link(&job, &mut shown)? {
-                LinkEnd::Complete => {}
-                LinkEnd::Interrupted => return Ok(20),
-                LinkEnd::Broken(reason) => {
+                LinkResult::Complete => {}
+                LinkResult::Interrupted => return Ok(20),
+                LinkResult::Broken(reason) => {
                     say::complain(&reason);
                     broken = Some(reason);
                     break;
@@ -428,7 +428,7 @@ impl Shown {
     }
 }
 
-impl LinkWatch for Shown {
+impl LinkObserver for Shown {
     fn connected(&mut self, flows: &[FlowRecord]) {
         self.flows.extend_from_slice(flows);
     }

@@ -50,9 +50,9 @@ use clap::{Parser, Subcommand};
 
 use ::lab::LabError;
 use ::plan::PlanError;
-use engine::launch::env::PlaceError;
-use engine::launch::secret::SecretError;
-use engine::launch::{JoinError, MeetError};
+use engine::launch::env::RankAssignmentError;
+use engine::launch::token_source::TokenError;
+use engine::launch::{JoinError, RendezvousError};
 use engine::measure::{MeasureError, SinkError};
 use judge::burn_in::FolderError;
 use record::LoadError;
@@ -123,13 +123,13 @@ enum CliError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] RankAssignmentError),
     #[error(transparent)]
-    Secret(#[from] SecretError),
+    Secret(#[from] TokenError),
     #[error(transparent)]
     Folder(FolderError),
     #[error(transparent)]
-    Meet(#[from] MeetError),
+    Meet(#[from] RendezvousError),
     #[error(transparent)]
     Join(#[from] JoinError),
     #[error(transparent)]
@@ -156,14 +156,13 @@ impl CliError {
             CliError::Environment(_) => 3,
             CliError::Plan(error) => error.exit_code(),
             CliError::Lab(error) => error.exit_code(),
-            CliError::Place(PlaceError::Disagree { .. }) => 3,
+            CliError::Place(RankAssignmentError::Disagree { .. }) => 3,
             CliError::Place(_) | CliError::Secret(_) => 2,
             CliError::Measure(MeasureError::CannotMeet { .. } | MeasureError::RailsDiffer(_)) => 3,
             CliError::Measure(MeasureError::InterruptedEarly | MeasureError::BudgetEarly)
-            | CliError::Meet(MeetError::Interrupted) => 20,
-            CliError::Meet(MeetError::Missing { .. }) | CliError::Measure(MeasureError::LostEarly { .. }) => {
-                21
-            }
+            | CliError::Meet(RendezvousError::Interrupted) => 20,
+            CliError::Meet(RendezvousError::Missing { .. })
+            | CliError::Measure(MeasureError::LostEarly { .. }) => 21,
             CliError::Join(JoinError::Variable { .. }) => 2,
             CliError::Join(JoinError::Unreachable { .. }) => 21,
             CliError::Join(_) | CliError::Meet(_) => 3,

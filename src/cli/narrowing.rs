@@ -1,7 +1,7 @@
 //! The narrowing of a run: what `diagnose` asks for, measured by the ranks of this session.
 
 use super::CliError;
-use engine::measure::{Measuring, RunFolder, Session};
+use engine::measure::{MeasureContext, RunFolder, Session};
 use plan::Known;
 use plan::diagnose::{Bench, Setting, Step, narrow};
 use record::{Cell, EndReason, Event, Recorded, TestRecord};
@@ -14,7 +14,7 @@ struct RanksAtWork<'a, 'm> {
     session: &'a mut Session,
     tests: &'a [TestRecord],
     folder: &'a RunFolder,
-    measuring: &'a mut Measuring<'m>,
+    measuring: &'a mut MeasureContext<'m>,
 }
 
 impl Bench for RanksAtWork<'_, '_> {
@@ -45,7 +45,7 @@ pub fn narrow_all(
     folder: &RunFolder,
     known: &Known,
     seed: u64,
-    measuring: &mut Measuring<'_>,
+    measuring: &mut MeasureContext<'_>,
     told: Told<'_>,
 ) -> Result<EndReason, CliError> {
     for test in tests.iter().filter(|test| test.adaptive) {

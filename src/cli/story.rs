@@ -8,7 +8,7 @@ use super::conduct::now;
 use super::crossing;
 use super::narration;
 use super::narrowing::narrow_all;
-use engine::measure::{Measuring, Progress, RunFolder, Session, SwitchWatch};
+use engine::measure::{MeasureContext, Progress, RunFolder, Session, SwitchWatch};
 use judge::findings::{Casualties, casualties, suspects};
 use plan::diagnose::Step;
 use plan::replan::{self, LostParts, Rest};
@@ -67,9 +67,9 @@ impl Story<'_> {
     ) -> Result<Ended, CliError> {
         let mut sink = match self.resumed {
             None => self.folder.start(self.run)?,
-            Some(_) => self.folder.go_on()?,
+            Some(_) => self.folder.resume()?,
         };
-        let mut measuring = Measuring {
+        let mut measuring = MeasureContext {
             sink: &mut sink,
             progress,
             seed: self.run.pattern_seed.unwrap_or(self.plan.seed),
@@ -143,7 +143,7 @@ impl Story<'_> {
     fn to_begin_with(
         &self,
         session: &mut Session,
-        measuring: &mut Measuring<'_>,
+        measuring: &mut MeasureContext<'_>,
     ) -> Result<Vec<Cell>, CliError> {
         let rest = match self.resumed {
             Some(recorded) => self.rest_of(recorded, &self.absent, CUT_OFF),
@@ -207,7 +207,7 @@ impl Story<'_> {
         end: EndReason,
         session: &mut Session,
         lost: &mut LostParts,
-        measuring: &mut Measuring<'_>,
+        measuring: &mut MeasureContext<'_>,
     ) -> Result<bool, CliError> {
         Ok(end == EndReason::Lost && self.keep_going && self.regroup(session, lost, measuring)?.is_some())
     }
@@ -218,7 +218,7 @@ impl Story<'_> {
         &self,
         session: &mut Session,
         lost: &mut LostParts,
-        measuring: &mut Measuring<'_>,
+        measuring: &mut MeasureContext<'_>,
     ) -> Result<Option<Vec<Cell>>, CliError> {
         let recorded = Recorded::read(self.folder.path())?;
         // Whoever was lost before the run was cut off may be there again.
@@ -256,10 +256,10 @@ impl Story<'_> {
         session: &mut Session,
         lost: &mut LostParts,
         ranks: &[RankRecord],
-        measuring: &mut Measuring<'_>,
+        measuring: &mut MeasureContext<'_>,
     ) -> Result<(), CliError> {
         loop {
-            let absent = session.go_on_without(&lost.ranks(ranks))?;
+            let absent = session.continue_without(&lost.ranks(ranks))?;
             let also: Vec<&RankRecord> = ranks
                 .iter()
                 .filter(|record| absent.contains(&record.rank) && !lost.hosts.contains(&record.host))
@@ -288,7 +288,7 @@ impl Story<'_> {
 }
 
 /// Records which cells will not be measured as planned, and those that replace them.
-fn write_rest(rest: Rest, without: String, measuring: &mut Measuring<'_>) -> Result<(), CliError> {
+fn write_rest(rest: Rest, without: String, measuring: &mut MeasureContext<'_>) -> Result<(), CliError> {
     for (cell, reason) in rest.not_run {
         measuring.sink.write(&Event::NotRun { cell, reason })?;
     }

@@ -42,7 +42,7 @@ pub fn watch(
     };
     let patience = Duration::from(settings.deadline()) / 2;
     let mut watch = SwitchWatch::new(source, graph, patience.min(LONGEST)).until(last_moment);
-    match watch.rehearse() {
+    match watch.test_read() {
         Ok(()) => Ok(watch),
         Err(why) => {
             let what = "counters of switches".to_string();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::CliError;
-use engine::launch::{Token, secret};
+use engine::launch::{Token, token_source};
 
 /// Where it goes.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     match &arguments.out {
         Some(path) => {
             let cannot = CliError::system(format!("cannot write {}", path.display()));
-            secret::write(path, &token).map_err(cannot)?;
+            token_source::write(path, &token).map_err(cannot)?;
         }
         None => println!("{}", token.to_hex()),
     }

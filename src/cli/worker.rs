@@ -9,8 +9,8 @@ use clap::Args;
 use super::CliError;
 use super::following::code_of;
 use engine::collective::gpu::Site;
-use engine::launch::{JoinAddress, join};
-use engine::measure::{Shared, serve};
+use engine::launch::{JoinConfig, join};
+use engine::measure::{ProcessContext, serve};
 use engine::transport::shm::Hub;
 
 /// How long the coordinator may take to answer.
@@ -24,9 +24,9 @@ pub struct Arguments {}
 pub fn run(_: &Arguments) -> Result<u8, CliError> {
     // A Ctrl-C reaches the whole process group; the coordinator decides what it means.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)));
-    let address = JoinAddress::from_environment()?;
+    let address = JoinConfig::from_environment()?;
     let member = join(&address, PATIENCE)?;
-    let shared = Shared {
+    let shared = ProcessContext {
         token: address.token,
         hub: Hub::new(),
         site: Site::new(),

@@ -9,8 +9,10 @@ use std::time::Duration;
 use super::CliError;
 use super::launching::{Lead, Mpi, Role};
 use engine::collective::gpu::Site;
-use engine::launch::{Children, Coordinator, GiveUp, Member, Rendezvous, Token, local_rank, spawn, threads};
-use engine::measure::{EndOf, Shared, serve};
+use engine::launch::{
+    Coordinator, Member, RankProcesses, Rendezvous, Token, WaitAbort, in_process, local_rank, spawn,
+};
+use engine::measure::{ExitLookup, ProcessContext, serve};
 use engine::transport::shm::Hub;
 use topology::suite::RunSettings;
 
@@ -19,7 +21,7 @@ pub struct World {
     /// The link to all of them.
     pub coordinator: Coordinator,
     /// How a rank's process ended; owns the processes.
-    pub end_of: EndOf,
+    pub end_of: ExitLookup,
     /// How they were started.
     pub launch: Launched,
     /// The ranks themselves; dropped when the run is over.
@@ -73,14 +75,14 @@ pub fn start(role: Role, settings: &RunSettings, interrupted: &Arc<AtomicBool>) 
 }
 
 fn as_threads(ranks: u32, token: Token) -> Result<World, CliError> {
-    let shared = Shared {
+    let shared = ProcessContext {
         token,
         hub: Hub::new(),
         site: Site::new(),
         local_rank: None,
         management: None,
     };
-    let (coordinator, members) = threads(ranks);
+    let (coordinator, members) = in_process(ranks);
     let crew: Result<Vec<_>, CliError> = members.into_iter().map(|member| man(member, &shared)).collect();
     Ok(World {
         coordinator,
@@ -93,7 +95,7 @@ fn as_threads(ranks: u32, token: Token) -> Result<World, CliError> {
 }
 
 /// A thread that serves as one rank.
-fn man(member: Member, shared: &Shared) -> Result<JoinHandle<()>, CliError> {
+fn man(member: Member, shared: &ProcessContext) -> Result<JoinHandle<()>, CliError> {
     let shared = shared.clone();
     let name = format!("rank {}", member.rank());
     let thread = std::thread::Builder::new().name(name).spawn(move || {
@@ -105,7 +107,7 @@ fn man(member: Member, shared: &Shared) -> Result<JoinHandle<()>, CliError> {
 }
 
 fn as_processes(ranks: u32, token: Token, settings: &RunSettings) -> Result<World, CliError> {
-    let door = Rendezvous::open(IpAddr::V4(Ipv4Addr::LOCALHOST), ranks, token)?;
+    let door = Rendezvous::listen(IpAddr::V4(Ipv4Addr::LOCALHOST), ranks, token)?;
     let address = door
         .address()
         .map_err(CliError::system("the rendezvous has no address"))?;
@@ -113,12 +115,12 @@ fn as_processes(ranks: u32, token: Token, settings: &RunSettings) -> Result<Worl
         spawn(ranks, address, &token, &["worker"]).map_err(CliError::system("cannot start a rank"))?;
     let children = Arc::new(Mutex::new(children));
     let watched = Arc::clone(&children);
-    let coordinator = door.meet(Duration::from(settings.deadline()), || {
-        lock(&watched).first_ended().map(GiveUp::Dead)
+    let coordinator = door.wait_for_ranks(Duration::from(settings.deadline()), || {
+        lock(&watched).first_exited().map(WaitAbort::ProcessEnded)
     })?;
     Ok(World {
         coordinator,
-        end_of: Box::new(move |rank| lock(&children).end_of(rank)),
+        end_of: Box::new(move |rank| lock(&children).exit_of(rank)),
         launch: Launched::Children(ranks),
         crew: Crew(Vec::new()),
         door: None,
@@ -128,7 +130,7 @@ fn as_processes(ranks: u32, token: Token, settings: &RunSettings) -> Result<Worl
 
 /// This process is rank 0; the others come by themselves.
 fn as_leader(lead: Lead, settings: &RunSettings, interrupted: &AtomicBool) -> Result<World, CliError> {
-    let shared = Shared {
+    let shared = ProcessContext {
         token: lead.token,
         hub: Hub::new(),
         site: Site::new(),
@@ -136,8 +138,10 @@ fn as_leader(lead: Lead, settings: &RunSettings, interrupted: &AtomicBool) -> Re
         management: Some(lead.management),
     };
     let own = man(lead.member, &shared)?;
-    let coordinator = lead.door.meet(settings.join_deadline().into(), || {
-        interrupted.load(Ordering::Relaxed).then_some(GiveUp::Interrupted)
+    let coordinator = lead.door.wait_for_ranks(settings.join_deadline().into(), || {
+        interrupted
+            .load(Ordering::Relaxed)
+            .then_some(WaitAbort::Interrupted)
     })?;
     Ok(World {
         coordinator,
@@ -149,7 +153,7 @@ fn as_leader(lead: Lead, settings: &RunSettings, interrupted: &AtomicBool) -> Re
     })
 }
 
-fn lock(children: &Mutex<Children>) -> std::sync::MutexGuard<'_, Children> {
+fn lock(children: &Mutex<RankProcesses>) -> std::sync::MutexGuard<'_, RankProcesses> {
     children.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

@@ -44,10 +44,13 @@ fn a_wrong_world_size_is_told_to_both_sides() {
     let lot = Lot::new();
     let first = lot.join(0, 2, "--join-deadline 4s");
     let other = lot.join(1, 8, "").wait().must_exit(3);
-    other.says(&["this run has 2 ranks, you say 8", "separate worlds"]);
+    other.says(&[
+        "this run has 2 ranks, this process was started with world size 8",
+        "separate worlds",
+    ]);
     first.wait().must_exit(3).says(&[
         "rank 1 of 2 did not join",
-        "calls itself rank 1 of 8",
+        "tried to join as rank 1 of 8",
         "separate worlds",
     ]);
 }
@@ -77,7 +80,7 @@ fn a_second_process_with_the_same_rank_is_refused_and_the_run_is_no_success() {
     first
         .wait()
         .must_exit(20)
-        .says(&["separate worlds: a second rank 1 called from 127.0.0.1"]);
+        .says(&["separate worlds: a second process tried to join as rank 1 from 127.0.0.1"]);
     joined.wait().must_exit(0);
 }
 
@@ -93,7 +96,7 @@ fn two_worlds_on_one_meeting_place_do_not_both_succeed() {
     lot.join(0, 2, "")
         .wait()
         .must_exit(3)
-        .says(&["port taken", "another rank 0 of this run is already here"]);
+        .says(&["port taken", "another rank 0 of this run listens there already"]);
     lot.join(0, 4, "")
         .wait()
         .must_exit(3)

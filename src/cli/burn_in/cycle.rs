@@ -119,10 +119,10 @@ impl Burning<'_> {
         let inventory = gathering.inventory(self.flags, progress)?;
         let (mut plan, switches) = gathering.plan(self.suite, self.flags, progress)?;
         let folder = match &resumed {
-            Some(_) => RunFolder::of_cut_off(path),
+            Some(_) => RunFolder::existing(path),
             None => RunFolder::create(path)?,
         };
-        folder.make_sure_of(room_for(&plan))?;
+        folder.check_space(room_for(&plan))?;
         let run = match &resumed {
             Some(recorded) => recorded.run.clone(),
             None => {
@@ -188,7 +188,7 @@ impl Burning<'_> {
         }
         if let Some(why) = other_fabric(&recorded.run, gathering) {
             progress.note(&format!("the cycle that was cut off stays as it is: {why}"));
-            let mut sink = RunFolder::of_cut_off(path).go_on()?;
+            let mut sink = RunFolder::existing(path).resume()?;
             let reason = EndReason::Interrupted;
             sink.write(&Event::End {
                 reason,

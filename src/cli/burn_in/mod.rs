@@ -280,7 +280,7 @@ impl Burning<'_> {
         let Some(door) = gathering.door.as_ref().filter(|_| !absent.hosts.is_empty()) else {
             return Ok(false);
         };
-        let readmission = gathering.session.readmit(door)?;
+        let readmission = gathering.session.rejoin(door)?;
         let fabric = gathering.session.fabric();
         let host_of = |rank: u32| fabric.rank(rank).map(|record| record.host.clone());
         let back: BTreeSet<String> = readmission
@@ -313,7 +313,7 @@ impl Burning<'_> {
         gathering: &mut Gathering,
         absent: &mut LostParts,
     ) -> Result<(), CliError> {
-        let left_out = gathering.session.go_on_without(&[])?.clone();
+        let left_out = gathering.session.continue_without(&[])?.clone();
         let ranks = gathering.session.fabric().ranks.iter();
         let hosts = ranks.filter(|record| left_out.contains(&record.rank));
         let hosts: BTreeSet<String> = hosts.map(|record| record.host.clone()).collect();
@@ -325,7 +325,7 @@ impl Burning<'_> {
             return Ok(());
         }
         let theirs = new.ranks(&gathering.session.fabric().ranks);
-        gathering.session.go_on_without(&theirs)?;
+        gathering.session.continue_without(&theirs)?;
         absent.hosts.extend(hosts);
         self.lost(cycle, &new, "it does not answer any more")
     }

@@ -1,13 +1,13 @@
-//! Who this process is in a run that somebody else starts: rank, world and meeting place from flags and variables.
+//! Rank, world size and rendezvous of a process that a scheduler or an operator started, from flags and variables.
 //!
-//! What was typed is strongest, then railgauge's own variables; they win in silence. Of the schedulers' variables (torchrun,
-//! Slurm, Open MPI, PMI) all that are there must agree: two launchers that count differently are how one world falls apart
-//! into several without anybody noticing. A source that is half there or unreadable is an error that names the variable.
+//! Flags win over railgauge's own variables, and both win over the schedulers' (torchrun, Slurm, Open MPI, PMI). All schedulers'
+//! variables that are set must agree: two launchers that count differently would split one world into several unnoticed. A
+//! source that is incomplete or malformed is an error that names the variable.
 //!
-//! Everything here is a pure function of the flags and of a lookup.
+//! Everything but [`local_rank`] is a pure function of the flags and of a lookup.
 
-use super::hosts::{Here, HostsFile};
-use super::meeting::{DEFAULT_PORT, Halves, Meeting};
+use super::hosts::{HostsFile, LocalHost};
+use super::rendezvous_address::{DEFAULT_PORT, PartialAddress, RendezvousAddress};
 use super::{MOST_RANKS, variables};
 use topology::nodelist;
 
@@ -16,41 +16,41 @@ pub const SLURM_FIRST_PORT: u16 = 24_000;
 /// Ports in that range, which ends below the kernel's own (32768).
 pub const SLURM_PORTS: u64 = 8_000;
 
-/// Looks a variable up.
-pub type Look<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Looks up an environment variable.
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What was typed.
+/// Flags that say which rank this process is.
 #[derive(Debug, Clone, Default)]
-pub struct Typed {
+pub struct RankFlags {
     /// `--rank`.
     pub rank: Option<u32>,
     /// `--world`.
     pub world: Option<u32>,
-    /// `--rendezvous`, as typed.
+    /// `--rendezvous`, as flags.
     pub rendezvous: Option<String>,
-    /// `--hosts`, read.
+    /// The file of `--hosts`.
     pub hosts: Option<HostsFile>,
 }
 
-/// One process's place in a run.
+/// Which rank of which world a process is, and where ranks meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct RankAssignment {
     /// This process's rank.
     pub rank: u32,
     /// Ranks in the run.
     pub world: u32,
-    /// Where ranks meet.
-    pub rendezvous: Meeting,
+    /// Where ranks join.
+    pub rendezvous: RendezvousAddress,
     /// The host of every rank, where it is known.
     pub hosts: Option<Vec<String>>,
-    /// Whose variables said so, in words.
+    /// Where rank and world came from, for messages.
     pub source: String,
 }
 
-/// A process cannot know its place.
+/// The rank of this process cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
-    /// A variable or flag is unreadable.
+pub enum RankAssignmentError {
+    /// A variable or flag is malformed.
     #[error("{variable} is malformed: {problem}")]
     Malformed {
         /// Which.
@@ -60,15 +60,17 @@ pub enum PlaceError {
     },
     /// One of a pair is missing.
     #[error("{present} is set but {missing} is not: a rank needs both")]
-    Half {
-        /// What is there.
+    Incomplete {
+        /// The one that is set.
         present: String,
-        /// What is not.
+        /// The one that is not.
         missing: String,
     },
-    /// The rank is not one of the world.
-    #[error("{source_words} say rank {rank} of {world}: ranks are counted from 0")]
-    Outside {
+    /// The rank or the world size is out of range.
+    #[error(
+        "{source_words} say rank {rank} of {world}: ranks go from 0 to world size - 1, and a world has at most {MOST_RANKS}"
+    )]
+    OutOfRange {
         /// Who said so.
         source_words: String,
         /// Rank.
@@ -87,9 +89,9 @@ only, or say which counts with RAILGAUGE_RANK and RAILGAUGE_WORLD (or --rank and
         /// The other.
         second: String,
     },
-    /// Nobody says where to meet.
+    /// Nothing says where ranks join.
     #[error(
-        "{source_words} do not say where ranks meet: set RAILGAUGE_RENDEZVOUS=HOST:PORT or --rendezvous HOST:PORT, HOST \
+        "{source_words} do not say where rank 0 listens: set RAILGAUGE_RENDEZVOUS=HOST:PORT or --rendezvous HOST:PORT, HOST \
 being the machine of rank 0{}",
         if cfg!(feature = "mpi") { "; or use --launch mpi" } else { "" }
     )]
@@ -97,17 +99,17 @@ being the machine of rank 0{}",
         /// Who said rank and world.
         source_words: String,
     },
-    /// Nothing says who this process is.
+    /// Nothing says which rank this process is.
     #[error(
-        "--launch env needs to know who this process is: set RAILGAUGE_RANK, RAILGAUGE_WORLD and RAILGAUGE_RENDEZVOUS (or \
+        "--launch env needs the rank of this process: set RAILGAUGE_RANK, RAILGAUGE_WORLD and RAILGAUGE_RENDEZVOUS (or \
 --rank, --world and --rendezvous, or --hosts), or start it with srun, torchrun or mpirun"
     )]
-    Nobody,
+    Unknown,
 }
 
-/// Rank and world as one source says them.
+/// Rank and world according to one source.
 #[derive(Debug, Clone)]
-struct Said {
+struct RankClaim {
     rank: u32,
     world: u32,
     source: &'static str,
@@ -115,77 +117,84 @@ struct Said {
     evidence: String,
 }
 
-/// This process's place; none when nothing says that there is more than this process.
-pub fn place(typed: &Typed, here: &Here, look: Look<'_>) -> Result<Option<Place>, PlaceError> {
-    let own = own(typed, here, look)?;
-    let said = match own {
-        Some(own) => own,
-        None => match schedulers(look)? {
+/// This process's rank and world; none when nothing says that there is more than this process.
+pub fn rank_assignment(
+    flags: &RankFlags,
+    here: &LocalHost,
+    look: EnvLookup<'_>,
+) -> Result<Option<RankAssignment>, RankAssignmentError> {
+    let claim = match operator_claim(flags, here, look)? {
+        Some(claim) => claim,
+        None => match scheduler_claim(look)? {
             // A scheduler that starts one process says nothing about ranks.
-            Some(said) if said.world > 1 => said,
+            Some(claim) if claim.world > 1 => claim,
             _ => return Ok(None),
         },
     };
-    if said.rank >= said.world || said.world > MOST_RANKS {
-        return Err(PlaceError::Outside {
-            source_words: said.source.to_string(),
-            rank: said.rank,
-            world: said.world,
+    if claim.rank >= claim.world || claim.world > MOST_RANKS {
+        return Err(RankAssignmentError::OutOfRange {
+            source_words: claim.source.to_string(),
+            rank: claim.rank,
+            world: claim.world,
         });
     }
-    let hosts = match &typed.hosts {
+    let hosts = match &flags.hosts {
         Some(file) => Some(file.by_rank()),
         None => slurm_hosts(look)?,
     };
-    Ok(Some(Place {
-        rank: said.rank,
-        world: said.world,
-        rendezvous: rendezvous(typed, look, said.source)?,
-        hosts: hosts.filter(|hosts| hosts.len() == said.world as usize),
-        source: said.source.to_string(),
+    Ok(Some(RankAssignment {
+        rank: claim.rank,
+        world: claim.world,
+        rendezvous: rendezvous(flags, look, claim.source)?,
+        hosts: hosts.filter(|hosts| hosts.len() == claim.world as usize),
+        source: claim.source.to_string(),
     }))
 }
 
-/// What the operator said: flags, the hosts file, railgauge's own variables.
-fn own(typed: &Typed, here: &Here, look: Look<'_>) -> Result<Option<Said>, PlaceError> {
+/// From flags, the hosts file and railgauge's own variables.
+fn operator_claim(
+    flags: &RankFlags,
+    here: &LocalHost,
+    look: EnvLookup<'_>,
+) -> Result<Option<RankClaim>, RankAssignmentError> {
     let rank_var = number(look, variables::RANK)?;
     let world_var = number(look, variables::WORLD)?;
-    let file_world = typed.hosts.as_ref().map(HostsFile::world);
-    let world = typed.world.or(file_world).or(world_var);
-    let mut rank = typed.rank.or(rank_var);
-    if let (Some(file), None) = (&typed.hosts, rank) {
+    let file_world = flags.hosts.as_ref().map(HostsFile::world);
+    let world = flags.world.or(file_world).or(world_var);
+    let mut rank = flags.rank.or(rank_var);
+    if let (Some(file), None) = (&flags.hosts, rank) {
         let found = file.rank_of(here);
         rank = Some(found.map_err(|problem| malformed("--hosts", problem))?);
     }
-    if let (Some(world), Some(counted)) = (typed.world, file_world)
+    if let (Some(world), Some(counted)) = (flags.world, file_world)
         && world != counted
     {
         let problem = format!("--world says {world}, the hosts file has {counted} slots");
         return Err(malformed("--hosts", problem));
     }
-    let by_flag = typed.rank.is_some() || typed.world.is_some();
+    let by_flag = flags.rank.is_some() || flags.world.is_some();
     match (rank, world) {
         (None, None) => Ok(None),
-        (Some(rank), Some(world)) => Ok(Some(Said {
+        (Some(rank), Some(world)) => Ok(Some(RankClaim {
             rank,
             world,
-            source: match (&typed.hosts, by_flag) {
+            source: match (&flags.hosts, by_flag) {
                 (Some(_), _) => "the hosts file",
                 (None, true) => "--rank and --world",
                 (None, false) => "railgauge's variables",
             },
             evidence: String::new(),
         })),
-        (Some(_), None) => Err(half(
-            if typed.rank.is_some() {
+        (Some(_), None) => Err(incomplete(
+            if flags.rank.is_some() {
                 "--rank"
             } else {
                 variables::RANK
             },
             "RAILGAUGE_WORLD (or --world)",
         )),
-        (None, Some(_)) => Err(half(
-            if typed.world.is_some() {
+        (None, Some(_)) => Err(incomplete(
+            if flags.world.is_some() {
                 "--world"
             } else {
                 variables::WORLD
@@ -195,12 +204,12 @@ fn own(typed: &Typed, here: &Here, look: Look<'_>) -> Result<Option<Said>, Place
     }
 }
 
-/// What the schedulers' variables say, if they agree.
-fn schedulers(look: Look<'_>) -> Result<Option<Said>, PlaceError> {
-    let torchrun = pair(look, "torchrun's variables", "RANK", &["WORLD_SIZE"])?;
+/// From the schedulers' variables, which must agree.
+fn scheduler_claim(look: EnvLookup<'_>) -> Result<Option<RankClaim>, RankAssignmentError> {
+    let torchrun = claim_of(look, "torchrun's variables", "RANK", &["WORLD_SIZE"])?;
     let slurm = match look("SLURM_PROCID") {
         // SLURM_NTASKS alone is set in every shell of an allocation.
-        Some(_) => pair(
+        Some(_) => claim_of(
             look,
             "Slurm variables",
             "SLURM_PROCID",
@@ -208,13 +217,13 @@ fn schedulers(look: Look<'_>) -> Result<Option<Said>, PlaceError> {
         )?,
         None => None,
     };
-    let open_mpi = pair(
+    let open_mpi = claim_of(
         look,
         "Open MPI's variables",
         "OMPI_COMM_WORLD_RANK",
         &["OMPI_COMM_WORLD_SIZE"],
     )?;
-    let pmi = pair(look, "PMI variables", "PMI_RANK", &["PMI_SIZE"])?;
+    let pmi = claim_of(look, "PMI variables", "PMI_RANK", &["PMI_SIZE"])?;
     let slurm = match (&torchrun, slurm) {
         // srun started torchrun, which started this: Slurm's tasks are torchrun's agents.
         (Some(_), Some(slurm)) if number(look, "GROUP_WORLD_SIZE")? == Some(slurm.world) => None,
@@ -223,7 +232,7 @@ fn schedulers(look: Look<'_>) -> Result<Option<Said>, PlaceError> {
     let mut all = [torchrun, slurm, open_mpi, pmi].into_iter().flatten();
     let Some(first) = all.next() else { return Ok(None) };
     match all.find(|other| (other.rank, other.world) != (first.rank, first.world)) {
-        Some(other) => Err(PlaceError::Disagree {
+        Some(other) => Err(RankAssignmentError::Disagree {
             first: format!("{} ({})", first.source, first.evidence),
             second: format!("{} ({})", other.source, other.evidence),
         }),
@@ -231,70 +240,74 @@ fn schedulers(look: Look<'_>) -> Result<Option<Said>, PlaceError> {
     }
 }
 
-/// How many ranks the schedulers' variables speak of at most, and which says so; whatever else is wrong with them.
-pub fn most_ranks_said(look: Look<'_>) -> Option<(u32, String)> {
+/// The largest world size among the schedulers' variables, with the variable; whatever else is wrong with them.
+pub fn largest_scheduler_world(look: EnvLookup<'_>) -> Option<(u32, String)> {
     let names = [
         "OMPI_COMM_WORLD_SIZE",
         "PMI_SIZE",
         "SLURM_STEP_NUM_TASKS",
         "WORLD_SIZE",
     ];
-    let said = names.iter().filter_map(|name| {
+    let worlds = names.iter().filter_map(|name| {
         let world: u32 = look(name)?.trim().parse().ok()?;
         Some((world, format!("{name}={world}")))
     });
-    said.max_by_key(|(world, _)| *world)
+    worlds.max_by_key(|(world, _)| *world)
 }
 
-fn rendezvous(typed: &Typed, look: Look<'_>, source: &str) -> Result<Meeting, PlaceError> {
+fn rendezvous(
+    flags: &RankFlags,
+    look: EnvLookup<'_>,
+    source: &str,
+) -> Result<RendezvousAddress, RankAssignmentError> {
     let read = |name: &str, text: Option<String>| match text {
-        Some(text) => Halves::parse(&text).map_err(|bad| malformed(name, bad.to_string())),
-        None => Ok(Halves::default()),
+        Some(text) => PartialAddress::parse(&text).map_err(|bad| malformed(name, bad.to_string())),
+        None => Ok(PartialAddress::default()),
     };
-    let flag = read("--rendezvous", typed.rendezvous.clone())?;
+    let flag = read("--rendezvous", flags.rendezvous.clone())?;
     let variable = read(variables::RENDEZVOUS, look(variables::RENDEZVOUS))?;
-    let file = Halves {
-        host: typed.hosts.as_ref().map(|file| file.first().to_string()),
+    let file = PartialAddress {
+        host: flags.hosts.as_ref().map(|file| file.first().to_string()),
         port: None,
     };
-    let mut halves = flag.or(variable).or(file);
-    if halves.host.is_none() {
-        halves = halves.or(match torchrun_meeting(look)? {
-            Some(meeting) => meeting,
-            None => slurm_meeting(look)?,
+    let mut address = flag.or(variable).or(file);
+    if address.host.is_none() {
+        address = address.or(match torchrun_rendezvous(look)? {
+            Some(address) => address,
+            None => slurm_rendezvous(look)?,
         });
     }
-    match halves.host {
-        Some(host) => Ok(Meeting {
+    match address.host {
+        Some(host) => Ok(RendezvousAddress {
             host,
-            port: halves.port.unwrap_or(DEFAULT_PORT),
+            port: address.port.unwrap_or(DEFAULT_PORT),
         }),
-        None => Err(PlaceError::NoRendezvous {
+        None => Err(RankAssignmentError::NoRendezvous {
             source_words: source.to_string(),
         }),
     }
 }
 
-fn torchrun_meeting(look: Look<'_>) -> Result<Option<Halves>, PlaceError> {
+fn torchrun_rendezvous(look: EnvLookup<'_>) -> Result<Option<PartialAddress>, RankAssignmentError> {
     let Some(host) = look("MASTER_ADDR") else {
         return Ok(None);
     };
     topology::nodelist::check_host(&host).map_err(|problem| malformed("MASTER_ADDR", problem.to_string()))?;
-    let port = number(look, "MASTER_PORT")?.ok_or_else(|| half("MASTER_ADDR", "MASTER_PORT"))?;
+    let port = number(look, "MASTER_PORT")?.ok_or_else(|| incomplete("MASTER_ADDR", "MASTER_PORT"))?;
     // torchrun's own agent listens on MASTER_PORT.
     let taken = look("TORCHELASTIC_USE_AGENT_STORE").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let port = u16::try_from(port)
         .ok()
         .and_then(|port| port.checked_add(u16::from(taken)));
     let port = port.filter(|port| *port > 0);
-    let problem = || malformed("MASTER_PORT", "it is no port that is free to use".to_string());
-    Ok(Some(Halves {
+    let problem = || malformed("MASTER_PORT", "not a free port from 1 to 65535".to_string());
+    Ok(Some(PartialAddress {
         host: Some(host),
         port: Some(port.ok_or_else(problem)?),
     }))
 }
 
-fn slurm_nodelist(look: Look<'_>) -> Result<Option<Vec<String>>, PlaceError> {
+fn slurm_nodelist(look: EnvLookup<'_>) -> Result<Option<Vec<String>>, RankAssignmentError> {
     let name = ["SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"]
         .into_iter()
         .find(|name| look(name).is_some());
@@ -305,25 +318,25 @@ fn slurm_nodelist(look: Look<'_>) -> Result<Option<Vec<String>>, PlaceError> {
     Ok(Some(hosts))
 }
 
-fn slurm_meeting(look: Look<'_>) -> Result<Halves, PlaceError> {
+fn slurm_rendezvous(look: EnvLookup<'_>) -> Result<PartialAddress, RankAssignmentError> {
     if look("SLURM_PROCID").is_none() {
-        return Ok(Halves::default());
+        return Ok(PartialAddress::default());
     }
     let host = slurm_nodelist(look)?.and_then(|hosts| hosts.into_iter().next());
     let job = number(look, "SLURM_JOB_ID")?;
     let step = number(look, "SLURM_STEP_ID")?.unwrap_or(0);
     let port = job.map(|job| slurm_port(job, step));
-    Ok(Halves { host, port })
+    Ok(PartialAddress { host, port })
 }
 
-/// The port of a Slurm step: 24000 + (8 x job + step) mod 8000, so that the steps and jobs of one host rarely meet.
+/// The port of a Slurm step: 24000 + (8 x job + step) mod 8000, so that steps and jobs on one host rarely share a port.
 pub fn slurm_port(job: u32, step: u32) -> u16 {
     let offset = (u64::from(job) * 8 + u64::from(step)) % SLURM_PORTS;
     SLURM_FIRST_PORT + offset as u16
 }
 
 /// The host of every rank of a Slurm step, as long as ranks are laid out host by host.
-fn slurm_hosts(look: Look<'_>) -> Result<Option<Vec<String>>, PlaceError> {
+fn slurm_hosts(look: EnvLookup<'_>) -> Result<Option<Vec<String>>, RankAssignmentError> {
     let names = ["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"];
     let counts = names.into_iter().find_map(|name| Some((name, look(name)?)));
     let in_blocks = look("SLURM_DISTRIBUTION").is_none_or(|way| way.starts_with("block"));
@@ -347,20 +360,20 @@ fn slurm_hosts(look: Look<'_>) -> Result<Option<Vec<String>>, PlaceError> {
     ))
 }
 
-/// Rank and world of one scheduler: both or neither. Of several names for the world the first that is set counts.
-fn pair(
-    look: Look<'_>,
+/// Rank and world of one scheduler: both or neither. Of several variables for the world the first that is set counts.
+fn claim_of(
+    look: EnvLookup<'_>,
     source: &'static str,
     rank: &str,
     worlds: &[&str],
-) -> Result<Option<Said>, PlaceError> {
+) -> Result<Option<RankClaim>, RankAssignmentError> {
     let world = worlds.iter().copied().find(|name| look(name).is_some());
     let world_name = world.unwrap_or(worlds[worlds.len() - 1]);
     match (number(look, rank)?, number(look, world_name)?) {
         (None, None) => Ok(None),
-        (Some(_), None) => Err(half(rank, world_name)),
-        (None, Some(_)) => Err(half(world_name, rank)),
-        (Some(this), Some(world)) => Ok(Some(Said {
+        (Some(_), None) => Err(incomplete(rank, world_name)),
+        (None, Some(_)) => Err(incomplete(world_name, rank)),
+        (Some(this), Some(world)) => Ok(Some(RankClaim {
             rank: this,
             world,
             source,
@@ -369,7 +382,7 @@ fn pair(
     }
 }
 
-fn number(look: Look<'_>, name: &str) -> Result<Option<u32>, PlaceError> {
+fn number(look: EnvLookup<'_>, name: &str) -> Result<Option<u32>, RankAssignmentError> {
     let Some(text) = look(name) else { return Ok(None) };
     let text = text.trim();
     let shown: String = text.chars().take(40).collect();
@@ -380,18 +393,38 @@ fn number(look: Look<'_>, name: &str) -> Result<Option<u32>, PlaceError> {
     }
 }
 
-fn malformed(variable: &str, problem: String) -> PlaceError {
-    PlaceError::Malformed {
+fn malformed(variable: &str, problem: String) -> RankAssignmentError {
+    RankAssignmentError::Malformed {
         variable: variable.to_string(),
         problem,
     }
 }
 
-fn half(present: &str, missing: &str) -> PlaceError {
-    PlaceError::Half {
+fn incomplete(present: &str, missing: &str) -> RankAssignmentError {
+    RankAssignmentError::Incomplete {
         present: present.to_string(),
         missing: missing.to_string(),
     }
+}
+
+/// Variables that hold a local rank: Open MPI, MPICH and Intel MPI, Slurm, torchrun.
+const LOCAL_RANK_VARIABLES: [&str; 5] = [
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "PMI_LOCAL_RANK",
+    "SLURM_LOCALID",
+    "LOCAL_RANK",
+];
+
+/// This process's rank among those of its host, where its launcher says so.
+pub fn local_rank() -> Option<u32> {
+    first_local_rank(|name| std::env::var(name).ok())
+}
+
+fn first_local_rank(look: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    LOCAL_RANK_VARIABLES
+        .iter()
+        .find_map(|name| look(name)?.trim().parse().ok())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What each scheduler's variables mean, and what is refused.
+//! Rank assignments from each scheduler's variables, and what is refused.
 
 use proptest::prelude::*;
 
@@ -23,29 +23,29 @@ const NAMES: &[&str] = &[
     "PMI_SIZE",
 ];
 
-fn with(typed: &Typed, text: &str) -> Result<Option<Place>, PlaceError> {
+fn with(flags: &RankFlags, text: &str) -> Result<Option<RankAssignment>, RankAssignmentError> {
     let look = |name: &str| {
         let mut words = text.split_whitespace().filter_map(|word| word.split_once('='));
         words
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value.to_string())
     };
-    place(typed, &Here::default(), &look)
+    rank_assignment(flags, &LocalHost::default(), &look)
 }
 
-/// Rank, world, meeting place and source that these variables give.
+/// Rank, world, rendezvous and source that these variables give.
 fn given(text: &str) -> (u32, u32, String, String) {
-    let place = with(&Typed::default(), text).unwrap().unwrap();
+    let assignment = with(&RankFlags::default(), text).unwrap().unwrap();
     (
-        place.rank,
-        place.world,
-        place.rendezvous.to_string(),
-        place.source,
+        assignment.rank,
+        assignment.world,
+        assignment.rendezvous.to_string(),
+        assignment.source,
     )
 }
 
 fn refused(text: &str) -> String {
-    with(&Typed::default(), text).unwrap_err().to_string()
+    with(&RankFlags::default(), text).unwrap_err().to_string()
 }
 
 #[test]
@@ -60,12 +60,16 @@ fn every_scheduler_is_understood() {
     let real = given(&format!("{torchrun} TORCHELASTIC_USE_AGENT_STORE=True"));
     assert_eq!(real.2, "n1:29501", "torchrun's agent holds MASTER_PORT");
     let slurm = "SLURM_PROCID=2 SLURM_NTASKS=7 SLURM_STEP_NODELIST=h[0-2,7] SLURM_TASKS_PER_NODE=2(x3),1 SLURM_JOB_ID=41 SLURM_STEP_ID=3";
-    let (rank, world, meeting, source) = given(slurm);
+    let (rank, world, rendezvous, source) = given(slurm);
     assert_eq!(
-        (rank, world, meeting.as_str(), source.as_str()),
+        (rank, world, rendezvous.as_str(), source.as_str()),
         (2, 7, "h0:24331", "Slurm variables")
     );
-    let hosts = with(&Typed::default(), slurm).unwrap().unwrap().hosts.unwrap();
+    let hosts = with(&RankFlags::default(), slurm)
+        .unwrap()
+        .unwrap()
+        .hosts
+        .unwrap();
     assert_eq!(hosts, ["h0", "h0", "h1", "h1", "h2", "h2", "h7"]);
     let mpi = given("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 RAILGAUGE_RENDEZVOUS=[fd00::1]:5");
     assert_eq!((mpi.0, mpi.1, mpi.2.as_str()), (0, 2, "[fd00::1]:5"));
@@ -83,12 +87,12 @@ fn nothing_or_a_world_of_one_is_a_local_run() {
         "SLURM_PROCID=0 SLURM_NTASKS=1",
         "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1",
     ] {
-        assert_eq!(with(&Typed::default(), text), Ok(None), "{text}");
+        assert_eq!(with(&RankFlags::default(), text), Ok(None), "{text}");
     }
 }
 
 #[test]
-fn half_a_source_or_a_bad_value_is_named() {
+fn an_incomplete_source_or_a_bad_value_is_named() {
     for (text, words) in [
         ("RAILGAUGE_RANK=1", "RAILGAUGE_RANK is set but RAILGAUGE_WORLD"),
         ("RAILGAUGE_WORLD=1", "RAILGAUGE_WORLD is set but RAILGAUGE_RANK"),
@@ -140,11 +144,7 @@ fn two_launchers_that_count_differently_are_separate_worlds() {
     let agree = "SLURM_PROCID=2 SLURM_NTASKS=4 SLURM_JOB_NODELIST=h[0-3] PMI_RANK=2 PMI_SIZE=4";
     assert_eq!(given(agree).0, 2);
     let own = format!("{agree} PMI_SIZE=9 RAILGAUGE_RANK=1 RAILGAUGE_WORLD=2");
-    assert_eq!(
-        (given(&own).0, given(&own).1),
-        (1, 2),
-        "the operator's word is final"
-    );
+    assert_eq!((given(&own).0, given(&own).1), (1, 2), "the operator wins");
     let nested =
         "SLURM_PROCID=1 SLURM_NTASKS=2 RANK=9 WORLD_SIZE=16 GROUP_WORLD_SIZE=2 MASTER_ADDR=h0 MASTER_PORT=9";
     assert_eq!(given(nested).0, 9, "srun started torchrun");
@@ -152,53 +152,68 @@ fn two_launchers_that_count_differently_are_separate_worlds() {
 
 #[test]
 fn flags_win_over_variables_field_by_field() {
-    let typed = Typed {
+    let flags = RankFlags {
         rank: Some(2),
         rendezvous: Some(":5".to_string()),
-        ..Typed::default()
+        ..RankFlags::default()
     };
-    let place = with(
-        &typed,
+    let assignment = with(
+        &flags,
         "RAILGAUGE_RANK=0 RAILGAUGE_WORLD=4 RAILGAUGE_RENDEZVOUS=h0:777",
     )
     .unwrap()
     .unwrap();
     assert_eq!(
-        (place.rank, place.world, place.rendezvous.to_string()),
+        (
+            assignment.rank,
+            assignment.world,
+            assignment.rendezvous.to_string()
+        ),
         (2, 4, "h0:5".to_string())
     );
-    let file = Typed {
+    let file = RankFlags {
         hosts: Some(HostsFile::parse("a slots=2\nb").unwrap()),
         rank: Some(1),
-        ..Typed::default()
+        ..RankFlags::default()
     };
-    let place = with(&file, "").unwrap().unwrap();
+    let assignment = with(&file, "").unwrap().unwrap();
     assert_eq!(
-        (place.world, place.rendezvous.to_string()),
+        (assignment.world, assignment.rendezvous.to_string()),
         (3, "a:29400".to_string())
     );
-    assert_eq!(place.hosts.unwrap(), ["a", "a", "b"]);
-    let world = Typed {
+    assert_eq!(assignment.hosts.unwrap(), ["a", "a", "b"]);
+    let world = RankFlags {
         world: Some(9),
         ..file
     };
     assert!(with(&world, "").unwrap_err().to_string().contains("3 slots"));
 }
 
+#[test]
+fn every_launcher_tells_the_ranks_of_one_host_apart() {
+    let only = |set: &'static str, value: &'static str| {
+        first_local_rank(move |name| (name == set).then(|| value.to_string()))
+    };
+    assert_eq!(only("SLURM_LOCALID", "3"), Some(3));
+    assert_eq!(only("OMPI_COMM_WORLD_LOCAL_RANK", "1"), Some(1));
+    assert_eq!(only("LOCAL_RANK", "none"), None);
+    assert_eq!(first_local_rank(|_| None), None);
+}
+
 proptest! {
     #[test]
-    fn whatever_the_variables_hold_a_place_is_sound_or_refused(
+    fn whatever_the_variables_hold_the_assignment_is_sound_or_refused(
         values in proptest::collection::vec(proptest::option::of("[0-9]{1,3}|h\\[0-3\\]|2\\(x3\\),1|\\PC{0,12}"), NAMES.len())
     ) {
         let look = |name: &str| {
             let at = NAMES.iter().position(|known| *known == name)?;
             values[at].clone()
         };
-        if let Ok(Some(place)) = place(&Typed::default(), &Here::default(), &look) {
-            prop_assert!(place.rank < place.world && place.world <= MOST_RANKS);
-            prop_assert!(topology::nodelist::check_host(&place.rendezvous.host).is_ok());
-            prop_assert!(place.rendezvous.port > 0);
-            prop_assert!(place.hosts.is_none_or(|hosts| hosts.len() == place.world as usize));
+        if let Ok(Some(assignment)) = rank_assignment(&RankFlags::default(), &LocalHost::default(), &look) {
+            prop_assert!(assignment.rank < assignment.world && assignment.world <= MOST_RANKS);
+            prop_assert!(topology::nodelist::check_host(&assignment.rendezvous.host).is_ok());
+            prop_assert!(assignment.rendezvous.port > 0);
+            prop_assert!(assignment.hosts.is_none_or(|hosts| hosts.len() == assignment.world as usize));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-/// No control message is larger; a peer that announces more is not one of ours.
+/// The largest control message in bytes; a peer that announces more is not a railgauge process.
 pub const MAX_FRAME: usize = 16 << 20;
 
 /// Writes one message.
@@ -10,7 +10,7 @@ pub fn write(stream: &mut impl Write, message: &[u8]) -> io::Result<()> {
     if message.len() > MAX_FRAME {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("control message of {} bytes", message.len()),
+            format!("control message of {} bytes, at most {MAX_FRAME}", message.len()),
         ));
     }
     let mut framed = Vec::with_capacity(4 + message.len());
@@ -27,7 +27,7 @@ pub fn read(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     if length > MAX_FRAME {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("a message of {length} bytes was announced; the limit is {MAX_FRAME}"),
+            format!("malformed control message: length {length}, at most {MAX_FRAME}"),
         ));
     }
     let mut message = vec![0; length];

@@ -13,7 +13,7 @@ use super::MOST_RANKS;
 /// The largest file that is read.
 const LARGEST: u64 = 1 << 20;
 
-/// A hosts file, read.
+/// A parsed hosts file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostsFile {
     lines: Vec<(String, u32)>,
@@ -21,7 +21,7 @@ pub struct HostsFile {
 
 /// How this machine may be named in a hosts file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Here {
+pub struct LocalHost {
     /// Its host name.
     pub name: String,
     /// Its addresses.
@@ -29,22 +29,22 @@ pub struct Here {
 }
 
 impl HostsFile {
-    /// Reads the file at `path`; the problem in words, with the file and the line.
+    /// Reads the file at `path`; an error names the file and the line.
     pub fn read(path: &Path) -> Result<HostsFile, String> {
-        let place = path.display();
+        let name = path.display();
         let mut text = String::new();
-        let file = File::open(path).map_err(|error| format!("{place}: {error}"))?;
+        let file = File::open(path).map_err(|error| format!("{name}: {error}"))?;
         let read = file.take(LARGEST + 1).read_to_string(&mut text);
-        read.map_err(|error| format!("{place}: {error}"))?;
+        read.map_err(|error| format!("{name}: {error}"))?;
         if text.len() as u64 > LARGEST {
             return Err(format!(
-                "{place}: larger than {LARGEST} bytes; that is no hosts file"
+                "{name}: larger than {LARGEST} bytes, the limit of a hosts file"
             ));
         }
-        HostsFile::parse(&text).map_err(|problem| format!("{place}:{problem}"))
+        HostsFile::parse(&text).map_err(|problem| format!("{name}:{problem}"))
     }
 
-    /// Reads the text of a hosts file; a problem begins with its line.
+    /// Parses the text of a hosts file; an error begins with its line.
     pub fn parse(text: &str) -> Result<HostsFile, String> {
         let mut lines: Vec<(String, u32)> = Vec::new();
         let mut ranks = 0u32;
@@ -54,7 +54,7 @@ impl HostsFile {
             topology::nodelist::check_host(host).map_err(|problem| format!("{number}: {problem}"))?;
             if lines.iter().any(|(known, _)| known == host) {
                 return Err(format!(
-                    "{number}: {host} stands here twice; write slots=N for several ranks"
+                    "{number}: {host} is listed twice; write slots=N for several ranks"
                 ));
             }
             let mut slots = 1;
@@ -63,7 +63,7 @@ impl HostsFile {
                 slots = count
                     .filter(|count| (1..=MOST_RANKS).contains(count))
                     .ok_or_else(|| {
-                        format!("{number}: `{word}`: only slots=N (1 to {MOST_RANKS}) follows a host")
+                        format!("{number}: `{word}`: only slots=N (1 to {MOST_RANKS}) may follow a host")
                     })?;
             }
             ranks += slots;
@@ -73,7 +73,7 @@ impl HostsFile {
             lines.push((host.to_string(), slots));
         }
         match lines.is_empty() {
-            true => Err("1: it names no host".to_string()),
+            true => Err("1: no host is listed".to_string()),
             false => Ok(HostsFile { lines }),
         }
     }
@@ -83,7 +83,7 @@ impl HostsFile {
         self.lines.iter().map(|(_, slots)| slots).sum()
     }
 
-    /// The first host, where ranks meet.
+    /// The first host, where rank 0 listens.
     pub fn first(&self) -> &str {
         &self.lines[0].0
     }
@@ -95,13 +95,13 @@ impl HostsFile {
     }
 
     /// The rank of this machine, if it has exactly one.
-    pub fn rank_of(&self, here: &Here) -> Result<u32, String> {
+    pub fn rank_of(&self, here: &LocalHost) -> Result<u32, String> {
         let mut first = 0;
         for (host, slots) in &self.lines {
             if here.is(host) && *slots > 1 {
                 let last = first + slots - 1;
                 return Err(format!(
-                    "{host} has ranks {first} to {last}: say which with --rank or RAILGAUGE_RANK"
+                    "{host} has ranks {first} to {last}: choose one with --rank or RAILGAUGE_RANK"
                 ));
             }
             if here.is(host) {
@@ -110,13 +110,13 @@ impl HostsFile {
             first += slots;
         }
         Err(format!(
-            "none of its hosts is this machine (`{}`): write its name or address, or give --rank",
+            "none of its hosts is this machine (`{}`): add its name or address, or give --rank",
             here.name
         ))
     }
 }
 
-impl Here {
+impl LocalHost {
     /// Whether `host` names this machine. A name with and without its domain are the same.
     fn is(&self, host: &str) -> bool {
         match host.parse::<IpAddr>() {
@@ -138,8 +138,8 @@ mod tests {
 
     const FILE: &str = "# the rack\nh0 slots=2\n\n10.0.0.2  # by address\nh2.cluster slots=1\n";
 
-    fn here(name: &str, addresses: &[&str]) -> Here {
-        Here {
+    fn here(name: &str, addresses: &[&str]) -> LocalHost {
+        LocalHost {
             name: name.to_string(),
             addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
         }
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn a_bad_line_is_named() {
         for (text, problem) in [
-            ("", "1: it names no host"),
-            ("h0\nh0", "2: h0 stands here twice"),
+            ("", "1: no host is listed"),
+            ("h0\nh0", "2: h0 is listed twice"),
             ("h0\n\nh1 slots=0", "3: `slots=0`"),
             ("h0 cpus=3", "1: `cpus=3`"),
             ("h0\nh;1", "2: a host name"),

@@ -1,26 +1,26 @@
-//! Ranks as threads of this process: links are channels.
+//! Ranks as threads of this process: control connections are channels.
 
 use std::sync::mpsc::channel;
 
-use super::link::{Answers, Coordinator, Member, Orders, Post};
-use super::wire::Inlet;
+use super::connection::InboxSender;
+use super::control::{AnswerSink, Coordinator, Member, OrderSender, OrderSource};
 
-/// A coordinator and `world` members that are already joined, each to be moved into its own thread.
-pub fn threads(world: u32) -> (Coordinator, Vec<Member>) {
-    let (arrivals, inbox) = channel();
-    let (posts, members) = (0..world)
+/// A coordinator and `world` members that have joined it, each to be moved into its own thread.
+pub fn in_process(world: u32) -> (Coordinator, Vec<Member>) {
+    let (deliveries, inbox) = channel();
+    let (senders, members) = (0..world)
         .map(|rank| {
-            let (post, orders) = channel();
-            let answers = Answers::Channel(Inlet {
+            let (sender, orders) = channel();
+            let answers = AnswerSink::Channel(InboxSender {
                 rank,
-                turn: 0,
-                to: arrivals.clone(),
+                generation: 0,
+                to: deliveries.clone(),
             });
-            let member = Member::new(rank, world, Orders::Channel(orders), answers);
-            (Post::Channel(post), member)
+            let member = Member::new(rank, world, OrderSource::Channel(orders), answers);
+            (OrderSender::Channel(sender), member)
         })
         .unzip();
-    (Coordinator::new(posts, arrivals, inbox), members)
+    (Coordinator::new(senders, deliveries, inbox), members)
 }
 
 #[cfg(test)]
@@ -32,10 +32,10 @@ mod tests {
 
     #[test]
     fn an_order_reaches_its_rank_and_the_answer_names_it() {
-        let (coordinator, mut members) = threads(3);
+        let (coordinator, mut members) = in_process(3);
         coordinator.send(2, b"go".to_vec()).unwrap();
         assert_eq!(members[2].receive().unwrap(), b"go");
-        members[2].answering().send(b"done".to_vec()).unwrap();
+        members[2].sender().send(b"done".to_vec()).unwrap();
         let (rank, incoming) = coordinator
             .receive(Instant::now() + Duration::from_secs(1))
             .unwrap();
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_coordinator_that_has_ended_is_not_waited_for() {
-        let (coordinator, mut members) = threads(1);
+        let (coordinator, mut members) = in_process(1);
         drop(coordinator);
         assert!(members[0].receive().is_err());
     }

@@ -1,45 +1,44 @@
-//! Ranks meeting each other: who takes part in this run, and how orders and answers travel between the coordinator and
-//! the ranks.
+//! Launch: which ranks take part in this run, and how orders and answers travel between the coordinator and the ranks.
 //!
-//! One process holds the coordinator; every rank is a *member* with one link to it. The link carries control only, over
-//! the management network (or a channel when the rank is a thread of the same process), never measured traffic. Nobody
-//! joins without the run's secret token, every wait has a deadline, and a link that breaks is reported by rank.
+//! One process holds the coordinator; every rank is a *member* with one control connection to it. That connection carries
+//! control messages only, over the management network (or a channel when the rank is a thread of the same process), never
+//! measured traffic. No process joins without the run's secret token, every wait has a deadline, and a connection that breaks
+//! is reported by rank.
 
 pub mod clock;
-mod door;
+mod connection;
+mod control;
 pub mod env;
 mod frame;
-mod greeting;
+mod handshake;
+mod heartbeat;
 pub mod hosts;
 mod join;
-mod link;
+mod listener;
 mod local;
-mod local_rank;
-mod meet_error;
-pub mod meeting;
 #[cfg(feature = "mpi")]
 pub mod mpi;
-
 mod processes;
-mod pulse;
+mod rejoin;
 mod rendezvous;
-mod returning;
-pub mod secret;
+pub mod rendezvous_address;
+mod rendezvous_error;
 mod token;
-mod wire;
+pub mod token_source;
 
-pub use join::{JoinAddress, JoinError, join, join_again};
-pub use link::{Answering, Coordinator, Gone, Incoming, Member};
-pub use local::threads;
-pub use local_rank::local_rank;
-pub use meet_error::MeetError;
-pub use processes::{Children, spawn};
-pub use rendezvous::{GiveUp, Rendezvous};
+pub use connection::{Disconnected, Incoming};
+pub use control::{Coordinator, Member, MessageSender};
+pub use env::local_rank;
+pub use join::{JoinConfig, JoinError, join, rejoin};
+pub use local::in_process;
+pub use processes::{RankProcesses, spawn};
+pub use rendezvous::{Rendezvous, WaitAbort};
+pub use rendezvous_error::RendezvousError;
 pub use token::Token;
 
 pub use topology::nodelist::MOST_RANKS;
 
-/// What a rank must know to join a run, as environment variables. The token never stands on a command line.
+/// Environment variables from which a rank joins a run. The token is never on a command line.
 pub mod variables {
     /// This process's rank.
     pub const RANK: &str = "RAILGAUGE_RANK";

@@ -1,4 +1,4 @@
-//! Ranks as child processes of this one, on this machine. They meet over loopback as ranks of different hosts would.
+//! Ranks as child processes of this one, on this machine. They join over loopback as ranks of different hosts would.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,13 +8,18 @@ use std::time::{Duration, Instant};
 
 use super::{Token, variables};
 
-/// The child processes of a run, by rank. Dropping them ends those that still run.
-pub struct Children(Vec<Child>);
+/// The child processes of a run, by rank. Dropping this ends those that still run.
+pub struct RankProcesses(Vec<Child>);
 
 /// Starts `world` copies of this program, each running `arguments` as one rank.
-pub fn spawn(world: u32, rendezvous: SocketAddr, token: &Token, arguments: &[&str]) -> io::Result<Children> {
+pub fn spawn(
+    world: u32,
+    rendezvous: SocketAddr,
+    token: &Token,
+    arguments: &[&str],
+) -> io::Result<RankProcesses> {
     let program = std::env::current_exe()?;
-    let mut children = Children(Vec::with_capacity(world as usize));
+    let mut children = RankProcesses(Vec::with_capacity(world as usize));
     for rank in 0..world {
         let child = Command::new(&program)
             .args(arguments)
@@ -30,16 +35,16 @@ pub fn spawn(world: u32, rendezvous: SocketAddr, token: &Token, arguments: &[&st
     Ok(children)
 }
 
-impl Children {
-    /// How the process of `rank` ended, in words; none while it runs.
-    pub fn end_of(&mut self, rank: u32) -> Option<String> {
+impl RankProcesses {
+    /// How the process of `rank` ended, as text; none while it runs.
+    pub fn exit_of(&mut self, rank: u32) -> Option<String> {
         let status = self.0.get_mut(rank as usize)?.try_wait().ok()??;
         Some(describe(status))
     }
 
     /// The first rank whose process has ended.
-    pub fn first_ended(&mut self) -> Option<u32> {
-        (0..self.0.len() as u32).find(|rank| self.end_of(*rank).is_some())
+    pub fn first_exited(&mut self) -> Option<u32> {
+        (0..self.0.len() as u32).find(|rank| self.exit_of(*rank).is_some())
     }
 }
 
@@ -55,8 +60,8 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-impl Drop for Children {
-    /// Children end by themselves when the coordinator's link closes; whoever has not after a moment is killed.
+impl Drop for RankProcesses {
+    /// Child processes end when their control connection closes; one that has not after 2 s is killed.
     fn drop(&mut self) {
         let until = Instant::now() + Duration::from_secs(2);
         for child in &mut self.0 {
@@ -66,7 +71,7 @@ impl Drop for Children {
             if matches!(child.try_wait(), Ok(None)) {
                 tracing::warn!(
                     pid = child.id(),
-                    "a rank's process did not end by itself; killing it"
+                    "a rank's process did not end within 2 s; killing it"
                 );
                 let _ = child.kill();
             }

@@ -1,12 +1,12 @@
-//! Ranks of separate processes meeting over TCP.
+//! The rendezvous of ranks of separate processes, over TCP.
 //!
-//! The coordinator listens on one management address. A rank dials, presents a fixed-size greeting (magic, token, rank,
-//! world) and is answered; only after that is any length read from the connection. A stranger (wrong magic, wrong token,
-//! silence) is dropped and logged and cannot hold up the others, because every greeting is read on its own short-lived
+//! The coordinator listens on one management address. A rank connects, sends a fixed-size join request (magic, token, rank,
+//! world size) and gets a reply; only after that is any length read from the connection. An outsider (wrong magic, wrong
+//! token, silence) is dropped and logged and cannot hold up the others, because every handshake runs on its own short-lived
 //! thread with its own deadline. The world is complete when every rank of *this* run has joined exactly once.
 //!
-//! The door stays open until it is dropped: whoever comes late, twice, or from another world is told so, and is remembered
-//! as evidence that what should be one world is several.
+//! The listener stays open until it is dropped: a process that joins late, twice, or with another world size is told so, and
+//! recorded as a conflict: what should be one world is several.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -17,59 +17,64 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Token;
-use super::door::{Evidence, Seat, Seats, State, answer_door};
-use super::greeting::Answer;
-use super::join::{JoinAddress, attempt};
-use super::link::{Answers, Coordinator, Member, Orders, Post};
-use super::meet_error::MeetError;
-use super::meeting::Meeting;
-use super::wire::{Arrival, Inlet, Wire};
+use super::connection::{ControlConnection, Delivery, InboxSender};
+use super::control::{AnswerSink, Coordinator, Member, OrderSender, OrderSource};
+use super::handshake::JoinReply;
+use super::join::{JoinConfig, request_join};
+use super::listener::{JoinConflict, ListenerState, MemberState, accept_ranks};
+use super::rendezvous_address::RendezvousAddress;
+use super::rendezvous_error::RendezvousError;
 
-/// How long a message may take to be accepted by the other side before the link counts as broken.
-pub(super) const WRITE_PATIENCE: Duration = Duration::from_secs(30);
-/// How long whoever holds our port may take to say who it is.
-const HOLDER_PATIENCE: Duration = Duration::from_secs(2);
+/// How long the process that holds our port may take to reply.
+const HOLDER_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Why the wait for ranks ends before its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GiveUp {
+pub enum WaitAbort {
     /// This rank's process has ended.
-    Dead(u32),
+    ProcessEnded(u32),
     /// The operator asked to stop.
     Interrupted,
 }
 
-/// The coordinator's open door. Dropping it closes it.
+/// The coordinator's listener for ranks. Dropping it closes it.
 pub struct Rendezvous {
-    pub(super) state: Arc<State>,
-    pub(super) arrived: Sender<Arrival>,
-    inbox: Mutex<Option<Receiver<Arrival>>>,
+    pub(super) state: Arc<ListenerState>,
+    pub(super) deliveries: Sender<Delivery>,
+    inbox: Mutex<Option<Receiver<Delivery>>>,
     hosts: Option<Vec<String>>,
-    porter: Option<JoinHandle<()>>,
+    accepting: Option<JoinHandle<()>>,
 }
 
 impl Rendezvous {
-    /// Opens the door for `world` ranks on `address`, any free port.
-    pub fn open(address: IpAddr, world: u32, token: Token) -> Result<Rendezvous, MeetError> {
-        Rendezvous::listen(SocketAddr::new(address, 0), world, token)
+    /// Listens for `world` ranks on `address`, any free port.
+    pub fn listen(address: IpAddr, world: u32, token: Token) -> Result<Rendezvous, RendezvousError> {
+        Rendezvous::bind(SocketAddr::new(address, 0), world, token)
     }
 
-    /// Opens the door at a meeting place that must be on this machine; says who is there when somebody else is.
-    pub fn open_at(meeting: &Meeting, world: u32, token: Token) -> Result<Rendezvous, MeetError> {
-        let unresolved = |source| MeetError::Unresolved {
-            host: meeting.host.clone(),
+    /// Listens at an address that must be on this machine; the error says who holds the port if it is taken.
+    pub fn listen_at(
+        rendezvous: &RendezvousAddress,
+        world: u32,
+        token: Token,
+    ) -> Result<Rendezvous, RendezvousError> {
+        let unresolved = |source| RendezvousError::Unresolved {
+            host: rendezvous.host.clone(),
             source,
         };
         let mut failure = None;
-        for address in meeting.resolve().map_err(unresolved)? {
-            match Rendezvous::listen(address, world, token) {
-                Ok(door) => return Ok(door),
-                Err(MeetError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrNotAvailable => {
-                    let (address, host) = (address.ip(), meeting.host.clone());
-                    failure.get_or_insert(MeetError::Elsewhere { address, host });
+        for address in rendezvous.resolve().map_err(unresolved)? {
+            match Rendezvous::bind(address, world, token) {
+                Ok(listening) => return Ok(listening),
+                Err(RendezvousError::Listen { source, .. })
+                    if source.kind() == io::ErrorKind::AddrNotAvailable =>
+                {
+                    let (address, host) = (address.ip(), rendezvous.host.clone());
+                    failure.get_or_insert(RendezvousError::OtherMachine { address, host });
                 }
-                Err(MeetError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
-                    let holder = who_holds(address, world, token);
-                    return Err(MeetError::PortTaken { address, holder });
+                Err(RendezvousError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
+                    let holder = identify_holder(address, world, token);
+                    return Err(RendezvousError::PortTaken { address, holder });
                 }
                 Err(error) => return Err(error),
             }
@@ -77,33 +82,33 @@ impl Rendezvous {
         Err(failure.unwrap_or_else(|| unresolved(io::ErrorKind::NotFound.into())))
     }
 
-    fn listen(address: SocketAddr, world: u32, token: Token) -> Result<Rendezvous, MeetError> {
-        let failed = |source| MeetError::Listen { address, source };
+    fn bind(address: SocketAddr, world: u32, token: Token) -> Result<Rendezvous, RendezvousError> {
+        let failed = |source| RendezvousError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let state = State::new(world, token, listener.local_addr().map_err(failed)?);
-        let (arrived, inbox) = mpsc::channel();
-        let at_door = Arc::clone(&state);
-        let porter = std::thread::Builder::new()
+        let state = ListenerState::new(world, token, listener.local_addr().map_err(failed)?);
+        let (deliveries, inbox) = mpsc::channel();
+        let shared = Arc::clone(&state);
+        let accepting = std::thread::Builder::new()
             .name("rendezvous".to_string())
-            .spawn(move || answer_door(&listener, &at_door))
+            .spawn(move || accept_ranks(&listener, &shared))
             .map_err(failed)?;
         Ok(Rendezvous {
             state,
-            arrived,
+            deliveries,
             inbox: Mutex::new(Some(inbox)),
             hosts: None,
-            porter: Some(porter),
+            accepting: Some(accepting),
         })
     }
 
-    /// The same door, which knows the host of every rank and names it when one is missing.
-    pub fn expecting(mut self, hosts: Option<Vec<String>>) -> Rendezvous {
+    /// Names the host of every rank, for messages about missing ones.
+    pub fn with_hosts(mut self, hosts: Option<Vec<String>>) -> Rendezvous {
         self.hosts = hosts;
         self
     }
 
-    /// Where ranks must dial.
+    /// Where ranks must connect.
     pub fn address(&self) -> io::Result<SocketAddr> {
         Ok(self.state.address)
     }
@@ -113,112 +118,112 @@ impl Rendezvous {
         self.state.world
     }
 
-    /// Takes the seat of `rank` for a thread of this process; none when there is no such seat or it is taken.
-    pub fn sit(&self, rank: u32) -> Option<Member> {
-        let (post, orders) = mpsc::channel();
-        let mut seats = self.state.lock();
-        let seat = seats.seats.get_mut(rank as usize)?;
-        if !matches!(seat, Seat::Free) {
+    /// Joins `rank` as a thread of this process; none when there is no such rank or it has joined already.
+    pub fn join_local(&self, rank: u32) -> Option<Member> {
+        let (sender, orders) = mpsc::channel();
+        let mut membership = self.state.lock();
+        let member = membership.members.get_mut(rank as usize)?;
+        if !matches!(member, MemberState::Missing) {
             return None;
         }
-        *seat = Seat::Own(Post::Channel(post));
-        let answers = Answers::Channel(self.inlet(rank, 0));
+        *member = MemberState::Local(OrderSender::Channel(sender));
+        let answers = AnswerSink::Channel(self.inbox_sender(rank, 0));
         Some(Member::new(
             rank,
             self.state.world,
-            Orders::Channel(orders),
+            OrderSource::Channel(orders),
             answers,
         ))
     }
 
-    /// Callers with this run's token who did not belong: another world size, or a rank that had joined.
-    pub fn evidence_of_separate_worlds(&self) -> Vec<String> {
-        let seats = self.state.lock();
-        seats.evidence.iter().map(|one| one.text.clone()).collect()
+    /// Processes with this run's token that could not join: another world size, or a rank that had joined already.
+    pub fn join_conflicts(&self) -> Vec<String> {
+        let membership = self.state.lock();
+        membership
+            .conflicts
+            .iter()
+            .map(|conflict| conflict.text.clone())
+            .collect()
     }
 
-    /// Where what comes over the `turn`-th link of `rank` arrives.
-    pub(super) fn inlet(&self, rank: u32, turn: u32) -> Inlet {
-        let to = self.arrived.clone();
-        Inlet { rank, turn, to }
+    /// The inbox for a connection of `rank`.
+    pub(super) fn inbox_sender(&self, rank: u32, generation: u32) -> InboxSender {
+        let to = self.deliveries.clone();
+        InboxSender { rank, generation, to }
     }
 
-    /// Waits until every rank has joined. `give_up` is asked now and then and may end the wait with a reason, for
-    /// instance because a child process has died.
-    pub fn meet(
+    /// Waits until every rank has joined. `abort` is polled and may end the wait, for instance because a child process has
+    /// died.
+    pub fn wait_for_ranks(
         &self,
         deadline: Duration,
-        mut give_up: impl FnMut() -> Option<GiveUp>,
-    ) -> Result<Coordinator, MeetError> {
+        mut abort: impl FnMut() -> Option<WaitAbort>,
+    ) -> Result<Coordinator, RendezvousError> {
         let until = Instant::now() + deadline;
-        let mut seats = self.state.lock();
+        let mut membership = self.state.lock();
         loop {
-            let free = |seats: &Seats| -> Vec<u32> {
-                let free = (0..)
-                    .zip(&seats.seats)
-                    .filter(|(_, seat)| matches!(seat, Seat::Free));
-                free.map(|(rank, _)| rank).collect()
-            };
-            let missing = free(&seats);
+            let members = (0..).zip(&membership.members);
+            let missing = members.filter(|(_, member)| matches!(member, MemberState::Missing));
+            let missing: Vec<u32> = missing.map(|(rank, _)| rank).collect();
             if missing.is_empty() {
-                return Ok(self.seat_all(&mut seats.seats));
+                return Ok(self.connect_all(&mut membership.members));
             }
-            match give_up() {
-                Some(GiveUp::Interrupted) => return Err(MeetError::Interrupted),
-                Some(GiveUp::Dead(rank)) if missing.contains(&rank) => {
-                    return Err(self.missing(&[rank], deadline, &seats.evidence));
+            match abort() {
+                Some(WaitAbort::Interrupted) => return Err(RendezvousError::Interrupted),
+                Some(WaitAbort::ProcessEnded(rank)) if missing.contains(&rank) => {
+                    return Err(self.missing(&[rank], deadline, &membership.conflicts));
                 }
                 _ if Instant::now() >= until => {
-                    return Err(self.missing(&missing, deadline, &seats.evidence));
+                    return Err(self.missing(&missing, deadline, &membership.conflicts));
                 }
                 _ => {}
             }
-            let glance = Duration::from_millis(50);
-            seats = match self.state.changed.wait_timeout(seats, glance) {
+            let poll = Duration::from_millis(50);
+            membership = match self.state.changed.wait_timeout(membership, poll) {
                 Ok((guard, _)) => guard,
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
     }
 
-    fn missing(&self, ranks: &[u32], deadline: Duration, evidence: &[Evidence]) -> MeetError {
+    fn missing(&self, ranks: &[u32], deadline: Duration, conflicts: &[JoinConflict]) -> RendezvousError {
         let host = |rank: u32| self.hosts.as_ref().and_then(|hosts| hosts.get(rank as usize));
         let name = |rank: &u32| match host(*rank) {
             Some(host) => format!("{rank} ({host})"),
             None => rank.to_string(),
         };
         let (missing, world) = (ranks.iter().map(name).collect(), self.state.world);
-        match evidence {
-            [] => MeetError::Missing {
+        match conflicts {
+            [] => RendezvousError::Missing {
                 missing,
                 world,
                 deadline,
             },
-            evidence => MeetError::Separate {
+            conflicts => RendezvousError::SeparateWorlds {
                 missing,
                 world,
                 deadline,
-                evidence: evidence.iter().map(|one| one.text.clone()).collect(),
+                conflicts: conflicts.iter().map(|conflict| conflict.text.clone()).collect(),
             },
         }
     }
 
-    /// Starts listening to every joined rank.
-    fn seat_all(&self, seats: &mut [Seat]) -> Coordinator {
-        let mut posts = Vec::with_capacity(seats.len());
-        for (rank, seat) in (0..).zip(seats) {
-            match std::mem::replace(seat, Seat::Free) {
-                Seat::Own(post) => {
-                    *seat = Seat::Given(self.state.address, None);
-                    posts.push(post);
+    /// Hands every joined rank to the coordinator.
+    fn connect_all(&self, members: &mut [MemberState]) -> Coordinator {
+        let mut senders = Vec::with_capacity(members.len());
+        for (rank, member) in (0..).zip(members) {
+            match std::mem::replace(member, MemberState::Missing) {
+                MemberState::Local(sender) => {
+                    *member = MemberState::Connected(self.state.address, None);
+                    senders.push(sender);
                 }
-                Seat::Remote(stream, from) => {
-                    let wire = Wire::open(stream, self.inlet(rank, 0));
-                    *seat = Seat::Given(from, Some(Arc::clone(&wire)));
-                    posts.push(Post::Wire(wire));
+                MemberState::Joined(stream, from) => {
+                    let connection = ControlConnection::open(stream, self.inbox_sender(rank, 0));
+                    *member = MemberState::Connected(from, Some(Arc::clone(&connection)));
+                    senders.push(OrderSender::Connection(connection));
                 }
-                // Nobody meets twice at one door, and a free seat ends the wait before this.
-                other => *seat = other,
+                // Called once, when no rank is missing.
+                other => *member = other,
             }
         }
         let inbox = self
@@ -227,73 +232,76 @@ impl Rendezvous {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
             .take();
         let inbox = inbox.unwrap_or_else(|| mpsc::channel().1);
-        Coordinator::new(posts, self.arrived.clone(), inbox)
+        Coordinator::new(senders, self.deliveries.clone(), inbox)
     }
 }
 
 impl Drop for Rendezvous {
     fn drop(&mut self) {
         self.state.closing.store(true, Ordering::Relaxed);
-        if let Some(porter) = self.porter.take() {
-            // The porter looks at the flag many times a second; a panic in it would only have turned strangers away.
-            let _ = porter.join();
+        if let Some(accepting) = self.accepting.take() {
+            // It polls the flag many times a second; a panic in it concerned only processes that could not join.
+            let _ = accepting.join();
         }
     }
 }
 
-/// Who listens where rank 0 wants to listen, found out by presenting ourselves there. The holder then knows of us, too.
-fn who_holds(address: SocketAddr, world: u32, token: Token) -> String {
-    let me = JoinAddress {
+/// Who listens where rank 0 wants to listen, found out by a join request. The holder then knows of us, too.
+fn identify_holder(address: SocketAddr, world: u32, token: Token) -> String {
+    let me = JoinConfig {
         rank: 0,
         world,
-        rendezvous: Meeting::from(address),
+        rendezvous: RendezvousAddress::from(address),
         token,
     };
-    match attempt(&me, Instant::now() + HOLDER_PATIENCE) {
-        Ok((Answer::Taken(_) | Answer::Welcome | Answer::Later, ..)) => {
-            "another rank 0 of this run is already here; give every process a rank of its own".to_string()
+    match request_join(&me, Instant::now() + HOLDER_TIMEOUT) {
+        Ok((JoinReply::RankTaken(_) | JoinReply::Accepted | JoinReply::RetryLater, ..)) => {
+            "another rank 0 of this run listens there already; give every process a rank of its own"
+                .to_string()
         }
-        Ok((Answer::OtherWorld(theirs), ..)) => format!(
-            "another rank 0 is already here with {theirs} ranks, you say {world}: these are separate worlds"
+        Ok((JoinReply::WorldMismatch(theirs), ..)) => format!(
+            "another rank 0 with world size {theirs} listens there already, this process has world size {world}: these are separate worlds; start every process with the same world size"
         ),
-        Ok((Answer::Refused, ..)) => "another run is already here; choose another port".to_string(),
-        Err(_) => {
-            "another program, or a run that has just ended, is already here; choose another port".to_string()
-        }
+        Ok((JoinReply::Refused, ..)) => "another run listens there already; choose another port".to_string(),
+        Err(_) => "another program, or a run that has just ended, holds it; choose another port".to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::{Ipv4Addr, TcpStream};
 
-    use super::super::{Incoming, JoinAddress, JoinError, Member, join};
+    use super::super::{Incoming, JoinConfig, JoinError, Member, frame, handshake, join};
     use super::*;
 
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    fn open(world: u32) -> (Rendezvous, JoinAddress) {
+    fn open(world: u32) -> (Rendezvous, JoinConfig) {
         let token = Token::generate().unwrap();
-        let door = Rendezvous::open(LOOPBACK, world, token).unwrap();
-        let address = JoinAddress {
+        let rendezvous = Rendezvous::listen(LOOPBACK, world, token).unwrap();
+        let address = JoinConfig {
             rank: 0,
             world,
-            rendezvous: door.address().unwrap().into(),
+            rendezvous: rendezvous.address().unwrap().into(),
             token,
         };
-        (door, address)
+        (rendezvous, address)
     }
 
     #[test]
-    fn ranks_meet_although_strangers_knock() {
-        let (door, address) = open(2);
-        let at = door.address().unwrap();
+    fn ranks_join_although_outsiders_connect() {
+        let (rendezvous, address) = open(2);
+        let at = rendezvous.address().unwrap();
         let mut garbage = TcpStream::connect(at).unwrap();
         garbage.write_all(&[0xff; 4096]).unwrap();
         let _silent = TcpStream::connect(at).unwrap();
-        let meeting = std::thread::spawn(move || door.meet(Duration::from_secs(10), || None).unwrap());
-        let wrong = JoinAddress {
+        let waiting = std::thread::spawn(move || {
+            rendezvous
+                .wait_for_ranks(Duration::from_secs(10), || None)
+                .unwrap()
+        });
+        let wrong = JoinConfig {
             token: Token::generate().unwrap(),
             ..address.clone()
         };
@@ -301,13 +309,13 @@ mod tests {
             join(&wrong, Duration::from_secs(5)),
             Err(JoinError::Refused { .. })
         ));
-        let other_world = JoinAddress {
+        let other_world = JoinConfig {
             world: 3,
             ..address.clone()
         };
         assert!(matches!(
             join(&other_world, Duration::from_secs(5)),
-            Err(JoinError::OtherWorld {
+            Err(JoinError::WorldMismatch {
                 theirs: 2,
                 ours: 3,
                 ..
@@ -315,32 +323,32 @@ mod tests {
         ));
 
         let joining: Vec<_> = (0..2)
-            .map(|rank| JoinAddress {
+            .map(|rank| JoinConfig {
                 rank,
                 ..address.clone()
             })
             .map(|address| std::thread::spawn(move || join(&address, Duration::from_secs(5)).unwrap()))
             .collect();
         let mut members: Vec<Member> = joining.into_iter().map(|thread| thread.join().unwrap()).collect();
-        let coordinator = meeting.join().unwrap();
+        let coordinator = waiting.join().unwrap();
         coordinator.send(1, b"hello".to_vec()).unwrap();
         assert_eq!(members[1].receive().unwrap(), b"hello");
 
         drop(members);
-        let (_, gone) = coordinator
+        let (_, incoming) = coordinator
             .receive(Instant::now() + Duration::from_secs(5))
             .unwrap();
-        assert!(matches!(gone, Incoming::Gone(reason) if reason.contains("ended")));
+        assert!(matches!(incoming, Incoming::Disconnected(reason) if reason.contains("ended")));
     }
 
     #[test]
-    fn a_rank_that_does_not_arrive_is_named() {
-        let (door, address) = open(3);
+    fn a_rank_that_does_not_join_is_named() {
+        let (rendezvous, address) = open(3);
         let joining = std::thread::spawn(move || {
-            join(&JoinAddress { rank: 1, ..address }, Duration::from_secs(5)).map(|member| member.rank())
+            join(&JoinConfig { rank: 1, ..address }, Duration::from_secs(5)).map(|member| member.rank())
         });
-        let error = door
-            .meet(Duration::from_millis(400), || None)
+        let error = rendezvous
+            .wait_for_ranks(Duration::from_millis(400), || None)
             .map(|_| ())
             .unwrap_err()
             .to_string();
@@ -350,14 +358,29 @@ mod tests {
 
     #[test]
     fn a_child_that_died_before_joining_ends_the_wait_at_once() {
-        let (door, _) = open(2);
+        let (rendezvous, _) = open(2);
         let started = Instant::now();
-        let error = door
-            .meet(Duration::from_secs(60), || Some(GiveUp::Dead(1)))
+        let error = rendezvous
+            .wait_for_ranks(Duration::from_secs(60), || Some(WaitAbort::ProcessEnded(1)))
             .map(|_| ())
             .unwrap_err()
             .to_string();
         assert!(error.contains("rank 1 of 2"), "{error}");
         assert!(started.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_rank_that_waits_for_others_gets_heartbeats() {
+        let (rendezvous, config) = open(2);
+        let mut early = TcpStream::connect(rendezvous.address().unwrap()).unwrap();
+        early
+            .write_all(&handshake::encode_request(1, 2, &config.token))
+            .unwrap();
+        early.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut reply = [0; handshake::REPLY_LEN];
+        early.read_exact(&mut reply).unwrap();
+        assert_eq!(JoinReply::from_bytes(&reply), Some(JoinReply::Accepted));
+        assert_eq!(frame::read(&mut early).unwrap(), b"");
+        assert_eq!(frame::read(&mut early).unwrap(), b"");
     }
 }

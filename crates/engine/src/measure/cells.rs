@@ -20,7 +20,7 @@ use crate::collective::gpu::{self, Preparation, Station};
 use crate::collective::{CellEngine, HostEngine, Oracle, Program, StreamEngine, is_placed};
 use crate::device::cuda::nccl::UniqueId;
 use crate::device::telemetry::{self, Watch};
-use crate::launch::Gone;
+use crate::launch::Disconnected;
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
 use probe::sysfs;
 use record::units::Nanos;
@@ -112,7 +112,7 @@ pub(super) struct Met {
 }
 
 impl Met {
-    pub fn obey(&mut self, order: Order, me: u32, voice: &Voice) -> Result<(), Gone> {
+    pub fn obey(&mut self, order: Order, me: u32, voice: &Voice) -> Result<(), Disconnected> {
         match order {
             Order::Peers(peers) => {
                 if let (Some(station), true) = (&self.station, self.setup.nccl) {

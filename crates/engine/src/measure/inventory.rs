@@ -19,7 +19,7 @@ use record::{Inventory, NodeInventory, PartClass, SCHEMA};
 const LONGEST: Duration = Duration::from_secs(15);
 
 /// What this machine is made of, GPUs included, under the name `name`.
-pub fn of_this_machine(name: &str) -> NodeInventory {
+pub fn local_inventory(name: &str) -> NodeInventory {
     // The driver may have to wake its GPUs: the rest is read meanwhile.
     let gpus = std::thread::spawn(gpus_here);
     let mut node = inventory::of_tree(Path::new("/"), name);
@@ -46,7 +46,7 @@ pub(super) fn tell(teller: Teller, local_rank: Option<u32>, voice: Voice) {
                 Teller::Named(name) => name,
                 Teller::FirstOfHost => host::here().name,
             };
-            Box::new((host::identity(), of_this_machine(&name)))
+            Box::new((host::identity(), local_inventory(&name)))
         });
         // Whoever asked may have gone on without.
         let _ = voice.say(&Answer::Inventory(node));
@@ -81,7 +81,7 @@ impl Session {
 
     /// What the hosts of a world are made of whose ranks have not introduced themselves: every rank is asked, and the first of
     /// each host tells.
-    pub fn inventory_of_strangers(&mut self, taken: String) -> Result<Inventory, MeasureError> {
+    pub fn inventory_before_setup(&mut self, taken: String) -> Result<Inventory, MeasureError> {
         let ranks = 0..self.coordinator.world();
         let orders = ranks.map(|rank| (rank, Order::Inventory(Teller::FirstOfHost)));
         self.take_inventory(orders.collect(), taken, |rank| format!("rank {rank}"))

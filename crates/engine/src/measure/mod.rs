@@ -38,14 +38,14 @@ mod verbs;
 mod voice;
 mod worker;
 
-pub use inventory::of_this_machine;
-pub use link::{Bandwidth, Job, Latency, LinkEnd, LinkWatch, Row};
-pub use orders::{Parting, Setup};
-pub use readmit::Readmission;
-pub use session::{CellResult, EndOf, MeasureError, Measuring, Progress, Session};
+pub use inventory::local_inventory;
+pub use link::{Bandwidth, Job, Latency, LinkObserver, LinkResult, Row};
+pub use orders::{QuitReason, Setup};
+pub use readmit::RejoinResult;
+pub use session::{CellResult, ExitLookup, MeasureContext, MeasureError, Progress, Session};
 pub use sink::{RunFolder, Sink, SinkError};
-pub use stop_sign::StopSign;
+pub use stop_sign::Cancellation;
 pub use switches::SwitchWatch;
-pub use worker::{Shared, serve};
+pub use worker::{ProcessContext, serve};
 
 pub use crate::transport::{CrossWay, TraceWanted, Traced};

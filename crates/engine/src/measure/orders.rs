@@ -106,7 +106,7 @@ impl Assignment {
 
 /// Who is there at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Parting {
+pub enum QuitReason {
     /// Everybody who met.
     Complete,
     /// Not everybody: nobody may wait for all.
@@ -147,7 +147,7 @@ pub(super) enum Order {
     /// Drop what is in flight and every connection: others are lost, the rest goes on.
     Reset,
     /// The run is over.
-    Quit(Parting),
+    Quit(QuitReason),
 }
 
 /// Which ranks tell what their host is made of.

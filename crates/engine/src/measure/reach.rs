@@ -12,7 +12,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 impl Session {
     /// For each way why there is none; those that nobody answered for count as none, too. All ranks are asked at once.
-    pub fn reach_across(
+    pub fn check_cross_rail(
         &mut self,
         ways: &[CrossWay],
     ) -> Result<HashMap<CrossWay, Option<String>>, MeasureError> {

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::agreement::Agreement;
-use super::orders::{Answer, Card, Order, Parting};
+use super::orders::{Answer, Card, Order, QuitReason};
 use super::returner::is_another;
 use super::session::{Heard, MeasureError, Session};
 use crate::launch::Rendezvous;
 
 /// What came of looking who has come back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Readmission {
+pub struct RejoinResult {
     /// Ranks that take part again.
     pub back: Vec<u32>,
     /// Ranks that were there and are not let in, each with why. They stay absent, and may try again.
@@ -21,16 +21,16 @@ pub struct Readmission {
 
 impl Session {
     /// Lets the processes of absent ranks come back to `door`, where they then wait to be let in.
-    pub fn vacate(&self, door: &Rendezvous) {
-        self.absent.iter().for_each(|rank| door.vacate(*rank));
+    pub fn allow_rejoin(&self, door: &Rendezvous) {
+        self.absent.iter().for_each(|rank| door.allow_rejoin(*rank));
     }
 
     /// Lets in the ranks that have come back to `door`, host by host: all absent ranks of a host or none. Connections of all
     /// ranks are made anew afterwards.
-    pub fn readmit(&mut self, door: &Rendezvous) -> Result<Readmission, MeasureError> {
-        self.vacate(door);
-        let hosts = self.whole_hosts(&door.returned());
-        let mut outcome = Readmission::default();
+    pub fn rejoin(&mut self, door: &Rendezvous) -> Result<RejoinResult, MeasureError> {
+        self.allow_rejoin(door);
+        let hosts = self.whole_hosts(&door.waiting_to_rejoin());
+        let mut outcome = RejoinResult::default();
         if hosts.is_empty() || self.is_interrupted() {
             return Ok(outcome);
         }
@@ -56,10 +56,10 @@ impl Session {
     }
 
     /// Tells those who have come back and wait at `door` that the run is over; to be called before [`Session::quit`].
-    pub fn send_home(&mut self, door: &Rendezvous) -> Result<(), MeasureError> {
-        for rank in door.returned() {
-            if door.readmit(rank, &mut self.coordinator).is_ok() {
-                self.order(rank, &Order::Quit(Parting::WithLosses))?;
+    pub fn dismiss_waiting(&mut self, door: &Rendezvous) -> Result<(), MeasureError> {
+        for rank in door.waiting_to_rejoin() {
+            if door.accept_rejoin(rank, &mut self.coordinator).is_ok() {
+                self.order(rank, &Order::Quit(QuitReason::WithLosses))?;
             }
         }
         Ok(())
@@ -89,7 +89,7 @@ impl Session {
         let mut said = BTreeMap::new();
         let mut orders = BTreeMap::new();
         for &rank in ranks {
-            match door.readmit(rank, &mut self.coordinator) {
+            match door.accept_rejoin(rank, &mut self.coordinator) {
                 Ok(()) => {
                     self.absent.remove(&rank);
                     orders.insert(rank, Order::Meet(self.setup.clone()));
@@ -201,7 +201,7 @@ impl Session {
         let mut refused = Vec::with_capacity(ranks.len());
         for &rank in ranks {
             self.leave_out(rank)?;
-            door.vacate(rank);
+            door.allow_rejoin(rank);
             refused.push(match rank == culprit {
                 true => (rank, why.clone()),
                 false => (rank, format!("rank {culprit} of its host is not let in")),

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use super::orders::{Answer, Order, Parting};
+use super::orders::{Answer, Order, QuitReason};
 use super::session::{Heard, MeasureError, Session};
 
 impl Session {
     /// Goes on without `lost`: they are told that the run is over for them, and whatever they still say is not listened
     /// to; all others give up their connections and what was in flight. Ranks that are lost meanwhile are left out too.
     /// Returns everybody who is now absent.
-    pub fn go_on_without(&mut self, lost: &[u32]) -> Result<&BTreeSet<u32>, MeasureError> {
+    pub fn continue_without(&mut self, lost: &[u32]) -> Result<&BTreeSet<u32>, MeasureError> {
         for rank in lost {
             self.leave_out(*rank)?;
         }
@@ -45,8 +45,8 @@ impl Session {
 
     /// Goes on without `rank`: it is told so, its link is closed, and nothing that came from it is heard any more.
     pub(super) fn leave_out(&mut self, rank: u32) -> Result<(), MeasureError> {
-        self.order(rank, &Order::Quit(Parting::LeftOut))?;
-        self.coordinator.dismiss(rank);
+        self.order(rank, &Order::Quit(QuitReason::LeftOut))?;
+        self.coordinator.disconnect(rank);
         self.absent.insert(rank);
         self.overheard
             .borrow_mut()

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::agreement::Agreement;
 use super::communicators::Communicators;
-use super::orders::{Answer, Card, Order, Parting, Setup};
+use super::orders::{Answer, Card, Order, QuitReason, Setup};
 use super::sink::{Sink, SinkError};
 use super::slot::{Measured, Slot, SlotEnd};
-use super::stop_sign::StopSign;
+use super::stop_sign::Cancellation;
 use super::switches::SwitchWatch;
 use crate::collective::{gpu, planned_bytes};
 use crate::launch::clock::Offset;
@@ -94,14 +94,14 @@ pub struct CellResult<'a> {
 }
 
 /// Says how a rank's process ended, when it has.
-pub type EndOf = Box<dyn FnMut(u32) -> Option<String>>;
+pub type ExitLookup = Box<dyn FnMut(u32) -> Option<String>>;
 
 /// A run in progress.
 pub struct Session {
     pub(super) coordinator: Coordinator,
     pub(super) setup: Setup,
-    end_of: EndOf,
-    stop: StopSign,
+    end_of: ExitLookup,
+    stop: Cancellation,
     pub(super) fabric: Fabric,
     /// The machine of every rank, which several hosts (containers, namespaces) may share.
     pub(super) machines: Vec<String>,
@@ -123,11 +123,11 @@ pub struct Session {
 
 impl Session {
     /// A world whose ranks have not introduced themselves: they can be asked, and nothing can be measured.
-    pub fn of_strangers(
+    pub fn new(
         coordinator: Coordinator,
         setup: Setup,
-        end_of: EndOf,
-        stop: impl Into<StopSign>,
+        end_of: ExitLookup,
+        stop: impl Into<Cancellation>,
     ) -> Session {
         Session {
             coordinator,
@@ -152,14 +152,14 @@ impl Session {
     }
 
     /// Lets the ranks introduce themselves and compares their clocks.
-    pub fn meet(
+    pub fn set_up(
         coordinator: Coordinator,
         setup: Setup,
-        end_of: EndOf,
-        stop: impl Into<StopSign>,
+        end_of: ExitLookup,
+        stop: impl Into<Cancellation>,
     ) -> Result<Session, MeasureError> {
-        let mut session = Session::of_strangers(coordinator, setup, end_of, stop);
-        session.coordinator.keep_alive(session.setup.silence());
+        let mut session = Session::new(coordinator, setup, end_of, stop);
+        session.coordinator.start_heartbeat(session.setup.silence());
         let cards = session.alike()?;
         session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();
         session.agreed = Agreement::of(&cards, &session.fabric);
@@ -233,7 +233,7 @@ impl Session {
         cells: &[&Cell],
         tests: &[TestRecord],
         round: u16,
-        run: &mut Measuring<'_>,
+        run: &mut MeasureContext<'_>,
     ) -> Result<EndReason, MeasureError> {
         for slot in cells.chunk_by(|a, b| a.slot == b.slot) {
             let test = tests.iter().find(|test| slot[0].test == test.name);
@@ -263,8 +263,8 @@ impl Session {
     pub fn quit(&self) {
         // Whoever is gone already does not need to be told.
         let parting = match self.has_lost {
-            true => Parting::WithLosses,
-            false => Parting::Complete,
+            true => QuitReason::WithLosses,
+            false => QuitReason::Complete,
         };
         let _ = self.order_all(&Order::Quit(parting));
     }
@@ -274,7 +274,7 @@ impl Session {
         measured: &Measured,
         slot: &[&Cell],
         round: u16,
-        run: &mut Measuring<'_>,
+        run: &mut MeasureContext<'_>,
     ) -> Result<(), MeasureError> {
         for (cell, outcome) in slot.iter().zip(&measured.cells) {
             if measured.is_complete() {
@@ -445,7 +445,7 @@ impl Session {
                     Err(error) => return Heard::Gone(rank, format!("it sent nonsense: {error}")),
                 },
                 Some((rank, Incoming::Silent(how_long))) => return Heard::Silent(rank, how_long),
-                Some((rank, Incoming::Gone(reason))) => return Heard::Gone(rank, reason),
+                Some((rank, Incoming::Disconnected(reason))) => return Heard::Gone(rank, reason),
                 None => return Heard::Nothing,
             }
         }
@@ -472,7 +472,7 @@ impl Heard {
 }
 
 /// What measuring writes to and obeys.
-pub struct Measuring<'a> {
+pub struct MeasureContext<'a> {
     /// Where events go.
     pub sink: &'a mut Sink,
     /// Who is told.
@@ -487,7 +487,7 @@ pub struct Measuring<'a> {
     pub switches: SwitchWatch,
 }
 
-impl Measuring<'_> {
+impl MeasureContext<'_> {
     fn is_spent(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }

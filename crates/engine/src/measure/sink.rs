@@ -49,12 +49,12 @@ impl RunFolder {
         let folder = RunFolder {
             path: path.to_path_buf(),
         };
-        folder.make_sure_of(SMALLEST_RUN)?;
+        folder.check_space(SMALLEST_RUN)?;
         Ok(folder)
     }
 
     /// Makes sure that `room` bytes fit on the disk now.
-    pub fn make_sure_of(&self, room: u64) -> Result<(), SinkError> {
+    pub fn check_space(&self, room: u64) -> Result<(), SinkError> {
         let probe = self.path.join(".room");
         let result = File::create(&probe).and_then(|file| reserve(&file, room));
         // Whether or not there was room, the probe has served its purpose.
@@ -77,7 +77,7 @@ impl RunFolder {
     }
 
     /// Takes the folder of a run that was cut off.
-    pub fn of_cut_off(path: &Path) -> RunFolder {
+    pub fn existing(path: &Path) -> RunFolder {
         RunFolder {
             path: path.to_path_buf(),
         }
@@ -93,7 +93,7 @@ impl RunFolder {
     }
 
     /// Opens `samples.jsonl` of a run that was cut off, to go on after its last whole line.
-    pub fn go_on(&self) -> Result<Sink, SinkError> {
+    pub fn resume(&self) -> Result<Sink, SinkError> {
         let path = self.path.join(files::SAMPLES);
         cut_after_last_line(&path).map_err(|source| SinkError { path, source })?;
         self.open(OpenOptions::new().create(true).append(true))
@@ -202,8 +202,8 @@ mod tests {
     fn a_run_larger_than_the_disk_is_refused_before_it_is_measured() {
         let parent = tempfile::tempdir().unwrap();
         let folder = RunFolder::create(&parent.path().join("run")).unwrap();
-        assert!(folder.make_sure_of(1 << 20).is_ok());
-        assert!(folder.make_sure_of(1 << 60).is_err());
+        assert!(folder.check_space(1 << 20).is_ok());
+        assert!(folder.check_space(1 << 60).is_err());
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
         assert!(left.is_empty(), "the probe is gone");
     }

@@ -6,16 +6,16 @@ use std::time::Instant;
 
 /// Looked at in every wait.
 #[derive(Debug, Clone)]
-pub struct StopSign {
+pub struct Cancellation {
     asked: Arc<AtomicBool>,
     last_moment: Option<Instant>,
 }
 
-impl StopSign {
+impl Cancellation {
     /// The same, and to be obeyed from `last_moment` on, whatever is under way then.
     #[must_use]
-    pub fn at(self, last_moment: Option<Instant>) -> StopSign {
-        StopSign { last_moment, ..self }
+    pub fn at(self, last_moment: Option<Instant>) -> Cancellation {
+        Cancellation { last_moment, ..self }
     }
 
     /// Whether to stop.
@@ -29,9 +29,9 @@ impl StopSign {
     }
 }
 
-impl From<Arc<AtomicBool>> for StopSign {
-    fn from(asked: Arc<AtomicBool>) -> StopSign {
-        StopSign {
+impl From<Arc<AtomicBool>> for Cancellation {
+    fn from(asked: Arc<AtomicBool>) -> Cancellation {
+        Cancellation {
             asked,
             last_moment: None,
         }
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn a_run_whose_time_is_over_stops_without_having_been_asked_to() {
         let asked = Arc::new(AtomicBool::new(false));
-        let endless = StopSign::from(Arc::clone(&asked));
+        let endless = Cancellation::from(Arc::clone(&asked));
         assert!(!endless.is_up());
         let over = endless.clone().at(Some(Instant::now()));
         assert!(over.is_up() && !over.is_asked_for());

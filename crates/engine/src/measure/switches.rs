@@ -92,7 +92,7 @@ impl SwitchWatch {
     }
 
     /// Reads once: why nothing will be known, when that can be told before anything is measured.
-    pub fn rehearse(&mut self) -> Result<(), String> {
+    pub fn test_read(&mut self) -> Result<(), String> {
         let Some(table) = self.read()? else { return Ok(()) };
         let Some(between) = &self.between else {
             return Ok(());

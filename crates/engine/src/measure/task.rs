@@ -1,6 +1,6 @@
 //! One cell on one rank: an engine made ready for it, and the iterations it is told to run.
 //!
-//! Only the collective is timed. Filling the input, checking the output and answering happen between iterations. The
+//! Only the collective is timed. Filling the input, checking the output and sender happen between iterations. The
 //! pattern changes with every checked iteration, so yesterday's right answer is wrong today.
 
 use std::path::Path;

@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicBool;
 
 use super::cells::Met;
 use super::lanes::Lanes;
-use super::orders::{Answer, Card, Order, Parting, Setup};
+use super::orders::{Answer, Card, Order, QuitReason, Setup};
 use super::voice::Voice;
 use super::{inventory, verbs};
 use crate::collective::gpu::{Site, Station};
-use crate::launch::{Gone, Member, Token, clock};
+use crate::launch::{Disconnected, Member, Token, clock};
 use crate::transport::Mesh;
 use crate::transport::shm::Hub;
 use crate::transport::tcp::Local;
@@ -23,7 +23,7 @@ use record::{DeviceKind, RailEnd};
 
 /// What the ranks of one process share.
 #[derive(Clone)]
-pub struct Shared {
+pub struct ProcessContext {
     /// The run's secret.
     pub token: Token,
     /// Where ranks of this process find each other.
@@ -37,25 +37,25 @@ pub struct Shared {
 }
 
 /// Takes part in the run until it is over, and says whether all are there then; an error when the coordinator was lost.
-pub fn serve(mut member: Member, shared: &Shared) -> Result<Parting, Gone> {
-    let answering = Voice(member.answering());
+pub fn serve(mut member: Member, shared: &ProcessContext) -> Result<QuitReason, Disconnected> {
+    let sender = Voice(member.sender());
     let mut rank = Rank {
         me: member.rank(),
         shared: shared.clone(),
-        voice: answering.clone(),
+        voice: sender.clone(),
         met: None,
     };
     let result = loop {
         let order = match member.receive() {
             Ok(message) => serde_json::from_slice(&message)
-                .map_err(|error| Gone(format!("an order that makes no sense: {error}"))),
+                .map_err(|error| Disconnected(format!("an order that makes no sense: {error}"))),
             Err(gone) => Err(gone),
         };
         match order {
             Ok(Order::Quit(parting)) => break Ok(parting),
             Ok(order) => {
                 if let Order::Meet(setup) = &order {
-                    member.keep_alive(setup.silence(), setup.loneliness());
+                    member.start_heartbeat(setup.silence(), setup.loneliness());
                 }
                 if let Err(gone) = rank.obey(order) {
                     break Err(gone);
@@ -65,7 +65,7 @@ pub fn serve(mut member: Member, shared: &Shared) -> Result<Parting, Gone> {
         }
     };
     rank.stop();
-    answering.0.leave("it has left the run");
+    sender.0.leave("it has left the run");
     result
 }
 
@@ -94,13 +94,13 @@ fn no_door_twice(rails: &[RailEnd]) -> Result<(), String> {
 
 struct Rank {
     me: u32,
-    shared: Shared,
+    shared: ProcessContext,
     voice: Voice,
     met: Option<Met>,
 }
 
 impl Rank {
-    fn obey(&mut self, order: Order) -> Result<(), Gone> {
+    fn obey(&mut self, order: Order) -> Result<(), Disconnected> {
         match order {
             Order::Meet(setup) => {
                 let answer = match self.meet(setup) {
@@ -117,7 +117,7 @@ impl Rank {
             Order::Quit(_) => Ok(()),
             order => match &mut self.met {
                 Some(met) => met.obey(order, self.me, &self.voice),
-                None => Err(Gone("orders came before the introduction".to_string())),
+                None => Err(Disconnected("orders came before the introduction".to_string())),
             },
         }
     }

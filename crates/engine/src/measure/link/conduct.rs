@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(6);
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(20);
 
 /// Told how a link goes.
-pub trait LinkWatch {
+pub trait LinkObserver {
     /// The queue pairs of both ends are connected.
     fn connected(&mut self, flows: &[FlowRecord]);
     /// A trial is over.
@@ -25,7 +25,7 @@ pub trait LinkWatch {
 
 /// How a link ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LinkEnd {
+pub enum LinkResult {
     /// All trials are over.
     Complete,
     /// It broke, and why.
@@ -46,7 +46,7 @@ struct Progress {
 
 impl Session {
     /// Measures a link.
-    pub fn link(&mut self, job: &Job, watch: &mut dyn LinkWatch) -> Result<LinkEnd, MeasureError> {
+    pub fn link(&mut self, job: &Job, watch: &mut dyn LinkObserver) -> Result<LinkResult, MeasureError> {
         for rank in [job.first, job.second] {
             self.order(rank, &Order::Link(Box::new(job.clone())))?;
         }
@@ -55,7 +55,7 @@ impl Session {
             ..Progress::default()
         };
         let end = self.hear_link(job, &mut progress, watch)?;
-        if end != LinkEnd::Complete {
+        if end != LinkResult::Complete {
             self.order(job.first, &Order::Abort)?;
             self.order(job.second, &Order::Abort)?;
         }
@@ -66,8 +66,8 @@ impl Session {
         &mut self,
         job: &Job,
         progress: &mut Progress,
-        watch: &mut dyn LinkWatch,
-    ) -> Result<LinkEnd, MeasureError> {
+        watch: &mut dyn LinkObserver,
+    ) -> Result<LinkResult, MeasureError> {
         let patience = Duration::from(job.terms.deadline) + GRACE;
         let mut broken: Option<(String, bool)> = None;
         let (mut heard, mut asked) = (Instant::now(), Instant::now());
@@ -100,15 +100,15 @@ impl Session {
                 Heard::Gone(rank, reason) => {
                     let lost = self.lost(rank, LossCause::Unclear, None, "a link", reason);
                     let text = format!("rank {rank} on {} is gone: {}", lost.host, lost.reason);
-                    return Ok(LinkEnd::Broken(text));
+                    return Ok(LinkResult::Broken(text));
                 }
                 Heard::Silent(rank, how_long) => {
                     let how_long = Nanos::from(how_long);
                     let text =
                         format!("rank {rank} was not heard over the management network for {how_long}");
-                    return Ok(LinkEnd::Broken(text));
+                    return Ok(LinkResult::Broken(text));
                 }
-                Heard::Interrupted => return Ok(LinkEnd::Interrupted),
+                Heard::Interrupted => return Ok(LinkResult::Interrupted),
                 Heard::Nothing if heard.elapsed() < patience => {}
                 Heard::Nothing if broken.is_some() => break,
                 Heard::Nothing => {
@@ -120,20 +120,20 @@ impl Session {
                         .collect();
                     let seconds = patience.as_secs_f64();
                     let text = format!("no word of {} for {seconds:.1} s", waiting.join(" and "));
-                    return Ok(LinkEnd::Broken(text));
+                    return Ok(LinkResult::Broken(text));
                 }
             }
         }
         Ok(match broken {
-            Some((reason, _)) => LinkEnd::Broken(reason),
-            None => LinkEnd::Complete,
+            Some((reason, _)) => LinkResult::Broken(reason),
+            None => LinkResult::Complete,
         })
     }
 }
 
 impl Progress {
     /// Takes in what an end said; shows what both have said all about.
-    fn take(&mut self, end: usize, report: Report, job: &Job, watch: &mut dyn LinkWatch) {
+    fn take(&mut self, end: usize, report: Report, job: &Job, watch: &mut dyn LinkObserver) {
         match report {
             Report::Connected(flows) => {
                 self.flows[end] = Some(flows);

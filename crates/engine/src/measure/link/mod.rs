@@ -9,7 +9,7 @@ mod job;
 mod rank;
 mod row;
 
-pub use conduct::{LinkEnd, LinkWatch};
+pub use conduct::{LinkObserver, LinkResult};
 pub use job::Job;
 pub(super) use job::Report;
 pub(super) use rank::LinkRun;

@@ -7,10 +7,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::super::orders::Setup;
-use super::super::worker::{Shared, serve};
+use super::super::worker::{ProcessContext, serve};
 use super::*;
 use crate::collective::gpu::Site;
-use crate::launch::{Gone, JoinAddress, Member, Token, join, join_again};
+use crate::launch::{Disconnected, JoinConfig, Member, Token, join, rejoin};
 use crate::transport::CrossWay;
 use crate::transport::shm::Hub;
 use record::DeviceKind;
@@ -19,7 +19,7 @@ use record::units::{Bytes, Nanos};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a rank's thread ended.
-type Served = JoinHandle<Result<Parting, Gone>>;
+type Served = JoinHandle<Result<QuitReason, Disconnected>>;
 
 struct Meeting {
     door: Rendezvous,
@@ -43,8 +43,8 @@ fn setup() -> Setup {
     }
 }
 
-fn address(door: &Rendezvous, token: Token, rank: u32) -> JoinAddress {
-    JoinAddress {
+fn address(door: &Rendezvous, token: Token, rank: u32) -> JoinConfig {
+    JoinConfig {
         rank,
         world: door.world(),
         rendezvous: door.address().unwrap().into(),
@@ -56,25 +56,25 @@ fn address(door: &Rendezvous, token: Token, rank: u32) -> JoinAddress {
 fn start(door: &Rendezvous, token: Token, rank: u32) -> Served {
     let address = address(door, token, rank);
     std::thread::spawn(move || {
-        let shared = Shared {
+        let shared = ProcessContext {
             token,
             hub: Hub::new(),
             site: Site::new(),
             local_rank: None,
             management: None,
         };
-        serve(join_again(&address, PATIENCE).unwrap(), &shared)
+        serve(rejoin(&address, PATIENCE).unwrap(), &shared)
     })
 }
 
 impl Meeting {
     fn of(world: u32) -> Meeting {
         let token = Token::generate().unwrap();
-        let door = Rendezvous::open(IpAddr::V4(Ipv4Addr::LOCALHOST), world, token).unwrap();
+        let door = Rendezvous::listen(IpAddr::V4(Ipv4Addr::LOCALHOST), world, token).unwrap();
         let ranks = (0..world).map(|rank| Some(start(&door, token, rank))).collect();
-        let coordinator = door.meet(PATIENCE, || None).unwrap();
+        let coordinator = door.wait_for_ranks(PATIENCE, || None).unwrap();
         let interrupted = Arc::new(AtomicBool::new(false));
-        let session = Session::meet(coordinator, setup(), Box::new(|_| None), interrupted).unwrap();
+        let session = Session::set_up(coordinator, setup(), Box::new(|_| None), interrupted).unwrap();
         Meeting {
             door,
             token,
@@ -84,10 +84,10 @@ impl Meeting {
     }
 
     /// Leaves `rank` out; how it took that.
-    fn leave_out(&mut self, rank: u32) -> Result<Parting, Gone> {
-        let absent = self.session.go_on_without(&[rank]).unwrap();
+    fn leave_out(&mut self, rank: u32) -> Result<QuitReason, Disconnected> {
+        let absent = self.session.continue_without(&[rank]).unwrap();
         assert!(absent.contains(&rank));
-        self.session.vacate(&self.door);
+        self.session.allow_rejoin(&self.door);
         self.ranks[rank as usize].take().unwrap().join().unwrap()
     }
 
@@ -98,13 +98,13 @@ impl Meeting {
 
     fn start(&mut self, rank: u32) {
         self.ranks[rank as usize] = Some(start(&self.door, self.token, rank));
-        while !self.door.returned().contains(&rank) {
+        while !self.door.waiting_to_rejoin().contains(&rank) {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn readmit(&mut self) -> Readmission {
-        self.session.readmit(&self.door).unwrap()
+    fn readmit(&mut self) -> RejoinResult {
+        self.session.rejoin(&self.door).unwrap()
     }
 
     /// Whether `from` reaches the doors that `to` has now.
@@ -116,7 +116,7 @@ impl Meeting {
             rail: rail.clone(),
             to_rail: rail,
         };
-        let known = self.session.reach_across(std::slice::from_ref(&way)).unwrap();
+        let known = self.session.check_cross_rail(std::slice::from_ref(&way)).unwrap();
         known[&way].is_none()
     }
 
@@ -124,7 +124,7 @@ impl Meeting {
     fn end(self) {
         self.session.quit();
         for rank in self.ranks.into_iter().flatten() {
-            assert_eq!(rank.join().unwrap(), Ok(Parting::WithLosses));
+            assert_eq!(rank.join().unwrap(), Ok(QuitReason::WithLosses));
         }
     }
 }
@@ -132,8 +132,8 @@ impl Meeting {
 #[test]
 fn a_rank_that_was_left_out_learns_it_comes_back_and_everybody_finds_it() {
     let mut meeting = Meeting::of(3);
-    assert_eq!(meeting.leave_out(2), Ok(Parting::LeftOut));
-    assert_eq!(meeting.readmit(), Readmission::default(), "nobody is there");
+    assert_eq!(meeting.leave_out(2), Ok(QuitReason::LeftOut));
+    assert_eq!(meeting.readmit(), RejoinResult::default(), "nobody is there");
     assert!(!meeting.reaches(0, 2), "its doors are closed");
     for _ in 0..2 {
         meeting.start(2);
@@ -144,7 +144,7 @@ fn a_rank_that_was_left_out_learns_it_comes_back_and_everybody_finds_it() {
         assert!(meeting.reaches(0, 2) && meeting.reaches(1, 2) && meeting.reaches(2, 0));
         meeting.session.compare_clocks().unwrap();
         assert_eq!(meeting.session.clocks().len(), 3);
-        assert_eq!(meeting.leave_out(2), Ok(Parting::LeftOut));
+        assert_eq!(meeting.leave_out(2), Ok(QuitReason::LeftOut));
     }
     meeting.session.has_lost = true;
     meeting.end();
@@ -155,10 +155,10 @@ fn whoever_waits_when_the_run_ends_is_told_so() {
     let mut meeting = Meeting::of(2);
     meeting.leave_out(1).unwrap();
     meeting.start(1);
-    meeting.session.send_home(&meeting.door).unwrap();
-    assert!(meeting.door.returned().is_empty());
+    meeting.session.dismiss_waiting(&meeting.door).unwrap();
+    assert!(meeting.door.waiting_to_rejoin().is_empty());
     let waiting = meeting.ranks[1].take().unwrap();
-    assert_eq!(waiting.join().unwrap(), Ok(Parting::WithLosses));
+    assert_eq!(waiting.join().unwrap(), Ok(QuitReason::WithLosses));
     meeting.session.has_lost = true;
     meeting.end();
 }
@@ -179,19 +179,19 @@ fn whoever_is_not_what_it_was_is_refused_with_a_reason_and_may_try_again() {
     ];
     for (answer, says) in cases {
         let mut member = meeting.somebody(1);
-        let answering = std::thread::spawn(move || {
+        let sender = std::thread::spawn(move || {
             let order: Order = serde_json::from_slice(&member.receive().unwrap()).unwrap();
             assert_eq!(order, Order::Meet(setup()));
             member
-                .answering()
+                .sender()
                 .send(serde_json::to_vec(&answer).unwrap())
                 .unwrap();
             let order: Order = serde_json::from_slice(&member.receive().unwrap()).unwrap();
-            assert_eq!(order, Order::Quit(Parting::LeftOut));
+            assert_eq!(order, Order::Quit(QuitReason::LeftOut));
             assert!(member.receive().is_err(), "its link is closed");
         });
         let outcome = meeting.readmit();
-        answering.join().unwrap();
+        sender.join().unwrap();
         assert!(outcome.back.is_empty());
         let [(1, why)] = outcome.refused.as_slice() else {
             panic!("{outcome:?}");
@@ -224,10 +224,7 @@ fn a_rank_that_dies_while_it_is_let_in_ends_nothing_and_stays_absent() {
     let dying = std::thread::spawn(move || {
         member.receive().unwrap();
         let met = Answer::Met(Box::new(card));
-        member
-            .answering()
-            .send(serde_json::to_vec(&met).unwrap())
-            .unwrap();
+        member.sender().send(serde_json::to_vec(&met).unwrap()).unwrap();
         let order: Order = serde_json::from_slice(&member.receive().unwrap()).unwrap();
         assert_eq!(order, Order::Reset);
         drop(member);
@@ -255,24 +252,24 @@ fn a_host_comes_back_as_a_whole() {
     meeting.start(1);
     assert_eq!(
         meeting.readmit(),
-        Readmission::default(),
+        RejoinResult::default(),
         "rank 2 of its host is missing"
     );
     let refusing = meeting.somebody(2);
-    let answering = std::thread::spawn(move || {
+    let sender = std::thread::spawn(move || {
         let mut member = refusing;
         member.receive().unwrap();
         let no = Answer::CannotMeet("no rails".to_string());
-        member.answering().send(serde_json::to_vec(&no).unwrap()).unwrap();
+        member.sender().send(serde_json::to_vec(&no).unwrap()).unwrap();
         member.receive().unwrap();
     });
     let outcome = meeting.readmit();
-    answering.join().unwrap();
+    sender.join().unwrap();
     assert!(outcome.back.is_empty());
     assert_eq!(outcome.refused.len(), 2);
     assert!(outcome.refused[0].1.contains("rank 2 of its host"), "{outcome:?}");
     let left_out = meeting.ranks[1].take().unwrap().join().unwrap();
-    assert_eq!(left_out, Ok(Parting::LeftOut));
+    assert_eq!(left_out, Ok(QuitReason::LeftOut));
     meeting.start(1);
     meeting.start(2);
     assert_eq!(meeting.readmit().back, [1, 2]);
@@ -290,8 +287,8 @@ fn a_survivor_that_is_lost_meanwhile_is_left_to_whoever_measures_next() {
     let card = meeting.session.cards[2].clone();
     let mut member = meeting.somebody(2);
     let frail = std::thread::spawn(move || {
-        let answering = member.answering();
-        let say = |answer: &Answer| answering.send(serde_json::to_vec(answer).unwrap()).unwrap();
+        let sender = member.sender();
+        let say = |answer: &Answer| sender.send(serde_json::to_vec(answer).unwrap()).unwrap();
         let mut resets = 0;
         while let Ok(message) = member.receive() {
             match serde_json::from_slice(&message).unwrap() {
@@ -307,14 +304,14 @@ fn a_survivor_that_is_lost_meanwhile_is_left_to_whoever_measures_next() {
         }
     });
     assert_eq!(meeting.readmit().back, [1, 2]);
-    assert_eq!(meeting.leave_out(1), Ok(Parting::LeftOut));
+    assert_eq!(meeting.leave_out(1), Ok(QuitReason::LeftOut));
     meeting.start(1);
     let outcome = meeting.readmit();
     frail.join().unwrap();
     assert_eq!(outcome.back, [1], "{outcome:?}");
     let gone = meeting.session.listen(Instant::now() + PATIENCE);
     assert!(matches!(gone, Heard::Gone(2, _)));
-    meeting.session.go_on_without(&[2]).unwrap();
+    meeting.session.continue_without(&[2]).unwrap();
     meeting.session.has_lost = true;
     meeting.end();
 }

@@ -97,7 +97,7 @@ impl Scene {
 fn what_ports_counted_during_a_slot_of_streams_is_recorded() {
     let mut scene = Scene::new(Collective::Streams);
     let mut watch = SwitchWatch::new(scene.counts(&[("u0", 100), ("u1", 5)]), None, PATIENCE);
-    assert_eq!(watch.rehearse(), Ok(()));
+    assert_eq!(watch.test_read(), Ok(()));
     let deltas = scene.slot(&mut watch, &[("u0", 350), ("u1", 5), ("u2", 9)]);
     let sent: Vec<_> = deltas
         .iter()
@@ -188,12 +188,12 @@ fn only_ports_between_switches_on_the_rails_of_the_slot_are_kept() {
             .map(|(port, rail)| (format!("leaf0/{port}"), Some(rail.to_string())))
             .collect(),
     );
-    assert_eq!(watch.rehearse(), Ok(()));
+    assert_eq!(watch.test_read(), Ok(()));
     let deltas = scene.slot(&mut watch, &[("p0", 2), ("u0", 2), ("u1", 2)]);
     assert!(deltas.iter().all(|delta| delta.port == "leaf0/u0"), "{deltas:?}");
     assert_eq!(deltas.len(), 2);
     watch.between = Some(vec![("rail0-leaf0/u0".to_string(), None)]);
-    let problem = watch.rehearse().unwrap_err();
+    let problem = watch.test_read().unwrap_err();
     assert!(
         problem.contains("`leaf0/p0`") && problem.contains("`rail0-leaf0/u0`"),
         "{problem}"

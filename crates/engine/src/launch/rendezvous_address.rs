@@ -1,7 +1,7 @@
-//! Where ranks meet, as people write it: `HOST:PORT`, `[IPV6]:PORT`, and the halves `HOST` and `:PORT`.
+//! The address of the rendezvous: `HOST:PORT`, `[IPV6]:PORT`, and the parts `HOST` and `:PORT`.
 //!
-//! A host is a name or an address of one machine; "every address" (`0.0.0.0`, `::`) is refused, because a door that is open
-//! everywhere is open to strangers.
+//! A host is a name or an address of one machine; the wildcard (`0.0.0.0`, `::`) is refused, because it would listen on networks
+//! that the run has nothing to do with.
 
 use std::fmt;
 use std::io;
@@ -13,34 +13,34 @@ pub const DEFAULT_PORT: u16 = 29_400;
 /// A name with more addresses than this is not the name of one machine.
 const MOST_ADDRESSES: usize = 16;
 
-/// A text that does not say where to meet.
+/// A text that is not a rendezvous address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not HOST:PORT: {problem}")]
-pub struct BadMeeting {
+pub struct AddressError {
     text: String,
     problem: &'static str,
 }
 
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Meeting {
+pub struct RendezvousAddress {
     /// Name or address.
     pub host: String,
     /// Port.
     pub port: u16,
 }
 
-/// What was said about a meeting place; either half may be missing.
+/// An address of which host or port may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Halves {
+pub struct PartialAddress {
     /// Name or address.
     pub host: Option<String>,
     /// Port.
     pub port: Option<u16>,
 }
 
-impl Meeting {
-    /// The addresses behind it, as the system's resolver says now.
+impl RendezvousAddress {
+    /// Resolves it now.
     pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
         let found: Vec<SocketAddr> = (self.host.as_str(), self.port)
             .to_socket_addrs()?
@@ -53,16 +53,16 @@ impl Meeting {
     }
 }
 
-impl From<SocketAddr> for Meeting {
-    fn from(address: SocketAddr) -> Meeting {
-        Meeting {
+impl From<SocketAddr> for RendezvousAddress {
+    fn from(address: SocketAddr) -> RendezvousAddress {
+        RendezvousAddress {
             host: address.ip().to_string(),
             port: address.port(),
         }
     }
 }
 
-impl fmt::Display for Meeting {
+impl fmt::Display for RendezvousAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
@@ -72,11 +72,11 @@ impl fmt::Display for Meeting {
     }
 }
 
-impl Halves {
+impl PartialAddress {
     /// Reads `HOST:PORT`, `HOST`, `:PORT`, `[IPV6]:PORT` or `[IPV6]`.
-    pub fn parse(text: &str) -> Result<Halves, BadMeeting> {
+    pub fn parse(text: &str) -> Result<PartialAddress, AddressError> {
         let text = text.trim();
-        let bad = |problem| BadMeeting {
+        let bad = |problem| AddressError {
             text: text.chars().take(80).collect(),
             problem,
         };
@@ -86,15 +86,15 @@ impl Halves {
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, rest) = rest.split_once(']').ok_or_else(|| bad("`]` is missing"))?;
             if host.parse::<Ipv6Addr>().is_err() {
-                return Err(bad("what stands in brackets is no IPv6 address"));
+                return Err(bad("the text in brackets is not an IPv6 address"));
             }
             match (rest, rest.strip_prefix(':')) {
                 ("", _) => (host, None),
                 (_, Some(port)) => (host, Some(port)),
-                _ => return Err(bad("a port follows `]:`")),
+                _ => return Err(bad("write a port as in [fd00::1]:29400")),
             }
         } else if text.matches(':').count() > 1 {
-            return Err(bad("an IPv6 address stands in brackets, as in [fd00::1]:29400"));
+            return Err(bad("write an IPv6 address in brackets, as in [fd00::1]:29400"));
         } else {
             match text.split_once(':') {
                 Some((host, port)) => (host, Some(port)),
@@ -108,17 +108,17 @@ impl Halves {
             Some(digits) => Some(read_port(digits).ok_or_else(|| bad("a port is a number from 1 to 65535"))?),
             None => None,
         };
-        Ok(Halves {
+        Ok(PartialAddress {
             host: (!host.is_empty()).then(|| host.to_string()),
             port,
         })
     }
 
-    /// What is missing here, taken from `weaker`.
-    pub fn or(self, weaker: Halves) -> Halves {
-        Halves {
-            host: self.host.or(weaker.host),
-            port: self.port.or(weaker.port),
+    /// Takes what is missing from `fallback`.
+    pub fn or(self, fallback: PartialAddress) -> PartialAddress {
+        PartialAddress {
+            host: self.host.or(fallback.host),
+            port: self.port.or(fallback.port),
         }
     }
 }
@@ -136,15 +136,15 @@ mod tests {
 
     use super::*;
 
-    fn halves(host: Option<&str>, port: Option<u16>) -> Halves {
-        Halves {
+    fn partial(host: Option<&str>, port: Option<u16>) -> PartialAddress {
+        PartialAddress {
             host: host.map(String::from),
             port,
         }
     }
 
     #[test]
-    fn a_meeting_place_is_read_as_people_write_it() {
+    fn an_address_is_read_as_people_write_it() {
         for (text, host, port) in [
             ("h0:29400", Some("h0"), Some(29_400)),
             (" node-1.cluster.local:1 ", Some("node-1.cluster.local"), Some(1)),
@@ -154,7 +154,7 @@ mod tests {
             ("h0", Some("h0"), None),
             (":29400", None, Some(29_400)),
         ] {
-            assert_eq!(Halves::parse(text), Ok(halves(host, port)), "{text}");
+            assert_eq!(PartialAddress::parse(text), Ok(partial(host, port)), "{text}");
         }
         for text in [
             "",
@@ -174,16 +174,16 @@ mod tests {
             "h0:1:2",
             "ho/st:1",
         ] {
-            assert!(Halves::parse(text).is_err(), "{text}");
+            assert!(PartialAddress::parse(text).is_err(), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn anything_is_read_or_refused_and_what_is_read_is_written_back(text in "\\PC{0,40}") {
-            if let Ok(Halves { host: Some(host), port: Some(port) }) = Halves::parse(&text) {
-                let meeting = Meeting { host: host.clone(), port };
-                prop_assert_eq!(Halves::parse(&meeting.to_string()), Ok(halves(Some(&host), Some(port))));
+            if let Ok(PartialAddress { host: Some(host), port: Some(port) }) = PartialAddress::parse(&text) {
+                let address = RendezvousAddress { host: host.clone(), port };
+                prop_assert_eq!(PartialAddress::parse(&address.to_string()), Ok(partial(Some(&host), Some(port))));
             }
         }
 
@@ -191,8 +191,8 @@ mod tests {
         fn every_address_is_read_back(bits in any::<u128>(), v4 in any::<u32>(), port in 1u16..) {
             for ip in [IpAddr::V6(bits.into()), IpAddr::V4(v4.into())] {
                 prop_assume!(!ip.is_unspecified());
-                let meeting = Meeting::from(SocketAddr::new(ip, port));
-                let read = Halves::parse(&meeting.to_string()).unwrap();
+                let address = RendezvousAddress::from(SocketAddr::new(ip, port));
+                let read = PartialAddress::parse(&address.to_string()).unwrap();
                 prop_assert_eq!(read.host.unwrap().parse::<IpAddr>().unwrap(), ip);
                 prop_assert_eq!(read.port, Some(port));
             }

@@ -11,69 +11,69 @@ use super::{Token, variables};
 /// A token file is no longer than this.
 const LONGEST: u64 = 256;
 
-/// There is no usable token.
+/// No usable token was found.
 #[derive(Debug, thiserror::Error)]
-pub enum SecretError {
-    /// Nobody said it.
+pub enum TokenError {
+    /// It is not set.
     #[error(
         "the run's token is missing: every process must have the same one; export RAILGAUGE_TOKEN=$(railgauge token) \
 before starting them, or name a file with RAILGAUGE_TOKEN_FILE or --token-file"
     )]
     Missing,
-    /// It is no token.
+    /// It is not 64 hexadecimal digits.
     #[error("{0}: the run token must be 64 hexadecimal digits; make one with `railgauge token`")]
     Malformed(String),
     /// The file cannot be read.
     #[error("cannot read the token file {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-    /// Others could know it.
+    /// Other users can read it.
     #[error(
-        "the token file {} has mode {mode:03o}: others can read it; chmod 600 {}",
+        "the token file {} has mode {mode:03o}: other users can read it; run chmod 600 {}",
         path.display(),
         path.display()
     )]
     Exposed {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
 }
 
-/// The token, from the file that was named, else from the variables.
-pub fn find(named: Option<&Path>, look: &dyn Fn(&str) -> Option<String>) -> Result<Token, SecretError> {
+/// The token, from the named file, else from the variables.
+pub fn find(named: Option<&Path>, look: &dyn Fn(&str) -> Option<String>) -> Result<Token, TokenError> {
     if let Some(path) = named {
         return read(path);
     }
     if let Some(text) = look(variables::TOKEN) {
-        let bad = |_| SecretError::Malformed(variables::TOKEN.to_string());
+        let bad = |_| TokenError::Malformed(variables::TOKEN.to_string());
         return text.parse().map_err(bad);
     }
     match look(variables::TOKEN_FILE) {
         Some(path) => read(Path::new(&path)),
-        None => Err(SecretError::Missing),
+        None => Err(TokenError::Missing),
     }
 }
 
-/// Reads a token file that nobody but its owner can read.
-pub fn read(path: &Path) -> Result<Token, SecretError> {
-    let unreadable = |source| SecretError::Unreadable {
+/// Reads a token file that only its owner can read.
+pub fn read(path: &Path) -> Result<Token, TokenError> {
+    let unreadable = |source| TokenError::Unreadable {
         path: path.to_path_buf(),
         source,
     };
-    // A pipe nobody writes to would be waited on for ever.
+    // Opening a pipe without a writer would block for ever.
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(nix::libc::O_NONBLOCK);
     let file = options.open(path).map_err(unreadable)?;
-    // The open file is asked, not the path: nobody can exchange it in between.
+    // Of the open file, not the path, which may be exchanged in between.
     let mode = file.metadata().map_err(unreadable)?.mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(SecretError::Exposed {
+        return Err(TokenError::Exposed {
             path: path.to_path_buf(),
             mode,
         });
@@ -82,7 +82,7 @@ pub fn read(path: &Path) -> Result<Token, SecretError> {
     file.take(LONGEST).read_to_end(&mut bytes).map_err(unreadable)?;
     let text = String::from_utf8(bytes).ok();
     text.and_then(|text| text.parse().ok())
-        .ok_or_else(|| SecretError::Malformed(path.display().to_string()))
+        .ok_or_else(|| TokenError::Malformed(path.display().to_string()))
 }
 
 /// Writes a token into a new file that only its owner can read.
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_file_is_read_back_only_while_nobody_else_can_read_it() {
+    fn a_token_file_is_read_back_only_while_other_users_cannot_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let token = Token::generate().unwrap();
@@ -111,7 +111,7 @@ mod tests {
         assert!(read(&path).unwrap().matches(token.as_bytes()));
         assert!(
             write(&path, &token).is_err(),
-            "a file that is there stays as it is"
+            "an existing file is not overwritten"
         );
         for mode in [0o640, 0o604, 0o660] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
