@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::shared::{is_watched, use_color};
 use super::{CliError, say};
-use judge::findings::compare::{Side, compare};
+use judge::compare::{Side, compare};
 use judge::findings::judge;
 use record::{Judgement, Recorded};
 use report::terminal::Page;

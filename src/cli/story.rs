@@ -9,7 +9,7 @@ use super::crossing;
 use super::narration;
 use super::narrowing::narrow_all;
 use engine::measure::{MeasureContext, Progress, RunFolder, Session, SwitchWatch};
-use judge::findings::{Casualties, casualties, suspects};
+use judge::findings::{Losses, losses, suspects};
 use plan::diagnose::Step;
 use plan::replan::{self, LostParts, Rest};
 use plan::{Known, Plan};
@@ -226,7 +226,7 @@ impl Story<'_> {
         since
             .events
             .drain(..self.resumed.map_or(0, |earlier| earlier.events.len()));
-        let Casualties { mut hosts, rails } = casualties(&since);
+        let Losses { mut hosts, rails } = losses(&since);
         hosts.extend(self.absent.hosts.iter().cloned());
         let known = std::mem::replace(lost, LostParts { hosts, rails });
         if *lost == known || lost.hosts.contains(&host::here().name) {

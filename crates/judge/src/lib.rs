@@ -2,5 +2,6 @@
 //! here touches hardware, so a run recorded anywhere can be judged again.
 
 pub mod burn_in;
+pub mod compare;
 pub mod findings;
 pub mod history;

@@ -4,7 +4,7 @@ use super::compare::{json, markdown, terminal};
 use super::hostile_tests::{attacks, check_command, check_lines, check_markdown, hostile, poisoned};
 use super::schema::compare_schema;
 use super::terminal::Page;
-use judge::findings::compare::{Side, compare};
+use judge::compare::{Side, compare};
 use judge::findings::fixture::{Fixture, HEALTHY};
 use judge::findings::judge;
 use record::{Cell, Comparison, Judgement, Recorded};

@@ -9,8 +9,8 @@
 use record::TestKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::busy::Straggling;
-use super::localise::{Explained, Localisation};
+use super::straggling_ranks::StragglingRank;
+use super::localise::{ExplainedBy, Localisation};
 use super::speed::Speed;
 use super::summary::CellSummary;
 use record::stats::median_of_sorted;
@@ -50,7 +50,7 @@ impl Blame {
         summaries: &[CellSummary<'_>],
         speeds: &[Speed],
         counterparts: &[Option<usize>],
-        stragglers: &[Straggling],
+        stragglers: &[StragglingRank],
         localisation: Option<&Localisation>,
         explained: &BTreeSet<usize>,
     ) -> Blame {
@@ -92,12 +92,12 @@ impl Blame {
         if let Some(localisation) = localisation {
             slow.retain(
                 |place| match localisation.explains(run, summaries[*place].cell, *place) {
-                    Explained::ByFlows => false,
-                    Explained::ByCause(cause) => {
+                    ExplainedBy::OwnFlow => false,
+                    ExplainedBy::Cause(cause) => {
                         blame.link.entry(cause).or_default().push(*place);
                         false
                     }
-                    Explained::No => true,
+                    ExplainedBy::Nothing => true,
                 },
             );
         }
@@ -112,7 +112,7 @@ impl Blame {
         };
         let on_one_rail = |place: &&usize| !is_pair(**place) && summaries[**place].cell.rails.len() == 1;
         let all_slow = rails.0.len() > 1
-            && rails.0.values().all(|standing| standing.slow > 0)
+            && rails.0.values().all(|tally| tally.slow > 0)
             && slow.iter().filter(on_one_rail).all(is_against_spec);
         slow.retain(|place| {
             let [rail] = summaries[*place].cell.rails.as_slice() else {
@@ -165,14 +165,14 @@ impl Blame {
 }
 
 /// Whether a straggling rank is the reason that a cell is slow.
-pub(super) fn is_of_a_straggler(stragglers: &[Straggling], summary: &CellSummary<'_>, speed: &Speed) -> bool {
+pub(super) fn is_of_a_straggler(stragglers: &[StragglingRank], summary: &CellSummary<'_>, speed: &Speed) -> bool {
     stragglers
         .iter()
         .any(|straggler| explains(straggler, summary, speed))
 }
 
 /// Whether a straggler's extra work is most of the time a slow cell is missing.
-fn explains(straggler: &Straggling, summary: &CellSummary<'_>, speed: &Speed) -> bool {
+fn explains(straggler: &StragglingRank, summary: &CellSummary<'_>, speed: &Speed) -> bool {
     let busy = summary.busy.iter().find(|busy| busy.rank == straggler.rank);
     let (Some(busy), Some(comparison)) = (busy, speed.comparison()) else {
         return false;
@@ -186,29 +186,29 @@ fn explains(straggler: &Straggling, summary: &CellSummary<'_>, speed: &Speed) ->
 
 /// How a rail did over its cells.
 #[derive(Default)]
-struct Standing<'a> {
+struct RailTally<'a> {
     slow: usize,
     good: usize,
     slow_ranks: BTreeSet<&'a [u32]>,
 }
 
 /// How each rail did, over cells that run on one rail alone and were judged.
-struct Rails<'a>(BTreeMap<&'a str, Standing<'a>>);
+struct Rails<'a>(BTreeMap<&'a str, RailTally<'a>>);
 
 impl<'a> Rails<'a> {
     fn of(places: impl Iterator<Item = usize>, summaries: &[CellSummary<'a>], speeds: &[Speed]) -> Rails<'a> {
-        let mut rails: BTreeMap<&str, Standing<'_>> = BTreeMap::new();
+        let mut rails: BTreeMap<&str, RailTally<'_>> = BTreeMap::new();
         for place in places {
             let cell = summaries[place].cell;
             let ([rail], Some(_)) = (cell.rails.as_slice(), speeds[place].comparison()) else {
                 continue;
             };
-            let standing = rails.entry(rail).or_default();
+            let tally = rails.entry(rail).or_default();
             if matches!(speeds[place], Speed::Slow(_)) {
-                standing.slow += 1;
-                standing.slow_ranks.insert(&cell.ranks);
+                tally.slow += 1;
+                tally.slow_ranks.insert(&cell.ranks);
             } else {
-                standing.good += 1;
+                tally.good += 1;
             }
         }
         Rails(rails)
@@ -219,9 +219,9 @@ impl<'a> Rails<'a> {
         let others_are_good = self
             .0
             .iter()
-            .any(|(other, standing)| *other != rail && standing.good > 0);
-        let standing = self.0.get(rail);
-        standing.is_some_and(|standing| standing.good == 0 && standing.slow_ranks.len() > 1)
+            .any(|(other, tally)| *other != rail && tally.good > 0);
+        let tally = self.0.get(rail);
+        tally.is_some_and(|tally| tally.good == 0 && tally.slow_ranks.len() > 1)
             && others_are_good
     }
 }

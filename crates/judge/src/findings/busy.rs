@@ -1,24 +1,15 @@
-//! Who keeps the others waiting: how long each rank is busy itself, apart from waiting for a peer or the wire.
-//!
-//! A rank is a straggler when, in most of the cells where its own work matters (a tenth of the cell's time or more), the
-//! interval of its busy time lies above `straggler_factor` times the median of the other ranks' busy times in every
-//! round those cells were measured in, as often as the rule asks for, and a sign test over all those iterations,
-//! corrected for the number of ranks, agrees. Until it was measured again it is a suspect. Only cells that give every rank the same
-//! work are judged (a tree's inner ranks have more to do than its leaves), and only ranks of hosts with a core for each
-//! of their ranks: others take turns, and who is slow there is chance.
+//! How long each rank of a cell is busy itself, apart from waiting for a peer or the wire, beside the other ranks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-use super::summary::{CellSummary, Iterations};
-use record::stats::{MedianInterval, holm, interval_of_sorted, median_of_sorted, sign_test};
-use record::{Algorithm, Cell, Collective, DecisionRule, Engine, Recorded, Sample, Untested};
+use super::iterations::Iterations;
+use record::stats::{MedianInterval, interval_of_sorted};
+use record::{DecisionRule, Sample};
 
 /// The share of a cell's time from which a rank's own work matters.
-const MATTERS: f64 = 0.1;
+pub(super) const MATTERS: f64 = 0.1;
 
 /// How long one rank of a cell was busy, beside the others.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Busy {
+pub(crate) struct Busy {
     /// World rank.
     pub(super) rank: u32,
     /// The interval of its median busy time.
@@ -26,9 +17,9 @@ pub(super) struct Busy {
     /// The median of the other ranks' medians.
     pub(super) others: f64,
     /// Iterations in which it was busy longer than the factor times the others' median.
-    above: u64,
+    pub(super) above: u64,
     /// Iterations looked at.
-    of: u64,
+    pub(super) of: u64,
     /// The same, round by round.
     rounds: Vec<BusyRound>,
 }
@@ -47,43 +38,13 @@ impl Busy {
     }
 
     /// Whether it kept the others waiting in every round of a cell whose iterations take `time`.
-    fn keeps_waiting(&self, time: f64, rule: &DecisionRule) -> bool {
+    pub(super) fn keeps_waiting(&self, time: f64, rule: &DecisionRule) -> bool {
         let always = self.rounds.iter().all(|round| {
             round.own.lower as f64 > rule.straggler_factor * round.others
                 && round.own.median - round.others >= MATTERS * time
         });
         always && !self.rounds.is_empty()
     }
-}
-
-/// What is known of straggling ranks.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Stragglers {
-    /// Ranks that keep the others waiting, measured as often as the rule asks for.
-    pub(super) accused: Vec<Straggling>,
-    /// Places of cells in which a rank looks like one and that have not been measured often enough.
-    pub(super) suspected: Vec<usize>,
-    /// What could not be judged.
-    pub(super) unjudged: Vec<Untested>,
-}
-
-/// A rank that keeps the others waiting.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Straggling {
-    /// World rank.
-    pub(super) rank: u32,
-    /// Positions of the cells in which it does.
-    pub(super) cells: Vec<usize>,
-    /// In how many cells it was judged.
-    pub(super) judged: usize,
-    /// The cell in which it is worst.
-    pub(super) worst: usize,
-    /// Its busy time there.
-    pub(super) busy: Busy,
-    /// Chance of data like this from a rank like the others, corrected.
-    pub(super) p_value: f64,
-    /// Ranks judged.
-    pub(super) comparisons: u32,
 }
 
 /// Busy times per rank of one cell; empty when they cannot be compared.
@@ -166,156 +127,6 @@ fn median_without(sorted: &[u64], value: u64) -> f64 {
         left if left % 2 == 1 => at(left / 2),
         left => (at(left / 2 - 1) + at(left / 2)) / 2.0,
     }
-}
-
-/// Whether the schedule gives every rank the same work.
-fn is_even(cell: &Cell) -> bool {
-    // How long NCCL's ranks wait for each other is not known; streams have a sender and a receiver.
-    if cell.engine == Engine::Nccl || cell.collective == Collective::Streams {
-        return false;
-    }
-    match cell.algorithm {
-        Algorithm::Ring => true,
-        Algorithm::Direct | Algorithm::CopyEngine => cell.collective != Collective::PointToPoint,
-        Algorithm::Tree | Algorithm::DoubleTree => false,
-    }
-}
-
-/// Ranks that keep the others waiting, those that seem to, and what could not be judged.
-pub(super) fn stragglers(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> Stragglers {
-    let (crowded, mut unjudged) = crowded_hosts(recorded);
-    let host_of: HashMap<u32, &str> = recorded
-        .run
-        .ranks
-        .iter()
-        .map(|rank| (rank.rank, rank.host.as_str()))
-        .collect();
-    let mut by_rank: BTreeMap<u32, Vec<(usize, &Busy)>> = BTreeMap::new();
-    for (place, summary) in summaries
-        .iter()
-        .enumerate()
-        .filter(|(_, summary)| is_even(summary.cell))
-    {
-        let Some(time) = median_of_sorted(&summary.times) else {
-            continue;
-        };
-        for busy in &summary.busy {
-            let has_core = host_of
-                .get(&busy.rank)
-                .is_some_and(|host| !crowded.contains(host));
-            if has_core && busy.own.median >= MATTERS * time {
-                by_rank.entry(busy.rank).or_default().push((place, busy));
-            }
-        }
-    }
-    let judged_at_all = !by_rank.is_empty() || summaries.iter().all(|summary| summary.busy.is_empty());
-    let has_work = recorded
-        .run
-        .cells
-        .iter()
-        .any(|cell| cell.collective.is_scheduled());
-    if has_work && crowded.is_empty() && !judged_at_all {
-        unjudged.push(Untested {
-            what: "straggling ranks".into(),
-            why: "no measured cell gives every rank the same work and enough of it".into(),
-        });
-    }
-    let rule = &recorded.run.rule;
-    let wanted = usize::from(rule.remeasure) + 1;
-    let often_enough = |place: &usize| summaries[*place].rounds.len() >= wanted;
-    let mut stragglers = Stragglers::default();
-    for straggling in suspect(&by_rank, summaries, rule) {
-        if straggling.cells.iter().all(often_enough) {
-            stragglers.accused.push(straggling);
-        } else {
-            unjudged.push(Untested {
-                what: format!("whether {} straggles", recorded.run.rank_name(straggling.rank)),
-                why: "it seemed to, and was not measured again".to_string(),
-            });
-            stragglers.suspected.extend(straggling.cells);
-        }
-    }
-    stragglers.unjudged = unjudged;
-    stragglers
-}
-
-/// Ranks that keep the others waiting in all rounds there are so far.
-fn suspect(
-    by_rank: &BTreeMap<u32, Vec<(usize, &Busy)>>,
-    summaries: &[CellSummary<'_>],
-    rule: &DecisionRule,
-) -> Vec<Straggling> {
-    let p_values: Vec<f64> = by_rank
-        .values()
-        .map(|cells| {
-            sign_test(
-                cells.iter().map(|(_, b)| b.above).sum(),
-                cells.iter().map(|(_, b)| b.of).sum(),
-            )
-        })
-        .collect();
-    let adjusted = holm(&p_values);
-    let mut found = Vec::new();
-    for ((rank, cells), p_value) in by_rank.iter().zip(adjusted) {
-        let keeps_waiting = |(place, busy): &&(usize, &Busy)| {
-            let time = median_of_sorted(&summaries[*place].times).unwrap_or(0.0);
-            busy.keeps_waiting(time, rule)
-        };
-        let slow: Vec<&(usize, &Busy)> = cells.iter().filter(keeps_waiting).collect();
-        let worst = slow.iter().max_by(|a, b| a.1.excess().total_cmp(&b.1.excess()));
-        let is_most = slow.len() * 2 > cells.len();
-        if let Some((place, busy)) = worst.filter(|_| is_most && p_value < rule.false_positive_budget) {
-            found.push(Straggling {
-                rank: *rank,
-                cells: slow.iter().map(|(place, _)| *place).collect(),
-                judged: cells.len(),
-                worst: *place,
-                busy: (*busy).clone(),
-                p_value,
-                comparisons: by_rank.len() as u32,
-            });
-        }
-    }
-    found
-}
-
-/// Hosts on machines with more ranks than cores, and what that leaves unjudged.
-pub(super) fn crowded_hosts(recorded: &Recorded) -> (BTreeSet<&str>, Vec<Untested>) {
-    let host = |name: &str| recorded.run.hosts.iter().find(|host| host.name == name);
-    let machine = |name: &str| {
-        host(name)
-            .and_then(|host| host.machine.clone())
-            .unwrap_or(name.to_string())
-    };
-    let mut ranks_on: BTreeMap<String, u32> = BTreeMap::new();
-    for rank in &recorded.run.ranks {
-        *ranks_on.entry(machine(&rank.host)).or_default() += 1;
-    }
-    let names: BTreeSet<&str> = recorded.run.ranks.iter().map(|rank| rank.host.as_str()).collect();
-    // Streams give ranks no work to be slow at.
-    let has_work = recorded
-        .run
-        .cells
-        .iter()
-        .any(|cell| cell.collective.is_scheduled());
-    let mut unjudged = Vec::new();
-    let mut crowded = BTreeSet::new();
-    for name in names {
-        let ranks = ranks_on.get(&machine(name)).copied().unwrap_or(0);
-        let why = match host(name).map(|host| host.cores) {
-            Some(cores) if ranks <= cores => continue,
-            Some(cores) => format!("{ranks} ranks share {cores} cores there, so who is slow is chance"),
-            None => "its number of cores is not recorded".to_string(),
-        };
-        if has_work {
-            unjudged.push(Untested {
-                what: format!("straggling ranks on {name}"),
-                why,
-            });
-        }
-        crowded.insert(name);
-    }
-    (crowded, unjudged)
 }
 
 #[cfg(test)]

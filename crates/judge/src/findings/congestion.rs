@@ -1,33 +1,20 @@
 //! Congestion impact: victims of an incast or all-to-all, alone and under load, side by side.
 
-use record::TestKind;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::Seen;
-use super::interference::key;
+use super::analysis::RunAnalysis;
+use super::interference::{congestion_tests, key};
 use super::summary::CellSummary;
 use record::stats::spread;
 use record::units::Nanos;
 use record::{Collective, Congestion, Interval, Load};
 
-/// Kinds of tests that put a load beside a victim.
-pub(super) const KINDS: [TestKind; 2] = [TestKind::Incast, TestKind::AllToAll];
-
-/// Names of the tests that measure congestion.
-pub(super) fn tests<'a>(seen: &Seen<'a>) -> BTreeSet<&'a str> {
-    let tests = seen.run().tests.iter();
-    tests
-        .filter(|test| KINDS.contains(&test.kind))
-        .map(|test| test.name.as_str())
-        .collect()
-}
-
 /// One row for every victim that was measured alone and under load.
-pub(super) fn of(seen: &Seen<'_>) -> Vec<Congestion> {
-    let tests = tests(seen);
+pub(super) fn of(analysis: &RunAnalysis<'_>) -> Vec<Congestion> {
+    let tests = congestion_tests(analysis);
     let cells = || {
         let of_these = |summary: &&CellSummary<'_>| tests.contains(summary.cell.test.as_str());
-        seen.summaries.iter().filter(of_these)
+        analysis.summaries.iter().filter(of_these)
     };
     let is_load = |summary: &CellSummary<'_>| {
         matches!(summary.cell.collective, Collective::Incast | Collective::AllToAll)
@@ -45,19 +32,19 @@ pub(super) fn of(seen: &Seen<'_>) -> Vec<Congestion> {
     victims
         .filter_map(|under| {
             let (alone, load) = (alone.get(&key(under.cell))?, loads.get(&under.cell.slot)?);
-            row(seen, alone, under, load)
+            row(analysis, alone, under, load)
         })
         .collect()
 }
 
 fn row(
-    seen: &Seen<'_>,
+    analysis: &RunAnalysis<'_>,
     alone: &CellSummary<'_>,
     under: &CellSummary<'_>,
     load: &CellSummary<'_>,
 ) -> Option<Congestion> {
     let time = |summary: &CellSummary<'_>| {
-        let time = summary.time(seen.run().rule.confidence)?;
+        let time = summary.time(analysis.run().rule.confidence)?;
         Some(Interval {
             median: Nanos(time.median as u64),
             lower: Nanos(time.lower),

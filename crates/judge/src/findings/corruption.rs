@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Detector, Seen, repeat};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::{self, Event, Finding, FindingKind, Place};
 
@@ -14,32 +16,32 @@ impl Detector for Corruption {
         "Was every result that was checked right, bit by bit?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
         let mut by_rank: BTreeMap<u32, Vec<&record::Corruption>> = BTreeMap::new();
-        for event in &seen.recorded.events {
+        for event in &analysis.recorded.events {
             if let Event::Corruption(corruption) = event {
                 by_rank.entry(corruption.rank).or_default().push(corruption);
             }
         }
         by_rank
             .iter()
-            .filter_map(|(rank, events)| one_rank(seen, *rank, events, &by_rank))
+            .filter_map(|(rank, events)| one_rank(analysis, *rank, events, &by_rank))
             .collect()
     }
 }
 
 fn one_rank(
-    seen: &Seen<'_>,
+    analysis: &RunAnalysis<'_>,
     rank: u32,
     events: &[&record::Corruption],
     by_rank: &BTreeMap<u32, Vec<&record::Corruption>>,
 ) -> Option<Finding> {
     let first = events.first()?;
-    let name = seen.run().rank_name(rank);
-    let cell = seen.cell(first.cell);
+    let name = analysis.run().rank_name(rank);
+    let cell = analysis.cell(first.cell);
     let described = cell.map_or(format!("cell {}", first.cell), |cell| cell.describe());
     let cells: BTreeSet<u32> = events.iter().map(|event| event.cell).collect();
-    let rail = common_rail(seen, &cells);
+    let rail = common_rail(analysis, &cells);
     let mut evidence = Vec::new();
     if events.len() > 1 {
         evidence.push(format!(
@@ -79,7 +81,7 @@ fn one_rank(
             text::plural(usize::try_from(first.wrong_elements).unwrap_or(usize::MAX))
         ),
         place: Place {
-            hosts: seen.hosts(&[rank]),
+            hosts: analysis.hosts(&[rank]),
             ranks: vec![rank],
             rail: rail.map(str::to_string),
             ..Place::default()
@@ -98,7 +100,7 @@ fn one_rank(
             "take {name} out of service until it is explained: read its ECC, PCIe replay and link error counters, then \
              repeat with its data on another rail and another partner"
         ),
-        repeat: Some(repeat::command(seen.run(), &terms)),
+        repeat: Some(repeat::command(analysis.run(), &terms)),
         suspects: Vec::new(),
         curve: Vec::new(),
     })
@@ -109,10 +111,10 @@ fn is_same_fault(a: &record::Corruption, b: &record::Corruption) -> bool {
 }
 
 /// The one rail that all of these cells used alone, when there are others to compare with.
-fn common_rail<'a>(seen: &Seen<'a>, cells: &BTreeSet<u32>) -> Option<&'a str> {
+fn common_rail<'a>(analysis: &RunAnalysis<'a>, cells: &BTreeSet<u32>) -> Option<&'a str> {
     let rails: BTreeSet<&[String]> = cells
         .iter()
-        .filter_map(|id| seen.cell(*id))
+        .filter_map(|id| analysis.cell(*id))
         .map(|cell| cell.rails.as_slice())
         .collect();
     match rails.into_iter().collect::<Vec<_>>().as_slice() {

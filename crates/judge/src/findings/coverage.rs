@@ -1,27 +1,30 @@
-//! What was measured of what was planned, and what was not, with the reason.
+//! What was measured of what was planned, and what was not, with the reason: cells, and cables in each direction with their load.
 
-use super::summary::CellSummary;
-use super::{Seen, link_coverage};
-use record::{Coverage, EndReason, Event, Recorded, Untested};
+use std::collections::BTreeSet;
+
+use super::analysis::RunAnalysis;
+use super::localise::Localisation;
+use record::{Coverage, LinkCoverage, LinkState, Untested};
+use topology::graph::LinkId;
 
 /// The coverage of a run. What the plan left out, and what the record does not allow to judge, is listed as untested.
-pub(super) fn of(seen: &Seen<'_>) -> Coverage {
-    let recorded = seen.recorded;
+pub(super) fn of(analysis: &RunAnalysis<'_>) -> Coverage {
+    let recorded = analysis.recorded;
     let mut untested = recorded.run.untested.clone();
-    untested.extend(seen.stragglers.unjudged.iter().cloned());
-    let links = link_coverage::of(seen);
-    untested.extend(link_coverage::untested(&links));
-    untested.extend(seen.shapes.unjudged.iter().cloned());
+    untested.extend(analysis.stragglers.unjudged.iter().cloned());
+    let links = links(analysis);
+    untested.extend(untested_links(&links));
+    untested.extend(analysis.shapes.unjudged.iter().cloned());
     Coverage {
-        planned: seen.summaries.len() as u32,
-        measured: seen.summaries.iter().filter(|summary| summary.done).count() as u32,
-        not_measured: seen
+        planned: analysis.summaries.len() as u32,
+        measured: analysis.summaries.iter().filter(|summary| summary.done).count() as u32,
+        not_measured: analysis
             .summaries
             .iter()
             .filter(|summary| !summary.done)
             .map(|summary| Untested {
                 what: summary.cell.describe(),
-                why: why_not_measured(recorded, summary),
+                why: summary.why_not_measured(recorded),
             })
             .collect(),
         untested,
@@ -29,29 +32,57 @@ pub(super) fn of(seen: &Seen<'_>) -> Coverage {
     }
 }
 
-/// Why a cell was not measured to its end.
-pub(super) fn why_not_measured(recorded: &Recorded, summary: &CellSummary<'_>) -> String {
-    let ended = how_it_ended(recorded);
-    match (summary.not_run, summary.times.len()) {
-        (Some(reason), _) => reason.to_string(),
-        (None, _) if summary.done => "no iteration is complete on all its ranks".to_string(),
-        (None, 0) => format!("{ended} before it"),
-        (None, n) => format!("{ended} in the middle of it, {n} complete iterations kept"),
-    }
+/// Every cable in each direction; nothing when the run was not told which cable is where.
+fn links(analysis: &RunAnalysis<'_>) -> Vec<LinkCoverage> {
+    let known = analysis
+        .localisation
+        .as_ref()
+        .filter(|known| !known.graph.is_inferred());
+    let Some(known) = known else {
+        return Vec::new();
+    };
+    known.graph.links().map(|(id, _)| one_link(known, id)).collect()
 }
 
-/// How a run ended, as the start of a reason.
-pub(super) fn how_it_ended(recorded: &Recorded) -> &'static str {
-    let end = recorded.events.iter().rev().find_map(|event| match event {
-        Event::End { reason, .. } => Some(*reason),
-        _ => None,
+/// The untested ones in a few words: nobody reads a list of hundreds.
+fn untested_links(links: &[LinkCoverage]) -> Option<Untested> {
+    let untested: Vec<&LinkCoverage> = links
+        .iter()
+        .filter(|link| link.state == LinkState::Untested)
+        .collect();
+    let first = untested.first()?;
+    let whys: BTreeSet<&str> =
+        untested.iter().filter_map(|link| link.why.as_deref()).collect();
+    Some(Untested {
+        what: format!(
+            "{} of {} directed links, such as {}",
+            untested.len(),
+            links.len(),
+            first.link
+        ),
+        why: whys.into_iter().collect::<Vec<_>>().join("; "),
+    })
+}
+
+fn one_link(known: &Localisation, id: LinkId) -> LinkCoverage {
+    let link = known.graph.link(id);
+    let (most, flows) = known.load(id);
+    let state = known.state(id);
+    let why = (state == LinkState::Untested).then(|| match known.graph.idle_host(id) {
+        Some(host) => format!("{host} takes no part in this run"),
+        None => "no flow is known to have crossed it".to_string(),
     });
-    match end {
-        Some(EndReason::Finished) => "the run finished",
-        Some(EndReason::Interrupted) => "the run was interrupted",
-        Some(EndReason::Budget) => "the run's time budget was spent",
-        Some(EndReason::Lost) => "the run lost a rank or hung",
-        Some(EndReason::Failed) => "the run failed",
-        None => "the run was cut off",
+    LinkCoverage {
+        link: known.graph.name(id),
+        cable: link.cable.clone(),
+        rail: link.rail.clone(),
+        rate: link.rate,
+        flows,
+        most,
+        share: most
+            .filter(|_| link.rate.0 > 0.0)
+            .map(|most| most.0 / link.rate.0),
+        state,
+        why,
     }
 }

@@ -3,45 +3,20 @@
 //! Where both miss what is expected of a cell, the fabric is slow and not the software; where one does and the other does
 //! not, it is that one's software. Which is faster is said only when the intervals of their medians do not overlap.
 
-use std::collections::BTreeMap;
-
-use super::Seen;
+use super::analysis::RunAnalysis;
 use super::summary::CellSummary;
 use record::text;
 use record::units::{Nanos, Rate};
 use record::{Engine, EngineComparison, Finding, FindingKind, Interval};
 
-/// For every cell the place of the same cell by the other engine, where there is one.
-pub(super) fn counterparts(summaries: &[CellSummary<'_>]) -> Vec<Option<usize>> {
-    let mut found = vec![None; summaries.len()];
-    let mut by_nccl = BTreeMap::new();
-    let of = |engine: Engine| {
-        let places = summaries.iter().enumerate();
-        places.filter(move |(_, summary)| summary.cell.engine == engine)
-    };
-    for (place, summary) in of(Engine::Nccl) {
-        by_nccl.entry(summary.cell.work_key()).or_insert(place);
-    }
-    if by_nccl.is_empty() {
-        return found;
-    }
-    for (ours, summary) in of(Engine::Ours) {
-        // A cell that was planned anew after a loss stands for the same work: the first takes the counterpart.
-        if let Some(nccl) = by_nccl.remove(&summary.cell.work_key()) {
-            (found[ours], found[nccl]) = (Some(nccl), Some(ours));
-        }
-    }
-    found
-}
-
 /// Every cell that both engines ran.
-pub(super) fn side_by_side(seen: &Seen<'_>) -> Vec<EngineComparison> {
+pub(super) fn side_by_side(analysis: &RunAnalysis<'_>) -> Vec<EngineComparison> {
     let compare = |(place, summary): (usize, &CellSummary<'_>)| {
-        let nccl = &seen.summaries[seen.counterparts[place]?];
+        let nccl = &analysis.summaries[analysis.counterparts[place]?];
         (summary.cell.engine == Engine::Ours)
-            .then(|| comparison(summary, nccl, seen.run().rule.confidence))?
+            .then(|| comparison(summary, nccl, analysis.run().rule.confidence))?
     };
-    seen.summaries.iter().enumerate().filter_map(compare).collect()
+    analysis.summaries.iter().enumerate().filter_map(compare).collect()
 }
 
 fn comparison(ours: &CellSummary<'_>, nccl: &CellSummary<'_>, confidence: f64) -> Option<EngineComparison> {
@@ -80,7 +55,7 @@ fn comparison(ours: &CellSummary<'_>, nccl: &CellSummary<'_>, confidence: f64) -
 }
 
 /// Says of findings about slow parts when both engines are slow there: then it is not the software.
-pub(super) fn tell_fabric_from_software(seen: &Seen<'_>, findings: &mut [Finding]) {
+pub(super) fn note_where_both_are_slow(analysis: &RunAnalysis<'_>, findings: &mut [Finding]) {
     let about_parts = [
         FindingKind::SlowRail,
         FindingKind::SlowPair,
@@ -91,9 +66,9 @@ pub(super) fn tell_fabric_from_software(seen: &Seen<'_>, findings: &mut [Finding
         .filter(|finding| about_parts.contains(&finding.kind))
     {
         let is_slow_by_both = |id: &&u32| {
-            let place = seen.place(**id);
-            let other = place.and_then(|place| seen.counterparts[place]);
-            other.is_some_and(|other| finding.cells.contains(&seen.summaries[other].cell.id))
+            let place = analysis.place(**id);
+            let other = place.and_then(|place| analysis.counterparts[place]);
+            other.is_some_and(|other| finding.cells.contains(&analysis.summaries[other].cell.id))
         };
         let both = finding.cells.iter().filter(is_slow_by_both).count() / 2;
         if both == 0 {

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::interruption::{self, Interruption};
-use super::{Detector, Seen, repeat};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::units::Nanos;
 use record::{CounterDelta, Event, Finding, FindingKind, Place};
@@ -26,9 +28,9 @@ pub(super) struct Flap;
 
 /// One end of a rail.
 #[derive(Default)]
-struct End<'a> {
+struct LinkFlaps<'a> {
     /// Counters of its link.
-    link: BTreeMap<&'a str, Moving>,
+    link: BTreeMap<&'a str, RunningCounter>,
     /// Cells around or before which one moved.
     cells: BTreeSet<u32>,
     ranks: BTreeSet<u32>,
@@ -37,7 +39,7 @@ struct End<'a> {
 /// A counter over the run. One that goes back between readings was reset, or read earlier by another rank: neither is a movement.
 /// One that fell during a cell was reset, and counts on from there.
 #[derive(Clone, Copy)]
-struct Moving {
+struct RunningCounter {
     highest: u64,
     by: u64,
 }
@@ -47,52 +49,52 @@ impl Detector for Flap {
         "Did a link go down during the run and come back?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let allowed = u64::from(seen.run().rule.flaps_allowed);
-        let ends = ends(seen);
-        let windows = Windows::of(seen);
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let allowed = u64::from(analysis.run().rule.flaps_allowed);
+        let ends = ends(analysis);
+        let windows = FlapRules::of(analysis);
         let flapped = ends.iter().filter(|(_, end)| end.flaps() > 0);
         let explained: BTreeSet<(&str, u32)> = flapped
             .clone()
             .flat_map(|((rail, _), end)| end.cells.iter().map(|cell| (*rail, *cell)))
             .collect();
         let silent = |rail: &str, host: &str| {
-            let mut rails = seen.silent_rails.iter();
+            let mut rails = analysis.silent_rails.iter();
             rails.any(|silence| silence.rail == rail && silence.hosts.iter().any(|guilty| guilty == host))
         };
         let mut findings: Vec<Finding> = flapped
             .filter(|((rail, host), _)| !silent(rail, host))
             .filter_map(|((rail, host), end)| {
                 let broken = windows.broken(rail, host, end.flaps());
-                (end.flaps() > allowed || broken.is_some()).then(|| of_link(seen, rail, host, end, broken))
+                (end.flaps() > allowed || broken.is_some()).then(|| of_link(analysis, rail, host, end, broken))
             })
             .collect();
-        let interruptions = interruption::all(seen, &explained).into_iter();
+        let interruptions = interruption::all(analysis, &explained).into_iter();
         findings.extend(
             interruptions
                 .filter(|interruption| interruption.cells.len() as u64 > allowed)
-                .map(|interruption| of_way(seen, &interruption)),
+                .map(|interruption| of_interrupted_path(analysis, &interruption)),
         );
         findings
     }
 }
 
 /// Rules that say how many within which time.
-struct Windows<'s> {
+struct FlapRules<'s> {
     rules: Vec<&'s CounterRule>,
     watched: BTreeMap<(String, String), Nanos>,
 }
 
-impl<'s> Windows<'s> {
-    fn of(seen: &'s Seen<'_>) -> Windows<'s> {
-        let rules: Vec<&CounterRule> = seen.counter_rules.of_flaps().collect();
+impl<'s> FlapRules<'s> {
+    fn of(analysis: &'s RunAnalysis<'_>) -> FlapRules<'s> {
+        let rules: Vec<&CounterRule> = analysis.counter_rules.of_flaps().collect();
         let mut watched = BTreeMap::new();
         if !rules.is_empty() {
-            for ((rail, host), end) in seen.ends() {
+            for ((rail, host), end) in analysis.ends() {
                 watched.insert((rail.to_string(), host.to_string()), end.watched);
             }
         }
-        Windows { rules, watched }
+        FlapRules { rules, watched }
     }
 
     /// The rule that this many flaps of an end break. Over a time longer than a rule's, they count as if spread evenly.
@@ -111,11 +113,11 @@ impl<'s> Windows<'s> {
 }
 
 /// Every end of every rail whose counters were read.
-fn ends<'a>(seen: &Seen<'a>) -> BTreeMap<(&'a str, &'a str), End<'a>> {
-    let mut ends: BTreeMap<(&str, &str), End<'_>> = BTreeMap::new();
-    for event in &seen.recorded.events {
+fn ends<'a>(analysis: &RunAnalysis<'a>) -> BTreeMap<(&'a str, &'a str), LinkFlaps<'a>> {
+    let mut ends: BTreeMap<(&str, &str), LinkFlaps<'_>> = BTreeMap::new();
+    for event in &analysis.recorded.events {
         if let Event::Counter(counter) = event
-            && let Some(host) = seen.host(counter.rank)
+            && let Some(host) = analysis.host(counter.rank)
         {
             ends.entry((&counter.rail, host)).or_default().add(counter);
         }
@@ -123,7 +125,7 @@ fn ends<'a>(seen: &Seen<'a>) -> BTreeMap<(&'a str, &'a str), End<'a>> {
     ends
 }
 
-impl<'a> End<'a> {
+impl<'a> LinkFlaps<'a> {
     fn add(&mut self, counter: &'a CounterDelta) {
         let name = counter.name.as_str();
         let (Some(before), Some(after)) = (counter.before, counter.after) else {
@@ -133,7 +135,7 @@ impl<'a> End<'a> {
             return;
         }
         self.ranks.insert(counter.rank);
-        let moving = self.link.entry(name).or_insert(Moving {
+        let moving = self.link.entry(name).or_insert(RunningCounter {
             highest: before,
             by: 0,
         });
@@ -157,7 +159,7 @@ impl<'a> End<'a> {
     }
 }
 
-fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>, broken: Option<&CounterRule>) -> Finding {
+fn of_link(analysis: &RunAnalysis<'_>, rail: &str, host: &str, end: &LinkFlaps<'_>, broken: Option<&CounterRule>) -> Finding {
     let moved = end.link.iter().filter(|(_, moving)| moving.by > 0);
     let evidence: Vec<String> = moved
         .map(|(name, moving)| format!("{name} +{} on {host}/{rail}", moving.by))
@@ -166,13 +168,13 @@ fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>, broken: Optio
         1 => String::new(),
         flaps => format!(" {flaps} times"),
     };
-    let common = finding(seen, rail, &format!("at {host}"));
+    let common = finding(analysis, rail, &format!("at {host}"));
     let by_window = broken.map(|rule| format!("; {}: {} ({})", rule.name, rule.bound, rule.source));
     Finding {
         rule: format!("{}{}", common.rule, by_window.unwrap_or_default()),
         sentence: format!(
             "{rail} at {host} went down and came back{times}{}: {}",
-            during(seen, &end.cells),
+            during(analysis, &end.cells),
             text::list(&evidence)
         ),
         place: Place {
@@ -188,7 +190,7 @@ fn of_link(seen: &Seen<'_>, rail: &str, host: &str, end: &End<'_>, broken: Optio
     }
 }
 
-fn of_way(seen: &Seen<'_>, interruption: &Interruption) -> Finding {
+fn of_interrupted_path(analysis: &RunAnalysis<'_>, interruption: &Interruption) -> Finding {
     let rail = &interruption.rail;
     let place = match interruption.hosts.as_slice() {
         [one] => format!("at {one}"),
@@ -198,7 +200,7 @@ fn of_way(seen: &Seen<'_>, interruption: &Interruption) -> Finding {
         sentence: format!(
             "{rail} {place} passed nothing on for {} and recovered{}: {}",
             interruption.stood,
-            during(seen, &interruption.cells),
+            during(analysis, &interruption.cells),
             text::list(&interruption.evidence)
         ),
         place: Place {
@@ -210,18 +212,18 @@ fn of_way(seen: &Seen<'_>, interruption: &Interruption) -> Finding {
         not_told_apart_from: vec!["anything on the way from there to its peers".to_string()],
         evidence: interruption.evidence.clone(),
         cells: interruption.cells.iter().copied().collect(),
-        ..finding(seen, rail, &place)
+        ..finding(analysis, rail, &place)
     }
 }
 
-fn during(seen: &Seen<'_>, cells: &BTreeSet<u32>) -> String {
-    let cell = cells.first().and_then(|cell| seen.cell(*cell));
+fn during(analysis: &RunAnalysis<'_>, cells: &BTreeSet<u32>) -> String {
+    let cell = cells.first().and_then(|cell| analysis.cell(*cell));
     cell.map_or_else(String::new, |cell| format!(" during {}", cell.describe()))
 }
 
 /// What all flaps have in common.
-fn finding(seen: &Seen<'_>, rail: &str, place: &str) -> Finding {
-    let allowed = seen.run().rule.flaps_allowed;
+fn finding(analysis: &RunAnalysis<'_>, rail: &str, place: &str) -> Finding {
+    let allowed = analysis.run().rule.flaps_allowed;
     Finding {
         kind: FindingKind::Flap,
         sentence: String::new(),
@@ -242,7 +244,7 @@ fn finding(seen: &Seen<'_>, rail: &str, place: &str) -> Finding {
             "look at {rail} {place}: kernel log for link messages, seat and clean cable and transceiver, the switch port's own \
              log; then repeat"
         ),
-        repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
+        repeat: Some(repeat::command(analysis.run(), &[("rail", rail)])),
         suspects: Vec::new(),
         curve: Vec::new(),
     }

@@ -2,15 +2,17 @@
 //!
 //! What stays below is evidence for other findings and a line of the report.
 
-use super::counters::breach::{Verdict, within};
-use super::{Detector, Seen, gpus, repeat};
+use super::counters::breach::{BoundCheck, check_bound};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::{gpus, repeat};
 use record::counters::{CounterSource, of_source};
 use record::text;
 use record::{Finding, FindingKind, GpuReading, Place, gpu_counters};
 use topology::suite::counters::{Bound, CounterRule, Severity};
 
 /// A counter that moved too much.
-struct Broken<'r> {
+struct BrokenRule<'r> {
     rule: &'r CounterRule,
     counter: &'static str,
     moved: u64,
@@ -24,24 +26,24 @@ impl Detector for GpuErrors {
         "Did a GPU's memory, PCIe link or NVLinks make errors while it was measured?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let gpus = gpus::by_gpu(seen);
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let gpus = gpus::by_gpu(analysis);
         let counters = of_source(CounterSource::Gpu).count();
-        let level = seen.run().rule.false_positive_budget / (gpus.len() * counters).max(1) as f64;
+        let level = analysis.run().rule.false_positive_budget / (gpus.len() * counters).max(1) as f64;
         gpus.into_iter()
-            .filter_map(|(uuid, readings)| one_gpu(seen, uuid, &readings, level))
+            .filter_map(|(uuid, readings)| one_gpu(analysis, uuid, &readings, level))
             .collect()
     }
 }
 
-fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading], level: f64) -> Option<Finding> {
-    let gpu = gpus::summary(seen, uuid, readings);
-    let watched = gpus::watched(seen, readings);
+fn one_gpu(analysis: &RunAnalysis<'_>, uuid: &str, readings: &[&GpuReading], level: f64) -> Option<Finding> {
+    let gpu = gpus::summary(analysis, uuid, readings);
+    let watched = gpus::watched(analysis, readings);
     let bad = || {
-        let rules = seen.counter_rules.rules.iter();
+        let rules = analysis.counter_rules.rules.iter();
         rules.filter(|rule| rule.severity == Severity::Bad)
     };
-    let mut broken: Vec<Broken<'_>> = Vec::new();
+    let mut broken: Vec<BrokenRule<'_>> = Vec::new();
     for counter in of_source(CounterSource::Gpu).map(|counter| counter.name) {
         let moved = gpu.counters.get(counter).copied().flatten().unwrap_or(0);
         let is_broken = |rule: &&CounterRule| {
@@ -50,18 +52,18 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading], level: f64) ->
             rule.is_about(counter)
                 && !is_burst
                 && matches!(
-                    within(rule.bound, moved, watched, |_| None, level),
-                    Verdict::Broken(_)
+                    check_bound(rule.bound, moved, watched, |_| None, level),
+                    BoundCheck::Broken(_)
                 )
         };
         let rule = bad().find(is_broken);
-        broken.extend(rule.map(|rule| Broken { rule, counter, moved }));
+        broken.extend(rule.map(|rule| BrokenRule { rule, counter, moved }));
     }
     if broken.is_empty() && gpu.nvlinks_lost.is_empty() {
         return None;
     }
     let is_guilty = |reading: &&&GpuReading| {
-        let counted = |broken: &Broken<'_>| {
+        let counted = |broken: &BrokenRule<'_>| {
             let counter = reading.counters.get(broken.counter);
             counter
                 .and_then(|counter| counter.moved())
@@ -94,7 +96,7 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading], level: f64) ->
         .any(|broken| broken.counter == gpu_counters::ECC_UNCORRECTED);
     let mut rules: Vec<String> = broken
         .iter()
-        .map(|Broken { rule, .. }| format!("{} ({}): {}", rule.name, rule.bound, rule.source))
+        .map(|BrokenRule { rule, .. }| format!("{} ({}): {}", rule.name, rule.bound, rule.source))
         .collect();
     rules.dedup();
     if !gpu.nvlinks_lost.is_empty() {
@@ -128,10 +130,10 @@ fn one_gpu(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading], level: f64) ->
             true => Vec::new(),
             false => vec!["the part at the other end of that link".to_string()],
         },
-        evidence: gpus::evidence(seen, &gpu.ranks, &cells),
+        evidence: gpus::evidence(analysis, &gpu.ranks, &cells),
         next_step: format!("{name}: {}; then repeat", actions.join("; ")),
         cells,
-        repeat: Some(repeat::command(seen.run(), &[])),
+        repeat: Some(repeat::command(analysis.run(), &[])),
         suspects: Vec::new(),
         curve: Vec::new(),
     })

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Seen;
+use super::analysis::RunAnalysis;
 use record::text;
 use record::units::Nanos;
 use record::{ClockLimit, Event, Extremes, GpuReading, GpuSummary};
@@ -18,7 +18,7 @@ pub(super) const LEAST_READINGS: u32 = 2;
 
 /// What a limit did to one cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Held {
+pub(super) struct LimitActivity {
     /// Readings in which it was on.
     pub(super) readings: u32,
     /// Of how many.
@@ -30,9 +30,9 @@ pub(super) struct Held {
 }
 
 /// The readings of a run by GPU, in the order they were taken.
-pub(super) fn by_gpu<'a>(seen: &Seen<'a>) -> BTreeMap<&'a str, Vec<&'a GpuReading>> {
+pub(super) fn by_gpu<'a>(analysis: &RunAnalysis<'a>) -> BTreeMap<&'a str, Vec<&'a GpuReading>> {
     let mut gpus: BTreeMap<&str, Vec<&GpuReading>> = BTreeMap::new();
-    for event in &seen.recorded.events {
+    for event in &analysis.recorded.events {
         if let Event::Gpu(reading) = event {
             gpus.entry(&reading.uuid).or_default().push(reading);
         }
@@ -41,7 +41,7 @@ pub(super) fn by_gpu<'a>(seen: &Seen<'a>) -> BTreeMap<&'a str, Vec<&'a GpuReadin
 }
 
 /// The limits that held clocks down in this cell, being idle not among them.
-pub(super) fn limits_of(reading: &GpuReading) -> BTreeMap<ClockLimit, Held> {
+pub(super) fn limits_of(reading: &GpuReading) -> BTreeMap<ClockLimit, LimitActivity> {
     let (during, after) = (&reading.during, reading.after.limited_by.as_deref());
     let of = during.readings + u32::from(after.is_some());
     let known = during.limited_by.keys().chain(after.unwrap_or_default());
@@ -58,14 +58,14 @@ pub(super) fn limits_of(reading: &GpuReading) -> BTreeMap<ClockLimit, Held> {
             Some(counted) => counted.max(by_readings),
             None => by_readings,
         };
-        Held {
+        LimitActivity {
             readings,
             of,
             time,
             share: share.min(1.0),
         }
     };
-    let counts = |held: &Held| {
+    let counts = |held: &LimitActivity| {
         held.readings >= LEAST_READINGS
             || held.time.is_some_and(|time| time.0 > 0) && held.share >= LEAST_SHARE
     };
@@ -77,11 +77,11 @@ pub(super) fn limits_of(reading: &GpuReading) -> BTreeMap<ClockLimit, Held> {
 }
 
 /// By how much each counter moved over these readings; none where that is unknown.
-pub(super) fn moved(seen: &Seen<'_>, readings: &[&GpuReading]) -> BTreeMap<String, Option<u64>> {
+pub(super) fn moved(analysis: &RunAnalysis<'_>, readings: &[&GpuReading]) -> BTreeMap<String, Option<u64>> {
     // By slot and round: everybody who looked at the time saw the same errors.
     let mut largest: BTreeMap<(&str, u32, u16), Option<u64>> = BTreeMap::new();
     for reading in readings {
-        let slot = seen.cell(reading.cell).map_or(reading.cell, |cell| cell.slot);
+        let slot = analysis.index.slot(reading.cell);
         for (name, counter) in &reading.counters {
             let entry = largest.entry((name, slot, reading.round)).or_default();
             *entry = counter.moved().max(*entry);
@@ -99,10 +99,10 @@ pub(super) fn moved(seen: &Seen<'_>, readings: &[&GpuReading]) -> BTreeMap<Strin
 }
 
 /// How long a GPU was watched: each slot and round once.
-pub(super) fn watched(seen: &Seen<'_>, readings: &[&GpuReading]) -> Nanos {
+pub(super) fn watched(analysis: &RunAnalysis<'_>, readings: &[&GpuReading]) -> Nanos {
     let mut longest: BTreeMap<(u32, u16), u64> = BTreeMap::new();
     for reading in readings {
-        let slot = seen.cell(reading.cell).map_or(reading.cell, |cell| cell.slot);
+        let slot = analysis.index.slot(reading.cell);
         let entry = longest.entry((slot, reading.round)).or_default();
         *entry = reading.elapsed_ns.0.max(*entry);
     }
@@ -114,23 +114,23 @@ pub(super) fn watched(seen: &Seen<'_>, readings: &[&GpuReading]) -> Nanos {
 }
 
 /// One summary per GPU.
-pub(super) fn summaries(seen: &Seen<'_>) -> Vec<GpuSummary> {
-    let gpus = by_gpu(seen);
+pub(super) fn summaries(analysis: &RunAnalysis<'_>) -> Vec<GpuSummary> {
+    let gpus = by_gpu(analysis);
     gpus.into_iter()
-        .map(|(uuid, readings)| summary(seen, uuid, &readings))
+        .map(|(uuid, readings)| summary(analysis, uuid, &readings))
         .collect()
 }
 
-pub(super) fn summary(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading]) -> GpuSummary {
+pub(super) fn summary(analysis: &RunAnalysis<'_>, uuid: &str, readings: &[&GpuReading]) -> GpuSummary {
     let ranks: BTreeSet<u32> = readings.iter().map(|reading| reading.rank).collect();
     let ranks: Vec<u32> = ranks.into_iter().collect();
     let cells: BTreeSet<u32> = readings.iter().map(|reading| reading.cell).collect();
     let mut sum = GpuSummary {
         uuid: uuid.to_string(),
-        hosts: seen.hosts(&ranks),
+        hosts: analysis.hosts(&ranks),
         ranks,
         cells: cells.len() as u32,
-        counters: moved(seen, readings),
+        counters: moved(analysis, readings),
         ..GpuSummary::default()
     };
     for reading in readings {
@@ -174,15 +174,15 @@ pub(super) fn summary(seen: &Seen<'_>, uuid: &str, readings: &[&GpuReading]) -> 
     }
     sum.nvlinks_lost.sort_unstable();
     sum.nvlinks_lost.dedup();
-    held_down(seen, readings, &mut sum);
+    held_down(analysis, readings, &mut sum);
     sum
 }
 
-fn held_down(seen: &Seen<'_>, readings: &[&GpuReading], sum: &mut GpuSummary) {
+fn held_down(analysis: &RunAnalysis<'_>, readings: &[&GpuReading], sum: &mut GpuSummary) {
     let mut cells: BTreeMap<ClockLimit, BTreeSet<u32>> = BTreeMap::new();
     let mut times: BTreeMap<(ClockLimit, u32, u16), u64> = BTreeMap::new();
     for reading in readings {
-        let slot = seen.cell(reading.cell).map_or(reading.cell, |cell| cell.slot);
+        let slot = analysis.index.slot(reading.cell);
         for (limit, held) in limits_of(reading) {
             cells.entry(limit).or_default().insert(reading.cell);
             if let Some(time) = held.time {
@@ -201,14 +201,14 @@ fn held_down(seen: &Seen<'_>, readings: &[&GpuReading], sum: &mut GpuSummary) {
 }
 
 /// What the GPUs of `ranks` have to say about `cells`: limits, lanes, errors. Nothing when they were not watched.
-pub(super) fn evidence(seen: &Seen<'_>, ranks: &[u32], cells: &[u32]) -> Vec<String> {
+pub(super) fn evidence(analysis: &RunAnalysis<'_>, ranks: &[u32], cells: &[u32]) -> Vec<String> {
     let mut lines = Vec::new();
-    for (uuid, mut readings) in by_gpu(seen) {
+    for (uuid, mut readings) in by_gpu(analysis) {
         readings.retain(|reading| ranks.contains(&reading.rank) && cells.contains(&reading.cell));
         if readings.is_empty() {
             continue;
         }
-        let sum = summary(seen, uuid, &readings);
+        let sum = summary(analysis, uuid, &readings);
         let name = name(&sum);
         for (limit, held) in &sum.limited_by {
             lines.push(format!(

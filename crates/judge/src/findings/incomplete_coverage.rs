@@ -1,6 +1,9 @@
 //! Something planned was not measured, or the record does not say that the run ended.
 
-use super::{Detector, Seen, coverage, repeat};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
+use super::summary::how_it_ended;
 use record::{EndReason, Event, Finding, FindingKind, Place};
 
 /// At most one finding per run. What the plan left out on purpose is listed as coverage, not here.
@@ -11,19 +14,19 @@ impl Detector for IncompleteCoverage {
         "Was everything measured that was planned?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let missing: Vec<_> = seen.summaries.iter().filter(|summary| !summary.done).collect();
-        let is_finished = seen.recorded.events.iter().rev().find_map(|event| match event {
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let missing: Vec<_> = analysis.summaries.iter().filter(|summary| !summary.done).collect();
+        let is_finished = analysis.recorded.events.iter().rev().find_map(|event| match event {
             Event::End { reason, .. } => Some(*reason == EndReason::Finished),
             _ => None,
         });
         if missing.is_empty() && is_finished == Some(true) {
             return Vec::new();
         }
-        let planned = seen.summaries.len();
-        let ended = coverage::how_it_ended(seen.recorded);
+        let planned = analysis.summaries.len();
+        let ended = how_it_ended(analysis.recorded);
         let first = missing.first().map(|summary| {
-            let why = coverage::why_not_measured(seen.recorded, summary);
+            let why = summary.why_not_measured(analysis.recorded);
             format!("; first missing: {} ({why})", summary.cell.describe())
         });
         let sentence = format!(
@@ -35,7 +38,7 @@ impl Detector for IncompleteCoverage {
         if is_finished.is_none() {
             evidence.push("the record has no end line: the run was killed or is still going on".into());
         }
-        if seen.recorded.truncated {
+        if analysis.recorded.truncated {
             evidence.push("its last line is cut off".into());
         }
         vec![Finding {
@@ -53,7 +56,7 @@ impl Detector for IncompleteCoverage {
             next_step:
                 "run it again to its end; what was measured is judged, the rest is not known to be healthy"
                     .into(),
-            repeat: Some(repeat::command(seen.run(), &[])),
+            repeat: Some(repeat::command(analysis.run(), &[])),
             suspects: Vec::new(),
             curve: Vec::new(),
         }]

@@ -1,15 +1,16 @@
 //! What running all rails together costs each rail: the same cell alone and together, side by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::speed::CONGESTION_TESTS;
 use super::summary::CellSummary;
-use super::{Seen, congestion};
+use super::analysis::RunAnalysis;
 use record::{Cell, Interference, Load};
 
 /// One row for each rail and measurement that was done alone and together.
-pub(super) fn of(seen: &Seen<'_>) -> Vec<Interference> {
+pub(super) fn of(analysis: &RunAnalysis<'_>) -> Vec<Interference> {
     // Victims of congestion have rows of their own.
-    let congested = congestion::tests(seen);
+    let congested = congestion_tests(analysis);
     let congested = &congested;
     let is_under = |load: Load| {
         move |summary: &&CellSummary<'_>| {
@@ -17,18 +18,18 @@ pub(super) fn of(seen: &Seen<'_>) -> Vec<Interference> {
         }
     };
     let mut together_by_key = BTreeMap::new();
-    for together in seen.summaries.iter().filter(is_under(Load::Together)) {
+    for together in analysis.summaries.iter().filter(is_under(Load::Together)) {
         together_by_key.entry(key(together.cell)).or_insert(together);
     }
     let mut rows = Vec::new();
-    for alone in seen.summaries.iter().filter(is_under(Load::Alone)) {
+    for alone in analysis.summaries.iter().filter(is_under(Load::Alone)) {
         let [rail] = alone.cell.rails.as_slice() else {
             continue;
         };
         let Some(together) = together_by_key.get(&key(alone.cell)) else {
             continue;
         };
-        let confidence = seen.recorded.run.rule.confidence;
+        let confidence = analysis.recorded.run.rule.confidence;
         let (Some(before), Some(after)) = (alone.wire_rate(confidence), together.wire_rate(confidence))
         else {
             continue;
@@ -60,4 +61,13 @@ pub(super) fn key(cell: &Cell) -> impl Ord + '_ {
         (cell.flows, cell.transport, cell.device, cell.size),
         (cell.dtype, cell.op, cell.placement, cell.engine, cell.batch),
     )
+}
+
+/// Names of the tests that measure congestion.
+pub(super) fn congestion_tests<'a>(analysis: &RunAnalysis<'a>) -> BTreeSet<&'a str> {
+    let tests = analysis.run().tests.iter();
+    tests
+        .filter(|test| CONGESTION_TESTS.contains(&test.kind))
+        .map(|test| test.name.as_str())
+        .collect()
 }

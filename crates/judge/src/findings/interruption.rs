@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Seen;
+use super::analysis::RunAnalysis;
 use record::units::Nanos;
 use record::{CounterDelta, Event};
 
@@ -43,9 +43,9 @@ pub(super) struct Interruption {
 }
 
 /// Every rail that was interrupted, except in cells where a link that flapped explains it (`explained`, by rail and cell).
-pub(super) fn all(seen: &Seen<'_>, explained: &BTreeSet<(&str, u32)>) -> Vec<Interruption> {
+pub(super) fn all(analysis: &RunAnalysis<'_>, explained: &BTreeSet<(&str, u32)>) -> Vec<Interruption> {
     let mut sent_again: BTreeMap<(&str, u32), Vec<&CounterDelta>> = BTreeMap::new();
-    for event in &seen.recorded.events {
+    for event in &analysis.recorded.events {
         if let Event::Counter(counter) = event
             && SENT_AGAIN.contains(&counter.name.as_str())
             && counter.moved().is_some_and(|by| by > 0)
@@ -56,14 +56,14 @@ pub(super) fn all(seen: &Seen<'_>, explained: &BTreeSet<(&str, u32)>) -> Vec<Int
     }
     let mut all: Vec<Interruption> = Vec::new();
     for ((rail, cell), counters) in sent_again {
-        let is_rare = |_: &Nanos| !explained.contains(&(rail, cell)) && !loses_always(seen, rail);
-        let stood = standstill(seen, cell).filter(is_rare);
+        let is_rare = |_: &Nanos| !explained.contains(&(rail, cell)) && !loses_always(analysis, rail);
+        let stood = standstill(analysis, cell).filter(is_rare);
         let Some(stood) = stood else { continue };
-        let hosts = guilty(seen, rail, cell, &counters);
+        let hosts = guilty(analysis, rail, cell, &counters);
         let known = all
             .iter_mut()
             .find(|known| known.rail == rail && known.hosts == hosts);
-        let evidence = counters.iter().map(|counter| moved(seen, counter));
+        let evidence = counters.iter().map(|counter| moved(analysis, counter));
         match known {
             Some(known) => {
                 known.cells.insert(cell);
@@ -72,7 +72,7 @@ pub(super) fn all(seen: &Seen<'_>, explained: &BTreeSet<(&str, u32)>) -> Vec<Int
             }
             None => all.push(Interruption {
                 rail: rail.to_string(),
-                ranks: ranks_at(seen, &hosts),
+                ranks: ranks_at(analysis, &hosts),
                 hosts,
                 cells: [cell].into(),
                 stood,
@@ -88,16 +88,16 @@ pub(super) fn all(seen: &Seen<'_>, explained: &BTreeSet<(&str, u32)>) -> Vec<Int
 }
 
 /// How long the longest iteration of a cell stood still, if it did.
-fn standstill(seen: &Seen<'_>, cell: u32) -> Option<Nanos> {
+fn standstill(analysis: &RunAnalysis<'_>, cell: u32) -> Option<Nanos> {
     // In ascending order.
-    let times = &seen.summaries[seen.place(cell)?].times;
+    let times = &analysis.summaries[analysis.place(cell)?].times;
     let (longest, median) = (times.last()?, times.get(times.len() / 2)?);
     Some(Nanos(longest.saturating_sub(*median))).filter(|stood| *stood >= SHORTEST)
 }
 
 /// Whether iterations over a rail are held up time and again.
-fn loses_always(seen: &Seen<'_>, rail: &str) -> bool {
-    let over_it = seen.summaries.iter().filter(|summary| {
+fn loses_always(analysis: &RunAnalysis<'_>, rail: &str) -> bool {
+    let over_it = analysis.summaries.iter().filter(|summary| {
         let mut rails = summary.cell.rails.iter();
         rails.any(|name| name == rail)
     });
@@ -114,18 +114,18 @@ fn loses_always(seen: &Seen<'_>, rail: &str) -> bool {
 }
 
 /// The host that most ways of those that sent again share, or several that are equal.
-fn guilty(seen: &Seen<'_>, rail: &str, cell: u32, counters: &[&CounterDelta]) -> Vec<String> {
+fn guilty(analysis: &RunAnalysis<'_>, rail: &str, cell: u32, counters: &[&CounterDelta]) -> Vec<String> {
     let senders: BTreeSet<&str> = counters
         .iter()
-        .filter_map(|counter| seen.host(counter.rank))
+        .filter_map(|counter| analysis.host(counter.rank))
         .collect();
     let mut others_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let done = seen.recorded.events.iter().filter_map(|event| match event {
+    let done = analysis.recorded.events.iter().filter_map(|event| match event {
         Event::CellDone(done) if done.cell == cell => Some(&done.planned),
         _ => None,
     });
     for way in done.flatten().filter(|way| way.rail.as_deref() == Some(rail)) {
-        let ends = seen.host(way.from).zip(seen.host(way.to));
+        let ends = analysis.host(way.from).zip(analysis.host(way.to));
         if let Some((from, to)) = ends.filter(|(from, to)| senders.contains(from) && from != to) {
             others_of.entry(from).or_default().insert(to);
             others_of.entry(to).or_default().insert(from);
@@ -140,14 +140,14 @@ fn guilty(seen: &Seen<'_>, rail: &str, cell: u32, counters: &[&CounterDelta]) ->
     }
 }
 
-fn ranks_at(seen: &Seen<'_>, hosts: &[String]) -> BTreeSet<u32> {
+fn ranks_at(analysis: &RunAnalysis<'_>, hosts: &[String]) -> BTreeSet<u32> {
     let there = |host: &str| hosts.iter().any(|guilty| guilty == host);
-    let ranks = seen.run().ranks.iter().filter(|record| there(&record.host));
+    let ranks = analysis.run().ranks.iter().filter(|record| there(&record.host));
     ranks.map(|record| record.rank).collect()
 }
 
-fn moved(seen: &Seen<'_>, counter: &CounterDelta) -> String {
+fn moved(analysis: &RunAnalysis<'_>, counter: &CounterDelta) -> String {
     let by = counter.moved().unwrap_or(0);
-    let host = seen.host(counter.rank).unwrap_or_default();
+    let host = analysis.host(counter.rank).unwrap_or_default();
     format!("{} +{by} on {host}/{}", counter.name, counter.rail)
 }

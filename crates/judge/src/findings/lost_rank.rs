@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Detector, Seen, coverage, repeat};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
+use super::summary::how_it_ended;
 use record::text;
 use record::{DEVICE_GONE, EndReason, Event, Finding, FindingKind, LossCause, Lost, Place, Stalled};
 
@@ -14,8 +17,8 @@ impl Detector for LostRank {
         "Did a rank vanish, or did the ranks wait for each other for ever?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let events = &seen.recorded.events;
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let events = &analysis.recorded.events;
         let mut stalled: Vec<&Stalled> = Vec::new();
         let mut lost: BTreeMap<u32, &Lost> = BTreeMap::new();
         let mut ended_lost = false;
@@ -28,20 +31,20 @@ impl Detector for LostRank {
             }
         }
         if !lost.is_empty() {
-            return lost.values().map(|loss| one_loss(seen, loss, &stalled)).collect();
+            return lost.values().map(|loss| one_loss(analysis, loss, &stalled)).collect();
         }
         // Where a rail went silent everybody waits for everybody; the rail is what is wrong.
-        let is_explained = !seen.silent_rails.is_empty();
+        let is_explained = !analysis.silent_rails.is_empty();
         match is_explained || stalled.is_empty() && !ended_lost {
             true => Vec::new(),
-            false => vec![hang(seen, &stalled)],
+            false => vec![hang(analysis, &stalled)],
         }
     }
 }
 
-fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
+fn one_loss(analysis: &RunAnalysis<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
     let at = match lost.cell {
-        Some(cell) => format!(" {}, {}", iteration(seen, cell, lost.rank), describe(seen, cell)),
+        Some(cell) => format!(" {}, {}", iteration(analysis, cell, lost.rank), describe(analysis, cell)),
         None => " between cells".to_string(),
     };
     let waits = waits(stalled, Some(lost.rank));
@@ -53,7 +56,7 @@ fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
         waits.first().map(|wait| format!("; {wait}")).unwrap_or_default()
     );
     let host = match lost.host.is_empty() {
-        true => seen.hosts(&[lost.rank]),
+        true => analysis.hosts(&[lost.rank]),
         false => vec![lost.host.clone()],
     };
     Finding {
@@ -68,7 +71,7 @@ fn one_loss(seen: &Seen<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
             .collect(),
         cells: lost.cell.into_iter().collect(),
         next_step: next_step(lost),
-        ..finding(seen, sentence)
+        ..finding(analysis, sentence)
     }
 }
 
@@ -98,32 +101,32 @@ fn next_step(lost: &Lost) -> String {
     }
 }
 
-fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
+fn hang(analysis: &RunAnalysis<'_>, stalled: &[&Stalled]) -> Finding {
     let cells: BTreeSet<u32> = stalled.iter().map(|stall| stall.cell).collect();
     let broken = broken(stalled);
-    let rail = broken.and_then(|stall| rail_of(seen, stall));
+    let rail = broken.and_then(|stall| rail_of(analysis, stall));
     let cause = match broken {
-        Some(stall) => what_broke(seen, stall),
+        Some(stall) => what_broke(analysis, stall),
         None => waited_for(stalled),
     };
     let (sentence, ranks) = match cause {
-        Cause::Broken(ranks, what) => (what, ranks),
-        Cause::Rank(rank) => {
-            let name = seen.run().rank_name(rank);
+        HangCause::Broken(ranks, what) => (what, ranks),
+        HangCause::Rank(rank) => {
+            let name = analysis.run().rank_name(rank);
             (
                 format!("hang: everybody waited for {name}, directly or through others"),
                 vec![rank],
             )
         }
-        Cause::Circle(ranks) => (
+        HangCause::Circle(ranks) => (
             format!("hang: {} waited for each other in a circle", text::ranks(&ranks)),
             ranks,
         ),
-        Cause::Unclear(ranks) if ranks.is_empty() => (
+        HangCause::Unclear(ranks) if ranks.is_empty() => (
             "a rank was lost or a step passed its deadline; the record does not say which".into(),
             ranks,
         ),
-        Cause::Unclear(ranks) => (
+        HangCause::Unclear(ranks) => (
             format!("hang: waited for at the end: {}", text::ranks(&ranks)),
             ranks,
         ),
@@ -131,7 +134,7 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
     let waits = waits(stalled, None);
     let at = cells
         .first()
-        .map(|cell| format!(" in {}", describe(seen, *cell)))
+        .map(|cell| format!(" in {}", describe(analysis, *cell)))
         .unwrap_or_default();
     let sentence = [
         vec![format!("{sentence}{at}")],
@@ -141,7 +144,7 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
     .join("; ");
     Finding {
         place: Place {
-            hosts: seen.hosts(&ranks),
+            hosts: analysis.hosts(&ranks),
             ranks: ranks.clone(),
             rail,
             ..Place::default()
@@ -164,11 +167,11 @@ fn hang(seen: &Seen<'_>, stalled: &[&Stalled]) -> Finding {
                 }
             ),
         },
-        ..finding(seen, sentence)
+        ..finding(analysis, sentence)
     }
 }
 
-fn finding(seen: &Seen<'_>, sentence: String) -> Finding {
+fn finding(analysis: &RunAnalysis<'_>, sentence: String) -> Finding {
     Finding {
         kind: FindingKind::LostRank,
         sentence,
@@ -178,23 +181,23 @@ fn finding(seen: &Seen<'_>, sentence: String) -> Finding {
         rule: "lost: a rank stopped answering, or a step passed its deadline".into(),
         confirmation: None,
         not_told_apart_from: vec!["the network between it and the ranks that waited".into()],
-        evidence: vec![coverage::how_it_ended(seen.recorded).to_string()],
+        evidence: vec![how_it_ended(analysis.recorded).to_string()],
         cells: Vec::new(),
         next_step: String::new(),
-        repeat: Some(repeat::command(seen.run(), &[])),
+        repeat: Some(repeat::command(analysis.run(), &[])),
         suspects: Vec::new(),
         curve: Vec::new(),
     }
 }
 
-fn describe(seen: &Seen<'_>, cell: u32) -> String {
-    seen.cell(cell)
+fn describe(analysis: &RunAnalysis<'_>, cell: u32) -> String {
+    analysis.cell(cell)
         .map_or(format!("cell {cell}"), |cell| cell.describe())
 }
 
 /// The iteration a rank was in: the one after its last sample of that cell.
-fn iteration(seen: &Seen<'_>, cell: u32, rank: u32) -> String {
-    let samples = seen
+fn iteration(analysis: &RunAnalysis<'_>, cell: u32, rank: u32) -> String {
+    let samples = analysis
         .recorded
         .samples
         .iter()
@@ -212,7 +215,7 @@ fn waits(stalled: &[&Stalled], lost: Option<u32>) -> Vec<String> {
         let waits_for_another = lost.is_some() && stall.waiting_for != lost;
         (waits_for_another, std::cmp::Reverse(stall.waited_ns), stall.rank)
     });
-    let whom = |stall: &Stalled| match stall.waiting_for {
+    let wait = |stall: &Stalled| match stall.waiting_for {
         Some(rank) => format!("waited for rank {rank}"),
         None => "was".to_string(),
     };
@@ -220,7 +223,7 @@ fn waits(stalled: &[&Stalled], lost: Option<u32>) -> Vec<String> {
         format!(
             "rank {} {} in {} for {}",
             stall.rank,
-            whom(stall),
+            wait(stall),
             stall.step,
             stall.waited_ns
         )
@@ -230,7 +233,7 @@ fn waits(stalled: &[&Stalled], lost: Option<u32>) -> Vec<String> {
 
 /// Where following "waits for" leads in the end.
 #[derive(Debug, PartialEq)]
-enum Cause {
+enum HangCause {
     /// Not by waiting: a connection between these broke, in words.
     Broken(Vec<u32>, String),
     Rank(u32),
@@ -244,28 +247,28 @@ fn broken<'s>(stalled: &[&'s Stalled]) -> Option<&'s Stalled> {
 }
 
 /// Between whom, or at whose end: a device that is gone is its own host's affair.
-fn what_broke(seen: &Seen<'_>, stall: &Stalled) -> Cause {
+fn what_broke(analysis: &RunAnalysis<'_>, stall: &Stalled) -> HangCause {
     let what = stall.broke.as_deref().unwrap_or_default();
     if what.contains(DEVICE_GONE) {
-        let host = seen.run().rank_name(stall.rank);
+        let host = analysis.run().rank_name(stall.rank);
         let sentence = format!("the RDMA device of {host} is gone: {what}");
-        return Cause::Broken(vec![stall.rank], sentence);
+        return HangCause::Broken(vec![stall.rank], sentence);
     }
     let ranks = [Some(stall.rank), stall.waiting_for];
     let ranks = ranks.into_iter().flatten().collect();
-    Cause::Broken(ranks, format!("a connection broke: {what}"))
+    HangCause::Broken(ranks, format!("a connection broke: {what}"))
 }
 
 /// The rail a broken connection was on: errors begin with it.
-fn rail_of(seen: &Seen<'_>, stall: &Stalled) -> Option<String> {
+fn rail_of(analysis: &RunAnalysis<'_>, stall: &Stalled) -> Option<String> {
     let what = stall.broke.as_deref()?;
-    let mut rails = seen.cell(stall.cell)?.rails.iter();
+    let mut rails = analysis.cell(stall.cell)?.rails.iter();
     let rail = rails.find(|rail| what.starts_with(&format!("{rail} ")))?;
     Some(rail.clone())
 }
 
 /// Follows every stalled rank to the one that waits for nobody.
-fn waited_for(stalled: &[&Stalled]) -> Cause {
+fn waited_for(stalled: &[&Stalled]) -> HangCause {
     let next: BTreeMap<u32, u32> = stalled
         .iter()
         .filter_map(|stall| Some((stall.rank, stall.waiting_for?)))
@@ -294,9 +297,9 @@ fn waited_for(stalled: &[&Stalled]) -> Cause {
         ends.into_iter().collect::<Vec<_>>().as_slice(),
         on_circle.is_empty(),
     ) {
-        ([end], true) => Cause::Rank(*end),
-        ([], false) => Cause::Circle(on_circle.into_iter().collect()),
-        (ends, _) => Cause::Unclear(ends.iter().copied().chain(on_circle).collect()),
+        ([end], true) => HangCause::Rank(*end),
+        ([], false) => HangCause::Circle(on_circle.into_iter().collect()),
+        (ends, _) => HangCause::Unclear(ends.iter().copied().chain(on_circle).collect()),
     }
 }
 
@@ -305,7 +308,7 @@ mod tests {
     use super::*;
     use record::units::Nanos;
 
-    fn cause(waits: &[(u32, Option<u32>)]) -> Cause {
+    fn cause(waits: &[(u32, Option<u32>)]) -> HangCause {
         let stalled: Vec<Stalled> = waits
             .iter()
             .map(|(rank, waiting_for)| Stalled {
@@ -324,18 +327,18 @@ mod tests {
 
     #[test]
     fn the_rank_everybody_waits_for_is_found_through_others() {
-        assert_eq!(cause(&[(0, Some(3)), (1, Some(0)), (2, Some(1))]), Cause::Rank(3));
-        assert_eq!(cause(&[(0, Some(1)), (1, None)]), Cause::Rank(1));
+        assert_eq!(cause(&[(0, Some(3)), (1, Some(0)), (2, Some(1))]), HangCause::Rank(3));
+        assert_eq!(cause(&[(0, Some(1)), (1, None)]), HangCause::Rank(1));
         assert_eq!(
             cause(&[(0, Some(1)), (1, Some(2)), (2, Some(0))]),
-            Cause::Circle(vec![0, 1, 2])
+            HangCause::Circle(vec![0, 1, 2])
         );
         assert_eq!(
             cause(&[(5, Some(0)), (0, Some(1)), (1, Some(0))]),
-            Cause::Circle(vec![0, 1])
+            HangCause::Circle(vec![0, 1])
         );
-        assert_eq!(cause(&[(0, Some(0))]), Cause::Circle(vec![0]));
-        assert_eq!(cause(&[(0, Some(4)), (1, Some(5))]), Cause::Unclear(vec![4, 5]));
-        assert_eq!(cause(&[(0, None)]), Cause::Unclear(vec![]));
+        assert_eq!(cause(&[(0, Some(0))]), HangCause::Circle(vec![0]));
+        assert_eq!(cause(&[(0, Some(4)), (1, Some(5))]), HangCause::Unclear(vec![4, 5]));
+        assert_eq!(cause(&[(0, None)]), HangCause::Unclear(vec![]));
     }
 }

@@ -9,13 +9,14 @@
 //! Held true: nothing is accused on one measurement; nothing unmeasured is healthy; whatever is in the record, however
 //! strange, is judged without a panic; the same record gives the same judgement.
 
+mod analysis;
 mod blame;
 mod busy;
-pub mod compare;
 mod congestion;
 mod corruption;
 mod counters;
 mod coverage;
+mod detector;
 pub mod drift;
 mod ecmp;
 mod engines;
@@ -25,16 +26,17 @@ mod gpus;
 mod incomplete_coverage;
 mod interference;
 mod interruption;
-mod link_coverage;
+pub(crate) mod iterations;
 mod localise;
 mod lost_rank;
 mod peers;
 mod port_errors;
-mod repeat;
-mod seen;
+pub(crate) mod repeat;
+mod run_index;
 mod shapes;
 mod silence;
 mod silent_rail;
+mod slow_cells;
 mod slow_collective;
 mod slow_engine;
 mod slow_latency;
@@ -43,31 +45,24 @@ mod slow_pair;
 mod slow_rail;
 mod speed;
 mod straggler;
-mod summary;
+mod straggling_ranks;
+pub(crate) mod summary;
 mod throttled;
 mod verdict;
-mod wire;
-mod wording;
+pub(crate) mod wire;
 
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixture;
 #[cfg(test)]
-mod proofs;
+mod tests;
 
 pub use localise::{Cause, Element, Localisation};
-pub use seen::Seen;
+pub use analysis::RunAnalysis;
+pub use detector::Detector;
 
 use std::collections::BTreeSet;
 
 use record::{Event, Finding, Judgement, Recorded, SCHEMA};
-
-/// Looks for one kind of trouble in a recorded run.
-pub trait Detector: Sync {
-    /// The question it answers, for documentation.
-    fn question(&self) -> &'static str;
-    /// What it found, in a fixed order.
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding>;
-}
 
 /// Every detector there is. A new one is a file and a line here.
 pub const DETECTORS: &[&dyn Detector] = &[
@@ -93,19 +88,22 @@ pub const DETECTORS: &[&dyn Detector] = &[
 
 /// Everything that can be said about a recorded run.
 pub fn judge(recorded: &Recorded) -> Judgement {
-    let seen = Seen::of(recorded);
+    let analysis = RunAnalysis::of(recorded);
     let mut findings: Vec<Finding> = DETECTORS
         .iter()
-        .flat_map(|detector| detector.find(&seen))
+        .flat_map(|detector| detector.find(&analysis))
         .collect();
     port_errors::join(&mut findings);
-    engines::tell_fabric_from_software(&seen, &mut findings);
-    add_what_gpus_say(&seen, &mut findings);
-    drift::explain_slow(&seen, &mut findings);
+    engines::note_where_both_are_slow(&analysis, &mut findings);
+    add_gpu_evidence(&analysis, &mut findings);
+    let drift = drift::of_run(&analysis);
+    if let Some(drift) = drift {
+        drift::explain_slow(&analysis, drift, &mut findings);
+    }
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.kind.exit_code()), finding.kind));
-    let cells = verdict::of_cells(&seen);
-    let tests = verdict::of_tests(&seen, &cells);
-    let run = verdict::of_run(&seen, &findings, &tests);
+    let cells = verdict::of_cells(&analysis);
+    let tests = verdict::of_tests(&analysis, &cells);
+    let run = verdict::of_run(&analysis, &findings, &tests);
     Judgement {
         schema: SCHEMA,
         version: record::VERSION.to_string(),
@@ -122,36 +120,36 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         findings,
         tests,
         cells,
-        interference: interference::of(&seen),
-        congestion: congestion::of(&seen),
-        ecmp: seen.ecmp.verdicts.clone(),
-        drift: seen.drift().cloned(),
-        counters: counters::summary::of(&seen),
-        engines: engines::side_by_side(&seen),
-        coverage: coverage::of(&seen),
-        gpus: gpus::summaries(&seen),
+        interference: interference::of(&analysis),
+        congestion: congestion::of(&analysis),
+        ecmp: analysis.ecmp.verdicts.clone(),
+        drift: drift.cloned(),
+        counters: counters::summary::of(&analysis),
+        engines: engines::side_by_side(&analysis),
+        coverage: coverage::of(&analysis),
+        gpus: gpus::summaries(&analysis),
         injected: recorded.run.injected.clone(),
     }
 }
 
 /// Slow cells and wrong data may have their cause in a GPU: what its sensors said stands beside them.
-fn add_what_gpus_say(seen: &Seen<'_>, findings: &mut [Finding]) {
+fn add_gpu_evidence(analysis: &RunAnalysis<'_>, findings: &mut [Finding]) {
     use record::FindingKind::{GpuErrors, IncompleteCoverage, Throttled};
     let others = |finding: &&mut Finding| !matches!(finding.kind, Throttled | GpuErrors | IncompleteCoverage);
     for finding in findings.iter_mut().filter(others) {
-        let said = gpus::evidence(seen, &finding.place.ranks, &finding.cells);
+        let said = gpus::evidence(analysis, &finding.place.ranks, &finding.cells);
         finding.evidence.extend(said);
     }
 }
 
 /// What the flows of a run so far tell about the parts they crossed; none without flows between hosts.
 pub fn localise(recorded: &Recorded) -> Option<Localisation> {
-    Seen::of(recorded).localisation
+    RunAnalysis::of(recorded).localisation
 }
 
 /// What a run must do without to go on after a loss.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Casualties {
+pub struct Losses {
     /// Hosts that were lost.
     pub hosts: BTreeSet<String>,
     /// Hosts, each with a rail that is silent at its end.
@@ -159,14 +157,14 @@ pub struct Casualties {
 }
 
 /// What was lost so far, as far as it can be told.
-pub fn casualties(recorded: &Recorded) -> Casualties {
+pub fn losses(recorded: &Recorded) -> Losses {
     let host_of = |rank: u32| recorded.run.ranks.iter().find(|record| record.rank == rank);
     let lost = recorded.events.iter().filter_map(|event| match event {
         Event::Lost(lost) => host_of(lost.rank).map(|record| record.host.clone()),
         _ => None,
     });
     let silent = silence::silent_rails(recorded).into_iter();
-    Casualties {
+    Losses {
         hosts: lost.collect(),
         rails: silent
             .flat_map(|silent| {
@@ -183,22 +181,22 @@ pub fn casualties(recorded: &Recorded) -> Casualties {
 ///
 /// The runner measures them again, together with their peers where the reference is their peers, before it asks anew.
 pub fn suspects(recorded: &Recorded) -> Vec<u32> {
-    let seen = Seen::of(recorded);
+    let analysis = RunAnalysis::of(recorded);
     let wanted = usize::from(recorded.run.rule.remeasure) + 1;
     // Where parts are told apart, the parts are measured again and not the cells.
     let is_adaptive = |index: usize| {
-        let test = recorded.run.test_of(seen.summaries[index].cell);
+        let test = recorded.run.test_of(analysis.summaries[index].cell);
         test.is_some_and(|test| test.adaptive)
     };
     let is_suspect = |index: &usize| {
         if is_adaptive(*index) {
             return false;
         }
-        let looks_slow = seen.speeds[*index].looks_slow() && seen.summaries[*index].rounds.len() < wanted;
-        looks_slow || seen.stragglers.suspected.contains(index) || seen.shapes.suspected.contains(index)
+        let looks_slow = analysis.speeds[*index].looks_slow() && analysis.summaries[*index].rounds.len() < wanted;
+        looks_slow || analysis.stragglers.suspected.contains(index) || analysis.shapes.suspected.contains(index)
     };
-    (0..seen.summaries.len())
+    (0..analysis.summaries.len())
         .filter(is_suspect)
-        .map(|index| seen.summaries[index].cell.id)
+        .map(|index| analysis.summaries[index].cell.id)
         .collect()
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use super::summary::CellSummary;
 use record::stats::median_of_sorted;
 use record::units::{Bytes, Rate};
+use record::{Cell, Engine};
 
 /// A measured member of a group.
 #[derive(Debug, Clone, Copy)]
@@ -125,4 +126,38 @@ pub(super) struct PeerReference<'a> {
     pub(super) count: usize,
     /// The one or two in the middle, whose rates make that median.
     pub(super) middle: Vec<&'a Peer>,
+}
+
+/// What peers of a cell are called: they differ in their rail, or in their ranks.
+pub(super) fn peer_noun<'a>(cell: &Cell, mut peers: impl Iterator<Item = &'a Cell>) -> &'static str {
+    if peers.all(|peer| peer.ranks == cell.ranks && peer.rails != cell.rails) {
+        "rail"
+    } else if cell.ranks.len() == 2 {
+        "pair"
+    } else {
+        "group"
+    }
+}
+
+/// For every cell the place of the same cell by the other engine, where there is one.
+pub(super) fn engine_counterparts(summaries: &[CellSummary<'_>]) -> Vec<Option<usize>> {
+    let mut found = vec![None; summaries.len()];
+    let mut by_nccl = BTreeMap::new();
+    let of = |engine: Engine| {
+        let places = summaries.iter().enumerate();
+        places.filter(move |(_, summary)| summary.cell.engine == engine)
+    };
+    for (place, summary) in of(Engine::Nccl) {
+        by_nccl.entry(summary.cell.work_key()).or_insert(place);
+    }
+    if by_nccl.is_empty() {
+        return found;
+    }
+    for (ours, summary) in of(Engine::Ours) {
+        // A cell that was planned anew after a loss stands for the same work: the first takes the counterpart.
+        if let Some(nccl) = by_nccl.remove(&summary.cell.work_key()) {
+            (found[ours], found[nccl]) = (Some(nccl), Some(ours));
+        }
+    }
+    found
 }

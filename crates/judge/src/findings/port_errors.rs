@@ -1,8 +1,10 @@
 //! A port whose error counters move more than a healthy port's, whether anything was slow there or not.
 
 use super::counters::breach::{Breach, breaches, level};
-use super::counters::tally::End;
-use super::{Detector, Seen, repeat};
+use super::counters::tally::EndCounters;
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::{Finding, FindingKind, Place};
 use topology::suite::counters::Severity;
@@ -18,24 +20,24 @@ impl Detector for PortErrors {
         "Does a port make errors, whether or not anything is slow?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let ends = seen.ends();
-        let level = level(seen.run().rule.false_positive_budget, ends);
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let ends = analysis.ends();
+        let level = level(analysis.run().rule.false_positive_budget, ends);
         ends.iter()
             .filter_map(|((rail, host), end)| {
-                let mut broken = breaches(end, &seen.counter_rules, level);
+                let mut broken = breaches(end, &analysis.counter_rules, level);
                 broken.retain(|breach| breach.rule.severity == Severity::Bad);
-                one_port(seen, rail, host, end, &broken)
+                one_port(analysis, rail, host, end, &broken)
             })
             .collect()
     }
 }
 
 fn one_port(
-    seen: &Seen<'_>,
+    analysis: &RunAnalysis<'_>,
     rail: &str,
     host: &str,
-    end: &End<'_>,
+    end: &EndCounters<'_>,
     broken: &[Breach<'_>],
 ) -> Option<Finding> {
     let first = broken.first()?;
@@ -90,7 +92,7 @@ fn one_port(
             .collect(),
         cells,
         next_step: format!("{} ({host}/{rail}); then repeat", actions.join("; ")),
-        repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
+        repeat: Some(repeat::command(analysis.run(), &[("rail", rail)])),
         suspects: Vec::new(),
         curve: Vec::new(),
     })

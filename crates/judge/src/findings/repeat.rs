@@ -13,7 +13,7 @@ const DIAGNOSE: &str = "diagnose";
 const NAMING: [&str; 3] = ["--out", "--suspect", "--rail"];
 
 /// The original command with `--only filter`, after whatever it was started with on every host. Filter terms are `key=value`, joined by commas.
-pub(super) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
+pub(crate) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
     let mut words = started_as(run);
     let arguments = match run.command.get(1..) {
         Some(arguments) if !arguments.is_empty() => without_replaced(arguments, !terms.is_empty()),

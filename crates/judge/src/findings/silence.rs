@@ -15,7 +15,7 @@ const ENOUGH_RETRIES: u32 = 2;
 
 /// A way on which packets do not get through.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Way {
+pub(super) struct StuckPath {
     /// Sending world rank.
     pub(super) from: u32,
     /// Receiving world rank.
@@ -30,65 +30,65 @@ pub(super) struct Way {
 
 /// A rail that went silent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SilentRail {
+pub(super) struct SilentEnd {
     /// Rail by name.
     pub(super) rail: String,
     /// The host at whose end it is, or both ends when the ways do not tell.
     pub(super) hosts: Vec<String>,
     /// Whether the interface there has no carrier.
-    pub(super) dark: bool,
+    pub(super) without_carrier: bool,
     /// The ways that are stuck because of it.
-    pub(super) ways: Vec<Way>,
+    pub(super) paths: Vec<StuckPath>,
     /// Cells in which that was seen.
     pub(super) cells: BTreeSet<u32>,
 }
 
 /// Every rail that went silent during the run.
-pub(super) fn silent_rails(recorded: &Recorded) -> Vec<SilentRail> {
+pub(super) fn silent_rails(recorded: &Recorded) -> Vec<SilentEnd> {
     let hosts = Hosts::of(recorded);
-    let mut rails: BTreeMap<&str, Vec<(Way, u32)>> = BTreeMap::new();
-    let mut dark: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut rails: BTreeMap<&str, Vec<(StuckPath, u32)>> = BTreeMap::new();
+    let mut without_carrier: BTreeSet<(&str, &str)> = BTreeSet::new();
     for stall in stalls(recorded) {
         let Some(here) = hosts.name(stall.rank) else {
             continue;
         };
-        dark.extend(stall.no_carrier.iter().map(|rail| (rail.as_str(), here)));
+        without_carrier.extend(stall.no_carrier.iter().map(|rail| (rail.as_str(), here)));
         for stuck in &stall.stuck {
             let given_up =
                 stuck.retransmits >= ENOUGH_RETRIES || (stuck.retransmits == 0 && stuck.bytes.0 == 0);
             let concerns_lost = hosts.is_lost(stall.rank) || hosts.is_lost(stuck.to);
             if given_up && !concerns_lost && hosts.name(stuck.to).is_some_and(|there| there != here) {
-                let way = Way {
+                let path = StuckPath {
                     from: stall.rank,
                     to: stuck.to,
                     bytes: stuck.bytes.0,
                     retries: stuck.retransmits,
                     broke: None,
                 };
-                rails.entry(&stuck.rail).or_default().push((way, stall.cell));
+                rails.entry(&stuck.rail).or_default().push((path, stall.cell));
             }
         }
         let cell = recorded.run.cells.iter().find(|cell| cell.id == stall.cell);
-        let dark_rail = cell.and_then(|cell| cell.rails.iter().find(|rail| stall.no_carrier.contains(rail)));
-        if let (Some(broke), Some(to), Some(rail)) = (&stall.broke, stall.waiting_for, dark_rail)
+        let rail_without_carrier = cell.and_then(|cell| cell.rails.iter().find(|rail| stall.no_carrier.contains(rail)));
+        if let (Some(broke), Some(to), Some(rail)) = (&stall.broke, stall.waiting_for, rail_without_carrier)
             && hosts.name(to).is_some_and(|there| there != here)
             && !hosts.is_lost(stall.rank)
             && !hosts.is_lost(to)
         {
-            let way = Way {
+            let path = StuckPath {
                 from: stall.rank,
                 to,
                 bytes: 0,
                 retries: 0,
                 broke: Some(broke.clone()),
             };
-            rails.entry(rail).or_default().push((way, stall.cell));
+            rails.entry(rail).or_default().push((path, stall.cell));
         }
     }
     let mut silent = Vec::new();
-    for (rail, mut ways) in rails {
-        while !ways.is_empty() {
-            silent.push(take_worst(rail, &mut ways, &dark, &hosts));
+    for (rail, mut paths) in rails {
+        while !paths.is_empty() {
+            silent.push(take_worst(rail, &mut paths, &without_carrier, &hosts));
         }
     }
     silent
@@ -105,19 +105,19 @@ fn stalls(recorded: &Recorded) -> impl Iterator<Item = &Stalled> {
 /// Takes the ways that one end explains out of `ways`: an end without carrier first, else the one that most share.
 fn take_worst(
     rail: &str,
-    ways: &mut Vec<(Way, u32)>,
-    dark: &BTreeSet<(&str, &str)>,
+    paths: &mut Vec<(StuckPath, u32)>,
+    without_carrier: &BTreeSet<(&str, &str)>,
     hosts: &Hosts<'_>,
-) -> SilentRail {
-    let ends = |way: &Way| [way.from, way.to].map(|rank| hosts.name(rank).unwrap_or_default());
+) -> SilentEnd {
+    let ends = |path: &StuckPath| [path.from, path.to].map(|rank| hosts.name(rank).unwrap_or_default());
     let mut others_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (way, _) in ways.iter() {
-        let [from, to] = ends(way);
+    for (path, _) in paths.iter() {
+        let [from, to] = ends(path);
         others_of.entry(from).or_default().insert(to);
         others_of.entry(to).or_default().insert(from);
     }
-    let is_dark = |host: &str| dark.contains(&(rail, host));
-    let rank_of = |host: &str| (is_dark(host), others_of[host].len());
+    let has_no_carrier = |host: &str| without_carrier.contains(&(rail, host));
+    let rank_of = |host: &str| (has_no_carrier(host), others_of[host].len());
     let most = others_of
         .keys()
         .map(|host| rank_of(host))
@@ -133,17 +133,17 @@ fn take_worst(
         ([one, other], (false, 1)) => vec![one.to_string(), other.to_string()],
         _ => worst.first().map(|host| host.to_string()).into_iter().collect(),
     };
-    let concerns = |way: &Way| ends(way).iter().any(|end| guilty.iter().any(|host| host == end));
-    let (mine, rest): (Vec<_>, Vec<_>) = ways.drain(..).partition(|(way, _)| concerns(way));
-    *ways = rest;
-    let mut own: Vec<Way> = mine.iter().map(|(way, _)| way.clone()).collect();
+    let concerns = |path: &StuckPath| ends(path).iter().any(|end| guilty.iter().any(|host| host == end));
+    let (mine, rest): (Vec<_>, Vec<_>) = paths.drain(..).partition(|(path, _)| concerns(path));
+    *paths = rest;
+    let mut own: Vec<StuckPath> = mine.iter().map(|(path, _)| path.clone()).collect();
     own.sort();
-    own.dedup_by_key(|way| (way.from, way.to));
-    SilentRail {
+    own.dedup_by_key(|path| (path.from, path.to));
+    SilentEnd {
         rail: rail.to_string(),
-        dark: guilty.iter().any(|host| is_dark(host)),
+        without_carrier: guilty.iter().any(|host| has_no_carrier(host)),
         hosts: guilty,
-        ways: own,
+        paths: own,
         cells: mine.into_iter().map(|(_, cell)| cell).collect(),
     }
 }

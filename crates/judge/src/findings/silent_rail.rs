@@ -1,7 +1,9 @@
 //! A rail on which nothing gets through any more, while the ranks at its ends are alive.
 
-use super::silence::SilentRail as Silence;
-use super::{Detector, Seen, repeat};
+use super::silence::{SilentEnd, StuckPath};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::units::Bytes;
 use record::{Finding, FindingKind, Place};
@@ -14,50 +16,50 @@ impl Detector for SilentRail {
         "Did a rail go silent while the ranks at its ends were alive?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        seen.silent_rails
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        analysis.silent_rails
             .iter()
-            .map(|silence| finding(seen, silence))
+            .map(|silence| finding(analysis, silence))
             .collect()
     }
 }
 
-fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
+fn finding(analysis: &RunAnalysis<'_>, silence: &SilentEnd) -> Finding {
     let rail = &silence.rail;
     let place = match silence.hosts.as_slice() {
         [one] => format!("at {one}"),
         hosts => format!("between {}", hosts.join(" and ")),
     };
-    let mut ranks: Vec<u32> = silence.ways.iter().flat_map(|way| [way.from, way.to]).collect();
+    let mut ranks: Vec<u32> = silence.paths.iter().flat_map(|path| [path.from, path.to]).collect();
     ranks.retain(|rank| {
-        seen.host(*rank)
+        analysis.host(*rank)
             .is_some_and(|host| silence.hosts.iter().any(|guilty| guilty == host))
     });
     ranks.sort_unstable();
     ranks.dedup();
     let name = |rank: u32| {
-        seen.host(rank)
+        analysis.host(rank)
             .map_or_else(|| format!("rank {rank}"), str::to_string)
     };
-    let way = |way: &super::silence::Way| {
-        let (from, to) = (name(way.from), name(way.to));
-        match (way.retries, &way.broke) {
+    let path = |path: &StuckPath| {
+        let (from, to) = (name(path.from), name(path.to));
+        match (path.retries, &path.broke) {
             (_, Some(broke)) => format!("{from} to {to}: {broke}"),
             (0, None) => format!("{from} to {to}: no connection"),
             (retries, None) => format!(
                 "{from} to {to}: {} not acknowledged, sent again {retries} times in a row",
-                Bytes(way.bytes)
+                Bytes(path.bytes)
             ),
         }
     };
-    let ways: Vec<String> = silence.ways.iter().map(way).collect();
-    let cell = silence.cells.first().and_then(|cell| seen.cell(*cell));
-    let carrier = if silence.dark {
+    let paths: Vec<String> = silence.paths.iter().map(path).collect();
+    let cell = silence.cells.first().and_then(|cell| analysis.cell(*cell));
+    let carrier = if silence.without_carrier {
         "; its interface there has no carrier"
     } else {
         ""
     };
-    let others: usize = silence.ways.len().saturating_sub(1);
+    let others: usize = silence.paths.len().saturating_sub(1);
     let more = match others {
         0 => String::new(),
         more => format!(" and {more} more way{}", text::plural(more)),
@@ -67,7 +69,7 @@ fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
         sentence: format!(
             "{rail} {place} went silent{}: {}{more}{carrier}; all its ranks are alive",
             cell.map_or_else(String::new, |cell| format!(" in {}", cell.describe())),
-            ways.first().map_or("", String::as_str),
+            paths.first().map_or("", String::as_str),
         ),
         place: Place {
             hosts: silence.hosts.clone(),
@@ -81,17 +83,17 @@ fn finding(seen: &Seen<'_>, silence: &Silence) -> Finding {
                interface without a carrier, while both ranks answer"
             .to_string(),
         confirmation: None,
-        not_told_apart_from: match (silence.dark, silence.hosts.len()) {
+        not_told_apart_from: match (silence.without_carrier, silence.hosts.len()) {
             (true, _) => vec!["the port at the other end of that cable".to_string()],
             (false, 1) => vec!["the switch port behind it".to_string()],
             _ => vec!["anything on the way between the two".to_string()],
         },
-        evidence: ways,
+        evidence: paths,
         cells: silence.cells.iter().copied().collect(),
         next_step: format!(
             "look at {rail} {place}: link state, cable, transceiver, switch port; then routes and filters on the way"
         ),
-        repeat: Some(repeat::command(seen.run(), &[("rail", rail)])),
+        repeat: Some(repeat::command(analysis.run(), &[("rail", rail)])),
         suspects: Vec::new(),
         curve: Vec::new(),
     }

@@ -1,7 +1,8 @@
 //! A collective below its reference that no single rail, pair or rank explains.
 
-use super::slow_rail::slow_places;
-use super::{Detector, Seen};
+use super::slow_cells::slow_places;
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
 use record::{Finding, FindingKind};
 
 /// One finding per test with unexplained slow cells.
@@ -12,18 +13,18 @@ impl Detector for SlowCollective {
         "Is a collective slower than it should be, and no single part explains it?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        seen.blame
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        analysis.blame
             .test
             .iter()
-            .filter_map(|(test, places)| one_test(seen, test, places))
+            .filter_map(|(test, places)| one_test(analysis, test, places))
             .collect()
     }
 }
 
-fn one_test(seen: &Seen<'_>, test: &str, places: &[usize]) -> Option<Finding> {
-    let mut finding = slow_places(seen, FindingKind::SlowCollective, places, None)?;
-    let cell = seen.summaries[*places.first()?].cell;
+fn one_test(analysis: &RunAnalysis<'_>, test: &str, places: &[usize]) -> Option<Finding> {
+    let mut finding = slow_places(analysis, FindingKind::SlowCollective, places, None)?;
+    let cell = analysis.summaries[*places.first()?].cell;
     finding.sentence = format!(
         "{test} ({} {}): {}",
         cell.algorithm, cell.collective, finding.sentence
@@ -34,9 +35,9 @@ fn one_test(seen: &Seen<'_>, test: &str, places: &[usize]) -> Option<Finding> {
     ];
     let slowest = places
         .iter()
-        .filter_map(|place| seen.summaries[*place].slowest_rank);
+        .filter_map(|place| analysis.summaries[*place].slowest_rank);
     if let Some((rank, share)) = slowest.max_by(|a, b| a.1.total_cmp(&b.1)) {
-        let name = seen.run().rank_name(rank);
+        let name = analysis.run().rank_name(rank);
         finding.evidence.push(format!(
             "{name} finished last in {:.0} % of the iterations",
             share * 100.0

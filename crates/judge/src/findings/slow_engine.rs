@@ -1,7 +1,9 @@
 //! One engine misses what is expected where the other reaches it: software, not the fabric.
 
-use super::slow_rail::slow_places;
-use super::{Detector, Seen, repeat};
+use super::slow_cells::slow_places;
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::{Engine, Finding, FindingKind};
 
 /// One finding per engine and test.
@@ -12,16 +14,16 @@ impl Detector for SlowEngine {
         "Is one engine slow where the other is as fast as expected?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let blamed = seen.blame.engine.iter();
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let blamed = analysis.blame.engine.iter();
         blamed
-            .filter_map(|((engine, test), places)| one_engine(seen, *engine, test, places))
+            .filter_map(|((engine, test), places)| one_engine(analysis, *engine, test, places))
             .collect()
     }
 }
 
-fn one_engine(seen: &Seen<'_>, engine: Engine, test: &str, places: &[usize]) -> Option<Finding> {
-    let mut finding = slow_places(seen, FindingKind::SlowEngine, places, None)?;
+fn one_engine(analysis: &RunAnalysis<'_>, engine: Engine, test: &str, places: &[usize]) -> Option<Finding> {
+    let mut finding = slow_places(analysis, FindingKind::SlowEngine, places, None)?;
     let (slow, other, next_step) = match engine {
         Engine::Ours => (
             "railgauge's own engine",
@@ -42,18 +44,18 @@ fn one_engine(seen: &Seen<'_>, engine: Engine, test: &str, places: &[usize]) -> 
     );
     finding.not_told_apart_from = vec![format!("settings of {slow} that do not fit this machine")];
     for place in places {
-        let Some(other_place) = seen.counterparts[*place] else {
+        let Some(other_place) = analysis.counterparts[*place] else {
             continue;
         };
-        let rate = |place: usize| seen.summaries[place].wire_rate(seen.run().rule.confidence);
+        let rate = |place: usize| analysis.summaries[place].wire_rate(analysis.run().rule.confidence);
         if let (Some(slow_rate), Some(good)) = (rate(*place), rate(other_place)) {
-            let size = seen.summaries[*place].cell.size;
+            let size = analysis.summaries[*place].cell.size;
             let line = format!("{size}: {slow_rate} by {slow}, {good} by {other}");
             finding.evidence.push(line);
         }
     }
     // Both engines again: one alone could not be told from the fabric.
-    finding.repeat = Some(repeat::command(seen.run(), &[("test", test)]));
+    finding.repeat = Some(repeat::command(analysis.run(), &[("test", test)]));
     finding.next_step = next_step.to_string();
     Some(finding)
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::blame::shared_rank;
-use super::slow_rail::slow_places;
-use super::{Detector, Seen, repeat};
+use super::slow_cells::slow_places;
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::units::Nanos;
 use record::{Finding, FindingKind};
@@ -17,45 +19,45 @@ impl Detector for SlowLatency {
         "Do round trips take longer than they should?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
         let mut by_rail: BTreeMap<&[String], Vec<usize>> = BTreeMap::new();
-        for place in &seen.blame.latency {
-            let rails = seen.summaries[*place].cell.rails.as_slice();
+        for place in &analysis.blame.latency {
+            let rails = analysis.summaries[*place].cell.rails.as_slice();
             by_rail.entry(rails).or_default().push(*place);
         }
         let found = by_rail
             .iter()
-            .filter_map(|(rails, places)| one(seen, rails, places));
+            .filter_map(|(rails, places)| one(analysis, rails, places));
         found.collect()
     }
 }
 
-fn one(seen: &Seen<'_>, rails: &[String], places: &[usize]) -> Option<Finding> {
+fn one(analysis: &RunAnalysis<'_>, rails: &[String], places: &[usize]) -> Option<Finding> {
     let rail = match rails {
         [rail] => Some(rail.as_str()),
         _ => None,
     };
-    let mut finding = slow_places(seen, FindingKind::LatencyFloor, places, rail)?;
+    let mut finding = slow_places(analysis, FindingKind::LatencyFloor, places, rail)?;
     let ratio = |place: &usize| {
-        let comparison = seen.speeds[*place].comparison();
+        let comparison = analysis.speeds[*place].comparison();
         comparison.map_or(f64::INFINITY, |comparison| comparison.ratio())
     };
     let worst = places.iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
-    let (summary, comparison) = (&seen.summaries[*worst], seen.speeds[*worst].comparison()?);
-    let time = summary.time(seen.run().rule.confidence)?;
+    let (summary, comparison) = (&analysis.summaries[*worst], analysis.speeds[*worst].comparison()?);
+    let time = summary.time(analysis.run().rule.confidence)?;
     let expected = summary.wire.bytes()?.0 as f64 * 1e9 / comparison.expected.0;
     let cell = summary.cell;
-    let who = match shared_rank(places.iter().map(|place| seen.summaries[*place].cell)) {
+    let who = match shared_rank(places.iter().map(|place| analysis.summaries[*place].cell)) {
         Some(rank) => {
             finding.place.ranks = vec![rank];
-            finding.place.hosts = seen.hosts(&[rank]);
-            format!("{} with everybody", seen.run().rank_name(rank))
+            finding.place.hosts = analysis.hosts(&[rank]);
+            format!("{} with everybody", analysis.run().rank_name(rank))
         }
         None => text::list(
             &places
                 .iter()
                 .map(|place| {
-                    let ranks = &seen.summaries[*place].cell.ranks;
+                    let ranks = &analysis.summaries[*place].cell.ranks;
                     let names: Vec<String> = ranks.iter().map(u32::to_string).collect();
                     format!("ranks {}", names.join(" <-> "))
                 })
@@ -80,6 +82,6 @@ fn one(seen: &Seen<'_>, rails: &[String], places: &[usize]) -> Option<Finding> {
         "{prefix}{who}: compare power management, interrupt placement, NUMA node, PCIe settings and the number of hops with a \
          healthy peer; then repeat"
     );
-    finding.repeat = Some(repeat::command(seen.run(), &[("test", cell.test.as_str())]));
+    finding.repeat = Some(repeat::command(analysis.run(), &[("test", cell.test.as_str())]));
     Some(finding)
 }

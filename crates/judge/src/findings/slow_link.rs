@@ -1,9 +1,11 @@
 //! A cable, switch or host that slows down everything that crosses it.
 
-use super::counters::cause;
-use super::localise::{Accusation, Localisation};
-use super::slow_rail::slow_places;
-use super::{Detector, Seen, repeat};
+use super::counters::diagnosis;
+use super::localise::{FaultyPart, Localisation};
+use super::slow_cells::slow_places;
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::{BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
 
@@ -18,45 +20,45 @@ impl Detector for SlowLink {
         "Which cable, switch or host slows down what crosses it?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let Some(localisation) = &seen.localisation else {
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let Some(localisation) = &analysis.localisation else {
             return Vec::new();
         };
-        let accused = localisation.accused(seen.run());
+        let accused = localisation.faulty_parts(analysis.run());
         accused
             .iter()
-            .filter_map(|accusation| one_part(seen, localisation, accusation))
+            .filter_map(|fault| one_part(analysis, localisation, fault))
             .collect()
     }
 }
 
-fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusation) -> Option<Finding> {
-    let causes = accusation.causes.iter().map(|cause| &localisation.causes[*cause]);
+fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyPart) -> Option<Finding> {
+    let causes = fault.causes.iter().map(|cause| &localisation.causes[*cause]);
     let mut places: Vec<usize> = causes.clone().flat_map(|cause| cause.places.clone()).collect();
-    for cause in &accusation.causes {
-        places.extend(seen.blame.link.get(cause).into_iter().flatten());
+    for cause in &fault.causes {
+        places.extend(analysis.blame.link.get(cause).into_iter().flatten());
     }
     places.sort_unstable();
     places.dedup();
-    let first = &localisation.causes[*accusation.causes.first()?];
-    let of_flows = slow_places(seen, FindingKind::SlowLink, &first.places, None)?;
-    let suspect = accusation.suspects.first()?;
-    let rail = rail_of(seen, &first.places).filter(|_| accusation.link.is_some());
+    let first = &localisation.causes[*fault.causes.first()?];
+    let of_flows = slow_places(analysis, FindingKind::SlowLink, &first.places, None)?;
+    let suspect = fault.suspects.first()?;
+    let rail = rail_of(analysis, &first.places).filter(|_| fault.link.is_some());
     let name = in_words(suspect);
     let expected = of_flows.expected?;
-    let normal = normal_beside(localisation, accusation, rail.as_deref());
+    let normal = normal_beside(localisation, fault, rail.as_deref());
     let mut evidence: Vec<String> = vec![format!("{}: {}", name, suspect.why)];
     evidence.extend(normal.clone());
-    let hosts = hosts_of(localisation, accusation, suspect);
+    let hosts = hosts_of(localisation, fault, suspect);
     let at_the_suspect = |rank: u32| {
-        let host = seen.host(rank);
+        let host = analysis.host(rank);
         host.is_some_and(|host| hosts.iter().any(|other| other == host))
     };
-    let cause = rail.as_ref().map(|rail| match hosts.is_empty() {
-        true => cause::between_switches(seen, rail, &seen.ids(&places)),
-        false => cause::of(seen, rail, &seen.ids(&places), &at_the_suspect),
+    let diagnosis = rail.as_ref().map(|rail| match hosts.is_empty() {
+        true => diagnosis::between_switches(analysis, rail, &analysis.ids(&places)),
+        false => diagnosis::of(analysis, rail, &analysis.ids(&places), &at_the_suspect),
     });
-    let others: Vec<&Suspect> = accusation.suspects.iter().skip(1).collect();
+    let others: Vec<&Suspect> = fault.suspects.iter().skip(1).collect();
     let likely = others
         .iter()
         .filter(|other| other.confidence >= suspect.confidence * LIKELY);
@@ -71,26 +73,26 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
         first.carried, expected, suspect.confidence
     )];
     facts.extend(normal);
-    facts.extend(cause.iter().flat_map(|cause| cause.facts.clone()));
+    facts.extend(diagnosis.iter().flat_map(|diagnosis| diagnosis.facts.clone()));
     let mut finding = Finding {
         sentence: format!("{prefix}{name}{either}: {}", facts.join("; ")),
         measured: Some(first.carried),
-        rule: rule(seen, localisation, accusation),
+        rule: rule(analysis, localisation, fault),
         confirmation: Some(Confirmation {
             rounds: u16::try_from(first.measurements).unwrap_or(u16::MAX),
             p_value: causes.map(|cause| cause.p_value).fold(0.0, f64::max),
             comparisons: first.family,
         }),
-        cells: seen.ids(&places),
+        cells: analysis.ids(&places),
         evidence,
         next_step: next_step(suspect),
-        suspects: accusation.suspects.clone(),
+        suspects: fault.suspects.clone(),
         ..of_flows
     };
-    if let Some(cause) = &cause {
-        cause.tell(&mut finding);
+    if let Some(diagnosis) = &diagnosis {
+        diagnosis.add_to(&mut finding);
     }
-    finding.place.ranks = seen
+    finding.place.ranks = analysis
         .run()
         .ranks
         .iter()
@@ -98,15 +100,15 @@ fn one_part(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusatio
         .map(|record| record.rank)
         .collect();
     finding.place.hosts = hosts;
-    finding.place.link = accusation.link.map(|link| localisation.graph.name(link));
-    finding.place.switch = accusation.switch.clone();
+    finding.place.link = fault.link.map(|link| localisation.graph.name(link));
+    finding.place.switch = fault.switch.clone();
     finding.place.rail = rail.clone();
     finding.not_told_apart_from = not_told_apart(suspect, &others);
-    let test = seen.summaries[*first.places.first()?].cell.test.clone();
+    let test = analysis.summaries[*first.places.first()?].cell.test.clone();
     let mut terms = vec![("test", test.as_str())];
     terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
     let name = suspect.cable.as_ref().unwrap_or(&suspect.part);
-    finding.repeat = Some(repeat::command_about(seen.run(), &terms, name, rail.as_deref()));
+    finding.repeat = Some(repeat::command_about(analysis.run(), &terms, name, rail.as_deref()));
     Some(finding)
 }
 
@@ -131,8 +133,8 @@ fn in_words(suspect: &Suspect) -> String {
 }
 
 /// The rail all of these cells run on, when it is one.
-fn rail_of(seen: &Seen<'_>, places: &[usize]) -> Option<String> {
-    let rails = |place: &usize| seen.summaries[*place].cell.rails.first();
+fn rail_of(analysis: &RunAnalysis<'_>, places: &[usize]) -> Option<String> {
+    let rails = |place: &usize| analysis.summaries[*place].cell.rails.first();
     let first = rails(places.first()?)?;
     places
         .iter()
@@ -141,8 +143,8 @@ fn rail_of(seen: &Seen<'_>, places: &[usize]) -> Option<String> {
 }
 
 /// How many other directed links were seen to be fine.
-fn normal_beside(localisation: &Localisation, accusation: &Accusation, rail: Option<&str>) -> Option<String> {
-    accusation.link?;
+fn normal_beside(localisation: &Localisation, fault: &FaultyPart, rail: Option<&str>) -> Option<String> {
+    fault.link?;
     let of_rail = localisation
         .graph
         .links()
@@ -159,9 +161,9 @@ fn normal_beside(localisation: &Localisation, accusation: &Accusation, rail: Opt
     ))
 }
 
-fn hosts_of(localisation: &Localisation, accusation: &Accusation, suspect: &Suspect) -> Vec<String> {
+fn hosts_of(localisation: &Localisation, fault: &FaultyPart, suspect: &Suspect) -> Vec<String> {
     match (
-        accusation.link.map(|link| localisation.graph.link(link)),
+        fault.link.map(|link| localisation.graph.link(link)),
         suspect.kind,
     ) {
         (Some(link), _) if link.is_host => {
@@ -176,9 +178,9 @@ fn hosts_of(localisation: &Localisation, accusation: &Accusation, suspect: &Susp
     }
 }
 
-fn rule(seen: &Seen<'_>, localisation: &Localisation, accusation: &Accusation) -> String {
-    let rule = &seen.run().rule;
-    let cause = &localisation.causes[accusation.causes[0]];
+fn rule(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyPart) -> String {
+    let rule = &analysis.run().rule;
+    let cause = &localisation.causes[fault.causes[0]];
     format!(
         "slow link: every flow it explains misses its expectation with its whole {} interval, in {} measurements (at least {}), \
          with {} different partners, and the sign test over all of them, corrected for {} parts, is below {}; every other part \

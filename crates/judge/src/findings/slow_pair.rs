@@ -1,8 +1,10 @@
 //! A pair of ranks below its reference, each direction judged on its own; or one rank slow with all its partners.
 
-use super::counters::cause::{self, Cause};
-use super::slow_rail::slow_places;
-use super::{Detector, Seen, repeat};
+use super::counters::diagnosis::{self, CounterDiagnosis};
+use super::slow_cells::slow_places;
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::{Collective, Finding, FindingKind};
 
@@ -14,30 +16,30 @@ impl Detector for SlowPair {
         "Is the path between two ranks slower than it should be?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let pairs = seen
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let pairs = analysis
             .blame
             .pair
             .iter()
-            .filter_map(|(pair, places)| one_pair(seen, *pair, places));
-        let shared = seen
+            .filter_map(|(pair, places)| one_pair(analysis, *pair, places));
+        let shared = analysis
             .blame
             .shared_rank
             .iter()
-            .filter_map(|(rank, places)| one_rank(seen, *rank, places));
+            .filter_map(|(rank, places)| one_rank(analysis, *rank, places));
         pairs.chain(shared).collect()
     }
 }
 
-fn one_pair(seen: &Seen<'_>, (from, to): (u32, u32), places: &[usize]) -> Option<Finding> {
-    let mut finding = slow_places(seen, FindingKind::SlowPair, places, common_rail(seen, places))?;
-    let is_one_way = is_one_way(seen, places);
+fn one_pair(analysis: &RunAnalysis<'_>, (from, to): (u32, u32), places: &[usize]) -> Option<Finding> {
+    let mut finding = slow_places(analysis, FindingKind::SlowPair, places, common_rail(analysis, places))?;
+    let is_one_way = is_one_way(analysis, places);
     let arrow = if is_one_way { "->" } else { "<->" };
-    let (source, sink) = (seen.run().rank_name(from), seen.run().rank_name(to));
-    let cause = cause_of(seen, &mut finding);
+    let (source, sink) = (analysis.run().rank_name(from), analysis.run().rank_name(to));
+    let diagnosis = diagnose(analysis, &mut finding);
     finding.sentence = format!("{source} {arrow} {sink}: {}", finding.sentence);
     finding.place.ranks = vec![from, to];
-    if is_one_way && !seen.blame.pair.contains_key(&(to, from)) {
+    if is_one_way && !analysis.blame.pair.contains_key(&(to, from)) {
         finding.evidence.push(format!("{sink} -> {source} is not slow"));
     }
     finding.not_told_apart_from = vec![
@@ -49,18 +51,18 @@ fn one_pair(seen: &Seen<'_>, (from, to): (u32, u32), places: &[usize]) -> Option
         "check cable, port and routing between {source} and {sink}; measure each against another healthy partner to see \
          which end it is"
     );
-    if let Some(cause) = cause {
-        cause.tell(&mut finding);
+    if let Some(diagnosis) = diagnosis {
+        diagnosis.add_to(&mut finding);
     }
     let pair = format!("{from}:{to}");
-    let test = seen.summaries[*places.first()?].cell.test.as_str();
-    finding.repeat = Some(repeat::command(seen.run(), &[("test", test), ("pair", &pair)]));
+    let test = analysis.summaries[*places.first()?].cell.test.as_str();
+    finding.repeat = Some(repeat::command(analysis.run(), &[("test", test), ("pair", &pair)]));
     Some(finding)
 }
 
-fn one_rank(seen: &Seen<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
-    let mut finding = slow_places(seen, FindingKind::SlowPair, places, common_rail(seen, places))?;
-    let name = seen.run().rank_name(rank);
+fn one_rank(analysis: &RunAnalysis<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
+    let mut finding = slow_places(analysis, FindingKind::SlowPair, places, common_rail(analysis, places))?;
+    let name = analysis.run().rank_name(rank);
     let partners: Vec<u32> = finding
         .place
         .ranks
@@ -69,7 +71,7 @@ fn one_rank(seen: &Seen<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
         .filter(|other| *other != rank)
         .collect();
     let with = text::ranks(&partners);
-    let cause = cause_of(seen, &mut finding);
+    let diagnosis = diagnose(analysis, &mut finding);
     finding.sentence = format!(
         "{name} with {with}: {}; all slow pairs share it",
         finding.sentence
@@ -78,7 +80,7 @@ fn one_rank(seen: &Seen<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
         .evidence
         .push(format!("every slow pair has {name} at one end"));
     finding.place.ranks = vec![rank];
-    finding.place.hosts = seen.hosts(&[rank]);
+    finding.place.hosts = analysis.hosts(&[rank]);
     finding.not_told_apart_from = vec![
         format!("{name} itself"),
         format!("its NIC or cable"),
@@ -87,37 +89,37 @@ fn one_rank(seen: &Seen<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
     finding.next_step = format!(
         "check the NIC, cable, switch port and CPU placement of {name}: everything its pairs have in common"
     );
-    if let Some(cause) = cause {
-        cause.tell(&mut finding);
+    if let Some(diagnosis) = diagnosis {
+        diagnosis.add_to(&mut finding);
     }
-    let test = seen.summaries[*places.first()?].cell.test.as_str();
+    let test = analysis.summaries[*places.first()?].cell.test.as_str();
     finding.repeat = Some(repeat::command(
-        seen.run(),
+        analysis.run(),
         &[("test", test), ("rank", &rank.to_string())],
     ));
     Some(finding)
 }
 
 /// What counters of the ranks of these cells say, with what moved in the sentence already.
-fn cause_of(seen: &Seen<'_>, finding: &mut Finding) -> Option<Cause> {
+fn diagnose(analysis: &RunAnalysis<'_>, finding: &mut Finding) -> Option<CounterDiagnosis> {
     let rail = finding.place.rail.clone()?;
     let ranks = finding.place.ranks.clone();
-    let cause = cause::of(seen, &rail, &finding.cells, &|rank| ranks.contains(&rank));
-    finding.sentence = format!("{}; {}", finding.sentence, cause.facts.join("; "));
-    Some(cause)
+    let diagnosis = diagnosis::of(analysis, &rail, &finding.cells, &|rank| ranks.contains(&rank));
+    finding.sentence = format!("{}; {}", finding.sentence, diagnosis.facts.join("; "));
+    Some(diagnosis)
 }
 
 /// The rail that all of these cells run on, when it is one.
-fn common_rail<'a>(seen: &Seen<'a>, places: &[usize]) -> Option<&'a str> {
-    let [rail] = seen.summaries[*places.first()?].cell.rails.as_slice() else {
+fn common_rail<'a>(analysis: &RunAnalysis<'a>, places: &[usize]) -> Option<&'a str> {
+    let [rail] = analysis.summaries[*places.first()?].cell.rails.as_slice() else {
         return None;
     };
-    let is_on_it = |place: &usize| seen.summaries[*place].cell.rails == [rail.as_str()];
+    let is_on_it = |place: &usize| analysis.summaries[*place].cell.rails == [rail.as_str()];
     places.iter().all(is_on_it).then_some(rail.as_str())
 }
 
-fn is_one_way(seen: &Seen<'_>, places: &[usize]) -> bool {
+fn is_one_way(analysis: &RunAnalysis<'_>, places: &[usize]) -> bool {
     places
         .iter()
-        .all(|place| seen.summaries[*place].cell.collective == Collective::PointToPoint)
+        .all(|place| analysis.summaries[*place].cell.collective == Collective::PointToPoint)
 }

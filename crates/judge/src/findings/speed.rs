@@ -17,14 +17,17 @@
 
 use rayon::prelude::*;
 
-use super::peers::PeerGroups;
-use super::summary::{CellSummary, Round, rate_interval};
+use super::peers::{PeerGroups, peer_noun};
+use super::iterations::Round;
+use super::summary::{CellSummary, rate_interval};
 use super::wire::Wire;
-use super::{congestion, coverage, wording};
 use record::stats::{holm, rank_sum_above, samples_needed, sign_test_above};
 use record::text;
 use record::units::{Bytes, Rate};
-use record::{Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TransportKind};
+use record::{Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TestKind, TransportKind};
+
+/// Kinds of tests that measure a victim alone and beside a load.
+pub(super) const CONGESTION_TESTS: [TestKind; 2] = [TestKind::Incast, TestKind::AllToAll];
 
 /// One cell against one reference.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +54,30 @@ impl Comparison {
     /// How far the threshold is missed: measured over threshold, smaller is worse.
     pub(super) fn ratio(&self) -> f64 {
         self.measured.median.0 / self.threshold.0
+    }
+
+    /// `0.61 GB/s [0.60, 0.62] of 1.02 expected (median of 1 peer rail, margin 25 %)`.
+    pub(super) fn in_words(&self) -> String {
+        let (measured, expected) = (self.measured.to_string(), self.expected.to_string());
+        // The unit is not repeated.
+        let expected = match expected.split_once(' ') {
+            Some((number, unit)) if measured.contains(unit) => number,
+            _ => &expected,
+        };
+        format!("{measured} of {expected} expected ({})", self.from)
+    }
+
+    /// The rule that a slow cell broke, with its numbers.
+    pub(super) fn rule_in_words(&self, rule: &DecisionRule) -> String {
+        format!(
+            "slow: the upper end of the {} interval is below {} in each of {} rounds (at least {}), and the corrected p-value \
+             is below {}",
+            text::percent(rule.confidence),
+            self.threshold,
+            self.rounds.0,
+            u32::from(rule.remeasure) + 1,
+            rule.false_positive_budget
+        )
     }
 
     fn is_confirmed(&self, rule: &DecisionRule) -> bool {
@@ -162,7 +189,7 @@ fn suspicion(suspect: &Comparison, rule: &DecisionRule) -> String {
     } else {
         format!("chance is not ruled out: {}", text::p_value(suspect.p_value))
     };
-    format!("suspected slow, {}; {why}", wording::against(suspect))
+    format!("suspected slow, {}; {why}", suspect.in_words())
 }
 
 fn compare(
@@ -177,13 +204,13 @@ fn compare(
     if summary.cell.collective == Collective::Streams {
         return Err(match summary.done {
             true => Speed::Unclear("streams have no speed of their own".into()),
-            false => Speed::NotRun(coverage::why_not_measured(recorded, summary)),
+            false => Speed::NotRun(summary.why_not_measured(recorded)),
         });
     }
     let (bytes, measured) = measurable(recorded, summary)?;
     let test = recorded.run.test_of(summary.cell);
     let references = test.map_or(&[][..], |test| &test.references);
-    let is_congested = test.is_some_and(|test| congestion::KINDS.contains(&test.kind))
+    let is_congested = test.is_some_and(|test| CONGESTION_TESTS.contains(&test.kind))
         && (summary.cell.load == Load::Together || !summary.cell.collective.is_pairwise());
     let mut applied = Applied {
         comparisons: Vec::new(),
@@ -232,10 +259,10 @@ fn measurable(recorded: &Recorded, summary: &CellSummary<'_>) -> Result<(Bytes, 
         return Err(Speed::Unclear(text.clone()));
     }
     if iterations == 0 {
-        return Err(Speed::NotRun(coverage::why_not_measured(recorded, summary)));
+        return Err(Speed::NotRun(summary.why_not_measured(recorded)));
     }
     if !summary.done {
-        return Err(Speed::Unclear(coverage::why_not_measured(recorded, summary)));
+        return Err(Speed::Unclear(summary.why_not_measured(recorded)));
     }
     let needed = samples_needed(confidence);
     if needed.is_none_or(|needed| iterations < needed) {
@@ -325,7 +352,7 @@ fn against_peers(
         .ok_or_else(|| "no measured peer to compare with".to_string())?;
     let (expected, count) = (reference.rate, reference.count);
     let threshold = checked_threshold(expected, margin, "the peers' median")?;
-    let noun = wording::peer_noun(
+    let noun = peer_noun(
         summary.cell,
         peers.others(place).map(|peer| summaries[peer.place].cell),
     );

@@ -1,6 +1,8 @@
 //! A rank that keeps the others waiting: busy itself for longer than they are.
 
-use super::{Detector, Seen, repeat};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::units::Nanos;
 use record::{Confirmation, Finding, FindingKind, Place};
@@ -13,14 +15,14 @@ impl Detector for Straggler {
         "Does one rank keep the others waiting?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let rule = &seen.run().rule;
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let rule = &analysis.run().rule;
         let mut findings = Vec::new();
-        for straggler in &seen.stragglers.accused {
-            let name = seen.run().rank_name(straggler.rank);
+        for straggler in &analysis.stragglers.confirmed {
+            let name = analysis.run().rank_name(straggler.rank);
             let busy = &straggler.busy;
-            let cell = seen.summaries[straggler.worst].cell;
-            let explained = seen
+            let cell = analysis.summaries[straggler.worst].cell;
+            let explained = analysis
                 .blame
                 .straggler
                 .get(&straggler.rank)
@@ -48,7 +50,7 @@ impl Detector for Straggler {
                     straggler.cells.len(),
                     straggler.judged
                 ),
-                place: Place { hosts: seen.hosts(&[straggler.rank]), ranks: vec![straggler.rank], ..Place::default() },
+                place: Place { hosts: analysis.hosts(&[straggler.rank]), ranks: vec![straggler.rank], ..Place::default() },
                 measured: None,
                 expected: None,
                 rule: format!(
@@ -58,18 +60,18 @@ impl Detector for Straggler {
                     rule.straggler_factor
                 ),
                 confirmation: Some(Confirmation {
-                    rounds: seen.summaries[straggler.worst].rounds.len() as u16,
+                    rounds: analysis.summaries[straggler.worst].rounds.len() as u16,
                     p_value: straggler.p_value,
                     comparisons: straggler.comparisons,
                 }),
                 not_told_apart_from: vec!["other load on the same cores or memory".into()],
                 evidence,
-                cells: seen.ids(&places),
+                cells: analysis.ids(&places),
                 next_step: format!(
                     "look at {name}: clock and thermal throttling, other processes, core and memory placement; then move \
                      its work to another slot and repeat"
                 ),
-                repeat: Some(repeat::command(seen.run(), &[("rank", &straggler.rank.to_string())])),
+                repeat: Some(repeat::command(analysis.run(), &[("rank", &straggler.rank.to_string())])),
                 suspects: Vec::new(),
                 curve: Vec::new(),
             });

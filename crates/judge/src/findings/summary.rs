@@ -9,56 +9,59 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::busy::{Busy, busy_of};
+use super::iterations::{Buckets, Iterations, Round};
 use super::wire::Wire;
 use record::stats::{MedianInterval, interval_of_sorted};
 use record::units::{Bytes, Nanos, Rate};
-use record::{Cell, CellDone, Event, Interval, Recorded, Sample};
-
-/// One measurement round of a cell.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Round {
-    /// Its number: 0 for the first measurement.
-    pub(super) number: u16,
-    /// Times of its complete iterations, ascending.
-    pub(super) times: Vec<u64>,
-}
+use record::{Cell, CellDone, EndReason, Event, Interval, Recorded};
 
 /// What was measured of one cell.
 #[derive(Debug, Clone)]
-pub(super) struct CellSummary<'a> {
-    pub(super) cell: &'a Cell,
+pub(crate) struct CellSummary<'a> {
+    pub(crate) cell: &'a Cell,
     /// Times of all complete iterations, ascending.
-    pub(super) times: Vec<u64>,
+    pub(crate) times: Vec<u64>,
     /// Rounds with enough iterations for an interval, in order.
-    pub(super) rounds: Vec<Round>,
+    pub(crate) rounds: Vec<Round>,
     /// The rank that finished last most often, and its share.
-    pub(super) slowest_rank: Option<(u32, f64)>,
+    pub(crate) slowest_rank: Option<(u32, f64)>,
     /// How long each rank was busy itself.
-    pub(super) busy: Vec<Busy>,
+    pub(crate) busy: Vec<Busy>,
     /// Bytes on its links.
-    pub(super) wire: Wire,
+    pub(crate) wire: Wire,
     /// Iterations whose data was checked.
-    pub(super) verified: u32,
+    pub(crate) verified: u32,
     /// Whether a round was measured to its end.
-    pub(super) done: bool,
+    pub(crate) done: bool,
     /// Why it was not run, when the runner said so.
-    pub(super) not_run: Option<&'a str>,
+    pub(crate) not_run: Option<&'a str>,
 }
 
 impl CellSummary<'_> {
     /// The interval of the median time.
-    pub(super) fn time(&self, confidence: f64) -> Option<MedianInterval> {
+    pub(crate) fn time(&self, confidence: f64) -> Option<MedianInterval> {
         interval_of_sorted(&self.times, confidence)
     }
 
+    /// Why the cell was not measured to its end.
+    pub(crate) fn why_not_measured(&self, recorded: &Recorded) -> String {
+        let ended = how_it_ended(recorded);
+        match (self.not_run, self.times.len()) {
+            (Some(reason), _) => reason.to_string(),
+            (None, _) if self.done => "no iteration is complete on all its ranks".to_string(),
+            (None, 0) => format!("{ended} before it"),
+            (None, n) => format!("{ended} in the middle of it, {n} complete iterations kept"),
+        }
+    }
+
     /// The interval of the median wire rate over all rounds.
-    pub(super) fn wire_rate(&self, confidence: f64) -> Option<Interval<Rate>> {
+    pub(crate) fn wire_rate(&self, confidence: f64) -> Option<Interval<Rate>> {
         rate_interval(&self.times, self.wire.bytes()?, confidence)
     }
 }
 
 /// The rate interval that `bytes` in ascending `times` amount to; the longest time gives the lowest rate.
-pub(super) fn rate_interval(times: &[u64], bytes: Bytes, confidence: f64) -> Option<Interval<Rate>> {
+pub(crate) fn rate_interval(times: &[u64], bytes: Bytes, confidence: f64) -> Option<Interval<Rate>> {
     let time = interval_of_sorted(times, confidence)?;
     Some(Interval {
         median: (time.median > 0.0).then(|| Rate(bytes.0 as f64 * 1e9 / time.median))?,
@@ -68,7 +71,7 @@ pub(super) fn rate_interval(times: &[u64], bytes: Bytes, confidence: f64) -> Opt
 }
 
 /// One summary per planned cell, in plan order. Samples of unknown cells and ranks are left out.
-pub(super) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
+pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
     let cells = &recorded.run.cells;
     let mut place_of: HashMap<u32, usize> = HashMap::with_capacity(cells.len());
     for (place, cell) in cells.iter().enumerate() {
@@ -115,126 +118,18 @@ pub(super) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
         .collect()
 }
 
-/// Positions of samples, bucketed by cell: two passes, no allocation per cell.
-struct Buckets {
-    starts: Vec<usize>,
-    positions: Vec<u32>,
-}
-
-impl Buckets {
-    fn of(samples: &[Sample], place_of: &HashMap<u32, usize>, cells: usize) -> Buckets {
-        // Consecutive samples mostly belong to the same cell, so the last answer is kept.
-        let mut last = (None, None);
-        let mut place = |sample: &Sample| {
-            if last.0 != Some(sample.cell) {
-                last = (Some(sample.cell), place_of.get(&sample.cell).copied());
-            }
-            last.1
-        };
-        let mut starts = vec![0usize; cells + 1];
-        for sample in samples {
-            if let Some(place) = place(sample) {
-                starts[place + 1] += 1;
-            }
-        }
-        for i in 0..cells {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = starts.clone();
-        let mut positions = vec![0u32; starts[cells]];
-        for (position, sample) in samples.iter().enumerate().take(u32::MAX as usize) {
-            if let Some(place) = place(sample) {
-                positions[next[place]] = position as u32;
-                next[place] += 1;
-            }
-        }
-        Buckets { starts, positions }
+/// How a run ended, as the start of a reason.
+pub(crate) fn how_it_ended(recorded: &Recorded) -> &'static str {
+    let end = recorded.events.iter().rev().find_map(|event| match event {
+        Event::End { reason, .. } => Some(*reason),
+        _ => None,
+    });
+    match end {
+        Some(EndReason::Finished) => "the run finished",
+        Some(EndReason::Interrupted) => "the run was interrupted",
+        Some(EndReason::Budget) => "the run's time budget was spent",
+        Some(EndReason::Lost) => "the run lost a rank or hung",
+        Some(EndReason::Failed) => "the run failed",
+        None => "the run was cut off",
     }
-
-    fn of_cell(&self, place: usize) -> &[u32] {
-        &self.positions[self.starts[place]..self.starts[place + 1]]
-    }
-}
-
-/// The complete iterations of one cell: for each, one sample of every rank, in rank order.
-pub(super) struct Iterations {
-    /// The cell's ranks, ascending, each once.
-    pub(super) ranks: Vec<u32>,
-    samples: Vec<Sample>,
-}
-
-impl Iterations {
-    fn of(cell: &Cell, all: &[Sample], positions: &[u32]) -> Iterations {
-        let mut ranks = cell.ranks.clone();
-        ranks.sort_unstable();
-        ranks.dedup();
-        let mut samples: Vec<Sample> = positions.iter().map(|position| all[*position as usize]).collect();
-        samples.retain(|sample| ranks.binary_search(&sample.rank).is_ok());
-        let key = |sample: &Sample| (sample.round, sample.iter, sample.rank);
-        samples.sort_by_key(key);
-        samples.dedup_by_key(|sample| key(sample));
-        let mut complete = Vec::with_capacity(samples.len());
-        for iteration in samples.chunk_by(|a, b| (a.round, a.iter) == (b.round, b.iter)) {
-            if iteration.len() == ranks.len() {
-                complete.extend_from_slice(iteration);
-            }
-        }
-        Iterations {
-            ranks,
-            samples: complete,
-        }
-    }
-
-    /// Each complete iteration: one sample per rank, in rank order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[Sample]> {
-        self.samples.chunks_exact(self.ranks.len().max(1))
-    }
-
-    fn all_times(&self) -> Vec<u64> {
-        let mut times: Vec<u64> = self.iter().map(|samples| last_to_finish(samples).0).collect();
-        times.sort_unstable();
-        times
-    }
-
-    fn rounds(&self, confidence: f64) -> Vec<Round> {
-        let mut rounds: Vec<Round> = Vec::new();
-        for samples in self.iter() {
-            let number = samples.first().map_or(0, |sample| sample.round);
-            if rounds.last().is_none_or(|last| last.number != number) {
-                rounds.push(Round {
-                    number,
-                    times: Vec::new(),
-                });
-            }
-            if let Some(round) = rounds.last_mut() {
-                round.times.push(last_to_finish(samples).0);
-            }
-        }
-        rounds.iter_mut().for_each(|round| round.times.sort_unstable());
-        rounds.retain(|round| interval_of_sorted(&round.times, confidence).is_some());
-        rounds
-    }
-
-    fn slowest_rank(&self) -> Option<(u32, f64)> {
-        let mut finished_last = vec![0u32; self.ranks.len()];
-        let mut iterations = 0;
-        for samples in self.iter() {
-            finished_last[last_to_finish(samples).1] += 1;
-            iterations += 1;
-        }
-        let most = *finished_last.iter().max().filter(|_| iterations > 0)?;
-        let place = finished_last.iter().position(|count| *count == most)?;
-        Some((self.ranks[place], f64::from(most) / f64::from(iterations)))
-    }
-}
-
-/// The longest time of an iteration and the position of the rank that set it (the first, when several did).
-fn last_to_finish(samples: &[Sample]) -> (u64, usize) {
-    let mut last = (0, 0);
-    for (position, sample) in samples.iter().enumerate() {
-        if sample.ns > last.0 {
-            last = (sample.ns, position);
-        }
-    }
-    last
 }

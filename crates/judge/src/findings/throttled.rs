@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::gpus::{self, Held, LEAST_READINGS, LEAST_SHARE};
+use super::gpus::{self, LimitActivity, LEAST_READINGS, LEAST_SHARE};
 use super::speed::Speed;
-use super::{Detector, Seen, repeat};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
 use record::text;
 use record::{ClockLimit, Finding, FindingKind, GpuReading, GpuSummary, Place};
 
@@ -19,34 +21,34 @@ impl Detector for Throttled {
         "Were the clocks of a GPU held down while it was measured?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let slow = slow_cells(seen);
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let slow = slow_cells(analysis);
         let mut findings = Vec::new();
-        for (uuid, readings) in gpus::by_gpu(seen) {
+        for (uuid, readings) in gpus::by_gpu(analysis) {
             let in_trouble = |limit: ClockLimit, _: u32| limit.is_trouble();
             let is_set_low = |limit: ClockLimit, cell: u32| !limit.is_trouble() && slow.contains(&cell);
-            findings.extend(one_gpu(seen, uuid, &readings, in_trouble));
-            findings.extend(one_gpu(seen, uuid, &readings, is_set_low));
+            findings.extend(one_gpu(analysis, uuid, &readings, in_trouble));
+            findings.extend(one_gpu(analysis, uuid, &readings, is_set_low));
         }
         findings
     }
 }
 
 /// Ids of cells that are slow.
-fn slow_cells(seen: &Seen<'_>) -> BTreeSet<u32> {
-    let slow = seen.speeds.iter().zip(&seen.summaries);
+fn slow_cells(analysis: &RunAnalysis<'_>) -> BTreeSet<u32> {
+    let slow = analysis.speeds.iter().zip(&analysis.summaries);
     let slow = slow.filter(|(speed, _)| matches!(speed, Speed::Slow(_)));
     slow.map(|(_, summary)| summary.cell.id).collect()
 }
 
 fn one_gpu(
-    seen: &Seen<'_>,
+    analysis: &RunAnalysis<'_>,
     uuid: &str,
     readings: &[&GpuReading],
     counts: impl Fn(ClockLimit, u32) -> bool,
 ) -> Option<Finding> {
     let mut guilty: Vec<&GpuReading> = Vec::new();
-    let mut worst: BTreeMap<ClockLimit, (Held, &GpuReading)> = BTreeMap::new();
+    let mut worst: BTreeMap<ClockLimit, (LimitActivity, &GpuReading)> = BTreeMap::new();
     for reading in readings.iter().copied() {
         let limits = gpus::limits_of(reading).into_iter();
         let limits: Vec<_> = limits.filter(|(limit, _)| counts(*limit, reading.cell)).collect();
@@ -63,22 +65,22 @@ fn one_gpu(
     // Gravest first, as the limits are ordered.
     let (gravest, (held, reading)) = worst.first_key_value()?;
     let (all, sum) = (
-        gpus::summary(seen, uuid, readings),
-        gpus::summary(seen, uuid, &guilty),
+        gpus::summary(analysis, uuid, readings),
+        gpus::summary(analysis, uuid, &guilty),
     );
     let names: Vec<String> = worst.keys().map(|limit| limit.words().to_string()).collect();
     let cells: BTreeSet<u32> = guilty.iter().map(|reading| reading.cell).collect();
-    let cell = seen.cell(reading.cell).map(|cell| cell.describe());
+    let cell = analysis.cell(reading.cell).map(|cell| cell.describe());
     let consequence = match gravest.is_trouble() {
         true => "what was measured there is no measure of the fabric",
         false => "these cells are slow",
     };
     let mut evidence: Vec<String> = worst
         .iter()
-        .map(|(limit, (held, reading))| said(seen, *limit, held, reading))
+        .map(|(limit, (held, reading))| said(analysis, *limit, held, reading))
         .collect();
     evidence.extend(gpus::evidence(
-        seen,
+        analysis,
         &all.ranks,
         &Vec::from_iter(cells.iter().copied()),
     ));
@@ -113,7 +115,7 @@ fn one_gpu(
         evidence,
         cells: cells.into_iter().collect(),
         next_step: next_step(*gravest, &all),
-        repeat: Some(repeat::command(seen.run(), &[("rank", &rank)])),
+        repeat: Some(repeat::command(analysis.run(), &[("rank", &rank)])),
         suspects: Vec::new(),
         curve: Vec::new(),
     })
@@ -140,8 +142,8 @@ fn figures(gpu: &GpuSummary) -> String {
     }
 }
 
-fn said(seen: &Seen<'_>, limit: ClockLimit, held: &Held, reading: &GpuReading) -> String {
-    let cell = seen.cell(reading.cell);
+fn said(analysis: &RunAnalysis<'_>, limit: ClockLimit, held: &LimitActivity, reading: &GpuReading) -> String {
+    let cell = analysis.cell(reading.cell);
     let cell = cell.map_or(format!("cell {}", reading.cell), |cell| cell.describe());
     let time = match held.time {
         Some(time) => format!("for {time} of {}", reading.elapsed_ns),

@@ -13,9 +13,8 @@
 //! The **run** fails when a finding accuses; it passes only when there is no finding and every test passed, and at least
 //! one was planned. The exit code is the highest that any of this calls for.
 
-use super::Seen;
+use super::analysis::RunAnalysis;
 use super::speed::Speed;
-use super::{coverage, wording};
 use record::stats::{beyond_fences, spread};
 use record::text;
 use record::units::{Nanos, Rate};
@@ -25,25 +24,25 @@ use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestV
 const INCONCLUSIVE: u8 = 20;
 
 /// The verdict of every planned cell, in plan order.
-pub(super) fn of_cells(seen: &Seen<'_>) -> Vec<CellVerdict> {
+pub(super) fn of_cells(analysis: &RunAnalysis<'_>) -> Vec<CellVerdict> {
     use rayon::prelude::*;
-    (0..seen.summaries.len())
+    (0..analysis.summaries.len())
         .into_par_iter()
-        .map(|place| of_cell(seen, place))
+        .map(|place| of_cell(analysis, place))
         .collect()
 }
 
-fn of_cell(seen: &Seen<'_>, place: usize) -> CellVerdict {
-    let (summary, speed) = (&seen.summaries[place], &seen.speeds[place]);
-    let confidence = seen.run().rule.confidence;
+fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
+    let (summary, speed) = (&analysis.summaries[place], &analysis.speeds[place]);
+    let confidence = analysis.run().rule.confidence;
     let time = summary.time(confidence);
     let algorithm_rate = time
         .filter(|time| time.median > 0.0)
         .map(|time| Rate(summary.cell.size.0 as f64 * 1e9 / time.median));
-    let verdict = if seen.corrupt.contains(&summary.cell.id) {
+    let verdict = if analysis.corrupt.contains(&summary.cell.id) {
         Verdict::Fail("wrong data was delivered".into())
     } else if summary.cell.collective == Collective::Streams && summary.done {
-        of_streams(seen, summary.cell.id)
+        of_streams(analysis, summary.cell.id)
     } else {
         match speed {
             Speed::NotRun(why) => Verdict::NotRun(why.clone()),
@@ -51,7 +50,7 @@ fn of_cell(seen: &Seen<'_>, place: usize) -> CellVerdict {
                 Verdict::Inconclusive(why.clone())
             }
             Speed::Good(_) => Verdict::Pass,
-            Speed::Slow(comparison) => Verdict::Fail(format!("slow: {}", wording::against(comparison))),
+            Speed::Slow(comparison) => Verdict::Fail(format!("slow: {}", comparison.in_words())),
         }
     };
     CellVerdict {
@@ -83,10 +82,10 @@ fn of_cell(seen: &Seen<'_>, place: usize) -> CellVerdict {
 }
 
 /// The verdict of a cell of streams: chance is what is expected, and a fault of the spread that concerns it is a failure.
-fn of_streams(seen: &Seen<'_>, cell: u32) -> Verdict {
-    match seen.ecmp.fault_of(cell) {
+fn of_streams(analysis: &RunAnalysis<'_>, cell: u32) -> Verdict {
+    match analysis.ecmp.fault_of(cell) {
         Some(fault) => Verdict::Fail(fault.to_string()),
-        None if seen.ecmp.judges(cell) => Verdict::Pass,
+        None if analysis.ecmp.judges(cell) => Verdict::Pass,
         None => Verdict::Inconclusive(
             "how its streams are spread cannot be judged: their ways are not known, and no counters were read".into(),
         ),
@@ -94,15 +93,15 @@ fn of_streams(seen: &Seen<'_>, cell: u32) -> Verdict {
 }
 
 /// The verdict of every test, in suite order.
-pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdict> {
-    let run = seen.run();
+pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec<TestVerdict> {
+    let run = analysis.run();
     run.tests
         .iter()
         .map(|test| {
             let places: Vec<usize> = (0..cells.len())
                 .filter(|place| cells[*place].cell.test == test.name)
                 .collect();
-            let measured = places.iter().filter(|place| seen.summaries[**place].done).count();
+            let measured = places.iter().filter(|place| analysis.summaries[**place].done).count();
             let count = |wanted: fn(&Verdict) -> bool| {
                 places
                     .iter()
@@ -114,7 +113,7 @@ pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdic
             let unsettled =
                 places
                     .iter()
-                    .find_map(|place| match (&cells[*place].verdict, &seen.speeds[*place]) {
+                    .find_map(|place| match (&cells[*place].verdict, &analysis.speeds[*place]) {
                         (_, Speed::BelowSpec(_)) => None,
                         (Verdict::Inconclusive(why) | Verdict::NotRun(why), _) => Some((*place, why)),
                         _ => None,
@@ -124,10 +123,7 @@ pub(super) fn of_tests(seen: &Seen<'_>, cells: &[CellVerdict]) -> Vec<TestVerdic
             } else if places.is_empty() {
                 Verdict::NotRun(why_unplanned(run, &test.name))
             } else if measured == 0 {
-                Verdict::NotRun(coverage::why_not_measured(
-                    seen.recorded,
-                    &seen.summaries[places[0]],
-                ))
+                Verdict::NotRun(analysis.summaries[places[0]].why_not_measured(analysis.recorded))
             } else if test.references.is_empty() && test.kind != record::TestKind::Ecmp {
                 Verdict::Inconclusive(match test.missing_references.is_empty() {
                     true => "no expectation: the suite states none for this test".into(),
@@ -172,7 +168,7 @@ pub(super) struct RunVerdict {
 }
 
 /// The verdict of the run as a whole.
-pub(super) fn of_run(seen: &Seen<'_>, findings: &[Finding], tests: &[TestVerdict]) -> RunVerdict {
+pub(super) fn of_run(analysis: &RunAnalysis<'_>, findings: &[Finding], tests: &[TestVerdict]) -> RunVerdict {
     let unsettled: Vec<String> = tests
         .iter()
         .filter_map(|test| match &test.verdict {
@@ -186,7 +182,7 @@ pub(super) fn of_run(seen: &Seen<'_>, findings: &[Finding], tests: &[TestVerdict
         .max()
         .unwrap_or(0);
     let passed = tests.iter().filter(|test| test.verdict == Verdict::Pass).count();
-    let is_unsettled = !unsettled.is_empty() || tests.is_empty() || seen.summaries.is_empty();
+    let is_unsettled = !unsettled.is_empty() || tests.is_empty() || analysis.summaries.is_empty();
     let accuses = findings
         .iter()
         .find(|finding| finding.kind.exit_code() != INCONCLUSIVE);
@@ -206,7 +202,7 @@ pub(super) fn of_run(seen: &Seen<'_>, findings: &[Finding], tests: &[TestVerdict
         Verdict::Pass => {
             format!(
                 "PASS: {score}, {} cells measured and as expected",
-                seen.summaries.len()
+                analysis.summaries.len()
             )
         }
         Verdict::Fail(why) => match findings.len().saturating_sub(1) {
@@ -215,8 +211,8 @@ pub(super) fn of_run(seen: &Seen<'_>, findings: &[Finding], tests: &[TestVerdict
         },
         Verdict::Inconclusive(why) | Verdict::NotRun(why) => format!("INCONCLUSIVE: {score}; {why}"),
     };
-    if !seen.run().injected.is_empty() {
-        let count = seen.run().injected.len();
+    if !analysis.run().injected.is_empty() {
+        let count = analysis.run().injected.len();
         summary.push_str(&format!(
             " [negative control: {count} fault{} injected on purpose]",
             text::plural(count)

@@ -9,7 +9,7 @@ use record::{CellDone, Engine, Moved};
 
 /// Bytes per iteration on the links of one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(crate) enum Wire {
     /// The cell did not complete a round: not known.
     Unknown,
     /// The busiest directed link carries this much.
@@ -25,7 +25,7 @@ type Link<'a> = (u32, u32, Option<&'a str>);
 
 impl Wire {
     /// From the rounds a cell completed.
-    pub(super) fn of(engine: Engine, rounds: &[&CellDone]) -> Wire {
+    pub(crate) fn of(engine: Engine, rounds: &[&CellDone]) -> Wire {
         let mut busiest = None;
         for done in rounds {
             let (planned, moved) = (per_link(&done.planned), per_link(&done.moved));
@@ -44,7 +44,7 @@ impl Wire {
     }
 
     /// The busiest link's bytes, when they are known and not zero.
-    pub(super) fn bytes(&self) -> Option<Bytes> {
+    pub(crate) fn bytes(&self) -> Option<Bytes> {
         match self {
             Wire::Busiest(bytes) => Some(*bytes),
             _ => None,

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::tally::{End, Ends, Moved};
+use super::tally::{EndCounters, CountersByEnd, CounterIncrease};
 use record::Recorded;
 use record::counters::{COUNTERS, CounterKind};
 use record::stats::as_often;
@@ -15,27 +15,27 @@ use record::units::Nanos;
 use topology::suite::counters::{self, Bound, CounterRule, Per, Severity, in_short};
 
 /// The rules a run is judged by.
-pub(in crate::findings) struct Rules {
+pub(in crate::findings) struct CounterRules {
     /// Its own, or the built-in ones.
     pub(in crate::findings) rules: Cow<'static, [CounterRule]>,
     /// Why its own could not be used.
     pub(in crate::findings) trouble: Option<String>,
 }
 
-impl Rules {
+impl CounterRules {
     /// Those of a recorded run. A run whose own cannot be read is judged by the built-in ones, and says so.
-    pub(in crate::findings) fn of(recorded: &Recorded) -> Rules {
+    pub(in crate::findings) fn of(recorded: &Recorded) -> CounterRules {
         let own = recorded.counter_rules.as_deref();
         match own.map(|text| counters::parse(text, record::files::COUNTER_RULES)) {
-            Some(Ok(rules)) => Rules {
+            Some(Ok(rules)) => CounterRules {
                 rules: Cow::Owned(rules),
                 trouble: None,
             },
-            Some(Err(error)) => Rules {
+            Some(Err(error)) => CounterRules {
                 rules: Cow::Borrowed(counters::built_in()),
                 trouble: Some(format!("{error}; judged by the built-in rules")),
             },
-            None => Rules {
+            None => CounterRules {
                 rules: Cow::Borrowed(counters::built_in()),
                 trouble: None,
             },
@@ -51,11 +51,11 @@ impl Rules {
 
 /// What a rule says about a counter that moved.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::findings) enum Verdict {
+pub(in crate::findings) enum BoundCheck {
     /// Too much, and how much in the rule's own terms: `4.1e-9 per bit`.
     Broken(Option<String>),
     /// Within the bound, or not beyond chance.
-    Kept,
+    Within,
     /// It is not known over how much.
     Unjudged,
 }
@@ -70,7 +70,7 @@ pub(in crate::findings) struct Breach<'r> {
     /// What that speaks of.
     pub(in crate::findings) kind: CounterKind,
     /// By how much it moved.
-    pub(in crate::findings) moved: Moved,
+    pub(in crate::findings) moved: CounterIncrease,
     /// The same in the rule's own terms.
     pub(in crate::findings) measured: Option<String>,
 }
@@ -95,18 +95,18 @@ impl Breach<'_> {
 }
 
 /// How unlikely a rate must be where this many ends are judged.
-pub(in crate::findings) fn level(budget: f64, ends: &Ends<'_>) -> f64 {
+pub(in crate::findings) fn level(budget: f64, ends: &CountersByEnd<'_>) -> f64 {
     budget / (ends.len() * COUNTERS.len()).max(1) as f64
 }
 
 /// The rules that an end breaks, of each counter the gravest; the gravest first. Links going down are judged elsewhere.
-pub(in crate::findings) fn breaches<'r>(end: &End<'_>, rules: &'r Rules, level: f64) -> Vec<Breach<'r>> {
+pub(in crate::findings) fn breaches<'r>(end: &EndCounters<'_>, rules: &'r CounterRules, level: f64) -> Vec<Breach<'r>> {
     let mut found = Vec::new();
     for (name, moved) in end.trouble() {
         let about = rules.rules.iter().filter(|rule| rule.is_about(name));
-        let broken = about.filter_map(|rule| match verdict(end, moved, rule, level) {
-            Verdict::Broken(measured) => Some((rule, measured)),
-            Verdict::Kept | Verdict::Unjudged => None,
+        let broken = about.filter_map(|rule| match check_rule(end, moved, rule, level) {
+            BoundCheck::Broken(measured) => Some((rule, measured)),
+            BoundCheck::Within | BoundCheck::Unjudged => None,
         });
         let Some((rule, measured)) = broken.min_by_key(|(rule, _)| Reverse(rule.severity)) else {
             continue;
@@ -137,34 +137,34 @@ pub(in crate::findings) fn breaches<'r>(end: &End<'_>, rules: &'r Rules, level: 
 }
 
 /// Whether a counter of a port that moved breaks a rule.
-pub(in crate::findings) fn verdict(end: &End<'_>, moved: &Moved, rule: &CounterRule, level: f64) -> Verdict {
+pub(in crate::findings) fn check_rule(end: &EndCounters<'_>, moved: &CounterIncrease, rule: &CounterRule, level: f64) -> BoundCheck {
     let carried = |per| match per {
         Per::Packet => end.packets(),
         _ => end.bits(),
     };
-    within(rule.bound, moved.by, end.watched, carried, level)
+    check_bound(rule.bound, moved.by, end.watched, carried, level)
 }
 
 /// Whether a counter that moved by so much in some time breaks a bound; `carried` is what passed meanwhile, in packets or bits.
-pub(in crate::findings) fn within(
+pub(in crate::findings) fn check_bound(
     bound: Bound,
     moved: u64,
     watched: Nanos,
     carried: impl Fn(Per) -> Option<f64>,
     level: f64,
-) -> Verdict {
+) -> BoundCheck {
     let seconds = Some(watched.as_secs_f64()).filter(|seconds| *seconds > 0.0);
     let by = moved as f64;
     match bound {
-        Bound::Any if moved > 0 => Verdict::Broken(None),
+        Bound::Any if moved > 0 => BoundCheck::Broken(None),
         // How often links go down is counted over the whole run, not around cells.
-        Bound::Any | Bound::Within { .. } => Verdict::Kept,
+        Bound::Any | Bound::Within { .. } => BoundCheck::Within,
         Bound::ShareOfTime(most) => match seconds.map(|seconds| by / 1e6 / seconds) {
-            None => Verdict::Unjudged,
+            None => BoundCheck::Unjudged,
             Some(share) if share > most => {
-                Verdict::Broken(Some(format!("{}% of time", in_short(share * 100.0))))
+                BoundCheck::Broken(Some(format!("{}% of time", in_short(share * 100.0))))
             }
-            Some(_) => Verdict::Kept,
+            Some(_) => BoundCheck::Within,
         },
         Bound::Rate { most, per } => {
             let exposure = match per {
@@ -174,11 +174,11 @@ pub(in crate::findings) fn within(
                 Per::Packet | Per::Bit => carried(per),
             };
             match exposure {
-                None => Verdict::Unjudged,
+                None => BoundCheck::Unjudged,
                 Some(exposure) if by > most * exposure && as_often(moved, most * exposure) < level => {
-                    Verdict::Broken(Some(format!("{} per {per}", in_short(by / exposure))))
+                    BoundCheck::Broken(Some(format!("{} per {per}", in_short(by / exposure))))
                 }
-                Some(_) => Verdict::Kept,
+                Some(_) => BoundCheck::Within,
             }
         }
     }

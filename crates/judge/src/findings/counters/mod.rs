@@ -3,32 +3,32 @@
 //! Traffic counters always move and say nothing. A counter that was absent or unreadable is unknown, never zero.
 
 pub(in crate::findings) mod breach;
-pub(in crate::findings) mod cause;
+pub(in crate::findings) mod diagnosis;
 pub(in crate::findings) mod summary;
 pub(in crate::findings) mod tally;
 
 use std::cmp::Reverse;
 
-use super::Seen;
+use crate::findings::analysis::RunAnalysis;
 use record::counters::named;
 use record::text;
-use tally::{Ends, Question, ends};
+use tally::{CountersByEnd, CounterQuery, ends};
 
 /// Counters that a sentence spells out; the others are counted.
 const MOST_SPELLED: usize = 8;
 
 /// One sentence part per counter of `rail` that moved during these cells, or one that says that nothing is known.
-pub(super) fn evidence(seen: &Seen<'_>, rail: &str, cells: &[u32]) -> Vec<String> {
-    let question = Question {
+pub(super) fn evidence(analysis: &RunAnalysis<'_>, rail: &str, cells: &[u32]) -> Vec<String> {
+    let query = CounterQuery {
         rail: Some(rail),
         cells: Some(cells),
         concerns: &|_| true,
     };
-    of_ends(&ends(seen, &question), rail)
+    of_ends(&ends(&analysis.index, &query), rail)
 }
 
 /// The same, of ends that were looked up already.
-fn of_ends(ends: &Ends<'_>, rail: &str) -> Vec<String> {
+fn of_ends(ends: &CountersByEnd<'_>, rail: &str) -> Vec<String> {
     if ends.values().all(|end| end.known.is_empty()) {
         return vec![format!("no counter of {rail} could be read")];
     }

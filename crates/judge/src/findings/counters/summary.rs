@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Seen;
+use crate::findings::analysis::RunAnalysis;
 use super::breach::{breaches, level};
 use record::counters::named;
 use record::{CounterReport, CounterState, MovedCounter, UnreadCounter};
@@ -11,16 +11,16 @@ use record::{CounterReport, CounterState, MovedCounter, UnreadCounter};
 const MOST_ROWS: usize = 1000;
 
 /// The counters of all ends; none where none was read.
-pub(in crate::findings) fn of(seen: &Seen<'_>) -> Option<CounterReport> {
-    let ends = seen.ends();
+pub(in crate::findings) fn of(analysis: &RunAnalysis<'_>) -> Option<CounterReport> {
+    let ends = analysis.ends();
     if ends.is_empty() {
         return None;
     }
-    let level = level(seen.run().rule.false_positive_budget, ends);
+    let level = level(analysis.run().rule.false_positive_budget, ends);
     let mut moved: Vec<MovedCounter> = Vec::new();
     let mut unread: BTreeMap<(&str, Option<&str>), u32> = BTreeMap::new();
     for ((rail, host), end) in ends {
-        let broken = breaches(end, &seen.counter_rules, level);
+        let broken = breaches(end, &analysis.counter_rules, level);
         for (name, by) in end.trouble() {
             let breach = broken.iter().find(|breach| breach.counter == name);
             moved.push(MovedCounter {
@@ -72,6 +72,6 @@ pub(in crate::findings) fn of(seen: &Seen<'_>) -> Option<CounterReport> {
         moved,
         more: u32::try_from(more).unwrap_or(u32::MAX),
         unread: unread.collect(),
-        trouble: seen.counter_rules.trouble.clone(),
+        trouble: analysis.counter_rules.trouble.clone(),
     })
 }

@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::Seen;
+use crate::findings::run_index::RunIndex;
 use record::counters::{COUNTERS, CounterKind, CounterSource, CounterUnit, named};
 use record::units::Nanos;
 use record::{CounterDelta, CounterState, Event, Movement};
 
 /// By how much one counter moved in all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::findings) struct Moved {
+pub(in crate::findings) struct CounterIncrease {
     /// This much.
     pub(in crate::findings) by: u64,
     /// Or more: it stands at its end.
@@ -21,7 +21,7 @@ pub(in crate::findings) struct Moved {
     pub(in crate::findings) cells: BTreeSet<u32>,
 }
 
-impl Moved {
+impl CounterIncrease {
     /// `+17`, `at least +17`.
     pub(in crate::findings) fn words(&self) -> String {
         match self.or_more {
@@ -33,11 +33,11 @@ impl Moved {
 
 /// One end of a rail.
 #[derive(Debug, Default)]
-pub(in crate::findings) struct End<'a> {
+pub(in crate::findings) struct EndCounters<'a> {
     /// Ranks that read it.
     pub(in crate::findings) ranks: BTreeSet<u32>,
     /// Counters that moved, and by how much. Traffic is among them.
-    pub(in crate::findings) moved: BTreeMap<&'a str, Moved>,
+    pub(in crate::findings) moved: BTreeMap<&'a str, CounterIncrease>,
     /// Counters that are there.
     pub(in crate::findings) known: BTreeSet<&'a str>,
     /// Counters that are not, and why.
@@ -49,10 +49,10 @@ pub(in crate::findings) struct End<'a> {
 }
 
 /// The ends of rails, by rail and host.
-pub(in crate::findings) type Ends<'a> = BTreeMap<(&'a str, &'a str), End<'a>>;
+pub(in crate::findings) type CountersByEnd<'a> = BTreeMap<(&'a str, &'a str), EndCounters<'a>>;
 
 /// Which counters are asked for.
-pub(in crate::findings) struct Question<'q> {
+pub(in crate::findings) struct CounterQuery<'q> {
     /// Of this rail only.
     pub(in crate::findings) rail: Option<&'q str>,
     /// Movements in these cells only.
@@ -61,9 +61,9 @@ pub(in crate::findings) struct Question<'q> {
     pub(in crate::findings) concerns: &'q dyn Fn(u32) -> bool,
 }
 
-impl Question<'_> {
+impl CounterQuery<'_> {
     /// Everything.
-    pub(in crate::findings) const ALL: Question<'static> = Question {
+    pub(in crate::findings) const ALL: CounterQuery<'static> = CounterQuery {
         rail: None,
         cells: None,
         concerns: &|_| true,
@@ -71,35 +71,35 @@ impl Question<'_> {
 }
 
 /// The ends that a question is about.
-pub(in crate::findings) fn ends<'a>(seen: &Seen<'a>, question: &Question<'_>) -> Ends<'a> {
-    let run = seen.run();
+pub(in crate::findings) fn ends<'a>(index: &RunIndex<'a>, query: &CounterQuery<'_>) -> CountersByEnd<'a> {
+    let run = index.run();
     let hosts: HashMap<u32, &str> = run
         .ranks
         .iter()
         .map(|record| (record.rank, record.host.as_str()))
         .collect();
-    let cells: Option<HashSet<u32>> = question.cells.map(|cells| cells.iter().copied().collect());
-    let mut ends: Vec<((&str, &str), End<'a>)> = Vec::new();
+    let cells: Option<HashSet<u32>> = query.cells.map(|cells| cells.iter().copied().collect());
+    let mut ends: Vec<((&str, &str), EndCounters<'a>)> = Vec::new();
     let mut places: HashMap<(&str, &str), usize> = HashMap::new();
     // By end, counter, slot and round: whoever looked at the time saw the same.
-    let mut largest: HashMap<(usize, &str, u32, u16), Moved> = HashMap::new();
+    let mut largest: HashMap<(usize, &str, u32, u16), CounterIncrease> = HashMap::new();
     let mut longest: HashMap<(usize, u32, u16), Nanos> = HashMap::new();
-    for event in &seen.recorded.events {
+    for event in &index.recorded.events {
         let Event::Counter(delta) = event else { continue };
-        let is_asked = question.rail.is_none_or(|rail| rail == delta.rail) && (question.concerns)(delta.rank);
+        let is_asked = query.rail.is_none_or(|rail| rail == delta.rail) && (query.concerns)(delta.rank);
         let Some(host) = hosts.get(&delta.rank).filter(|_| is_asked) else {
             continue;
         };
         let name = (delta.rail.as_str(), *host);
         let place = *places.entry(name).or_insert_with(|| {
-            ends.push((name, End::default()));
+            ends.push((name, EndCounters::default()));
             ends.len() - 1
         });
         ends[place].1.note(delta);
         if cells.as_ref().is_some_and(|cells| !cells.contains(&delta.cell)) {
             continue;
         }
-        let slot = seen.cell(delta.cell).map_or(delta.cell, |cell| cell.slot);
+        let slot = index.slot(delta.cell);
         let time = longest.entry((place, slot, delta.round)).or_default();
         *time = delta.ns.unwrap_or_default().max(*time);
         let movement = delta.movement();
@@ -134,7 +134,7 @@ pub(in crate::findings) fn ends<'a>(seen: &Seen<'a>, question: &Question<'_>) ->
     ends.into_iter().collect()
 }
 
-impl<'a> End<'a> {
+impl<'a> EndCounters<'a> {
     /// Who read it, and whether a counter is there.
     fn note(&mut self, delta: &'a CounterDelta) {
         let name = delta.name.as_str();
@@ -151,7 +151,7 @@ impl<'a> End<'a> {
     }
 
     /// Counters other than traffic that moved, by name.
-    pub(in crate::findings) fn trouble(&self) -> impl Iterator<Item = (&'a str, &Moved)> {
+    pub(in crate::findings) fn trouble(&self) -> impl Iterator<Item = (&'a str, &CounterIncrease)> {
         let moved = self.moved.iter().filter(|(_, moved)| moved.by > 0);
         moved
             .filter(|(name, _)| !record::counters::is_traffic(name))

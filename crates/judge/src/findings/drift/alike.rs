@@ -1,102 +1,53 @@
 //! Parts that are alike, compared fact by fact: who says something else than most.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeMap;
 
 use super::capability;
-use super::ledger::Ledger;
-use super::majority::{Opinion, opinion};
-use super::parts::{Owned, Parts, Settled};
-use super::rules::{Rule, Scope};
+use super::groups::{groups, in_words};
+use super::log::DriftLog;
+use super::parts::{LocatedPart, Parts, SettledFacts};
+use super::rules::Rule;
 use record::{Deviation, Disagreement, DriftBasis, PartAt};
 
 /// Compares the parts that a rule is about.
-pub(super) fn compare<'a>(rule: &Rule, parts: &Parts<'a>, settled: &Settled<'a>, ledger: &mut Ledger) {
+pub(super) fn compare<'a>(rule: &Rule, parts: &Parts<'a>, settled: &SettledFacts<'a>, log: &mut DriftLog) {
     for alike in groups(rule, parts).into_values() {
         for fact in rule.agree {
-            one_fact(rule, fact, &alike, settled, ledger);
+            one_fact(rule, fact, &alike, settled, log);
         }
     }
-}
-
-/// What parts of a group have in common: their kind, then the slot or node where only those are compared.
-type Kind<'a> = Vec<&'a str>;
-
-/// The parts a rule is about, in groups of those that are alike.
-pub(super) fn groups<'a>(rule: &Rule, parts: &Parts<'a>) -> BTreeMap<Kind<'a>, Vec<Owned<'a>>> {
-    let nodes_with = match rule.scope {
-        Scope::Node => nodes_by_name(rule, parts),
-        Scope::Fleet | Scope::Slot => HashMap::new(),
-    };
-    let mut groups: BTreeMap<Kind<'_>, Vec<Owned<'_>>> = BTreeMap::new();
-    for owned in parts.of_class(rule.class) {
-        if owned.of_switch && rule.scope != Scope::Fleet {
-            continue; // ports of switches are cabled each in its own way
-        }
-        let known: Option<Kind<'_>> = rule.alike.iter().map(|fact| owned.part.value(fact)).collect();
-        let Some(mut kind) = known else { continue };
-        let if_known = rule.alike_if_known.iter();
-        kind.extend(if_known.map(|fact| owned.part.value(fact).unwrap_or_default()));
-        match rule.scope {
-            Scope::Fleet => {}
-            Scope::Slot => kind.push(&owned.part.name),
-            Scope::Node if nodes_with[owned.part.name.as_str()] > 1 => continue,
-            Scope::Node => kind.push(owned.node),
-        }
-        groups.entry(kind).or_default().push(*owned);
-    }
-    groups
-}
-
-/// How many hosts have a part of each name.
-fn nodes_by_name<'a>(rule: &Rule, parts: &Parts<'a>) -> HashMap<&'a str, usize> {
-    let mut nodes: HashMap<&str, BTreeSet<&str>> = HashMap::new();
-    for owned in parts.of_class(rule.class).filter(|owned| !owned.of_switch) {
-        nodes.entry(&owned.part.name).or_default().insert(owned.node);
-    }
-    nodes
-        .into_iter()
-        .map(|(name, nodes)| (name, nodes.len()))
-        .collect()
-}
-
-/// What makes parts like this one, in words: `board MT_0000000838`.
-pub(super) fn in_words(rule: &Rule, part: &Owned<'_>) -> Option<String> {
-    let facts = rule.alike.iter().chain(rule.alike_if_known);
-    let known = facts.filter_map(|fact| Some(format!("{fact} {}", part.part.value(fact)?)));
-    let words: Vec<String> = known.collect();
-    (!words.is_empty()).then(|| words.join(", "))
 }
 
 fn one_fact<'a>(
     rule: &Rule,
     fact: &'static str,
-    alike: &[Owned<'a>],
-    settled: &Settled<'a>,
-    ledger: &mut Ledger,
+    alike: &[LocatedPart<'a>],
+    settled: &SettledFacts<'a>,
+    log: &mut DriftLog,
 ) {
-    let known: Vec<(&Owned<'_>, &str)> = alike
+    let known: Vec<(&LocatedPart<'_>, &str)> = alike
         .iter()
-        .filter(|owned| !settled.contains(&(owned.number, fact)))
-        .filter_map(|owned| Some((owned, owned.value(fact)?)))
+        .filter(|located| !settled.contains(&(located.number, fact)))
+        .filter_map(|located| Some((located, located.value(fact)?)))
         .collect();
     let values: Vec<&str> = known.iter().map(|(_, value)| *value).collect();
-    match opinion(&values) {
-        Opinion::Agreed => {}
-        Opinion::Most {
+    match majority(&values) {
+        Majority::Agreed => {}
+        Majority::Most {
             value: expected,
             agree,
         } => {
-            let mut others: BTreeMap<&str, Vec<Owned<'_>>> = BTreeMap::new();
+            let mut others: BTreeMap<&str, Vec<LocatedPart<'_>>> = BTreeMap::new();
             let deviate = known.iter().filter(|(_, value)| *value != expected);
-            for (owned, value) in deviate.filter(|(owned, _)| !ledger.accuses(owned, fact)) {
-                others.entry(value).or_default().push(**owned);
+            for (located, value) in deviate.filter(|(located, _)| !log.accuses(located, fact)) {
+                others.entry(value).or_default().push(**located);
             }
             let basis = DriftBasis::Majority {
                 agree: agree as u32,
                 of: known.len() as u32,
             };
             for (value, parts) in others {
-                ledger.add(
+                log.add(
                     &parts,
                     Deviation {
                         rule: rule.name.to_string(),
@@ -115,16 +66,16 @@ fn one_fact<'a>(
             }
         }
         // The parts themselves may say which of them could do more: that settles it.
-        Opinion::Split
+        Majority::Split
             if known
                 .iter()
-                .any(|(owned, _)| capability::falls_short(owned, fact)) => {}
-        Opinion::Split => {
+                .any(|(located, _)| capability::falls_short(located, fact)) => {}
+        Majority::Split => {
             let mut values: BTreeMap<String, Vec<PartAt>> = BTreeMap::new();
-            for (owned, value) in &known {
-                values.entry(value.to_string()).or_default().push(owned.at());
+            for (located, value) in &known {
+                values.entry(value.to_string()).or_default().push(located.at());
             }
-            ledger.disagreements.push(Disagreement {
+            log.disagreements.push(Disagreement {
                 rule: rule.name.to_string(),
                 class: rule.class,
                 fact: fact.to_string(),
@@ -133,5 +84,50 @@ fn one_fact<'a>(
                 effects: BTreeMap::new(),
             });
         }
+    }
+}
+
+/// What a group of like parts says about one fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Majority<'a> {
+    /// All say the same.
+    Agreed,
+    /// More than half say this, and the others do not.
+    Most {
+        /// What they say.
+        value: &'a str,
+        /// How many.
+        agree: usize,
+    },
+    /// No value has more than half: which is right cannot be told.
+    Split,
+}
+
+/// The opinion of `values`, those that are known.
+fn majority<'a>(values: &[&'a str]) -> Majority<'a> {
+    let mut count: BTreeMap<&'a str, usize> = BTreeMap::new();
+    for value in values {
+        *count.entry(value).or_default() += 1;
+    }
+    if count.len() < 2 {
+        return Majority::Agreed;
+    }
+    match count.iter().find(|(_, agree)| 2 * **agree > values.len()) {
+        Some((value, agree)) => Majority::Most { value, agree: *agree },
+        None => Majority::Split,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_two_is_not_blamed_and_one_of_three_is() {
+        assert_eq!(majority(&[]), Majority::Agreed);
+        assert_eq!(majority(&["a", "a"]), Majority::Agreed);
+        assert_eq!(majority(&["a", "b"]), Majority::Split);
+        assert_eq!(majority(&["a", "b", "a"]), Majority::Most { value: "a", agree: 2 });
+        assert_eq!(majority(&["a", "a", "b", "b", "c"]), Majority::Split);
     }
 }

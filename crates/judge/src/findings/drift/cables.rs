@@ -4,68 +4,68 @@
 //! it, the port of a switch. Rates are compared as numbers, because everybody writes them differently. An end that deviates from its
 //! like already is not accused again.
 
-use super::ledger::Ledger;
-use super::parts::{Owned, Parts, Settled};
+use super::log::DriftLog;
+use super::parts::{LocatedPart, Parts, SettledFacts};
 use record::{Cable, Deviation, DriftBasis, Inventory, PartAt, PartClass};
 
 const BECAUSE: &str = "what is plugged together must be set up alike";
 
 /// What must agree at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Matter {
+enum LinkSetting {
     Rate,
     Width,
     Mtu,
     Fec,
 }
 
-impl Matter {
+impl LinkSetting {
     /// Lanes before the rate that follows from them.
-    const ALL: [Matter; 4] = [Matter::Width, Matter::Rate, Matter::Mtu, Matter::Fec];
+    const ALL: [LinkSetting; 4] = [LinkSetting::Width, LinkSetting::Rate, LinkSetting::Mtu, LinkSetting::Fec];
 
     /// The facts that tell it, by class, the one that knows best first.
     fn facts(self) -> &'static [(PartClass, &'static str)] {
         use PartClass::{Interface, Port};
         match self {
-            Matter::Rate => &[(Port, "rate"), (Port, "speed"), (Interface, "speed")],
-            Matter::Width => &[(Port, "width")],
-            Matter::Mtu => &[(Interface, "mtu"), (Port, "mtu")],
-            Matter::Fec => &[(Interface, "fec"), (Port, "fec")],
+            LinkSetting::Rate => &[(Port, "rate"), (Port, "speed"), (Interface, "speed")],
+            LinkSetting::Width => &[(Port, "width")],
+            LinkSetting::Mtu => &[(Interface, "mtu"), (Port, "mtu")],
+            LinkSetting::Fec => &[(Interface, "fec"), (Port, "fec")],
         }
     }
 
     fn advice(self) -> &'static str {
         match self {
-            Matter::Rate | Matter::Width => {
+            LinkSetting::Rate | LinkSetting::Width => {
                 "set both ports to the same speed or to negotiate it, and look at the cable: lanes may be down"
             }
-            Matter::Mtu => "set the MTU of both ends; a switch must take at least what the host sends",
-            Matter::Fec => "set the same forward error correction at both ends",
+            LinkSetting::Mtu => "set the MTU of both ends; a switch must take at least what the host sends",
+            LinkSetting::Fec => "set the same forward error correction at both ends",
         }
     }
 
     /// Whether what the two ends say goes together; none when that cannot be told.
-    fn agrees(self, one: &End<'_>, other: &End<'_>) -> Option<bool> {
+    fn agrees(self, one: &CableEnd<'_>, other: &CableEnd<'_>) -> Option<bool> {
         match self {
-            Matter::Rate => Some(megabits(one.value)? == megabits(other.value)?),
-            Matter::Width => Some(lanes(one.value)? == lanes(other.value)?),
-            Matter::Mtu => {
+            LinkSetting::Rate => Some(megabits(one.value)? == megabits(other.value)?),
+            LinkSetting::Width => Some(lanes(one.value)? == lanes(other.value)?),
+            LinkSetting::Mtu => {
                 let (a, b): (u32, u32) = (one.value.parse().ok()?, other.value.parse().ok()?);
                 // Switches count headers that hosts do not: they may take more than hosts send.
-                Some(match (one.owned.of_switch, other.owned.of_switch) {
+                Some(match (one.located.of_switch, other.located.of_switch) {
                     (false, true) => a <= b,
                     (true, false) => b <= a,
                     _ => a == b,
                 })
             }
-            Matter::Fec => Some(correction(one.value)? == correction(other.value)?),
+            LinkSetting::Fec => Some(correction(one.value)? == correction(other.value)?),
         }
     }
 }
 
 /// What one end says of a matter.
-struct End<'a> {
-    owned: Owned<'a>,
+struct CableEnd<'a> {
+    located: LocatedPart<'a>,
     fact: &'static str,
     value: &'a str,
 }
@@ -74,80 +74,80 @@ struct End<'a> {
 pub(super) fn compare<'a>(
     inventory: &'a Inventory,
     parts: &Parts<'a>,
-    settled: &Settled<'a>,
-    ledger: &mut Ledger,
+    settled: &SettledFacts<'a>,
+    log: &mut DriftLog,
 ) {
     for cable in &inventory.cables {
-        for matter in Matter::ALL {
-            one_matter(cable, matter, parts, settled, ledger);
+        for setting in LinkSetting::ALL {
+            one_setting(cable, setting, parts, settled, log);
         }
     }
 }
 
-fn one_matter<'a>(
+fn one_setting<'a>(
     cable: &'a Cable,
-    matter: Matter,
+    setting: LinkSetting,
     parts: &Parts<'a>,
-    settled: &Settled<'a>,
-    ledger: &mut Ledger,
+    settled: &SettledFacts<'a>,
+    log: &mut DriftLog,
 ) {
     let [one, other] = &cable.ends;
-    let (Some(one), Some(other)) = (end(one, matter, parts), end(other, matter, parts)) else {
+    let (Some(one), Some(other)) = (end(one, setting, parts), end(other, setting, parts)) else {
         return;
     };
-    let is_known = |end: &End<'_>| {
-        ledger.accuses(&end.owned, end.fact) || settled.contains(&(end.owned.number, end.fact))
+    let is_known = |end: &CableEnd<'_>| {
+        log.accuses(&end.located, end.fact) || settled.contains(&(end.located.number, end.fact))
     };
-    if matter.agrees(&one, &other) != Some(false) || is_known(&one) || is_known(&other) {
+    if setting.agrees(&one, &other) != Some(false) || is_known(&one) || is_known(&other) {
         return;
     }
     // Named is the end that has less, or else the host's: it is the one that an operator looks at first.
-    let is_less = match matter {
-        Matter::Rate => megabits(other.value) < megabits(one.value),
-        Matter::Width => lanes(other.value) < lanes(one.value),
-        Matter::Mtu | Matter::Fec => one.owned.of_switch && !other.owned.of_switch,
+    let is_less = match setting {
+        LinkSetting::Rate => megabits(other.value) < megabits(one.value),
+        LinkSetting::Width => lanes(other.value) < lanes(one.value),
+        LinkSetting::Mtu | LinkSetting::Fec => one.located.of_switch && !other.located.of_switch,
     };
     let (named, against) = if is_less { (other, one) } else { (one, other) };
-    let expected = match matter == Matter::Mtu && against.owned.of_switch && !named.owned.of_switch {
+    let expected = match setting == LinkSetting::Mtu && against.located.of_switch && !named.located.of_switch {
         true => format!("{} or less", against.value),
         false => against.value.to_string(),
     };
     let deviation = Deviation {
         rule: "cable-ends".to_string(),
-        class: named.owned.part.class,
+        class: named.located.part.class,
         fact: named.fact.to_string(),
         value: Some(named.value.to_string()),
         expected,
         basis: DriftBasis::OtherEnd {
-            end: against.owned.at(),
+            end: against.located.at(),
         },
         like: None,
         parts: Vec::new(),
         because: BECAUSE.to_string(),
-        advice: matter.advice().to_string(),
+        advice: setting.advice().to_string(),
         effect: None,
     };
-    ledger.add(&[named.owned], deviation);
+    log.add(&[named.located], deviation);
 }
 
 /// The first of the parts at an end that knows.
-fn end<'a>(at: &'a PartAt, matter: Matter, parts: &Parts<'a>) -> Option<End<'a>> {
-    let named: Vec<Owned<'a>> = parts.named(at).copied().collect();
-    let is_there = |class: PartClass| named.iter().find(move |owned| owned.part.class == class);
-    let mut here: Vec<Owned<'a>> = named.clone();
+fn end<'a>(at: &'a PartAt, setting: LinkSetting, parts: &Parts<'a>) -> Option<CableEnd<'a>> {
+    let named: Vec<LocatedPart<'a>> = parts.named(at).copied().collect();
+    let is_there = |class: PartClass| named.iter().find(move |located| located.part.class == class);
+    let mut here: Vec<LocatedPart<'a>> = named.clone();
     if is_there(PartClass::Interface).is_some() {
         here.extend(parts.behind(at));
     }
     if let Some(interface) = is_there(PartClass::Port).and_then(|port| port.value("interface")) {
         here.extend(parts.called(&at.node, interface, PartClass::Interface));
     }
-    matter.facts().iter().find_map(|(class, fact)| {
-        let mut known = here.iter().filter(|owned| owned.part.class == *class);
-        known.find_map(|owned| {
-            Some(End {
-                owned: *owned,
+    setting.facts().iter().find_map(|(class, fact)| {
+        let mut known = here.iter().filter(|located| located.part.class == *class);
+        known.find_map(|located| {
+            Some(CableEnd {
+                located: *located,
                 fact,
-                value: owned.value(fact)?,
+                value: located.value(fact)?,
             })
         })
     })

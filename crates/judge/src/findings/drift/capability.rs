@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::alike::{groups, in_words};
-use super::ledger::Ledger;
-use super::parts::{Owned, Parts, Settled};
+use super::groups::{groups, in_words};
+use super::log::DriftLog;
+use super::parts::{LocatedPart, Parts, SettledFacts};
 use super::rules::RULES;
 use record::{Deviation, DriftBasis, PartClass};
 
@@ -42,15 +42,15 @@ const CAPABILITIES: &[Capability] = &[
 ];
 
 /// Whether a part says itself that it could do more.
-pub(super) fn falls_short(owned: &Owned<'_>, fact: &str) -> bool {
-    let of_it = |capability: &&Capability| capability.class == owned.part.class && capability.fact == fact;
+pub(super) fn falls_short(located: &LocatedPart<'_>, fact: &str) -> bool {
+    let of_it = |capability: &&Capability| capability.class == located.part.class && capability.fact == fact;
     let mut known = CAPABILITIES.iter().filter(of_it);
-    known.any(|capability| shortfall(owned, capability).is_some())
+    known.any(|capability| shortfall(located, capability).is_some())
 }
 
 /// What a part says and what it could say, when that is more.
-fn shortfall<'a>(owned: &Owned<'a>, capability: &Capability) -> Option<(&'a str, &'a str)> {
-    let (value, most) = (owned.value(capability.fact)?, owned.value(capability.most)?);
+fn shortfall<'a>(located: &LocatedPart<'a>, capability: &Capability) -> Option<(&'a str, &'a str)> {
+    let (value, most) = (located.value(capability.fact)?, located.value(capability.most)?);
     let (now, could) = (number(value)?, number(most)?);
     // Functions without a link of their own say 0 lanes of 255.
     (now > 0.0 && now < could && could < 255.0).then_some((value, most))
@@ -64,23 +64,23 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// Compares every part with what it could do, except where it was compared with its like already.
-pub(super) fn compare<'a>(parts: &Parts<'a>, settled: &Settled<'a>, ledger: &mut Ledger) {
+pub(super) fn compare<'a>(parts: &Parts<'a>, settled: &SettledFacts<'a>, log: &mut DriftLog) {
     for capability in CAPABILITIES {
         let of_class = RULES.iter().filter(|rule| rule.class == capability.class);
         for rule in of_class.take(1) {
             for alike in groups(rule, parts).into_values() {
                 let of = alike
                     .iter()
-                    .filter(|owned| owned.value(capability.fact).is_some())
+                    .filter(|located| located.value(capability.fact).is_some())
                     .count();
-                let mut short: BTreeMap<(&str, &str), Vec<Owned<'_>>> = BTreeMap::new();
-                let asked = alike.iter().filter(|owned| {
-                    !settled.contains(&(owned.number, capability.fact))
-                        && !ledger.accuses(owned, capability.fact)
+                let mut short: BTreeMap<(&str, &str), Vec<LocatedPart<'_>>> = BTreeMap::new();
+                let asked = alike.iter().filter(|located| {
+                    !settled.contains(&(located.number, capability.fact))
+                        && !log.accuses(located, capability.fact)
                 });
-                for owned in asked {
-                    if let Some(pair) = shortfall(owned, capability) {
-                        short.entry(pair).or_default().push(*owned);
+                for located in asked {
+                    if let Some(pair) = shortfall(located, capability) {
+                        short.entry(pair).or_default().push(*located);
                     }
                 }
                 for ((value, most), parts) in short {
@@ -100,7 +100,7 @@ pub(super) fn compare<'a>(parts: &Parts<'a>, settled: &Settled<'a>, ledger: &mut
                         advice: capability.advice.to_string(),
                         effect: None,
                     };
-                    ledger.add(&parts, deviation);
+                    log.add(&parts, deviation);
                 }
             }
         }

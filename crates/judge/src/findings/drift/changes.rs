@@ -54,7 +54,7 @@ pub const IDENTITY: &[(PartClass, &str)] = &[
 ];
 
 /// Every change from one inventory to the other, in order.
-pub(in crate::findings) fn between(before: &Inventory, after: &Inventory) -> Vec<Change> {
+pub(crate) fn between(before: &Inventory, after: &Inventory) -> Vec<Change> {
     let mut changes = Vec::new();
     of_nodes(&before.nodes, &after.nodes, PartClass::Host, &mut changes);
     of_nodes(&before.switches, &after.switches, PartClass::Switch, &mut changes);

@@ -10,8 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::Seen;
-use super::measured::{Measured, Unit};
+use crate::findings::analysis::RunAnalysis;
+use super::measured::{MeasuredParts, MeasuredPart};
 use record::stats::{holm, more_often};
 use record::{Drift, DriftEffect, EffectUnit, PartAt, PartClass, Trait};
 
@@ -38,28 +38,28 @@ enum Target {
 }
 
 /// A value that is tried.
-struct Candidate {
+struct TriedValue {
     target: Target,
     class: PartClass,
     fact: String,
     value: String,
-    table: Table,
+    table: ContingencyTable,
     by: EffectUnit,
     p_value: f64,
 }
 
 /// How many of those with and without it are slow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Table {
+struct ContingencyTable {
     slow_with: u32,
     with: u32,
     slow_without: u32,
     without: u32,
 }
 
-impl Table {
-    fn of(units: impl Iterator<Item = (bool, bool)>) -> Table {
-        let mut table = Table::default();
+impl ContingencyTable {
+    fn of(units: impl Iterator<Item = (bool, bool)>) -> ContingencyTable {
+        let mut table = ContingencyTable::default();
         for (with, slow) in units {
             let (all, slow_ones) = match with {
                 true => (&mut table.with, &mut table.slow_with),
@@ -71,7 +71,7 @@ impl Table {
         table
     }
 
-    fn chance(&self) -> f64 {
+    fn p_value(&self) -> f64 {
         more_often(
             self.slow_with.into(),
             self.with.into(),
@@ -82,11 +82,11 @@ impl Table {
 }
 
 /// Fills in what every value has to do with what was slow.
-pub(super) fn fill(seen: &Seen<'_>, drift: &mut Drift) {
-    let Some(inventory) = &seen.recorded.inventory else {
+pub(super) fn fill(analysis: &RunAnalysis<'_>, drift: &mut Drift) {
+    let Some(inventory) = &analysis.recorded.inventory else {
         return;
     };
-    let measured = Measured::of(seen, inventory);
+    let measured = MeasuredParts::of(analysis, inventory);
     let candidates = candidates(drift, &measured);
     let tried: Vec<usize> = (0..candidates.len())
         .filter(|place| {
@@ -96,9 +96,9 @@ pub(super) fn fill(seen: &Seen<'_>, drift: &mut Drift) {
         .collect();
     let raw: Vec<f64> = tried.iter().map(|place| candidates[*place].p_value).collect();
     let corrected: BTreeMap<usize, f64> = tried.iter().copied().zip(holm(&raw)).collect();
-    let budget = seen.run().rule.false_positive_budget;
+    let budget = analysis.run().rule.false_positive_budget;
     for (place, candidate) in candidates.into_iter().enumerate() {
-        let Table {
+        let ContingencyTable {
             slow_with,
             with,
             slow_without,
@@ -133,7 +133,7 @@ pub(super) fn fill(seen: &Seen<'_>, drift: &mut Drift) {
     }
 }
 
-fn candidates(drift: &Drift, measured: &Measured<'_>) -> Vec<Candidate> {
+fn candidates(drift: &Drift, measured: &MeasuredParts<'_>) -> Vec<TriedValue> {
     let mut candidates = Vec::new();
     for (number, deviation) in drift.deviations.iter().enumerate() {
         let parts: BTreeSet<&PartAt> = deviation.parts.iter().collect();
@@ -170,9 +170,9 @@ fn candidates(drift: &Drift, measured: &Measured<'_>) -> Vec<Candidate> {
             .collect();
         if values.len() > 1 {
             for value in values {
-                let is_with = |unit: &Unit<'_>| unit.part.value(fact) == Some(value);
+                let is_with = |unit: &MeasuredPart<'_>| unit.part.value(fact) == Some(value);
                 let units = measured.of_class(*class);
-                let units: Vec<&Unit<'_>> = units.filter(|unit| unit.part.value(fact).is_some()).collect();
+                let units: Vec<&MeasuredPart<'_>> = units.filter(|unit| unit.part.value(fact).is_some()).collect();
                 let value = value.to_string();
                 candidates.push(candidate(Target::Trait, *class, fact, value, &units, is_with));
             }
@@ -188,12 +188,12 @@ fn of_parts(
     fact: &str,
     value: String,
     parts: &BTreeSet<&PartAt>,
-    measured: &Measured<'_>,
-) -> Option<Candidate> {
-    let is_with = |unit: &Unit<'_>| parts.contains(&unit.at());
+    measured: &MeasuredParts<'_>,
+) -> Option<TriedValue> {
+    let is_with = |unit: &MeasuredPart<'_>| parts.contains(&unit.at());
     // Others count when they are known to say something else; who lacks a wanted fact is among the parts anyway.
-    let knows = |unit: &&Unit<'_>| unit.part.value(fact).is_some() || is_with(unit);
-    let units: Vec<&Unit<'_>> = measured.of_class(class).filter(knows).collect();
+    let knows = |unit: &&MeasuredPart<'_>| unit.part.value(fact).is_some() || is_with(unit);
+    let units: Vec<&MeasuredPart<'_>> = measured.of_class(class).filter(knows).collect();
     let candidate = candidate(target, class, fact, value, &units, is_with);
     (candidate.table.with > 0).then_some(candidate)
 }
@@ -203,21 +203,21 @@ fn candidate(
     class: PartClass,
     fact: &str,
     value: String,
-    units: &[&Unit<'_>],
-    is_with: impl Fn(&Unit<'_>) -> bool,
-) -> Candidate {
-    let standing: Vec<(&Unit<'_>, bool)> = units.iter().map(|unit| (*unit, is_with(unit))).collect();
-    let table = Table::of(standing.iter().map(|(unit, with)| (*with, unit.slow)));
-    let (mut p_value, mut by) = (table.chance(), EffectUnit::InventoryPart);
-    let hosts = together(&standing, |unit| Some(unit.node));
-    let rails = together(&standing, |unit| unit.rail);
+    units: &[&MeasuredPart<'_>],
+    is_with: impl Fn(&MeasuredPart<'_>) -> bool,
+) -> TriedValue {
+    let marked: Vec<(&MeasuredPart<'_>, bool)> = units.iter().map(|unit| (*unit, is_with(unit))).collect();
+    let table = ContingencyTable::of(marked.iter().map(|(unit, with)| (*with, unit.slow)));
+    let (mut p_value, mut by) = (table.p_value(), EffectUnit::InventoryPart);
+    let hosts = together(&marked, |unit| Some(unit.node));
+    let rails = together(&marked, |unit| unit.rail);
     for (clusters, unit) in [(hosts, EffectUnit::Host), (rails, EffectUnit::Rail)] {
-        let chance = clusters.map_or(0.0, |clusters| clusters.chance());
+        let chance = clusters.map_or(0.0, |clusters| clusters.p_value());
         if chance > p_value {
             (p_value, by) = (chance, unit);
         }
     }
-    Candidate {
+    TriedValue {
         target,
         class,
         fact: fact.to_string(),
@@ -230,18 +230,18 @@ fn candidate(
 
 /// The same counted by clusters of parts, where each cluster has the value as a whole or not at all; one is slow when a part of it is.
 fn together<'u>(
-    standing: &[(&Unit<'u>, bool)],
-    cluster: impl Fn(&Unit<'u>) -> Option<&'u str>,
-) -> Option<Table> {
+    marked: &[(&MeasuredPart<'u>, bool)],
+    cluster: impl Fn(&MeasuredPart<'u>) -> Option<&'u str>,
+) -> Option<ContingencyTable> {
     let mut clusters: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
-    for (unit, with) in standing {
+    for (unit, with) in marked {
         let entry = clusters.entry(cluster(unit)?).or_insert((*with, false));
         if entry.0 != *with {
             return None;
         }
         entry.1 |= unit.slow;
     }
-    Some(Table::of(clusters.into_values()))
+    Some(ContingencyTable::of(clusters.into_values()))
 }
 
 #[cfg(test)]
@@ -249,12 +249,12 @@ mod tests {
     use super::*;
     use record::InventoryPart;
 
-    fn chance(standing: &[(&str, &str, bool, bool)]) -> (f64, EffectUnit) {
+    fn chance(marked: &[(&str, &str, bool, bool)]) -> (f64, EffectUnit) {
         let part = InventoryPart::new(PartClass::Nic, "x");
-        let units: Vec<(Unit<'_>, bool)> = standing
+        let units: Vec<(MeasuredPart<'_>, bool)> = marked
             .iter()
             .map(|(node, rail, with, slow)| {
-                let unit = Unit {
+                let unit = MeasuredPart {
                     node,
                     rail: Some(rail),
                     part: &part,
@@ -263,8 +263,8 @@ mod tests {
                 (unit, *with)
             })
             .collect();
-        let all: Vec<&Unit<'_>> = units.iter().map(|(unit, _)| unit).collect();
-        let is_with = |unit: &Unit<'_>| {
+        let all: Vec<&MeasuredPart<'_>> = units.iter().map(|(unit, _)| unit).collect();
+        let is_with = |unit: &MeasuredPart<'_>| {
             let found = units
                 .iter()
                 .find(|(other, _)| other.node == unit.node && other.rail == unit.rail);
@@ -318,15 +318,15 @@ mod tests {
     #[test]
     fn tables_of_the_textbooks_come_out_as_printed() {
         // Fisher's lady tasting tea, and the convictions of twins of his 1935 lecture: 619 in 1,330,665.
-        let table = |slow_with, with, slow_without, without| Table {
+        let table = |slow_with, with, slow_without, without| ContingencyTable {
             slow_with,
             with,
             slow_without,
             without,
         };
-        assert!((table(3, 4, 1, 4).chance() - 17.0 / 70.0).abs() < 1e-12);
-        assert!((table(10, 13, 2, 17).chance() - 619.0 / 1_330_665.0).abs() < 1e-9);
-        assert_eq!(table(0, 5, 3, 5).chance(), 1.0);
+        assert!((table(3, 4, 1, 4).p_value() - 17.0 / 70.0).abs() < 1e-12);
+        assert!((table(10, 13, 2, 17).p_value() - 619.0 / 1_330_665.0).abs() < 1e-9);
+        assert_eq!(table(0, 5, 3, 5).p_value(), 1.0);
     }
 
     #[test]
@@ -346,15 +346,15 @@ mod tests {
                 _ => bits[0][rail],
             }
         };
-        let (trials, mut joined) = (2000, 0);
+        let (trials, mut explained) = (2000, 0);
         for _ in 0..trials {
             let (with, slow) = (some(4), some(6));
             let (p, _) = chance(&ends(|host, rail| (with(host, rail), slow(host, rail))));
-            joined += u32::from(p < 0.05);
+            explained += u32::from(p < 0.05);
         }
         assert!(
-            f64::from(joined) / f64::from(trials) < 0.05,
-            "{joined} of {trials}"
+            f64::from(explained) / f64::from(trials) < 0.05,
+            "{explained} of {trials}"
         );
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ledger::Ledger;
-use super::parts::{Owned, Parts, Settled};
+use super::log::DriftLog;
+use super::parts::{LocatedPart, Parts, SettledFacts};
 use record::{Deviation, DriftBasis, Fact, PartClass};
 use topology::suite::Golden;
 use topology::suite::golden::{Compatibility, Condition, GoldenEntry, GoldenLine};
@@ -16,9 +16,9 @@ const BECAUSE: &str = "the golden file says what this fleet was qualified with";
 
 /// What the golden file settles, and the lines of it that are about nothing.
 #[derive(Default)]
-pub(super) struct Verdict<'a> {
+pub(super) struct GoldenVerdict<'a> {
     /// Facts of parts that it speaks of: nobody else is asked about them.
-    pub(super) settled: Settled<'a>,
+    pub(super) settled: SettledFacts<'a>,
     /// Lines about no part.
     pub(super) unused: Vec<String>,
 }
@@ -36,11 +36,11 @@ pub(super) fn facts(golden: &Golden) -> BTreeSet<(PartClass, &str)> {
 }
 
 /// Compares every part with the last line that is about it.
-pub(super) fn compare<'a>(golden: &'a Golden, parts: &Parts<'a>, ledger: &mut Ledger) -> Verdict<'a> {
-    let mut verdict = Verdict::default();
+pub(super) fn compare<'a>(golden: &'a Golden, parts: &Parts<'a>, log: &mut DriftLog) -> GoldenVerdict<'a> {
+    let mut verdict = GoldenVerdict::default();
     let mut used: BTreeSet<u32> = BTreeSet::new();
     type Line<'a> = (&'a GoldenEntry, &'a GoldenLine);
-    type Wrong<'a> = (Line<'a>, Vec<Owned<'a>>);
+    type Wrong<'a> = (Line<'a>, Vec<LocatedPart<'a>>);
     let mut wrong: BTreeMap<(u32, Option<&str>), Wrong<'a>> = BTreeMap::new();
     for class in golden
         .entries
@@ -53,11 +53,11 @@ pub(super) fn compare<'a>(golden: &'a Golden, parts: &Parts<'a>, ledger: &mut Le
             .iter()
             .filter(|entry| entry.class == class)
             .collect();
-        for owned in parts.of_class(class) {
+        for located in parts.of_class(class) {
             let mut lines: BTreeMap<&str, Line<'_>> = BTreeMap::new();
             for entry in entries
                 .iter()
-                .filter(|entry| entry.selects(owned.node, owned.part))
+                .filter(|entry| entry.selects(located.node, located.part))
             {
                 for line in &entry.lines {
                     used.insert(line.line);
@@ -65,23 +65,23 @@ pub(super) fn compare<'a>(golden: &'a Golden, parts: &Parts<'a>, ledger: &mut Le
                 }
             }
             for (fact, (entry, line)) in lines {
-                let value = match owned.part.facts.get(fact) {
+                let value = match located.part.facts.get(fact) {
                     Some(Fact::Value(value)) => Some(value.as_str()),
                     Some(Fact::Absent) => None,
                     Some(Fact::Unreadable { .. }) | None => continue,
                 };
-                verdict.settled.insert((owned.number, fact));
+                verdict.settled.insert((located.number, fact));
                 if value.is_none_or(|value| !line.wanted.is_met_by(value)) {
                     let of_line = wrong
                         .entry((line.line, value))
                         .or_insert(((entry, line), Vec::new()));
-                    of_line.1.push(*owned);
+                    of_line.1.push(*located);
                 }
             }
         }
     }
     for ((_, value), ((entry, line), parts)) in wrong {
-        ledger.add(&parts, deviation(golden, entry, line, value));
+        log.add(&parts, deviation(golden, entry, line, value));
     }
     for entry in &golden.entries {
         let lines = entry.lines.iter().filter(|line| !used.contains(&line.line));
@@ -113,24 +113,24 @@ fn deviation(golden: &Golden, entry: &GoldenEntry, line: &GoldenLine, value: Opt
 }
 
 /// Checks on every node what the golden file says goes together.
-pub(super) fn compatible<'a>(golden: &'a Golden, parts: &Parts<'a>, ledger: &mut Ledger) {
+pub(super) fn compatible<'a>(golden: &'a Golden, parts: &Parts<'a>, log: &mut DriftLog) {
     if golden.compatible.is_empty() {
         return;
     }
-    let mut by_node: BTreeMap<&str, Vec<Owned<'a>>> = BTreeMap::new();
-    for owned in parts.iter() {
-        by_node.entry(owned.node).or_default().push(*owned);
+    let mut by_node: BTreeMap<&str, Vec<LocatedPart<'a>>> = BTreeMap::new();
+    for located in parts.iter() {
+        by_node.entry(located.node).or_default().push(*located);
     }
     for rule in &golden.compatible {
-        let mut wrong: BTreeMap<(usize, Option<&str>), Vec<Owned<'a>>> = BTreeMap::new();
+        let mut wrong: BTreeMap<(usize, Option<&str>), Vec<LocatedPart<'a>>> = BTreeMap::new();
         for of_node in by_node.values() {
-            for (place, value, owned) in broken(rule, of_node) {
-                wrong.entry((place, value)).or_default().push(owned);
+            for (place, value, located) in broken(rule, of_node) {
+                wrong.entry((place, value)).or_default().push(located);
             }
         }
         for ((place, value), parts) in wrong {
             let required = &rule.requires[place];
-            ledger.add(
+            log.add(
                 &parts,
                 Deviation {
                     rule: COMPATIBLE.to_string(),
@@ -155,41 +155,41 @@ pub(super) fn compatible<'a>(golden: &'a Golden, parts: &Parts<'a>, ledger: &mut
 }
 
 /// What a node lacks by a rule: the requirement's place, the value, the part.
-fn broken<'a>(rule: &Compatibility, of_node: &[Owned<'a>]) -> Vec<(usize, Option<&'a str>, Owned<'a>)> {
+fn broken<'a>(rule: &Compatibility, of_node: &[LocatedPart<'a>]) -> Vec<(usize, Option<&'a str>, LocatedPart<'a>)> {
     let classes: BTreeSet<PartClass> = rule.when.iter().map(|condition| condition.class).collect();
-    let meets = |owned: &Owned<'_>| {
+    let meets = |located: &LocatedPart<'_>| {
         let asked = rule
             .when
             .iter()
-            .filter(|condition| condition.class == owned.part.class);
+            .filter(|condition| condition.class == located.part.class);
         let mut asked = asked.peekable();
         asked.peek().is_some()
             && asked.all(|condition| {
-                let value = owned.part.value(&condition.fact);
+                let value = located.part.value(&condition.fact);
                 value.is_some_and(|value| condition.wanted.is_met_by(value))
             })
     };
-    let concerned: Vec<&Owned<'_>> = of_node.iter().filter(|owned| meets(owned)).collect();
+    let concerned: Vec<&LocatedPart<'_>> = of_node.iter().filter(|located| meets(located)).collect();
     let applies = classes
         .iter()
-        .all(|class| concerned.iter().any(|owned| owned.part.class == *class));
+        .all(|class| concerned.iter().any(|located| located.part.class == *class));
     if !applies {
         return Vec::new();
     }
     let mut broken = Vec::new();
     for (place, required) in rule.requires.iter().enumerate() {
-        for owned in of_node.iter().filter(|owned| owned.part.class == required.class) {
+        for located in of_node.iter().filter(|located| located.part.class == required.class) {
             // A rule about parts of one class speaks of the very part.
-            if classes.contains(&required.class) && !meets(owned) {
+            if classes.contains(&required.class) && !meets(located) {
                 continue;
             }
-            let value = match owned.part.facts.get(&required.fact) {
+            let value = match located.part.facts.get(&required.fact) {
                 Some(Fact::Value(value)) => Some(value.as_str()),
                 Some(Fact::Absent) => None,
                 Some(Fact::Unreadable { .. }) | None => continue,
             };
             if value.is_none_or(|value| !required.wanted.is_met_by(value)) {
-                broken.push((place, value, *owned));
+                broken.push((place, value, *located));
             }
         }
     }

@@ -7,14 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::super::Seen;
+use crate::findings::analysis::RunAnalysis;
 use super::super::localise::Localisation;
 use super::parts::Parts;
 use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, PartKind, RailEnd};
 
 /// A part that was measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Unit<'a> {
+pub(super) struct MeasuredPart<'a> {
     pub(super) node: &'a str,
     /// The rail it serves, when it is one.
     pub(super) rail: Option<&'a str>,
@@ -22,7 +22,7 @@ pub(super) struct Unit<'a> {
     pub(super) slow: bool,
 }
 
-impl Unit<'_> {
+impl MeasuredPart<'_> {
     /// Node and part by name.
     pub(super) fn at(&self) -> PartAt {
         PartAt {
@@ -34,28 +34,28 @@ impl Unit<'_> {
 
 /// Everything that was measured, by class.
 #[derive(Debug, Default)]
-pub(super) struct Measured<'a> {
-    by_class: BTreeMap<PartClass, BTreeMap<(&'a str, &'a str), Unit<'a>>>,
+pub(super) struct MeasuredParts<'a> {
+    by_class: BTreeMap<PartClass, BTreeMap<(&'a str, &'a str), MeasuredPart<'a>>>,
 }
 
 /// Ends of rails by host and rail.
-type Ends<'a> = BTreeSet<(&'a str, &'a str)>;
+type RailEndSet<'a> = BTreeSet<(&'a str, &'a str)>;
 
-impl<'a> Measured<'a> {
+impl<'a> MeasuredParts<'a> {
     /// What a run measured of the parts of its inventory.
-    pub(super) fn of(seen: &Seen<'a>, inventory: &'a Inventory) -> Measured<'a> {
+    pub(super) fn of(analysis: &RunAnalysis<'a>, inventory: &'a Inventory) -> MeasuredParts<'a> {
         let parts = Parts::of(inventory);
-        let standing = Standing::of(seen);
-        let mut measured = Measured::default();
+        let judged = JudgedEnds::of(analysis);
+        let mut measured = MeasuredParts::default();
         let mut ends: BTreeMap<(&str, &str), &RailEnd> = BTreeMap::new();
-        for record in &seen.run().ranks {
+        for record in &analysis.run().ranks {
             for end in &record.rails {
                 ends.entry((record.host.as_str(), end.rail.as_str()))
                     .or_insert(end);
             }
         }
-        for (host, rail) in standing.judged.difference(&standing.unclear) {
-            let slow = standing.slow.contains(&(*host, *rail));
+        for (host, rail) in judged.judged.difference(&judged.unclear) {
+            let slow = judged.slow.contains(&(*host, *rail));
             if let Some(end) = ends.get(&(*host, *rail)) {
                 for part in parts_of(end, host, &parts) {
                     measured.add(host, Some(rail), part, slow);
@@ -63,19 +63,19 @@ impl<'a> Measured<'a> {
             }
             measured.add_node(&parts, host, PartClass::Host, slow);
         }
-        for host in &standing.hosts {
+        for host in &judged.hosts {
             measured.add_node(&parts, host, PartClass::Host, true);
         }
-        for (switch, slow) in switches(seen) {
+        for (switch, slow) in switches(analysis) {
             measured.add_node(&parts, switch, PartClass::Switch, slow);
         }
-        measured.add_gpus(seen, &parts);
+        measured.add_gpus(analysis, &parts);
         measured
     }
 
     fn add(&mut self, node: &'a str, rail: Option<&'a str>, part: &'a InventoryPart, slow: bool) {
         let of_class = self.by_class.entry(part.class).or_default();
-        let unit = of_class.entry((node, part.name.as_str())).or_insert(Unit {
+        let unit = of_class.entry((node, part.name.as_str())).or_insert(MeasuredPart {
             node,
             rail,
             part,
@@ -86,18 +86,18 @@ impl<'a> Measured<'a> {
 
     /// Adds the part that is a node itself.
     fn add_node(&mut self, parts: &Parts<'a>, node: &str, class: PartClass, slow: bool) {
-        if let Some(owned) = parts.called(node, node, class) {
-            self.add(owned.node, None, owned.part, slow);
+        if let Some(located) = parts.called(node, node, class) {
+            self.add(located.node, None, located.part, slow);
         }
     }
 
-    fn add_gpus(&mut self, seen: &Seen<'a>, parts: &Parts<'a>) {
+    fn add_gpus(&mut self, analysis: &RunAnalysis<'a>, parts: &Parts<'a>) {
         let by_uuid: HashMap<&str, &InventoryPart> = parts
             .of_class(PartClass::Gpu)
-            .filter_map(|owned| Some((owned.part.value("uuid")?, owned.part)))
+            .filter_map(|located| Some((located.part.value("uuid")?, located.part)))
             .collect();
-        let straggling: BTreeSet<u32> = seen.stragglers.accused.iter().map(|one| one.rank).collect();
-        for record in &seen.run().ranks {
+        let straggling: BTreeSet<u32> = analysis.stragglers.confirmed.iter().map(|one| one.rank).collect();
+        for record in &analysis.run().ranks {
             let gpu = record.gpu.as_ref().and_then(|gpu| by_uuid.get(gpu.uuid.as_str()));
             if let Some(part) = gpu {
                 self.add(&record.host, None, part, straggling.contains(&record.rank));
@@ -106,7 +106,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Those of a class, in order.
-    pub(super) fn of_class(&self, class: PartClass) -> impl Iterator<Item = &Unit<'a>> {
+    pub(super) fn of_class(&self, class: PartClass) -> impl Iterator<Item = &MeasuredPart<'a>> {
         self.by_class.get(&class).into_iter().flat_map(BTreeMap::values)
     }
 
@@ -137,7 +137,7 @@ fn parts_of<'a>(end: &'a RailEnd, host: &'a str, parts: &Parts<'a>) -> Vec<&'a I
     });
     if let Some(interface) = &end.interface {
         for class in [PartClass::Interface, PartClass::Module] {
-            found.extend(parts.called(host, interface, class).map(|owned| owned.part));
+            found.extend(parts.called(host, interface, class).map(|located| located.part));
         }
         let at = PartAt {
             node: host.to_string(),
@@ -148,76 +148,76 @@ fn parts_of<'a>(end: &'a RailEnd, host: &'a str, parts: &Parts<'a>) -> Vec<&'a I
     if let Some(port) = port {
         found.push(port.part);
         let device = port.part.name.split('/').next().unwrap_or_default();
-        found.extend(parts.called(host, device, PartClass::Nic).map(|owned| owned.part));
+        found.extend(parts.called(host, device, PartClass::Nic).map(|located| located.part));
     }
     let bus = found.iter().find_map(|part| part.value("pci"));
     let card = bus.and_then(|bus| parts.called(host, bus, PartClass::Pci));
-    found.extend(card.map(|owned| owned.part));
+    found.extend(card.map(|located| located.part));
     found
 }
 
 /// Who was judged, and how they stand.
 #[derive(Default)]
-struct Standing<'a> {
-    judged: Ends<'a>,
-    slow: Ends<'a>,
+struct JudgedEnds<'a> {
+    judged: RailEndSet<'a>,
+    slow: RailEndSet<'a>,
     /// Ends of pairs that are slow without either end being accused.
-    unclear: Ends<'a>,
+    unclear: RailEndSet<'a>,
     /// Hosts that are slow as a whole.
     hosts: BTreeSet<&'a str>,
 }
 
-impl<'a> Standing<'a> {
-    fn of(seen: &Seen<'a>) -> Standing<'a> {
-        let hosts: HashMap<u32, &'a str> = seen
+impl<'a> JudgedEnds<'a> {
+    fn of(analysis: &RunAnalysis<'a>) -> JudgedEnds<'a> {
+        let hosts: HashMap<u32, &'a str> = analysis
             .run()
             .ranks
             .iter()
             .map(|record| (record.rank, record.host.as_str()))
             .collect();
         let ends_of = |place: usize| -> Vec<(&'a str, &'a str)> {
-            let cell = seen.summaries[place].cell;
+            let cell = analysis.summaries[place].cell;
             let rails = || cell.rails.iter().chain(&cell.to_rail);
             let ranks = cell.ranks.iter().filter_map(|rank| hosts.get(rank));
             ranks
                 .flat_map(|host| rails().map(move |rail| (*host, rail.as_str())))
                 .collect()
         };
-        let mut standing = Standing::default();
-        for (place, speed) in seen.speeds.iter().enumerate() {
+        let mut ends = JudgedEnds::default();
+        for (place, speed) in analysis.speeds.iter().enumerate() {
             if speed.comparison().is_some() {
-                standing.judged.extend(ends_of(place));
+                ends.judged.extend(ends_of(place));
             }
         }
-        if let Some(localisation) = &seen.localisation {
-            standing.add_accused(seen, localisation);
+        if let Some(localisation) = &analysis.localisation {
+            ends.add_accused(analysis, localisation);
         }
-        let rails = seen.blame.rail.values().chain([&seen.blame.all_rails]);
+        let rails = analysis.blame.rail.values().chain([&analysis.blame.all_rails]);
         for place in rails.flatten() {
-            standing.slow.extend(ends_of(*place));
+            ends.slow.extend(ends_of(*place));
         }
-        if let Some((rank, places)) = &seen.blame.shared_rank {
+        if let Some((rank, places)) = &analysis.blame.shared_rank {
             let host = hosts.get(rank).copied();
             let of_host = places.iter().flat_map(|place| ends_of(*place));
-            standing.slow.extend(of_host.filter(|(at, _)| Some(*at) == host));
+            ends.slow.extend(of_host.filter(|(at, _)| Some(*at) == host));
         }
-        for places in seen.blame.pair.values() {
-            standing
+        for places in analysis.blame.pair.values() {
+            ends
                 .unclear
                 .extend(places.iter().flat_map(|place| ends_of(*place)));
         }
-        let slow = standing.slow.clone();
-        standing.unclear.retain(|end| !slow.contains(end));
-        let straggling = seen.stragglers.accused.iter().map(|one| one.rank);
-        standing
+        let slow = ends.slow.clone();
+        ends.unclear.retain(|end| !slow.contains(end));
+        let straggling = analysis.stragglers.confirmed.iter().map(|one| one.rank);
+        ends
             .hosts
             .extend(straggling.filter_map(|rank| hosts.get(&rank)));
-        standing
+        ends
     }
 
-    fn add_accused(&mut self, seen: &Seen<'a>, localisation: &Localisation) {
-        for accusation in localisation.accused(seen.run()) {
-            let link = accusation.link.map(|link| localisation.graph.link(link));
+    fn add_accused(&mut self, analysis: &RunAnalysis<'a>, localisation: &Localisation) {
+        for fault in localisation.faulty_parts(analysis.run()) {
+            let link = fault.link.map(|link| localisation.graph.link(link));
             match link {
                 Some(link) if link.is_host => {
                     let port = if link.away { &link.from } else { &link.to };
@@ -228,7 +228,7 @@ impl<'a> Standing<'a> {
                 }
                 Some(_) => {}
                 None => {
-                    let of_node = accusation.suspects.first();
+                    let of_node = fault.suspects.first();
                     let of_node = of_node.filter(|suspect| suspect.kind == PartKind::Node);
                     if let Some(suspect) = of_node {
                         let is_it = |(host, _): &&(&str, &str)| *host == suspect.part;
@@ -241,8 +241,8 @@ impl<'a> Standing<'a> {
 }
 
 /// Switches that flows crossed, and whether they are accused.
-fn switches<'a>(seen: &'a Seen<'_>) -> BTreeMap<&'a str, bool> {
-    let Some(localisation) = &seen.localisation else {
+fn switches<'a>(analysis: &'a RunAnalysis<'_>) -> BTreeMap<&'a str, bool> {
+    let Some(localisation) = &analysis.localisation else {
         return BTreeMap::new();
     };
     let graph = &localisation.graph;
@@ -257,8 +257,8 @@ fn switches<'a>(seen: &'a Seen<'_>) -> BTreeMap<&'a str, bool> {
             }
         }
     }
-    for accusation in localisation.accused(seen.run()) {
-        if let Some(slow) = accusation
+    for fault in localisation.faulty_parts(analysis.run()) {
+        if let Some(slow) = fault
             .switch
             .as_ref()
             .and_then(|name| switches.get_mut(name.as_str()))

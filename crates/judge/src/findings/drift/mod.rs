@@ -10,48 +10,47 @@ mod alike;
 mod cables;
 mod capability;
 mod changes;
-mod detector;
 mod effect;
 mod golden;
-mod joined;
-mod ledger;
-mod majority;
+mod groups;
+mod association;
+mod log;
 mod measured;
 mod parts;
 mod rules;
-mod unreadable;
-mod words;
+mod wording;
 
-pub(super) use changes::between as changes_between;
+pub(crate) use changes::between as changes_between;
 pub use changes::{IDENTITY, MAY_CHANGE};
-pub(super) use detector::{FirmwareDrift, of_run};
-pub(super) use joined::explain_slow;
+pub(super) use association::explain_slow;
 pub use rules::{RULES, Rule, Scope};
-pub use words::{basis_in_words, by_node, effect_of, exit_code, findings, of_trait, places};
+pub use wording::{basis_in_words, by_node, effect_of, exit_code, findings, of_trait, places};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ledger::Ledger;
+use log::DriftLog;
 use parts::Parts;
-use record::{Drift, Inventory};
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use record::{Drift, Fact, Finding, Inventory, PartClass, Unreadable, files};
 use topology::suite::Golden;
 
 /// What an inventory says: who deviates, where that cannot be told, what changed since `before`, what could not be read.
 pub fn judge(inventory: &Inventory, golden: Option<&Golden>, before: Option<&Inventory>) -> Drift {
     let parts = Parts::of(inventory);
-    let mut ledger = Ledger::default();
-    let verdict = golden.map_or_else(golden::Verdict::default, |golden| {
-        golden::compare(golden, &parts, &mut ledger)
+    let mut log = DriftLog::default();
+    let verdict = golden.map_or_else(golden::GoldenVerdict::default, |golden| {
+        golden::compare(golden, &parts, &mut log)
     });
     if let Some(golden) = golden {
-        golden::compatible(golden, &parts, &mut ledger);
+        golden::compatible(golden, &parts, &mut log);
     }
     for rule in RULES {
-        alike::compare(rule, &parts, &verdict.settled, &mut ledger);
+        alike::compare(rule, &parts, &verdict.settled, &mut log);
     }
-    capability::compare(&parts, &verdict.settled, &mut ledger);
-    cables::compare(inventory, &parts, &verdict.settled, &mut ledger);
-    let (deviations, disagreements) = ledger.into_parts();
+    capability::compare(&parts, &verdict.settled, &mut log);
+    cables::compare(inventory, &parts, &verdict.settled, &mut log);
+    let (deviations, disagreements) = log.into_parts();
     let spoken_of = golden.map_or_else(BTreeSet::new, golden::facts);
     Drift {
         nodes: (inventory.nodes.len() + inventory.switches.len()) as u32,
@@ -60,14 +59,83 @@ pub fn judge(inventory: &Inventory, golden: Option<&Golden>, before: Option<&Inv
         disagreements,
         since: before.map(|before| before.taken.clone()),
         changes: before.map_or_else(Vec::new, |before| changes::between(before, inventory)),
-        unreadable: unreadable::of(&parts, &spoken_of),
+        unreadable: unreadable(&parts, &spoken_of),
         unused: verdict.unused,
         traits: Vec::new(),
         troubles: Vec::new(),
     }
 }
 
+/// Every fact that a rule or `others` would have compared and that could not be read, with the nodes where.
+fn unreadable(parts: &Parts<'_>, others: &BTreeSet<(PartClass, &str)>) -> Vec<Unreadable> {
+    let mut compared: BTreeSet<(PartClass, &str)> = others.clone();
+    for rule in RULES {
+        let facts = rule.alike.iter().chain(rule.alike_if_known).chain(rule.agree);
+        compared.extend(facts.map(|fact| (rule.class, *fact)));
+    }
+    type Reason<'a> = (PartClass, &'a str, &'a str, Option<&'a str>);
+    let mut reasons: BTreeMap<Reason<'_>, BTreeSet<&str>> = BTreeMap::new();
+    for located in parts.iter() {
+        for (name, fact) in &located.part.facts {
+            let Fact::Unreadable { why, needs } = fact else {
+                continue;
+            };
+            if compared.contains(&(located.part.class, name.as_str())) {
+                let reason = (located.part.class, name.as_str(), why.as_str(), needs.as_deref());
+                reasons.entry(reason).or_default().insert(located.node);
+            }
+        }
+    }
+    let entries = reasons
+        .into_iter()
+        .map(|((class, fact, why, needs), nodes)| Unreadable {
+            class,
+            fact: fact.to_string(),
+            why: why.to_string(),
+            needs: needs.map(str::to_string),
+            nodes: nodes.into_iter().map(str::to_string).collect(),
+        });
+    entries.collect()
+}
+
+/// What the inventory of a run says; none without one. Computed once per analysis. Where the golden file cannot be read, that is
+/// reported and the rest is judged.
+pub(super) fn of_run<'d>(analysis: &'d RunAnalysis<'_>) -> Option<&'d Drift> {
+    analysis.drift.get_or_init(|| judge_run(analysis)).as_ref()
+}
+
+fn judge_run(analysis: &RunAnalysis<'_>) -> Option<Drift> {
+    let recorded = analysis.recorded;
+    let inventory = recorded.inventory.as_ref()?;
+    let golden = recorded
+        .golden
+        .as_ref()
+        .map(|text| Golden::parse(text, files::GOLDEN));
+    let (golden, trouble) = match golden {
+        Some(Ok(golden)) => (Some(golden), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+        None => (None, None),
+    };
+    let mut drift = judge(inventory, golden.as_ref(), recorded.inventory_before.as_ref());
+    drift.troubles.extend(trouble);
+    effect::fill(analysis, &mut drift);
+    Some(drift)
+}
+
+/// Findings about what the nodes of a run are made of.
+pub(in crate::findings) struct FirmwareDrift;
+
+impl Detector for FirmwareDrift {
+    fn question(&self) -> &'static str {
+        "Is a part made of something else than its like, or than it should be, or than it was?"
+    }
+
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        of_run(analysis).map(findings).unwrap_or_default()
+    }
+}
+
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixture;
 #[cfg(test)]
-mod proofs;
+mod tests;

@@ -7,7 +7,7 @@ use record::{Inventory, InventoryPart, PartAt, PartClass};
 
 /// A part and where it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Owned<'a> {
+pub(super) struct LocatedPart<'a> {
     /// Its number, in the order of the inventory.
     pub(super) number: usize,
     /// Host or switch.
@@ -18,7 +18,7 @@ pub(super) struct Owned<'a> {
     pub(super) part: &'a InventoryPart,
 }
 
-impl<'a> Owned<'a> {
+impl<'a> LocatedPart<'a> {
     /// Node and part by name.
     pub(super) fn at(&self) -> PartAt {
         PartAt {
@@ -36,7 +36,7 @@ impl<'a> Owned<'a> {
 
 /// All parts of hosts and switches.
 pub(super) struct Parts<'a> {
-    all: Vec<Owned<'a>>,
+    all: Vec<LocatedPart<'a>>,
     by_class: BTreeMap<PartClass, Vec<usize>>,
     by_name: HashMap<(&'a str, &'a str), Vec<usize>>,
     /// Ports of RDMA devices by node and interface.
@@ -62,7 +62,7 @@ impl<'a> Parts<'a> {
                     parts.by_interface.insert((&node.node, interface), number);
                 }
                 parts.by_class.entry(part.class).or_default().push(number);
-                parts.all.push(Owned {
+                parts.all.push(LocatedPart {
                     number,
                     node: &node.node,
                     of_switch,
@@ -74,25 +74,25 @@ impl<'a> Parts<'a> {
     }
 
     /// Every part, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Owned<'a>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LocatedPart<'a>> {
         self.all.iter()
     }
 
     /// Those of a class, in order.
-    pub(super) fn of_class(&self, class: PartClass) -> impl Iterator<Item = &Owned<'a>> {
+    pub(super) fn of_class(&self, class: PartClass) -> impl Iterator<Item = &LocatedPart<'a>> {
         let numbers = self.by_class.get(&class).into_iter().flatten();
         numbers.map(|number| &self.all[*number])
     }
 
     /// The part of that class and name on a node.
-    pub(super) fn called(&self, node: &str, name: &str, class: PartClass) -> Option<Owned<'a>> {
+    pub(super) fn called(&self, node: &str, name: &str, class: PartClass) -> Option<LocatedPart<'a>> {
         let numbers = self.by_name.get(&(node, name))?;
         let parts = numbers.iter().map(|number| self.all[*number]);
-        parts.into_iter().find(|owned| owned.part.class == class)
+        parts.into_iter().find(|located| located.part.class == class)
     }
 
     /// The port of an RDMA device behind an interface.
-    pub(super) fn behind(&self, interface: &PartAt) -> Option<Owned<'a>> {
+    pub(super) fn behind(&self, interface: &PartAt) -> Option<LocatedPart<'a>> {
         let number = self
             .by_interface
             .get(&(interface.node.as_str(), interface.part.as_str()))?;
@@ -100,11 +100,11 @@ impl<'a> Parts<'a> {
     }
 
     /// What is called so there.
-    pub(super) fn named(&self, at: &'a PartAt) -> impl Iterator<Item = &Owned<'a>> {
+    pub(super) fn named(&self, at: &'a PartAt) -> impl Iterator<Item = &LocatedPart<'a>> {
         let numbers = self.by_name.get(&(at.node.as_str(), at.part.as_str()));
         numbers.into_iter().flatten().map(|number| &self.all[*number])
     }
 }
 
 /// Facts of parts by the parts' numbers: those about which nothing more is to be said.
-pub(super) type Settled<'a> = HashSet<(usize, &'a str)>;
+pub(super) type SettledFacts<'a> = HashSet<(usize, &'a str)>;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::accuse::{Bench, RailView};
+use super::rail_view::{DecisionContext, RailView};
 use super::flows::Flow;
-use super::words;
+use super::wording;
 use record::stats::Null;
 use record::stats::hashing::pick;
 use record::units::{Bytes, Rate};
@@ -34,11 +34,11 @@ impl Bands {
 /// The verdicts of all choosers of a rail, and of links at fault that no chooser has among its members.
 pub(super) fn verdicts(
     view: &RailView<'_, '_>,
-    bench: &mut Bench<'_>,
+    context: &mut DecisionContext<'_>,
     bands: &mut Bands,
 ) -> Vec<EcmpVerdict> {
     let mut verdicts: Vec<EcmpVerdict> = (0..view.rail.choosers.all.len())
-        .map(|number| of_chooser(view, number, bench, bands))
+        .map(|number| of_chooser(view, number, context, bands))
         .collect();
     let is_member = |link: &LinkId| {
         let mut choosers = view.rail.choosers.all.iter();
@@ -57,7 +57,7 @@ pub(super) fn verdicts(
 fn of_chooser(
     view: &RailView<'_, '_>,
     number: usize,
-    bench: &mut Bench<'_>,
+    context: &mut DecisionContext<'_>,
     bands: &mut Bands,
 ) -> EcmpVerdict {
     let chooser = &view.rail.choosers.all[number];
@@ -107,9 +107,9 @@ fn of_chooser(
     });
     let loads: Vec<MemberLoad> = loads.collect();
     let cause = view.causes[number];
-    let deciding = words::deciding(view, number);
+    let deciding = wording::deciding(view, number);
     let mut cells: Vec<u32> = own.iter().map(|(flow, ..)| flow.cell).collect();
-    let mut parts = words::parts(view, number);
+    let mut parts = wording::parts(view, number);
     if let Some(of_part) = cells_of_bad_member(view, number, cause) {
         cells = of_part;
     }
@@ -134,7 +134,7 @@ fn of_chooser(
         tier: chooser.tier,
         cause,
         part: (!parts.is_empty()).then(|| parts.remove(0)),
-        sentence: words::sentence(view, number, fresh, bench),
+        sentence: wording::sentence(view, number, fresh, context),
         flows: fresh,
         paths,
         paths_used: used,
@@ -152,7 +152,7 @@ fn of_chooser(
         members: loads,
         pairs: pairs(view, &own, &place_of),
         cells,
-        advice: words::advice(view, cause, paths),
+        advice: wording::advice(view, cause, paths),
     }
 }
 
@@ -220,10 +220,10 @@ fn of_link(view: &RailView<'_, '_>, link: LinkId, cause: EcmpCause) -> EcmpVerdi
         .rail
         .flows
         .iter()
-        .filter(|flow| flow.way.contains(&link))
+        .filter(|flow| flow.path.contains(&link))
         .collect();
     let (rate, expected) = mean_loads(view, link);
-    let fault = words::of_bad_link(view, link);
+    let fault = wording::of_bad_link(view, link);
     EcmpVerdict {
         test: view.rail.test.to_string(),
         rail: view.rail.rail.to_string(),
@@ -254,6 +254,6 @@ fn of_link(view: &RailView<'_, '_>, link: LinkId, cause: EcmpCause) -> EcmpVerdi
         }],
         pairs: Vec::new(),
         cells: fault.cells,
-        advice: words::advice(view, cause, 1),
+        advice: wording::advice(view, cause, 1),
     }
 }

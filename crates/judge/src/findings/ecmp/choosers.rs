@@ -60,12 +60,12 @@ impl Choosers {
         graph: &Graph,
         (from, to): (u32, u32),
         rail: &str,
-        way: &[LinkId],
+        path: &[LinkId],
     ) -> (Vec<Choice>, Option<Path>) {
         let mut choices = Vec::new();
         let (mut step, mut tier) = (0, 0u8);
         let whole = graph.steer(from, to, rail, |node, nearer| {
-            let came_by = way.get(step).copied();
+            let came_by = path.get(step).copied();
             step += 1;
             if nearer.len() < 2 {
                 return 0;
@@ -89,7 +89,7 @@ impl Choosers {
                 self.all[number].sets.push(members);
                 self.all[number].sets.len() - 1
             });
-            let taken = way.get(step).and_then(|link| {
+            let taken = path.get(step).and_then(|link| {
                 let place = nearer.iter().position(|near| near == link)?;
                 let member = self.all[number].sets[set].iter().position(|near| near == link)?;
                 Some((place, member))

@@ -62,7 +62,7 @@ impl PortCounters {
 
 /// How uneven what a switch counted is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct CountedSpread {
     /// Bytes per member, in the order of the chooser's members.
     pub(super) bytes: Vec<u64>,
     /// Chance of such unevenness, or more.
@@ -88,7 +88,7 @@ pub(super) fn counted(
     flows: &[Flow],
     level: f64,
     seed: u64,
-) -> Option<Counted> {
+) -> Option<CountedSpread> {
     let [members] = chooser.sets.as_slice() else {
         return None;
     };
@@ -149,7 +149,7 @@ pub(super) fn counted(
         let of_member = |link: &LinkId| counters.of_link(graph, *link, &[*slot]).unwrap_or(0);
         members.iter().map(of_member).collect::<Vec<u64>>()
     });
-    Some(Counted {
+    Some(CountedSpread {
         p_value: squares.p_upper(unevenness(&values)),
         p_even: squares.p_lower(unevenness(&values)),
         max_over_mean: max_over_mean(&values),
@@ -160,7 +160,7 @@ pub(super) fn counted(
     })
 }
 
-impl Counted {
+impl CountedSpread {
     /// Positions of members at which next to nothing was counted.
     pub(super) fn idle(&self) -> impl Iterator<Item = usize> + '_ {
         let all: f64 = self.bytes.iter().map(|sent| *sent as f64).sum();

@@ -11,7 +11,7 @@ use topology::graph::{Graph, LinkId, Path};
 
 /// A link that delivers nothing.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct DeadLink {
+pub(super) struct DeadMember {
     /// The link.
     pub(super) link: LinkId,
     /// Others that fit as well.
@@ -30,7 +30,7 @@ pub(super) struct DeadLink {
 
 /// What chance makes of one link.
 #[derive(Debug, Clone, Copy, Default)]
-struct Chance {
+struct FairHashOdds {
     /// Logarithm of the chance that no delivering flow crosses it.
     none: f64,
     /// The same if all flows of a pair went together.
@@ -40,41 +40,41 @@ struct Chance {
 }
 
 /// Dead links of a rail, and links that nothing is sent to (without vanished flows), at `level`.
-pub(super) fn dead_links(graph: &Graph, rail: &str, flows: &[Flow], level: f64) -> Vec<DeadLink> {
+pub(super) fn dead_links(graph: &Graph, rail: &str, flows: &[Flow], level: f64) -> Vec<DeadMember> {
     let crossed: HashSet<LinkId> = flows
         .iter()
         .filter(|flow| !flow.dead)
-        .flat_map(|flow| flow.way.iter().copied())
+        .flat_map(|flow| flow.path.iter().copied())
         .collect();
     let dead: Vec<&Flow> = flows.iter().filter(|flow| flow.dead).collect();
-    let mut ways = Ways::new(graph, rail);
-    let mut found: Vec<DeadLink> = Vec::new();
+    let mut paths = PathCache::new(graph, rail);
+    let mut found: Vec<DeadMember> = Vec::new();
     let mut closed: HashSet<LinkId> = HashSet::new();
     loop {
-        let chances = chances(&mut ways, flows, &closed);
-        let is_suspect = |(link, chance): &(&LinkId, &Chance)| {
-            !crossed.contains(link) && !closed.contains(link) && chance.none.exp() <= level
+        let odds = odds(&mut paths, flows, &closed);
+        let is_suspect = |(link, odds_of_link): &(&LinkId, &FairHashOdds)| {
+            !crossed.contains(link) && !closed.contains(link) && odds_of_link.none.exp() <= level
         };
-        let mut suspects: Vec<(u32, LinkId)> = chances
+        let mut suspects: Vec<(u32, LinkId)> = odds
             .iter()
             .filter(is_suspect)
-            .map(|(link, _)| (vanished(graph, &mut ways, &dead, *link).len() as u32, *link))
+            .map(|(link, _)| (vanished(graph, &mut paths, &dead, *link).len() as u32, *link))
             .collect();
         // Who has most vanished flows first; among equals the one that chance spares least.
         suspects.sort_by(|a, b| {
-            let none = |link: &LinkId| chances[link].none;
+            let none = |link: &LinkId| odds[link].none;
             b.0.cmp(&a.0)
                 .then(none(&a.1).total_cmp(&none(&b.1)))
                 .then(a.1.cmp(&b.1))
         });
         let one = |link: LinkId, vanished: u32, or: Vec<LinkId>, mut cells: Vec<u32>| {
             cells.dedup();
-            DeadLink {
+            DeadMember {
                 link,
                 or,
-                expected: chances[&link].expected,
-                p_value: chances[&link].none.exp(),
-                p_of_pairs: chances[&link].none_of_pairs.exp(),
+                expected: odds[&link].expected,
+                p_value: odds[&link].none.exp(),
+                p_of_pairs: odds[&link].none_of_pairs.exp(),
                 vanished,
                 cells,
             }
@@ -88,30 +88,30 @@ pub(super) fn dead_links(graph: &Graph, rail: &str, flows: &[Flow], level: f64) 
         };
         closed.insert(link);
         // Equal suspects that are no longer suspect without this one were only behind it, or before it.
-        let without = self::chances(&mut ways, flows, &closed);
+        let without = self::odds(&mut paths, flows, &closed);
         let or: Vec<LinkId> = suspects[1..]
             .iter()
             .filter(|(count, other)| *count == most && !still(&without, other, level))
             .map(|(_, other)| *other)
             .collect();
-        let cells = vanished(graph, &mut ways, &dead, link);
+        let cells = vanished(graph, &mut paths, &dead, link);
         found.push(one(link, most, or, cells));
     }
 }
 
-fn still(chances: &BTreeMap<LinkId, Chance>, link: &LinkId, level: f64) -> bool {
-    chances.get(link).is_some_and(|chance| chance.none.exp() <= level)
+fn still(odds: &BTreeMap<LinkId, FairHashOdds>, link: &LinkId, level: f64) -> bool {
+    odds.get(link).is_some_and(|odds_of_link| odds_of_link.none.exp() <= level)
 }
 
 /// Cells of the flows that delivered nothing and were last seen on a link or where it begins, one entry per flow.
-fn vanished(graph: &Graph, ways: &mut Ways<'_>, dead: &[&Flow], link: LinkId) -> Vec<u32> {
+fn vanished(graph: &Graph, paths: &mut PathCache<'_>, dead: &[&Flow], link: LinkId) -> Vec<u32> {
     let begins = &graph.link(link).from.node;
     let mut cells = Vec::new();
     for flow in dead {
-        let was_on = flow.way.contains(&link);
-        let ended = flow.way.last().filter(|_| !flow.whole);
+        let was_on = flow.path.contains(&link);
+        let ended = flow.path.last().filter(|_| !flow.whole);
         let ended_there = ended.is_some_and(|last| graph.link(*last).to.node == *begins);
-        if was_on || ended_there && ways.of(flow.ranks).iter().any(|way| way.contains(&link)) {
+        if was_on || ended_there && paths.of(flow.ranks).iter().any(|path| path.contains(&link)) {
             cells.push(flow.cell);
         }
     }
@@ -119,35 +119,35 @@ fn vanished(graph: &Graph, ways: &mut Ways<'_>, dead: &[&Flow], link: LinkId) ->
 }
 
 /// What chance makes of every link between switches, for flows that keep away from `closed`.
-fn chances(ways: &mut Ways<'_>, flows: &[Flow], closed: &HashSet<LinkId>) -> BTreeMap<LinkId, Chance> {
+fn odds(paths: &mut PathCache<'_>, flows: &[Flow], closed: &HashSet<LinkId>) -> BTreeMap<LinkId, FairHashOdds> {
     let mut pairs: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for flow in flows.iter().filter(|flow| flow.fresh && flow.whole && !flow.dead) {
         *pairs.entry(flow.ranks).or_default() += 1;
     }
-    let mut chances: BTreeMap<LinkId, Chance> = BTreeMap::new();
+    let mut odds: BTreeMap<LinkId, FairHashOdds> = BTreeMap::new();
     for (ranks, count) in pairs {
-        for (link, share) in ways.shares(ranks, closed) {
-            let chance = chances.entry(link).or_default();
+        for (link, share) in paths.shares(ranks, closed) {
+            let odds_of_link = odds.entry(link).or_default();
             // A link that all must cross has no logarithm: as good as certain is enough.
             let none = (1.0 - share).max(1e-12).ln();
-            chance.none += f64::from(count) * none;
-            chance.none_of_pairs += none;
-            chance.expected += f64::from(count) * share;
+            odds_of_link.none += f64::from(count) * none;
+            odds_of_link.none_of_pairs += none;
+            odds_of_link.expected += f64::from(count) * share;
         }
     }
-    chances
+    odds
 }
 
 /// The shortest ways between ranks of a rail, remembered.
-struct Ways<'g> {
+struct PathCache<'g> {
     graph: &'g Graph,
     rail: &'g str,
     known: HashMap<(u32, u32), Vec<Path>>,
 }
 
-impl<'g> Ways<'g> {
-    fn new(graph: &'g Graph, rail: &'g str) -> Ways<'g> {
-        Ways {
+impl<'g> PathCache<'g> {
+    fn new(graph: &'g Graph, rail: &'g str) -> PathCache<'g> {
+        PathCache {
             graph,
             rail,
             known: HashMap::new(),
@@ -163,14 +163,14 @@ impl<'g> Ways<'g> {
     /// The share of a pair's flows that each link between switches gets from fair hashes, of those that keep away from `closed`.
     fn shares(&mut self, ranks: (u32, u32), closed: &HashSet<LinkId>) -> Vec<(LinkId, f64)> {
         let graph = self.graph;
-        let ways = self.of(ranks);
-        let mut weighted: Vec<(f64, &Path)> = Vec::with_capacity(ways.len());
-        split(ways, 0, 1.0, &mut weighted);
-        weighted.retain(|(_, way)| !way.iter().any(|link| closed.contains(link)));
+        let paths = self.of(ranks);
+        let mut weighted: Vec<(f64, &Path)> = Vec::with_capacity(paths.len());
+        split(paths, 0, 1.0, &mut weighted);
+        weighted.retain(|(_, path)| !path.iter().any(|link| closed.contains(link)));
         let all: f64 = weighted.iter().map(|(weight, _)| weight).sum();
         let mut shares: BTreeMap<LinkId, f64> = BTreeMap::new();
-        for (weight, way) in weighted {
-            for link in way.iter().filter(|link| !graph.link(**link).is_host) {
+        for (weight, path) in weighted {
+            for link in path.iter().filter(|link| !graph.link(**link).is_host) {
                 *shares.entry(*link).or_default() += weight / all;
             }
         }
@@ -179,15 +179,15 @@ impl<'g> Ways<'g> {
 }
 
 /// The chance of every way when each switch chooses fairly among its links; ways are sorted.
-fn split<'w>(ways: &'w [Path], depth: usize, weight: f64, into: &mut Vec<(f64, &'w Path)>) {
-    match ways {
+fn split<'w>(paths: &'w [Path], depth: usize, weight: f64, into: &mut Vec<(f64, &'w Path)>) {
+    match paths {
         [] => {}
-        [way] => into.push((weight, way)),
+        [path] => into.push((weight, path)),
         _ => {
-            let branches: Vec<&[Path]> = ways.chunk_by(|a, b| a.get(depth) == b.get(depth)).collect();
+            let branches: Vec<&[Path]> = paths.chunk_by(|a, b| a.get(depth) == b.get(depth)).collect();
             // All ways are equally long and different, so they part somewhere; if not, they are shared out as they are.
-            if ways.iter().any(|way| depth >= way.len()) {
-                into.extend(ways.iter().map(|way| (weight / ways.len() as f64, way)));
+            if paths.iter().any(|path| depth >= path.len()) {
+                into.extend(paths.iter().map(|path| (weight / paths.len() as f64, path)));
                 return;
             }
             let share = weight / branches.len() as f64;

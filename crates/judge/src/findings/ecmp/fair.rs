@@ -25,10 +25,10 @@ impl Ord for Share {
 
 /// The fair rate of every flow, given the links it crosses and what each link carries (by its number). A flow that no link
 /// holds back gets an infinite rate.
-pub(super) fn rates(ways: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
+pub(super) fn rates(paths: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
     let mut crossing: Vec<Vec<u32>> = vec![Vec::new(); capacity.len()];
-    for (flow, way) in ways.iter().enumerate() {
-        for link in *way {
+    for (flow, path) in paths.iter().enumerate() {
+        for link in *path {
             if let Some(flows) = crossing.get_mut(link.index()) {
                 flows.push(flow as u32);
             }
@@ -41,7 +41,7 @@ pub(super) fn rates(ways: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
         .filter(|link| active[*link] > 0 && capacity[*link].is_finite())
         .map(|link| Reverse((share(left[link], active[link]), link)))
         .collect();
-    let mut rates = vec![f64::INFINITY; ways.len()];
+    let mut rates = vec![f64::INFINITY; paths.len()];
     while let Some(Reverse((known, link))) = heap.pop() {
         if active[link] == 0 {
             continue;
@@ -58,7 +58,7 @@ pub(super) fn rates(ways: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
                 continue;
             }
             rates[flow] = now.0;
-            for crossed in ways[flow] {
+            for crossed in paths[flow] {
                 if let Some(left) = left.get_mut(crossed.index()) {
                     *left -= now.0;
                     active[crossed.index()] -= 1;
@@ -77,16 +77,16 @@ mod tests {
     fn flows_share_what_is_full_and_take_what_is_left() {
         let link = LinkId;
         // Two flows share link 0; one of them also crosses link 1, which a third has the rest of.
-        let ways: [&[LinkId]; 3] = [&[link(0)], &[link(0), link(1)], &[link(1)]];
-        assert_eq!(rates(&ways, &[10.0, 100.0]), [5.0, 5.0, 95.0]);
-        assert_eq!(rates(&ways, &[100.0, 10.0]), [95.0, 5.0, 5.0]);
+        let paths: [&[LinkId]; 3] = [&[link(0)], &[link(0), link(1)], &[link(1)]];
+        assert_eq!(rates(&paths, &[10.0, 100.0]), [5.0, 5.0, 95.0]);
+        assert_eq!(rates(&paths, &[100.0, 10.0]), [95.0, 5.0, 5.0]);
     }
 
     #[test]
     fn links_of_unknown_rate_hold_nobody_back_and_strange_ways_are_no_panic() {
-        let ways: [&[LinkId]; 3] = [&[LinkId(0)], &[], &[LinkId(77)]];
+        let paths: [&[LinkId]; 3] = [&[LinkId(0)], &[], &[LinkId(77)]];
         assert_eq!(
-            rates(&ways, &[f64::INFINITY]),
+            rates(&paths, &[f64::INFINITY]),
             [f64::INFINITY, f64::INFINITY, f64::INFINITY]
         );
         // A way that crosses a link twice counts twice, as it would on the wire.

@@ -28,7 +28,7 @@ pub(super) struct Flow {
     /// Whether it broke, or never was, and nothing ever arrived.
     pub(super) dead: bool,
     /// The links it is known to cross, from its sender on.
-    pub(super) way: Vec<LinkId>,
+    pub(super) path: Vec<LinkId>,
     /// Whether that is all of them.
     pub(super) whole: bool,
     /// Whether it took the same way when asked again.
@@ -51,7 +51,7 @@ impl Flow {
 
 /// A cell whose sender does not vary its ports.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Monotony {
+pub(super) struct LowEntropyCell {
     /// Id of the cell.
     pub(super) cell: u32,
     /// The sending host.
@@ -77,7 +77,7 @@ pub(super) struct RailFlows<'a> {
     /// The switches that had a choice.
     pub(super) choosers: Choosers,
     /// Cells without entropy.
-    pub(super) monotonous: Vec<Monotony>,
+    pub(super) low_entropy: Vec<LowEntropyCell>,
 }
 
 /// A pair of hosts has so many streams or more from one port before its sender is called monotonous.
@@ -139,7 +139,7 @@ impl<'a, 'g> Collector<'a, 'g> {
                 flows: Vec::new(),
                 pairs: Vec::new(),
                 choosers: Choosers::default(),
-                monotonous: Vec::new(),
+                low_entropy: Vec::new(),
             },
             graph,
             pair_of: HashMap::new(),
@@ -163,7 +163,7 @@ impl<'a, 'g> Collector<'a, 'g> {
         let (count, distinct) = (streams.len() as u32, ports.len() as u32);
         let all_known = streams.iter().all(|stream| stream.port.is_some());
         if all_known && count >= FEWEST_STREAMS && (distinct == 1 || distinct * STREAMS_PER_PORT <= count) {
-            self.of.monotonous.push(Monotony {
+            self.of.low_entropy.push(LowEntropyCell {
                 cell: cell.id,
                 host: sender.to_string(),
                 streams: count,
@@ -171,12 +171,12 @@ impl<'a, 'g> Collector<'a, 'g> {
             });
         }
         for (port, streams) in by_port(streams) {
-            let way = cell
+            let path = cell
                 .streams
                 .as_ref()
                 .and_then(|terms| terms.ways.get(usize::from(streams[0].number)));
-            let links: Option<Vec<LinkId>> = match (way, self.graph) {
-                (Some(way), Some(graph)) => way.links.iter().map(|name| graph.named(name)).collect(),
+            let links: Option<Vec<LinkId>> = match (path, self.graph) {
+                (Some(path), Some(graph)) => path.links.iter().map(|name| graph.named(name)).collect(),
                 _ => None,
             };
             let links = links.unwrap_or_default();
@@ -190,7 +190,7 @@ impl<'a, 'g> Collector<'a, 'g> {
                 Some(graph) => self.of.choosers.choices(graph, (from, to), self.of.rail, &links),
                 None => (Vec::new(), None),
             };
-            let mut whole = way.is_some_and(|way| way.whole) && !links.is_empty();
+            let mut whole = path.is_some_and(|path| path.whole) && !links.is_empty();
             let mut links = links;
             // What delivers went on where the last switch that answered leads, if it leads one way only.
             let goes_on =
@@ -207,8 +207,8 @@ impl<'a, 'g> Collector<'a, 'g> {
                 dead,
                 rates,
                 whole,
-                steady: way.and_then(|way| way.steady),
-                way: links,
+                steady: path.and_then(|path| path.steady),
+                path: links,
                 fresh,
                 choices,
             });

@@ -56,7 +56,7 @@ pub(super) fn goodput(
     rail: &str,
     (number, chooser): (usize, &Chooser),
     flows: &[Flow],
-    shared: &Shared,
+    shared: &HostCableSharing,
     efficiency: f64,
 ) -> Goodput {
     let members: f64 = chooser
@@ -97,11 +97,11 @@ pub(super) fn goodput(
 }
 
 /// How many pairs share the cables of hosts, slot by slot.
-pub(super) struct Shared(HashMap<(u32, LinkId), u32>);
+pub(super) struct HostCableSharing(HashMap<(u32, LinkId), u32>);
 
-impl Shared {
+impl HostCableSharing {
     /// Counted over all flows of a rail.
-    pub(super) fn of(graph: &Graph, rail: &str, flows: &[Flow]) -> Shared {
+    pub(super) fn of(graph: &Graph, rail: &str, flows: &[Flow]) -> HostCableSharing {
         let mut pairs: Vec<(u32, (u32, u32))> = flows.iter().map(|flow| (flow.slot, flow.ranks)).collect();
         pairs.sort_unstable();
         pairs.dedup();
@@ -111,7 +111,7 @@ impl Shared {
                 *shared.entry((slot, cable)).or_default() += 1;
             }
         }
-        Shared(shared)
+        HostCableSharing(shared)
     }
 
     /// What the cables at its ends leave a pair.
@@ -134,9 +134,9 @@ impl Shared {
 
 /// Answers to "how many flows would halve it", remembered.
 #[derive(Default)]
-pub(super) struct Advice(HashMap<(u32, u32, u32), Option<u32>>);
+pub(super) struct FlowCountAdvice(HashMap<(u32, u32, u32), Option<u32>>);
 
-impl Advice {
+impl FlowCountAdvice {
     /// By which factor flows must grow so that collisions of `flows` flows, which together ask for `demand` times what a path
     /// carries, cost half of what they do; none when they cost next to nothing, or no number does.
     pub(super) fn factor(&mut self, flows: u32, paths: u32, demand: f64) -> Option<u32> {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn four_times_the_flows_halve_what_collisions_cost() {
         // What chance adds to the busiest path falls with the square root of the flows.
-        let mut advice = Advice::default();
+        let mut advice = FlowCountAdvice::default();
         assert_eq!(advice.factor(64, 8, 8.0), Some(4));
         assert_eq!(advice.factor(64, 8, 1.0), None, "nobody is in anybody's way");
         assert_eq!(advice.factor(0, 8, 1.0), None);

@@ -9,36 +9,37 @@
 //! Held true: nothing is called a fault that a fair hash does by chance more often than the false-positive budget allows, over
 //! all switches and links of the run. Half of the budget is for how flows are spread, half for links.
 
-mod accuse;
+mod rail_view;
 mod assemble;
-mod blind;
+mod unknown_paths;
 mod choosers;
 mod counters;
 mod dead;
 mod detector;
 mod fair;
+mod faults;
 mod flows;
 mod loss;
 mod model;
 mod nulls;
 mod slow;
 mod spread;
-mod words;
+mod wording;
 
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
-mod proofs;
+mod tests;
 
 pub(super) use detector::EcmpImbalance;
 
 use std::collections::HashSet;
 
-use accuse::{Bench, RailView};
+use rail_view::{DecisionContext, RailView};
 use assemble::Bands;
 use counters::PortCounters;
-use detector::Accusation;
-use loss::Advice;
+use faults::EcmpFault;
+use loss::FlowCountAdvice;
 use nulls::NullStore;
 
 use record::{Collective, EcmpCause, EcmpVerdict, Recorded, files};
@@ -56,26 +57,26 @@ pub(super) struct Ecmp {
     /// One verdict per test, rail and switch that had a choice.
     pub(super) verdicts: Vec<EcmpVerdict>,
     /// What is wrong.
-    accusations: Vec<Accusation>,
+    faults: Vec<EcmpFault>,
     /// Ids of the cells whose flows could be judged.
     judged: HashSet<u32>,
-    levels: Levels,
+    levels: SignificanceLevels,
 }
 
 /// Chances below which something is called a fault: the false-positive budget, shared out.
 #[derive(Debug, Clone, Copy, Default)]
-struct Levels {
+struct SignificanceLevels {
     budget: f64,
     spread: f64,
     dead: f64,
     slow: f64,
 }
 
-impl Levels {
+impl SignificanceLevels {
     /// Half of the budget for how flows are spread, half for links.
-    fn of(budget: f64, choosers: usize, links: usize) -> Levels {
+    fn of(budget: f64, choosers: usize, links: usize) -> SignificanceLevels {
         let half = budget / 2.0;
-        Levels {
+        SignificanceLevels {
             budget,
             spread: half / (TESTS_PER_SWITCH * choosers).max(1) as f64,
             // That a link is dead shows plainly: most is for slow ones.
@@ -120,15 +121,15 @@ impl Ecmp {
             tests
         };
         // Every link may be dead or slow, in every test.
-        let levels = Levels::of(
+        let levels = SignificanceLevels::of(
             recorded.run.rule.false_positive_budget,
             choosers,
             links * tests.len(),
         );
-        let mut bench = Bench {
+        let mut context = DecisionContext {
             counters: &counters,
             store: NullStore::new(recorded.run.seed, levels.spread),
-            advice: Advice::default(),
+            advice: FlowCountAdvice::default(),
             dead_level: levels.dead,
             slow_level: levels.slow,
             seed: recorded.run.seed,
@@ -142,7 +143,7 @@ impl Ecmp {
             let view = graph
                 .as_ref()
                 .filter(|_| !rail.choosers.all.is_empty())
-                .map(|graph| RailView::of(rail, graph, &mut bench));
+                .map(|graph| RailView::of(rail, graph, &mut context));
             let is_told = |view: &RailView<'_, '_>| {
                 let mut causes = view.causes.iter();
                 causes.any(|cause| *cause != EcmpCause::Unjudged) || !view.dead.is_empty()
@@ -155,16 +156,16 @@ impl Ecmp {
                     });
                     ecmp.judged.extend(judged.map(|flow| flow.cell));
                     ecmp.verdicts
-                        .extend(assemble::verdicts(&view, &mut bench, &mut bands));
-                    ecmp.accusations.extend(detector::accusations(&view));
+                        .extend(assemble::verdicts(&view, &mut context, &mut bands));
+                    ecmp.faults.extend(faults::faults(&view));
                 }
                 None => {
                     let level = levels.budget / 2.0 / rails.len() as f64;
-                    let verdict = blind::verdict(rail, graph.as_ref(), level, bench.seed);
+                    let verdict = unknown_paths::verdict(rail, graph.as_ref(), level, context.seed);
                     if verdict.cause != EcmpCause::Unjudged {
                         ecmp.judged.extend(&rail.cells);
                     }
-                    ecmp.accusations.extend(detector::of_blind(rail, &verdict));
+                    ecmp.faults.extend(faults::of_unknown_paths(rail, &verdict));
                     ecmp.verdicts.push(verdict);
                 }
             }
@@ -178,8 +179,8 @@ impl Ecmp {
 
     /// What is wrong with a cell: the sentence of the first fault that concerns it.
     pub(super) fn fault_of(&self, cell: u32) -> Option<&str> {
-        let concerns = |accusation: &&Accusation| accusation.cells.binary_search(&cell).is_ok();
-        let first = self.accusations.iter().find(concerns)?;
+        let concerns = |fault: &&EcmpFault| fault.cells.binary_search(&cell).is_ok();
+        let first = self.faults.iter().find(concerns)?;
         Some(&first.sentence)
     }
 

@@ -21,7 +21,7 @@ const UNKNOWN: f64 = 0.1;
 
 /// One link in one slot.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Load {
+pub(super) struct SlotLoad {
     /// What it should have carried.
     pub(super) expected: f64,
     /// What it carried, iteration by iteration.
@@ -30,7 +30,7 @@ pub(super) struct Load {
     pub(super) flows: u32,
 }
 
-impl Load {
+impl SlotLoad {
     /// What it carried on average.
     pub(super) fn mean(&self) -> f64 {
         self.carried.iter().sum::<f64>() / self.carried.len().max(1) as f64
@@ -48,7 +48,7 @@ pub(super) struct Slot {
     /// Numbers of the flows.
     flows: Vec<usize>,
     /// The links they crossed.
-    pub(super) loads: BTreeMap<LinkId, Load>,
+    pub(super) loads: BTreeMap<LinkId, SlotLoad>,
 }
 
 /// The loads of a rail.
@@ -150,21 +150,21 @@ impl Model {
 impl Slot {
     /// The links crossed by flows that cross one of these.
     pub(super) fn links_with(&self, flows: &[Flow], some: &[LinkId]) -> HashSet<LinkId> {
-        let ways = self.flows.iter().map(|number| &flows[*number].way);
-        let touched = ways.filter(|way| way.iter().any(|link| some.contains(link)));
+        let paths = self.flows.iter().map(|number| &flows[*number].path);
+        let touched = paths.filter(|path| path.iter().any(|link| some.contains(link)));
         touched.flatten().copied().collect()
     }
 
     fn expect(&mut self, flows: &[Flow], capacity: &[f64]) {
-        let ways: Vec<&[LinkId]> = self
+        let paths: Vec<&[LinkId]> = self
             .flows
             .iter()
-            .map(|number| flows[*number].way.as_slice())
+            .map(|number| flows[*number].path.as_slice())
             .collect();
-        let rates = fair::rates(&ways, capacity);
+        let rates = fair::rates(&paths, capacity);
         self.loads.values_mut().for_each(|load| load.expected = 0.0);
-        for (way, rate) in ways.iter().zip(rates) {
-            for link in *way {
+        for (path, rate) in paths.iter().zip(rates) {
+            for link in *path {
                 if let Some(load) = self.loads.get_mut(link) {
                     load.expected += rate;
                 }
@@ -174,13 +174,13 @@ impl Slot {
 }
 
 /// What the flows carried over every link.
-fn carried(numbers: &[usize], flows: &[Flow]) -> BTreeMap<LinkId, Load> {
+fn carried(numbers: &[usize], flows: &[Flow]) -> BTreeMap<LinkId, SlotLoad> {
     let iterations = numbers.iter().map(|number| flows[*number].rates.len()).max();
     let iterations = iterations.unwrap_or(0);
-    let mut loads: BTreeMap<LinkId, Load> = BTreeMap::new();
+    let mut loads: BTreeMap<LinkId, SlotLoad> = BTreeMap::new();
     for flow in numbers.iter().map(|number| &flows[*number]) {
-        for link in &flow.way {
-            let load = loads.entry(*link).or_insert_with(|| Load {
+        for link in &flow.path {
+            let load = loads.entry(*link).or_insert_with(|| SlotLoad {
                 expected: 0.0,
                 carried: vec![0.0; iterations],
                 flows: 0,

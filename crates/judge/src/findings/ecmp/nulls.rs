@@ -86,25 +86,25 @@ impl Structure {
 
     /// The statistics when flows (in the order of the structure) are on these members.
     pub(super) fn statistics(&self, chosen: &[usize]) -> Statistics {
-        let mut room = Room::of(self);
-        room.clear();
+        let mut counts = MemberCounts::of(self);
+        counts.clear();
         for (flow, member) in self.flows.iter().zip(chosen) {
-            room.put(flow, *member);
+            counts.put(flow, *member);
         }
-        room.statistics(self)
+        counts.statistics(self)
     }
 
     fn nulls(&self, trials: usize, seed: u64) -> Nulls {
         Null::simulate_together(
             trials,
             seed,
-            || Room::of(self),
-            |room, random| {
-                room.clear();
+            || MemberCounts::of(self),
+            |counts, random| {
+                counts.clear();
                 for flow in &self.flows {
-                    room.put(flow, pick(self.members[flow[0] as usize] as usize, random));
+                    counts.put(flow, pick(self.members[flow[0] as usize] as usize, random));
                 }
-                let values = room.statistics(self);
+                let values = counts.statistics(self);
                 [values.pooled, values.within, values.paired, values.max_over_mean]
             },
         )
@@ -112,7 +112,7 @@ impl Structure {
 }
 
 /// Counts of flows per member, over everything and per group.
-struct Room {
+struct MemberCounts {
     width: usize,
     pooled: Vec<u32>,
     within: Vec<u32>,
@@ -120,8 +120,8 @@ struct Room {
     group_set: [Vec<u32>; 2],
 }
 
-impl Room {
-    fn of(structure: &Structure) -> Room {
+impl MemberCounts {
+    fn of(structure: &Structure) -> MemberCounts {
         let width = structure.members.iter().copied().max().unwrap_or(0) as usize;
         let sets_of = |which: usize| {
             let mut sets = vec![0; structure.groups[which] as usize];
@@ -130,7 +130,7 @@ impl Room {
             }
             sets
         };
-        Room {
+        MemberCounts {
             width,
             pooled: vec![0; structure.members.len() * width],
             within: vec![0; structure.groups[0] as usize * width],

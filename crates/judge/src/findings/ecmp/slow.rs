@@ -35,7 +35,7 @@ const ALIKE: f64 = 0.85;
 
 /// A link that is slow.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct SlowLink {
+pub(super) struct SlowMember {
     /// The link.
     pub(super) link: LinkId,
     /// Others that explain as much.
@@ -59,7 +59,7 @@ pub(super) struct SlowLink {
 
 /// How a link did over all slots.
 #[derive(Debug, Clone, Default)]
-struct Record {
+struct LinkRecord {
     /// Slots in which it fell short in every iteration.
     short: Vec<usize>,
     /// Carried over expected in the slots that asked for more than it ever carried.
@@ -71,8 +71,8 @@ struct Record {
 }
 
 /// The slow links of a rail, and the model with their real capacities.
-pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Vec<SlowLink> {
-    let mut found: Vec<SlowLink> = Vec::new();
+pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Vec<SlowMember> {
+    let mut found: Vec<SlowMember> = Vec::new();
     let healthy = model.capacity.clone();
     while found.len() < MOST {
         let records = records(graph, model, &healthy);
@@ -123,7 +123,7 @@ pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Ve
         let record = &records[link.index()];
         let mut ratios = record.asked.clone();
         ratios.sort_unstable_by(f64::total_cmp);
-        let mut slow = SlowLink {
+        let mut slow = SlowMember {
             link,
             or,
             carries: record.carries,
@@ -137,7 +137,7 @@ pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Ve
         };
         model.capacity[link.index()] = record.carries;
         model.expect(flows);
-        slow.p_value = chance(graph, model, &healthy, &slow);
+        slow.p_value = p_value_of(graph, model, &healthy, &slow);
         found.push(slow);
     }
     found
@@ -147,22 +147,22 @@ pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Ve
 pub(super) fn cells_over(flows: &[Flow], link: LinkId) -> Vec<u32> {
     let mut cells: Vec<u32> = flows
         .iter()
-        .filter(|flow| flow.way.contains(&link))
+        .filter(|flow| flow.path.contains(&link))
         .map(|flow| flow.cell)
         .collect();
     cells.dedup();
     cells
 }
 
-fn is_suspect(record: &Record) -> bool {
+fn is_suspect(record: &LinkRecord) -> bool {
     let short = record.short.len();
     let asked = record.asked.len();
     !record.cleared && asked >= FEWEST_SLOTS && short >= FEWEST_SLOTS && short as f64 >= ALWAYS * asked as f64
 }
 
 /// How every link did, with the expectations of the model as it is.
-fn records(graph: &Graph, model: &Model, healthy: &[f64]) -> Vec<Record> {
-    let mut records: Vec<Record> = vec![Record::default(); graph.link_count()];
+fn records(graph: &Graph, model: &Model, healthy: &[f64]) -> Vec<LinkRecord> {
+    let mut records: Vec<LinkRecord> = vec![LinkRecord::default(); graph.link_count()];
     for slot in &model.slots {
         for (link, load) in &slot.loads {
             let record = &mut records[link.index()];
@@ -192,7 +192,7 @@ fn records(graph: &Graph, model: &Model, healthy: &[f64]) -> Vec<Record> {
 
 /// How far what these links carried in a slot is from what they should have.
 fn oddness(model: &Model, slot: &super::model::Slot, links: &HashSet<LinkId>) -> f64 {
-    let of = |(link, load): (&LinkId, &super::model::Load)| {
+    let of = |(link, load): (&LinkId, &super::model::SlotLoad)| {
         let capacity = model.capacity[link.index()];
         match capacity.is_finite() && load.expected.is_finite() && capacity > 0.0 {
             true => ((load.mean() - load.expected) / capacity).powi(2),
@@ -205,7 +205,7 @@ fn oddness(model: &Model, slot: &super::model::Slot, links: &HashSet<LinkId>) ->
 
 /// The chance that a link carries no more than this share of what is expected in every slot that asks, when each time it is drawn
 /// from what the other links of its kind carried.
-fn chance(graph: &Graph, model: &Model, healthy: &[f64], slow: &SlowLink) -> f64 {
+fn p_value_of(graph: &Graph, model: &Model, healthy: &[f64], slow: &SlowMember) -> f64 {
     let (mut as_low, mut all) = (0usize, 0usize);
     let is_host = graph.link(slow.link).is_host;
     for slot in &model.slots {

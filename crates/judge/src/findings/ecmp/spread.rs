@@ -19,7 +19,7 @@ const DISAGREE: f64 = 0.005;
 
 /// A statistic beside what chance makes of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Measured {
+pub(super) struct TestStatistic {
     pub(super) name: &'static str,
     pub(super) value: f64,
     pub(super) null_median: f64,
@@ -29,9 +29,9 @@ pub(super) struct Measured {
 
 /// What kind of spread it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum SpreadKind {
     /// As by chance.
-    Chance,
+    Fair,
     /// Flows of a group stick together, or members are left out.
     Polarised,
     /// The same unequal shares for all.
@@ -45,22 +45,22 @@ pub(super) struct Spread {
     pub(super) flows: u32,
     /// Flows per set and member.
     pub(super) counts: Vec<Vec<u32>>,
-    pub(super) pooled: Measured,
-    pub(super) within: Measured,
-    pub(super) paired: Option<Measured>,
-    pub(super) max_over_mean: Measured,
+    pub(super) pooled: TestStatistic,
+    pub(super) within: TestStatistic,
+    pub(super) paired: Option<TestStatistic>,
+    pub(super) max_over_mean: TestStatistic,
     /// What it is; decided at the level of the store.
-    pub(super) kind: Kind,
+    pub(super) kind: SpreadKind,
 }
 
 impl Spread {
     /// The statistic that decided: the least likely one where something is wrong, the plainest where nothing is.
-    pub(super) fn decisive(&self) -> Measured {
+    pub(super) fn decisive(&self) -> TestStatistic {
         let candidates = [Some(self.pooled), Some(self.within), self.paired];
         match self.kind {
-            Kind::Chance => self.pooled,
-            Kind::Unequal => self.pooled,
-            Kind::Polarised => {
+            SpreadKind::Fair => self.pooled,
+            SpreadKind::Unequal => self.pooled,
+            SpreadKind::Polarised => {
                 let least = candidates
                     .into_iter()
                     .flatten()
@@ -125,7 +125,7 @@ pub(super) fn spread(
     let sets: Vec<usize> = order.iter().map(|at| named[*at].0).collect();
     let values = structure.statistics(&chosen);
     let nulls = store.of(&structure, &values);
-    let measured = |which: usize, name: &'static str, value: f64| Measured {
+    let measured = |which: usize, name: &'static str, value: f64| TestStatistic {
         name,
         value,
         null_median: nulls[which].median(),
@@ -146,7 +146,7 @@ pub(super) fn spread(
         within: measured(1, within, values.within),
         paired: (chooser.tier > 1).then(|| measured(2, "chi-square within pairs", values.paired)),
         max_over_mean: measured(3, "busiest over mean", values.max_over_mean),
-        kind: Kind::Chance,
+        kind: SpreadKind::Fair,
     };
     spread.kind = kind(&spread, &structure, &values, &sets, &chosen, store.level);
     Some(spread)
@@ -159,18 +159,18 @@ fn kind(
     sets: &[usize],
     chosen: &[usize],
     level: f64,
-) -> Kind {
+) -> SpreadKind {
     let tests = [Some(spread.pooled), Some(spread.within), spread.paired];
-    let rejected = |test: &Measured| test.p_value <= level;
+    let rejected = |test: &TestStatistic| test.p_value <= level;
     if !tests.iter().flatten().any(rejected) {
-        return Kind::Chance;
+        return SpreadKind::Fair;
     }
     let (within, paired) = disagreement(structure, values, sets, chosen);
     let disagree = within < DISAGREE || spread.paired.is_some() && paired < DISAGREE;
     if disagree || !spread.unused().is_empty() {
-        Kind::Polarised
+        SpreadKind::Polarised
     } else {
-        Kind::Unequal
+        SpreadKind::Unequal
     }
 }
 

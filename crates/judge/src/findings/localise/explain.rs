@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::element::{Element, Elements};
-use super::flow::{Flow, State};
+use super::flow::{MeasuredFlow, FlowState};
 use super::loads::Loads;
 
 /// How far below the rate of the part that explains it a flow may lie: noise of two measurements.
@@ -31,7 +31,7 @@ pub(super) struct Explanation {
 
 /// What became of the slow flows.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Explained {
+pub(super) struct Explanations {
     /// Parts, the one that explains most first.
     pub(super) causes: Vec<Explanation>,
     /// Flows that were slow by chance.
@@ -40,17 +40,17 @@ pub(super) struct Explained {
 
 /// Explains the slow flows among `evidence`. `slack` says for a flow by which share two rates must differ to differ.
 pub(super) fn explain(
-    flows: &[Flow],
+    flows: &[MeasuredFlow],
     loads: &Loads,
     elements: &Elements,
-    is_evidence: impl Fn(&Flow) -> bool,
-    slack: impl Fn(&Flow) -> f64,
-) -> Explained {
-    let mut explained = Explained::default();
+    is_evidence: impl Fn(&MeasuredFlow) -> bool,
+    slack: impl Fn(&MeasuredFlow) -> f64,
+) -> Explanations {
+    let mut explained = Explanations::default();
     // Per slow flow its candidates; per candidate its flows with what it carried while they were slow.
     let mut candidates: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (number, flow) in flows.iter().enumerate() {
-        if flow.state != State::Slow || flow.contended || !is_evidence(flow) {
+        if flow.state != FlowState::Slow || flow.contended || !is_evidence(flow) {
             continue;
         }
         let may_be_it = |element: &usize| {
@@ -92,7 +92,7 @@ struct Covers<'e> {
 impl<'e> Covers<'e> {
     fn of(
         candidates: &BTreeMap<usize, Vec<usize>>,
-        flows: &[Flow],
+        flows: &[MeasuredFlow],
         loads: &Loads,
         elements: &'e Elements,
     ) -> Covers<'e> {

@@ -14,7 +14,7 @@ use topology::graph::{Graph, LinkId};
 
 /// How a flow did against what is expected of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum FlowState {
     /// As fast as expected.
     Good,
     /// Slower, beyond its interval.
@@ -25,7 +25,7 @@ pub(super) enum State {
 
 /// A measured cell between two ranks.
 #[derive(Debug, Clone)]
-pub(super) struct Flow {
+pub(super) struct MeasuredFlow {
     /// Its place in the plan.
     pub(super) place: usize,
     /// Cells with the same slot ran at the same time.
@@ -33,21 +33,21 @@ pub(super) struct Flow {
     /// Sender and receiver.
     pub(super) ends: (u32, u32),
     /// Numbers of the elements that it crossed for sure.
-    pub(super) sure: Vec<usize>,
+    pub(super) certain: Vec<usize>,
     /// Numbers of those that it may have crossed.
-    pub(super) perhaps: Vec<usize>,
+    pub(super) possible: Vec<usize>,
     /// What it reached.
     pub(super) rate: Interval<Rate>,
     /// How that is.
-    pub(super) state: State,
+    pub(super) state: FlowState,
     /// Whether it may have shared a link with others of its slot, beyond what that link should carry.
     pub(super) contended: bool,
 }
 
-impl Flow {
+impl MeasuredFlow {
     /// Everything that may be the reason for its speed.
     pub(super) fn crossed(&self) -> impl Iterator<Item = usize> + '_ {
-        self.sure.iter().chain(&self.perhaps).copied()
+        self.certain.iter().chain(&self.possible).copied()
     }
 }
 
@@ -58,8 +58,8 @@ pub(super) fn flows(
     summaries: &[CellSummary<'_>],
     speeds: &[Speed],
     confidence: f64,
-) -> Vec<Flow> {
-    let mut ways = Ways::new(graph);
+) -> Vec<MeasuredFlow> {
+    let mut crossed_links = CrossedLinks::new(graph);
     let mut flows = Vec::new();
     // What a flow reaches beside something that is none says nothing about its links.
     let disturbed: HashSet<u32> = summaries
@@ -74,10 +74,10 @@ pub(super) fn flows(
         if !summary.done || disturbed.contains(&summary.cell.slot) {
             continue;
         }
-        let Some((sure, perhaps)) = ways.of(summary.cell, ends) else {
+        let Some((certain, possible)) = crossed_links.of(summary.cell, ends) else {
             continue;
         };
-        let mut numbers: Vec<usize> = sure
+        let mut numbers: Vec<usize> = certain
             .into_iter()
             .filter_map(|link| elements.number(Element::Link(link)))
             .collect();
@@ -86,20 +86,20 @@ pub(super) fn flows(
             at_ranks.extend([Element::Out(ends.1), Element::In(ends.0)]);
         }
         numbers.extend(at_ranks.into_iter().filter_map(|end| elements.number(end)));
-        flows.push(Flow {
+        flows.push(MeasuredFlow {
             place,
             slot: summary.cell.slot,
             ends,
-            sure: numbers,
-            perhaps: perhaps
+            certain: numbers,
+            possible: possible
                 .into_iter()
                 .filter_map(|link| elements.number(Element::Link(link)))
                 .collect(),
             rate,
             state: match speed {
-                Speed::Good(_) => State::Good,
-                Speed::Slow(_) | Speed::Suspected(..) => State::Slow,
-                _ => State::Unjudged,
+                Speed::Good(_) => FlowState::Good,
+                Speed::Slow(_) | Speed::Suspected(..) => FlowState::Slow,
+                _ => FlowState::Unjudged,
             },
             contended: false,
         });
@@ -127,14 +127,14 @@ fn ends(cell: &Cell) -> Option<(u32, u32)> {
 type Links = (Vec<LinkId>, Vec<LinkId>);
 
 /// Which links flows cross, remembered per pair of ranks and rail.
-struct Ways<'g> {
+struct CrossedLinks<'g> {
     graph: &'g Graph,
     known: HashMap<(u32, u32, String), Option<Links>>,
 }
 
-impl<'g> Ways<'g> {
-    fn new(graph: &'g Graph) -> Ways<'g> {
-        Ways {
+impl<'g> CrossedLinks<'g> {
+    fn new(graph: &'g Graph) -> CrossedLinks<'g> {
+        CrossedLinks {
             graph,
             known: HashMap::new(),
         }
@@ -149,13 +149,13 @@ impl<'g> Ways<'g> {
             }
         }
         let rail = cell.rails.first()?;
-        let (mut sure, mut perhaps) = self.between(from, to, rail)?;
+        let (mut certain, mut possible) = self.between(from, to, rail)?;
         if cell.collective == Collective::Bidirectional {
             let back = self.between(to, from, rail)?;
-            sure.extend(back.0);
-            perhaps.extend(back.1);
+            certain.extend(back.0);
+            possible.extend(back.1);
         }
-        Some((sure, perhaps))
+        Some((certain, possible))
     }
 
     fn between(&mut self, from: u32, to: u32, rail: &str) -> Option<Links> {
@@ -169,15 +169,15 @@ impl<'g> Ways<'g> {
                 let (all, any) = sets.fold((first.clone(), first), |(all, any), path| {
                     (&all & &path, &any | &path)
                 });
-                let perhaps = any.difference(&all).copied().collect();
-                Some((all.into_iter().collect(), perhaps))
+                let possible = any.difference(&all).copied().collect();
+                Some((all.into_iter().collect(), possible))
             })
             .clone()
     }
 }
 
 /// Marks the flows that may have had to share a link with others of their slot.
-fn mark_contended(graph: &Graph, flows: &mut [Flow]) {
+fn mark_contended(graph: &Graph, flows: &mut [MeasuredFlow]) {
     let mut by_slot: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (number, flow) in flows.iter().enumerate() {
         by_slot.entry(flow.slot).or_default().push(number);
@@ -210,9 +210,9 @@ fn mark_contended(graph: &Graph, flows: &mut [Flow]) {
 }
 
 /// What a flow would take if nothing but the cables at its ends held it back; more than any link carries when unknown.
-fn host_rate(graph: &Graph, flow: &Flow) -> f64 {
+fn host_rate(graph: &Graph, flow: &MeasuredFlow) -> f64 {
     let of_hosts = flow
-        .sure
+        .certain
         .iter()
         .filter(|number| **number < graph.link_count())
         .map(|number| graph.link(LinkId(*number as u32)))

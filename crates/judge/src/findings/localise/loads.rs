@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::flow::Flow;
+use super::flow::MeasuredFlow;
 use record::units::Rate;
 
 /// What elements carried, slot by slot.
@@ -18,19 +18,19 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    pub(super) fn of(flows: &[Flow], elements: usize) -> Loads {
+    pub(super) fn of(flows: &[MeasuredFlow], elements: usize) -> Loads {
         let mut loads = Loads {
             demonstrated: vec![0.0; elements],
             most: vec![0.0; elements],
             flows: vec![0; elements],
             shared: HashMap::new(),
         };
-        let mut order: Vec<&Flow> = flows.iter().collect();
+        let mut order: Vec<&MeasuredFlow> = flows.iter().collect();
         order.sort_by_key(|flow| flow.slot);
         for slot in order.chunk_by(|a, b| a.slot == b.slot) {
             let mut sums: HashMap<usize, (f64, f64, f64, u32)> = HashMap::new();
             for flow in slot {
-                for element in &flow.sure {
+                for element in &flow.certain {
                     let sum = sums.entry(*element).or_default();
                     sum.0 += flow.rate.lower.0;
                     sum.1 += flow.rate.median.0;
@@ -66,7 +66,7 @@ impl Loads {
     }
 
     /// What an element carried while `flow` ran, if the flow crossed it: at most, and by medians.
-    pub(super) fn with(&self, flow: &Flow, element: usize) -> (f64, f64) {
+    pub(super) fn with(&self, flow: &MeasuredFlow, element: usize) -> (f64, f64) {
         let shared = self.shared.get(&(flow.slot, element)).copied();
         shared.unwrap_or((flow.rate.upper.0, flow.rate.median.0))
     }

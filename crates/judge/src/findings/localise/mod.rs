@@ -13,21 +13,21 @@
 //! How sure it is who did it: the share of belief of the suspect among all that explain the same, times the chance that the
 //! slow measurements were not all disturbances, as often as disturbances were seen in this very run.
 
-mod accused;
+mod faulty_parts;
 mod element;
 mod explain;
 mod flow;
 mod loads;
 mod settle;
 
-pub(super) use accused::{Accusation, Explained};
+pub(super) use faulty_parts::{FaultyPart, ExplainedBy};
 pub use element::Element;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use element::Elements;
 use explain::explain;
-use flow::{Flow, State, flows};
+use flow::{MeasuredFlow, FlowState, flows};
 use loads::Loads;
 
 use super::speed::Speed;
@@ -78,7 +78,7 @@ pub struct Localisation {
     /// Places of slow flows that may have shared a link with others by chance.
     pub contended: Vec<usize>,
     loads: Loads,
-    flows: Vec<Flow>,
+    flows: Vec<MeasuredFlow>,
     /// What is known of every link.
     states: Vec<LinkState>,
     /// Whether a flow crossed it at the speed expected of the flow.
@@ -108,8 +108,8 @@ impl Localisation {
         }
         let loads = Loads::of(&flows, elements.count());
         let as_a_whole = rails_without_a_good_flow(&flows, summaries);
-        let rail_of = |flow: &Flow| summaries[flow.place].cell.rails.first();
-        let is_evidence = |flow: &Flow| {
+        let rail_of = |flow: &MeasuredFlow| summaries[flow.place].cell.rails.first();
+        let is_evidence = |flow: &MeasuredFlow| {
             let on_its_own = rail_of(flow).is_none_or(|rail| !as_a_whole.contains(rail.as_str()));
             on_its_own && !is_explained(flow.place)
         };
@@ -117,7 +117,7 @@ impl Localisation {
             slack(&speeds[flow.place])
         });
         let place = |flow: &usize| flows[*flow].place;
-        let slow = |flow: &&Flow| flow.state == State::Slow && flow.contended;
+        let slow = |flow: &&MeasuredFlow| flow.state == FlowState::Slow && flow.contended;
         let mut localisation = Localisation {
             transient: explained.transient.iter().map(place).collect(),
             contended: flows.iter().filter(slow).map(|flow| flow.place).collect(),
@@ -131,7 +131,7 @@ impl Localisation {
         let judged = localisation
             .flows
             .iter()
-            .filter(|flow| flow.state != State::Unjudged)
+            .filter(|flow| flow.state != FlowState::Unjudged)
             .count();
         let disturbed = (explained.transient.len() as f64 + 1.0) / (judged as f64 + 2.0);
         let family = localisation.crossed_parts();
@@ -139,14 +139,14 @@ impl Localisation {
             let cause = localisation.cause(explanation, summaries, speeds, rule, disturbed, family);
             localisation.causes.push(cause);
         }
-        localisation.settle_states();
+        localisation.set_link_states();
         Some(localisation)
     }
 
     /// How many parts were crossed by a flow whose speed was judged.
     fn crossed_parts(&self) -> u32 {
-        let judged = self.flows.iter().filter(|flow| flow.state != State::Unjudged);
-        let crossed: HashSet<usize> = judged.flat_map(Flow::crossed).collect();
+        let judged = self.flows.iter().filter(|flow| flow.state != FlowState::Unjudged);
+        let crossed: HashSet<usize> = judged.flat_map(MeasuredFlow::crossed).collect();
         crossed.len() as u32
     }
 
@@ -159,7 +159,7 @@ impl Localisation {
         disturbed: f64,
         family: u32,
     ) -> Cause {
-        let flows: Vec<&Flow> = explanation.flows.iter().map(|flow| &self.flows[*flow]).collect();
+        let flows: Vec<&MeasuredFlow> = explanation.flows.iter().map(|flow| &self.flows[*flow]).collect();
         let (mut above, mut of, mut measurements) = (0, 0, 0);
         for flow in &flows {
             let summary = &summaries[flow.place];
@@ -221,15 +221,15 @@ impl Localisation {
         }
     }
 
-    fn settle_states(&mut self) {
+    fn set_link_states(&mut self) {
         let links = self.graph.link_count();
         for (number, state) in self.states.iter_mut().enumerate() {
             if self.loads.flows(number) > 0 {
                 *state = LinkState::Underloaded;
             }
         }
-        let good = self.flows.iter().filter(|flow| flow.state == State::Good);
-        for number in good.flat_map(|flow| &flow.sure).filter(|number| **number < links) {
+        let good = self.flows.iter().filter(|flow| flow.state == FlowState::Good);
+        for number in good.flat_map(|flow| &flow.certain).filter(|number| **number < links) {
             let rate = self.graph.link(LinkId(*number as u32)).rate.0;
             self.good[*number] = true;
             if self
@@ -281,11 +281,11 @@ fn slack(speed: &Speed) -> f64 {
 }
 
 /// Rails on which no flow is as fast as expected, while others have some: those are slow as a whole.
-fn rails_without_a_good_flow<'a>(flows: &[Flow], summaries: &[CellSummary<'a>]) -> HashSet<&'a str> {
+fn rails_without_a_good_flow<'a>(flows: &[MeasuredFlow], summaries: &[CellSummary<'a>]) -> HashSet<&'a str> {
     let mut good: BTreeMap<&str, usize> = BTreeMap::new();
-    for flow in flows.iter().filter(|flow| flow.state != State::Unjudged) {
+    for flow in flows.iter().filter(|flow| flow.state != FlowState::Unjudged) {
         if let Some(rail) = summaries[flow.place].cell.rails.first() {
-            *good.entry(rail).or_default() += usize::from(flow.state == State::Good);
+            *good.entry(rail).or_default() += usize::from(flow.state == FlowState::Good);
         }
     }
     good.into_iter()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Localisation;
-use super::flow::{Flow, State};
+use super::flow::{MeasuredFlow, FlowState};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use record::Recorded;
@@ -11,7 +11,7 @@ use record::Recorded;
 impl Localisation {
     /// Corrects the speed of cells: slow where a confirmed part explains it; not yet to be said where others may have taken the
     /// room by chance; and, in tests that measure the parts again and not the cells, good where a flow was slow by chance.
-    pub(in crate::findings) fn settle(
+    pub(in crate::findings) fn correct_speeds(
         &mut self,
         recorded: &Recorded,
         summaries: &[CellSummary<'_>],
@@ -30,7 +30,7 @@ impl Localisation {
                 let why = format!(
                     "suspected slow, {}; it may have shared a link with other flows of its slot: measure it with pinned source \
                      ports, or with schedule = \"topology\" or \"adaptive\"",
-                    super::super::wording::against(comparison)
+                    comparison.in_words()
                 );
                 speeds[*place] = Speed::Suspected(comparison.clone(), why);
             }
@@ -52,7 +52,7 @@ impl Localisation {
                     true => {
                         let why = format!(
                             "suspected slow, {}, in all of {} measurements of {wanted}, while each part it crosses is not",
-                            super::super::wording::against(&comparison),
+                            comparison.in_words(),
                             flows.len()
                         );
                         Speed::Suspected(comparison, why)
@@ -67,17 +67,17 @@ impl Localisation {
     /// Slow flows that everything they crossed speaks against: all measurements of the same flow together, and whether it was slow
     /// in every one of them, and in more than one.
     pub(in crate::findings) fn repeated(&self) -> Vec<(bool, Vec<usize>)> {
-        let mut alike: BTreeMap<_, Vec<&Flow>> = BTreeMap::new();
+        let mut alike: BTreeMap<_, Vec<&MeasuredFlow>> = BTreeMap::new();
         for flow in &self.flows {
-            let key = (flow.ends, &flow.sure, &flow.perhaps);
+            let key = (flow.ends, &flow.certain, &flow.possible);
             alike.entry(key).or_default().push(flow);
         }
-        let is_transient = |flow: &&&Flow| self.transient.contains(&flow.place);
+        let is_transient = |flow: &&&MeasuredFlow| self.transient.contains(&flow.place);
         alike
             .into_values()
             .filter(|flows| flows.iter().any(|flow| is_transient(&flow)))
             .map(|flows| {
-                let always = flows.iter().all(|flow| flow.state == State::Slow);
+                let always = flows.iter().all(|flow| flow.state == FlowState::Slow);
                 let slow = flows.iter().filter(is_transient);
                 (always && flows.len() > 1, slow.map(|flow| flow.place).collect())
             })
@@ -98,9 +98,9 @@ impl Localisation {
     }
 
     /// Whether a flow was measured more than once, from and to the same ranks over the same parts.
-    fn is_repeated(&self, flow: &Flow) -> bool {
-        let alike = |other: &&Flow| {
-            (other.ends, &other.sure, &other.perhaps) == (flow.ends, &flow.sure, &flow.perhaps)
+    fn is_repeated(&self, flow: &MeasuredFlow) -> bool {
+        let alike = |other: &&MeasuredFlow| {
+            (other.ends, &other.certain, &other.possible) == (flow.ends, &flow.certain, &flow.possible)
         };
         self.flows.iter().filter(alike).count() > 1
     }
@@ -111,7 +111,7 @@ impl Localisation {
         for flow in self
             .flows
             .iter()
-            .filter(|flow| flow.state == State::Slow && flow.contended)
+            .filter(|flow| flow.state == FlowState::Slow && flow.contended)
         {
             let guilty = self.causes.iter().position(|cause| {
                 let first = cause.suspects.first().and_then(|(element, _)| element.link());

@@ -2,31 +2,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Candidate;
-use crate::findings::{Detector, Seen, counters, repeat};
+use super::candidate::Candidate;
+use crate::findings::analysis::RunAnalysis;
+use crate::findings::detector::Detector;
+use crate::findings::{counters, repeat};
 use record::text;
 use record::{Confirmation, CurvePoint, Finding, FindingKind, Place};
 
 /// One finding per kind of shape and part that shows it.
 pub(in crate::findings) struct Shape;
 
-type Accused = (Candidate, Vec<CurvePoint>);
+type ConfirmedShape = (Candidate, Vec<CurvePoint>);
 
 impl Detector for Shape {
     fn question(&self) -> &'static str {
         "Is the rate over message sizes, or the time over iterations, shaped as it should be?"
     }
 
-    fn find(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let groups = groups(&seen.shapes.accused);
-        groups.iter().filter_map(|group| one(seen, group)).collect()
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let groups = groups(&analysis.shapes.confirmed);
+        groups.iter().filter_map(|group| one(analysis, group)).collect()
     }
 }
 
 /// Candidates that one part explains: of one kind, on one rail, by the same ranks; or by pairs that share one rank.
-fn groups(accused: &[Accused]) -> Vec<Vec<&Accused>> {
-    let mut by_rail: BTreeMap<(FindingKind, &[String]), Vec<&Accused>> = BTreeMap::new();
-    for one in accused {
+fn groups(confirmed: &[ConfirmedShape]) -> Vec<Vec<&ConfirmedShape>> {
+    let mut by_rail: BTreeMap<(FindingKind, &[String]), Vec<&ConfirmedShape>> = BTreeMap::new();
+    for one in confirmed {
         by_rail.entry((one.0.kind, &one.0.rails)).or_default().push(one);
     }
     let mut groups = Vec::new();
@@ -35,7 +37,7 @@ fn groups(accused: &[Accused]) -> Vec<Vec<&Accused>> {
             groups.push(on_rail);
             continue;
         }
-        let mut by_ranks: BTreeMap<&[u32], Vec<&Accused>> = BTreeMap::new();
+        let mut by_ranks: BTreeMap<&[u32], Vec<&ConfirmedShape>> = BTreeMap::new();
         for one in on_rail {
             by_ranks.entry(&one.0.ranks).or_default().push(one);
         }
@@ -45,7 +47,7 @@ fn groups(accused: &[Accused]) -> Vec<Vec<&Accused>> {
 }
 
 /// The one rank that several pairs share.
-fn shared_rank(group: &[&Accused]) -> Option<u32> {
+fn shared_rank(group: &[&ConfirmedShape]) -> Option<u32> {
     let pairs: BTreeSet<BTreeSet<u32>> = group
         .iter()
         .map(|(candidate, _)| candidate.ranks.iter().copied().collect())
@@ -59,11 +61,11 @@ fn shared_rank(group: &[&Accused]) -> Option<u32> {
     (shared.len() == 1).then(|| shared.first().copied()).flatten()
 }
 
-fn one(seen: &Seen<'_>, group: &[&Accused]) -> Option<Finding> {
+fn one(analysis: &RunAnalysis<'_>, group: &[&ConfirmedShape]) -> Option<Finding> {
     let clearest = group.iter().min_by(|a, b| a.0.p_value.total_cmp(&b.0.p_value))?;
     let (candidate, curve) = (&clearest.0, &clearest.1);
     let kind = candidate.kind;
-    let run = seen.run();
+    let run = analysis.run();
     let shared = shared_rank(group);
     let ranks = shared.map_or_else(|| candidate.ranks.clone(), |rank| vec![rank]);
     let rail = match candidate.rails.as_slice() {
@@ -75,7 +77,7 @@ fn one(seen: &Seen<'_>, group: &[&Accused]) -> Option<Finding> {
         .flat_map(|(one, _)| one.places.iter().copied())
         .collect();
     let places: Vec<usize> = places.into_iter().collect();
-    let cells = seen.ids(&places);
+    let cells = analysis.ids(&places);
     let who = match ranks.as_slice() {
         [one] => run.rank_name(*one),
         [from, to] => format!("{} -> {}", run.rank_name(*from), run.rank_name(*to)),
@@ -91,13 +93,13 @@ fn one(seen: &Seen<'_>, group: &[&Accused]) -> Option<Finding> {
         .filter(|(other, _)| other != candidate)
         .map(|(other, _)| format!("{}: {}", text::ranks(&other.ranks), other.sentence))
         .collect();
-    let counters = rail.map_or_else(Vec::new, |rail| counters::evidence(seen, rail, &cells));
+    let counters = rail.map_or_else(Vec::new, |rail| counters::evidence(analysis, rail, &cells));
     let mut sentence = format!("{part}: {}", candidate.sentence);
     for counter in &counters {
         sentence = format!("{sentence}; {counter}");
     }
     evidence.extend(counters);
-    let test = seen.summaries[*places.first()?].cell.test.as_str();
+    let test = analysis.summaries[*places.first()?].cell.test.as_str();
     let mut terms = vec![("test", test)];
     terms.extend(rail.map(|rail| ("rail", rail)));
     let expected = curve.iter().find(|point| point.cell == cells[0]);
@@ -105,7 +107,7 @@ fn one(seen: &Seen<'_>, group: &[&Accused]) -> Option<Finding> {
         kind,
         sentence,
         place: Place {
-            hosts: seen.hosts(&ranks),
+            hosts: analysis.hosts(&ranks),
             ranks,
             rail: rail.map(str::to_string),
             ..Place::default()
@@ -115,14 +117,14 @@ fn one(seen: &Seen<'_>, group: &[&Accused]) -> Option<Finding> {
         rule: format!(
             "{}; in each of {} rounds (at least {}), and the corrected p-value is below {}",
             candidate.rule,
-            candidate.looked.rounds,
+            candidate.rounds_shown.rounds,
             u32::from(run.rule.remeasure) + 1,
             run.rule.false_positive_budget
         ),
         confirmation: Some(Confirmation {
-            rounds: candidate.looked.shown,
+            rounds: candidate.rounds_shown.shown,
             p_value: candidate.p_value,
-            comparisons: seen.shapes.comparisons,
+            comparisons: analysis.shapes.comparisons,
         }),
         not_told_apart_from: not_told_apart(kind, rail),
         evidence,

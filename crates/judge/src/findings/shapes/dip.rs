@@ -4,13 +4,13 @@
 //! of a healthy machine fall at its end. Where such a part is called slow at the sizes in question, that says it all.
 
 use super::curve::{Curve, Curves, Point, middle};
-use super::{Candidate, Looked};
+use super::candidate::{Candidate, RoundTally};
 use record::FindingKind;
 use record::stats::rank_sum_above;
 use record::text;
 
 /// Which way a curve went down.
-struct Fall<'a> {
+struct RateDip<'a> {
     peak: &'a Point,
     bottom: &'a Point,
     /// The best of the larger sizes, when it is back up.
@@ -26,40 +26,40 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
     let margin = curves.rule.shapes.dip;
     let kind = FindingKind::Dip;
     let healthy = || Candidate::new(kind, number, Vec::new(), false);
-    let Some(fall) = deepest(curves, curve, margin) else {
+    let Some(dip) = deepest(curves, curve, margin) else {
         return Some(healthy());
     };
-    let alike = peers_fall_alike(curves, number, &fall, margin);
-    if fall.recovered.is_none() && alike {
+    let alike = peers_dip_alike(curves, number, &dip, margin);
+    if dip.recovered.is_none() && alike {
         return Some(healthy());
     }
-    let mut candidate = Candidate::new(kind, number, vec![fall.bottom.place], true);
-    candidate.beside = std::iter::once(fall.peak)
-        .chain(fall.recovered)
+    let mut candidate = Candidate::new(kind, number, vec![dip.bottom.place], true);
+    candidate.beside = std::iter::once(dip.peak)
+        .chain(dip.recovered)
         .map(|point| point.place)
         .collect();
-    candidate.unless_slow = fall.recovered.is_none();
-    candidate.p_value = p_value(curves, &fall, margin);
-    let needed: Vec<&Point> = [fall.peak, fall.bottom]
+    candidate.unless_slow = dip.recovered.is_none();
+    candidate.p_value = p_value(curves, &dip, margin);
+    let needed: Vec<&Point> = [dip.peak, dip.bottom]
         .into_iter()
-        .chain(fall.recovered)
+        .chain(dip.recovered)
         .collect();
-    candidate.looked = Looked::at(&curves.rounds(&needed), |round| {
+    candidate.rounds_shown = RoundTally::at(&curves.rounds(&needed), |round| {
         let at = |point: &Point| curves.rate(point, Some(round));
-        let below = |high: &Point| match (at(high), at(fall.bottom)) {
+        let below = |high: &Point| match (at(high), at(dip.bottom)) {
             (Some(high), Some(low)) => low.upper.0 < (1.0 - margin) * high.lower.0,
             _ => false,
         };
-        below(fall.peak) && fall.recovered.is_none_or(below)
+        below(dip.peak) && dip.recovered.is_none_or(below)
     });
-    let (peak, bottom) = (curves.rate(fall.peak, None)?, curves.rate(fall.bottom, None)?);
-    let after = match fall.recovered {
+    let (peak, bottom) = (curves.rate(dip.peak, None)?, curves.rate(dip.bottom, None)?);
+    let after = match dip.recovered {
         Some(point) => format!("{} at {} again", curves.rate(point, None)?, point.size),
         None => "its peers do not".to_string(),
     };
     candidate.sentence = format!(
         "the rate falls from {peak} at {} to {bottom} at {}; {after}",
-        fall.peak.size, fall.bottom.size
+        dip.peak.size, dip.bottom.size
     );
     candidate.rule = format!(
         "dip: as messages grow the rate falls by more than {} beyond both intervals, and recovers or falls alone",
@@ -69,13 +69,13 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
 }
 
 /// The fall that loses the largest share, beyond both intervals; one that recovers goes first.
-fn deepest<'a>(curves: &Curves<'_>, curve: &'a Curve, margin: f64) -> Option<Fall<'a>> {
+fn deepest<'a>(curves: &Curves<'_>, curve: &'a Curve, margin: f64) -> Option<RateDip<'a>> {
     let rates: Vec<_> = curve
         .points
         .iter()
         .map(|point| curves.rate(point, None))
         .collect::<Option<_>>()?;
-    let mut best: Option<((bool, f64), Fall<'a>)> = None;
+    let mut best: Option<((bool, f64), RateDip<'a>)> = None;
     for bottom in 1..rates.len() {
         let highest = |range: std::ops::Range<usize>| {
             range.max_by(|a, b| rates[*a].lower.0.total_cmp(&rates[*b].lower.0))
@@ -92,36 +92,36 @@ fn deepest<'a>(curves: &Curves<'_>, curve: &'a Curve, margin: f64) -> Option<Fal
             .as_ref()
             .is_none_or(|(deepest, _)| depth.partial_cmp(deepest).is_some_and(|order| order.is_gt()))
         {
-            let fall = Fall {
+            let dip = RateDip {
                 peak: &curve.points[peak],
                 bottom: &curve.points[bottom],
                 recovered: recovered.map(|later| &curve.points[later]),
             };
-            best = Some((depth, fall));
+            best = Some((depth, dip));
         }
     }
-    best.map(|(_, fall)| fall)
+    best.map(|(_, dip)| dip)
 }
 
 /// Whether the peers' curves fall by about as much between the same two sizes; so they do when there are none to ask.
-fn peers_fall_alike(curves: &Curves<'_>, number: usize, fall: &Fall<'_>, margin: f64) -> bool {
+fn peers_dip_alike(curves: &Curves<'_>, number: usize, dip: &RateDip<'_>, margin: f64) -> bool {
     let rate = |point: &Point| curves.rate(point, None).map(|rate| rate.median.0);
-    let falls = curves
-        .peers_at(number, fall.bottom.size)
+    let ratios = curves
+        .peers_at(number, dip.bottom.size)
         .filter_map(|(peer, bottom)| {
             let mut points = curves.all[peer].points.iter();
-            let peak = points.find(|point| point.size == fall.peak.size)?;
+            let peak = points.find(|point| point.size == dip.peak.size)?;
             Some(rate(bottom)? / rate(peak)?)
         });
-    let own = match (rate(fall.bottom), rate(fall.peak)) {
+    let own = match (rate(dip.bottom), rate(dip.peak)) {
         (Some(bottom), Some(peak)) => bottom / peak,
         _ => return true,
     };
-    middle(falls.collect()).is_none_or(|peers| own >= (1.0 - margin) * peers)
+    middle(ratios.collect()).is_none_or(|peers| own >= (1.0 - margin) * peers)
 }
 
 /// Whether chance explains it: times per byte at the bottom against those at the peak, with the margin.
-fn p_value(curves: &Curves<'_>, fall: &Fall<'_>, margin: f64) -> f64 {
+fn p_value(curves: &Curves<'_>, dip: &RateDip<'_>, margin: f64) -> f64 {
     let per_byte = |point: &Point, scale: f64| -> Vec<f64> {
         let times = curves.times(point, None).iter();
         times
@@ -129,8 +129,8 @@ fn p_value(curves: &Curves<'_>, fall: &Fall<'_>, margin: f64) -> f64 {
             .collect()
     };
     let against =
-        |high: &Point| rank_sum_above(&per_byte(fall.bottom, 1.0), &per_byte(high, 1.0 / (1.0 - margin)));
-    let p_value = against(fall.peak);
-    fall.recovered
+        |high: &Point| rank_sum_above(&per_byte(dip.bottom, 1.0), &per_byte(high, 1.0 / (1.0 - margin)));
+    let p_value = against(dip.peak);
+    dip.recovered
         .map_or(p_value, |later| p_value.max(against(later)))
 }

@@ -2,7 +2,7 @@
 //! ones are as fast as theirs.
 
 use super::curve::{Curves, Point};
-use super::{Candidate, Looked};
+use super::candidate::{Candidate, RoundTally};
 use record::FindingKind;
 use record::stats::rank_sum_above;
 use record::units::{Bytes, Nanos};
@@ -17,11 +17,11 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
     let factor = curves.rule.shapes.floor_factor;
     let peers = curves.peers_time(number, point)?;
     let own = curves.time(point, None)?;
-    let looks = own.lower as f64 > factor * peers;
-    let mut candidate = Candidate::new(FindingKind::LatencyFloor, number, vec![point.place], looks);
-    if looks {
+    let suspicious = own.lower as f64 > factor * peers;
+    let mut candidate = Candidate::new(FindingKind::LatencyFloor, number, vec![point.place], suspicious);
+    if suspicious {
         candidate.p_value = p_value(curves, number, point, factor);
-        candidate.looked = Looked::at(&curves.rounds(&[point]), |round| {
+        candidate.rounds_shown = RoundTally::at(&curves.rounds(&[point]), |round| {
             let own = curves.time(point, Some(round));
             let peers = curves.peers_time_in(number, point, round);
             matches!((own, peers), (Some(own), Some(peers)) if own.lower as f64 > factor * peers)

@@ -9,6 +9,7 @@
 //! and chance must be ruled out after Holm's correction over all shapes that were looked at. Only cells between hosts
 //! are judged, and only those whose ranks each have a core: on a crowded machine times take any shape.
 
+mod candidate;
 mod curve;
 mod detector;
 mod dip;
@@ -23,102 +24,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 
-use super::busy::crowded_hosts;
+use super::straggling_ranks::crowded_hosts;
 use super::speed::Speed;
 use super::summary::CellSummary;
+use candidate::Candidate;
 use curve::Curves;
 use record::CurvePoint;
 use record::stats::holm;
 use record::units::Nanos;
-use record::{Collective, DecisionRule, FindingKind, Interval, Recorded, TransportKind, Untested};
-
-/// Rounds a shape was looked for in, and in how many of them it was there.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Looked {
-    /// Rounds with all that it takes.
-    pub(super) rounds: u16,
-    /// Of those, rounds that show it.
-    pub(super) shown: u16,
-}
-
-impl Looked {
-    fn at(rounds: &[u16], shows: impl Fn(u16) -> bool) -> Looked {
-        let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
-        Looked {
-            rounds: count(rounds.len()),
-            shown: count(rounds.iter().filter(|round| shows(**round)).count()),
-        }
-    }
-}
-
-/// A part whose shape was looked at.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Candidate {
-    /// What it would be.
-    pub(super) kind: FindingKind,
-    /// The curve, where it is about one.
-    pub(super) curve: Option<usize>,
-    /// Places of the cells that show it.
-    pub(super) places: Vec<usize>,
-    /// Places of cells they are compared with on the same curve.
-    pub(super) beside: Vec<usize>,
-    /// Ranks concerned.
-    pub(super) ranks: Vec<u32>,
-    /// Rails concerned.
-    pub(super) rails: Vec<String>,
-    /// Whether all rounds together show it.
-    pub(super) looks: bool,
-    /// Round by round.
-    pub(super) looked: Looked,
-    /// Chance of data like this from a healthy part, corrected once all are known.
-    pub(super) p_value: f64,
-    /// Left out where its cells are called slow: that says more.
-    pub(super) unless_slow: bool,
-    /// What was seen, in words.
-    pub(super) sentence: String,
-    /// The rule, in words.
-    pub(super) rule: String,
-}
-
-impl Candidate {
-    fn new(kind: FindingKind, curve: usize, places: Vec<usize>, looks: bool) -> Candidate {
-        Candidate {
-            curve: Some(curve),
-            looks,
-            ..Candidate::of_part(kind, places)
-        }
-    }
-
-    fn of_part(kind: FindingKind, places: Vec<usize>) -> Candidate {
-        Candidate {
-            kind,
-            curve: None,
-            places,
-            beside: Vec::new(),
-            ranks: Vec::new(),
-            rails: Vec::new(),
-            looks: true,
-            looked: Looked::default(),
-            p_value: 1.0,
-            unless_slow: false,
-            sentence: String::new(),
-            rule: String::new(),
-        }
-    }
-
-    fn is_confirmed(&self, rule: &DecisionRule) -> bool {
-        self.looks
-            && self.looked.rounds > rule.remeasure
-            && self.looked.shown == self.looked.rounds
-            && self.p_value < rule.false_positive_budget
-    }
-}
+use record::{Collective, FindingKind, Interval, Recorded, TransportKind, Untested};
 
 /// The shapes of a run.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     /// Confirmed, with the points of their curves.
-    pub(super) accused: Vec<(Candidate, Vec<CurvePoint>)>,
+    pub(super) confirmed: Vec<(Candidate, Vec<CurvePoint>)>,
     /// Places of cells that look odd and have not been measured often enough.
     pub(super) suspected: BTreeSet<usize>,
     /// Places of slow cells that a shape explains, as the large messages of the same part are as fast as expected.
@@ -163,7 +83,7 @@ impl Shapes {
             candidate.p_value = p_value;
             let is_slow = |place: &usize| matches!(speeds[*place], Speed::Slow(_));
             let is_told_otherwise = candidate.unless_slow && candidate.places.iter().any(is_slow);
-            if candidate.looks && !is_told_otherwise && !slow_as_a_whole(&curves, &candidate, speeds) {
+            if candidate.suspicious && !is_told_otherwise && !slow_as_a_whole(&curves, &candidate, speeds) {
                 shapes.settle(&curves, candidate);
             }
         }
@@ -183,8 +103,8 @@ impl Shapes {
                 self.explained.extend(&candidate.places);
             }
             let points = points(curves, &candidate);
-            self.accused.push((candidate, points));
-        } else if candidate.looked.rounds <= curves.rule.remeasure {
+            self.confirmed.push((candidate, points));
+        } else if candidate.rounds_shown.rounds <= curves.rule.remeasure {
             self.suspected.extend(&candidate.places);
             self.suspected.extend(&candidate.beside);
         }

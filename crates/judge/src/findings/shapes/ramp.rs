@@ -2,7 +2,7 @@
 //! reached at much larger messages.
 
 use super::curve::{Curve, Curves, Point, middle};
-use super::{Candidate, Looked};
+use super::candidate::{Candidate, RoundTally};
 use record::FindingKind;
 use record::stats::sign_test_above;
 use record::units::Bytes;
@@ -29,16 +29,16 @@ pub(super) fn of(curves: &Curves<'_>, number: usize, halves: &[Option<f64>]) -> 
         (Some(peak), Some(still)) => still.upper.0 < 0.5 * peak.lower.0,
         _ => false,
     };
-    let looks = own >= factor * peers && floor_is_fine && below(None);
+    let suspicious = own >= factor * peers && floor_is_fine && below(None);
     let needed: Vec<&Point> = curve.points.iter().collect();
     let places = needed.iter().map(|point| point.place).collect();
-    let mut candidate = Candidate::new(FindingKind::SlowRamp, number, places, looks);
-    if looks {
+    let mut candidate = Candidate::new(FindingKind::SlowRamp, number, places, suspicious);
+    if suspicious {
         candidate.p_value = sign_test_above(
             curves.times(still, None),
             still.bytes.0 as f64 * 1e9 / (0.5 * top.median.0),
         );
-        candidate.looked = Looked::at(&curves.rounds(&needed), |round| below(Some(round)));
+        candidate.rounds_shown = RoundTally::at(&curves.rounds(&needed), |round| below(Some(round)));
     }
     candidate.sentence = format!(
         "half of its best rate ({top} at {}) is reached at {}, {:.1} times the {} of its peers",

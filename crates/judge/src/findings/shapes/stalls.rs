@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Candidate, Looked};
+use super::candidate::{Candidate, RoundTally};
 use crate::findings::summary::CellSummary;
 use record::stats::{median_of_sorted, more_often};
 use record::units::Nanos;
@@ -21,14 +21,14 @@ const USUAL: (u64, u64) = (2, 1000);
 
 /// Stalls and iterations of one cell in one round.
 #[derive(Debug, Clone, Copy, Default)]
-struct Tally {
+struct StallCount {
     stalls: u64,
     iterations: u64,
     longest: u64,
 }
 
-impl Tally {
-    fn add(&mut self, other: Tally) {
+impl StallCount {
+    fn add(&mut self, other: StallCount) {
         self.stalls += other.stalls;
         self.iterations += other.iterations;
         self.longest = self.longest.max(other.longest);
@@ -41,7 +41,7 @@ impl Tally {
 
 /// A part that cells have in common.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Part<'a> {
+enum StallGroup<'a> {
     /// One way between two ranks.
     Pair(&'a [String], &'a [u32]),
     /// One rank's end of a rail.
@@ -55,11 +55,11 @@ pub(super) fn stalls_of(times: &[u64], rule: &DecisionRule) -> u64 {
     tally(times, rule).stalls
 }
 
-fn tally(times: &[u64], rule: &DecisionRule) -> Tally {
+fn tally(times: &[u64], rule: &DecisionRule) -> StallCount {
     let median = median_of_sorted(times).unwrap_or(0.0);
     let bound = (median + rule.shapes.stall.0 as f64).max(2.0 * median);
     let stalled = times.iter().rev().take_while(|time| **time as f64 > bound);
-    Tally {
+    StallCount {
         stalls: stalled.count() as u64,
         iterations: times.len() as u64,
         longest: times.last().copied().unwrap_or(0),
@@ -71,11 +71,11 @@ pub(super) fn of(summaries: &[CellSummary<'_>], rule: &DecisionRule, places: &[u
     let mut left: BTreeSet<usize> = places.iter().copied().collect();
     let mut found: Vec<Candidate> = Vec::new();
     loop {
-        let tallies: BTreeMap<usize, Tally> = left
+        let tallies: BTreeMap<usize, StallCount> = left
             .iter()
             .map(|place| (*place, whole(&summaries[*place], rule)))
             .collect();
-        let all = tallies.values().fold(Tally::default(), |mut sum, tally| {
+        let all = tallies.values().fold(StallCount::default(), |mut sum, tally| {
             sum.add(*tally);
             sum
         });
@@ -85,7 +85,7 @@ pub(super) fn of(summaries: &[CellSummary<'_>], rule: &DecisionRule, places: &[u
         let parts = parts(summaries, &left);
         let considered = parts.len() as f64;
         let judged = parts.into_iter().filter_map(|(part, cells)| {
-            let own = cells.iter().fold(Tally::default(), |mut sum, place| {
+            let own = cells.iter().fold(StallCount::default(), |mut sum, place| {
                 sum.add(tallies[place]);
                 sum
             });
@@ -108,15 +108,15 @@ pub(super) fn of(summaries: &[CellSummary<'_>], rule: &DecisionRule, places: &[u
         let mut candidate = candidate(summaries, rule, &cells, &outside, own, &elsewhere);
         candidate.p_value = (p_value * considered).min(1.0);
         candidate.rails = match part {
-            Part::Pair(rails, ranks) => {
+            StallGroup::Pair(rails, ranks) => {
                 candidate.ranks = ranks.to_vec();
                 rails.to_vec()
             }
-            Part::End(rails, rank) => {
+            StallGroup::End(rails, rank) => {
                 candidate.ranks = vec![rank];
                 rails.to_vec()
             }
-            Part::Rail(rails) => rails.to_vec(),
+            StallGroup::Rail(rails) => rails.to_vec(),
         };
         left.retain(|place| !cells.contains(place));
         found.push(candidate);
@@ -128,7 +128,7 @@ fn everywhere(
     summaries: &[CellSummary<'_>],
     rule: &DecisionRule,
     left: &BTreeSet<usize>,
-    all: Tally,
+    all: StallCount,
 ) -> Option<Candidate> {
     let p_value = more_often(all.stalls, all.iterations, USUAL.0, USUAL.1);
     let cells: Vec<usize> = left.iter().copied().collect();
@@ -143,12 +143,12 @@ fn candidate(
     rule: &DecisionRule,
     cells: &[usize],
     outside: &[usize],
-    own: Tally,
+    own: StallCount,
     elsewhere: &str,
 ) -> Candidate {
     let in_round = |places: &[usize], number: u16| {
         let rounds = places.iter().flat_map(|place| &summaries[*place].rounds);
-        let mut sum = Tally::default();
+        let mut sum = StallCount::default();
         for round in rounds.filter(|round| round.number == number) {
             sum.add(tally(&round.times, rule));
         }
@@ -164,7 +164,7 @@ fn candidate(
         .flat_map(|place| summaries[*place].rounds.iter().map(|round| round.number))
         .collect();
     let mut candidate = Candidate::of_part(FindingKind::Intermittent, stalled);
-    candidate.looked = Looked::at(&rounds.into_iter().collect::<Vec<u16>>(), |number| {
+    candidate.rounds_shown = RoundTally::at(&rounds.into_iter().collect::<Vec<u16>>(), |number| {
         let (here, there) = (in_round(cells, number), in_round(outside, number));
         here.stalls > 0 && here.share() >= TIMES * there.share()
     });
@@ -188,8 +188,8 @@ fn candidate(
 }
 
 /// Stalls of a cell over all rounds.
-fn whole(summary: &CellSummary<'_>, rule: &DecisionRule) -> Tally {
-    let mut sum = Tally::default();
+fn whole(summary: &CellSummary<'_>, rule: &DecisionRule) -> StallCount {
+    let mut sum = StallCount::default();
     for round in &summary.rounds {
         sum.add(tally(&round.times, rule));
     }
@@ -197,16 +197,16 @@ fn whole(summary: &CellSummary<'_>, rule: &DecisionRule) -> Tally {
 }
 
 /// Every part, with its cells.
-fn parts<'a>(summaries: &[CellSummary<'a>], places: &BTreeSet<usize>) -> BTreeMap<Part<'a>, Vec<usize>> {
-    let mut parts: BTreeMap<Part<'a>, Vec<usize>> = BTreeMap::new();
+fn parts<'a>(summaries: &[CellSummary<'a>], places: &BTreeSet<usize>) -> BTreeMap<StallGroup<'a>, Vec<usize>> {
+    let mut parts: BTreeMap<StallGroup<'a>, Vec<usize>> = BTreeMap::new();
     for place in places {
         let cell: &'a Cell = summaries[*place].cell;
         let mut add = |part| parts.entry(part).or_default().push(*place);
-        add(Part::Rail(&cell.rails));
+        add(StallGroup::Rail(&cell.rails));
         if let [first, second] = cell.ranks.as_slice() {
-            add(Part::End(&cell.rails, *first));
-            add(Part::End(&cell.rails, *second));
-            add(Part::Pair(&cell.rails, &cell.ranks));
+            add(StallGroup::End(&cell.rails, *first));
+            add(StallGroup::End(&cell.rails, *second));
+            add(StallGroup::Pair(&cell.rails, &cell.ranks));
         }
     }
     parts

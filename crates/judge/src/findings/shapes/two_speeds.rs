@@ -2,7 +2,7 @@
 //! do not. So does a way that is sometimes one and sometimes another, or a link that retrains.
 
 use super::curve::{Curves, Point};
-use super::{Candidate, Looked};
+use super::candidate::{Candidate, RoundTally};
 use record::FindingKind;
 use record::stats::{median_of_sorted, widest_gap};
 use record::text;
@@ -17,11 +17,11 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Vec<Candidate> {
 fn one(curves: &Curves<'_>, number: usize, point: &Point) -> Option<Candidate> {
     let gap = widest_gap(curves.times(point, None))?;
     let wanted = 1.0 + curves.rule.shapes.gap;
-    let looks = is_split(curves, point, None, wanted) && !peers_split_alike(curves, number, point, wanted);
-    let mut candidate = Candidate::new(FindingKind::Intermittent, number, vec![point.place], looks);
-    if looks {
+    let suspicious = is_split(curves, point, None, wanted) && !peers_split_alike(curves, number, point, wanted);
+    let mut candidate = Candidate::new(FindingKind::Intermittent, number, vec![point.place], suspicious);
+    if suspicious {
         candidate.p_value = gap.p_value;
-        candidate.looked = Looked::at(&curves.rounds(&[point]), |round| {
+        candidate.rounds_shown = RoundTally::at(&curves.rounds(&[point]), |round| {
             is_split(curves, point, Some(round), wanted)
         });
     }

@@ -5,14 +5,14 @@
 
 use std::collections::HashSet;
 
-use super::counters::{self, Counted, PortCounters};
-use super::dead::{DeadLink, dead_links};
+use super::counters::{self, CountedSpread, PortCounters};
+use super::dead::{DeadMember, dead_links};
 use super::flows::RailFlows;
-use super::loss::{Advice, Goodput, Shared, goodput};
+use super::loss::{FlowCountAdvice, Goodput, HostCableSharing, goodput};
 use super::model::Model;
 use super::nulls::NullStore;
-use super::slow::{SlowLink, slow_links};
-use super::spread::{Kind, Spread, spread};
+use super::slow::{SlowMember, slow_links};
+use super::spread::{SpreadKind, Spread, spread};
 use record::EcmpCause;
 use topology::graph::{Graph, LinkId};
 
@@ -41,13 +41,13 @@ pub(super) struct RailView<'r, 'a> {
     /// Expectations as they were with every link healthy.
     pub(super) healthy: Option<Model>,
     /// Dead links, and links nothing is sent to.
-    pub(super) dead: Vec<DeadLink>,
+    pub(super) dead: Vec<DeadMember>,
     /// Slow links.
-    pub(super) slow: Vec<SlowLink>,
+    pub(super) slow: Vec<SlowMember>,
     /// Per chooser: how its flows are spread.
     pub(super) spreads: Vec<Option<Spread>>,
     /// Per chooser: what its ports counted.
-    pub(super) counted: Vec<Option<Counted>>,
+    pub(super) counted: Vec<Option<CountedSpread>>,
     /// Per chooser of the first tier: what its flows delivered.
     pub(super) goodput: Vec<Goodput>,
     /// Per chooser: what it comes to.
@@ -59,10 +59,10 @@ pub(super) struct RailView<'r, 'a> {
 }
 
 /// What all rails of a run share.
-pub(super) struct Bench<'b> {
+pub(super) struct DecisionContext<'b> {
     pub(super) counters: &'b PortCounters,
     pub(super) store: NullStore,
-    pub(super) advice: Advice,
+    pub(super) advice: FlowCountAdvice,
     /// Chance below which a link is called dead.
     pub(super) dead_level: f64,
     /// Chance below which it is called slow.
@@ -72,7 +72,7 @@ pub(super) struct Bench<'b> {
 
 impl<'r, 'a> RailView<'r, 'a> {
     /// Works everything out.
-    pub(super) fn of(rail: &'r RailFlows<'a>, graph: &'r Graph, bench: &mut Bench<'_>) -> RailView<'r, 'a> {
+    pub(super) fn of(rail: &'r RailFlows<'a>, graph: &'r Graph, context: &mut DecisionContext<'_>) -> RailView<'r, 'a> {
         let flows = &rail.flows;
         let asked = flows.iter().filter_map(|flow| flow.steady);
         let unsteady = asked.fold((0, 0), |(moved, all), steady| {
@@ -94,32 +94,32 @@ impl<'r, 'a> RailView<'r, 'a> {
         };
         let is_pinned = !view.is_adaptive();
         if is_pinned {
-            view.dead = dead_links(graph, rail.rail, flows, bench.dead_level);
+            view.dead = dead_links(graph, rail.rail, flows, context.dead_level);
             view.healthy = Model::of(graph, flows);
             view.model = view.healthy.clone();
             if let Some(model) = &mut view.model {
                 view.slow = slow_links(graph, flows, model);
-                let level = bench.slow_level;
+                let level = context.slow_level;
                 // A host's own cable explains what others lack, but is no member of equal paths: other tests judge it.
                 view.slow
                     .retain(|slow| slow.p_value <= level && !graph.link(slow.link).is_host);
             }
         }
-        view.judge_spreads(bench);
-        view.settle_idle_members(bench);
-        let shared = Shared::of(graph, rail.rail, flows);
+        view.judge_spreads(context);
+        view.settle_idle_members(context);
+        let shared = HostCableSharing::of(graph, rail.rail, flows);
         let efficiency = view.healthy.as_ref().map_or(1.0, |model| model.efficiency);
         for (number, chooser) in rail.choosers.all.iter().enumerate() {
             let of = goodput(graph, rail.rail, (number, chooser), flows, &shared, efficiency);
             view.goodput.push(of);
             let counted = counters::counted(
                 graph,
-                bench.counters,
+                context.counters,
                 number,
                 chooser,
                 flows,
-                bench.store.level,
-                bench.seed,
+                context.store.level,
+                context.seed,
             );
             view.counted.push(counted);
         }
@@ -130,7 +130,7 @@ impl<'r, 'a> RailView<'r, 'a> {
             view.unexplained_dead = dead;
         }
         view.causes = (0..rail.choosers.all.len())
-            .map(|number| view.cause(number, bench.store.level))
+            .map(|number| view.cause(number, context.store.level))
             .collect();
         view
     }
@@ -142,18 +142,18 @@ impl<'r, 'a> RailView<'r, 'a> {
     }
 
     /// How the flows of all choosers are spread over what is not dead.
-    fn judge_spreads(&mut self, bench: &mut Bench<'_>) {
+    fn judge_spreads(&mut self, context: &mut DecisionContext<'_>) {
         let vanished = self.dead.iter().filter(|dead| dead.vanished > 0);
         let without: HashSet<LinkId> = vanished.map(|dead| dead.link).collect();
         let choosers = self.rail.choosers.all.iter().enumerate();
         self.spreads = choosers
-            .map(|(number, chooser)| spread(number, chooser, &self.rail.flows, &without, &mut bench.store))
+            .map(|(number, chooser)| spread(number, chooser, &self.rail.flows, &without, &mut context.store))
             .collect();
     }
 
     /// A member without flows is not at fault where it is the hash that leaves members out, here or all over the tier. Where it
     /// is at fault, flows are judged by how they are spread over the others.
-    fn settle_idle_members(&mut self, bench: &mut Bench<'_>) {
+    fn settle_idle_members(&mut self, context: &mut DecisionContext<'_>) {
         let choosers = &self.rail.choosers.all;
         let idle: HashSet<LinkId> = self
             .dead
@@ -185,17 +185,17 @@ impl<'r, 'a> RailView<'r, 'a> {
             }
             let polarised = |spread: &Option<Spread>| {
                 let spread = spread.as_ref();
-                spread.is_some_and(|spread| spread.kind == Kind::Polarised)
+                spread.is_some_and(|spread| spread.kind == SpreadKind::Polarised)
             };
             let elsewhere = of_tier
                 .iter()
                 .any(|number| !has_idle(*number) && polarised(&self.spreads[*number]));
             // With one member left there is no spread to look at: pairs that stick to it by chance must be out of the question.
-            let of_owner = |dead: &&DeadLink| {
+            let of_owner = |dead: &&DeadMember| {
                 let mut links = choosers[owner].sets.iter().flatten();
                 dead.vanished == 0 && links.any(|link| *link == dead.link)
             };
-            let may_stick = |dead: &DeadLink| {
+            let may_stick = |dead: &DeadMember| {
                 let mut sets = choosers[owner].sets.iter().filter(|set| set.contains(&dead.link));
                 let one_left = sets.any(|set| set.iter().filter(|member| !idle.contains(member)).count() < 2);
                 one_left && (dead.p_of_pairs > STICKY || elsewhere)
@@ -209,7 +209,7 @@ impl<'r, 'a> RailView<'r, 'a> {
                 &choosers[owner],
                 &self.rail.flows,
                 &without,
-                &mut bench.store,
+                &mut context.store,
             );
             if !polarised(&rest) {
                 kept.extend(self.dead.iter().filter(of_owner).map(|dead| dead.link));
@@ -221,7 +221,7 @@ impl<'r, 'a> RailView<'r, 'a> {
     }
 
     /// The dead and slow members of a chooser.
-    pub(super) fn bad_members(&self, number: usize) -> (Vec<&DeadLink>, Vec<&SlowLink>) {
+    pub(super) fn bad_members(&self, number: usize) -> (Vec<&DeadMember>, Vec<&SlowMember>) {
         let members = self.rail.choosers.all[number].members();
         let dead = self.dead.iter().filter(|dead| members.contains(&dead.link));
         let slow = self.slow.iter().filter(|slow| members.contains(&slow.link));
@@ -237,10 +237,10 @@ impl<'r, 'a> RailView<'r, 'a> {
             };
             self.rail.flows.iter().filter(has_it)
         };
-        let monotonous: HashSet<u32> = self.rail.monotonous.iter().map(|cell| cell.cell).collect();
+        let low_entropy: HashSet<u32> = self.rail.low_entropy.iter().map(|cell| cell.cell).collect();
         let (dead, slow) = self.bad_members(number);
         let all = own().count();
-        let poor = own().filter(|flow| monotonous.contains(&flow.cell)).count();
+        let poor = own().filter(|flow| low_entropy.contains(&flow.cell)).count();
         if poor > 0 && 2 * poor >= all {
             return EcmpCause::NoEntropy;
         }
@@ -262,10 +262,10 @@ impl<'r, 'a> RailView<'r, 'a> {
         let counted = self.counted[number].as_ref();
         match &self.spreads[number] {
             Some(spread) if known as f64 >= KNOWN * all as f64 => match spread.kind {
-                Kind::Chance => EcmpCause::ExpectedCollision,
-                Kind::Unequal => EcmpCause::UnequalWeights,
-                Kind::Polarised if chooser.tier == 1 => EcmpCause::Polarised,
-                Kind::Polarised => EcmpCause::PolarisedSecondTier,
+                SpreadKind::Fair => EcmpCause::ExpectedCollision,
+                SpreadKind::Unequal => EcmpCause::UnequalWeights,
+                SpreadKind::Polarised if chooser.tier == 1 => EcmpCause::Polarised,
+                SpreadKind::Polarised => EcmpCause::PolarisedSecondTier,
             },
             _ => match counted {
                 Some(counted) => counted.cause(level),

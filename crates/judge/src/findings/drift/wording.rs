@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::changes::IDENTITY;
-use super::joined::{self, Named};
+use super::association::{self, NamedValue, shown};
 use record::text;
 use record::{
     Change, Deviation, Disagreement, Drift, DriftBasis, Fact, Finding, FindingKind, PartAt, PartClass, Place,
@@ -62,15 +62,6 @@ fn unusable(why: &str) -> Finding {
     finding.rule = "drift: parts are compared with the golden file where there is one".into();
     finding.next_step = "correct the golden file and judge again".into();
     finding
-}
-
-/// `28.39.1002`, or that there is none.
-pub(super) fn shown(value: Option<&str>) -> &str {
-    match value {
-        Some("") => "(empty)",
-        Some(value) => value,
-        None => "missing",
-    }
 }
 
 fn of_deviation(deviation: &Deviation) -> Finding {
@@ -144,23 +135,23 @@ pub fn basis_in_words(deviation: &Deviation) -> String {
 
 /// What a deviation has to do with what was slow; none where its parts were not measured.
 pub fn effect_of(deviation: &Deviation) -> Option<String> {
-    let named = Named {
+    let named = NamedValue {
         class: deviation.class,
         fact: &deviation.fact,
         value: deviation.value.as_deref().unwrap_or_default(),
     };
     let effect = deviation.effect.as_ref()?;
-    Some(joined::in_words(&named, effect))
+    Some(association::in_words(&named, effect))
 }
 
 /// What slow parts have in common though it is no drift.
 pub fn of_trait(found: &Trait) -> String {
-    let named = Named {
+    let named = NamedValue {
         class: found.class,
         fact: &found.fact,
         value: &found.value,
     };
-    joined::in_words(&named, &found.effect)
+    association::in_words(&named, &found.effect)
 }
 
 fn of_disagreement(split: &Disagreement) -> Finding {
@@ -186,12 +177,12 @@ fn of_disagreement(split: &Disagreement) -> Finding {
     );
     let mut evidence = Vec::new();
     for (value, effect) in &split.effects {
-        let named = Named {
+        let named = NamedValue {
             class: split.class,
             fact: &split.fact,
             value,
         };
-        let said = joined::in_words(&named, effect);
+        let said = association::in_words(&named, effect);
         match effect.explains {
             true => sentence.push_str(&format!("; {said}")),
             false => evidence.push(said),

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Side;
-use super::cells::Cells;
+use super::cells::{Cells, Side};
 use record::{Finding, FindingChange, FindingKind, FindingState, Judgement, TestChange, Verdict};
 
 /// What became of every finding: new ones first, each in the order of its run.

@@ -13,30 +13,21 @@ mod changes;
 mod coverage;
 mod findings;
 mod groups;
+mod outcome;
 mod pace;
-mod words;
+mod shifts;
+mod wording;
 
 #[cfg(test)]
-mod coverage_proofs;
+mod coverage_tests;
 #[cfg(test)]
-mod proofs;
+mod tests;
+
+pub use cells::Side;
 
 use cells::Cells;
-use record::{
-    ComparedRun, Comparison, ComparisonCounts, FindingKind, FindingState, Judgement, Outcome, Pace, Recorded,
-    SCHEMA, Verdict,
-};
-
-/// A recorded run with its judgement, and what it is called.
-#[derive(Debug, Clone, Copy)]
-pub struct Side<'a> {
-    /// What to call it.
-    pub name: &'a str,
-    /// The record.
-    pub recorded: &'a Recorded,
-    /// What was concluded from it.
-    pub judgement: &'a Judgement,
-}
+use outcome::outcome;
+use record::{ComparedRun, Comparison, ComparisonCounts, Outcome, Pace, SCHEMA};
 
 /// Compares two runs. `margin` is how far a speed may move and still be the same; without one, each test has its own: that of its
 /// baseline, else the narrowest of its other references.
@@ -44,8 +35,8 @@ pub fn compare(old: Side<'_>, new: Side<'_>, margin: Option<f64>) -> Comparison 
     let (then, now) = (Cells::of(old.recorded), Cells::of(new.recorded));
     let (rule, pairs) = pace::compare(&old, &new, &then, &now, margin);
     let rows: Vec<_> = pairs.iter().map(|pair| pair.row.clone()).collect();
-    let slower = groups::shifts(&pairs, Pace::Slower, &now, &new.recorded.run);
-    let faster = groups::shifts(&pairs, Pace::Faster, &now, &new.recorded.run);
+    let slower = shifts::shifts(&pairs, Pace::Slower, &now, &new.recorded.run);
+    let faster = shifts::shifts(&pairs, Pace::Faster, &now, &new.recorded.run);
     let findings = findings::of(&old, &new, &then, &now);
     let tests = findings::tests(old.judgement, new.judgement);
     let gone = coverage::one_sided(&then, &now, &old, &new, "the new run does not plan it");
@@ -85,7 +76,7 @@ pub fn compare(old: Side<'_>, new: Side<'_>, margin: Option<f64>) -> Comparison 
     };
     comparison.outcome = outcome(&comparison);
     comparison.exit_code = comparison.outcome.exit_code();
-    comparison.summary = words::summary(&comparison);
+    comparison.summary = wording::summary(&comparison);
     comparison
 }
 
@@ -102,50 +93,5 @@ fn run(side: &Side<'_>) -> ComparedRun {
         ranks: run.ranks.len() as u32,
         planned: judgement.coverage.planned,
         measured: judgement.coverage.measured,
-    }
-}
-
-/// Whether a finding of this kind says that something is wrong, not only that something is not known.
-fn accuses(kind: FindingKind) -> bool {
-    kind.exit_code() != Outcome::Incomplete.exit_code()
-}
-
-/// Whether nothing can be said of more cells than something can be said of: what is worse may be among them.
-fn is_mostly_unclear(counts: &ComparisonCounts) -> bool {
-    counts.unclear > counts.compared - counts.unclear + counts.without_speed
-}
-
-fn outcome(comparison: &Comparison) -> Outcome {
-    let counts = &comparison.counts;
-    let new_findings = || {
-        let findings = comparison.findings.iter();
-        findings.filter(|finding| finding.state == FindingState::New)
-    };
-    let passed = |verdict: &Option<Verdict>| *verdict == Some(Verdict::Pass);
-    let newly_failing = new_findings().any(|finding| accuses(finding.kind))
-        || comparison
-            .tests
-            .iter()
-            .any(|test| passed(&test.old) && matches!(test.new, Some(Verdict::Fail(_))));
-    let told = counts.compared - counts.unclear + counts.without_speed;
-    let lost = !comparison.no_longer_tested.is_empty()
-        || is_mostly_unclear(counts)
-        || new_findings().any(|finding| !accuses(finding.kind))
-        || comparison
-            .tests
-            .iter()
-            .any(|test| passed(&test.old) && !passed(&test.new));
-    let is_better = counts.faster > 0
-        || comparison
-            .findings
-            .iter()
-            .any(|finding| finding.state == FindingState::Gone);
-    match () {
-        () if counts.compared + counts.without_speed == 0 => Outcome::Incomparable,
-        () if counts.slower > 0 || newly_failing => Outcome::Worse,
-        () if told == 0 => Outcome::Incomparable,
-        () if lost => Outcome::Incomplete,
-        () if is_better => Outcome::Better,
-        () => Outcome::Same,
     }
 }

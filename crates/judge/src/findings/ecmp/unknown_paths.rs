@@ -32,7 +32,7 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
     let flows = &rail.flows;
     let dead = flows.iter().filter(|flow| flow.dead).count();
     let fresh = flows.iter().filter(|flow| flow.fresh).count() as u32;
-    let mut hosts: Vec<String> = rail.monotonous.iter().map(|cell| cell.host.clone()).collect();
+    let mut hosts: Vec<String> = rail.low_entropy.iter().map(|cell| cell.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
     let mut verdict = EcmpVerdict {
@@ -68,8 +68,8 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
     };
     let name = rail.rail;
     if !hosts.is_empty() {
-        let streams: u32 = rail.monotonous.iter().map(|cell| cell.streams).sum();
-        let ports: u32 = rail.monotonous.iter().map(|cell| cell.ports).sum();
+        let streams: u32 = rail.low_entropy.iter().map(|cell| cell.streams).sum();
+        let ports: u32 = rail.low_entropy.iter().map(|cell| cell.ports).sum();
         verdict.cause = EcmpCause::NoEntropy;
         verdict.part = hosts.first().cloned();
         (verdict.statistic, verdict.value) = ("source ports".to_string(), f64::from(ports));
@@ -175,12 +175,12 @@ fn goodput_against_chance(graph: &Graph, rail: &RailFlows<'_>, seed: u64) -> Opt
         let total: f64 = slots
             .values()
             .map(|flows| {
-                let ways: Vec<Vec<LinkId>> = flows
+                let paths: Vec<Vec<LinkId>> = flows
                     .iter()
                     .map(|flow| throw(graph, rail.rail, flow, random))
                     .collect();
-                let ways: Vec<&[LinkId]> = ways.iter().map(Vec::as_slice).collect();
-                let rates = fair::rates(&ways, &capacity);
+                let paths: Vec<&[LinkId]> = paths.iter().map(Vec::as_slice).collect();
+                let rates = fair::rates(&paths, &capacity);
                 rates.into_iter().filter(|rate| rate.is_finite()).sum::<f64>()
             })
             .sum();
@@ -191,8 +191,8 @@ fn goodput_against_chance(graph: &Graph, rail: &RailFlows<'_>, seed: u64) -> Opt
 
 /// A way that fair hashes may give a flow.
 fn throw(graph: &Graph, rail: &str, flow: &Flow, random: &mut ChaCha8Rng) -> Vec<LinkId> {
-    let way = graph.steer(flow.ranks.0, flow.ranks.1, rail, |_, nearer| {
+    let path = graph.steer(flow.ranks.0, flow.ranks.1, rail, |_, nearer| {
         pick(nearer.len(), random)
     });
-    way.unwrap_or_default()
+    path.unwrap_or_default()
 }

@@ -4,15 +4,16 @@
 //! What breaks a rule speaks. Wrong bits and errors of the bus speak also where no rate could be judged: at a part that is slow
 //! for a reason not known yet, they are no accident. "Nothing moved" is said only where all of that could be read.
 
-use super::breach::{Breach, Verdict, breaches, level, verdict};
-use super::tally::{End, Ends, Question, ends};
-use super::{Seen, of_ends};
+use super::breach::{Breach, BoundCheck, breaches, level, check_rule};
+use super::tally::{EndCounters, CountersByEnd, CounterQuery, ends};
+use crate::findings::analysis::RunAnalysis;
+use super::of_ends;
 use record::counters::{CounterKind, named};
 use record::text;
 use record::{CounterState, Finding};
 
 /// What the counters of the ends of a slow part say.
-pub(in crate::findings) struct Cause {
+pub(in crate::findings) struct CounterDiagnosis {
     /// What moved, for the sentence.
     pub(in crate::findings) facts: Vec<String>,
     /// What that points to; none when nothing was read at all.
@@ -22,7 +23,7 @@ pub(in crate::findings) struct Cause {
 }
 
 /// What breaks at one end.
-struct Spoken<'s> {
+struct EndSymptom<'s> {
     host: &'s str,
     words: String,
     counters: Vec<String>,
@@ -43,27 +44,27 @@ const OF_THE_RECEIVER: &str = "receiver-out-of-room";
 
 /// What the counters of `rail` at the ranks that are concerned say about cells that are slow.
 pub(in crate::findings) fn of(
-    seen: &Seen<'_>,
+    analysis: &RunAnalysis<'_>,
     rail: &str,
     cells: &[u32],
     concerns: &dyn Fn(u32) -> bool,
-) -> Cause {
-    let question = Question {
+) -> CounterDiagnosis {
+    let query = CounterQuery {
         rail: Some(rail),
         cells: Some(cells),
         concerns,
     };
-    let ends = ends(seen, &question);
+    let ends = ends(&analysis.index, &query);
     let facts = of_ends(&ends, rail);
-    let spoken = spoken(seen, &ends);
+    let symptoms = symptoms(analysis, &ends);
     for kind in ORDER {
-        let of_kind: Vec<&Spoken<'_>> = spoken.iter().filter(|spoken| spoken.kind == kind).collect();
+        let of_kind: Vec<&EndSymptom<'_>> = symptoms.iter().filter(|symptoms| symptoms.kind == kind).collect();
         if !of_kind.is_empty() {
             return of_kind_at(rail, kind, &of_kind, facts);
         }
     }
-    let (points_to, advice) = unspoken(rail, &ends);
-    Cause {
+    let (points_to, advice) = without_symptoms(rail, &ends);
+    CounterDiagnosis {
         facts,
         points_to,
         advice,
@@ -71,34 +72,34 @@ pub(in crate::findings) fn of(
 }
 
 /// The same about a cable between switches. Counters of hosts do not speak of its optics, only of what packets met on the way.
-pub(in crate::findings) fn between_switches(seen: &Seen<'_>, rail: &str, cells: &[u32]) -> Cause {
-    let question = Question {
+pub(in crate::findings) fn between_switches(analysis: &RunAnalysis<'_>, rail: &str, cells: &[u32]) -> CounterDiagnosis {
+    let query = CounterQuery {
         rail: Some(rail),
         cells: Some(cells),
         concerns: &|_| true,
     };
-    let ends = ends(seen, &question);
+    let ends = ends(&analysis.index, &query);
     let facts = of_ends(&ends, rail);
-    let spoken = spoken(seen, &ends);
+    let symptoms = symptoms(analysis, &ends);
     for kind in [CounterKind::Congestion, CounterKind::Loss] {
-        let of_kind: Vec<&Spoken<'_>> = spoken.iter().filter(|spoken| spoken.kind == kind).collect();
+        let of_kind: Vec<&EndSymptom<'_>> = symptoms.iter().filter(|symptoms| symptoms.kind == kind).collect();
         if !of_kind.is_empty() {
-            return Cause {
+            return CounterDiagnosis {
                 advice: None,
                 ..of_kind_at(rail, kind, &of_kind, facts)
             };
         }
     }
-    Cause {
+    CounterDiagnosis {
         facts,
         points_to: Some("error counters of the switches at its ends were not read".to_string()),
         advice: None,
     }
 }
 
-impl Cause {
+impl CounterDiagnosis {
     /// Says it in a finding: as evidence, as the first thing to do, and for the likeliest suspect.
-    pub(in crate::findings) fn tell(&self, finding: &mut Finding) {
+    pub(in crate::findings) fn add_to(&self, finding: &mut Finding) {
         finding.evidence.extend(self.facts.iter().cloned());
         if let Some(points_to) = &self.points_to {
             finding.evidence.push(points_to.clone());
@@ -113,11 +114,11 @@ impl Cause {
 }
 
 /// Everything that speaks, per end and rule.
-fn spoken<'s>(seen: &Seen<'_>, ends: &'s Ends<'_>) -> Vec<Spoken<'s>> {
-    let level = level(seen.run().rule.false_positive_budget, ends);
-    let mut all: Vec<Spoken<'_>> = Vec::new();
+fn symptoms<'s>(analysis: &RunAnalysis<'_>, ends: &'s CountersByEnd<'_>) -> Vec<EndSymptom<'s>> {
+    let level = level(analysis.run().rule.false_positive_budget, ends);
+    let mut all: Vec<EndSymptom<'_>> = Vec::new();
     for ((_, host), end) in ends {
-        let broken = breaches(end, &seen.counter_rules, level);
+        let broken = breaches(end, &analysis.counter_rules, level);
         for breach in &broken {
             add(&mut all, host, breach);
         }
@@ -126,8 +127,8 @@ fn spoken<'s>(seen: &Seen<'_>, ends: &'s Ends<'_>) -> Vec<Spoken<'s>> {
             let Some(kind @ (CounterKind::Physical | CounterKind::Pcie)) = kind else {
                 continue;
             };
-            let mut about = seen.counter_rules.rules.iter().filter(|rule| rule.is_about(name));
-            let unjudged = about.find(|rule| verdict(end, moved, rule, level) == Verdict::Unjudged);
+            let mut about = analysis.counter_rules.rules.iter().filter(|rule| rule.is_about(name));
+            let unjudged = about.find(|rule| check_rule(end, moved, rule, level) == BoundCheck::Unjudged);
             let is_said = broken.iter().any(|breach| breach.counter == name);
             if let Some(rule) = unjudged.filter(|_| !is_said) {
                 add(
@@ -147,17 +148,17 @@ fn spoken<'s>(seen: &Seen<'_>, ends: &'s Ends<'_>) -> Vec<Spoken<'s>> {
     all
 }
 
-fn add<'s>(all: &mut Vec<Spoken<'s>>, host: &'s str, breach: &Breach<'_>) {
+fn add<'s>(all: &mut Vec<EndSymptom<'s>>, host: &'s str, breach: &Breach<'_>) {
     let words = breach.rule.words();
     let rate = breach
         .measured
         .as_ref()
         .map_or_else(String::new, |rate| format!(", {rate}"));
     let counter = format!("{} {}{rate}", breach.counter, breach.moved.words());
-    let same = |spoken: &&mut Spoken<'_>| spoken.host == host && spoken.words == words;
+    let same = |symptoms: &&mut EndSymptom<'_>| symptoms.host == host && symptoms.words == words;
     match all.iter_mut().find(same) {
-        Some(spoken) => spoken.counters.push(counter),
-        None => all.push(Spoken {
+        Some(symptoms) => symptoms.counters.push(counter),
+        None => all.push(EndSymptom {
             host,
             words,
             counters: vec![counter],
@@ -167,35 +168,35 @@ fn add<'s>(all: &mut Vec<Spoken<'s>>, host: &'s str, breach: &Breach<'_>) {
     }
 }
 
-fn of_kind_at(rail: &str, kind: CounterKind, spoken: &[&Spoken<'_>], facts: Vec<String>) -> Cause {
+fn of_kind_at(rail: &str, kind: CounterKind, symptoms: &[&EndSymptom<'_>], facts: Vec<String>) -> CounterDiagnosis {
     let receiver = OF_THE_RECEIVER.replace('-', " ");
     let what = match kind {
         CounterKind::Physical => "optics or cable",
         CounterKind::Pcie => "the host's slot or bus, not the fabric",
-        CounterKind::Congestion if spoken.iter().all(|spoken| spoken.words == receiver) => {
+        CounterKind::Congestion if symptoms.iter().all(|symptoms| symptoms.words == receiver) => {
             "congestion: the receiving host does not keep up"
         }
         CounterKind::Congestion => "congestion on the path or at its receiver, not a broken cable",
         _ => "loss further along the path",
     };
-    let each: Vec<String> = spoken
+    let each: Vec<String> = symptoms
         .iter()
-        .map(|spoken| {
-            let counters = text::list(&spoken.counters);
-            format!("{} rising on {}/{rail} ({counters})", spoken.words, spoken.host)
+        .map(|symptoms| {
+            let counters = text::list(&symptoms.counters);
+            format!("{} rising on {}/{rail} ({counters})", symptoms.words, symptoms.host)
         })
         .collect();
-    Cause {
+    CounterDiagnosis {
         facts,
         points_to: Some(format!("{}: {what}", text::list(&each))),
-        advice: spoken
+        advice: symptoms
             .first()
-            .map(|spoken| format!("{} ({}/{rail})", spoken.action, spoken.host)),
+            .map(|symptoms| format!("{} ({}/{rail})", symptoms.action, symptoms.host)),
     }
 }
 
 /// What it means that nothing speaks.
-fn unspoken(rail: &str, ends: &Ends<'_>) -> (Option<String>, Option<String>) {
+fn without_symptoms(rail: &str, ends: &CountersByEnd<'_>) -> (Option<String>, Option<String>) {
     if ends.values().all(|end| end.known.is_empty()) {
         return (None, None);
     }
@@ -223,7 +224,7 @@ fn unspoken(rail: &str, ends: &Ends<'_>) -> (Option<String>, Option<String>) {
 }
 
 /// What could not be read of an end that would have told: wire, congestion, bus.
-fn unread(end: &End<'_>) -> Vec<String> {
+fn unread(end: &EndCounters<'_>) -> Vec<String> {
     let needed = [
         (CounterKind::Physical, "errors of the wire"),
         (CounterKind::Congestion, "signs of congestion"),

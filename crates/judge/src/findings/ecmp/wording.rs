@@ -1,17 +1,17 @@
 //! What is said: the sentence of a verdict, the statistic it rests on, and what to do.
 
-use super::accuse::{Bench, RailView};
-use super::spread::{Measured, weights};
+use super::rail_view::{DecisionContext, RailView};
+use super::spread::{TestStatistic, weights};
 use record::EcmpCause;
 use record::text::{list, p_value, percent, plural};
 use record::units::Rate;
 use topology::graph::LinkId;
 
 /// Names of hosts that do not vary their ports, in order.
-pub(super) fn monotonous_hosts(view: &RailView<'_, '_>) -> Vec<String> {
+pub(super) fn low_entropy_hosts(view: &RailView<'_, '_>) -> Vec<String> {
     let mut hosts: Vec<String> = view
         .rail
-        .monotonous
+        .low_entropy
         .iter()
         .map(|cell| cell.host.clone())
         .collect();
@@ -21,7 +21,7 @@ pub(super) fn monotonous_hosts(view: &RailView<'_, '_>) -> Vec<String> {
 }
 
 /// The same of those whose flows a chooser had.
-fn monotonous_at(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
+fn low_entropy_at(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
     let own = view.rail.flows.iter().filter(|flow| {
         let mut choices = flow.choices.iter();
         choices.any(|choice| choice.chooser == number)
@@ -29,7 +29,7 @@ fn monotonous_at(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
     let cells: std::collections::HashSet<u32> = own.map(|flow| flow.cell).collect();
     let here = view
         .rail
-        .monotonous
+        .low_entropy
         .iter()
         .filter(|cell| cells.contains(&cell.cell));
     let mut hosts: Vec<String> = here.map(|cell| cell.host.clone()).collect();
@@ -45,7 +45,7 @@ pub(super) fn parts(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
         EcmpCause::DeadMember if dead.is_empty() => idle_members(view, number),
         EcmpCause::DeadMember => dead.iter().map(|dead| view.graph.name(dead.link)).collect(),
         EcmpCause::SlowMember => slow.iter().map(|slow| view.graph.name(slow.link)).collect(),
-        EcmpCause::NoEntropy => vec![monotonous_at(view, number).join(",")],
+        EcmpCause::NoEntropy => vec![low_entropy_at(view, number).join(",")],
         EcmpCause::Polarised
         | EcmpCause::PolarisedSecondTier
         | EcmpCause::UnequalWeights
@@ -66,13 +66,13 @@ pub(super) fn idle_members(view: &RailView<'_, '_>, number: usize) -> Vec<String
 }
 
 /// The statistic that decided at a chooser.
-pub(super) fn deciding(view: &RailView<'_, '_>, number: usize) -> Measured {
+pub(super) fn deciding(view: &RailView<'_, '_>, number: usize) -> TestStatistic {
     let (dead, slow) = view.bad_members(number);
     match view.causes[number] {
         EcmpCause::NoEntropy => entropy(view),
         EcmpCause::DeadMember if !dead.is_empty() => of_bad_link(view, dead[0].link).measured,
         EcmpCause::SlowMember if !slow.is_empty() => of_bad_link(view, slow[0].link).measured,
-        EcmpCause::AdaptiveRouting if view.is_adaptive() => Measured {
+        EcmpCause::AdaptiveRouting if view.is_adaptive() => TestStatistic {
             name: "share of flows that took another way when asked again",
             value: view.unsteady.0 as f64 / view.unsteady.1.max(1) as f64,
             null_median: 0.0,
@@ -80,7 +80,7 @@ pub(super) fn deciding(view: &RailView<'_, '_>, number: usize) -> Measured {
         },
         _ => match (&view.spreads[number], &view.counted[number]) {
             (Some(spread), _) if spread.flows > 0 => spread.decisive(),
-            (_, Some(counted)) => Measured {
+            (_, Some(counted)) => TestStatistic {
                 name: "busiest over mean, counted bytes",
                 value: counted.max_over_mean,
                 null_median: counted.null_median,
@@ -89,7 +89,7 @@ pub(super) fn deciding(view: &RailView<'_, '_>, number: usize) -> Measured {
                     _ => counted.p_value,
                 },
             },
-            _ => Measured {
+            _ => TestStatistic {
                 name: "none",
                 value: 0.0,
                 null_median: 0.0,
@@ -100,18 +100,18 @@ pub(super) fn deciding(view: &RailView<'_, '_>, number: usize) -> Measured {
 }
 
 /// How few ports the streams of monotonous senders have.
-pub(super) fn entropy(view: &RailView<'_, '_>) -> Measured {
+pub(super) fn entropy(view: &RailView<'_, '_>) -> TestStatistic {
     let (streams, ports) = view
         .rail
-        .monotonous
+        .low_entropy
         .iter()
         .fold((0, 0), |(streams, ports), cell| {
             (streams + cell.streams, ports + cell.ports)
         });
-    let cells = view.rail.monotonous.len().max(1) as f64;
+    let cells = view.rail.low_entropy.len().max(1) as f64;
     // Ports that are drawn are all different but for one in a thousand; that all of them meet has no chance to speak of.
     let p = (1.0f64 / 16_384.0).powf(f64::from(streams.saturating_sub(ports).min(60)));
-    Measured {
+    TestStatistic {
         name: "source ports per pair",
         value: f64::from(ports) / cells,
         null_median: f64::from(streams) / cells,
@@ -122,7 +122,7 @@ pub(super) fn entropy(view: &RailView<'_, '_>) -> Measured {
 /// A link at fault, in words and numbers.
 pub(super) struct BadLink {
     pub(super) sentence: String,
-    pub(super) measured: Measured,
+    pub(super) measured: TestStatistic,
     pub(super) cells: Vec<u32>,
     pub(super) or: Vec<String>,
 }
@@ -154,7 +154,7 @@ pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
                 dead.expected,
                 p_value(dead.p_value)
             ),
-            measured: Measured {
+            measured: TestStatistic {
                 name: "delivering flows",
                 value: 0.0,
                 null_median: dead.expected.round(),
@@ -176,7 +176,7 @@ pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
                 slow.asked.max(slow.short),
                 p_value(slow.p_value)
             ),
-            measured: Measured {
+            measured: TestStatistic {
                 name: "carried over expected",
                 value: slow.ratio,
                 null_median: 1.0,
@@ -188,7 +188,7 @@ pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
     }
     BadLink {
         sentence: name,
-        measured: Measured {
+        measured: TestStatistic {
             name: "none",
             value: 0.0,
             null_median: 0.0,
@@ -213,7 +213,7 @@ pub(super) fn cost(goodput: &super::loss::Goodput) -> String {
 }
 
 /// The verdict of a chooser in one sentence.
-pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, bench: &mut Bench<'_>) -> String {
+pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, context: &mut DecisionContext<'_>) -> String {
     let chooser = &view.rail.choosers.all[number];
     let switch = &chooser.switch;
     let paths = chooser.sets.iter().map(Vec::len).max().unwrap_or(0);
@@ -235,7 +235,7 @@ pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, bench
         EcmpCause::DeadMember if !dead.is_empty() => of_bad_link(view, dead[0].link).sentence,
         EcmpCause::SlowMember if !slow.is_empty() => of_bad_link(view, slow[0].link).sentence,
         EcmpCause::NoEntropy => {
-            let hosts = monotonous_at(view, number);
+            let hosts = low_entropy_at(view, number);
             format!(
                 "{switch}: {} send all streams of a pair from {:.0} source port, so that no switch can tell them apart: they \
                  share one of {paths} paths{cost}",
@@ -273,7 +273,7 @@ pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, bench
         EcmpCause::ExpectedCollision => {
             let busiest = spread.map_or(1.0, |spread| spread.max_over_mean.value);
             let usual = spread.map_or(1.0, |spread| spread.max_over_mean.null_median);
-            let more = more_flows(view, number, bench);
+            let more = more_flows(view, number, context);
             format!(
                 "{switch}: as even as chance allows: {flows} flows over {paths} paths, the busiest has {busiest:.2} times the \
                  mean where chance makes {usual:.2} ({}){cost}{more}",
@@ -321,7 +321,7 @@ fn used_per_pair(view: &RailView<'_, '_>, number: usize) -> f64 {
 }
 
 /// `; 4 times as many flows would halve that`, when collisions cost something.
-fn more_flows(view: &RailView<'_, '_>, number: usize, bench: &mut Bench<'_>) -> String {
+fn more_flows(view: &RailView<'_, '_>, number: usize, context: &mut DecisionContext<'_>) -> String {
     let chooser = &view.rail.choosers.all[number];
     let members = chooser.sets.iter().map(Vec::len).max().unwrap_or(0) as u32;
     let goodput = &view.goodput[number];
@@ -340,7 +340,7 @@ fn more_flows(view: &RailView<'_, '_>, number: usize, bench: &mut Bench<'_>) -> 
     }
     let most = slots.values().copied().max().unwrap_or(0);
     let demand = goodput.even / goodput.members * f64::from(members);
-    match bench.advice.factor(most, members, demand) {
+    match context.advice.factor(most, members, demand) {
         Some(factor) => format!(
             "; {} flows at a time instead of {most} would halve what collisions cost",
             most.saturating_mul(factor)

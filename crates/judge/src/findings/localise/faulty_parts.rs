@@ -15,7 +15,7 @@ const CABLES_OF_A_SWITCH: usize = 3;
 
 /// One part that is accused.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::findings) struct Accusation {
+pub(in crate::findings) struct FaultyPart {
     /// Numbers of the causes it stands for.
     pub(in crate::findings) causes: Vec<usize>,
     /// Who it is, the likeliest first.
@@ -27,18 +27,18 @@ pub(in crate::findings) struct Accusation {
 }
 
 /// Whether a slow cell is laid at the door of a part.
-pub(in crate::findings) enum Explained {
+pub(in crate::findings) enum ExplainedBy {
     /// It is one of the flows the part was found by.
-    ByFlows,
+    OwnFlow,
     /// It uses the part of this cause.
-    ByCause(usize),
+    Cause(usize),
     /// No part explains it.
-    No,
+    Nothing,
 }
 
 impl Localisation {
     /// Whether a confirmed part explains a slow cell: as one of its flows, or because the cell's ranks send over it.
-    pub(in crate::findings) fn explains(&self, run: &Run, cell: &Cell, place: usize) -> Explained {
+    pub(in crate::findings) fn explains(&self, run: &Run, cell: &Cell, place: usize) -> ExplainedBy {
         let confirmed = || {
             self.causes
                 .iter()
@@ -46,11 +46,11 @@ impl Localisation {
                 .filter(|(_, cause)| cause.confirmed)
         };
         if confirmed().any(|(_, cause)| cause.places.contains(&place)) {
-            return Explained::ByFlows;
+            return ExplainedBy::OwnFlow;
         }
         // What two ranks do is known by its path; larger groups use all the cables of their ranks.
         if cell.ranks.len() <= 2 {
-            return Explained::No;
+            return ExplainedBy::Nothing;
         }
         let hosts: Vec<&str> = cell
             .ranks
@@ -69,26 +69,26 @@ impl Localisation {
             None => false,
         };
         let guilty = confirmed().find(|(_, cause)| uses(cause));
-        guilty.map_or(Explained::No, |(number, _)| Explained::ByCause(number))
+        guilty.map_or(ExplainedBy::Nothing, |(number, _)| ExplainedBy::Cause(number))
     }
 
     /// Everybody who is accused, whoever explains most first.
-    pub(in crate::findings) fn accused(&self, run: &Run) -> Vec<Accusation> {
+    pub(in crate::findings) fn faulty_parts(&self, run: &Run) -> Vec<FaultyPart> {
         let mut left: Vec<usize> = (0..self.causes.len())
             .filter(|cause| self.causes[*cause].confirmed)
             .collect();
-        let mut accused = self.switches(&mut left);
-        accused.extend(self.hosts(&mut left, run));
+        let mut faulty = self.switches(&mut left);
+        faulty.extend(self.hosts(&mut left, run));
         while let Some(first) = left.first().copied() {
             let reverse = self.first_link(first).map(LinkId::reverse);
             let (same, rest): (Vec<usize>, Vec<usize>) = left.iter().partition(|cause| {
                 **cause == first || reverse.is_some() && self.first_link(**cause) == reverse
             });
             left = rest;
-            accused.push(self.one(same, run));
+            faulty.push(self.one(same, run));
         }
-        accused.sort_by_key(|accusation| accusation.causes.iter().min().copied());
-        accused
+        faulty.sort_by_key(|fault| fault.causes.iter().min().copied());
+        faulty
     }
 
     /// The likeliest suspect of a cause, when it is a link.
@@ -96,7 +96,7 @@ impl Localisation {
         self.causes[cause].suspects.first()?.0.link()
     }
 
-    fn one(&self, causes: Vec<usize>, run: &Run) -> Accusation {
+    fn one(&self, causes: Vec<usize>, run: &Run) -> FaultyPart {
         let both = causes.len() > 1;
         let cause = &self.causes[causes[0]];
         let mut suspects: Vec<Suspect> = cause
@@ -108,7 +108,7 @@ impl Localisation {
         if let Some(first) = suspects.first_mut().filter(|_| both) {
             first.direction = Some(BOTH_DIRECTIONS.to_string());
         }
-        Accusation {
+        FaultyPart {
             link: self.first_link(causes[0]),
             switch: None,
             causes,
@@ -165,7 +165,7 @@ impl Localisation {
     }
 
     /// Switches all of whose measured cables are slow, taken out of `left`.
-    fn switches(&self, left: &mut Vec<usize>) -> Vec<Accusation> {
+    fn switches(&self, left: &mut Vec<usize>) -> Vec<FaultyPart> {
         let mut slow: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for cause in left.iter() {
             let Some(link) = self.first_link(*cause) else {
@@ -178,7 +178,7 @@ impl Localisation {
                 }
             }
         }
-        let mut accused = Vec::new();
+        let mut faulty = Vec::new();
         for (switch, causes) in slow {
             let causes: Vec<usize> = causes.into_iter().filter(|cause| left.contains(cause)).collect();
             let has_healthy = self.graph.links().any(|(id, link)| {
@@ -193,7 +193,7 @@ impl Localisation {
                 .iter()
                 .filter_map(|cause| self.causes[*cause].suspects.first());
             let confidence = confidence.map(|(_, share)| *share).fold(1.0, f64::min);
-            accused.push(Accusation {
+            faulty.push(FaultyPart {
                 suspects: vec![Suspect {
                     part: switch.to_string(),
                     kind: match self.graph.tier_of(switch) {
@@ -211,11 +211,11 @@ impl Localisation {
                 switch: Some(switch.to_string()),
             });
         }
-        accused
+        faulty
     }
 
     /// Hosts whose cables are slow on every rail they were measured on, in the same direction, taken out of `left`.
-    fn hosts(&self, left: &mut Vec<usize>, run: &Run) -> Vec<Accusation> {
+    fn hosts(&self, left: &mut Vec<usize>, run: &Run) -> Vec<FaultyPart> {
         let mut slow: BTreeMap<(&str, bool), Vec<usize>> = BTreeMap::new();
         for cause in left.iter() {
             let Some(link) = self.first_link(*cause).map(|link| self.graph.link(link)) else {
@@ -226,7 +226,7 @@ impl Localisation {
                 slow.entry((host, link.away)).or_default().push(*cause);
             }
         }
-        let mut accused = Vec::new();
+        let mut faulty = Vec::new();
         for ((host, away), causes) in slow {
             let has_healthy = self.graph.links().any(|(id, link)| {
                 let end = if link.away { &link.from.node } else { &link.to.node };
@@ -252,14 +252,14 @@ impl Localisation {
             suspect.part = host.to_string();
             suspect.kind = PartKind::Node;
             suspect.why = format!("slow on all {} rails it was measured on", causes.len());
-            accused.push(Accusation {
+            faulty.push(FaultyPart {
                 causes,
                 suspects: vec![suspect],
                 link: None,
                 switch: None,
             });
         }
-        accused
+        faulty
     }
 }
 

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::{kinds, on_rail};
-use crate::findings::counters::cause;
+use crate::findings::counters::diagnosis;
 use crate::findings::fixture::{Fixture, HEALTHY};
-use crate::findings::{Seen, judge};
+use crate::findings::{RunAnalysis, judge};
 use record::counters::{COUNTERS, CounterKind, named};
 use record::units::Nanos;
 use record::{Cell, CounterDelta, CounterState, Event, Finding, FindingKind, RailEnd, Recorded};
@@ -430,7 +430,7 @@ fn errors_at_hosts_are_not_laid_at_the_optics_of_a_cable_between_switches() {
     let said = |recorded: &Recorded| {
         let mut finding = only(recorded);
         finding.evidence.clear();
-        cause::between_switches(&Seen::of(recorded), "rail1", &cells).tell(&mut finding);
+        diagnosis::between_switches(&RunAnalysis::of(recorded), "rail1", &cells).add_to(&mut finding);
         finding.evidence.join("\n")
     };
     let text = said(&recorded);

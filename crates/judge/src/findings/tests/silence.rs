@@ -2,7 +2,7 @@
 
 use super::kinds;
 use crate::findings::fixture::Fixture;
-use crate::findings::{Casualties, casualties, judge};
+use crate::findings::{Losses, losses, judge};
 use record::units::{Bytes, Nanos};
 use record::{DEVICE_GONE, EndReason, Event, FindingKind, LossCause, Lost, Recorded, Stalled, Stuck};
 
@@ -64,7 +64,7 @@ fn the_end_that_all_stuck_ways_share_is_named_and_no_rank_is_called_lost() {
         finding.sentence
     );
     let at_fault = ("node01".to_string(), "rail1".to_string());
-    assert_eq!(casualties(&recorded).rails, [at_fault].into());
+    assert_eq!(losses(&recorded).rails, [at_fault].into());
 }
 
 #[test]
@@ -103,11 +103,11 @@ fn packets_to_a_lost_host_accuse_no_rail() {
         found.contains(&FindingKind::LostRank) && !found.contains(&FindingKind::SilentRail),
         "{found:?}"
     );
-    let wanted = Casualties {
+    let wanted = Losses {
         hosts: ["node01".to_string()].into(),
         rails: Default::default(),
     };
-    assert_eq!(casualties(&recorded), wanted);
+    assert_eq!(losses(&recorded), wanted);
 }
 
 #[test]

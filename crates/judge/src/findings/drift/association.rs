@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::Seen;
-use super::measured::Measured;
+use crate::findings::analysis::RunAnalysis;
+use super::measured::MeasuredParts;
 use record::text;
 use record::{Drift, DriftEffect, EffectUnit, Finding, FindingKind, PartAt, PartClass};
 
@@ -41,16 +41,25 @@ pub(super) fn coincides(effect: &DriftEffect) -> bool {
 }
 
 /// A value in words: `firmware 28.39.1002`.
-pub(super) struct Named<'a> {
+pub(super) struct NamedValue<'a> {
     pub(super) class: PartClass,
     pub(super) fact: &'a str,
     pub(super) value: &'a str,
 }
 
+/// `28.39.1002`, or that there is none.
+pub(super) fn shown(value: Option<&str>) -> &str {
+    match value {
+        Some("") => "(empty)",
+        Some(value) => value,
+        None => "missing",
+    }
+}
+
 /// What a value has to do with what was slow.
-pub(super) fn in_words(named: &Named<'_>, effect: &DriftEffect) -> String {
-    let Named { class, fact, value } = *named;
-    let value = super::words::shown((!value.is_empty()).then_some(value));
+pub(super) fn in_words(named: &NamedValue<'_>, effect: &DriftEffect) -> String {
+    let NamedValue { class, fact, value } = *named;
+    let value = shown((!value.is_empty()).then_some(value));
     let DriftEffect {
         slow_with,
         with,
@@ -135,27 +144,27 @@ fn odds(effect: &DriftEffect) -> String {
 }
 
 /// A value that goes with what is slow, and the parts that have it.
-struct Join<'d> {
-    named: Named<'d>,
+struct Association<'d> {
+    named: NamedValue<'d>,
     effect: &'d DriftEffect,
     parts: BTreeSet<PartAt>,
     advice: Option<&'d str>,
 }
 
 /// Puts the drift that explains it, or coincides with it, beside every finding about something slow.
-pub(in crate::findings) fn explain_slow(seen: &Seen<'_>, findings: &mut [Finding]) {
-    let (Some(drift), Some(inventory)) = (seen.drift(), &seen.recorded.inventory) else {
+pub(in crate::findings) fn explain_slow(analysis: &RunAnalysis<'_>, drift: &Drift, findings: &mut [Finding]) {
+    let Some(inventory) = &analysis.recorded.inventory else {
         return;
     };
-    let joins = joins(drift);
-    if joins.is_empty() {
+    let associations = associations(drift);
+    if associations.is_empty() {
         return;
     }
-    let measured = Measured::of(seen, inventory);
-    for join in joins {
-        let Named { class, fact, value } = join.named;
-        let parts = match join.parts.is_empty() {
-            false => join.parts.clone(),
+    let measured = MeasuredParts::of(analysis, inventory);
+    for association in associations {
+        let NamedValue { class, fact, value } = association.named;
+        let parts = match association.parts.is_empty() {
+            false => association.parts.clone(),
             true => {
                 let has_it = measured
                     .of_class(class)
@@ -164,17 +173,17 @@ pub(in crate::findings) fn explain_slow(seen: &Seen<'_>, findings: &mut [Finding
             }
         };
         let slow = measured.slow_among(class, &parts);
-        let said = in_words(&join.named, join.effect);
+        let said = in_words(&association.named, association.effect);
         for finding in findings
             .iter_mut()
             .filter(|finding| is_about(finding, class, &slow))
         {
-            match join.effect.explains {
+            match association.effect.explains {
                 true => {
                     finding
                         .evidence
                         .push(format!("explained by the inventory: {said}"));
-                    if let Some(advice) = join.advice {
+                    if let Some(advice) = association.advice {
                         finding.next_step =
                             format!("first {advice}; if it is still slow then: {}", finding.next_step);
                     }
@@ -206,13 +215,13 @@ fn is_about(finding: &Finding, class: PartClass, slow: &[(&str, Option<&str>)]) 
         })
 }
 
-fn joins(drift: &Drift) -> Vec<Join<'_>> {
+fn associations(drift: &Drift) -> Vec<Association<'_>> {
     let matters = |effect: &&DriftEffect| effect.explains || coincides(effect);
-    let mut joins = Vec::new();
+    let mut associations = Vec::new();
     for deviation in &drift.deviations {
         if let Some(effect) = deviation.effect.as_ref().filter(matters) {
-            joins.push(Join {
-                named: Named {
+            associations.push(Association {
+                named: NamedValue {
                     class: deviation.class,
                     fact: &deviation.fact,
                     value: deviation.value.as_deref().unwrap_or_default(),
@@ -225,8 +234,8 @@ fn joins(drift: &Drift) -> Vec<Join<'_>> {
     }
     for split in &drift.disagreements {
         for (value, effect) in split.effects.iter().filter(|(_, effect)| matters(effect)) {
-            joins.push(Join {
-                named: Named {
+            associations.push(Association {
+                named: NamedValue {
                     class: split.class,
                     fact: &split.fact,
                     value,
@@ -238,8 +247,8 @@ fn joins(drift: &Drift) -> Vec<Join<'_>> {
         }
     }
     for found in &drift.traits {
-        joins.push(Join {
-            named: Named {
+        associations.push(Association {
+            named: NamedValue {
                 class: found.class,
                 fact: &found.fact,
                 value: &found.value,
@@ -249,5 +258,5 @@ fn joins(drift: &Drift) -> Vec<Join<'_>> {
             advice: None,
         });
     }
-    joins
+    associations
 }

@@ -14,9 +14,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Side;
-use super::cells::{Cells, Measured};
-use super::groups::{self, Member, NEARLY_ALL, Part};
+use super::cells::{Cells, MeasuredCell, Side};
+use super::groups::{self, Member, NEARLY_ALL, PartKey};
 use crate::findings::summary::rate_interval;
 use record::stats::{MedianInterval, holm, interval_of_sorted, rank_sum_above, samples_needed};
 use record::units::Nanos;
@@ -28,20 +27,20 @@ pub(super) const USUAL_MARGIN: f64 = 0.1;
 /// A cell of both runs.
 pub(super) struct Pair<'a> {
     /// The cell now.
-    pub(super) now: &'a Measured<'a>,
+    pub(super) now: &'a MeasuredCell<'a>,
     /// What is said about it.
     pub(super) row: CellComparison,
 }
 
 /// Whether a cell is judged by its speed at all.
-fn has_speed(measured: &Measured<'_>) -> bool {
+fn has_speed(measured: &MeasuredCell<'_>) -> bool {
     measured.cell.collective != Collective::Streams
 }
 
 /// Cells that both runs measured and that have no speed of their own.
 pub(super) fn without_speed(then: &Cells<'_>, now: &Cells<'_>) -> u32 {
     let both = now.list.iter().filter(|now| {
-        let is_there = |then: &Measured<'_>| then.missing.is_none();
+        let is_there = |then: &MeasuredCell<'_>| then.missing.is_none();
         !has_speed(now) && now.missing.is_none() && then.same_as(now).is_some_and(is_there)
     });
     both.count() as u32
@@ -78,7 +77,7 @@ pub(super) fn compare<'a>(
         candidates.push(candidate);
         pairs.push(Pair { now: now_cell, row });
     }
-    let parts = Parts::of(&pairs, &candidates, now, rule.confidence);
+    let parts = PartTests::of(&pairs, &candidates, now, rule.confidence);
     // Both questions are asked of every cell and every part; cells whose intervals are not apart enter with a p-value of 1, never less
     // than the true one.
     let mut p_values: Vec<f64> = pairs.iter().map(|pair| pair.row.p_value).collect();
@@ -107,13 +106,13 @@ pub(super) fn compare<'a>(
 /// Where nothing moved beyond the margin, two intervals are that far apart only when one of them misses its median on that side, which
 /// happens with a chance of one less the confidence at most. So many cells of one part that look slower are soon no chance, though each of
 /// them has too few samples to be told among thousands.
-struct Parts {
-    list: Vec<PartTally>,
+struct PartTests {
+    list: Vec<PartTest>,
     /// The parts of every pair.
     of_pair: Vec<Vec<usize>>,
 }
 
-struct PartTally {
+struct PartTest {
     /// Chance of as many cells that look slower, and faster.
     p_values: [f64; 2],
     /// Whether nearly all of its cells look slower, and faster.
@@ -125,9 +124,9 @@ fn side(pace: Pace) -> usize {
     usize::from(pace == Pace::Faster)
 }
 
-impl Parts {
-    fn of(pairs: &[Pair<'_>], candidates: &[Option<Pace>], now: &Cells<'_>, confidence: f64) -> Parts {
-        let mut numbers: BTreeMap<Part<'_>, usize> = BTreeMap::new();
+impl PartTests {
+    fn of(pairs: &[Pair<'_>], candidates: &[Option<Pace>], now: &Cells<'_>, confidence: f64) -> PartTests {
+        let mut numbers: BTreeMap<PartKey<'_>, usize> = BTreeMap::new();
         let mut counts: Vec<(u32, [u32; 2])> = Vec::new();
         let mut of_pair = Vec::with_capacity(pairs.len());
         for (pair, candidate) in pairs.iter().zip(candidates) {
@@ -152,11 +151,11 @@ impl Parts {
             }
             of_pair.push(own);
         }
-        let tally = |(of, looking): &(u32, [u32; 2])| PartTally {
+        let tally = |(of, looking): &(u32, [u32; 2])| PartTest {
             p_values: looking.map(|count| at_least(count, *of, 1.0 - confidence)),
             nearly_all: looking.map(|count| f64::from(count) >= NEARLY_ALL * f64::from(*of)),
         };
-        Parts {
+        PartTests {
             list: counts.iter().map(tally).collect(),
             of_pair,
         }
@@ -187,15 +186,15 @@ fn at_least(count: u32, of: u32, q: f64) -> f64 {
 
 /// What can be said of one cell before the others are known: its row, and what it looks like when its intervals are apart.
 fn one(
-    then: &Measured<'_>,
-    now: &Measured<'_>,
+    then: &MeasuredCell<'_>,
+    now: &MeasuredCell<'_>,
     cells: &Cells<'_>,
     margin: f64,
     confidence: f64,
 ) -> (CellComparison, Option<Pace>) {
     let cell = now.cell;
-    let rounds = |cell: &Measured<'_>| u16::try_from(cell.rounds.len()).unwrap_or(u16::MAX);
-    let rate = |cell: &Measured<'_>| rate_interval(&cell.times, cell.bytes?, confidence);
+    let rounds = |cell: &MeasuredCell<'_>| u16::try_from(cell.rounds.len()).unwrap_or(u16::MAX);
+    let rate = |cell: &MeasuredCell<'_>| rate_interval(&cell.times, cell.bytes?, confidence);
     let mut row = CellComparison {
         test: cell.test.clone(),
         what: cells.describe(cell),
@@ -252,8 +251,8 @@ fn one(
         row.pace = Pace::Same;
         return (row, None);
     }
-    let had_company = !(then.company.is_empty() && now.company.is_empty());
-    if had_company && then.company.is_disjoint(&now.company) {
+    let had_company = !(then.slot_mates.is_empty() && now.slot_mates.is_empty());
+    if had_company && then.slot_mates.is_disjoint(&now.slot_mates) {
         return unclear(row, "it shared its slot with other cells than before".into());
     }
     let confidence = Confidence(confidence);
@@ -294,8 +293,8 @@ struct Confidence(f64);
 
 impl Confidence {
     /// Whether `after` is slower than `before` beyond the margin: over all, and in every round of the one beside every round of the other.
-    fn is_slower(&self, before: &Measured<'_>, after: &Measured<'_>, kept: f64) -> bool {
-        let spans = |cell: &Measured<'_>| -> Vec<MedianInterval> {
+    fn is_slower(&self, before: &MeasuredCell<'_>, after: &MeasuredCell<'_>, kept: f64) -> bool {
+        let spans = |cell: &MeasuredCell<'_>| -> Vec<MedianInterval> {
             let rounds = cell.rounds.iter().map(|round| round.times.as_slice());
             let all = std::iter::once(cell.times.as_slice()).chain(rounds);
             all.filter_map(|times| interval_of_sorted(times, self.0))

@@ -7,12 +7,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
 
-use super::cells::Cells;
-use super::pace::Pair;
-use super::words;
-use crate::findings::repeat;
-use record::stats::median;
-use record::{Cell, CommonPart, Pace, Run, Shift};
+use record::{Cell, CommonPart};
 
 /// The share of a part's cells that must have moved for the part to be named.
 pub(super) const NEARLY_ALL: f64 = 0.75;
@@ -44,7 +39,7 @@ pub(super) struct Group {
 
 /// A part by name; the order is that in which names are preferred where they explain the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part<'a> {
+pub(super) enum PartKey<'a> {
     Rail(&'a str),
     Everything,
     Port(&'a str, &'a str),
@@ -53,26 +48,26 @@ pub(super) enum Part<'a> {
     Hosts(Vec<&'a str>, usize, &'a [String]),
 }
 
-impl Part<'_> {
+impl PartKey<'_> {
     fn common(&self) -> CommonPart {
         match self {
-            Part::Rail(_) => CommonPart::Rail,
-            Part::Everything => CommonPart::Everything,
-            Part::Port(..) => CommonPart::Port,
-            Part::Host(_) => CommonPart::Host,
-            Part::Link(_) => CommonPart::Link,
-            Part::Hosts(..) => CommonPart::Hosts,
+            PartKey::Rail(_) => CommonPart::Rail,
+            PartKey::Everything => CommonPart::Everything,
+            PartKey::Port(..) => CommonPart::Port,
+            PartKey::Host(_) => CommonPart::Host,
+            PartKey::Link(_) => CommonPart::Link,
+            PartKey::Hosts(..) => CommonPart::Hosts,
         }
     }
 
     fn name(&self) -> String {
         match self {
-            Part::Rail(rail) => (*rail).to_string(),
-            Part::Everything => "everything".to_string(),
-            Part::Port(host, rail) => format!("{host} on {rail}"),
-            Part::Host(host) => (*host).to_string(),
-            Part::Link(link) => (*link).to_string(),
-            Part::Hosts(hosts, ranks, rails) => {
+            PartKey::Rail(rail) => (*rail).to_string(),
+            PartKey::Everything => "everything".to_string(),
+            PartKey::Port(host, rail) => format!("{host} on {rail}"),
+            PartKey::Host(host) => (*host).to_string(),
+            PartKey::Link(link) => (*link).to_string(),
+            PartKey::Hosts(hosts, ranks, rails) => {
                 let who = match hosts.as_slice() {
                     [] => format!("{ranks} ranks"),
                     hosts => hosts.join(" and "),
@@ -88,7 +83,7 @@ impl Part<'_> {
 
 /// What is known of one part.
 #[derive(Default)]
-struct Tally {
+struct GroupTally {
     moved: Vec<usize>,
     /// Members like those that moved.
     alike: u32,
@@ -97,21 +92,21 @@ struct Tally {
     left: u32,
 }
 
-impl Tally {
+impl GroupTally {
     fn share(&self) -> f64 {
         self.moved.len() as f64 / f64::from(self.alike.max(1))
     }
 
-    fn explains(&self, part: &Part<'_>) -> bool {
+    fn explains(&self, part: &PartKey<'_>) -> bool {
         self.left > 0
             && match part {
-                Part::Rail(_) => self.share() >= NEARLY_ALL,
-                Part::Everything => self.share() >= ALL,
+                PartKey::Rail(_) => self.share() >= NEARLY_ALL,
+                PartKey::Everything => self.share() >= ALL,
                 // One cell alone says nothing about a part that others do not share.
-                Part::Port(..) | Part::Host(_) | Part::Link(_) => {
+                PartKey::Port(..) | PartKey::Host(_) | PartKey::Link(_) => {
                     self.share() >= NEARLY_ALL && self.moved.len() > 1
                 }
-                Part::Hosts(..) => true,
+                PartKey::Hosts(..) => true,
             }
     }
 }
@@ -123,7 +118,7 @@ pub(super) fn group(members: &[Member<'_>]) -> Vec<Group> {
         .filter(|member| member.moved)
         .map(|member| member.cell.peer_key())
         .collect();
-    let mut tallies: BTreeMap<Part<'_>, Tally> = BTreeMap::new();
+    let mut tallies: BTreeMap<PartKey<'_>, GroupTally> = BTreeMap::new();
     for (place, member) in members.iter().enumerate() {
         let is_alike = classes.contains(&member.cell.peer_key());
         for part in parts(member) {
@@ -137,7 +132,7 @@ pub(super) fn group(members: &[Member<'_>]) -> Vec<Group> {
         }
     }
     // In the order of names, so that a part can be told by its place.
-    let mut tallies: Vec<(Part<'_>, Tally)> = tallies
+    let mut tallies: Vec<(PartKey<'_>, GroupTally)> = tallies
         .into_iter()
         .filter(|(part, tally)| tally.explains(part))
         .collect();
@@ -200,86 +195,22 @@ impl Ord for Share {
 }
 
 /// Every part that a member has something to do with, each once.
-pub(super) fn parts<'a>(member: &Member<'a>) -> BTreeSet<Part<'a>> {
+pub(super) fn parts<'a>(member: &Member<'a>) -> BTreeSet<PartKey<'a>> {
     let cell = member.cell;
-    let mut parts = BTreeSet::from([Part::Everything]);
-    parts.extend(cell.path.iter().map(|link| Part::Link(link)));
-    parts.extend(member.hosts.iter().map(|host| Part::Host(host)));
+    let mut parts = BTreeSet::from([PartKey::Everything]);
+    parts.extend(cell.path.iter().map(|link| PartKey::Link(link)));
+    parts.extend(member.hosts.iter().map(|host| PartKey::Host(host)));
     // A payload that is striped over several rails says of none of them that it was this one.
     if let [rail] = cell.rails.as_slice() {
         let other = cell.to_rail.as_ref().unwrap_or(rail);
-        parts.extend([Part::Rail(rail), Part::Rail(other)]);
+        parts.extend([PartKey::Rail(rail), PartKey::Rail(other)]);
         let ends = member.hosts.iter().enumerate();
-        parts.extend(ends.map(|(number, host)| Part::Port(host, if number == 0 { rail } else { other })));
+        parts.extend(ends.map(|(number, host)| PartKey::Port(host, if number == 0 { rail } else { other })));
     }
     let mut hosts = member.hosts.clone();
     hosts.sort_unstable();
-    parts.insert(Part::Hosts(hosts, cell.ranks.len(), &cell.rails));
+    parts.insert(PartKey::Hosts(hosts, cell.ranks.len(), &cell.rails));
     parts
-}
-
-/// What became slower or faster, one line for each part.
-pub(super) fn shifts(pairs: &[Pair<'_>], pace: Pace, now: &Cells<'_>, run: &Run) -> Vec<Shift> {
-    let told: Vec<&Pair<'_>> = pairs
-        .iter()
-        .filter(|pair| pair.row.pace != Pace::Unclear)
-        .collect();
-    let members: Vec<Member<'_>> = told
-        .iter()
-        .map(|pair| Member {
-            cell: pair.now.cell,
-            hosts: now.hosts(pair.now.cell),
-            moved: pair.row.pace == pace,
-        })
-        .collect();
-    let groups = group(&members);
-    groups
-        .iter()
-        .filter_map(|group| shift(group, &told, run))
-        .collect()
-}
-
-fn shift(group: &Group, told: &[&Pair<'_>], run: &Run) -> Option<Shift> {
-    let moved: Vec<&Pair<'_>> = group.moved.iter().map(|place| told[*place]).collect();
-    let ratio_of = |pair: &Pair<'_>| pair.row.ratio.map_or(1.0, |ratio| ratio.median);
-    // The median is of integers: a millionth of a ratio is far below what anybody measures.
-    let ratios: Vec<u64> = moved
-        .iter()
-        .map(|pair| (ratio_of(pair) * 1e6).round() as u64)
-        .collect();
-    let furthest = *moved
-        .iter()
-        .max_by(|a, b| ratio_of(a).ln().abs().total_cmp(&ratio_of(b).ln().abs()))?;
-    let tests: BTreeSet<&str> = moved.iter().map(|pair| pair.row.test.as_str()).collect();
-    let sizes = moved.iter().map(|pair| pair.row.size);
-    let mut shift = Shift {
-        part: group.part.clone(),
-        common: group.common,
-        cells: moved.len() as u32,
-        of: group.of,
-        sizes: (sizes.clone().min()?, sizes.max()?),
-        ratio: median(&ratios)? / 1e6,
-        furthest: furthest.row.new_cell,
-        sentence: String::new(),
-        repeat: Some(again(group, furthest, &tests, run)),
-        tests: tests.into_iter().map(String::from).collect(),
-    };
-    shift.sentence = words::shift(&shift, &furthest.row);
-    Some(shift)
-}
-
-/// The command that measures them again, narrowed as far as they have something in common.
-fn again(group: &Group, furthest: &Pair<'_>, tests: &BTreeSet<&str>, run: &Run) -> String {
-    let cell = furthest.now.cell;
-    let one_test = tests.first().filter(|_| tests.len() == 1);
-    let mut terms: Vec<(&str, &str)> = one_test.map(|test| ("test", *test)).into_iter().collect();
-    let rail = match (group.common, cell.rails.as_slice()) {
-        (CommonPart::Rail, _) => Some(group.part.as_str()),
-        (CommonPart::Port | CommonPart::Link | CommonPart::Hosts, [rail]) => Some(rail.as_str()),
-        _ => None,
-    };
-    terms.extend(rail.map(|rail| ("rail", rail)));
-    repeat::command(run, &terms)
 }
 
 #[cfg(test)]

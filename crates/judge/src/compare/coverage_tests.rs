@@ -1,6 +1,6 @@
 //! What a person would lose who asks of two runs what is newly failing, no longer failing, and no longer tested.
 
-use super::proofs::{compared, pairs, rails};
+use super::tests::{compared, pairs, rails};
 use crate::findings::fixture::{Fixture, HEALTHY};
 use record::{Cell, Event, FindingKind, FindingState, Outcome, Recorded};
 

@@ -5,13 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::Side;
-use super::cells::{Cells, Measured};
+use super::cells::{Cells, MeasuredCell, Side};
 use super::groups::{Member, group};
 use record::{LinkState, OneSided};
 
 /// What one run measured and the other did not.
-pub(super) struct OnlyHere {
+pub(super) struct OneSidedCells {
     /// Cells.
     pub(super) cells: u32,
     /// Cells whose parts the other run measured with other partners.
@@ -27,16 +26,16 @@ pub(super) fn one_sided<'a>(
     here: &Side<'_>,
     there: &Side<'_>,
     unplanned: &str,
-) -> OnlyHere {
+) -> OneSidedCells {
     // What a run measured only because of what it had seen is no part of any other run's job.
-    let measured: Vec<&Measured<'a>> = own
+    let measured: Vec<&MeasuredCell<'a>> = own
         .list
         .iter()
         .filter(|cell| cell.missing.is_none() && !cell.added)
         .collect();
-    let elsewhere = Elsewhere::of(other, there, here.recorded.run.seed != there.recorded.run.seed);
+    let elsewhere = OtherRun::of(other, there, here.recorded.run.seed != there.recorded.run.seed);
     let mut other_partners = 0;
-    let mut why = |cell: &Measured<'a>| match other.same_as(cell) {
+    let mut why = |cell: &MeasuredCell<'a>| match other.same_as(cell) {
         None if elsewhere.has_parts_of(cell, own) => {
             other_partners += 1;
             None
@@ -69,7 +68,7 @@ pub(super) fn one_sided<'a>(
         });
     }
     lines.extend(links(here, there));
-    OnlyHere {
+    OneSidedCells {
         cells: reasons.iter().flatten().count() as u32,
         other_partners,
         lines,
@@ -77,23 +76,23 @@ pub(super) fn one_sided<'a>(
 }
 
 /// Parts that a run measured, whoever took part.
-struct Elsewhere<'a> {
+struct OtherRun<'a> {
     links: BTreeSet<String>,
     /// Test, host and rail of both ends of every pair; none where another pair is another measurement.
     ends: Option<HashSet<(&'a str, &'a str, &'a str)>>,
 }
 
-impl<'a> Elsewhere<'a> {
-    fn of(cells: &Cells<'a>, side: &Side<'_>, is_drawn_anew: bool) -> Elsewhere<'a> {
+impl<'a> OtherRun<'a> {
+    fn of(cells: &Cells<'a>, side: &Side<'_>, is_drawn_anew: bool) -> OtherRun<'a> {
         let pairs = cells.list.iter();
         let pairs = pairs.filter(|cell| cell.missing.is_none() && cell.cell.collective.is_pairwise());
-        Elsewhere {
+        OtherRun {
             links: crossed(side),
             ends: is_drawn_anew.then(|| pairs.flat_map(|cell| ends(cell, cells)).collect()),
         }
     }
 
-    fn has_parts_of(&self, cell: &Measured<'a>, cells: &Cells<'a>) -> bool {
+    fn has_parts_of(&self, cell: &MeasuredCell<'a>, cells: &Cells<'a>) -> bool {
         let is_crossed = |path: &[String]| path.iter().all(|link| self.links.contains(link));
         let is_measured = |known: &HashSet<_>| {
             let ends = ends(cell, cells);
@@ -108,7 +107,7 @@ impl<'a> Elsewhere<'a> {
 }
 
 /// Both ends of a pair on one rail.
-fn ends<'a>(cell: &Measured<'a>, cells: &Cells<'a>) -> Vec<(&'a str, &'a str, &'a str)> {
+fn ends<'a>(cell: &MeasuredCell<'a>, cells: &Cells<'a>) -> Vec<(&'a str, &'a str, &'a str)> {
     let cell = cell.cell;
     let [rail] = cell.rails.as_slice() else {
         return Vec::new();

@@ -215,9 +215,9 @@ fn strange_records_are_judged_without_a_panic() {
         match number % 7 {
             0 => terms.ways[0].links[1] = "nowhere/u1->no/where".into(),
             1 => terms.ways.truncate(2),
-            2 => terms.ways.iter_mut().for_each(|way| way.links.clear()),
+            2 => terms.ways.iter_mut().for_each(|path| path.links.clear()),
             3 => terms.window = record::units::Nanos(0),
-            4 => terms.ways.iter_mut().for_each(|way| way.links.reverse()),
+            4 => terms.ways.iter_mut().for_each(|path| path.links.reverse()),
             5 => cell.ranks = vec![0, 77],
             _ => cell.streams = None,
         }

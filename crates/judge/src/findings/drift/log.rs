@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::parts::Owned;
+use super::parts::LocatedPart;
 use super::rules::follows_from;
 use record::{Deviation, Disagreement, DriftBasis, PartAt, PartClass};
 
@@ -19,23 +19,23 @@ type Key = (
 
 /// Deviations and disagreements, in the order in which they were found.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct DriftLog {
     deviations: Vec<Deviation>,
     places: BTreeMap<Key, usize>,
     pub(super) disagreements: Vec<Disagreement>,
     accused: HashSet<(usize, String)>,
 }
 
-impl Ledger {
+impl DriftLog {
     /// Adds parts that deviate. Like ones that are there already take them in; their majorities add up.
-    pub(super) fn add(&mut self, parts: &[Owned<'_>], mut deviation: Deviation) {
+    pub(super) fn add(&mut self, parts: &[LocatedPart<'_>], mut deviation: Deviation) {
         if parts.is_empty() {
             return;
         }
         for part in parts {
             self.accused.insert((part.number, deviation.fact.clone()));
         }
-        deviation.parts = parts.iter().map(Owned::at).collect();
+        deviation.parts = parts.iter().map(LocatedPart::at).collect();
         let line = match &deviation.basis {
             DriftBasis::Golden { file, line, .. } => Some((file.clone(), *line)),
             _ => None,
@@ -66,14 +66,14 @@ impl Ledger {
     }
 
     /// Whether this fact of this part is known to deviate, or one that it follows from.
-    pub(super) fn accuses(&self, part: &Owned<'_>, fact: &str) -> bool {
+    pub(super) fn accuses(&self, part: &LocatedPart<'_>, fact: &str) -> bool {
         let is_accused = |fact: &str| self.accused.contains(&(part.number, fact.to_string()));
         is_accused(fact) || follows_from(part.part.class, fact).is_some_and(is_accused)
     }
 
     /// Everything that deviates.
     pub(super) fn into_parts(self) -> (Vec<Deviation>, Vec<Disagreement>) {
-        let Ledger {
+        let DriftLog {
             mut deviations,
             mut disagreements,
             ..

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Side;
+use super::cells::Side;
 use crate::findings::drift;
 use record::text::{list, plural};
 use record::{ComparisonCounts, Drift, EndReason, FindingKind, Run, RunChange};

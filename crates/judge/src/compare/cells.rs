@@ -5,14 +5,25 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::findings::coverage::why_not_measured;
-use crate::findings::summary::{Round, summarise};
+use crate::findings::iterations::Round;
+use crate::findings::summary::summarise;
 use crate::findings::wire::Wire;
 use record::units::Bytes;
 use record::{
-    Algorithm, Cell, Collective, DType, DeviceKind, Engine, Event, GroupKind, Load, Placement, Recorded,
+    Algorithm, Cell, Collective, DType, DeviceKind, Engine, Event, GroupKind, Judgement, Load, Placement, Recorded,
     ReduceOp, TransportKind, VerbsTerms,
 };
+
+/// A recorded run with its judgement, and what it is called.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// What to call it.
+    pub name: &'a str,
+    /// The record.
+    pub recorded: &'a Recorded,
+    /// What was concluded from it.
+    pub judgement: &'a Judgement,
+}
 
 /// More hosts than this in one cell are not told apart: all of them took part, so none of them is special.
 const MOST_HOSTS: usize = 8;
@@ -22,7 +33,7 @@ const MOST_HOSTS: usize = 8;
 pub(super) struct Key<'a> {
     test: &'a str,
     what: (Load, Collective, Algorithm, Option<GroupKind>, Option<u16>),
-    ranks: Vec<Seat<'a>>,
+    ranks: Vec<RankPosition<'a>>,
     root: u32,
     rails: (&'a [String], Option<&'a str>),
     flows: (u16, Option<u16>),
@@ -32,14 +43,14 @@ pub(super) struct Key<'a> {
 
 /// A rank by its host and its place there; by its number where the host is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Seat<'a> {
-    On(&'a str, u32),
+enum RankPosition<'a> {
+    OnHost(&'a str, u32),
     Number(u32),
 }
 
 /// What a run measured of one cell.
 #[derive(Debug)]
-pub(super) struct Measured<'a> {
+pub(super) struct MeasuredCell<'a> {
     /// The cell, the first of them where there are several.
     pub(super) cell: &'a Cell,
     /// Times of all complete iterations, ascending.
@@ -55,7 +66,7 @@ pub(super) struct Measured<'a> {
     /// Whether the run decided on it only because of what it had seen.
     pub(super) added: bool,
     /// What else ran at the same time, as one number for each time that it was measured; empty when it ran alone.
-    pub(super) company: BTreeSet<u64>,
+    pub(super) slot_mates: BTreeSet<u64>,
     key: Key<'a>,
 }
 
@@ -63,10 +74,10 @@ pub(super) struct Measured<'a> {
 #[derive(Debug)]
 pub(super) struct Cells<'a> {
     /// In the order of the plan.
-    pub(super) list: Vec<Measured<'a>>,
+    pub(super) list: Vec<MeasuredCell<'a>>,
     place_of: HashMap<Key<'a>, usize>,
     place_of_id: HashMap<u32, usize>,
-    seats: HashMap<u32, Seat<'a>>,
+    positions: HashMap<u32, RankPosition<'a>>,
 }
 
 impl<'a> Cells<'a> {
@@ -85,33 +96,33 @@ impl<'a> Cells<'a> {
             list: Vec::with_capacity(recorded.run.cells.len()),
             place_of: HashMap::with_capacity(recorded.run.cells.len()),
             place_of_id: HashMap::with_capacity(recorded.run.cells.len()),
-            seats: seats(recorded),
+            positions: positions(recorded),
         };
         for summary in summarise(recorded) {
-            let missing = (!summary.done).then(|| why_not_measured(recorded, &summary));
+            let missing = (!summary.done).then(|| summary.why_not_measured(recorded));
             let contradiction = match &summary.wire {
                 Wire::Contradiction(text) => Some(text.clone()),
                 _ => None,
             };
-            let measured = Measured {
+            let measured = MeasuredCell {
                 cell: summary.cell,
                 bytes: summary.wire.bytes(),
                 contradiction,
                 missing,
                 added: added.contains(&summary.cell.id),
-                company: BTreeSet::new(),
+                slot_mates: BTreeSet::new(),
                 key: cells.key(summary.cell),
                 times: summary.times,
                 rounds: summary.rounds,
             };
             cells.take(measured);
         }
-        cells.note_company(&recorded.run.cells);
+        cells.note_slot_mates(&recorded.run.cells);
         cells
     }
 
     /// Cells of one slot share it, so what one of them gets depends on which the others are.
-    fn note_company(&mut self, all: &'a [Cell]) {
+    fn note_slot_mates(&mut self, all: &'a [Cell]) {
         let is_shared = |cell: &&Cell| cell.load == Load::Together;
         let mut slots: HashMap<u32, u64> = HashMap::new();
         for cell in all.iter().filter(is_shared) {
@@ -123,12 +134,12 @@ impl<'a> Cells<'a> {
         }
         for cell in all.iter().filter(is_shared) {
             if let (Some(place), Some(sum)) = (self.place_of_id.get(&cell.id), slots.get(&cell.slot)) {
-                self.list[*place].company.insert(*sum);
+                self.list[*place].slot_mates.insert(*sum);
             }
         }
     }
 
-    fn take(&mut self, measured: Measured<'a>) {
+    fn take(&mut self, measured: MeasuredCell<'a>) {
         let (id, place) = (measured.cell.id, self.list.len());
         let place = *self.place_of.entry(measured.key.clone()).or_insert(place);
         self.place_of_id.entry(id).or_insert(place);
@@ -156,7 +167,7 @@ impl<'a> Cells<'a> {
     }
 
     fn key(&self, cell: &'a Cell) -> Key<'a> {
-        let seat = |rank: &u32| *self.seats.get(rank).unwrap_or(&Seat::Number(*rank));
+        let position = |rank: &u32| *self.positions.get(rank).unwrap_or(&RankPosition::Number(*rank));
         let streams = cell.streams.as_ref();
         Key {
             test: &cell.test,
@@ -167,7 +178,7 @@ impl<'a> Cells<'a> {
                 cell.group,
                 streams.map(|terms| terms.set),
             ),
-            ranks: cell.ranks.iter().map(seat).collect(),
+            ranks: cell.ranks.iter().map(position).collect(),
             root: cell.root,
             rails: (&cell.rails, cell.to_rail.as_deref()),
             // The ports of streams are the plan's choice, not what is measured.
@@ -178,12 +189,12 @@ impl<'a> Cells<'a> {
     }
 
     /// The same cell of this run, if it has it.
-    pub(super) fn same_as(&self, other: &Measured<'a>) -> Option<&Measured<'a>> {
+    pub(super) fn same_as(&self, other: &MeasuredCell<'a>) -> Option<&MeasuredCell<'a>> {
         self.place_of.get(&other.key).map(|place| &self.list[*place])
     }
 
     /// The cell with this number.
-    pub(super) fn with_id(&self, id: u32) -> Option<&Measured<'a>> {
+    pub(super) fn with_id(&self, id: u32) -> Option<&MeasuredCell<'a>> {
         self.place_of_id.get(&id).map(|place| &self.list[*place])
     }
 
@@ -192,7 +203,7 @@ impl<'a> Cells<'a> {
         let mut seen = BTreeSet::new();
         let mut hosts = Vec::new();
         for rank in &cell.ranks {
-            if let Some(Seat::On(host, _)) = self.seats.get(rank)
+            if let Some(RankPosition::OnHost(host, _)) = self.positions.get(rank)
                 && seen.insert(*host)
             {
                 hosts.push(*host);
@@ -215,15 +226,15 @@ impl<'a> Cells<'a> {
 }
 
 /// Every rank by host and place there.
-fn seats(recorded: &Recorded) -> HashMap<u32, Seat<'_>> {
+fn positions(recorded: &Recorded) -> HashMap<u32, RankPosition<'_>> {
     let mut ranks: Vec<_> = recorded.run.ranks.iter().collect();
     ranks.sort_by_key(|record| record.rank);
     let mut on_host: HashMap<&str, u32> = HashMap::new();
-    let mut seats = HashMap::with_capacity(ranks.len());
+    let mut positions = HashMap::with_capacity(ranks.len());
     for record in ranks {
         let place = on_host.entry(&record.host).or_default();
-        seats.entry(record.rank).or_insert(Seat::On(&record.host, *place));
+        positions.entry(record.rank).or_insert(RankPosition::OnHost(&record.host, *place));
         *place += 1;
     }
-    seats
+    positions
 }

@@ -1,6 +1,6 @@
 //! The sentences of a comparison, so that the same fact reads the same everywhere.
 
-use super::{accuses, is_mostly_unclear};
+use super::outcome::{is_fault, is_mostly_unclear};
 use record::text::{list, percent, plural};
 use record::{
     CellComparison, CommonPart, Comparison, FindingState, Outcome, Pace, Shift, TestChange, Verdict,
@@ -78,7 +78,7 @@ fn worse(comparison: &Comparison) -> Vec<String> {
     let new: Vec<String> = comparison
         .findings
         .iter()
-        .filter(|finding| finding.state == FindingState::New && accuses(finding.kind))
+        .filter(|finding| finding.state == FindingState::New && is_fault(finding.kind))
         .map(|finding| format!("{} {}", finding.kind, finding.part))
         .collect();
     if !new.is_empty() {

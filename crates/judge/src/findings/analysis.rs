@@ -1,26 +1,28 @@
 //! Everything the detectors look at, computed once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use super::blame::{Blame, is_of_a_straggler};
-use super::busy::{Stragglers, stragglers};
-use super::counters::breach::Rules;
-use super::counters::tally::{self, Ends, Question};
-use super::drift;
+use super::counters::breach::CounterRules;
+use super::counters::tally::{self, CountersByEnd, CounterQuery};
 use super::ecmp::Ecmp;
-use super::engines;
 use super::localise::Localisation;
+use super::peers::engine_counterparts;
+use super::run_index::RunIndex;
 use super::shapes::Shapes;
-use super::silence::{SilentRail, silent_rails};
+use super::silence::{SilentEnd, silent_rails};
+use super::straggling_ranks::{Stragglers, stragglers};
 use super::speed::{Speed, speeds};
 use super::summary::{CellSummary, summarise};
 use record::{Cell, Drift, Event, Recorded, Run};
 
 /// A recorded run with what was computed from it. Lists of cells run parallel to the plan.
-pub struct Seen<'a> {
+pub struct RunAnalysis<'a> {
     /// The record.
     pub(super) recorded: &'a Recorded,
+    /// Its cells and hosts by id.
+    pub(super) index: RunIndex<'a>,
     /// One summary per planned cell.
     pub(super) summaries: Vec<CellSummary<'a>>,
     /// The speed of every cell.
@@ -31,39 +33,38 @@ pub struct Seen<'a> {
     pub(super) stragglers: Stragglers,
     /// Shapes over message size and over iterations.
     pub(super) shapes: Shapes,
-    /// Whom the slow cells are laid at the door of.
+    /// Which part explains each slow cell.
     pub(super) blame: Blame,
     /// What flows tell about the parts they crossed; none without flows between hosts.
     pub(super) localisation: Option<Localisation>,
     /// How streams are spread over equal paths.
     pub(super) ecmp: Ecmp,
     /// The rules that counters are judged by.
-    pub(super) counter_rules: Rules,
+    pub(super) counter_rules: CounterRules,
     /// Rails that went silent.
-    pub(super) silent_rails: Vec<SilentRail>,
+    pub(super) silent_rails: Vec<SilentEnd>,
     /// Ids of cells that delivered wrong data.
     pub(super) corrupt: BTreeSet<u32>,
     /// For every cell the place of the same cell by the other engine.
     pub(super) counterparts: Vec<Option<usize>>,
-    by_id: HashMap<u32, usize>,
-    /// What the inventory says, worked out when it is first asked for: whoever only looks for suspects never does.
-    drift: OnceLock<Option<Drift>>,
-    /// The same of what counters did over the whole run.
-    ends: OnceLock<Ends<'a>>,
+    /// What the inventory says. Filled in by `drift` when first needed: a search for suspects never needs it.
+    pub(super) drift: OnceLock<Option<Drift>>,
+    /// What the counters of all rail ends did over the whole run, computed when first needed.
+    ends: OnceLock<CountersByEnd<'a>>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> RunAnalysis<'a> {
     /// Summarises and compares a recorded run.
-    pub fn of(recorded: &'a Recorded) -> Seen<'a> {
+    pub fn of(recorded: &'a Recorded) -> RunAnalysis<'a> {
         let summaries = summarise(recorded);
         let (mut speeds, comparisons) = speeds(recorded, &summaries);
         let stragglers = stragglers(recorded, &summaries);
-        let counterparts = engines::counterparts(&summaries);
+        let counterparts = engine_counterparts(&summaries);
         let of_straggler =
-            |place: usize| is_of_a_straggler(&stragglers.accused, &summaries[place], &speeds[place]);
+            |place: usize| is_of_a_straggler(&stragglers.confirmed, &summaries[place], &speeds[place]);
         let mut localisation = Localisation::of(recorded, &summaries, &speeds, of_straggler);
         if let Some(localisation) = &mut localisation {
-            localisation.settle(recorded, &summaries, &mut speeds);
+            localisation.correct_speeds(recorded, &summaries, &mut speeds);
         }
         let shapes = Shapes::of(recorded, &summaries, &speeds);
         let blame = Blame::of(
@@ -71,7 +72,7 @@ impl<'a> Seen<'a> {
             &summaries,
             &speeds,
             &counterparts,
-            &stragglers.accused,
+            &stragglers.confirmed,
             localisation.as_ref(),
             &shapes.explained,
         );
@@ -79,16 +80,13 @@ impl<'a> Seen<'a> {
             Event::Corruption(corruption) => Some(corruption.cell),
             _ => None,
         });
-        let mut by_id = HashMap::with_capacity(summaries.len());
-        for (place, summary) in summaries.iter().enumerate() {
-            by_id.entry(summary.cell.id).or_insert(place);
-        }
-        Seen {
+        RunAnalysis {
             corrupt: corrupt.collect(),
             ecmp: Ecmp::of(recorded),
-            counter_rules: Rules::of(recorded),
+            counter_rules: CounterRules::of(recorded),
             silent_rails: silent_rails(recorded),
             recorded,
+            index: RunIndex::of(recorded),
             summaries,
             speeds,
             comparisons,
@@ -97,15 +95,9 @@ impl<'a> Seen<'a> {
             blame,
             localisation,
             counterparts,
-            by_id,
             drift: OnceLock::new(),
             ends: OnceLock::new(),
         }
-    }
-
-    /// What the inventory of the run says; none without one.
-    pub(super) fn drift(&self) -> Option<&Drift> {
-        self.drift.get_or_init(|| drift::of_run(self)).as_ref()
     }
 
     /// What was run.
@@ -114,18 +106,18 @@ impl<'a> Seen<'a> {
     }
 
     /// What the counters of all ends of rails did over the whole run.
-    pub(super) fn ends(&self) -> &Ends<'a> {
-        self.ends.get_or_init(|| tally::ends(self, &Question::ALL))
+    pub(super) fn ends(&self) -> &CountersByEnd<'a> {
+        self.ends.get_or_init(|| tally::ends(&self.index, &CounterQuery::ALL))
     }
 
     /// The planned cell with this id.
     pub(super) fn cell(&self, id: u32) -> Option<&'a Cell> {
-        self.by_id.get(&id).map(|place| self.summaries[*place].cell)
+        self.index.cell(id)
     }
 
     /// The place of the planned cell with this id.
     pub(super) fn place(&self, id: u32) -> Option<usize> {
-        self.by_id.get(&id).copied()
+        self.index.place(id)
     }
 
     /// Ids of the cells at these places.
@@ -138,16 +130,11 @@ impl<'a> Seen<'a> {
 
     /// The host of a rank.
     pub(super) fn host(&self, rank: u32) -> Option<&'a str> {
-        self.run()
-            .ranks
-            .iter()
-            .find(|record| record.rank == rank)
-            .map(|record| record.host.as_str())
+        self.index.host(rank)
     }
 
     /// The hosts of some ranks, each once, in order.
     pub(super) fn hosts(&self, ranks: &[u32]) -> Vec<String> {
-        let hosts: BTreeSet<&str> = ranks.iter().filter_map(|rank| self.host(*rank)).collect();
-        hosts.into_iter().map(str::to_string).collect()
+        self.index.hosts(ranks)
     }
 }

@@ -1,0 +1,85 @@
+//! A part whose shape was looked at, and in how many rounds it showed.
+
+use record::{DecisionRule, FindingKind};
+
+/// Rounds a shape was looked for in, and in how many of them it was there.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(in crate::findings) struct RoundTally {
+    /// Rounds with all that it takes.
+    pub(super) rounds: u16,
+    /// Of those, rounds that show it.
+    pub(super) shown: u16,
+}
+
+impl RoundTally {
+    pub(super) fn at(rounds: &[u16], shows: impl Fn(u16) -> bool) -> RoundTally {
+        let count = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
+        RoundTally {
+            rounds: count(rounds.len()),
+            shown: count(rounds.iter().filter(|round| shows(**round)).count()),
+        }
+    }
+}
+
+/// A part whose shape was looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::findings) struct Candidate {
+    /// What it would be.
+    pub(super) kind: FindingKind,
+    /// The curve, where it is about one.
+    pub(super) curve: Option<usize>,
+    /// Places of the cells that show it.
+    pub(super) places: Vec<usize>,
+    /// Places of cells they are compared with on the same curve.
+    pub(super) beside: Vec<usize>,
+    /// Ranks concerned.
+    pub(super) ranks: Vec<u32>,
+    /// Rails concerned.
+    pub(super) rails: Vec<String>,
+    /// Whether all rounds together show it.
+    pub(super) suspicious: bool,
+    /// Round by round.
+    pub(super) rounds_shown: RoundTally,
+    /// Chance of data like this from a healthy part, corrected once all are known.
+    pub(super) p_value: f64,
+    /// Left out where its cells are called slow: that says more.
+    pub(super) unless_slow: bool,
+    /// What was seen, in words.
+    pub(super) sentence: String,
+    /// The rule, in words.
+    pub(super) rule: String,
+}
+
+impl Candidate {
+    pub(super) fn new(kind: FindingKind, curve: usize, places: Vec<usize>, suspicious: bool) -> Candidate {
+        Candidate {
+            curve: Some(curve),
+            suspicious,
+            ..Candidate::of_part(kind, places)
+        }
+    }
+
+    pub(super) fn of_part(kind: FindingKind, places: Vec<usize>) -> Candidate {
+        Candidate {
+            kind,
+            curve: None,
+            places,
+            beside: Vec::new(),
+            ranks: Vec::new(),
+            rails: Vec::new(),
+            suspicious: true,
+            rounds_shown: RoundTally::default(),
+            p_value: 1.0,
+            unless_slow: false,
+            sentence: String::new(),
+            rule: String::new(),
+        }
+    }
+
+    pub(super) fn is_confirmed(&self, rule: &DecisionRule) -> bool {
+        self.suspicious
+            && self.rounds_shown.rounds > rule.remeasure
+            && self.rounds_shown.shown == self.rounds_shown.rounds
+            && self.p_value < rule.false_positive_budget
+    }
+}
