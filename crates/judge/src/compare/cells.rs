@@ -10,8 +10,8 @@ use crate::findings::summary::summarise;
 use crate::findings::wire::Wire;
 use record::units::Bytes;
 use record::{
-    Algorithm, Cell, Collective, DType, DeviceKind, Engine, Event, GroupKind, Judgement, Load, Placement, Recorded,
-    ReduceOp, TransportKind, VerbsTerms,
+    Algorithm, Cell, Collective, DType, DeviceKind, Engine, Event, GroupKind, Judgement, Load, Placement,
+    Recorded, ReduceOp, TransportKind, VerbsTerms,
 };
 
 /// A recorded run with its judgement, and what it is called.
@@ -233,7 +233,9 @@ fn positions(recorded: &Recorded) -> HashMap<u32, RankPosition<'_>> {
     let mut positions = HashMap::with_capacity(ranks.len());
     for record in ranks {
         let place = on_host.entry(&record.host).or_default();
-        positions.entry(record.rank).or_insert(RankPosition::OnHost(&record.host, *place));
+        positions
+            .entry(record.rank)
+            .or_insert(RankPosition::OnHost(&record.host, *place));
         *place += 1;
     }
     positions

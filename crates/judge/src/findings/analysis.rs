@@ -5,15 +5,15 @@ use std::sync::OnceLock;
 
 use super::blame::{Blame, is_of_a_straggler};
 use super::counters::breach::CounterRules;
-use super::counters::tally::{self, CountersByEnd, CounterQuery};
+use super::counters::tally::{self, CounterQuery, CountersByEnd};
 use super::ecmp::Ecmp;
 use super::localise::Localisation;
 use super::peers::engine_counterparts;
 use super::run_index::RunIndex;
 use super::shapes::Shapes;
 use super::silence::{SilentEnd, silent_rails};
-use super::straggling_ranks::{Stragglers, stragglers};
 use super::speed::{Speed, speeds};
+use super::straggling_ranks::{Stragglers, stragglers};
 use super::summary::{CellSummary, summarise};
 use record::{Cell, Drift, Event, Recorded, Run};
 
@@ -107,7 +107,8 @@ impl<'a> RunAnalysis<'a> {
 
     /// What the counters of all ends of rails did over the whole run.
     pub(super) fn ends(&self) -> &CountersByEnd<'a> {
-        self.ends.get_or_init(|| tally::ends(&self.index, &CounterQuery::ALL))
+        self.ends
+            .get_or_init(|| tally::ends(&self.index, &CounterQuery::ALL))
     }
 
     /// The planned cell with this id.

@@ -9,9 +9,9 @@
 use record::TestKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::straggling_ranks::StragglingRank;
 use super::localise::{ExplainedBy, Localisation};
 use super::speed::Speed;
+use super::straggling_ranks::StragglingRank;
 use super::summary::CellSummary;
 use record::stats::median_of_sorted;
 use record::{Cell, Collective, Engine, Run};
@@ -165,7 +165,11 @@ impl Blame {
 }
 
 /// Whether a straggling rank is the reason that a cell is slow.
-pub(super) fn is_of_a_straggler(stragglers: &[StragglingRank], summary: &CellSummary<'_>, speed: &Speed) -> bool {
+pub(super) fn is_of_a_straggler(
+    stragglers: &[StragglingRank],
+    summary: &CellSummary<'_>,
+    speed: &Speed,
+) -> bool {
     stragglers
         .iter()
         .any(|straggler| explains(straggler, summary, speed))
@@ -221,8 +225,7 @@ impl<'a> Rails<'a> {
             .iter()
             .any(|(other, tally)| *other != rail && tally.good > 0);
         let tally = self.0.get(rail);
-        tally.is_some_and(|tally| tally.good == 0 && tally.slow_ranks.len() > 1)
-            && others_are_good
+        tally.is_some_and(|tally| tally.good == 0 && tally.slow_ranks.len() > 1) && others_are_good
     }
 }
 

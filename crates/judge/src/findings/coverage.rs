@@ -51,8 +51,7 @@ fn untested_links(links: &[LinkCoverage]) -> Option<Untested> {
         .filter(|link| link.state == LinkState::Untested)
         .collect();
     let first = untested.first()?;
-    let whys: BTreeSet<&str> =
-        untested.iter().filter_map(|link| link.why.as_deref()).collect();
+    let whys: BTreeSet<&str> = untested.iter().filter_map(|link| link.why.as_deref()).collect();
     Some(Untested {
         what: format!(
             "{} of {} directed links, such as {}",

@@ -16,7 +16,12 @@ pub(super) fn side_by_side(analysis: &RunAnalysis<'_>) -> Vec<EngineComparison> 
         (summary.cell.engine == Engine::Ours)
             .then(|| comparison(summary, nccl, analysis.run().rule.confidence))?
     };
-    analysis.summaries.iter().enumerate().filter_map(compare).collect()
+    analysis
+        .summaries
+        .iter()
+        .enumerate()
+        .filter_map(compare)
+        .collect()
 }
 
 fn comparison(ours: &CellSummary<'_>, nccl: &CellSummary<'_>, confidence: f64) -> Option<EngineComparison> {

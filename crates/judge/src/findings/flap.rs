@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::interruption::{self, Interruption};
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
+use super::interruption::{self, Interruption};
 use super::repeat;
 use record::text;
 use record::units::Nanos;
@@ -66,7 +66,8 @@ impl Detector for Flap {
             .filter(|((rail, host), _)| !silent(rail, host))
             .filter_map(|((rail, host), end)| {
                 let broken = windows.broken(rail, host, end.flaps());
-                (end.flaps() > allowed || broken.is_some()).then(|| of_link(analysis, rail, host, end, broken))
+                (end.flaps() > allowed || broken.is_some())
+                    .then(|| of_link(analysis, rail, host, end, broken))
             })
             .collect();
         let interruptions = interruption::all(analysis, &explained).into_iter();
@@ -159,7 +160,13 @@ impl<'a> LinkFlaps<'a> {
     }
 }
 
-fn of_link(analysis: &RunAnalysis<'_>, rail: &str, host: &str, end: &LinkFlaps<'_>, broken: Option<&CounterRule>) -> Finding {
+fn of_link(
+    analysis: &RunAnalysis<'_>,
+    rail: &str,
+    host: &str,
+    end: &LinkFlaps<'_>,
+    broken: Option<&CounterRule>,
+) -> Finding {
     let moved = end.link.iter().filter(|(_, moving)| moving.by > 0);
     let evidence: Vec<String> = moved
         .map(|(name, moving)| format!("{name} +{} on {host}/{rail}", moving.by))

@@ -2,8 +2,8 @@
 //!
 //! What stays below is evidence for other findings and a line of the report.
 
-use super::counters::breach::{BoundCheck, check_bound};
 use super::analysis::RunAnalysis;
+use super::counters::breach::{BoundCheck, check_bound};
 use super::detector::Detector;
 use super::{gpus, repeat};
 use record::counters::{CounterSource, of_source};

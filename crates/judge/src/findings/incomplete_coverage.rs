@@ -15,11 +15,20 @@ impl Detector for IncompleteCoverage {
     }
 
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
-        let missing: Vec<_> = analysis.summaries.iter().filter(|summary| !summary.done).collect();
-        let is_finished = analysis.recorded.events.iter().rev().find_map(|event| match event {
-            Event::End { reason, .. } => Some(*reason == EndReason::Finished),
-            _ => None,
-        });
+        let missing: Vec<_> = analysis
+            .summaries
+            .iter()
+            .filter(|summary| !summary.done)
+            .collect();
+        let is_finished = analysis
+            .recorded
+            .events
+            .iter()
+            .rev()
+            .find_map(|event| match event {
+                Event::End { reason, .. } => Some(*reason == EndReason::Finished),
+                _ => None,
+            });
         if missing.is_empty() && is_finished == Some(true) {
             return Vec::new();
         }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::analysis::RunAnalysis;
 use super::speed::CONGESTION_TESTS;
 use super::summary::CellSummary;
-use super::analysis::RunAnalysis;
 use record::{Cell, Interference, Load};
 
 /// One row for each rail and measurement that was done alone and together.

@@ -31,7 +31,10 @@ impl Detector for LostRank {
             }
         }
         if !lost.is_empty() {
-            return lost.values().map(|loss| one_loss(analysis, loss, &stalled)).collect();
+            return lost
+                .values()
+                .map(|loss| one_loss(analysis, loss, &stalled))
+                .collect();
         }
         // Where a rail went silent everybody waits for everybody; the rail is what is wrong.
         let is_explained = !analysis.silent_rails.is_empty();
@@ -44,7 +47,11 @@ impl Detector for LostRank {
 
 fn one_loss(analysis: &RunAnalysis<'_>, lost: &Lost, stalled: &[&Stalled]) -> Finding {
     let at = match lost.cell {
-        Some(cell) => format!(" {}, {}", iteration(analysis, cell, lost.rank), describe(analysis, cell)),
+        Some(cell) => format!(
+            " {}, {}",
+            iteration(analysis, cell, lost.rank),
+            describe(analysis, cell)
+        ),
         None => " between cells".to_string(),
     };
     let waits = waits(stalled, Some(lost.rank));
@@ -191,7 +198,8 @@ fn finding(analysis: &RunAnalysis<'_>, sentence: String) -> Finding {
 }
 
 fn describe(analysis: &RunAnalysis<'_>, cell: u32) -> String {
-    analysis.cell(cell)
+    analysis
+        .cell(cell)
         .map_or(format!("cell {cell}"), |cell| cell.describe())
 }
 
@@ -327,7 +335,10 @@ mod tests {
 
     #[test]
     fn the_rank_everybody_waits_for_is_found_through_others() {
-        assert_eq!(cause(&[(0, Some(3)), (1, Some(0)), (2, Some(1))]), HangCause::Rank(3));
+        assert_eq!(
+            cause(&[(0, Some(3)), (1, Some(0)), (2, Some(1))]),
+            HangCause::Rank(3)
+        );
         assert_eq!(cause(&[(0, Some(1)), (1, None)]), HangCause::Rank(1));
         assert_eq!(
             cause(&[(0, Some(1)), (1, Some(2)), (2, Some(0))]),
@@ -338,7 +349,10 @@ mod tests {
             HangCause::Circle(vec![0, 1])
         );
         assert_eq!(cause(&[(0, Some(0))]), HangCause::Circle(vec![0]));
-        assert_eq!(cause(&[(0, Some(4)), (1, Some(5))]), HangCause::Unclear(vec![4, 5]));
+        assert_eq!(
+            cause(&[(0, Some(4)), (1, Some(5))]),
+            HangCause::Unclear(vec![4, 5])
+        );
         assert_eq!(cause(&[(0, None)]), HangCause::Unclear(vec![]));
     }
 }

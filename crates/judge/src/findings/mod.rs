@@ -56,9 +56,9 @@ pub mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use localise::{Cause, Element, Localisation};
 pub use analysis::RunAnalysis;
 pub use detector::Detector;
+pub use localise::{Cause, Element, Localisation};
 
 use std::collections::BTreeSet;
 
@@ -192,8 +192,11 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
         if is_adaptive(*index) {
             return false;
         }
-        let looks_slow = analysis.speeds[*index].looks_slow() && analysis.summaries[*index].rounds.len() < wanted;
-        looks_slow || analysis.stragglers.suspected.contains(index) || analysis.shapes.suspected.contains(index)
+        let looks_slow =
+            analysis.speeds[*index].looks_slow() && analysis.summaries[*index].rounds.len() < wanted;
+        looks_slow
+            || analysis.stragglers.suspected.contains(index)
+            || analysis.shapes.suspected.contains(index)
     };
     (0..analysis.summaries.len())
         .filter(is_suspect)

@@ -1,8 +1,8 @@
 //! A port whose error counters move more than a healthy port's, whether anything was slow there or not.
 
+use super::analysis::RunAnalysis;
 use super::counters::breach::{Breach, breaches, level};
 use super::counters::tally::EndCounters;
-use super::analysis::RunAnalysis;
 use super::detector::Detector;
 use super::repeat;
 use record::text;

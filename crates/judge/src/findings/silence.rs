@@ -69,7 +69,8 @@ pub(super) fn silent_rails(recorded: &Recorded) -> Vec<SilentEnd> {
             }
         }
         let cell = recorded.run.cells.iter().find(|cell| cell.id == stall.cell);
-        let rail_without_carrier = cell.and_then(|cell| cell.rails.iter().find(|rail| stall.no_carrier.contains(rail)));
+        let rail_without_carrier =
+            cell.and_then(|cell| cell.rails.iter().find(|rail| stall.no_carrier.contains(rail)));
         if let (Some(broke), Some(to), Some(rail)) = (&stall.broke, stall.waiting_for, rail_without_carrier)
             && hosts.name(to).is_some_and(|there| there != here)
             && !hosts.is_lost(stall.rank)

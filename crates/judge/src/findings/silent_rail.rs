@@ -1,9 +1,9 @@
 //! A rail on which nothing gets through any more, while the ranks at its ends are alive.
 
-use super::silence::{SilentEnd, StuckPath};
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
 use super::repeat;
+use super::silence::{SilentEnd, StuckPath};
 use record::text;
 use record::units::Bytes;
 use record::{Finding, FindingKind, Place};
@@ -17,7 +17,8 @@ impl Detector for SilentRail {
     }
 
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
-        analysis.silent_rails
+        analysis
+            .silent_rails
             .iter()
             .map(|silence| finding(analysis, silence))
             .collect()
@@ -30,15 +31,21 @@ fn finding(analysis: &RunAnalysis<'_>, silence: &SilentEnd) -> Finding {
         [one] => format!("at {one}"),
         hosts => format!("between {}", hosts.join(" and ")),
     };
-    let mut ranks: Vec<u32> = silence.paths.iter().flat_map(|path| [path.from, path.to]).collect();
+    let mut ranks: Vec<u32> = silence
+        .paths
+        .iter()
+        .flat_map(|path| [path.from, path.to])
+        .collect();
     ranks.retain(|rank| {
-        analysis.host(*rank)
+        analysis
+            .host(*rank)
             .is_some_and(|host| silence.hosts.iter().any(|guilty| guilty == host))
     });
     ranks.sort_unstable();
     ranks.dedup();
     let name = |rank: u32| {
-        analysis.host(rank)
+        analysis
+            .host(rank)
             .map_or_else(|| format!("rank {rank}"), str::to_string)
     };
     let path = |path: &StuckPath| {

@@ -96,7 +96,9 @@ fn loads(analysis: &RunAnalysis<'_>, places: &[usize]) -> Vec<String> {
             .map_or(f64::INFINITY, |c| c.ratio())
     };
     for place in places {
-        let entry = worst.entry(analysis.summaries[*place].cell.load).or_insert(*place);
+        let entry = worst
+            .entry(analysis.summaries[*place].cell.load)
+            .or_insert(*place);
         if ratio(*place) < ratio(*entry) {
             *entry = *place;
         }

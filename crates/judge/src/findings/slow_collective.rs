@@ -1,8 +1,8 @@
 //! A collective below its reference that no single rail, pair or rank explains.
 
-use super::slow_cells::slow_places;
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
+use super::slow_cells::slow_places;
 use record::{Finding, FindingKind};
 
 /// One finding per test with unexplained slow cells.
@@ -14,7 +14,8 @@ impl Detector for SlowCollective {
     }
 
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
-        analysis.blame
+        analysis
+            .blame
             .test
             .iter()
             .filter_map(|(test, places)| one_test(analysis, test, places))

@@ -1,9 +1,9 @@
 //! One engine misses what is expected where the other reaches it: software, not the fabric.
 
-use super::slow_cells::slow_places;
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
 use super::repeat;
+use super::slow_cells::slow_places;
 use record::{Engine, Finding, FindingKind};
 
 /// One finding per engine and test.

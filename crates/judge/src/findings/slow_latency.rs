@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::blame::shared_rank;
-use super::slow_cells::slow_places;
 use super::analysis::RunAnalysis;
+use super::blame::shared_rank;
 use super::detector::Detector;
 use super::repeat;
+use super::slow_cells::slow_places;
 use record::text;
 use record::units::Nanos;
 use record::{Finding, FindingKind};

@@ -1,11 +1,11 @@
 //! A cable, switch or host that slows down everything that crosses it.
 
-use super::counters::diagnosis;
-use super::localise::{FaultyPart, Localisation};
-use super::slow_cells::slow_places;
 use super::analysis::RunAnalysis;
+use super::counters::diagnosis;
 use super::detector::Detector;
+use super::localise::{FaultyPart, Localisation};
 use super::repeat;
+use super::slow_cells::slow_places;
 use record::text;
 use record::{BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
 
@@ -108,7 +108,12 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
     let mut terms = vec![("test", test.as_str())];
     terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
     let name = suspect.cable.as_ref().unwrap_or(&suspect.part);
-    finding.repeat = Some(repeat::command_about(analysis.run(), &terms, name, rail.as_deref()));
+    finding.repeat = Some(repeat::command_about(
+        analysis.run(),
+        &terms,
+        name,
+        rail.as_deref(),
+    ));
     Some(finding)
 }
 
@@ -162,10 +167,7 @@ fn normal_beside(localisation: &Localisation, fault: &FaultyPart, rail: Option<&
 }
 
 fn hosts_of(localisation: &Localisation, fault: &FaultyPart, suspect: &Suspect) -> Vec<String> {
-    match (
-        fault.link.map(|link| localisation.graph.link(link)),
-        suspect.kind,
-    ) {
+    match (fault.link.map(|link| localisation.graph.link(link)), suspect.kind) {
         (Some(link), _) if link.is_host => {
             vec![if link.away {
                 link.from.node.clone()

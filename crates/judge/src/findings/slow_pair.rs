@@ -1,10 +1,10 @@
 //! A pair of ranks below its reference, each direction judged on its own; or one rank slow with all its partners.
 
-use super::counters::diagnosis::{self, CounterDiagnosis};
-use super::slow_cells::slow_places;
 use super::analysis::RunAnalysis;
+use super::counters::diagnosis::{self, CounterDiagnosis};
 use super::detector::Detector;
 use super::repeat;
+use super::slow_cells::slow_places;
 use record::text;
 use record::{Collective, Finding, FindingKind};
 
@@ -32,7 +32,12 @@ impl Detector for SlowPair {
 }
 
 fn one_pair(analysis: &RunAnalysis<'_>, (from, to): (u32, u32), places: &[usize]) -> Option<Finding> {
-    let mut finding = slow_places(analysis, FindingKind::SlowPair, places, common_rail(analysis, places))?;
+    let mut finding = slow_places(
+        analysis,
+        FindingKind::SlowPair,
+        places,
+        common_rail(analysis, places),
+    )?;
     let is_one_way = is_one_way(analysis, places);
     let arrow = if is_one_way { "->" } else { "<->" };
     let (source, sink) = (analysis.run().rank_name(from), analysis.run().rank_name(to));
@@ -56,12 +61,20 @@ fn one_pair(analysis: &RunAnalysis<'_>, (from, to): (u32, u32), places: &[usize]
     }
     let pair = format!("{from}:{to}");
     let test = analysis.summaries[*places.first()?].cell.test.as_str();
-    finding.repeat = Some(repeat::command(analysis.run(), &[("test", test), ("pair", &pair)]));
+    finding.repeat = Some(repeat::command(
+        analysis.run(),
+        &[("test", test), ("pair", &pair)],
+    ));
     Some(finding)
 }
 
 fn one_rank(analysis: &RunAnalysis<'_>, rank: u32, places: &[usize]) -> Option<Finding> {
-    let mut finding = slow_places(analysis, FindingKind::SlowPair, places, common_rail(analysis, places))?;
+    let mut finding = slow_places(
+        analysis,
+        FindingKind::SlowPair,
+        places,
+        common_rail(analysis, places),
+    )?;
     let name = analysis.run().rank_name(rank);
     let partners: Vec<u32> = finding
         .place

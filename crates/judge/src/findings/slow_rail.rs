@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::analysis::RunAnalysis;
-use super::detector::Detector;
 use super::counters;
+use super::detector::Detector;
 use super::slow_cells::slow_places;
 use record::text;
 use record::{Finding, FindingKind};

@@ -17,14 +17,16 @@
 
 use rayon::prelude::*;
 
-use super::peers::{PeerGroups, peer_noun};
 use super::iterations::Round;
+use super::peers::{PeerGroups, peer_noun};
 use super::summary::{CellSummary, rate_interval};
 use super::wire::Wire;
 use record::stats::{holm, rank_sum_above, samples_needed, sign_test_above};
 use record::text;
 use record::units::{Bytes, Rate};
-use record::{Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TestKind, TransportKind};
+use record::{
+    Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TestKind, TransportKind,
+};
 
 /// Kinds of tests that measure a victim alone and beside a load.
 pub(super) const CONGESTION_TESTS: [TestKind; 2] = [TestKind::Incast, TestKind::AllToAll];

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::gpus::{self, LimitActivity, LEAST_READINGS, LEAST_SHARE};
-use super::speed::Speed;
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
+use super::gpus::{self, LEAST_READINGS, LEAST_SHARE, LimitActivity};
 use super::repeat;
+use super::speed::Speed;
 use record::text;
 use record::{ClockLimit, Finding, FindingKind, GpuReading, GpuSummary, Place};
 

@@ -101,7 +101,10 @@ pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec
             let places: Vec<usize> = (0..cells.len())
                 .filter(|place| cells[*place].cell.test == test.name)
                 .collect();
-            let measured = places.iter().filter(|place| analysis.summaries[**place].done).count();
+            let measured = places
+                .iter()
+                .filter(|place| analysis.summaries[**place].done)
+                .count();
             let count = |wanted: fn(&Verdict) -> bool| {
                 places
                     .iter()

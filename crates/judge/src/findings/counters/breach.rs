@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::tally::{EndCounters, CountersByEnd, CounterIncrease};
+use super::tally::{CounterIncrease, CountersByEnd, EndCounters};
 use record::Recorded;
 use record::counters::{COUNTERS, CounterKind};
 use record::stats::as_often;
@@ -100,7 +100,11 @@ pub(in crate::findings) fn level(budget: f64, ends: &CountersByEnd<'_>) -> f64 {
 }
 
 /// The rules that an end breaks, of each counter the gravest; the gravest first. Links going down are judged elsewhere.
-pub(in crate::findings) fn breaches<'r>(end: &EndCounters<'_>, rules: &'r CounterRules, level: f64) -> Vec<Breach<'r>> {
+pub(in crate::findings) fn breaches<'r>(
+    end: &EndCounters<'_>,
+    rules: &'r CounterRules,
+    level: f64,
+) -> Vec<Breach<'r>> {
     let mut found = Vec::new();
     for (name, moved) in end.trouble() {
         let about = rules.rules.iter().filter(|rule| rule.is_about(name));
@@ -137,7 +141,12 @@ pub(in crate::findings) fn breaches<'r>(end: &EndCounters<'_>, rules: &'r Counte
 }
 
 /// Whether a counter of a port that moved breaks a rule.
-pub(in crate::findings) fn check_rule(end: &EndCounters<'_>, moved: &CounterIncrease, rule: &CounterRule, level: f64) -> BoundCheck {
+pub(in crate::findings) fn check_rule(
+    end: &EndCounters<'_>,
+    moved: &CounterIncrease,
+    rule: &CounterRule,
+    level: f64,
+) -> BoundCheck {
     let carried = |per| match per {
         Per::Packet => end.packets(),
         _ => end.bits(),

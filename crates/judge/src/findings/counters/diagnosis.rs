@@ -4,10 +4,10 @@
 //! What breaks a rule speaks. Wrong bits and errors of the bus speak also where no rate could be judged: at a part that is slow
 //! for a reason not known yet, they are no accident. "Nothing moved" is said only where all of that could be read.
 
-use super::breach::{Breach, BoundCheck, breaches, level, check_rule};
-use super::tally::{EndCounters, CountersByEnd, CounterQuery, ends};
-use crate::findings::analysis::RunAnalysis;
+use super::breach::{BoundCheck, Breach, breaches, check_rule, level};
 use super::of_ends;
+use super::tally::{CounterQuery, CountersByEnd, EndCounters, ends};
+use crate::findings::analysis::RunAnalysis;
 use record::counters::{CounterKind, named};
 use record::text;
 use record::{CounterState, Finding};
@@ -58,7 +58,8 @@ pub(in crate::findings) fn of(
     let facts = of_ends(&ends, rail);
     let symptoms = symptoms(analysis, &ends);
     for kind in ORDER {
-        let of_kind: Vec<&EndSymptom<'_>> = symptoms.iter().filter(|symptoms| symptoms.kind == kind).collect();
+        let of_kind: Vec<&EndSymptom<'_>> =
+            symptoms.iter().filter(|symptoms| symptoms.kind == kind).collect();
         if !of_kind.is_empty() {
             return of_kind_at(rail, kind, &of_kind, facts);
         }
@@ -72,7 +73,11 @@ pub(in crate::findings) fn of(
 }
 
 /// The same about a cable between switches. Counters of hosts do not speak of its optics, only of what packets met on the way.
-pub(in crate::findings) fn between_switches(analysis: &RunAnalysis<'_>, rail: &str, cells: &[u32]) -> CounterDiagnosis {
+pub(in crate::findings) fn between_switches(
+    analysis: &RunAnalysis<'_>,
+    rail: &str,
+    cells: &[u32],
+) -> CounterDiagnosis {
     let query = CounterQuery {
         rail: Some(rail),
         cells: Some(cells),
@@ -82,7 +87,8 @@ pub(in crate::findings) fn between_switches(analysis: &RunAnalysis<'_>, rail: &s
     let facts = of_ends(&ends, rail);
     let symptoms = symptoms(analysis, &ends);
     for kind in [CounterKind::Congestion, CounterKind::Loss] {
-        let of_kind: Vec<&EndSymptom<'_>> = symptoms.iter().filter(|symptoms| symptoms.kind == kind).collect();
+        let of_kind: Vec<&EndSymptom<'_>> =
+            symptoms.iter().filter(|symptoms| symptoms.kind == kind).collect();
         if !of_kind.is_empty() {
             return CounterDiagnosis {
                 advice: None,
@@ -127,7 +133,11 @@ fn symptoms<'s>(analysis: &RunAnalysis<'_>, ends: &'s CountersByEnd<'_>) -> Vec<
             let Some(kind @ (CounterKind::Physical | CounterKind::Pcie)) = kind else {
                 continue;
             };
-            let mut about = analysis.counter_rules.rules.iter().filter(|rule| rule.is_about(name));
+            let mut about = analysis
+                .counter_rules
+                .rules
+                .iter()
+                .filter(|rule| rule.is_about(name));
             let unjudged = about.find(|rule| check_rule(end, moved, rule, level) == BoundCheck::Unjudged);
             let is_said = broken.iter().any(|breach| breach.counter == name);
             if let Some(rule) = unjudged.filter(|_| !is_said) {
@@ -168,7 +178,12 @@ fn add<'s>(all: &mut Vec<EndSymptom<'s>>, host: &'s str, breach: &Breach<'_>) {
     }
 }
 
-fn of_kind_at(rail: &str, kind: CounterKind, symptoms: &[&EndSymptom<'_>], facts: Vec<String>) -> CounterDiagnosis {
+fn of_kind_at(
+    rail: &str,
+    kind: CounterKind,
+    symptoms: &[&EndSymptom<'_>],
+    facts: Vec<String>,
+) -> CounterDiagnosis {
     let receiver = OF_THE_RECEIVER.replace('-', " ");
     let what = match kind {
         CounterKind::Physical => "optics or cable",
@@ -183,7 +198,10 @@ fn of_kind_at(rail: &str, kind: CounterKind, symptoms: &[&EndSymptom<'_>], facts
         .iter()
         .map(|symptoms| {
             let counters = text::list(&symptoms.counters);
-            format!("{} rising on {}/{rail} ({counters})", symptoms.words, symptoms.host)
+            format!(
+                "{} rising on {}/{rail} ({counters})",
+                symptoms.words, symptoms.host
+            )
         })
         .collect();
     CounterDiagnosis {

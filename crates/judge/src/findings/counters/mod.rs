@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use crate::findings::analysis::RunAnalysis;
 use record::counters::named;
 use record::text;
-use tally::{CountersByEnd, CounterQuery, ends};
+use tally::{CounterQuery, CountersByEnd, ends};
 
 /// Counters that a sentence spells out; the others are counted.
 const MOST_SPELLED: usize = 8;

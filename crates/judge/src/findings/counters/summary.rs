@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::analysis::RunAnalysis;
 use super::breach::{breaches, level};
+use crate::findings::analysis::RunAnalysis;
 use record::counters::named;
 use record::{CounterReport, CounterState, MovedCounter, UnreadCounter};
 

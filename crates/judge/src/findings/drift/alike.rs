@@ -127,7 +127,10 @@ mod tests {
         assert_eq!(majority(&[]), Majority::Agreed);
         assert_eq!(majority(&["a", "a"]), Majority::Agreed);
         assert_eq!(majority(&["a", "b"]), Majority::Split);
-        assert_eq!(majority(&["a", "b", "a"]), Majority::Most { value: "a", agree: 2 });
+        assert_eq!(
+            majority(&["a", "b", "a"]),
+            Majority::Most { value: "a", agree: 2 }
+        );
         assert_eq!(majority(&["a", "a", "b", "b", "c"]), Majority::Split);
     }
 }

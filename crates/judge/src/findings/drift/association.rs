@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::findings::analysis::RunAnalysis;
 use super::measured::MeasuredParts;
+use crate::findings::analysis::RunAnalysis;
 use record::text;
 use record::{Drift, DriftEffect, EffectUnit, Finding, FindingKind, PartAt, PartClass};
 

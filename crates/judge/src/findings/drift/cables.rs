@@ -21,7 +21,12 @@ enum LinkSetting {
 
 impl LinkSetting {
     /// Lanes before the rate that follows from them.
-    const ALL: [LinkSetting; 4] = [LinkSetting::Width, LinkSetting::Rate, LinkSetting::Mtu, LinkSetting::Fec];
+    const ALL: [LinkSetting; 4] = [
+        LinkSetting::Width,
+        LinkSetting::Rate,
+        LinkSetting::Mtu,
+        LinkSetting::Fec,
+    ];
 
     /// The facts that tell it, by class, the one that knows best first.
     fn facts(self) -> &'static [(PartClass, &'static str)] {
@@ -108,7 +113,8 @@ fn one_setting<'a>(
         LinkSetting::Mtu | LinkSetting::Fec => one.located.of_switch && !other.located.of_switch,
     };
     let (named, against) = if is_less { (other, one) } else { (one, other) };
-    let expected = match setting == LinkSetting::Mtu && against.located.of_switch && !named.located.of_switch {
+    let expected = match setting == LinkSetting::Mtu && against.located.of_switch && !named.located.of_switch
+    {
         true => format!("{} or less", against.value),
         false => against.value.to_string(),
     };

@@ -10,8 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::measured::{MeasuredPart, MeasuredParts};
 use crate::findings::analysis::RunAnalysis;
-use super::measured::{MeasuredParts, MeasuredPart};
 use record::stats::{holm, more_often};
 use record::{Drift, DriftEffect, EffectUnit, PartAt, PartClass, Trait};
 
@@ -172,7 +172,8 @@ fn candidates(drift: &Drift, measured: &MeasuredParts<'_>) -> Vec<TriedValue> {
             for value in values {
                 let is_with = |unit: &MeasuredPart<'_>| unit.part.value(fact) == Some(value);
                 let units = measured.of_class(*class);
-                let units: Vec<&MeasuredPart<'_>> = units.filter(|unit| unit.part.value(fact).is_some()).collect();
+                let units: Vec<&MeasuredPart<'_>> =
+                    units.filter(|unit| unit.part.value(fact).is_some()).collect();
                 let value = value.to_string();
                 candidates.push(candidate(Target::Trait, *class, fact, value, &units, is_with));
             }

@@ -155,7 +155,10 @@ pub(super) fn compatible<'a>(golden: &'a Golden, parts: &Parts<'a>, log: &mut Dr
 }
 
 /// What a node lacks by a rule: the requirement's place, the value, the part.
-fn broken<'a>(rule: &Compatibility, of_node: &[LocatedPart<'a>]) -> Vec<(usize, Option<&'a str>, LocatedPart<'a>)> {
+fn broken<'a>(
+    rule: &Compatibility,
+    of_node: &[LocatedPart<'a>],
+) -> Vec<(usize, Option<&'a str>, LocatedPart<'a>)> {
     let classes: BTreeSet<PartClass> = rule.when.iter().map(|condition| condition.class).collect();
     let meets = |located: &LocatedPart<'_>| {
         let asked = rule
@@ -178,7 +181,10 @@ fn broken<'a>(rule: &Compatibility, of_node: &[LocatedPart<'a>]) -> Vec<(usize, 
     }
     let mut broken = Vec::new();
     for (place, required) in rule.requires.iter().enumerate() {
-        for located in of_node.iter().filter(|located| located.part.class == required.class) {
+        for located in of_node
+            .iter()
+            .filter(|located| located.part.class == required.class)
+        {
             // A rule about parts of one class speaks of the very part.
             if classes.contains(&required.class) && !meets(located) {
                 continue;

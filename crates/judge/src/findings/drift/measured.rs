@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::findings::analysis::RunAnalysis;
 use super::super::localise::Localisation;
 use super::parts::Parts;
+use crate::findings::analysis::RunAnalysis;
 use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, PartKind, RailEnd};
 
 /// A part that was measured.
@@ -75,12 +75,14 @@ impl<'a> MeasuredParts<'a> {
 
     fn add(&mut self, node: &'a str, rail: Option<&'a str>, part: &'a InventoryPart, slow: bool) {
         let of_class = self.by_class.entry(part.class).or_default();
-        let unit = of_class.entry((node, part.name.as_str())).or_insert(MeasuredPart {
-            node,
-            rail,
-            part,
-            slow,
-        });
+        let unit = of_class
+            .entry((node, part.name.as_str()))
+            .or_insert(MeasuredPart {
+                node,
+                rail,
+                part,
+                slow,
+            });
         unit.slow |= slow;
     }
 
@@ -148,7 +150,11 @@ fn parts_of<'a>(end: &'a RailEnd, host: &'a str, parts: &Parts<'a>) -> Vec<&'a I
     if let Some(port) = port {
         found.push(port.part);
         let device = port.part.name.split('/').next().unwrap_or_default();
-        found.extend(parts.called(host, device, PartClass::Nic).map(|located| located.part));
+        found.extend(
+            parts
+                .called(host, device, PartClass::Nic)
+                .map(|located| located.part),
+        );
     }
     let bus = found.iter().find_map(|part| part.value("pci"));
     let card = bus.and_then(|bus| parts.called(host, bus, PartClass::Pci));
@@ -202,16 +208,13 @@ impl<'a> JudgedEnds<'a> {
             ends.slow.extend(of_host.filter(|(at, _)| Some(*at) == host));
         }
         for places in analysis.blame.pair.values() {
-            ends
-                .unclear
+            ends.unclear
                 .extend(places.iter().flat_map(|place| ends_of(*place)));
         }
         let slow = ends.slow.clone();
         ends.unclear.retain(|end| !slow.contains(end));
         let straggling = analysis.stragglers.confirmed.iter().map(|one| one.rank);
-        ends
-            .hosts
-            .extend(straggling.filter_map(|rank| hosts.get(&rank)));
+        ends.hosts.extend(straggling.filter_map(|rank| hosts.get(&rank)));
         ends
     }
 

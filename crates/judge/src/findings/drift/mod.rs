@@ -7,31 +7,31 @@
 //! In a run, every value that deviates is set against what was slow (`measured`, `effect`, `joined`).
 
 mod alike;
+mod association;
 mod cables;
 mod capability;
 mod changes;
 mod effect;
 mod golden;
 mod groups;
-mod association;
 mod log;
 mod measured;
 mod parts;
 mod rules;
 mod wording;
 
+pub(super) use association::explain_slow;
 pub(crate) use changes::between as changes_between;
 pub use changes::{IDENTITY, MAY_CHANGE};
-pub(super) use association::explain_slow;
 pub use rules::{RULES, Rule, Scope};
 pub use wording::{basis_in_words, by_node, effect_of, exit_code, findings, of_trait, places};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use log::DriftLog;
-use parts::Parts;
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
+use log::DriftLog;
+use parts::Parts;
 use record::{Drift, Fact, Finding, Inventory, PartClass, Unreadable, files};
 use topology::suite::Golden;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::changes::IDENTITY;
 use super::association::{self, NamedValue, shown};
+use super::changes::IDENTITY;
 use record::text;
 use record::{
     Change, Deviation, Disagreement, Drift, DriftBasis, Fact, Finding, FindingKind, PartAt, PartClass, Place,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::rail_view::{DecisionContext, RailView};
 use super::flows::Flow;
+use super::rail_view::{DecisionContext, RailView};
 use super::wording;
 use record::stats::Null;
 use record::stats::hashing::pick;

@@ -100,7 +100,8 @@ pub(super) fn dead_links(graph: &Graph, rail: &str, flows: &[Flow], level: f64) 
 }
 
 fn still(odds: &BTreeMap<LinkId, FairHashOdds>, link: &LinkId, level: f64) -> bool {
-    odds.get(link).is_some_and(|odds_of_link| odds_of_link.none.exp() <= level)
+    odds.get(link)
+        .is_some_and(|odds_of_link| odds_of_link.none.exp() <= level)
 }
 
 /// Cells of the flows that delivered nothing and were last seen on a link or where it begins, one entry per flow.
@@ -119,7 +120,11 @@ fn vanished(graph: &Graph, paths: &mut PathCache<'_>, dead: &[&Flow], link: Link
 }
 
 /// What chance makes of every link between switches, for flows that keep away from `closed`.
-fn odds(paths: &mut PathCache<'_>, flows: &[Flow], closed: &HashSet<LinkId>) -> BTreeMap<LinkId, FairHashOdds> {
+fn odds(
+    paths: &mut PathCache<'_>,
+    flows: &[Flow],
+    closed: &HashSet<LinkId>,
+) -> BTreeMap<LinkId, FairHashOdds> {
     let mut pairs: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for flow in flows.iter().filter(|flow| flow.fresh && flow.whole && !flow.dead) {
         *pairs.entry(flow.ranks).or_default() += 1;

@@ -9,9 +9,7 @@
 //! Held true: nothing is called a fault that a fair hash does by chance more often than the false-positive budget allows, over
 //! all switches and links of the run. Half of the budget is for how flows are spread, half for links.
 
-mod rail_view;
 mod assemble;
-mod unknown_paths;
 mod choosers;
 mod counters;
 mod dead;
@@ -22,8 +20,10 @@ mod flows;
 mod loss;
 mod model;
 mod nulls;
+mod rail_view;
 mod slow;
 mod spread;
+mod unknown_paths;
 mod wording;
 
 #[cfg(test)]
@@ -35,12 +35,12 @@ pub(super) use detector::EcmpImbalance;
 
 use std::collections::HashSet;
 
-use rail_view::{DecisionContext, RailView};
 use assemble::Bands;
 use counters::PortCounters;
 use faults::EcmpFault;
 use loss::FlowCountAdvice;
 use nulls::NullStore;
+use rail_view::{DecisionContext, RailView};
 
 use record::{Collective, EcmpCause, EcmpVerdict, Recorded, files};
 use topology::Topology;

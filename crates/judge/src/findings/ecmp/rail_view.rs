@@ -12,7 +12,7 @@ use super::loss::{FlowCountAdvice, Goodput, HostCableSharing, goodput};
 use super::model::Model;
 use super::nulls::NullStore;
 use super::slow::{SlowMember, slow_links};
-use super::spread::{SpreadKind, Spread, spread};
+use super::spread::{Spread, SpreadKind, spread};
 use record::EcmpCause;
 use topology::graph::{Graph, LinkId};
 
@@ -72,7 +72,11 @@ pub(super) struct DecisionContext<'b> {
 
 impl<'r, 'a> RailView<'r, 'a> {
     /// Works everything out.
-    pub(super) fn of(rail: &'r RailFlows<'a>, graph: &'r Graph, context: &mut DecisionContext<'_>) -> RailView<'r, 'a> {
+    pub(super) fn of(
+        rail: &'r RailFlows<'a>,
+        graph: &'r Graph,
+        context: &mut DecisionContext<'_>,
+    ) -> RailView<'r, 'a> {
         let flows = &rail.flows;
         let asked = flows.iter().filter_map(|flow| flow.steady);
         let unsteady = asked.fold((0, 0), |(moved, all), steady| {

@@ -213,7 +213,12 @@ pub(super) fn cost(goodput: &super::loss::Goodput) -> String {
 }
 
 /// The verdict of a chooser in one sentence.
-pub(super) fn sentence(view: &RailView<'_, '_>, number: usize, flows: u32, context: &mut DecisionContext<'_>) -> String {
+pub(super) fn sentence(
+    view: &RailView<'_, '_>,
+    number: usize,
+    flows: u32,
+    context: &mut DecisionContext<'_>,
+) -> String {
     let chooser = &view.rail.choosers.all[number];
     let switch = &chooser.switch;
     let paths = chooser.sets.iter().map(Vec::len).max().unwrap_or(0);

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::element::{Element, Elements};
-use super::flow::{MeasuredFlow, FlowState};
+use super::flow::{FlowState, MeasuredFlow};
 use super::loads::Loads;
 
 /// How far below the rate of the part that explains it a flow may lie: noise of two measurements.

@@ -13,21 +13,21 @@
 //! How sure it is who did it: the share of belief of the suspect among all that explain the same, times the chance that the
 //! slow measurements were not all disturbances, as often as disturbances were seen in this very run.
 
-mod faulty_parts;
 mod element;
 mod explain;
+mod faulty_parts;
 mod flow;
 mod loads;
 mod settle;
 
-pub(super) use faulty_parts::{FaultyPart, ExplainedBy};
 pub use element::Element;
+pub(super) use faulty_parts::{ExplainedBy, FaultyPart};
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use element::Elements;
 use explain::explain;
-use flow::{MeasuredFlow, FlowState, flows};
+use flow::{FlowState, MeasuredFlow, flows};
 use loads::Loads;
 
 use super::speed::Speed;
@@ -229,7 +229,10 @@ impl Localisation {
             }
         }
         let good = self.flows.iter().filter(|flow| flow.state == FlowState::Good);
-        for number in good.flat_map(|flow| &flow.certain).filter(|number| **number < links) {
+        for number in good
+            .flat_map(|flow| &flow.certain)
+            .filter(|number| **number < links)
+        {
             let rate = self.graph.link(LinkId(*number as u32)).rate.0;
             self.good[*number] = true;
             if self

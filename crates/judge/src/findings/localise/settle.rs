@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Localisation;
-use super::flow::{MeasuredFlow, FlowState};
+use super::flow::{FlowState, MeasuredFlow};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use record::Recorded;

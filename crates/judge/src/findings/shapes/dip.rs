@@ -3,8 +3,8 @@
 //! A fall that does not recover is a dip only where the peers do not fall alike: caches and token buckets make every curve
 //! of a healthy machine fall at its end. Where such a part is called slow at the sizes in question, that says it all.
 
-use super::curve::{Curve, Curves, Point, middle};
 use super::candidate::{Candidate, RoundTally};
+use super::curve::{Curve, Curves, Point, middle};
 use record::FindingKind;
 use record::stats::rank_sum_above;
 use record::text;
@@ -40,10 +40,7 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
         .collect();
     candidate.unless_slow = dip.recovered.is_none();
     candidate.p_value = p_value(curves, &dip, margin);
-    let needed: Vec<&Point> = [dip.peak, dip.bottom]
-        .into_iter()
-        .chain(dip.recovered)
-        .collect();
+    let needed: Vec<&Point> = [dip.peak, dip.bottom].into_iter().chain(dip.recovered).collect();
     candidate.rounds_shown = RoundTally::at(&curves.rounds(&needed), |round| {
         let at = |point: &Point| curves.rate(point, Some(round));
         let below = |high: &Point| match (at(high), at(dip.bottom)) {
@@ -131,6 +128,5 @@ fn p_value(curves: &Curves<'_>, dip: &RateDip<'_>, margin: f64) -> f64 {
     let against =
         |high: &Point| rank_sum_above(&per_byte(dip.bottom, 1.0), &per_byte(high, 1.0 / (1.0 - margin)));
     let p_value = against(dip.peak);
-    dip.recovered
-        .map_or(p_value, |later| p_value.max(against(later)))
+    dip.recovered.map_or(p_value, |later| p_value.max(against(later)))
 }

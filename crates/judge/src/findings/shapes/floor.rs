@@ -1,8 +1,8 @@
 //! A latency floor that is too high: the smallest messages of one part take longer than those of its peers, while its large
 //! ones are as fast as theirs.
 
-use super::curve::{Curves, Point};
 use super::candidate::{Candidate, RoundTally};
+use super::curve::{Curves, Point};
 use record::FindingKind;
 use record::stats::rank_sum_above;
 use record::units::{Bytes, Nanos};

@@ -24,8 +24,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 
-use super::straggling_ranks::crowded_hosts;
 use super::speed::Speed;
+use super::straggling_ranks::crowded_hosts;
 use super::summary::CellSummary;
 use candidate::Candidate;
 use curve::Curves;

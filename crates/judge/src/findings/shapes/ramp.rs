@@ -1,8 +1,8 @@
 //! A ramp that is too slow: smallest messages and best rate are as those of the peers, and yet half of the best rate is
 //! reached at much larger messages.
 
-use super::curve::{Curve, Curves, Point, middle};
 use super::candidate::{Candidate, RoundTally};
+use super::curve::{Curve, Curves, Point, middle};
 use record::FindingKind;
 use record::stats::sign_test_above;
 use record::units::Bytes;

@@ -197,7 +197,10 @@ fn whole(summary: &CellSummary<'_>, rule: &DecisionRule) -> StallCount {
 }
 
 /// Every part, with its cells.
-fn parts<'a>(summaries: &[CellSummary<'a>], places: &BTreeSet<usize>) -> BTreeMap<StallGroup<'a>, Vec<usize>> {
+fn parts<'a>(
+    summaries: &[CellSummary<'a>],
+    places: &BTreeSet<usize>,
+) -> BTreeMap<StallGroup<'a>, Vec<usize>> {
     let mut parts: BTreeMap<StallGroup<'a>, Vec<usize>> = BTreeMap::new();
     for place in places {
         let cell: &'a Cell = summaries[*place].cell;

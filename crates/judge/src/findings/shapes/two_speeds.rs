@@ -1,8 +1,8 @@
 //! Two speeds: the times of one cell fall into two clusters with nothing in between, in every round, and those of its peers
 //! do not. So does a way that is sometimes one and sometimes another, or a link that retrains.
 
-use super::curve::{Curves, Point};
 use super::candidate::{Candidate, RoundTally};
+use super::curve::{Curves, Point};
 use record::FindingKind;
 use record::stats::{median_of_sorted, widest_gap};
 use record::text;
@@ -17,7 +17,8 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Vec<Candidate> {
 fn one(curves: &Curves<'_>, number: usize, point: &Point) -> Option<Candidate> {
     let gap = widest_gap(curves.times(point, None))?;
     let wanted = 1.0 + curves.rule.shapes.gap;
-    let suspicious = is_split(curves, point, None, wanted) && !peers_split_alike(curves, number, point, wanted);
+    let suspicious =
+        is_split(curves, point, None, wanted) && !peers_split_alike(curves, number, point, wanted);
     let mut candidate = Candidate::new(FindingKind::Intermittent, number, vec![point.place], suspicious);
     if suspicious {
         candidate.p_value = gap.p_value;

@@ -2,7 +2,7 @@
 
 use super::kinds;
 use crate::findings::fixture::Fixture;
-use crate::findings::{Losses, losses, judge};
+use crate::findings::{Losses, judge, losses};
 use record::units::{Bytes, Nanos};
 use record::{DEVICE_GONE, EndReason, Event, FindingKind, LossCause, Lost, Recorded, Stalled, Stuck};
 
