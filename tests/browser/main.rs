@@ -1,7 +1,7 @@
 //! The page in a real browser: what a reader sees first, what works without scripts, on a phone, on paper and in the dark, and what must
 //! never happen.
 //!
-//! Needs Debian's `chromium`. Without one these tests say that they are skipped, unless `CI` or `RAILGAUGE_BROWSER=required` is set. Pictures
+//! Needs Debian's `chromium`. Without one these tests are skipped (`tests/support/skip.rs`). Pictures
 //! are left in `target/browser`; `RAILGAUGE_UPDATE=1` renews the one in the README.
 
 mod contrast;
@@ -12,4 +12,6 @@ mod large;
 mod look;
 mod pages;
 mod sheet;
+#[path = "../support/skip.rs"]
+mod skip;
 mod work;

@@ -199,7 +199,7 @@ fn a_full_disk_ends_the_run_before_measuring() {
     std::fs::create_dir(&disk).unwrap();
     let _mounted = match Tiny::mount(&disk) {
         Ok(mounted) => mounted,
-        Err(reason) => return println!("skipped: no small file system to fill: {reason}"),
+        Err(reason) => return crate::skip::skip("small-file-system", &reason.to_string()),
     };
     let ended = bench.railgauge("run suite.toml --out disk/run").must_exit(1);
     assert!(ended.stderr.contains("disk/run"), "{}", ended.stderr);

@@ -124,7 +124,7 @@ fn a_terminal_gets_colour_unless_no_color_is_set_or_it_knows_none() {
     bench.run("").must_exit(20);
     let report = "report out --dry-run";
     let Some(colored) = on_a_terminal(&bench, report, "xterm", "") else {
-        return println!("skipped: no `script` to make a terminal with");
+        return crate::skip::skip("terminal", "no `script` to make a terminal with");
     };
     assert!(is_coloured(&colored), "{colored:?}");
     for (kind, no_color) in [("xterm", "1"), ("dumb", "")] {
@@ -137,7 +137,7 @@ fn a_terminal_gets_colour_unless_no_color_is_set_or_it_knows_none() {
 fn whoever_watches_a_terminal_sees_cells_and_rounds_without_colour_and_a_dumb_one_gets_lines() {
     let bench = Bench::new(SMALL);
     let Some(bar) = on_a_terminal(&bench, "run suite.toml --transport tcp --out bar", "xterm", "1") else {
-        return println!("skipped: no `script` to make a terminal with");
+        return crate::skip::skip("terminal", "no `script` to make a terminal with");
     };
     assert!(bar.contains("/4 cells, round 1"), "{bar:?}");
     assert!(!bar.contains(" of 4 cells, round 1"), "{bar:?}");

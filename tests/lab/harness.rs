@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::skip::skip;
 use nix::sched::{CloneFlags, setns};
 
 /// How long anything in a lab may take.
@@ -25,8 +25,7 @@ pub fn labs_can_be_made() -> bool {
         (true, Some(tool)) => format!("`{tool}` is not installed"),
         (true, None) => return true,
     };
-    // Past the test harness, which would swallow it.
-    let _ = writeln!(std::io::stderr(), "skipped: a lab test, because {why}");
+    skip("lab", &why);
     false
 }
 
@@ -134,70 +133,6 @@ impl TestLab {
         });
         let stream = stream.map_err(|error| error.to_string())?;
         Ok((stream, door.accept().map_err(|error| error.to_string())?.0))
-    }
-
-    /// Loads connections at the same time until what arrives on them is as it should be; what arrived each time when it never is. A
-    /// machine with too few cores at that moment keeps a healthy cable from its rate, which says nothing of cables.
-    pub fn load_until(
-        &self,
-        pairs: &[(&str, &str, &str)],
-        is_right: impl Fn(&[f64]) -> bool,
-    ) -> Result<(), Vec<Vec<f64>>> {
-        let mut seen = Vec::new();
-        for _ in 0..8 {
-            let rates = self.load(pairs);
-            if is_right(&rates) {
-                return Ok(());
-            }
-            seen.push(rates);
-        }
-        Err(seen)
-    }
-
-    /// Bytes that arrive on each of several connections that are loaded at the same time.
-    fn load(&self, pairs: &[(&str, &str, &str)]) -> Vec<f64> {
-        let streams: Vec<_> = pairs
-            .iter()
-            .map(|(from, to, rail)| self.connect(from, to, rail).unwrap())
-            .collect();
-        let over = AtomicBool::new(false);
-        let arrived: Vec<AtomicU64> = pairs.iter().map(|_| AtomicU64::new(0)).collect();
-        std::thread::scope(|scope| {
-            for ((mut from, mut to), arrived) in streams.into_iter().zip(&arrived) {
-                let over = &over;
-                from.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
-                to.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-                scope.spawn(move || {
-                    let block = vec![7; 64 << 10];
-                    while !over.load(Ordering::Relaxed) {
-                        let _ = from.write(&block);
-                    }
-                });
-                scope.spawn(move || {
-                    let mut block = vec![0; 64 << 10];
-                    while !over.load(Ordering::Relaxed) {
-                        arrived.fetch_add(to.read(&mut block).unwrap_or(0) as u64, Ordering::Relaxed);
-                    }
-                });
-            }
-            let look = || -> Vec<u64> {
-                arrived
-                    .iter()
-                    .map(|bytes| bytes.load(Ordering::Relaxed))
-                    .collect()
-            };
-            // Buckets and windows fill first.
-            std::thread::sleep(Duration::from_millis(250));
-            let before = look();
-            std::thread::sleep(Duration::from_millis(700));
-            let after = look();
-            over.store(true, Ordering::Relaxed);
-            before
-                .iter()
-                .zip(&after)
-                .map(|(before, after)| (after - before) as f64)
-                .collect()
-        })
     }
 
     /// Datagrams that arrive when each of `flows` source ports sends `each`, over a rail.

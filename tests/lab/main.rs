@@ -3,7 +3,6 @@
 //! Needs root, `ip`, `tc`, `nft` and `ethtool`; where they are missing every test says so and passes. Labs are named after
 //! this process, so that tests running at the same time do not disturb each other.
 
-mod burn_in;
 mod diagnose;
 mod ecmp;
 mod exec;
@@ -15,9 +14,18 @@ mod life;
 mod liveness;
 mod path_faults;
 mod paths;
+#[cfg(feature = "rdma")]
+mod rdma;
 mod refusals;
 mod respawn;
 mod runs;
+#[path = "../support/shim.rs"]
+#[allow(dead_code, reason = "shared with tests of the engine")]
+mod shim;
+#[path = "../support/skip.rs"]
+mod skip;
 mod switch_counters;
 mod switch_inventory;
 mod under_way;
+#[path = "../support/verdict.rs"]
+mod verdict;

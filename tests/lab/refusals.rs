@@ -45,7 +45,10 @@ fn without_root_it_is_refused_politely() {
         .gid(65_534)
         .output();
     let Ok(output) = output else {
-        eprintln!("skipped: the program cannot be run as another user from here");
+        crate::skip::skip(
+            "other-user",
+            "the program cannot be run as another user from here",
+        );
         return;
     };
     assert_eq!(output.status.code(), Some(3), "{output:?}");

@@ -139,7 +139,7 @@ fn mpirun_starts_a_rank_on_every_host_through_the_lab() {
         return;
     }
     if !std::path::Path::new("/usr/bin/mpirun").exists() {
-        eprintln!("skipped: mpirun is not installed");
+        crate::skip::skip("mpi", "mpirun is not installed");
         return;
     }
     let lab = TestLab::up(&["3x1"]);
