@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::ranks::{cell, over_tcp, run, with_type};
-use engine::collective::{ALGORITHMS, planned_bytes};
 use proptest::prelude::*;
+use railgauge_engine::collective::{ALGORITHMS, planned_bytes};
 use record::{Algorithm, Cell, Collective, DType, Moved, Placement, ReduceOp};
 use strum::IntoEnumIterator;
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use engine::collective::{Buffers, Conditions, Execution, Oracle, Program, Stopped, Took, scheme_of};
-use engine::launch::Token;
-use engine::transport::shm::Hub;
-use engine::transport::tcp::Local;
-use engine::transport::{Fault, Mesh, Wanted};
+use railgauge_engine::collective::{
+    Buffers, Conditions, Execution, Oracle, Program, Stopped, Took, scheme_of,
+};
+use railgauge_engine::launch::Token;
+use railgauge_engine::transport::shm::Hub;
+use railgauge_engine::transport::tcp::Local;
+use railgauge_engine::transport::{Fault, Mesh, Wanted};
 use record::units::Bytes;
 use record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Moved, Placement, ReduceOp, TransportKind,

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use engine::launch::{Coordinator, Incoming, JoinConfig, Rendezvous, Token, join};
 use proptest::prelude::*;
+use railgauge_engine::launch::{Coordinator, Incoming, JoinConfig, Rendezvous, Token, join};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::ranks::{cell, meshes, over_tcp};
-use engine::collective::{Conditions, StreamEngine};
-use engine::launch::clock;
-use engine::transport::{Fault, Wanted};
+use railgauge_engine::collective::{Conditions, StreamEngine};
+use railgauge_engine::launch::clock;
+use railgauge_engine::transport::{Fault, Wanted};
 use record::units::{Bytes, Nanos};
 use record::{Algorithm, Cell, Collective, DType, StreamRecord, StreamTerms};
 
@@ -47,7 +47,7 @@ fn run_while(cell: &Cell, iterations: u32, faults: &[Fault], sends: bool) -> End
     let abort = AtomicBool::new(false);
     // Ranks of a run begin every iteration together, and part when all are done.
     let together = Barrier::new(2);
-    let end = &|mut mesh: engine::transport::Mesh, rank: u32| {
+    let end = &|mut mesh: railgauge_engine::transport::Mesh, rank: u32| {
         let wanted = Wanted {
             cell,
             placed: false,

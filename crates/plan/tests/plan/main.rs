@@ -11,7 +11,7 @@ mod verbs;
 
 use std::collections::HashSet;
 
-use plan::{Choices, Filter, Plan, PlanError};
+use railgauge_plan::{Choices, Filter, Plan, PlanError};
 use record::units::{Bytes, Nanos};
 use record::{Collective, DeviceKind, GpuRecord, Load, RailEnd, Reference, TransportKind};
 use topology::Fabric;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use plan::flow::PathTable;
-use plan::twin::{Shape, clos};
-use plan::{Choices, Known, Plan};
+use railgauge_plan::flow::PathTable;
+use railgauge_plan::twin::{Shape, clos};
+use railgauge_plan::{Choices, Known, Plan};
 use record::units::Nanos;
 use topology::Fabric;
 use topology::graph::Graph;

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use plan::Known;
-use plan::twin::{Shape, clos};
+use railgauge_plan::Known;
+use railgauge_plan::twin::{Shape, clos};
 use record::Cell;
 use topology::graph::Graph;
 

@@ -144,12 +144,16 @@ fn write(folder: &Path, samples: &[u8]) {
 
 fn render_all(recorded: &Recorded) -> u8 {
     let judgement = judge(recorded);
-    for writer in report::WRITERS {
+    for writer in railgauge_report::WRITERS {
         assert!(!writer.render(recorded, &judgement).unwrap().is_empty());
     }
     assert!(
-        !report::terminal::summary(&judgement, Path::new("x"), report::terminal::Page::terminal(true))
-            .is_empty()
+        !railgauge_report::terminal::summary(
+            &judgement,
+            Path::new("x"),
+            railgauge_report::terminal::Page::terminal(true)
+        )
+        .is_empty()
     );
     judgement.exit_code
 }

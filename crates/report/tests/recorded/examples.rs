@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use judge::findings::judge;
+use railgauge_report::WRITERS;
 use record::{Recorded, files};
-use report::WRITERS;
 
 /// The most that a kept run may weigh, so that a clone stays quick.
 const HEAVIEST: u64 = 3_000_000;

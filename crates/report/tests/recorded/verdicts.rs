@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use judge::findings::judge;
+use railgauge_report::writer_of;
 use record::{EcmpCause, Finding, FindingKind, Judgement, LinkState, Recorded, files};
-use report::writer_of;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/runs")).join(name)

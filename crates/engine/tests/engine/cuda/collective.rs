@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use bytemuck::cast_slice;
-use engine::collective::Oracle;
-use engine::collective::gpu::{DeviceProgram, Gang, Limits, Reach, arena_bytes};
-use engine::device::cuda::{Allocation, Gpu, Pinned, abi};
+use railgauge_engine::collective::Oracle;
+use railgauge_engine::collective::gpu::{DeviceProgram, Gang, Limits, Reach, arena_bytes};
+use railgauge_engine::device::cuda::{Allocation, Gpu, Pinned, abi};
 use record::units::Bytes;
 use record::{
     Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement, ReduceOp, TransportKind,

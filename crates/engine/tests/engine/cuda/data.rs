@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use engine::collective::Oracle;
-use engine::device::cuda::data::{Expectation, TestData};
-use engine::device::cuda::{Allocation, Gpu, Stream};
-use engine::device::{Pattern, host};
+use railgauge_engine::collective::Oracle;
+use railgauge_engine::device::cuda::data::{Expectation, TestData};
+use railgauge_engine::device::cuda::{Allocation, Gpu, Stream};
+use railgauge_engine::device::{Pattern, host};
 use record::{Collective, DType, ReduceOp};
 use strum::IntoEnumIterator;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::device::cuda::{Direct, Gpu};
+use railgauge_engine::device::cuda::{Direct, Gpu};
 
 use crate::shim::inside;
 

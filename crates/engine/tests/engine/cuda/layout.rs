@@ -4,7 +4,7 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::process::Command;
 
-use engine::device::cuda::abi;
+use railgauge_engine::device::cuda::abi;
 
 /// Assertions, in C++, that a structure has this size, these fields at these offsets, and no others.
 fn assertions(name: &str, size: usize, fields: &[(&str, usize)]) -> String {

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use engine::device::Region;
-use engine::device::cuda::{CudaError, Gpu, IpcHandle};
+use railgauge_engine::device::Region;
+use railgauge_engine::device::cuda::{CudaError, Gpu, IpcHandle};
 
 use crate::shim::inside;
 

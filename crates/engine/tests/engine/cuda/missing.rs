@@ -1,6 +1,6 @@
 //! Machines on which there is no GPU to be used say what is missing, and nothing panics.
 
-use engine::device::cuda::{self, CudaError, Gpu};
+use railgauge_engine::device::cuda::{self, CudaError, Gpu};
 
 use crate::shim::inside;
 

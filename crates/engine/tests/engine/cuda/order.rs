@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use engine::device::Pattern;
-use engine::device::cuda::data::TestData;
-use engine::device::cuda::{CudaError, Gpu, Progress, abi, ptx};
+use railgauge_engine::device::Pattern;
+use railgauge_engine::device::cuda::data::TestData;
+use railgauge_engine::device::cuda::{CudaError, Gpu, Progress, abi, ptx};
 use record::{DType, ReduceOp};
 
 use crate::shim::inside;
