@@ -17,6 +17,7 @@ mod criteria;
 mod drift;
 mod ecmp;
 mod event;
+mod finding_builder;
 mod gpu;
 mod gpu_summary;
 mod history;

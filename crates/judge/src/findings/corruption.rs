@@ -65,9 +65,12 @@ fn one_rank(
     let mut terms = Vec::new();
     terms.extend(cell.map(|cell| ("test", cell.test.as_str())));
     terms.extend(rail.map(|rail| ("rail", rail)));
-    Some(Finding {
-        kind: FindingKind::Corruption,
-        sentence: format!(
+    Some(Finding::new(FindingKind::Corruption, Place {
+            hosts: analysis.hosts(&[rank]),
+            ranks: vec![rank],
+            rail: rail.map(str::to_string),
+            ..Place::default()
+        }).with_sentence(format!(
             "{name} got wrong data in iteration {} of round {}, {described}: element {} at byte {} is {}, expected {} ({}); \
              {} wrong element{} in that result",
             first.iter,
@@ -79,31 +82,13 @@ fn one_rank(
             flipped(&first.expected_bits, &first.found_bits),
             first.wrong_elements,
             text::plural(usize::try_from(first.wrong_elements).unwrap_or(usize::MAX))
-        ),
-        place: Place {
-            hosts: analysis.hosts(&[rank]),
-            ranks: vec![rank],
-            rail: rail.map(str::to_string),
-            ..Place::default()
-        },
-        measured: None,
-        expected: None,
-        rule: "corrupt: a checked result differs in any bit from the one computed independently".into(),
-        confirmation: None,
-        not_told_apart_from: vec![
+        )).with_rule("corrupt: a checked result differs in any bit from the one computed independently").ambiguous_with(vec![
             format!("memory, device or NIC of {name}"),
             "every rank and link the data crossed on its way there".into(),
-        ],
-        evidence,
-        cells: cells.into_iter().collect(),
-        next_step: format!(
+        ]).with_evidence(evidence).with_cells(cells).with_next_step(format!(
             "take {name} out of service until it is explained: read its ECC, PCIe replay and link error counters, then \
              repeat with its data on another rail and another partner"
-        ),
-        repeat: Some(repeat::command(analysis.run(), &terms)),
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    })
+        )).with_repeat(repeat::command(analysis.run(), &terms)))
 }
 
 fn is_same_fault(a: &record::Corruption, b: &record::Corruption) -> bool {

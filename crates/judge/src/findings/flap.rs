@@ -13,7 +13,7 @@ use super::interruption::{self, Interruption};
 use super::repeat;
 use record::text;
 use record::units::Nanos;
-use record::{CounterDelta, Event, Finding, FindingKind, Place};
+use record::{CounterDelta, Event, Finding, FindingKind, Place, PortName};
 use topology::suite::counters::{Bound, CounterRule};
 
 /// Counters that say that the link itself went down, with how many steps one flap takes them.
@@ -164,63 +164,70 @@ fn of_link(
     analysis: &RunAnalysis<'_>,
     rail: &str,
     host: &str,
-    end: &LinkFlaps<'_>,
+    flaps: &LinkFlaps<'_>,
     broken: Option<&CounterRule>,
 ) -> Finding {
-    let moved = end.link.iter().filter(|(_, moving)| moving.by > 0);
-    let evidence: Vec<String> = moved
-        .map(|(name, moving)| format!("{name} +{} on {host}/{rail}", moving.by))
-        .collect();
-    let times = match end.flaps() {
-        1 => String::new(),
-        flaps => format!(" {flaps} times"),
+    let moved = flaps.link.iter().filter(|(_, counter)| counter.by > 0);
+    let port = PortName {
+        node: host,
+        port: rail,
     };
-    let common = finding(analysis, rail, &format!("at {host}"));
+    let evidence: Vec<String> = moved
+        .map(|(name, counter)| format!("{name} +{} on {port}", counter.by))
+        .collect();
+    let times = match flaps.flaps() {
+        1 => String::new(),
+        count => format!(" {count} times"),
+    };
     let by_window = broken.map(|rule| format!("; {}: {} ({})", rule.name, rule.bound, rule.source));
-    Finding {
-        rule: format!("{}{}", common.rule, by_window.unwrap_or_default()),
-        sentence: format!(
-            "{rail} at {host} went down and came back{times}{}: {}",
-            during(analysis, &end.cells),
-            text::list(&evidence)
-        ),
-        place: Place {
-            hosts: vec![host.to_string()],
-            ranks: end.ranks.iter().copied().collect(),
-            rail: Some(rail.to_string()),
-            ..Place::default()
-        },
-        not_told_apart_from: vec!["the port at the other end of that cable".to_string()],
-        evidence,
-        cells: end.cells.iter().copied().collect(),
-        ..common
-    }
+    let rule = format!("{}{}", rule(analysis), by_window.unwrap_or_default());
+    let sentence = format!(
+        "{rail} at {host} went down and came back{times}{}: {}",
+        during(analysis, &flaps.cells),
+        text::list(&evidence)
+    );
+    let place = Place {
+        hosts: vec![host.to_string()],
+        ranks: flaps.ranks.iter().copied().collect(),
+        rail: Some(rail.to_string()),
+        ..Place::default()
+    };
+    Finding::new(FindingKind::Flap, place)
+        .with_sentence(sentence)
+        .with_rule(rule)
+        .ambiguous_with(vec!["the port at the other end of that cable".to_string()])
+        .with_evidence(evidence)
+        .with_cells(flaps.cells.iter().copied())
+        .with_next_step(next_step(rail, &format!("at {host}")))
+        .with_repeat(repeat::command(analysis.run(), &[("rail", rail)]))
 }
 
 fn of_interrupted_path(analysis: &RunAnalysis<'_>, interruption: &Interruption) -> Finding {
     let rail = &interruption.rail;
-    let place = match interruption.hosts.as_slice() {
+    let at = match interruption.hosts.as_slice() {
         [one] => format!("at {one}"),
         hosts => format!("between {}", text::list(hosts)),
     };
-    Finding {
-        sentence: format!(
-            "{rail} {place} passed nothing on for {} and recovered{}: {}",
-            interruption.stood,
-            during(analysis, &interruption.cells),
-            text::list(&interruption.evidence)
-        ),
-        place: Place {
-            hosts: interruption.hosts.clone(),
-            ranks: interruption.ranks.iter().copied().collect(),
-            rail: Some(rail.clone()),
-            ..Place::default()
-        },
-        not_told_apart_from: vec!["anything on the way from there to its peers".to_string()],
-        evidence: interruption.evidence.clone(),
-        cells: interruption.cells.iter().copied().collect(),
-        ..finding(analysis, rail, &place)
-    }
+    let sentence = format!(
+        "{rail} {at} passed nothing on for {} and recovered{}: {}",
+        interruption.stood,
+        during(analysis, &interruption.cells),
+        text::list(&interruption.evidence)
+    );
+    let place = Place {
+        hosts: interruption.hosts.clone(),
+        ranks: interruption.ranks.iter().copied().collect(),
+        rail: Some(rail.clone()),
+        ..Place::default()
+    };
+    Finding::new(FindingKind::Flap, place)
+        .with_sentence(sentence)
+        .with_rule(rule(analysis))
+        .ambiguous_with(vec!["anything on the path from there to its peers".to_string()])
+        .with_evidence(interruption.evidence.clone())
+        .with_cells(interruption.cells.iter().copied())
+        .with_next_step(next_step(rail, &at))
+        .with_repeat(repeat::command(analysis.run(), &[("rail", rail)]))
 }
 
 fn during(analysis: &RunAnalysis<'_>, cells: &BTreeSet<u32>) -> String {
@@ -228,31 +235,19 @@ fn during(analysis: &RunAnalysis<'_>, cells: &BTreeSet<u32>) -> String {
     cell.map_or_else(String::new, |cell| format!(" during {}", cell.describe()))
 }
 
-/// What all flaps have in common.
-fn finding(analysis: &RunAnalysis<'_>, rail: &str, place: &str) -> Finding {
+fn rule(analysis: &RunAnalysis<'_>) -> String {
     let allowed = analysis.run().rule.flaps_allowed;
-    Finding {
-        kind: FindingKind::Flap,
-        sentence: String::new(),
-        place: Place::default(),
-        measured: None,
-        expected: None,
-        rule: format!(
-            "flap: more than {allowed} time{} down within the run, by carrier_changes or link_downed; or packets sent again \
-             for want of an acknowledgement in a cell with an iteration at least {} longer than its median",
-            text::plural(allowed as usize),
-            interruption::SHORTEST
-        ),
-        confirmation: None,
-        not_told_apart_from: Vec::new(),
-        evidence: Vec::new(),
-        cells: Vec::new(),
-        next_step: format!(
-            "look at {rail} {place}: kernel log for link messages, seat and clean cable and transceiver, the switch port's own \
-             log; then repeat"
-        ),
-        repeat: Some(repeat::command(analysis.run(), &[("rail", rail)])),
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    }
+    format!(
+        "flap: down more than {allowed} time{} during the run, by carrier_changes or link_downed; or packets \
+         retransmitted for lack of an acknowledgement in a cell with an iteration at least {} longer than its median",
+        text::plural(allowed as usize),
+        interruption::SHORTEST
+    )
+}
+
+fn next_step(rail: &str, at: &str) -> String {
+    format!(
+        "look at {rail} {at}: kernel log for link messages, seat and clean cable and transceiver, log of the switch \
+         port; then repeat"
+    )
 }

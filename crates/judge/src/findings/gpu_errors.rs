@@ -108,33 +108,30 @@ fn one_gpu(analysis: &RunAnalysis<'_>, uuid: &str, readings: &[&GpuReading], lev
         actions.push("look at the GPU's NVLinks (nvidia-smi nvlink -s): seat, cable, switch tray");
     }
     let name = gpus::name(&gpu);
-    Some(Finding {
-        kind: FindingKind::GpuErrors,
-        sentence: format!(
+    Some(
+        Finding::new(
+            FindingKind::GpuErrors,
+            Place {
+                hosts: gpu.hosts.clone(),
+                ranks: gpu.ranks.clone(),
+                rail: None,
+                ..Place::default()
+            },
+        )
+        .with_sentence(format!(
             "{name}: {} while it was measured for {watched}, in {} of {} cells",
             text::list(&parts),
             cells.len(),
             gpu.cells
-        ),
-        place: Place {
-            hosts: gpu.hosts.clone(),
-            ranks: gpu.ranks.clone(),
-            rail: None,
-            ..Place::default()
-        },
-        measured: None,
-        expected: None,
-        rule: format!("errors of GPUs: {}", rules.join("; ")),
-        confirmation: None,
-        not_told_apart_from: match memory_is_bad {
+        ))
+        .with_rule(format!("errors of GPUs: {}", rules.join("; ")))
+        .ambiguous_with(match memory_is_bad {
             true => Vec::new(),
             false => vec!["the part at the other end of that link".to_string()],
-        },
-        evidence: gpus::evidence(analysis, &gpu.ranks, &cells),
-        next_step: format!("{name}: {}; then repeat", actions.join("; ")),
-        cells,
-        repeat: Some(repeat::command(analysis.run(), &[])),
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    })
+        })
+        .with_evidence(gpus::evidence(analysis, &gpu.ranks, &cells))
+        .with_next_step(format!("{name}: {}; then repeat", actions.join("; ")))
+        .with_cells(cells)
+        .with_repeat(repeat::command(analysis.run(), &[])),
+    )
 }

@@ -50,24 +50,8 @@ impl Detector for IncompleteCoverage {
         if analysis.recorded.truncated {
             evidence.push("its last line is cut off".into());
         }
-        vec![Finding {
-            kind: FindingKind::IncompleteCoverage,
-            sentence,
-            place: Place::default(),
-            measured: None,
-            expected: None,
-            rule: "incomplete: every planned cell is measured to its end, and the run says that it finished"
-                .into(),
-            confirmation: None,
-            not_told_apart_from: Vec::new(),
-            evidence,
-            cells: missing.iter().map(|summary| summary.cell.id).collect(),
-            next_step:
-                "run it again to its end; what was measured is judged, the rest is not known to be healthy"
-                    .into(),
-            repeat: Some(repeat::command(analysis.run(), &[])),
-            suspects: Vec::new(),
-            curve: Vec::new(),
-        }]
+        vec![Finding::new(FindingKind::IncompleteCoverage, Place::default()).with_sentence(sentence).with_rule("incomplete: every planned cell is measured to its end, and the run says that it finished"
+                ).with_evidence(evidence).with_cells(missing.iter().map(|summary| summary.cell.id)).with_next_step("run it again to its end; what was measured is judged, the rest is not known to be healthy"
+                    ).with_repeat(repeat::command(analysis.run(), &[]))]
     }
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::RunAnalysis;
 use record::units::Nanos;
-use record::{CounterDelta, Event};
+use record::{CounterDelta, Event, PortName};
 
 /// Counters that say that packets were sent again because nobody acknowledged them.
 const SENT_AGAIN: &[&str] = &["completer_retry_err", "local_ack_timeout_err"];
@@ -149,5 +149,9 @@ fn ranks_at(analysis: &RunAnalysis<'_>, hosts: &[String]) -> BTreeSet<u32> {
 fn moved(analysis: &RunAnalysis<'_>, counter: &CounterDelta) -> String {
     let by = counter.moved().unwrap_or(0);
     let host = analysis.host(counter.rank).unwrap_or_default();
-    format!("{} +{by} on {host}/{}", counter.name, counter.rail)
+    let port = PortName {
+        node: host,
+        port: &counter.rail,
+    };
+    format!("{} +{by} on {port}", counter.name)
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
 use super::repeat;
-use super::summary::how_it_ended;
 use record::text;
 use record::{DEVICE_GONE, EndReason, Event, Finding, FindingKind, LossCause, Lost, Place, Stalled};
 
@@ -66,20 +65,12 @@ fn one_loss(analysis: &RunAnalysis<'_>, lost: &Lost, stalled: &[&Stalled]) -> Fi
         true => analysis.hosts(&[lost.rank]),
         false => vec![lost.host.clone()],
     };
-    Finding {
-        place: Place {
-            hosts: host,
-            ranks: vec![lost.rank],
-            rail: None,
-            ..Place::default()
-        },
-        evidence: std::iter::once(format!("it was last asked for: {}", lost.doing))
-            .chain(waits)
-            .collect(),
-        cells: lost.cell.into_iter().collect(),
-        next_step: next_step(lost),
-        ..finding(analysis, sentence)
-    }
+    let evidence = std::iter::once(format!("last task it was given: {}", lost.doing)).chain(waits);
+    finding(analysis, host, vec![lost.rank], None)
+        .with_sentence(sentence)
+        .with_evidence(evidence.collect())
+        .with_cells(lost.cell)
+        .with_next_step(next_step(lost))
 }
 
 /// Where to look, by what the loss points to.
@@ -149,52 +140,40 @@ fn hang(analysis: &RunAnalysis<'_>, stalled: &[&Stalled]) -> Finding {
     ]
     .concat()
     .join("; ");
-    Finding {
-        place: Place {
-            hosts: analysis.hosts(&ranks),
-            ranks: ranks.clone(),
-            rail,
-            ..Place::default()
-        },
-        evidence: waits,
-        cells: cells.into_iter().collect(),
-        next_step: match ranks.as_slice() {
-            [] => "repeat with a shorter deadline and watch which rank stops answering".into(),
-            ranks if broken.is_some() => format!(
-                "look at {} first: kernel log, link and driver messages (`rdma link`, `ip -s link`); then at the way between them",
-                text::ranks(ranks)
-            ),
-            ranks => format!(
-                "look at {} first: is {} alive, what does its stack say, can it reach the ranks it talks to",
-                text::ranks(ranks),
-                if ranks.len() == 1 {
-                    "its process"
-                } else {
-                    "every process"
-                }
-            ),
-        },
-        ..finding(analysis, sentence)
-    }
+    let next_step = match ranks.as_slice() {
+        [] => "repeat with a shorter deadline and watch which rank stops answering".into(),
+        ranks if broken.is_some() => format!(
+            "look at {} first: kernel log, link and driver messages (`rdma link`, `ip -s link`); then at the path \
+             between them",
+            text::ranks(ranks)
+        ),
+        ranks => format!(
+            "look at {} first: is {} alive, what does its stack show, can it reach the ranks it talks to",
+            text::ranks(ranks),
+            match ranks.len() {
+                1 => "its process",
+                _ => "every process",
+            }
+        ),
+    };
+    finding(analysis, analysis.hosts(&ranks), ranks, rail)
+        .with_sentence(sentence)
+        .with_evidence(waits)
+        .with_cells(cells)
+        .with_next_step(next_step)
 }
 
-fn finding(analysis: &RunAnalysis<'_>, sentence: String) -> Finding {
-    Finding {
-        kind: FindingKind::LostRank,
-        sentence,
-        place: Place::default(),
-        measured: None,
-        expected: None,
-        rule: "lost: a rank stopped answering, or a step passed its deadline".into(),
-        confirmation: None,
-        not_told_apart_from: vec!["the network between it and the ranks that waited".into()],
-        evidence: vec![how_it_ended(analysis.recorded).to_string()],
-        cells: Vec::new(),
-        next_step: String::new(),
-        repeat: Some(repeat::command(analysis.run(), &[])),
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    }
+fn finding(analysis: &RunAnalysis<'_>, hosts: Vec<String>, ranks: Vec<u32>, rail: Option<String>) -> Finding {
+    let place = Place {
+        hosts,
+        ranks,
+        rail,
+        ..Place::default()
+    };
+    Finding::new(FindingKind::LostRank, place)
+        .with_rule("lost: a rank stopped answering, or a step passed its deadline")
+        .ambiguous_with(vec!["the network between it and the ranks that waited".into()])
+        .with_repeat(repeat::command(analysis.run(), &[]))
 }
 
 fn describe(analysis: &RunAnalysis<'_>, cell: u32) -> String {

@@ -6,7 +6,7 @@ use super::counters::tally::EndCounters;
 use super::detector::Detector;
 use super::repeat;
 use record::text;
-use record::{Finding, FindingKind, Place};
+use record::{Finding, FindingKind, LinkName, Place, PortName};
 use topology::suite::counters::Severity;
 
 /// Rules a sentence spells out; the others are counted.
@@ -68,34 +68,37 @@ fn one_port(
     });
     let mut rules: Vec<String> = rules.collect();
     rules.dedup();
-    Some(Finding {
-        kind: FindingKind::PortErrors,
-        sentence: format!(
+    let port = PortName {
+        node: host,
+        port: rail,
+    };
+    Some(
+        Finding::new(
+            FindingKind::PortErrors,
+            Place {
+                hosts: vec![host.to_string()],
+                ranks: end.ranks.iter().copied().collect(),
+                rail: Some(rail.to_string()),
+                ..Place::default()
+            },
+        )
+        .with_sentence(format!(
             "{rail} at {host}: {}{watched}; {}",
             text::list(&said),
             first.rule.means
-        ),
-        place: Place {
-            hosts: vec![host.to_string()],
-            ranks: end.ranks.iter().copied().collect(),
-            rail: Some(rail.to_string()),
-            ..Place::default()
-        },
-        measured: None,
-        expected: None,
-        rule: format!("port errors: {}", rules.join("; ")),
-        confirmation: None,
-        not_told_apart_from: vec!["the port at the other end of that cable".to_string()],
-        evidence: broken
-            .iter()
-            .map(|breach| format!("{}: {}", breach.words(), breach.rule.means))
-            .collect(),
-        cells,
-        next_step: format!("{} ({host}/{rail}); then repeat", actions.join("; ")),
-        repeat: Some(repeat::command(analysis.run(), &[("rail", rail)])),
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    })
+        ))
+        .with_rule(format!("port errors: {}", rules.join("; ")))
+        .ambiguous_with(vec!["the port at the other end of that cable".to_string()])
+        .with_evidence(
+            broken
+                .iter()
+                .map(|breach| format!("{}: {}", breach.words(), breach.rule.means))
+                .collect(),
+        )
+        .with_cells(cells)
+        .with_next_step(format!("{} ({port}); then repeat", actions.join("; ")))
+        .with_repeat(repeat::command(analysis.run(), &[("rail", rail)])),
+    )
 }
 
 /// A port that another finding is about is not accused a second time: what it counted stands there as evidence.
@@ -130,8 +133,11 @@ fn is_about(other: &Finding, port: &Finding) -> bool {
         return false;
     };
     // A cable between switches may be accused with a host's as its second suspect.
-    let ends = other.suspects.iter().flat_map(|suspect| suspect.part.split("->"));
-    let mut nodes = ends.map(|end| end.split('/').next().unwrap_or(end));
-    let is_there = other.place.hosts.contains(host) || nodes.any(|node| node == host);
+    let mut suspects = other.suspects.iter();
+    let is_suspect = suspects.any(|suspect| match LinkName::parse(&suspect.part) {
+        Some(link) => link.touches(host),
+        None => PortName::node_of(&suspect.part) == host,
+    });
+    let is_there = other.place.hosts.contains(host) || is_suspect;
     accuses && is_there && (other.place.rail.is_none() || other.place.rail == port.place.rail)
 }

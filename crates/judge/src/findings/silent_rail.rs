@@ -71,37 +71,22 @@ fn finding(analysis: &RunAnalysis<'_>, silence: &SilentEnd) -> Finding {
         0 => String::new(),
         more => format!(" and {more} more way{}", text::plural(more)),
     };
-    Finding {
-        kind: FindingKind::SilentRail,
-        sentence: format!(
-            "{rail} {place} went silent{}: {}{more}{carrier}; all its ranks are alive",
-            cell.map_or_else(String::new, |cell| format!(" in {}", cell.describe())),
-            paths.first().map_or("", String::as_str),
-        ),
-        place: Place {
+    Finding::new(FindingKind::SilentRail, Place {
             hosts: silence.hosts.clone(),
             ranks,
             rail: Some(rail.clone()),
             ..Place::default()
-        },
-        measured: None,
-        expected: None,
-        rule: "silent: packets sent again and again within the deadline, and never acknowledged, or a connection that broke at an \
+        }).with_sentence(format!(
+            "{rail} {place} went silent{}: {}{more}{carrier}; all its ranks are alive",
+            cell.map_or_else(String::new, |cell| format!(" in {}", cell.describe())),
+            paths.first().map_or("", String::as_str),
+        )).with_rule("silent: packets sent again and again within the deadline, and never acknowledged, or a connection that broke at an \
                interface without a carrier, while both ranks answer"
-            .to_string(),
-        confirmation: None,
-        not_told_apart_from: match (silence.without_carrier, silence.hosts.len()) {
+            ).ambiguous_with(match (silence.without_carrier, silence.hosts.len()) {
             (true, _) => vec!["the port at the other end of that cable".to_string()],
             (false, 1) => vec!["the switch port behind it".to_string()],
             _ => vec!["anything on the way between the two".to_string()],
-        },
-        evidence: paths,
-        cells: silence.cells.iter().copied().collect(),
-        next_step: format!(
+        }).with_evidence(paths).with_cells(silence.cells.iter().copied()).with_next_step(format!(
             "look at {rail} {place}: link state, cable, transceiver, switch port; then routes and filters on the way"
-        ),
-        repeat: Some(repeat::command(analysis.run(), &[("rail", rail)])),
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    }
+        )).with_repeat(repeat::command(analysis.run(), &[("rail", rail)]))
 }

@@ -7,6 +7,18 @@ use super::repeat;
 use record::text;
 use record::{Confirmation, Finding, FindingKind, Load, Place};
 
+/// Measured over threshold: the smaller, the worse.
+fn ratio(analysis: &RunAnalysis<'_>, place: usize) -> f64 {
+    let comparison = analysis.speeds[place].comparison();
+    comparison.map_or(f64::INFINITY, |comparison| comparison.ratio())
+}
+
+/// The cell that misses its reference most.
+pub(super) fn worst_of(analysis: &RunAnalysis<'_>, places: &[usize]) -> Option<usize> {
+    let places = places.iter().copied();
+    places.min_by(|a, b| ratio(analysis, *a).total_cmp(&ratio(analysis, *b)))
+}
+
 /// A finding about slow cells, told by the worst of them: numbers, rule, confirmation, sizes and loads. Place and sentence
 /// are as far as the cells themselves say.
 pub(super) fn slow_places(
@@ -15,15 +27,7 @@ pub(super) fn slow_places(
     places: &[usize],
     rail: Option<&str>,
 ) -> Option<Finding> {
-    let ratio = |place: usize| {
-        analysis.speeds[place]
-            .comparison()
-            .map_or(f64::INFINITY, |c| c.ratio())
-    };
-    let worst = places
-        .iter()
-        .copied()
-        .min_by(|a, b| ratio(*a).total_cmp(&ratio(*b)))?;
+    let worst = worst_of(analysis, places)?;
     let comparison = analysis.speeds[worst].comparison()?;
     let cell = analysis.summaries[worst].cell;
     let ranks: BTreeSet<u32> = places
@@ -33,36 +37,31 @@ pub(super) fn slow_places(
     let ranks: Vec<u32> = ranks.into_iter().collect();
     let mut terms = vec![("test", cell.test.as_str())];
     terms.extend(rail.map(|rail| ("rail", rail)));
-    Some(Finding {
-        kind,
-        sentence: format!(
-            "{} at {}, slow at {}",
-            comparison.in_words(),
-            cell.size,
-            sizes(analysis, places, rail)
-        ),
-        place: Place {
-            hosts: analysis.hosts(&ranks),
-            ranks,
-            rail: rail.map(str::to_string),
-            ..Place::default()
-        },
-        measured: Some(comparison.measured),
-        expected: Some(comparison.expected),
-        rule: comparison.rule_in_words(&analysis.run().rule),
-        confirmation: Some(Confirmation {
-            rounds: comparison.rounds.1,
-            p_value: comparison.p_value,
-            comparisons: analysis.comparisons,
-        }),
-        not_told_apart_from: Vec::new(),
-        evidence: loads(analysis, places),
-        cells: analysis.ids(places),
-        next_step: String::new(),
-        repeat: Some(repeat::command(analysis.run(), &terms)),
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    })
+    let place = Place {
+        hosts: analysis.hosts(&ranks),
+        ranks,
+        rail: rail.map(str::to_string),
+        ..Place::default()
+    };
+    Some(
+        Finding::new(kind, place)
+            .with_sentence(format!(
+                "{} at {}, slow at {}",
+                comparison.in_words(),
+                cell.size,
+                sizes(analysis, places, rail)
+            ))
+            .with_rate(Some(comparison.measured), Some(comparison.expected))
+            .with_rule(comparison.rule_in_words(&analysis.run().rule))
+            .with_confirmation(Confirmation {
+                rounds: comparison.rounds.1,
+                p_value: comparison.p_value,
+                comparisons: analysis.comparisons,
+            })
+            .with_evidence(loads(analysis, places))
+            .with_cells(analysis.ids(places))
+            .with_repeat(repeat::command(analysis.run(), &terms)),
+    )
 }
 
 /// `2 of 4 sizes`: sizes that are slow, of those judged in the same tests (on the same rail).
@@ -90,16 +89,11 @@ fn sizes(analysis: &RunAnalysis<'_>, places: &[usize], rail: Option<&str>) -> St
 /// The worst cell alone and the worst together, each with what was expected.
 fn loads(analysis: &RunAnalysis<'_>, places: &[usize]) -> Vec<String> {
     let mut worst: BTreeMap<Load, usize> = BTreeMap::new();
-    let ratio = |place: usize| {
-        analysis.speeds[place]
-            .comparison()
-            .map_or(f64::INFINITY, |c| c.ratio())
-    };
     for place in places {
         let entry = worst
             .entry(analysis.summaries[*place].cell.load)
             .or_insert(*place);
-        if ratio(*place) < ratio(*entry) {
+        if ratio(analysis, *place) < ratio(analysis, *entry) {
             *entry = *place;
         }
     }

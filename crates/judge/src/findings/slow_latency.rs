@@ -6,7 +6,7 @@ use super::analysis::RunAnalysis;
 use super::blame::shared_rank;
 use super::detector::Detector;
 use super::repeat;
-use super::slow_cells::slow_places;
+use super::slow_cells::{slow_places, worst_of};
 use record::text;
 use record::units::Nanos;
 use record::{Finding, FindingKind};
@@ -38,12 +38,8 @@ fn one(analysis: &RunAnalysis<'_>, rails: &[String], places: &[usize]) -> Option
         _ => None,
     };
     let mut finding = slow_places(analysis, FindingKind::LatencyFloor, places, rail)?;
-    let ratio = |place: &usize| {
-        let comparison = analysis.speeds[*place].comparison();
-        comparison.map_or(f64::INFINITY, |comparison| comparison.ratio())
-    };
-    let worst = places.iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
-    let (summary, comparison) = (&analysis.summaries[*worst], analysis.speeds[*worst].comparison()?);
+    let worst = worst_of(analysis, places)?;
+    let (summary, comparison) = (&analysis.summaries[worst], analysis.speeds[worst].comparison()?);
     let time = summary.time(analysis.run().rule.confidence)?;
     let expected = summary.wire.bytes()?.0 as f64 * 1e9 / comparison.expected.0;
     let cell = summary.cell;

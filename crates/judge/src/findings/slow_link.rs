@@ -5,9 +5,11 @@ use super::counters::diagnosis;
 use super::detector::Detector;
 use super::localise::{FaultyPart, Localisation};
 use super::repeat;
-use super::slow_cells::slow_places;
+use super::slow_cells::worst_of;
 use record::text;
-use record::{BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkState, PartKind, Suspect};
+use record::{
+    BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkName, LinkState, PartKind, Place, Suspect,
+};
 
 /// Other suspects are named in the sentence from this share of the first one's confidence on.
 const LIKELY: f64 = 0.1;
@@ -41,11 +43,11 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
     places.sort_unstable();
     places.dedup();
     let first = &localisation.causes[*fault.causes.first()?];
-    let of_flows = slow_places(analysis, FindingKind::SlowLink, &first.places, None)?;
     let suspect = fault.suspects.first()?;
     let rail = rail_of(analysis, &first.places).filter(|_| fault.link.is_some());
     let name = in_words(suspect);
-    let expected = of_flows.expected?;
+    let worst = worst_of(analysis, &first.places)?;
+    let expected = analysis.speeds[worst].comparison()?.expected;
     let normal = normal_beside(localisation, fault, rail.as_deref());
     let mut evidence: Vec<String> = vec![format!("{}: {}", name, suspect.why)];
     evidence.extend(normal.clone());
@@ -74,46 +76,42 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
     )];
     facts.extend(normal);
     facts.extend(diagnosis.iter().flat_map(|diagnosis| diagnosis.facts.clone()));
-    let mut finding = Finding {
-        sentence: format!("{prefix}{name}{either}: {}", facts.join("; ")),
-        measured: Some(first.carried),
-        rule: rule(analysis, localisation, fault),
-        confirmation: Some(Confirmation {
+    let ranks = analysis.run().ranks.iter();
+    let at_hosts = ranks.filter(|record| hosts.contains(&record.host));
+    let place = Place {
+        ranks: at_hosts.map(|record| record.rank).collect(),
+        hosts,
+        link: fault.link.map(|link| localisation.graph.name(link)),
+        switch: fault.switch.clone(),
+        rail: rail.clone(),
+    };
+    let test = analysis.summaries[*first.places.first()?].cell.test.as_str();
+    let mut terms = vec![("test", test)];
+    terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
+    let part = suspect.cable.as_ref().unwrap_or(&suspect.part);
+    let mut finding = Finding::new(FindingKind::SlowLink, place)
+        .with_sentence(format!("{prefix}{name}{either}: {}", facts.join("; ")))
+        .with_rate(Some(first.carried), Some(expected))
+        .with_rule(rule(analysis, localisation, fault))
+        .with_confirmation(Confirmation {
             rounds: u16::try_from(first.measurements).unwrap_or(u16::MAX),
             p_value: causes.map(|cause| cause.p_value).fold(0.0, f64::max),
             comparisons: first.family,
-        }),
-        cells: analysis.ids(&places),
-        evidence,
-        next_step: next_step(suspect),
-        suspects: fault.suspects.clone(),
-        ..of_flows
-    };
+        })
+        .ambiguous_with(ambiguous_with(suspect, &others))
+        .with_evidence(evidence)
+        .with_cells(analysis.ids(&places))
+        .with_next_step(next_step(suspect))
+        .with_repeat(repeat::command_about(
+            analysis.run(),
+            &terms,
+            part,
+            rail.as_deref(),
+        ))
+        .with_suspects(fault.suspects.clone());
     if let Some(diagnosis) = &diagnosis {
         diagnosis.add_to(&mut finding);
     }
-    finding.place.ranks = analysis
-        .run()
-        .ranks
-        .iter()
-        .filter(|record| hosts.contains(&record.host))
-        .map(|record| record.rank)
-        .collect();
-    finding.place.hosts = hosts;
-    finding.place.link = fault.link.map(|link| localisation.graph.name(link));
-    finding.place.switch = fault.switch.clone();
-    finding.place.rail = rail.clone();
-    finding.not_told_apart_from = not_told_apart(suspect, &others);
-    let test = analysis.summaries[*first.places.first()?].cell.test.clone();
-    let mut terms = vec![("test", test.as_str())];
-    terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
-    let name = suspect.cable.as_ref().unwrap_or(&suspect.part);
-    finding.repeat = Some(repeat::command_about(
-        analysis.run(),
-        &terms,
-        name,
-        rail.as_deref(),
-    ));
     Some(finding)
 }
 
@@ -123,14 +121,11 @@ fn in_words(suspect: &Suspect) -> String {
     match (&suspect.cable, direction) {
         (Some(cable), Some(BOTH_DIRECTIONS)) => format!("cable {cable}, {BOTH_DIRECTIONS}"),
         (Some(cable), Some(direction)) => {
-            let ends = suspect
-                .part
-                .split("->")
-                .map(|end| end.split('/').next().unwrap_or(end));
-            format!(
-                "{} (cable {cable}, {direction})",
-                ends.collect::<Vec<_>>().join(" -> ")
-            )
+            let nodes = match LinkName::parse(&suspect.part) {
+                Some(link) => format!("{} -> {}", link.from.node, link.to.node),
+                None => suspect.part.clone(),
+            };
+            format!("{nodes} (cable {cable}, {direction})")
         }
         (_, Some(direction)) => format!("{} ({direction})", suspect.part),
         _ => suspect.part.clone(),
@@ -215,7 +210,7 @@ fn next_step(suspect: &Suspect) -> String {
     }
 }
 
-fn not_told_apart(suspect: &Suspect, others: &[&Suspect]) -> Vec<String> {
+fn ambiguous_with(suspect: &Suspect, others: &[&Suspect]) -> Vec<String> {
     let mut parts: Vec<String> = others
         .iter()
         .map(|other| format!("{} (confidence {:.2})", in_words(other), other.confidence))

@@ -85,9 +85,12 @@ fn one_gpu(
         &Vec::from_iter(cells.iter().copied()),
     ));
     let rank = reading.rank.to_string();
-    Some(Finding {
-        kind: FindingKind::Throttled,
-        sentence: format!(
+    Some(Finding::new(FindingKind::Throttled, Place {
+            hosts: all.hosts.clone(),
+            ranks: all.ranks.clone(),
+            rail: None,
+            ..Place::default()
+        }).with_sentence(format!(
             "{}: clocks held down by {} in {} of {} cells ({} of the time at worst, in {}){}; {consequence}",
             gpus::name(&all),
             text::list(&names),
@@ -96,29 +99,11 @@ fn one_gpu(
             text::percent((held.share * 100.0).round() / 100.0),
             cell.unwrap_or_else(|| format!("cell {}", reading.cell)),
             figures(&sum),
-        ),
-        place: Place {
-            hosts: all.hosts.clone(),
-            ranks: all.ranks.clone(),
-            rail: None,
-            ..Place::default()
-        },
-        measured: None,
-        expected: None,
-        rule: format!(
+        )).with_rule(format!(
             "throttled: the GPU reports a limit of its clocks for {} of a cell's time, or in {LEAST_READINGS} readings; a \
              power cap or clocks set lower only where the cell is slow",
             text::percent(LEAST_SHARE)
-        ),
-        confirmation: None,
-        not_told_apart_from: Vec::new(),
-        evidence,
-        cells: cells.into_iter().collect(),
-        next_step: next_step(*gravest, &all),
-        repeat: Some(repeat::command(analysis.run(), &[("rank", &rank)])),
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    })
+        )).with_evidence(evidence).with_cells(cells).with_next_step(next_step(*gravest, &all)).with_repeat(repeat::command(analysis.run(), &[("rank", &rank)])))
 }
 
 /// `; SM clock down to 990 of 1980 MHz, up to 91 C (slows down from 87 C), up to 412 of 700 W`.

@@ -10,7 +10,7 @@ use super::tally::{CounterQuery, CountersByEnd, EndCounters, ends};
 use crate::findings::analysis::RunAnalysis;
 use record::counters::{CounterKind, named};
 use record::text;
-use record::{CounterState, Finding};
+use record::{CounterState, Finding, PortName};
 
 /// What the counters of the ends of a slow part say.
 pub(in crate::findings) struct CounterDiagnosis {
@@ -194,14 +194,18 @@ fn of_kind_at(
         CounterKind::Congestion => "congestion on the path or at its receiver, not a broken cable",
         _ => "loss further along the path",
     };
+    let at = |symptom: &EndSymptom<'_>| {
+        let port = PortName {
+            node: symptom.host,
+            port: rail,
+        };
+        port.to_string()
+    };
     let each: Vec<String> = symptoms
         .iter()
-        .map(|symptoms| {
-            let counters = text::list(&symptoms.counters);
-            format!(
-                "{} rising on {}/{rail} ({counters})",
-                symptoms.words, symptoms.host
-            )
+        .map(|symptom| {
+            let counters = text::list(&symptom.counters);
+            format!("{} rising on {} ({counters})", symptom.words, at(symptom))
         })
         .collect();
     CounterDiagnosis {
@@ -209,7 +213,7 @@ fn of_kind_at(
         points_to: Some(format!("{}: {what}", text::list(&each))),
         advice: symptoms
             .first()
-            .map(|symptoms| format!("{} ({}/{rail})", symptoms.action, symptoms.host)),
+            .map(|symptom| format!("{} ({})", symptom.action, at(symptom))),
     }
 }
 
@@ -222,7 +226,11 @@ fn without_symptoms(rail: &str, ends: &CountersByEnd<'_>) -> (Option<String>, Op
         .iter()
         .filter_map(|((_, host), end)| {
             let unread = unread(end);
-            (!unread.is_empty()).then(|| format!("{} on {host}/{rail}", text::list(&unread)))
+            let port = PortName {
+                node: host,
+                port: rail,
+            };
+            (!unread.is_empty()).then(|| format!("{} on {port}", text::list(&unread)))
         })
         .collect();
     if blind.is_empty() {

@@ -10,6 +10,7 @@ pub(in crate::findings) mod tally;
 use std::cmp::Reverse;
 
 use crate::findings::analysis::RunAnalysis;
+use record::PortName;
 use record::counters::named;
 use record::text;
 use tally::{CounterQuery, CountersByEnd, ends};
@@ -49,7 +50,13 @@ fn of_ends(ends: &CountersByEnd<'_>, rail: &str) -> Vec<String> {
     moved.truncate(MOST_SPELLED);
     let mut words: Vec<String> = moved
         .iter()
-        .map(|(host, name, by)| format!("{name} {} on {host}/{rail}", by.words()))
+        .map(|(host, name, by)| {
+            let port = PortName {
+                node: host,
+                port: rail,
+            };
+            format!("{name} {} on {port}", by.words())
+        })
         .collect();
     if more > 0 {
         words.push(format!(

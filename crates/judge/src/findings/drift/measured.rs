@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::super::localise::Localisation;
 use super::parts::Parts;
 use crate::findings::analysis::RunAnalysis;
-use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, PartKind, RailEnd};
+use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, PartKind, PortName, RailEnd};
 
 /// A part that was measured.
 #[derive(Debug, Clone, Copy)]
@@ -149,7 +149,7 @@ fn parts_of<'a>(end: &'a RailEnd, host: &'a str, parts: &Parts<'a>) -> Vec<&'a I
     }
     if let Some(port) = port {
         found.push(port.part);
-        let device = port.part.name.split('/').next().unwrap_or_default();
+        let device = PortName::node_of(&port.part.name);
         found.extend(
             parts
                 .called(host, device, PartClass::Nic)

@@ -34,26 +34,15 @@ fn finding(kind: FindingKind, sentence: String, parts: &[&PartAt], class: PartCl
     let nodes: BTreeSet<&str> = parts.iter().map(|at| at.node.as_str()).collect();
     let nodes: Vec<String> = nodes.into_iter().map(str::to_string).collect();
     let is_switch = class == PartClass::Switch;
-    Finding {
+    Finding::new(
         kind,
-        sentence,
-        place: Place {
+        Place {
             switch: nodes.first().filter(|_| is_switch && nodes.len() == 1).cloned(),
             hosts: if is_switch { Vec::new() } else { nodes },
             ..Place::default()
         },
-        measured: None,
-        expected: None,
-        rule: String::new(),
-        confirmation: None,
-        not_told_apart_from: Vec::new(),
-        evidence: Vec::new(),
-        cells: Vec::new(),
-        next_step: String::new(),
-        repeat: None,
-        suspects: Vec::new(),
-        curve: Vec::new(),
-    }
+    )
+    .with_sentence(sentence)
 }
 
 fn unusable(why: &str) -> Finding {

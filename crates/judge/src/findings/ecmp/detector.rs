@@ -43,37 +43,22 @@ fn finding(analysis: &RunAnalysis<'_>, fault: &EcmpFault) -> Finding {
         confidence: share * 0.99,
         why: fault.cause.to_string(),
     });
-    Finding {
-        kind: FindingKind::EcmpImbalance,
-        sentence: format!("{} ({})", fault.sentence, fault.cause),
-        place: Place {
+    Finding::new(FindingKind::EcmpImbalance, Place {
             hosts: fault.hosts.clone(),
             ranks: Vec::new(),
             rail: Some(fault.rail.clone()),
             link: fault.link.clone(),
             switch: fault.switches.first().cloned(),
-        },
-        measured: fault.carried,
-        expected: fault.expected,
-        rule: format!(
+        }).with_sentence(format!("{} ({})", fault.sentence, fault.cause)).with_rate(fault.carried, fault.expected).with_rule(format!(
             "{}: beyond what a fair hash does by chance, at a false-positive budget of {} of which this has one part in \
              {comparisons}",
             fault.cause, rule.false_positive_budget
-        ),
-        confirmation: Some(Confirmation {
+        )).with_confirmation(Confirmation {
             rounds: 1,
             p_value: (measured.p_value * f64::from(comparisons)).min(1.0),
             comparisons,
-        }),
-        not_told_apart_from: fault.or.clone(),
-        evidence,
-        cells: fault.cells.clone(),
-        next_step: fault.advice.clone(),
-        repeat: Some(repeat::command(
+        }).ambiguous_with(fault.or.clone()).with_evidence(evidence).with_cells(fault.cells.clone()).with_next_step(fault.advice.clone()).with_repeat(repeat::command(
             analysis.run(),
             &[("test", &fault.test), ("rail", &fault.rail)],
-        )),
-        suspects: suspects.collect(),
-        curve: Vec::new(),
-    }
+        )).with_suspects(suspects.collect())
 }

@@ -103,37 +103,37 @@ fn one(analysis: &RunAnalysis<'_>, group: &[&ConfirmedShape]) -> Option<Finding>
     let mut terms = vec![("test", test)];
     terms.extend(rail.map(|rail| ("rail", rail)));
     let expected = curve.iter().find(|point| point.cell == cells[0]);
-    Some(Finding {
-        kind,
-        sentence,
-        place: Place {
-            hosts: analysis.hosts(&ranks),
-            ranks,
-            rail: rail.map(str::to_string),
-            ..Place::default()
-        },
-        measured: expected.map(|point| point.rate),
-        expected: None,
-        rule: format!(
+    Some(
+        Finding::new(
+            kind,
+            Place {
+                hosts: analysis.hosts(&ranks),
+                ranks,
+                rail: rail.map(str::to_string),
+                ..Place::default()
+            },
+        )
+        .with_sentence(sentence)
+        .with_rate(expected.map(|point| point.rate), None)
+        .with_rule(format!(
             "{}; in each of {} rounds (at least {}), and the corrected p-value is below {}",
             candidate.rule,
             candidate.rounds_shown.rounds,
             u32::from(run.rule.remeasure) + 1,
             run.rule.false_positive_budget
-        ),
-        confirmation: Some(Confirmation {
+        ))
+        .with_confirmation(Confirmation {
             rounds: candidate.rounds_shown.shown,
             p_value: candidate.p_value,
             comparisons: analysis.shapes.comparisons,
-        }),
-        not_told_apart_from: not_told_apart(kind, rail),
-        evidence,
-        cells,
-        next_step: next_step(kind, &part),
-        repeat: Some(repeat::command(run, &terms)),
-        suspects: Vec::new(),
-        curve: curve.clone(),
-    })
+        })
+        .ambiguous_with(not_told_apart(kind, rail))
+        .with_evidence(evidence)
+        .with_cells(cells)
+        .with_next_step(next_step(kind, &part))
+        .with_repeat(repeat::command(run, &terms))
+        .with_curve(curve.clone()),
+    )
 }
 
 fn not_told_apart(kind: FindingKind, rail: Option<&str>) -> Vec<String> {
