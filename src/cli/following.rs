@@ -9,7 +9,7 @@ use signal_hook::iterator::Signals;
 
 use super::launching::Mpi;
 use super::{CliError, say};
-use engine::collective::gpu::Site;
+use engine::collective::gpu::ProcessGpus;
 use engine::launch::{JoinConfig, Member, join, local_rank, rejoin};
 use engine::measure::{ProcessContext, QuitReason, serve};
 use engine::transport::shm::Hub;
@@ -73,7 +73,7 @@ impl Follow {
         let shared = ProcessContext {
             token: self.address.token,
             hub: Hub::new(),
-            site: Site::new(),
+            process_gpus: ProcessGpus::new(),
             local_rank: local_rank(),
             management: self.management.or_else(|| member.management_address()),
         };

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::CliError;
 use super::following::code_of;
-use engine::collective::gpu::Site;
+use engine::collective::gpu::ProcessGpus;
 use engine::launch::{JoinConfig, join};
 use engine::measure::{ProcessContext, serve};
 use engine::transport::shm::Hub;
@@ -29,7 +29,7 @@ pub fn run(_: &Arguments) -> Result<u8, CliError> {
     let shared = ProcessContext {
         token: address.token,
         hub: Hub::new(),
-        site: Site::new(),
+        process_gpus: ProcessGpus::new(),
         local_rank: None,
         management: None,
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::CliError;
 use super::launching::{Lead, Mpi, Role};
-use engine::collective::gpu::Site;
+use engine::collective::gpu::ProcessGpus;
 use engine::launch::{
     Coordinator, Member, RankProcesses, Rendezvous, Token, WaitAbort, in_process, local_rank, spawn,
 };
@@ -78,7 +78,7 @@ fn as_threads(ranks: u32, token: Token) -> Result<World, CliError> {
     let shared = ProcessContext {
         token,
         hub: Hub::new(),
-        site: Site::new(),
+        process_gpus: ProcessGpus::new(),
         local_rank: None,
         management: None,
     };
@@ -133,7 +133,7 @@ fn as_leader(lead: Lead, settings: &RunSettings, interrupted: &AtomicBool) -> Re
     let shared = ProcessContext {
         token: lead.token,
         hub: Hub::new(),
-        site: Site::new(),
+        process_gpus: ProcessGpus::new(),
         local_rank: local_rank(),
         management: Some(lead.management),
     };

@@ -51,7 +51,7 @@ pub enum ProgramError {
     },
     /// An algorithm that a kernel's ops cannot express.
     #[error("a rank has more ways in or out at once than a kernel handles")]
-    TooManyWays,
+    TooManyConnections,
     /// Kernels that must run together do not fit on the GPU together, and would wait for each other for ever.
     #[error(
         "{ranks} ranks of this cell share one GPU, where {blocks} thread blocks run at a time: not all of them could run \

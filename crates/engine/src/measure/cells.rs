@@ -16,7 +16,7 @@ use super::orders::{Answer, Assignment, Order, Setup};
 use super::task::{Surroundings, Task, without_carrier};
 use super::voice::Voice;
 use crate::collective::gpu::nccl::NcclPreparation;
-use crate::collective::gpu::{self, Preparation, Station};
+use crate::collective::gpu::{self, Preparation, RankGpu};
 use crate::collective::{CellEngine, HostEngine, Oracle, Program, StreamEngine, is_placed};
 use crate::device::cuda::nccl::UniqueId;
 use crate::device::telemetry::{self, Watch};
@@ -99,7 +99,7 @@ pub(super) struct Met {
     pub setup: Setup,
     pub rails: Vec<RailEnd>,
     /// This rank's place on a GPU.
-    pub station: Option<Station>,
+    pub rank_gpu: Option<RankGpu>,
     /// NCCL's communicators.
     pub lanes: Lanes,
     pub mesh: Mesh,
@@ -115,8 +115,8 @@ impl Met {
     pub fn obey(&mut self, order: Order, me: u32, voice: &Voice) -> Result<(), Disconnected> {
         match order {
             Order::Peers(peers) => {
-                if let (Some(station), true) = (&self.station, self.setup.nccl) {
-                    Lanes::settle(station.end(), &peers);
+                if let (Some(rank_gpu), true) = (&self.rank_gpu, self.setup.nccl) {
+                    Lanes::settle(rank_gpu.endpoint(), &peers);
                 }
                 self.mesh.meet(peers);
             }
@@ -251,7 +251,7 @@ impl Met {
         let channels = self.connect(assignment, &program.peers())?;
         let oracle = Oracle::for_cell(cell, assignment.seed_of_cell());
         let (deadline, abort) = (self.setup.deadline.into(), Arc::clone(&self.abort));
-        let Some(station) = &self.station else {
+        let Some(rank_gpu) = &self.rank_gpu else {
             let engine = HostEngine::new(cell, me, oracle, program, channels, deadline, abort);
             return match engine {
                 Ok(engine) => Ok(Box::new(engine)),
@@ -271,7 +271,7 @@ impl Met {
             flip: self.mesh.flip().cloned(),
             crowded: assignment.crowded,
         };
-        gpu::prepare(station, wanted).map_err(|(reason, channels)| {
+        gpu::prepare(rank_gpu, wanted).map_err(|(reason, channels)| {
             channels
                 .into_iter()
                 .for_each(|channel| self.mesh.release(channel));
@@ -281,7 +281,7 @@ impl Met {
 
     /// NCCL, made ready for the cell.
     fn nccl(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn CellEngine>, String> {
-        let station = self.station.as_ref().ok_or("NCCL runs on GPUs only")?;
+        let rank_gpu = self.rank_gpu.as_ref().ok_or("NCCL runs on GPUs only")?;
         let communicator = assignment.nccl.as_ref().ok_or("no communicator was named")?;
         let wanted = NcclPreparation {
             cell: &assignment.cell,
@@ -289,11 +289,11 @@ impl Met {
             ends: self.mesh.peers(),
             oracle: Oracle::for_cell(&assignment.cell, assignment.seed_of_cell()),
             id: UniqueId::from_hex(&communicator.id).ok_or("the communicator's id makes no sense")?,
-            lane: None,
+            thread: None,
             deadline: self.setup.deadline.into(),
             abort: &self.abort,
         };
-        self.lanes.engine(station, communicator, wanted)
+        self.lanes.engine(rank_gpu, communicator, wanted)
     }
 
     fn connect(&mut self, assignment: &Assignment, peers: &[u32]) -> Result<Vec<Channel>, Refused> {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::orders::{Answer, Communicator, NcclCard};
 use crate::collective::CellEngine;
-use crate::collective::gpu::Station;
-use crate::collective::gpu::nccl::{Lane, NcclEngine, NcclPreparation};
+use crate::collective::gpu::RankGpu;
+use crate::collective::gpu::nccl::{NcclThread, NcclEngine, NcclPreparation};
 use crate::device::cuda::nccl::{Nccl, UniqueId, set_host_id};
-use crate::transport::{Endpoint, GpuEnd};
+use crate::transport::{Endpoint, GpuEndpoint};
 
 /// The communicators this rank is part of, by their ids.
 #[derive(Default)]
 pub(super) struct Lanes {
-    kept: HashMap<String, Arc<Lane>>,
+    kept: HashMap<String, Arc<NcclThread>>,
 }
 
 impl Lanes {
@@ -30,7 +30,7 @@ impl Lanes {
 
     /// Where NCCL would refuse ranks because they share a GPU with a rank of another process, it is told that every process
     /// is on a host of its own: it then takes the network between them.
-    pub fn settle(me: &GpuEnd, ends: &[Endpoint]) {
+    pub fn settle(me: &GpuEndpoint, ends: &[Endpoint]) {
         let Ok(nccl) = Nccl::get() else { return };
         if nccl.version().refuses_shared_gpus() && processes_share_a_gpu(ends) {
             let done = set_host_id(&format!("railgauge-{:x}", me.process));
@@ -66,19 +66,19 @@ impl Lanes {
     /// Makes NCCL ready for a cell, with a communicator from before when there is one.
     pub fn engine(
         &mut self,
-        station: &Station,
+        rank_gpu: &RankGpu,
         communicator: &Communicator,
         wanted: NcclPreparation<'_>,
     ) -> Result<Box<dyn CellEngine>, String> {
         self.kept
             .retain(|id, lane| communicator.live.contains(id) && lane.is_sound());
         let wanted = NcclPreparation {
-            lane: self.kept.get(&communicator.id).cloned(),
+            thread: self.kept.get(&communicator.id).cloned(),
             ..wanted
         };
-        let engine = NcclEngine::prepare(station, &wanted)?;
+        let engine = NcclEngine::prepare(rank_gpu, &wanted)?;
         self.kept
-            .insert(communicator.id.clone(), Arc::clone(engine.lane()));
+            .insert(communicator.id.clone(), Arc::clone(engine.thread()));
         Ok(Box::new(engine))
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::orders::{Answer, Card, Order};
 use super::session::{Heard, MeasureError, Session};
 use crate::launch::clock::{self, Offset, RoundTrip};
-use crate::transport::GpuEnd;
+use crate::transport::GpuEndpoint;
 use record::units::Nanos;
 use record::{HostRecord, RankRecord};
 
@@ -73,7 +73,7 @@ impl Session {
                 pid: card.pid,
                 device: self.setup.device,
                 rails: card.rails.clone(),
-                gpu: card.endpoint.gpu.as_ref().map(GpuEnd::record),
+                gpu: card.endpoint.gpu.as_ref().map(GpuEndpoint::record),
             });
             let doors: Vec<&SocketAddr> = card.endpoint.doors.iter().collect();
             tracing::debug!(rank, host = card.host.name, pid = card.pid, ?doors, "joined");

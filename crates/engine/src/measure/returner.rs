@@ -1,7 +1,7 @@
 //! Whether a rank that comes back is the one that was lost: the same host, the same rails, the same GPU.
 
 use super::orders::Card;
-use crate::transport::GpuEnd;
+use crate::transport::GpuEndpoint;
 use record::{RailEnd, RankRecord};
 
 /// Why whoever shows `card` cannot take the place of the rank that was `known`; none when it can.
@@ -19,7 +19,7 @@ pub(super) fn is_another(card: &Card, known: &RankRecord) -> Option<String> {
     if let Some(difference) = rails_differ(&card.rails, &known.rails) {
         return Some(format!("its rails are not those it had: {difference}"));
     }
-    let gpu = card.endpoint.gpu.as_ref().map(GpuEnd::record);
+    let gpu = card.endpoint.gpu.as_ref().map(GpuEndpoint::record);
     let uuid = |gpu: &Option<record::GpuRecord>| gpu.as_ref().map(|gpu| gpu.uuid.clone());
     if uuid(&gpu) != uuid(&known.gpu) {
         let named = |uuid: Option<String>| uuid.unwrap_or_else(|| "none".to_string());

@@ -12,7 +12,7 @@ use super::lanes::Lanes;
 use super::orders::{Answer, Card, Order, QuitReason, Setup};
 use super::voice::Voice;
 use super::{inventory, verbs};
-use crate::collective::gpu::{Site, Station};
+use crate::collective::gpu::{ProcessGpus, RankGpu};
 use crate::launch::{Disconnected, Member, Token, clock};
 use crate::transport::Mesh;
 use crate::transport::shm::Hub;
@@ -29,7 +29,7 @@ pub struct ProcessContext {
     /// Where ranks of this process find each other.
     pub hub: Arc<Hub>,
     /// What ranks of this process share on its GPUs.
-    pub site: Arc<Site>,
+    pub process_gpus: Arc<ProcessGpus>,
     /// The rank's number on its host, where whoever started it says so.
     pub local_rank: Option<u32>,
     /// This host's management address in a run of several hosts; none when all ranks are on this machine.
@@ -148,17 +148,17 @@ impl Rank {
         let hub = Arc::clone(&self.shared.hub);
         let mut mesh = Mesh::open(self.me, ends, self.shared.token, hub, setup.faults.clone())
             .map_err(|error| error.to_string())?;
-        let station = match setup.device {
+        let rank_gpu = match setup.device {
             DeviceKind::Host => None,
             DeviceKind::Cuda => {
                 let local = self.shared.local_rank.unwrap_or(self.me);
-                Some(Station::open(local, setup.largest, &self.shared.site)?)
+                Some(RankGpu::open(local, setup.largest, &self.shared.process_gpus)?)
             }
         };
-        if let Some(station) = &station {
-            mesh.lies_on(station.end().clone());
+        if let Some(rank_gpu) = &rank_gpu {
+            mesh.lies_on(rank_gpu.endpoint().clone());
             if crate::transport::verbs::probe().is_ok() {
-                mesh.offer_direct(station.direct());
+                mesh.offer_direct(rank_gpu.direct());
             }
         }
         let card = Card {
@@ -175,7 +175,7 @@ impl Rank {
         self.met = Some(Met {
             setup,
             rails,
-            station,
+            rank_gpu,
             lanes: Lanes::default(),
             mesh,
             running: Vec::new(),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::Link;
 use super::channel::Channel;
 use super::connecting::LinkKey;
-use super::gpu_end::GpuEnd;
+use super::gpu_endpoint::GpuEndpoint;
 use super::inject::{Fault, Flip};
 use super::shm::Hub;
 use super::tcp::{Doors, Local};
@@ -31,7 +31,7 @@ pub struct Endpoint {
     pub doors: Vec<SocketAddr>,
     /// Its memory on a GPU, when that is where its data lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<GpuEnd>,
+    pub gpu: Option<GpuEndpoint>,
     /// Whether the NICs of all its rails read and write that memory themselves; why not, in words. None when nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpudirect: Option<Result<(), String>>,
@@ -49,7 +49,7 @@ pub struct Mesh {
     pub(super) rails: Vec<(String, Local)>,
     pub(super) doors: Doors,
     pub(super) nics: Nics,
-    gpu: Option<GpuEnd>,
+    gpu: Option<GpuEndpoint>,
     gpudirect: Option<Result<(), String>>,
     pub(super) peers: Vec<Endpoint>,
     pub(super) kept: HashMap<LinkKey, Option<Box<dyn Link>>>,
@@ -102,7 +102,7 @@ impl Mesh {
     }
 
     /// Says to the others, as part of the endpoint, that this rank's data lies on a GPU.
-    pub fn lies_on(&mut self, gpu: GpuEnd) {
+    pub fn lies_on(&mut self, gpu: GpuEndpoint) {
         self.gpu = Some(gpu);
     }
 

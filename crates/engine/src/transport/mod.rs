@@ -7,7 +7,7 @@
 
 mod channel;
 mod connecting;
-mod gpu_end;
+mod gpu_endpoint;
 mod inject;
 mod knock;
 mod mesh;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 pub use channel::Channel;
 pub use connecting::{ConnectError, Line, Route, Wanted};
-pub use gpu_end::{GpuEnd, all_direct, reach_records};
+pub use gpu_endpoint::{GpuEndpoint, all_direct, reach_records};
 pub use inject::{BadFault, Fault, Flip};
 pub use knock::Knock;
 pub use mesh::{Endpoint, Mesh};

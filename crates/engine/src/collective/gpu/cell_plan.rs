@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::fuse::{Fused, Own, fuse};
-use super::limits::Reach;
+use super::fuse::{FusedOp, OwnValue, fuse};
+use super::limits::MemoryAccess;
 use crate::collective::schedule::{Action, Schedule, Shape};
 use crate::collective::{ProgramError, scheme_of};
 use crate::device::cuda::abi::Mode;
@@ -34,7 +34,7 @@ pub(super) struct Message {
 /// One cell, worked out for all ranks.
 pub(super) struct CellPlan {
     pub schedules: Vec<Schedule>,
-    pub ops: Vec<Vec<Fused>>,
+    pub ops: Vec<Vec<FusedOp>>,
     pub messages: Vec<Message>,
     /// For every op of every rank: the messages it takes, and those it sends, as indices.
     pub taken: Vec<Vec<Vec<usize>>>,
@@ -49,7 +49,7 @@ impl CellPlan {
         cell: &Cell,
         words: bool,
         levels: bool,
-        reach: &dyn Fn(u32, u32) -> Reach,
+        reach: &dyn Fn(u32, u32) -> MemoryAccess,
     ) -> Result<CellPlan, ProgramError> {
         let scheme = scheme_of(cell)?;
         let schedules: Vec<Schedule> = (0..cell.world())
@@ -62,8 +62,8 @@ impl CellPlan {
                 })
             })
             .collect();
-        let ops: Option<Vec<Vec<Fused>>> = schedules.iter().map(fuse).collect();
-        let ops = ops.ok_or(ProgramError::TooManyWays)?;
+        let ops: Option<Vec<Vec<FusedOp>>> = schedules.iter().map(fuse).collect();
+        let ops = ops.ok_or(ProgramError::TooManyConnections)?;
         let per_op = || ops.iter().map(|ops| vec![Vec::new(); ops.len()]).collect();
         let mut plan = CellPlan {
             messages: Vec::new(),
@@ -81,7 +81,7 @@ impl CellPlan {
     }
 
     /// The k-th send of one rank to another is that rank's k-th receive from it.
-    fn match_messages(&mut self, cell: &Cell, words: bool, reach: &dyn Fn(u32, u32) -> Reach) {
+    fn match_messages(&mut self, cell: &Cell, words: bool, reach: &dyn Fn(u32, u32) -> MemoryAccess) {
         let mut sends: BTreeMap<(usize, usize), Vec<(OpAt, usize)>> = BTreeMap::new();
         let mut receives = sends.clone();
         for (rank, schedule) in self.schedules.iter().enumerate() {
@@ -109,9 +109,9 @@ impl CellPlan {
                     schedule.blocks[schedule.steps[step].block].clone()
                 };
                 let mode = match reach(cell.ranks[from], cell.ranks[to]) {
-                    Reach::Proxy => Mode::Fifo,
-                    Reach::Direct { .. } if words => Mode::Words,
-                    Reach::Direct { .. } => self.direct_mode(cell, sent_by, to, receive),
+                    MemoryAccess::Proxy => Mode::Fifo,
+                    MemoryAccess::Direct { .. } if words => Mode::Words,
+                    MemoryAccess::Direct { .. } => self.direct_mode(cell, sent_by, to, receive),
                 };
                 self.sent[sent_by.0][sent_by.1].push(self.messages.len());
                 self.taken[taken_by.0][taken_by.1].push(self.messages.len());
@@ -138,9 +138,9 @@ impl CellPlan {
         // An input is read where it lies, if it stays there: it does out of place, in an all-reduce the result that
         // overwrites it has been through its reader, and elsewhere if the sender never writes the block.
         let op = &self.ops[sent_by.0][sent_by.1];
-        let is_input = op.own == Own::Input && op.receives.is_empty() && op.sends.len() == 1 && !op.keeps;
+        let is_input = op.own == OwnValue::Input && op.receives.is_empty() && op.sends.len() == 1 && !op.keeps;
         let is_written = || {
-            let same = |other: &Fused| other.block == op.block && !other.receives.is_empty();
+            let same = |other: &FusedOp| other.block == op.block && !other.receives.is_empty();
             self.ops[sent_by.0].iter().any(same)
         };
         let stays = cell.placement == Placement::OutOfPlace

@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::layout::Layout;
-use super::pattern_check::Testing;
+use super::pattern_check::PatternCheck;
 use super::preparation::{Preparation, flip_output, members, programs};
 use super::program::DeviceProgram;
-use super::rank_gpu::Station;
+use super::rank_gpu::RankGpu;
 use crate::collective::engine::moved_directly;
 use crate::collective::{CellEngine, Conditions, Stopped, Took, WrongElement};
 use crate::device::cuda::{Allocation, CudaError, Event, Progress, Stream};
@@ -41,7 +41,7 @@ pub(super) struct CopyEngine {
     stream: Stream,
     begin: Event,
     end: Event,
-    testing: Testing,
+    pattern_check: PatternCheck,
     flip: Option<Flip>,
     /// Runs so far.
     runs: u64,
@@ -52,20 +52,20 @@ pub(super) struct CopyEngine {
 }
 
 impl CopyEngine {
-    /// Makes everything ready on `station`.
-    pub fn prepare(station: &Station, wanted: &Preparation<'_>) -> Result<CopyEngine, String> {
+    /// Makes everything ready on `rank_gpu`.
+    pub fn prepare(rank_gpu: &RankGpu, wanted: &Preparation<'_>) -> Result<CopyEngine, String> {
         let told = |error: CudaError| error.to_string();
         let (cell, me) = (wanted.cell, wanted.rank);
         let members = members(cell, wanted.ends)?;
         let mut programs = programs(cell, wanted.ends, wanted.at_once)?;
         let layouts: Option<Vec<Layout>> = programs
             .iter()
-            .map(|program| program.layout(station.largest))
+            .map(|program| program.layout(rank_gpu.largest))
             .collect();
         let mut layouts = layouts.ok_or("this cell does not fit into the memory set aside for it")?;
         let position = cell.ranks.iter().position(|rank| *rank == me);
         let position = position.ok_or_else(|| format!("rank {me} takes no part in this cell"))?;
-        let memory = station
+        let memory = rank_gpu
             .lend()
             .ok_or("two cells at once would use the same memory of this rank")?;
         let scratch = layouts[position].scratch as usize;
@@ -77,9 +77,9 @@ impl CopyEngine {
                 .iter()
                 .position(|rank| *rank == peer)
                 .unwrap_or(position);
-            let at = station
-                .site
-                .address_of(&station.gpu, members[position].1, members[there].1);
+            let at = rank_gpu
+                .process_gpus
+                .address_of(&rank_gpu.gpu, members[position].1, members[there].1);
             let at = at.map_err(|problem| format!("rank {peer}: {problem}"))?;
             sends_to = Some((peer, at + layouts[there].output, at + layouts[there].scratch));
         }
@@ -93,15 +93,15 @@ impl CopyEngine {
             memory,
             sends_to,
             receives_from,
-            stream: station.gpu.stream().map_err(told)?,
-            begin: station.gpu.event().map_err(told)?,
-            end: station.gpu.event().map_err(told)?,
-            testing: Testing::new(&station.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?,
+            stream: rank_gpu.gpu.stream().map_err(told)?,
+            begin: rank_gpu.gpu.event().map_err(told)?,
+            end: rank_gpu.gpu.event().map_err(told)?,
+            pattern_check: PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?,
             flip: wanted.flip.clone(),
             runs: 0,
             direct: cell.transport == TransportKind::Peer,
             collectives: 0,
-            gpu: station.name(),
+            gpu: rank_gpu.name(),
         })
     }
 
@@ -184,7 +184,7 @@ impl CopyEngine {
 
 impl CellEngine for CopyEngine {
     fn fill(&mut self, pattern: u64) -> bool {
-        self.testing
+        self.pattern_check
             .fill(self.memory.address() + self.layout.input, pattern)
     }
 
@@ -195,7 +195,7 @@ impl CellEngine for CopyEngine {
         times: u16,
         conditions: &Conditions<'_>,
     ) -> Result<Took, Stopped> {
-        self.testing.require_input()?;
+        self.pattern_check.require_input()?;
         clock::wait_until(at, conditions.crowded);
         let started = clock::now();
         self.runs += 1;
@@ -221,7 +221,7 @@ impl CellEngine for CopyEngine {
     }
 
     fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
-        self.testing.check(&self.memory, self.layout.output, pattern)
+        self.pattern_check.check(&self.memory, self.layout.output, pattern)
     }
 
     fn stuck(&self) -> Vec<Stuck> {

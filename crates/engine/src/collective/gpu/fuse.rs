@@ -7,11 +7,11 @@
 use crate::collective::schedule::{Action, Schedule};
 
 /// Ways into an op and out of it, at most: what binary trees need.
-const MOST_WAYS: usize = 2;
+const MOST_CONNECTIONS: usize = 2;
 
 /// What an op takes from its own rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Own {
+pub(super) enum OwnValue {
     /// Nothing: the value comes from elsewhere.
     Nothing,
     /// The rank's input.
@@ -22,10 +22,10 @@ pub(super) enum Own {
 
 /// Steps on one block that are one op.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fused {
+pub(super) struct FusedOp {
     /// Index of the block.
     pub block: usize,
-    pub own: Own,
+    pub own: OwnValue,
     /// Steps that receive, as indices into the schedule.
     pub receives: Vec<usize>,
     /// Steps that send.
@@ -40,8 +40,8 @@ pub(super) struct Fused {
 
 /// The ops of a schedule, in an order in which they can be done; none when a block has more ways in or out at once than
 /// an op can have.
-pub(super) fn fuse(schedule: &Schedule) -> Option<Vec<Fused>> {
-    let mut done: Vec<Fused> = Vec::new();
+pub(super) fn fuse(schedule: &Schedule) -> Option<Vec<FusedOp>> {
+    let mut done: Vec<FusedOp> = Vec::new();
     // Per block: the op in the making, as an index into `done`, and whether the output holds a value of this run.
     let mut open: Vec<Option<usize>> = vec![None; schedule.blocks.len()];
     for (at, step) in schedule.steps.iter().enumerate() {
@@ -53,31 +53,31 @@ pub(super) fn fuse(schedule: &Schedule) -> Option<Vec<Fused>> {
             Action::RecvCopy | Action::Keep => true,
             Action::Send => false,
             // It reads the input, whatever the op in the making makes of it.
-            Action::SendInput => !(current.receives.is_empty() && current.own == Own::Input),
+            Action::SendInput => !(current.receives.is_empty() && current.own == OwnValue::Input),
         });
         if starts_anew {
             let written = current.is_some_and(|current| !current.receives.is_empty());
             let value = match (current, written) {
                 (Some(current), false) => current.own,
-                (Some(_), true) => Own::Output,
-                (None, _) => Own::Input,
+                (Some(_), true) => OwnValue::Output,
+                (None, _) => OwnValue::Input,
             };
             let own = match step.action {
-                Action::RecvCopy => Own::Nothing,
-                Action::SendInput | Action::Keep => Own::Input,
+                Action::RecvCopy => OwnValue::Nothing,
+                Action::SendInput | Action::Keep => OwnValue::Input,
                 _ => value,
             };
             // A value that is needed again must be kept by the op that made it.
-            if own == Own::Output
+            if own == OwnValue::Output
                 && let Some(index) = open[block]
             {
                 done[index].keeps = true;
             }
             // An input that is sent aside of the block's value leaves that value as it is.
             if step.action == Action::SendInput && current_exists {
-                done.push(Fused {
+                done.push(FusedOp {
                     block,
-                    own: Own::Input,
+                    own: OwnValue::Input,
                     receives: Vec::new(),
                     sends: vec![at],
                     keeps: false,
@@ -87,7 +87,7 @@ pub(super) fn fuse(schedule: &Schedule) -> Option<Vec<Fused>> {
                 continue;
             }
             open[block] = Some(done.len());
-            done.push(Fused {
+            done.push(FusedOp {
                 block,
                 own,
                 receives: Vec::new(),
@@ -108,7 +108,7 @@ pub(super) fn fuse(schedule: &Schedule) -> Option<Vec<Fused>> {
             Action::RecvReduce | Action::RecvCopy => op.receives.push(at),
             Action::Keep => {}
         }
-        if op.sends.len() > MOST_WAYS || op.receives.len() > MOST_WAYS {
+        if op.sends.len() > MOST_CONNECTIONS || op.receives.len() > MOST_CONNECTIONS {
             return None;
         }
     }
@@ -126,7 +126,7 @@ mod tests {
     use crate::collective::{Shape, find};
     use record::{Algorithm, Collective};
 
-    fn fused(collective: Collective, algorithm: Algorithm, rank: usize, ranks: usize) -> Vec<Fused> {
+    fn fused(collective: Collective, algorithm: Algorithm, rank: usize, ranks: usize) -> Vec<FusedOp> {
         let shape = Shape {
             rank,
             ranks,
@@ -143,7 +143,7 @@ mod tests {
             .iter()
             .map(|op| (op.own, op.receives.len(), op.sends.len(), op.keeps, op.completes))
             .collect();
-        use Own::{Input, Nothing};
+        use OwnValue::{Input, Nothing};
         assert_eq!(
             shape,
             [

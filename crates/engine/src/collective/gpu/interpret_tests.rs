@@ -1,4 +1,4 @@
-//! Lowered programs, carried out in memory one chunk at a time in any order the rules allow: every collective on every
+//! Lowered programs, result out in memory one chunk at a time in any order the rules allow: every collective on every
 //! number of ranks yields what the oracle says, whoever is first.
 
 use std::collections::HashMap;
@@ -194,7 +194,7 @@ impl Worker {
 }
 
 /// Runs a cell with its workers taking turns at random; panics when it locks up or the result is wrong.
-fn run(cell: &Cell, reach: &dyn Fn(u32, u32) -> Reach, limits: &Limits, seed: u64) {
+fn run(cell: &Cell, reach: &dyn Fn(u32, u32) -> MemoryAccess, limits: &Limits, seed: u64) {
     let programs = DeviceProgram::all(cell, reach, limits).unwrap();
     let oracle = Oracle::for_cell(cell, seed);
     let bytes = cell.size.as_usize();
@@ -212,8 +212,8 @@ fn run(cell: &Cell, reach: &dyn Fn(u32, u32) -> Reach, limits: &Limits, seed: u6
     };
     let mut workers: Vec<(usize, u32, Worker)> = Vec::new();
     for (rank, program) in programs.iter().enumerate() {
-        assert!(program.blocks == program.workers || program.only_watches());
-        assert!(program.iterations == 0 || !program.only_watches());
+        assert!(program.blocks == program.workers || program.is_passive());
+        assert!(program.iterations == 0 || !program.is_passive());
         workers.extend((0..program.workers).map(|worker| (rank, worker, Worker::default())));
     }
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
@@ -251,7 +251,7 @@ fn limits(cell: &Cell, capacity: u32, words: bool, chunk: usize, lag: u32) -> Li
         longest_chunk: Some(chunk),
         lag: Some(lag),
         ..Limits::new(
-            vec![Gang {
+            vec![LaunchGroup {
                 ranks: cell.ranks.clone(),
                 capacity,
             }],
@@ -289,13 +289,13 @@ proptest! {
         // Any pair may be on different hosts.
         let reach = |a: u32, b: u32| {
             let (a, b) = (a.min(b), a.max(b));
-            if networks >> ((a * 7 + b) % 64) & 1 == 1 { Reach::Proxy } else { Reach::Direct { same_gpu: true } }
+            if networks >> ((a * 7 + b) % 64) & 1 == 1 { MemoryAccess::Proxy } else { MemoryAccess::Direct { same_gpu: true } }
         };
         run(&cell, &reach, &limits(&cell, capacity, false, chunk, lag), seed);
-        let direct = |_: u32, _: u32| Reach::Direct { same_gpu: true };
+        let direct = |_: u32, _: u32| MemoryAccess::Direct { same_gpu: true };
         run(&cell, &direct, &limits(&cell, capacity, false, chunk, lag), seed);
         run(&cell, &direct, &limits(&cell, capacity, true, chunk, lag), seed);
-        let proxied = |_: u32, _: u32| Reach::Proxy;
+        let proxied = |_: u32, _: u32| MemoryAccess::Proxy;
         run(&cell, &proxied, &limits(&cell, capacity, false, chunk, lag), seed);
     }
 }

@@ -1,19 +1,19 @@
 //! One rank's part of a cell on its GPU, ready to run any number of times.
 //!
 //! Everything that may wait for the whole GPU (memory, modules, pinning) happens while the cell is prepared, when no kernel
-//! waits for anybody. After that a run is: arrive at the gang, and read what the kernel left in pinned memory.
+//! waits for anybody. After that a run is: arrive at the group, and read what the kernel left in pinned memory.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::launch_group::{Launcher, Shape};
-use super::launch_monitor::Seat;
+use super::launch_group::{Launcher, LaunchShape};
+use super::launch_monitor::RankJob;
 use super::layout::{Layout, arena_bytes};
-use super::pattern_check::Testing;
+use super::pattern_check::PatternCheck;
 use super::preparation::{Preparation, flip_output, members, programs};
 use super::program::DeviceProgram;
 use super::proxy::Proxies;
-use super::rank_gpu::Station;
+use super::rank_gpu::RankGpu;
 use super::stop_reason;
 use crate::collective::engine::{moved_directly, moved_over, stuck_records};
 use crate::collective::{CellEngine, Conditions, Stopped, Took, WrongElement};
@@ -29,7 +29,7 @@ pub(super) struct KernelEngine {
     program: DeviceProgram,
     launcher: Arc<Launcher>,
     member: usize,
-    testing: Testing,
+    pattern_check: PatternCheck,
     /// Where input and output lie.
     memory: Arc<Allocation>,
     layout: Layout,
@@ -46,7 +46,7 @@ pub(super) struct KernelEngine {
 impl CellEngine for KernelEngine {
     fn fill(&mut self, pattern: u64) -> bool {
         let input = self.memory.address() + self.layout.input;
-        self.testing.fill(input, pattern)
+        self.pattern_check.fill(input, pattern)
     }
 
     fn run(
@@ -56,7 +56,7 @@ impl CellEngine for KernelEngine {
         times: u16,
         conditions: &Conditions<'_>,
     ) -> Result<Took, Stopped> {
-        self.testing.require_input()?;
+        self.pattern_check.require_input()?;
         self.proxies.begin(iteration, times);
         let ended = self.launcher.run(self.member, at, times, conditions);
         let ended = match ended {
@@ -95,7 +95,7 @@ impl CellEngine for KernelEngine {
     }
 
     fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
-        self.testing.check(&self.memory, self.layout.output, pattern)
+        self.pattern_check.check(&self.memory, self.layout.output, pattern)
     }
 
     fn stuck(&self) -> Vec<Stuck> {
@@ -132,7 +132,7 @@ fn failed(error: CudaError) -> Stopped {
 
 impl KernelEngine {
     pub fn prepare(
-        station: &Station,
+        rank_gpu: &RankGpu,
         wanted: &Preparation<'_>,
         channels: &mut Vec<Channel>,
     ) -> Result<KernelEngine, String> {
@@ -151,23 +151,23 @@ impl KernelEngine {
             .filter(|(_, end)| end.process == mine.process && end.gpu.uuid == mine.gpu.uuid);
         let beside: Vec<u32> = beside.map(|(rank, _)| *rank).collect();
         let key = (cell.id, wanted.round, mine.gpu.uuid.clone());
-        let ticket = station.site.launcher(key, &beside).ticket(me);
-        let ticket = ticket.ok_or("this rank is not where it says it is")?;
+        let reservation = rank_gpu.process_gpus.launcher(key, &beside).reservation(me);
+        let reservation = reservation.ok_or("this rank is not where it says it is")?;
 
         let mut programs = programs(cell, wanted.ends, wanted.at_once)?;
         let direct = cell.transport == TransportKind::Peer;
-        let largest = if direct { station.largest } else { cell.size.0 };
+        let largest = if direct { rank_gpu.largest } else { cell.size.0 };
         let too_long =
             || "flags and slots of this cell do not fit into the memory set aside for them".to_string();
         let layouts: Option<Vec<Layout>> = programs.iter().map(|program| program.layout(largest)).collect();
         let mut layouts = layouts.ok_or_else(too_long)?;
         let memory = match direct {
-            true => station
+            true => rank_gpu
                 .lend()
                 .ok_or("two cells at once would use the same memory of this rank")?,
             // Nobody else uses it, so it need not be the one that others were told about.
             false => Arc::new(
-                station
+                rank_gpu
                     .gpu
                     .allocate(arena_bytes(largest) as usize)
                     .map_err(told)?,
@@ -181,7 +181,7 @@ impl KernelEngine {
 
         let trouble = Arc::new(AtomicBool::new(false));
         let proxies = Proxies::new(
-            station,
+            rank_gpu,
             &memory,
             wanted,
             &programs,
@@ -196,7 +196,7 @@ impl KernelEngine {
                 .iter()
                 .any(|port| port.peer == *rank && !port.proxied);
             if used {
-                let at = station.site.address_of(&station.gpu, mine, end);
+                let at = rank_gpu.process_gpus.address_of(&rank_gpu.gpu, mine, end);
                 let at = at.map_err(|problem| format!("rank {rank}: {problem}"))?;
                 addresses.push((*rank, at, program, layout));
             }
@@ -215,7 +215,7 @@ impl KernelEngine {
         memory
             .upload(layout.ports as usize, bytemuck::cast_slice(&ports))
             .map_err(told)?;
-        let status = Arc::new(station.gpu.pin(size_of::<abi::Status>()).map_err(told)?);
+        let status = Arc::new(rank_gpu.gpu.pin(size_of::<abi::Status>()).map_err(told)?);
         let job = abi::Job {
             input: base + layout.input,
             output: base + layout.output,
@@ -232,28 +232,28 @@ impl KernelEngine {
             ranks: cell.world() as u32,
             iterations: program.iterations,
         };
-        let seat = Seat {
+        let rank_job = RankJob {
             job,
             status: Arc::clone(&status),
             abort: Arc::clone(&wanted.abort),
             trouble,
         };
-        let shape = Shape {
-            gpu: Arc::clone(&station.gpu),
+        let shape = LaunchShape {
+            gpu: Arc::clone(&rank_gpu.gpu),
             kernel: program.kernel.clone(),
             threads: program.threads,
             at_once: u32::from(wanted.at_once.max(1)),
         };
-        let testing = Testing::new(&station.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
-        let (launcher, member) = ticket.join(seat, &shape, wanted.deadline)?;
+        let pattern_check = PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
+        let (launcher, member) = reservation.join(rank_job, &shape, wanted.deadline)?;
         Ok(KernelEngine {
-            gpu: station.name(),
+            gpu: rank_gpu.name(),
             direct,
             collectives: 0,
             program: programs.swap_remove(position),
             launcher,
             member,
-            testing,
+            pattern_check,
             memory,
             layout: layouts.swap_remove(position),
             proxies,

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::launch_monitor::{Ended, Seat, Watching};
+use super::launch_monitor::{LaunchEnd, RankJob, LaunchMonitor};
 use crate::collective::Conditions;
 use crate::device::cuda::{Allocation, Gpu, Kernel, Pinned, Stream, abi};
 use crate::launch::clock;
@@ -24,7 +24,7 @@ const GATE: usize = 0;
 const ABORT: usize = 8;
 
 /// What is launched.
-pub(super) struct Shape {
+pub(super) struct LaunchShape {
     pub gpu: Arc<Gpu>,
     pub kernel: String,
     pub threads: u32,
@@ -34,7 +34,7 @@ pub(super) struct Shape {
 
 /// Somebody did not come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Missing {
+pub(super) struct MissingRank {
     pub rank: Option<u32>,
     pub waited: Nanos,
     pub problem: String,
@@ -44,14 +44,14 @@ pub(super) struct Missing {
 /// Launches the kernels of ranks together.
 pub(super) struct Launcher {
     members: Vec<u32>,
-    state: Mutex<State>,
+    state: Mutex<LaunchState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    seats: Vec<Option<Seat>>,
-    ready: Option<Arc<Ready>>,
+struct LaunchState {
+    rank_jobs: Vec<Option<RankJob>>,
+    ready: Option<Arc<PreparedLaunch>>,
     /// Why nothing can be launched, now or ever again.
     failed: Option<String>,
     /// Launches so far.
@@ -61,22 +61,22 @@ struct State {
     at: Nanos,
     /// Runs that are over, and what came of the last one.
     runs: u64,
-    ended: Vec<Ended>,
+    ended: Vec<LaunchEnd>,
 }
 
 /// A launch made ready.
-struct Ready {
+struct PreparedLaunch {
     stream: Stream,
     kernel: Kernel,
     threads: u32,
     blocks: u32,
     jobs: Allocation,
     words: Pinned,
-    seats: Vec<Seat>,
+    rank_jobs: Vec<RankJob>,
 }
 
-/// A seat that is kept for a rank while it prepares; when it is given up, the others need not wait.
-pub(super) struct Ticket {
+/// A rank_job that is kept for a rank while it prepares; when it is given up, the others need not wait.
+pub(super) struct Reservation {
     launcher: Arc<Launcher>,
     member: usize,
     used: bool,
@@ -88,19 +88,19 @@ impl Launcher {
         let count = members.len();
         Launcher {
             members,
-            state: Mutex::new(State {
-                seats: (0..count).map(|_| None).collect(),
+            state: Mutex::new(LaunchState {
+                rank_jobs: (0..count).map(|_| None).collect(),
                 arrived: vec![false; count],
-                ..State::default()
+                ..LaunchState::default()
             }),
             changed: Condvar::new(),
         }
     }
 
-    /// Keeps a seat for `rank`, if it is a member.
-    pub fn ticket(self: Arc<Launcher>, rank: u32) -> Option<Ticket> {
+    /// Keeps a rank_job for `rank`, if it is a member.
+    pub fn reservation(self: Arc<Launcher>, rank: u32) -> Option<Reservation> {
         let member = self.members.iter().position(|member| *member == rank)?;
-        Some(Ticket {
+        Some(Reservation {
             launcher: self,
             member,
             used: false,
@@ -114,7 +114,7 @@ impl Launcher {
         at: Nanos,
         times: u16,
         conditions: &Conditions<'_>,
-    ) -> Result<Ended, Missing> {
+    ) -> Result<LaunchEnd, MissingRank> {
         let since = clock::now();
         let mut state = lock(&self.state);
         if let Some(failed) = &state.failed {
@@ -135,7 +135,7 @@ impl Launcher {
             state.arrived.fill(false);
             state.at = Nanos(0);
             state.runs += 1;
-            if ended.iter().any(Ended::is_broken) {
+            if ended.iter().any(LaunchEnd::is_broken) {
                 state.failed = Some("an earlier launch did not end well".to_string());
             }
             state.ended = ended;
@@ -165,7 +165,7 @@ impl Launcher {
                 };
                 // Whoever comes later must not launch without this rank.
                 state.failed.get_or_insert_with(|| "a rank has left".to_string());
-                return Err(Missing {
+                return Err(MissingRank {
                     rank: Some(self.members[missing]),
                     waited,
                     problem,
@@ -176,8 +176,8 @@ impl Launcher {
     }
 }
 
-fn nobody(problem: String, since: Nanos) -> Missing {
-    Missing {
+fn nobody(problem: String, since: Nanos) -> MissingRank {
+    MissingRank {
         rank: None,
         waited: clock::now().since(since),
         problem,
@@ -185,22 +185,22 @@ fn nobody(problem: String, since: Nanos) -> Missing {
     }
 }
 
-impl Ticket {
-    /// Takes the seat and waits until all have taken theirs and the launch is ready.
+impl Reservation {
+    /// Takes the rank_job and waits until all have taken theirs and the launch is ready.
     pub fn join(
         mut self,
-        seat: Seat,
-        shape: &Shape,
+        rank_job: RankJob,
+        shape: &LaunchShape,
         patience: Duration,
     ) -> Result<(Arc<Launcher>, usize), String> {
         self.used = true;
         let launcher = Arc::clone(&self.launcher);
         let until = Instant::now() + patience;
         let mut state = lock(&launcher.state);
-        state.seats[self.member] = Some(seat);
-        if state.seats.iter().all(Option::is_some) {
-            let seats = state.seats.drain(..).flatten().collect();
-            match Ready::new(seats, shape) {
+        state.rank_jobs[self.member] = Some(rank_job);
+        if state.rank_jobs.iter().all(Option::is_some) {
+            let rank_jobs = state.rank_jobs.drain(..).flatten().collect();
+            match PreparedLaunch::new(rank_jobs, shape) {
                 Ok(ready) => state.ready = Some(Arc::new(ready)),
                 Err(problem) => state.failed = Some(problem),
             }
@@ -216,7 +216,7 @@ impl Ticket {
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let missing = state.seats.iter().position(Option::is_none);
+                let missing = state.rank_jobs.iter().position(Option::is_none);
                 let who = missing.map_or_else(String::new, |missing| {
                     format!(": rank {} is missing", launcher.members[missing])
                 });
@@ -233,7 +233,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.used {
             let rank = self.launcher.members[self.member];
@@ -244,14 +244,14 @@ impl Drop for Ticket {
     }
 }
 
-impl Ready {
-    fn new(mut seats: Vec<Seat>, shape: &Shape) -> Result<Ready, String> {
+impl PreparedLaunch {
+    fn new(mut rank_jobs: Vec<RankJob>, shape: &LaunchShape) -> Result<PreparedLaunch, String> {
         let told = |error: crate::device::cuda::CudaError| error.to_string();
         let kernel = shape.gpu.kernel(&shape.kernel).map_err(told)?;
         let mut blocks = 0;
-        for seat in &mut seats {
-            seat.job.first_block = blocks;
-            blocks += seat.job.blocks;
+        for rank_job in &mut rank_jobs {
+            rank_job.job.first_block = blocks;
+            blocks += rank_job.job.blocks;
         }
         let info = shape.gpu.info();
         let fit = kernel.resident_blocks(shape.threads, 0).map_err(told)? * info.sms;
@@ -259,27 +259,27 @@ impl Ready {
             return Err(format!(
                 "{} ranks on {} need {blocks} thread blocks at the same time for each of {} cells, and it runs {fit}: \
                  they would wait for each other for ever; use fewer ranks per GPU",
-                seats.len(),
+                rank_jobs.len(),
                 info.name,
                 shape.at_once
             ));
         }
-        let list: Vec<abi::Job> = seats.iter().map(|seat| seat.job).collect();
+        let list: Vec<abi::Job> = rank_jobs.iter().map(|rank_job| rank_job.job).collect();
         let jobs = shape.gpu.allocate(size_of_val(list.as_slice())).map_err(told)?;
         jobs.upload(0, bytemuck::cast_slice(&list)).map_err(told)?;
-        Ok(Ready {
+        Ok(PreparedLaunch {
             stream: shape.gpu.stream().map_err(told)?,
             words: shape.gpu.pin(64).map_err(told)?,
             kernel,
             threads: shape.threads,
             blocks,
             jobs,
-            seats,
+            rank_jobs,
         })
     }
 
     /// Launches, and watches until all are done or it is known that they will not be.
-    fn run(&self, at: Nanos, sequence: u64, times: u16, conditions: &Conditions<'_>) -> Vec<Ended> {
+    fn run(&self, at: Nanos, sequence: u64, times: u16, conditions: &Conditions<'_>) -> Vec<LaunchEnd> {
         let gated = times == 1;
         let mut launch = abi::Launch {
             jobs: self.jobs.address(),
@@ -291,7 +291,7 @@ impl Ready {
             abort: self.words.address() + ABORT as u64,
             deadline: Nanos::from(conditions.deadline).0,
             sequence,
-            job_count: self.seats.len() as u32,
+            job_count: self.rank_jobs.len() as u32,
             unused: 0,
         };
         if !gated {
@@ -304,8 +304,8 @@ impl Ready {
                 .launch(&self.kernel, self.blocks, self.threads, 0, &launch, false);
             if let Err(error) = launched {
                 self.words.store_u32(ABORT, 1);
-                let broken = Ended::broken(opened, format!("the launch failed: {error}"));
-                return vec![broken; self.seats.len()];
+                let broken = LaunchEnd::broken(opened, format!("the launch failed: {error}"));
+                return vec![broken; self.rank_jobs.len()];
             }
             launch.sequence += 1;
         }
@@ -314,9 +314,9 @@ impl Ready {
             opened = clock::now();
             self.words.store_u64(GATE, sequence + 1);
         }
-        Watching {
+        LaunchMonitor {
             stream: &self.stream,
-            seats: &self.seats,
+            rank_jobs: &self.rank_jobs,
             opened,
             goal: sequence + u64::from(times),
             gated,

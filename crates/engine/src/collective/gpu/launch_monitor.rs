@@ -1,4 +1,4 @@
-//! Watching launched kernels from the host: until all are done, or one says that it gave up, or the GPU says nothing.
+//! LaunchMonitor launched kernels from the host: until all are done, or one says that it gave up, or the GPU says nothing.
 //!
 //! Kernels write what they did to pinned memory, so watching is reading memory. Every wait inside a kernel ends by itself at
 //! the deadline; what is guarded against here is a kernel that never starts, and a GPU that fails.
@@ -22,7 +22,7 @@ const YIELDING: Nanos = Nanos(1_000_000);
 const SLEEP: Duration = Duration::from_micros(50);
 
 /// One rank's part of a launch.
-pub(super) struct Seat {
+pub(super) struct RankJob {
     pub job: abi::Job,
     pub status: Arc<Pinned>,
     /// Set when the run is being ended.
@@ -33,7 +33,7 @@ pub(super) struct Seat {
 
 /// How a run ended for one rank.
 #[derive(Debug, Clone)]
-pub(super) struct Ended {
+pub(super) struct LaunchEnd {
     /// When the gate was opened or the first kernel launched, on the host's clock.
     pub opened: Nanos,
     /// When the host saw that the rank was done.
@@ -44,10 +44,10 @@ pub(super) struct Ended {
     pub problem: Option<String>,
 }
 
-impl Ended {
+impl LaunchEnd {
     /// Nothing was launched, or it went wrong altogether.
-    pub fn broken(opened: Nanos, problem: String) -> Ended {
-        Ended {
+    pub fn broken(opened: Nanos, problem: String) -> LaunchEnd {
+        LaunchEnd {
             opened,
             seen: clock::now(),
             status: bytemuck::Zeroable::zeroed(),
@@ -62,9 +62,9 @@ impl Ended {
 }
 
 /// Kernels under way.
-pub(super) struct Watching<'a> {
+pub(super) struct LaunchMonitor<'a> {
     pub stream: &'a Stream,
-    pub seats: &'a [Seat],
+    pub rank_jobs: &'a [RankJob],
     pub opened: Nanos,
     /// Launches of the cell that are over when all is done.
     pub goal: u64,
@@ -74,15 +74,15 @@ pub(super) struct Watching<'a> {
     pub stop: &'a dyn Fn(),
 }
 
-impl Watching<'_> {
-    /// One answer per seat.
-    pub fn until_done(&self, conditions: &Conditions<'_>) -> Vec<Ended> {
-        let mut seen: Vec<Option<Nanos>> = vec![None; self.seats.len()];
-        let mut progress = Progress::new(self.opened, conditions.deadline);
+impl LaunchMonitor<'_> {
+    /// One answer per rank_job.
+    pub fn until_done(&self, conditions: &Conditions<'_>) -> Vec<LaunchEnd> {
+        let mut seen: Vec<Option<Nanos>> = vec![None; self.rank_jobs.len()];
+        let mut progress = StallDetector::new(self.opened, conditions.deadline);
         let mut told_to_stop: Option<(Nanos, Option<String>)> = None;
         loop {
-            for (seat, seen) in self.seats.iter().zip(&mut seen) {
-                if seen.is_none() && self.launches_done(seat) >= self.goal {
+            for (rank_job, seen) in self.rank_jobs.iter().zip(&mut seen) {
+                if seen.is_none() && self.launches_done(rank_job) >= self.goal {
                     *seen = Some(clock::now());
                 }
             }
@@ -110,25 +110,25 @@ impl Watching<'_> {
         }
     }
 
-    fn launches_done(&self, seat: &Seat) -> u64 {
-        seat.status.load_u64(std::mem::offset_of!(abi::Status, done))
+    fn launches_done(&self, rank_job: &RankJob) -> u64 {
+        rank_job.status.load_u64(std::mem::offset_of!(abi::Status, done))
     }
 
     /// Why the kernels should give up, if they should; with a problem when it is not somebody's order.
     fn reason_to_stop(
         &self,
         now: Nanos,
-        progress: &mut Progress,
+        progress: &mut StallDetector,
         conditions: &Conditions<'_>,
     ) -> Option<Option<String>> {
         let ordered =
-            |seat: &Seat| seat.abort.load(Ordering::Relaxed) || seat.trouble.load(Ordering::Relaxed);
-        if conditions.abort.load(Ordering::Relaxed) || self.seats.iter().any(ordered) {
+            |rank_job: &RankJob| rank_job.abort.load(Ordering::Relaxed) || rank_job.trouble.load(Ordering::Relaxed);
+        if conditions.abort.load(Ordering::Relaxed) || self.rank_jobs.iter().any(ordered) {
             return Some(None);
         }
         // One kernel that gave up leaves its peers nothing to wait for.
-        let gave_up = |seat: &Seat| seat.status.load_u32(std::mem::offset_of!(abi::Status, failed)) != 0;
-        if self.seats.iter().any(gave_up) {
+        let gave_up = |rank_job: &RankJob| rank_job.status.load_u32(std::mem::offset_of!(abi::Status, failed)) != 0;
+        if self.rank_jobs.iter().any(gave_up) {
             return Some(None);
         }
         if now.since(progress.asked) > ASKING {
@@ -137,11 +137,11 @@ impl Watching<'_> {
                 return Some(Some(format!("the GPU failed: {error}")));
             }
         }
-        let all_done = self.seats.iter().map(|seat| self.launches_done(seat)).sum();
-        let arrived = |seat: &Seat| {
-            !self.gated || seat.status.load_u64(std::mem::offset_of!(abi::Status, arrived)) >= self.goal
+        let all_done = self.rank_jobs.iter().map(|rank_job| self.launches_done(rank_job)).sum();
+        let arrived = |rank_job: &RankJob| {
+            !self.gated || rank_job.status.load_u64(std::mem::offset_of!(abi::Status, arrived)) >= self.goal
         };
-        if progress.stands_still(now, all_done) && !(self.gated && self.seats.iter().all(arrived)) {
+        if progress.stands_still(now, all_done) && !(self.gated && self.rank_jobs.iter().all(arrived)) {
             return Some(Some(
                 "the GPU has not started the kernel within the deadline".to_string(),
             ));
@@ -157,13 +157,13 @@ impl Watching<'_> {
         }
     }
 
-    fn ended(&self, seen: &[Option<Nanos>], problem: Option<&str>) -> Vec<Ended> {
-        let each = self.seats.iter().zip(seen).map(|(seat, seen)| {
-            let status: abi::Status = seat.status.read(0);
+    fn ended(&self, seen: &[Option<Nanos>], problem: Option<&str>) -> Vec<LaunchEnd> {
+        let each = self.rank_jobs.iter().zip(seen).map(|(rank_job, seen)| {
+            let status: abi::Status = rank_job.status.read(0);
             // A kernel that has said where it stood need not have ended to be believed.
             let silent = seen.is_none() && status.failed == 0;
             let unended = silent.then_some("the GPU does not end its kernel");
-            Ended {
+            LaunchEnd {
                 opened: self.opened,
                 seen: seen.unwrap_or_else(clock::now),
                 status,
@@ -175,7 +175,7 @@ impl Watching<'_> {
 }
 
 /// Whether launches come to their end.
-struct Progress {
+struct StallDetector {
     done: u64,
     since: Nanos,
     patience: Duration,
@@ -183,9 +183,9 @@ struct Progress {
     said: Nanos,
 }
 
-impl Progress {
-    fn new(now: Nanos, deadline: Duration) -> Progress {
-        Progress {
+impl StallDetector {
+    fn new(now: Nanos, deadline: Duration) -> StallDetector {
+        StallDetector {
             done: 0,
             since: now,
             // The kernels' own deadline comes first: they know whom they wait for.

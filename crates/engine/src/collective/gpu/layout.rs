@@ -21,7 +21,7 @@ pub(super) fn buffer(largest: u64) -> u64 {
 
 /// What lies with this end of a way: offsets in the arena, or in pinned host memory for a way over a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PortPlace {
+pub struct PortOffsets {
     /// The sender's count; with the receiver.
     pub tail: Option<u64>,
     /// The receiver's count; with the sender.
@@ -46,7 +46,7 @@ pub struct Layout {
     /// The area that must be zero before the first launch.
     pub control: std::ops::Range<u64>,
     /// Port by port.
-    pub places: Vec<PortPlace>,
+    pub places: Vec<PortOffsets>,
     /// Bytes of pinned host memory.
     pub host_bytes: u64,
 }
@@ -54,8 +54,8 @@ pub struct Layout {
 impl DeviceProgram {
     /// Where this rank's parts lie in an arena made for payloads up to `largest`; none when they do not fit.
     pub fn layout(&self, largest: u64) -> Option<Layout> {
-        let mut arena = Area(3 * buffer(largest));
-        let mut host = Area(0);
+        let mut arena = BumpAllocator(3 * buffer(largest));
+        let mut host = BumpAllocator(0);
         let scratch = arena.take(size_of::<abi::Scratch>() as u64);
         let ops = arena.take((self.ops.len() * size_of::<abi::Op>()) as u64);
         let ports = arena.take((self.ports.len() * size_of::<abi::Port>()) as u64);
@@ -75,7 +75,7 @@ impl DeviceProgram {
                 with_sender.then(|| area.take(flags)),
             );
             let area = if port.direct { &mut arena } else { area };
-            places.push(PortPlace {
+            places.push(PortOffsets {
                 tail,
                 head,
                 data: (with_receiver && data > 0).then(|| area.take(data)),
@@ -158,9 +158,9 @@ impl DeviceProgram {
 }
 
 /// Hands out space from the front.
-struct Area(u64);
+struct BumpAllocator(u64);
 
-impl Area {
+impl BumpAllocator {
     fn take(&mut self, bytes: u64) -> u64 {
         let at = self.0.next_multiple_of(ALIGNMENT);
         self.0 = at + bytes;

@@ -4,7 +4,7 @@ use record::{Cell, Collective};
 
 /// How one rank's GPU gets at another rank's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum MemoryAccess {
     /// By address: the same GPU, or a peer's memory that is mapped.
     Direct {
         /// Whether both are on one GPU, so that flags need the GPU's scope only.
@@ -16,7 +16,7 @@ pub enum Reach {
 
 /// Ranks that share a GPU, whose kernels must fit on it together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gang {
+pub struct LaunchGroup {
     /// World ranks, of this cell.
     pub ranks: Vec<u32>,
     /// Thread blocks that fit on the GPU at once, for this cell.
@@ -30,7 +30,7 @@ const MOST_RANKS_IN_WORDS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Every rank of the cell is in exactly one.
-    pub gangs: Vec<Gang>,
+    pub launch_groups: Vec<LaunchGroup>,
     /// Threads of a block.
     pub threads: u32,
     /// Overrides for measurements of the engine itself.
@@ -42,10 +42,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What these gangs allow.
-    pub fn new(gangs: Vec<Gang>, threads: u32) -> Limits {
+    /// What these launch_groups allow.
+    pub fn new(launch_groups: Vec<LaunchGroup>, threads: u32) -> Limits {
         Limits {
-            gangs,
+            launch_groups,
             threads,
             words_up_to: None,
             longest_chunk: None,

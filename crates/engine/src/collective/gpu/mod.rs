@@ -28,13 +28,13 @@ mod tuning;
 #[cfg(test)]
 mod interpret_tests;
 
-pub use layout::{Layout, PortPlace, arena_bytes};
-pub use limits::{Gang, Limits, Reach};
+pub use layout::{Layout, PortOffsets, arena_bytes};
+pub use limits::{LaunchGroup, Limits, MemoryAccess};
 pub use ports::PortPlan;
 pub use preparation::{Preparation, planned_bytes, programs};
-pub use process_gpus::Site;
+pub use process_gpus::ProcessGpus;
 pub use program::DeviceProgram;
-pub use rank_gpu::Station;
+pub use rank_gpu::RankGpu;
 pub use tuning::Tuning;
 
 use super::CellEngine;
@@ -43,18 +43,18 @@ use copy_engine::CopyEngine;
 use kernel_engine::KernelEngine;
 use record::Algorithm;
 
-/// Makes everything ready on `station`. Ranks of this process that share its GPU prepare at the same time, each on a thread
+/// Makes everything ready on `rank_gpu`. Ranks of this process that share its GPU prepare at the same time, each on a thread
 /// of its own, and wait for each other here. Gives the channels back when it cannot be done.
 pub fn prepare(
-    station: &Station,
+    rank_gpu: &RankGpu,
     mut wanted: Preparation<'_>,
 ) -> Result<Box<dyn CellEngine>, (String, Vec<Channel>)> {
     let mut channels = std::mem::take(&mut wanted.channels);
     let ready = match wanted.cell.algorithm {
         Algorithm::CopyEngine => {
-            CopyEngine::prepare(station, &wanted).map(|engine| Box::new(engine) as Box<dyn CellEngine>)
+            CopyEngine::prepare(rank_gpu, &wanted).map(|engine| Box::new(engine) as Box<dyn CellEngine>)
         }
-        _ => KernelEngine::prepare(station, &wanted, &mut channels)
+        _ => KernelEngine::prepare(rank_gpu, &wanted, &mut channels)
             .map(|engine| Box::new(engine) as Box<dyn CellEngine>),
     };
     ready.map_err(|problem| (problem, channels))

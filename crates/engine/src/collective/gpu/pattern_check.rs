@@ -10,7 +10,7 @@ use crate::device::cuda::{Allocation, CudaError, Gpu, Stream};
 use record::units::Nanos;
 
 /// Fills and checks one rank's memory.
-pub(super) struct Testing {
+pub(super) struct PatternCheck {
     oracle: Oracle,
     /// Position in the cell.
     position: usize,
@@ -21,15 +21,15 @@ pub(super) struct Testing {
     unfilled: Option<CudaError>,
 }
 
-impl Testing {
+impl PatternCheck {
     /// Loads what is needed, so that nothing has to be loaded later.
     pub fn new(
         gpu: &Arc<Gpu>,
         oracle: Oracle,
         position: usize,
         limit: Duration,
-    ) -> Result<Testing, CudaError> {
-        Ok(Testing {
+    ) -> Result<PatternCheck, CudaError> {
+        Ok(PatternCheck {
             data: TestData::new(gpu, oracle.dtype)?,
             stream: gpu.stream()?,
             oracle,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cell_plan::{CellPlan, Message};
-use super::limits::Reach;
+use super::limits::MemoryAccess;
 use super::tuning::Tuning;
 use crate::device::cuda::abi::{COUNT_ONLY, Mode, Op};
 use record::{Cell, Collective};
@@ -47,7 +47,7 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    pub fn new(cell: &Cell, plan: &CellPlan, tuning: &Tuning, reach: &dyn Fn(u32, u32) -> Reach) -> Ports {
+    pub fn new(cell: &Cell, plan: &CellPlan, tuning: &Tuning, reach: &dyn Fn(u32, u32) -> MemoryAccess) -> Ports {
         let mut ways: BTreeMap<(usize, usize, Mode), Vec<usize>> = BTreeMap::new();
         for (index, message) in plan.messages.iter().enumerate() {
             let way = ways.entry((message.from, message.to, message.mode));
@@ -78,7 +78,7 @@ impl Ports {
         cell: &Cell,
         plan: &CellPlan,
         tuning: &Tuning,
-        reach: Reach,
+        reach: MemoryAccess,
         (from, to, mode): (usize, usize, Mode),
         way: u32,
         messages: &[usize],
@@ -109,9 +109,9 @@ impl Ports {
             way,
             mode,
             incoming,
-            proxied: reach == Reach::Proxy,
-            direct: reach == Reach::Proxy && cell.is_gpudirect(),
-            system: reach != Reach::Direct { same_gpu: true },
+            proxied: reach == MemoryAccess::Proxy,
+            direct: reach == MemoryAccess::Proxy && cell.is_gpudirect(),
+            system: reach != MemoryAccess::Direct { same_gpu: true },
             slots: if is_fifo { between + SPARE_SLOTS } else { 0 },
             // Room for a chunk at any of the positions within 16 bytes.
             slot_bytes: if is_fifo {

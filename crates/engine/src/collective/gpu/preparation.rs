@@ -5,12 +5,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::layout::Layout;
-use super::limits::{Gang, Limits, Reach};
+use super::limits::{LaunchGroup, Limits, MemoryAccess};
 use super::program::DeviceProgram;
 use super::proxy_worker::striped;
 use crate::collective::Oracle;
 use crate::device::cuda::{Allocation, CudaError};
-use crate::transport::{Channel, Endpoint, Flip, GpuEnd};
+use crate::transport::{Channel, Endpoint, Flip, GpuEndpoint};
 use record::{Cell, Moved, TransportKind};
 
 /// What a rank needs to be told about a cell.
@@ -45,23 +45,23 @@ pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Devi
     let end = |rank: u32| members.iter().find(|(member, _)| *member == rank);
     let reach = |a: u32, b: u32| {
         if cell.transport != TransportKind::Peer {
-            return Reach::Proxy;
+            return MemoryAccess::Proxy;
         }
         match (end(a), end(b)) {
-            (Some((_, a)), Some((_, b))) if a.reach(b).is_direct() => Reach::Direct {
+            (Some((_, a)), Some((_, b))) if a.reach(b).is_direct() => MemoryAccess::Direct {
                 same_gpu: a.gpu.uuid == b.gpu.uuid,
             },
-            _ => Reach::Proxy,
+            _ => MemoryAccess::Proxy,
         }
     };
-    let mut gangs: Vec<(&str, Gang)> = Vec::new();
+    let mut launch_groups: Vec<(&str, LaunchGroup)> = Vec::new();
     for (rank, end) in &members {
         // Kernels of different processes take turns, or share the GPU where a service lets them: there is room for all.
-        match gangs.iter_mut().find(|(gpu, _)| *gpu == end.gpu.uuid) {
-            Some((_, gang)) => gang.ranks.push(*rank),
-            None => gangs.push((
+        match launch_groups.iter_mut().find(|(gpu, _)| *gpu == end.gpu.uuid) {
+            Some((_, group)) => group.ranks.push(*rank),
+            None => launch_groups.push((
                 &end.gpu.uuid,
-                Gang {
+                LaunchGroup {
                     ranks: vec![*rank],
                     capacity: end.blocks / u32::from(at_once.max(1)),
                 },
@@ -69,7 +69,7 @@ pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Devi
         }
     }
     let threads = members.iter().map(|(_, end)| end.gpu.threads).min().unwrap_or(1);
-    let limits = Limits::new(gangs.into_iter().map(|(_, gang)| gang).collect(), threads);
+    let limits = Limits::new(launch_groups.into_iter().map(|(_, group)| group).collect(), threads);
     DeviceProgram::all(cell, &reach, &limits).map_err(|error| error.to_string())
 }
 
@@ -82,7 +82,7 @@ pub fn planned_bytes(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec
 }
 
 /// The GPU ends of a cell's ranks.
-pub(super) fn members<'a>(cell: &Cell, ends: &'a [Endpoint]) -> Result<Vec<(u32, &'a GpuEnd)>, String> {
+pub(super) fn members<'a>(cell: &Cell, ends: &'a [Endpoint]) -> Result<Vec<(u32, &'a GpuEndpoint)>, String> {
     let of = |rank: &u32| {
         let end = ends.iter().find(|end| end.rank == *rank)?;
         Some((*rank, end.gpu.as_ref()?))

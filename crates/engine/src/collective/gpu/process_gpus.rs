@@ -1,4 +1,4 @@
-//! What the ranks of one process share on its GPUs: memory of other processes that was opened, and the gangs whose kernels
+//! What the ranks of one process share on its GPUs: memory of other processes that was opened, and the launch_groups whose kernels
 //! are launched together.
 
 use std::collections::HashMap;
@@ -8,27 +8,27 @@ use std::sync::{Arc, Mutex, Weak};
 use super::launch_group::Launcher;
 use crate::device::cuda::{Gpu, Imported, IpcHandle};
 use crate::sync::lock;
-use crate::transport::GpuEnd;
+use crate::transport::GpuEndpoint;
 use record::Reach;
 
 /// A cell in one measurement round, on one GPU by its UUID.
-pub(super) type GangKey = (u32, u16, String);
+pub(super) type LaunchGroupKey = (u32, u16, String);
 
 /// What the ranks of one process share.
-pub struct Site {
+pub struct ProcessGpus {
     /// Names the process.
     process: u64,
     /// Memory of other processes, by the GPU it was opened for.
     imported: Mutex<HashMap<(u32, IpcHandle), Arc<Imported>>>,
-    launchers: Mutex<HashMap<GangKey, Weak<Launcher>>>,
+    launchers: Mutex<HashMap<LaunchGroupKey, Weak<Launcher>>>,
 }
 
-impl Site {
+impl ProcessGpus {
     /// Of a process that has used no GPU yet.
-    pub fn new() -> Arc<Site> {
+    pub fn new() -> Arc<ProcessGpus> {
         // The standard library seeds its hashers from the system's randomness.
         let process = std::hash::RandomState::new().build_hasher().finish();
-        Arc::new(Site {
+        Arc::new(ProcessGpus {
             process: process ^ u64::from(std::process::id()),
             imported: Mutex::default(),
             launchers: Mutex::default(),
@@ -42,7 +42,7 @@ impl Site {
 
     /// Where kernels on `gpu`, of rank `mine`, find the memory of rank `other`. Opens it the first time, so it must not be
     /// called while kernels wait.
-    pub(super) fn address_of(&self, gpu: &Arc<Gpu>, mine: &GpuEnd, other: &GpuEnd) -> Result<u64, String> {
+    pub(super) fn address_of(&self, gpu: &Arc<Gpu>, mine: &GpuEndpoint, other: &GpuEndpoint) -> Result<u64, String> {
         match (mine.reach(other), other.handle) {
             (Reach::SameGpu, _) => Ok(other.address),
             (Reach::PeerAccess, _) => {
@@ -69,8 +69,8 @@ impl Site {
         }
     }
 
-    /// The launcher of a gang: made by whoever asks first, gone with the last who has it.
-    pub(super) fn launcher(&self, key: GangKey, members: &[u32]) -> Arc<Launcher> {
+    /// The launcher of a group: made by whoever asks first, gone with the last who has it.
+    pub(super) fn launcher(&self, key: LaunchGroupKey, members: &[u32]) -> Arc<Launcher> {
         let mut launchers = lock(&self.launchers);
         launchers.retain(|_, launcher| launcher.strong_count() > 0);
         if let Some(known) = launchers.get(&key).and_then(Weak::upgrade) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::cell_plan::CellPlan;
-use super::fuse::Own;
-use super::limits::{Limits, Reach};
+use super::fuse::OwnValue;
+use super::limits::{Limits, MemoryAccess};
 use super::ports::{PortPlan, Ports};
 use super::tuning::Tuning;
 use crate::collective::{ProgramError, scheme_of};
@@ -48,7 +48,7 @@ impl DeviceProgram {
     /// The programs of all ranks of `cell`, in the order of its ranks.
     pub fn all(
         cell: &Cell,
-        reach: &dyn Fn(u32, u32) -> Reach,
+        reach: &dyn Fn(u32, u32) -> MemoryAccess,
         limits: &Limits,
     ) -> Result<Vec<DeviceProgram>, ProgramError> {
         let all_direct = || {
@@ -58,7 +58,7 @@ impl DeviceProgram {
                 .flat_map(|a| cell.ranks.iter().map(move |b| (*a, *b)));
             pairs
                 .filter(|(a, b)| a != b)
-                .all(|(a, b)| reach(a, b) != Reach::Proxy)
+                .all(|(a, b)| reach(a, b) != MemoryAccess::Proxy)
         };
         let direct = all_direct();
         // Who moves data decides how many workers fit, and is the same whatever the number of workers.
@@ -87,7 +87,7 @@ impl DeviceProgram {
             ports.attach(&plan, position, &mut ops);
             let ports = ports.of(position).to_vec();
             if ops.len() > abi::MOST_OPS || ports.len() > abi::MOST_PORTS {
-                return Err(ProgramError::TooManyWays);
+                return Err(ProgramError::TooManyConnections);
             }
             let mut program = DeviceProgram {
                 rank,
@@ -106,7 +106,7 @@ impl DeviceProgram {
                 in_place: cell.placement == Placement::InPlace,
             };
             // Who only watches has nothing to go through.
-            program.iterations = if program.only_watches() {
+            program.iterations = if program.is_passive() {
                 0
             } else {
                 program.most_iterations()
@@ -154,7 +154,7 @@ impl DeviceProgram {
     }
 
     /// Whether no op moves data here: others read this rank's input and write its output.
-    pub fn only_watches(&self) -> bool {
+    pub fn is_passive(&self) -> bool {
         !self.words && self.ops.iter().all(|op| op.flags & COUNT_ONLY != 0)
     }
 }
@@ -162,14 +162,14 @@ impl DeviceProgram {
 /// Workers that fit for every rank that moves data; an error when not even one does.
 fn most_workers(cell: &Cell, limits: &Limits, moves: &dyn Fn(usize) -> bool) -> Result<u32, ProgramError> {
     let mut most = u32::MAX;
-    for gang in &limits.gangs {
+    for group in &limits.launch_groups {
         let positions = cell
             .ranks
             .iter()
             .enumerate()
-            .filter(|(_, rank)| gang.ranks.contains(rank));
+            .filter(|(_, rank)| group.ranks.contains(rank));
         let (movers, watchers): (Vec<_>, Vec<_>) = positions.partition(|(position, _)| moves(*position));
-        let left = gang.capacity.saturating_sub(watchers.len() as u32);
+        let left = group.capacity.saturating_sub(watchers.len() as u32);
         let fits = match movers.len() as u32 {
             0 => left,
             movers => left / movers,
@@ -177,7 +177,7 @@ fn most_workers(cell: &Cell, limits: &Limits, moves: &dyn Fn(usize) -> bool) -> 
         if fits == 0 {
             return Err(ProgramError::DoNotFit {
                 ranks: movers.len() + watchers.len(),
-                blocks: gang.capacity,
+                blocks: group.capacity,
             });
         }
         if !movers.is_empty() {
@@ -203,9 +203,9 @@ fn draft(cell: &Cell, plan: &CellPlan, position: usize, lag: u32) -> Vec<Op> {
         let begin = taken.map_or(block.start, |message| plan.messages[*message].sent_from);
         let pushed = fused.copies && incoming.contains(&Mode::Push);
         let mut flags = match fused.own {
-            Own::Nothing => 0,
-            Own::Input => abi::OWN_INPUT,
-            Own::Output => abi::OWN_OUTPUT,
+            OwnValue::Nothing => 0,
+            OwnValue::Input => abi::OWN_INPUT,
+            OwnValue::Output => abi::OWN_OUTPUT,
         };
         let already_there = cell.placement == Placement::InPlace
             && fused.receives.is_empty()

@@ -14,8 +14,8 @@ use std::time::Duration;
 use super::layout::Layout;
 use super::preparation::Preparation;
 use super::program::DeviceProgram;
-use super::proxy_worker::{Carried, Carrier, Crossing};
-use super::rank_gpu::Station;
+use super::proxy_worker::{ProxyResult, ProxyWorker, ProxyPlan};
+use super::rank_gpu::RankGpu;
 use crate::collective::{Conditions, Stopped};
 use crate::device::Region;
 use crate::device::cuda::{Allocation, Direct, Registered};
@@ -29,7 +29,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 const TO_STOP: Duration = Duration::from_secs(2);
 
 /// What a thread is told: the number of a timed iteration, and how many collectives.
-type Begin = (Option<u32>, u16);
+type ProxyOrder = (Option<u32>, u16);
 
 /// The threads of one rank in one cell.
 pub(super) struct Proxies {
@@ -41,18 +41,18 @@ pub(super) struct Proxies {
 
 struct Proxy {
     peer: u32,
-    begin: Sender<Begin>,
-    carried: Receiver<Carried>,
+    begin: Sender<ProxyOrder>,
+    result: Receiver<ProxyResult>,
     thread: JoinHandle<Channel>,
     /// Whether an answer is still to come.
     busy: bool,
-    last: Carried,
+    last: ProxyResult,
 }
 
 impl Proxies {
     /// One thread for each of `channels`, which are taken.
     pub fn new(
-        station: &Station,
+        rank_gpu: &RankGpu,
         arena: &Arc<Allocation>,
         wanted: &Preparation<'_>,
         programs: &[DeviceProgram],
@@ -70,7 +70,7 @@ impl Proxies {
             return Ok(proxies);
         }
         let region = Region::new(layout.host_bytes as usize);
-        let memory = station.gpu.register(region).map_err(|error| error.to_string())?;
+        let memory = rank_gpu.gpu.register(region).map_err(|error| error.to_string())?;
         let memory = Arc::new(memory);
         proxies.memory = Some(Arc::clone(&memory));
         let direct = match wanted.cell.is_gpudirect() {
@@ -78,11 +78,11 @@ impl Proxies {
             false => None,
         };
         for channel in channels.drain(..) {
-            let crossing = Crossing::new(wanted.rank, channel.peer(), programs, layout)?;
+            let plan = ProxyPlan::new(wanted.rank, channel.peer(), programs, layout)?;
             let peer = channel.peer();
-            let carrier = Carrier {
+            let worker = ProxyWorker {
                 channel,
-                crossing,
+                plan,
                 memory: Arc::clone(&memory),
                 direct: direct.clone(),
                 halt: Arc::clone(&halt),
@@ -90,7 +90,7 @@ impl Proxies {
                 crowded: wanted.crowded,
                 collectives: 0,
             };
-            proxies.list.push(Proxy::start(peer, carrier)?);
+            proxies.list.push(Proxy::start(peer, worker)?);
         }
         Ok(proxies)
     }
@@ -194,27 +194,27 @@ impl Proxies {
 }
 
 impl Proxy {
-    fn start(peer: u32, mut carrier: Carrier) -> Result<Proxy, String> {
-        let (begin, told) = channel::<Begin>();
-        let (answer, carried) = channel();
+    fn start(peer: u32, mut worker: ProxyWorker) -> Result<Proxy, String> {
+        let (begin, told) = channel::<ProxyOrder>();
+        let (answer, result) = channel();
         let thread = std::thread::Builder::new()
             .name(format!("proxy {peer}"))
             .spawn(move || {
                 while let Ok((iteration, times)) = told.recv() {
-                    if answer.send(carrier.carry(iteration, times)).is_err() {
+                    if answer.send(worker.carry(iteration, times)).is_err() {
                         break;
                     }
                 }
-                carrier.channel
+                worker.channel
             })
             .map_err(|error| format!("a proxy thread cannot be started: {error}"))?;
         Ok(Proxy {
             peer,
             begin,
-            carried,
+            result,
             thread,
             busy: false,
-            last: Carried::default(),
+            last: ProxyResult::default(),
         })
     }
 
@@ -223,8 +223,8 @@ impl Proxy {
         if !self.busy {
             return true;
         }
-        match self.carried.recv_timeout(patience) {
-            Ok(carried) => self.last = carried,
+        match self.result.recv_timeout(patience) {
+            Ok(result) => self.last = result,
             Err(RecvTimeoutError::Timeout) => return false,
             Err(RecvTimeoutError::Disconnected) => {}
         }

@@ -3,20 +3,20 @@
 
 use std::sync::Arc;
 
-use super::proxy_worker::{Carrier, Progress};
+use super::proxy_worker::{ProxyWorker, ProxyProgress};
 use crate::device::cuda::Direct;
 use crate::transport::{LinkError, Place};
 
-impl Carrier {
+impl ProxyWorker {
     /// Gives slots whose chunks have left back to the GPU.
-    pub(super) fn free_direct(&mut self, progress: &mut Progress) -> Result<bool, LinkError> {
+    pub(super) fn free_direct(&mut self, progress: &mut ProxyProgress) -> Result<bool, LinkError> {
         let mut moved = false;
-        while let Some((lane, count, _)) = progress.leaving.front() {
+        while let Some((ring, count, _)) = progress.leaving.front() {
             if !self.channel.has_left(progress.freed)? {
                 break;
             }
             self.memory
-                .store_u64(self.crossing.lanes[*lane].head(), count + 1);
+                .store_u64(self.plan.rings[*ring].head(), count + 1);
             progress.leaving.pop_front();
             progress.freed += 1;
             moved = true;
@@ -28,17 +28,17 @@ impl Carrier {
     pub(super) fn send_direct(
         &mut self,
         memory: &Arc<Direct>,
-        progress: &mut Progress,
+        progress: &mut ProxyProgress,
     ) -> Result<bool, LinkError> {
-        let Some(parcel) = self.crossing.out.get(progress.sent) else {
+        let Some(chunk) = self.plan.out.get(progress.sent) else {
             return Ok(false);
         };
-        let lane = &self.crossing.lanes[parcel.lane];
-        let count = self.collectives * lane.each + parcel.number;
-        if self.memory.load_u64(lane.tail()) <= count {
+        let ring = &self.plan.rings[chunk.ring];
+        let count = self.collectives * ring.each + chunk.number;
+        if self.memory.load_u64(ring.tail()) <= count {
             return Ok(false);
         }
-        let range = lane.range(parcel, count);
+        let range = ring.range(chunk, count);
         let place = Place {
             memory: Arc::clone(memory),
             range: range.clone(),
@@ -46,7 +46,7 @@ impl Carrier {
         if !self.channel.offer_direct(&place)? {
             return Ok(false);
         }
-        progress.leaving.push_back((parcel.lane, count, range));
+        progress.leaving.push_back((chunk.ring, count, range));
         progress.sent += 1;
         Ok(true)
     }
@@ -55,18 +55,18 @@ impl Carrier {
     pub(super) fn receive_direct(
         &mut self,
         memory: &Arc<Direct>,
-        progress: &mut Progress,
+        progress: &mut ProxyProgress,
     ) -> Result<bool, LinkError> {
         let mut moved = false;
-        while let Some(parcel) = self.crossing.back.get(progress.expected) {
-            let lane = &self.crossing.lanes[parcel.lane];
-            let count = self.collectives * lane.each + parcel.number;
-            if count >= self.memory.load_u64(lane.head()) + lane.slots() {
+        while let Some(chunk) = self.plan.back.get(progress.expected) {
+            let ring = &self.plan.rings[chunk.ring];
+            let count = self.collectives * ring.each + chunk.number;
+            if count >= self.memory.load_u64(ring.head()) + ring.slots() {
                 break;
             }
             let place = Place {
                 memory: Arc::clone(memory),
-                range: lane.range(parcel, count),
+                range: ring.range(chunk, count),
             };
             if !self.channel.expect_direct(&place)? {
                 break;
@@ -77,13 +77,13 @@ impl Carrier {
         if progress.received == progress.expected || self.channel.arrived_direct()?.is_none() {
             return Ok(moved);
         }
-        let parcel = &self.crossing.back[progress.received];
-        let lane = &self.crossing.lanes[parcel.lane];
-        let count = self.collectives * lane.each + parcel.number;
+        let chunk = &self.plan.back[progress.received];
+        let ring = &self.plan.rings[chunk.ring];
+        let count = self.collectives * ring.each + chunk.number;
         memory
             .settle()
             .map_err(|error| LinkError::Failed(format!("what arrived on the GPU cannot be used: {error}")))?;
-        self.memory.store_u64(lane.tail(), count + 1);
+        self.memory.store_u64(ring.tail(), count + 1);
         progress.received += 1;
         Ok(true)
     }

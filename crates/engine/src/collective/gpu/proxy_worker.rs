@@ -18,10 +18,10 @@ use record::{Cell, Moved};
 
 /// A chunk that crosses the network in every collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parcel {
-    /// Its lane: a port and a worker, as an index into [`Crossing::lanes`].
-    pub lane: usize,
-    /// How many chunks of its lane come before it in a collective.
+pub(super) struct ProxyChunk {
+    /// Its ring: a port and a worker, as an index into [`ProxyPlan::rings`].
+    pub ring: usize,
+    /// How many chunks of its ring come before it in a collective.
     pub number: u64,
     /// Where it begins in its slot.
     pub phase: usize,
@@ -30,7 +30,7 @@ pub(super) struct Parcel {
 
 /// Slots and flags of one worker at one port: offsets in pinned memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lane {
+pub(super) struct SlotRing {
     port: usize,
     worker: u32,
     tail: usize,
@@ -44,59 +44,59 @@ pub(super) struct Lane {
 
 /// What crosses between two ranks in one collective, in order.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Crossing {
-    pub lanes: Vec<Lane>,
-    pub out: Vec<Parcel>,
-    pub back: Vec<Parcel>,
+pub(super) struct ProxyPlan {
+    pub rings: Vec<SlotRing>,
+    pub out: Vec<ProxyChunk>,
+    pub back: Vec<ProxyChunk>,
 }
 
-impl Crossing {
+impl ProxyPlan {
     /// Between rank `me`, whose memory `layout` describes, and `peer`.
-    pub fn new(me: u32, peer: u32, programs: &[DeviceProgram], layout: &Layout) -> Result<Crossing, String> {
+    pub fn new(me: u32, peer: u32, programs: &[DeviceProgram], layout: &Layout) -> Result<ProxyPlan, String> {
         let find = |rank: u32| programs.iter().find(|program| program.rank == rank);
         let (Some(mine), Some(theirs)) = (find(me), find(peer)) else {
             return Err(format!("ranks {me} and {peer} are not both in this cell"));
         };
-        let mut crossing = Crossing::default();
-        for (way, port, parcel) in mine.sends_to(peer) {
+        let mut plan = ProxyPlan::default();
+        for (way, port, chunk) in mine.sends_to(peer) {
             debug_assert!(mine.ports[port].way == way);
-            let parcel = crossing.number(mine, layout, port, parcel)?;
-            crossing.out.push(parcel);
+            let chunk = plan.number(mine, layout, port, chunk)?;
+            plan.out.push(chunk);
         }
-        for (way, _, parcel) in theirs.sends_to(me) {
+        for (way, _, chunk) in theirs.sends_to(me) {
             let matching =
                 |port: &PortPlan| port.peer == peer && port.incoming && port.proxied && port.way == way;
             let port = mine.ports.iter().position(matching);
             let port = port.ok_or_else(|| format!("rank {peer} sends what rank {me} does not expect"))?;
-            let parcel = crossing.number(mine, layout, port, parcel)?;
-            crossing.back.push(parcel);
+            let chunk = plan.number(mine, layout, port, chunk)?;
+            plan.back.push(chunk);
         }
-        Ok(crossing)
+        Ok(plan)
     }
 
-    /// Counts a parcel in its lane.
+    /// Counts a chunk in its ring.
     fn number(
         &mut self,
         program: &DeviceProgram,
         layout: &Layout,
         port: usize,
-        sent: Sent,
-    ) -> Result<Parcel, String> {
+        sent: SentChunk,
+    ) -> Result<ProxyChunk, String> {
         let known = self
-            .lanes
+            .rings
             .iter()
-            .position(|lane| (lane.port, lane.worker) == (port, sent.worker));
-        let lane = match known {
-            Some(lane) => lane,
+            .position(|ring| (ring.port, ring.worker) == (port, sent.worker));
+        let ring = match known {
+            Some(ring) => ring,
             None => {
-                self.lanes.push(Lane::new(program, layout, port, sent.worker)?);
-                self.lanes.len() - 1
+                self.rings.push(SlotRing::new(program, layout, port, sent.worker)?);
+                self.rings.len() - 1
             }
         };
-        let number = self.lanes[lane].each;
-        self.lanes[lane].each += 1;
-        Ok(Parcel {
-            lane,
+        let number = self.rings[ring].each;
+        self.rings[ring].each += 1;
+        Ok(ProxyChunk {
+            ring,
             number,
             phase: sent.phase,
             bytes: sent.bytes,
@@ -104,15 +104,15 @@ impl Crossing {
     }
 }
 
-impl Lane {
-    fn new(program: &DeviceProgram, layout: &Layout, port: usize, worker: u32) -> Result<Lane, String> {
+impl SlotRing {
+    fn new(program: &DeviceProgram, layout: &Layout, port: usize, worker: u32) -> Result<SlotRing, String> {
         let (plan, place) = (&program.ports[port], &layout.places[port]);
         let (Some(tail), Some(head), Some(data)) = (place.tail, place.head, place.data) else {
             return Err("a way over the network has no memory on the host".to_string());
         };
         let flag = worker as usize * FLAG_STRIDE * size_of::<u64>();
         let slots = plan.slots as usize * plan.slot_bytes as usize;
-        Ok(Lane {
+        Ok(SlotRing {
             port,
             worker,
             tail: tail as usize + flag,
@@ -139,15 +139,15 @@ impl Lane {
         self.slots
     }
 
-    /// The bytes of a parcel that is number `count` over all collectives.
-    pub fn range(&self, parcel: &Parcel, count: u64) -> Range<usize> {
+    /// The bytes of a chunk that is number `count` over all collectives.
+    pub fn range(&self, chunk: &ProxyChunk, count: u64) -> Range<usize> {
         let slot = self.data + (count % self.slots) as usize * self.slot_bytes;
-        slot + parcel.phase..slot + parcel.phase + parcel.bytes
+        slot + chunk.phase..slot + chunk.phase + chunk.bytes
     }
 }
 
 /// One chunk as its sender cuts it.
-pub(super) struct Sent {
+pub(super) struct SentChunk {
     worker: u32,
     phase: usize,
     bytes: usize,
@@ -158,7 +158,7 @@ impl DeviceProgram {
     ///
     /// Workers take turns. Each has slots of its own and goes through its own chunks in this order, so waiting for them in
     /// this order cannot lock up.
-    fn sends_to(&self, peer: u32) -> Vec<(u32, usize, Sent)> {
+    fn sends_to(&self, peer: u32) -> Vec<(u32, usize, SentChunk)> {
         let mut sent = Vec::new();
         let ways = |op: usize| {
             let targets = self.ops[op].target.iter().map(|port| *port as usize);
@@ -176,7 +176,7 @@ impl DeviceProgram {
                         };
                         let op = &self.ops[op];
                         let in_grid = start - op.begin + u64::from(op.skew);
-                        let chunk = Sent {
+                        let chunk = SentChunk {
                             worker,
                             phase: (in_grid * u64::from(self.element) % 16) as usize,
                             bytes: (elements * u64::from(self.element)) as usize,
@@ -214,7 +214,7 @@ pub(super) fn striped(cell: &Cell, programs: &[DeviceProgram]) -> Vec<Moved> {
 
 /// What came of carrying.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
+pub(super) struct ProxyResult {
     /// The connection that broke.
     pub broken: Option<LinkError>,
     /// Rails on which packets do not get through.
@@ -222,22 +222,22 @@ pub(super) struct Carried {
 }
 
 /// Carries chunks between pinned memory and one channel.
-pub(super) struct Carrier {
+pub(super) struct ProxyWorker {
     pub channel: Channel,
-    pub crossing: Crossing,
+    pub plan: ProxyPlan,
     pub memory: Arc<Registered>,
     /// The GPU's memory with the slots, when NICs reach it by themselves.
     pub direct: Option<Arc<Direct>>,
     pub halt: Arc<AtomicBool>,
     pub trouble: Arc<AtomicBool>,
     pub crowded: bool,
-    /// Collectives carried so far.
+    /// Collectives result so far.
     pub collectives: u64,
 }
 
 /// How far one collective is.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(super) struct ProxyProgress {
     pub sent: usize,
     /// Of those sent from the GPU's memory, the ones whose slots the GPU has back.
     pub freed: usize,
@@ -246,36 +246,36 @@ pub(super) struct Progress {
     pub expected: usize,
     outgoing: Option<ReadLease>,
     incoming: Option<WriteLease>,
-    /// Chunks that have not left their slots yet: lane, count, bytes.
+    /// Chunks that have not left their slots yet: ring, count, bytes.
     pub leaving: VecDeque<(usize, u64, Range<usize>)>,
 }
 
-impl Carrier {
+impl ProxyWorker {
     /// Carries what `times` collectives send and receive, unless it is told to stop.
-    pub fn carry(&mut self, iteration: Option<u32>, times: u16) -> Carried {
-        let mut carried = Carried::default();
+    pub fn carry(&mut self, iteration: Option<u32>, times: u16) -> ProxyResult {
+        let mut result = ProxyResult::default();
         for _ in 0..times {
             self.channel.begin(iteration);
             match self.collective() {
                 Ok(true) => self.collectives += 1,
                 Ok(false) => break,
                 Err(error) => {
-                    carried.broken = Some(error);
+                    result.broken = Some(error);
                     self.trouble.store(true, Ordering::Release);
                     break;
                 }
             }
         }
         let stuck = self.channel.stuck().into_iter();
-        carried.stuck = stuck
+        result.stuck = stuck
             .filter_map(|(rail, backlog)| Some((rail?, backlog)))
             .collect();
-        carried
+        result
     }
 
-    /// Whether it was carried to the end.
+    /// Whether it was result to the end.
     fn collective(&mut self) -> Result<bool, LinkError> {
-        let mut progress = Progress::default();
+        let mut progress = ProxyProgress::default();
         let mut waiter = Waiter::new(self.crowded, true, false);
         loop {
             let mut moved = self.channel.advance()?;
@@ -291,8 +291,8 @@ impl Carrier {
                     self.receive_direct(&memory, &mut progress)? || sent || freed
                 }
             };
-            let all_sent = progress.sent == self.crossing.out.len() && progress.leaving.is_empty();
-            if all_sent && progress.received == self.crossing.back.len() && self.channel.flushed() {
+            let all_sent = progress.sent == self.plan.out.len() && progress.leaving.is_empty();
+            if all_sent && progress.received == self.plan.back.len() && self.channel.flushed() {
                 return Ok(true);
             }
             if moved {
@@ -308,28 +308,28 @@ impl Carrier {
     }
 
     /// Gives slots whose chunks have left back to the GPU.
-    fn free(&self, progress: &mut Progress) -> bool {
+    fn free(&self, progress: &mut ProxyProgress) -> bool {
         let mut moved = false;
-        while let Some((lane, count, range)) = progress.leaving.front() {
+        while let Some((ring, count, range)) = progress.leaving.front() {
             if self.memory.region().try_write(range.clone()).is_none() {
                 break;
             }
-            self.memory.store_u64(self.crossing.lanes[*lane].head, count + 1);
+            self.memory.store_u64(self.plan.rings[*ring].head, count + 1);
             progress.leaving.pop_front();
             moved = true;
         }
         moved
     }
 
-    fn send(&mut self, progress: &mut Progress) -> Result<bool, LinkError> {
-        let Some(parcel) = self.crossing.out.get(progress.sent) else {
+    fn send(&mut self, progress: &mut ProxyProgress) -> Result<bool, LinkError> {
+        let Some(chunk) = self.plan.out.get(progress.sent) else {
             return Ok(false);
         };
-        let lane = &self.crossing.lanes[parcel.lane];
-        let count = self.collectives * lane.each + parcel.number;
-        let range = lane.range(parcel, count);
+        let ring = &self.plan.rings[chunk.ring];
+        let count = self.collectives * ring.each + chunk.number;
+        let range = ring.range(chunk, count);
         if progress.outgoing.is_none() {
-            if self.memory.load_u64(lane.tail) <= count {
+            if self.memory.load_u64(ring.tail) <= count {
                 return Ok(false);
             }
             progress.outgoing = self.memory.region().try_read(range.clone());
@@ -341,31 +341,31 @@ impl Carrier {
         if progress.outgoing.is_some() {
             return Ok(false);
         }
-        progress.leaving.push_back((parcel.lane, count, range));
+        progress.leaving.push_back((chunk.ring, count, range));
         progress.sent += 1;
         Ok(true)
     }
 
-    fn receive(&mut self, progress: &mut Progress) -> Result<bool, LinkError> {
-        let Some(parcel) = self.crossing.back.get(progress.received) else {
+    fn receive(&mut self, progress: &mut ProxyProgress) -> Result<bool, LinkError> {
+        let Some(chunk) = self.plan.back.get(progress.received) else {
             return Ok(false);
         };
-        let lane = &self.crossing.lanes[parcel.lane];
-        let count = self.collectives * lane.each + parcel.number;
+        let ring = &self.plan.rings[chunk.ring];
+        let count = self.collectives * ring.each + chunk.number;
         if progress.incoming.is_none() {
-            if count >= self.memory.load_u64(lane.head) + lane.slots {
+            if count >= self.memory.load_u64(ring.head) + ring.slots {
                 return Ok(false);
             }
-            progress.incoming = self.memory.region().try_write(lane.range(parcel, count));
+            progress.incoming = self.memory.region().try_write(ring.range(chunk, count));
         }
         let Some(mut lease) = progress.incoming.take() else {
             return Ok(false);
         };
-        let received = self.channel.receive(parcel.bytes, Sink::Into(&mut lease))?;
+        let received = self.channel.receive(chunk.bytes, Sink::Into(&mut lease))?;
         match received {
             Received::Chunk => {
                 drop(lease);
-                self.memory.store_u64(lane.tail, count + 1);
+                self.memory.store_u64(ring.tail, count + 1);
                 progress.received += 1;
             }
             Received::Some | Received::Nothing => progress.incoming = Some(lease),

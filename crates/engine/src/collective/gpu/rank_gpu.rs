@@ -6,28 +6,28 @@
 use std::sync::Arc;
 
 use super::layout::arena_bytes;
-use super::process_gpus::Site;
+use super::process_gpus::ProcessGpus;
 use crate::device::cuda::{self, Allocation, CudaError, Direct, Gpu};
 use crate::device::telemetry::GpuName;
-use crate::transport::GpuEnd;
+use crate::transport::GpuEndpoint;
 use record::units::Bytes;
 
 /// The kernel whose size says how many thread blocks a GPU runs at the same time; all others promise as many.
 const TYPICAL: &str = "rg_walk_f32_sum";
 
 /// One rank's place on a GPU.
-pub struct Station {
-    pub(super) site: Arc<Site>,
+pub struct RankGpu {
+    pub(super) process_gpus: Arc<ProcessGpus>,
     pub(super) gpu: Arc<Gpu>,
     arena: Arc<Allocation>,
     pub(super) largest: u64,
-    end: GpuEnd,
+    end: GpuEndpoint,
 }
 
-impl Station {
+impl RankGpu {
     /// Takes memory for payloads up to `largest` on the GPU of the rank that is number `local` of its host: GPUs are given
     /// out in turn.
-    pub fn open(local: u32, largest: Bytes, site: &Arc<Site>) -> Result<Station, String> {
+    pub fn open(local: u32, largest: Bytes, process_gpus: &Arc<ProcessGpus>) -> Result<RankGpu, String> {
         let gpus = cuda::probe().map_err(|missing| missing.to_string())?;
         let info = gpus[local as usize % gpus.len()].clone();
         let told = |error: CudaError| format!("GPU {} ({}): {error}", info.ordinal, info.name);
@@ -51,8 +51,8 @@ impl Station {
         if let Err(error) = &handle {
             tracing::debug!(gpu = info.ordinal, %error, "this memory cannot be opened by other processes");
         }
-        let end = GpuEnd {
-            process: site.process(),
+        let end = GpuEndpoint {
+            process: process_gpus.process(),
             neighbours: cuda::neighbours(info.ordinal).map_err(told)?,
             blocks: per_sm * info.sms,
             address: arena.address(),
@@ -60,8 +60,8 @@ impl Station {
             handle: handle.ok(),
             gpu: info.clone(),
         };
-        Ok(Station {
-            site: Arc::clone(site),
+        Ok(RankGpu {
+            process_gpus: Arc::clone(process_gpus),
             gpu,
             arena: Arc::new(arena),
             largest: largest.0,
@@ -88,7 +88,7 @@ impl Station {
     }
 
     /// What the other ranks are told.
-    pub fn end(&self) -> &GpuEnd {
+    pub fn endpoint(&self) -> &GpuEndpoint {
         &self.end
     }
 }

@@ -1,14 +1,14 @@
 //! What a kernel that gave up says, in words.
 
-use super::launch_group::Missing;
-use super::launch_monitor::Ended;
+use super::launch_group::MissingRank;
+use super::launch_monitor::LaunchEnd;
 use super::program::DeviceProgram;
 use crate::collective::Stopped;
 use crate::device::cuda::abi::{self, COUNT_ONLY, FINISH, Mode, NO_PORT, Op};
 use record::units::Nanos;
 
 /// Why a run did not complete; none when it did.
-pub(super) fn stopped(program: &DeviceProgram, ended: &Ended) -> Option<Stopped> {
+pub(super) fn stopped(program: &DeviceProgram, ended: &LaunchEnd) -> Option<Stopped> {
     let status = &ended.status;
     if status.failed == 0 {
         return ended.problem.as_ref().map(|problem| Stopped {
@@ -35,7 +35,7 @@ pub(super) fn stopped(program: &DeviceProgram, ended: &Ended) -> Option<Stopped>
 }
 
 /// A rank that others on its GPU waited for.
-pub(super) fn missing(missing: Missing) -> Stopped {
+pub(super) fn missing(missing: MissingRank) -> Stopped {
     let step = match missing.rank {
         Some(rank) => format!("step 0: launch together with rank {rank}, which shares its GPU"),
         None => "before its first step".to_string(),
@@ -95,7 +95,7 @@ fn sends(program: &DeviceProgram, op: &Op, peer: u32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::{Gang, Limits, Reach};
+    use super::super::limits::{LaunchGroup, Limits, MemoryAccess};
     use super::*;
     use record::units::Bytes;
     use record::{Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Placement};
@@ -128,18 +128,18 @@ mod tests {
             group: None,
             streams: None,
         };
-        let gang = Gang {
+        let group = LaunchGroup {
             ranks: vec![3, 5],
             capacity: 8,
         };
-        let limits = Limits::new(vec![gang], 512);
-        DeviceProgram::all(&cell, &|_, _| Reach::Proxy, &limits)
+        let limits = Limits::new(vec![group], 512);
+        DeviceProgram::all(&cell, &|_, _| MemoryAccess::Proxy, &limits)
             .unwrap()
             .remove(0)
     }
 
-    fn ended(failed: u32, op: u32, peer: u32) -> Ended {
-        let mut ended = Ended::broken(Nanos(0), String::new());
+    fn ended(failed: u32, op: u32, peer: u32) -> LaunchEnd {
+        let mut ended = LaunchEnd::broken(Nanos(0), String::new());
         ended.problem = None;
         ended.status.failed = failed;
         ended.status.op = op;

@@ -4,7 +4,7 @@
 //! busiest GPU send together. The low-latency protocol has short steps and dear bytes, the bandwidth protocol the reverse;
 //! the cheaper one is taken. `docs/method.md` says how the constants were found, `docs/performance.md` with which figures.
 
-use super::limits::{Gang, Limits};
+use super::limits::{LaunchGroup, Limits};
 use record::{Algorithm, Cell, Collective};
 
 /// How a cell is cut up.
@@ -138,7 +138,7 @@ fn words_are_cheaper(cell: &Cell, limits: &Limits, is_tree: bool) -> bool {
     let depth = n.next_power_of_two().ilog2();
     let chain = if is_tree { 2 * depth } else { 2 * (n - 1) };
     // Every all-reduce sends the payload 2 (n-1) times in all; the busiest GPU's share of that is its share of the ranks.
-    let busiest = limits.gangs.iter().map(|gang: &Gang| gang.ranks.len()).max();
+    let busiest = limits.launch_groups.iter().map(|group: &LaunchGroup| group.ranks.len()).max();
     let share = busiest.unwrap_or(1) as f64 / f64::from(n);
     let bytes = cell.size.0 as f64 * 2.0 * f64::from(n - 1) * share;
     let (words, walk) = if is_tree {

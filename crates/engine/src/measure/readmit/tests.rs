@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::super::orders::Setup;
 use super::super::worker::{ProcessContext, serve};
 use super::*;
-use crate::collective::gpu::Site;
+use crate::collective::gpu::ProcessGpus;
 use crate::launch::{Disconnected, JoinConfig, Member, Token, join, rejoin};
 use crate::transport::CrossWay;
 use crate::transport::shm::Hub;
@@ -59,7 +59,7 @@ fn start(door: &Rendezvous, token: Token, rank: u32) -> Served {
         let shared = ProcessContext {
             token,
             hub: Hub::new(),
-            site: Site::new(),
+            process_gpus: ProcessGpus::new(),
             local_rank: None,
             management: None,
         };

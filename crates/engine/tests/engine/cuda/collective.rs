@@ -1,11 +1,11 @@
-//! The collective kernels themselves, launched as one gang on the shim: every algorithm, type and operator yields what the
+//! The collective kernels themselves, launched as one group on the shim: every algorithm, type and operator yields what the
 //! oracle says, launch after launch.
 
 use std::time::Duration;
 
 use bytemuck::cast_slice;
 use railgauge_engine::collective::Oracle;
-use railgauge_engine::collective::gpu::{DeviceProgram, Gang, Limits, Reach, arena_bytes};
+use railgauge_engine::collective::gpu::{DeviceProgram, LaunchGroup, Limits, MemoryAccess, arena_bytes};
 use railgauge_engine::device::cuda::{Allocation, Gpu, Pinned, abi};
 use record::units::Bytes;
 use record::{
@@ -78,7 +78,7 @@ fn run_from(
     let stream = gpu.stream().unwrap();
     let capacity = 2 * gpu.info().sms;
     let mut limits = Limits::new(
-        vec![Gang {
+        vec![LaunchGroup {
             ranks: cell.ranks.clone(),
             capacity,
         }],
@@ -91,7 +91,7 @@ fn run_from(
     });
     // Small chunks, so that small payloads already go round the slots.
     limits.longest_chunk = Some(1024);
-    let programs = DeviceProgram::all(cell, &|_, _| Reach::Direct { same_gpu: true }, &limits).unwrap();
+    let programs = DeviceProgram::all(cell, &|_, _| MemoryAccess::Direct { same_gpu: true }, &limits).unwrap();
     assert!(
         programs
             .iter()

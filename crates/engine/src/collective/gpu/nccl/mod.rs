@@ -5,15 +5,15 @@
 
 mod thread;
 
-pub use thread::Lane;
+pub use thread::NcclThread;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::layout::buffer;
-use super::pattern_check::Testing;
-use super::rank_gpu::Station;
+use super::pattern_check::PatternCheck;
+use super::rank_gpu::RankGpu;
 use crate::collective::{CellEngine, Conditions, Oracle, Stopped, Took, WrongElement};
 use crate::device::cuda::nccl::{Nccl, Operation, Terms, UniqueId};
 use crate::device::cuda::{Allocation, CudaError};
@@ -22,7 +22,7 @@ use crate::transport::{Channel, Endpoint};
 use record::units::Nanos;
 use record::{Cell, Moved, Placement, Stuck};
 
-use thread::{Job, Patience};
+use thread::{Job, WaitLimit};
 
 /// Most thread blocks of NCCL for a rank that has a GPU to itself or shares it with one other: what NCCL takes by itself.
 const MOST_BLOCKS: u32 = 32;
@@ -43,7 +43,7 @@ pub struct NcclPreparation<'a> {
     /// What the ranks of the communicator have in common.
     pub id: UniqueId,
     /// The communicator, when it was made for an earlier cell.
-    pub lane: Option<Arc<Lane>>,
+    pub thread: Option<Arc<NcclThread>>,
     /// Of every wait.
     pub deadline: Duration,
     /// Set when the run is being ended.
@@ -53,9 +53,9 @@ pub struct NcclPreparation<'a> {
 /// One rank's part of a cell by NCCL.
 pub struct NcclEngine {
     gpu: GpuName,
-    lane: Arc<Lane>,
+    thread: Arc<NcclThread>,
     operation: Operation,
-    testing: Testing,
+    pattern_check: PatternCheck,
     /// Where input and output lie.
     memory: Arc<Allocation>,
     input: u64,
@@ -65,12 +65,12 @@ pub struct NcclEngine {
 impl NcclEngine {
     /// Makes the communicator, unless there is one, and runs the collective once: connections are made when they are first
     /// used. All ranks of the cell do so at the same time.
-    pub fn prepare(station: &Station, wanted: &NcclPreparation<'_>) -> Result<NcclEngine, String> {
+    pub fn prepare(rank_gpu: &RankGpu, wanted: &NcclPreparation<'_>) -> Result<NcclEngine, String> {
         let told = |error: CudaError| error.to_string();
         let cell = wanted.cell;
         let position = cell.ranks.iter().position(|rank| *rank == wanted.rank);
         let position = position.ok_or_else(|| format!("rank {} takes no part in this cell", wanted.rank))?;
-        let memory = station
+        let memory = rank_gpu
             .lend()
             .ok_or("two cells at once would use the same memory of this rank")?;
         let input = 0;
@@ -81,17 +81,17 @@ impl NcclEngine {
         if output + cell.size.0 > memory.len() as u64 {
             return Err("the payload does not fit into the memory set aside for it".to_string());
         }
-        let testing = Testing::new(&station.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
+        let pattern_check = PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
         let base = memory.address();
         let operation = Operation::new(cell, position, base + input, base + output);
         let operation = operation.map_err(|error| error.to_string())?;
-        let patience = Patience {
+        let limit = WaitLimit {
             deadline: wanted.deadline,
             abort: wanted.abort,
         };
         let in_words = |stopped: Stopped| format!("NCCL: {}", stopped.problem);
-        let lane = match &wanted.lane {
-            Some(lane) => Arc::clone(lane),
+        let thread = match &wanted.thread {
+            Some(thread) => Arc::clone(thread),
             None => {
                 let terms = Terms {
                     id: wanted.id,
@@ -101,9 +101,9 @@ impl NcclEngine {
                     most_blocks: most_blocks(wanted),
                 };
                 let nccl = Nccl::get().map_err(|missing| missing.to_string())?;
-                let lane = Lane::open(nccl, &station.gpu).map_err(told)?;
-                lane.ask(Job::Make(terms), &memory, &patience).map_err(in_words)?;
-                Arc::new(lane)
+                let thread = NcclThread::open(nccl, &rank_gpu.gpu).map_err(told)?;
+                thread.ask(Job::Make(terms), &memory, &limit).map_err(in_words)?;
+                Arc::new(thread)
             }
         };
         let once = Job::Batch {
@@ -112,12 +112,12 @@ impl NcclEngine {
             operation: operation.clone(),
             crowded: false,
         };
-        lane.ask(once, &memory, &patience).map_err(in_words)?;
+        thread.ask(once, &memory, &limit).map_err(in_words)?;
         Ok(NcclEngine {
-            gpu: station.name(),
-            lane,
+            gpu: rank_gpu.name(),
+            thread,
             operation,
-            testing,
+            pattern_check,
             memory,
             input,
             output,
@@ -125,14 +125,14 @@ impl NcclEngine {
     }
 
     /// The communicator, for later cells of the same ranks.
-    pub fn lane(&self) -> &Arc<Lane> {
-        &self.lane
+    pub fn thread(&self) -> &Arc<NcclThread> {
+        &self.thread
     }
 }
 
 impl CellEngine for NcclEngine {
     fn fill(&mut self, pattern: u64) -> bool {
-        self.testing.fill(self.memory.address() + self.input, pattern)
+        self.pattern_check.fill(self.memory.address() + self.input, pattern)
     }
 
     /// NCCL does not report progress, so all of it must be over within the deadline.
@@ -143,7 +143,7 @@ impl CellEngine for NcclEngine {
         times: u16,
         conditions: &Conditions<'_>,
     ) -> Result<Took, Stopped> {
-        self.testing.require_input()?;
+        self.pattern_check.require_input()?;
         let operation = self.operation.clone();
         let job = match times {
             0 | 1 => Job::Single { at, operation },
@@ -154,15 +154,15 @@ impl CellEngine for NcclEngine {
                 crowded: conditions.crowded,
             },
         };
-        let patience = Patience {
+        let limit = WaitLimit {
             deadline: conditions.deadline,
             abort: conditions.abort,
         };
-        self.lane.ask(job, &self.memory, &patience)
+        self.thread.ask(job, &self.memory, &limit)
     }
 
     fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
-        self.testing.check(&self.memory, self.output, pattern)
+        self.pattern_check.check(&self.memory, self.output, pattern)
     }
 
     fn stuck(&self) -> Vec<Stuck> {

@@ -23,7 +23,7 @@ use record::units::Nanos;
 const GLANCE: Duration = Duration::from_millis(10);
 /// How long a thread may take to end what it was told to end, before its communicator is aborted under it.
 const TO_STOP: Duration = Duration::from_millis(200);
-/// How long it may take then. Together they are shorter than the coordinator's patience with a rank that says nothing.
+/// How long it may take then. Together they are shorter than the coordinator's limit with a rank that says nothing.
 const TO_LEAVE: Duration = Duration::from_secs(1);
 /// How often NCCL is asked whether it is well.
 const ASKING: Nanos = Nanos(5_000_000);
@@ -55,13 +55,13 @@ impl Job {
 }
 
 /// How long somebody waits for an answer.
-pub(super) struct Patience<'a> {
+pub(super) struct WaitLimit<'a> {
     pub deadline: Duration,
     pub abort: &'a AtomicBool,
 }
 
 /// A job with what it may touch, and where its answer goes.
-struct Letter {
+struct Request {
     job: Job,
     limit: Duration,
     /// Kept until the job is over.
@@ -70,23 +70,23 @@ struct Letter {
 }
 
 /// One rank's end of a communicator, with the thread that makes its calls.
-pub struct Lane {
+pub struct NcclThread {
     communicator: Arc<Communicator>,
     /// Set when the thread is to end what it is at.
     stop: Arc<AtomicBool>,
     /// Set when the communicator is good for nothing any more.
     broken: AtomicBool,
-    letters: Mutex<Option<Sender<Letter>>>,
+    requests: Mutex<Option<Sender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Lane {
+impl NcclThread {
     /// A thread on `gpu`, without a communicator yet.
-    pub(super) fn open(nccl: &'static Nccl, gpu: &Arc<Gpu>) -> Result<Lane, CudaError> {
+    pub(super) fn open(nccl: &'static Nccl, gpu: &Arc<Gpu>) -> Result<NcclThread, CudaError> {
         let communicator = Arc::new(Communicator::new(nccl, Arc::clone(gpu)));
         let stop = Arc::new(AtomicBool::new(false));
-        let (letters, inbox) = channel();
-        let worker = Worker {
+        let (requests, inbox) = channel();
+        let worker = CallLoop {
             stream: gpu.stream()?,
             before: gpu.event()?,
             after: gpu.event()?,
@@ -96,11 +96,11 @@ impl Lane {
             stop: Arc::clone(&stop),
         };
         let thread = std::thread::spawn(move || worker.work(&inbox));
-        Ok(Lane {
+        Ok(NcclThread {
             communicator,
             stop,
             broken: AtomicBool::new(false),
-            letters: Mutex::new(Some(letters)),
+            requests: Mutex::new(Some(requests)),
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -115,7 +115,7 @@ impl Lane {
         &self,
         job: Job,
         memory: &Arc<Allocation>,
-        patience: &Patience<'_>,
+        limit: &WaitLimit<'_>,
     ) -> Result<Took, Stopped> {
         let step = job.in_words();
         let since = Instant::now();
@@ -127,15 +127,15 @@ impl Lane {
             aborted,
         };
         let (answer, answered) = channel();
-        let letter = Letter {
+        let request = Request {
             job,
-            limit: patience.deadline,
+            limit: limit.deadline,
             memory: Arc::clone(memory),
             answer,
         };
-        let sent = lock(&self.letters)
+        let sent = lock(&self.requests)
             .as_ref()
-            .is_some_and(|letters| letters.send(letter).is_ok());
+            .is_some_and(|requests| requests.send(request).is_ok());
         if !self.is_sound() || !sent {
             return Err(stopped("the NCCL communicator was given up".to_string(), false));
         }
@@ -144,7 +144,7 @@ impl Lane {
                 Ok(Ok(took)) => return Ok(took),
                 Ok(Err(problem)) => {
                     self.broken.store(true, Ordering::Relaxed);
-                    return Err(stopped(problem, patience.abort.load(Ordering::Relaxed)));
+                    return Err(stopped(problem, limit.abort.load(Ordering::Relaxed)));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     self.broken.store(true, Ordering::Relaxed);
@@ -152,12 +152,12 @@ impl Lane {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let aborted = patience.abort.load(Ordering::Relaxed);
-            if aborted || since.elapsed() > patience.deadline {
+            let aborted = limit.abort.load(Ordering::Relaxed);
+            if aborted || since.elapsed() > limit.deadline {
                 self.give_up(&answered);
                 let problem = match aborted {
                     true => "the run is being ended".to_string(),
-                    false => format!("NCCL was not done within {}", Nanos::from(patience.deadline)),
+                    false => format!("NCCL was not done within {}", Nanos::from(limit.deadline)),
                 };
                 return Err(stopped(problem, aborted));
             }
@@ -182,9 +182,9 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for NcclThread {
     fn drop(&mut self) {
-        drop(lock(&self.letters).take());
+        drop(lock(&self.requests).take());
         let Some(thread) = lock(&self.thread).take() else {
             return;
         };
@@ -202,7 +202,7 @@ impl Drop for Lane {
 }
 
 /// What the thread has.
-struct Worker {
+struct CallLoop {
     communicator: Arc<Communicator>,
     stream: Stream,
     before: Event,
@@ -216,7 +216,7 @@ struct Worker {
 /// Why a job did not end well.
 enum Failure {
     Nccl(NcclError),
-    Told,
+    Aborted,
 }
 
 impl From<NcclError> for Failure {
@@ -231,11 +231,11 @@ impl From<CudaError> for Failure {
     }
 }
 
-impl Worker {
+impl CallLoop {
     /// Does what it is told until nobody tells it anything any more.
-    fn work(mut self, inbox: &Receiver<Letter>) {
-        while let Ok(letter) = inbox.recv() {
-            let answer = match self.carry_out(&letter) {
+    fn work(mut self, inbox: &Receiver<Request>) {
+        while let Ok(request) = inbox.recv() {
+            let answer = match self.carry_out(&request) {
                 Ok(took) => Ok(took),
                 Err(failure) => {
                     // Whatever waits in the stream must not wait for the gate.
@@ -243,23 +243,23 @@ impl Worker {
                     self.communicator.abort();
                     Err(match failure {
                         Failure::Nccl(error) => error.to_string(),
-                        Failure::Told => "told to end".to_string(),
+                        Failure::Aborted => "told to end".to_string(),
                     })
                 }
             };
             // Given back before anybody hears that it is.
-            drop(letter.memory);
+            drop(request.memory);
             // Whoever asked may have given up.
-            let _ = letter.answer.send(answer);
+            let _ = request.answer.send(answer);
         }
         self.communicator.destroy();
     }
 
-    fn carry_out(&mut self, letter: &Letter) -> Result<Took, Failure> {
-        match &letter.job {
+    fn carry_out(&mut self, request: &Request) -> Result<Took, Failure> {
+        match &request.job {
             Job::Make(terms) => {
                 let started = clock::now();
-                self.communicator.make(terms, letter.limit)?;
+                self.communicator.make(terms, request.limit)?;
                 Ok(took(started, clock::now().since(started)))
             }
             Job::Single { at, operation } => self.single(*at, operation),
@@ -307,7 +307,7 @@ impl Worker {
                 return Ok(now);
             }
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Failure::Told);
+                return Err(Failure::Aborted);
             }
             if now.since(asked) > ASKING {
                 self.communicator.trouble()?;

@@ -12,7 +12,7 @@ use record::{GpuRecord, Reach, ReachRecord};
 
 /// One rank's memory on a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GpuEnd {
+pub struct GpuEndpoint {
     /// Names the process: ranks with the same are threads of one.
     pub process: u64,
     /// The GPU.
@@ -29,12 +29,12 @@ pub struct GpuEnd {
     pub handle: Option<IpcHandle>,
 }
 
-impl GpuEnd {
+impl GpuEndpoint {
     /// How this rank gets at the memory of `other`; the answer is the same the other way round.
-    pub fn reach(&self, other: &GpuEnd) -> Reach {
+    pub fn reach(&self, other: &GpuEndpoint) -> Reach {
         let same_process = self.process == other.process;
         let opens = self.handle.is_some() && other.handle.is_some();
-        let sees = |from: &GpuEnd, to: &GpuEnd| from.neighbours.contains(&to.gpu.uuid);
+        let sees = |from: &GpuEndpoint, to: &GpuEndpoint| from.neighbours.contains(&to.gpu.uuid);
         let sees_each_other = sees(self, other) && sees(other, self);
         match self.gpu.uuid == other.gpu.uuid {
             true if same_process => Reach::SameGpu,
@@ -95,7 +95,7 @@ mod tests {
         Endpoint {
             rank,
             doors: Vec::new(),
-            gpu: Some(GpuEnd {
+            gpu: Some(GpuEndpoint {
                 process,
                 gpu: GpuInfo {
                     ordinal: gpu,
