@@ -1,6 +1,6 @@
 //! Ring all-gather: rank `r` brings block `r`, everyone ends with all blocks.
 //!
-//! Every block walks the ring once, starting at its owner. With 4 ranks, what rank `r` sends to its right neighbour:
+//! Every block travels the ring once, starting at its owner. With 4 ranks, what rank `r` sends to its right neighbour:
 //!
 //! ```text
 //! round      0      1      2

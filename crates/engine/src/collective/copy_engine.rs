@@ -1,7 +1,7 @@
 //! Point-to-point and bidirectional by a GPU's copy engine: the same data on the same links as [direct](super::point_to_point),
 //! moved by the driver's copy instead of a kernel of ours.
 //!
-//! What a copy engine reaches and a kernel does not, or the other way round, is not the link's fault.
+//! A difference between the two points at the copy engine or at our kernel, not at the link.
 
 use super::Scheme;
 use super::bidirectional::Bidirectional;

@@ -6,8 +6,8 @@
 //!     3 --->
 //! ```
 //!
-//! The way into the root carries `(n-1)/n` of the payload, every sender's way `1/n`: what a switch does when more comes in than
-//! goes out. The root ends with all blocks in order of rank.
+//! The link into the root carries `(n-1)/n` of the payload, every sender's link `1/n`: this shows how a switch handles
+//! oversubscription of an output port. The root ends with all blocks in order of rank.
 
 use super::Scheme;
 use super::schedule::{Action, LinkLoad, Schedule, Shape, Step, near_equal};

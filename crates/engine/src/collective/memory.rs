@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::program::{Program, Work};
+use super::program::{Program, ProgramStep};
 use super::schedule::Action;
 use crate::device::{Region, host};
 use crate::launch::clock;
@@ -15,12 +15,12 @@ pub struct Buffers {
     pub input: Arc<Region>,
     /// What comes out.
     pub output: Arc<Region>,
-    /// Holds the input aside where a collective would overwrite it in place.
+    /// A copy of the input where a collective would overwrite it in place.
     pub staging: Option<Arc<Region>>,
 }
 
 impl Buffers {
-    /// Fresh memory for `cell`, with room for staging when its scheme needs that.
+    /// Allocates memory for `cell`, with a staging copy when its scheme needs one.
     pub fn for_cell(cell: &Cell, stages_input: bool) -> Buffers {
         let bytes = cell.size.as_usize();
         let output = Region::new(bytes);
@@ -40,15 +40,15 @@ impl Buffers {
 }
 
 /// Where values are read from and written to during one iteration.
-pub(super) struct Memory<'a> {
+pub(super) struct StepMemory<'a> {
     pub input: &'a Arc<Region>,
     pub output: &'a Arc<Region>,
     pub in_place: bool,
 }
 
-impl<'a> Memory<'a> {
-    /// Sets the input aside where the collective would overwrite it.
-    pub fn stage(buffers: &'a Buffers) -> Memory<'a> {
+impl<'a> StepMemory<'a> {
+    /// Stages the input where the collective would overwrite it.
+    pub fn stage(buffers: &'a Buffers) -> StepMemory<'a> {
         let in_place = Arc::ptr_eq(&buffers.input, &buffers.output);
         let input = match &buffers.staging {
             Some(staging) => {
@@ -62,7 +62,7 @@ impl<'a> Memory<'a> {
             }
             None => &buffers.input,
         };
-        Memory {
+        StepMemory {
             input,
             output: &buffers.output,
             in_place,
@@ -70,8 +70,8 @@ impl<'a> Memory<'a> {
     }
 
     /// Where the value of a step comes from.
-    pub fn source(&self, work: &Work) -> &'a Arc<Region> {
-        if work.reads_input { self.input } else { self.output }
+    pub fn source(&self, step: &ProgramStep) -> &'a Arc<Region> {
+        if step.reads_input { self.input } else { self.output }
     }
 }
 
@@ -79,7 +79,7 @@ impl Program {
     /// Combines a received chunk with the current value; on the last reduction of an average, divides.
     pub(super) fn reduce(
         &self,
-        work: &Work,
+        step: &ProgramStep,
         target: &mut [u8],
         input: Option<&[u8]>,
         received: &[u8],
@@ -90,7 +90,7 @@ impl Program {
             Some(input) => host::reduce_into(self.dtype, self.op, target, input, received),
             None => host::reduce(self.dtype, self.op, target, received),
         }
-        if work.action == Action::RecvReduceLast && self.op == ReduceOp::Avg {
+        if step.action == Action::RecvReduceLast && self.op == ReduceOp::Avg {
             host::finish_avg(self.dtype, target, self.ranks);
         }
         if let Some(started) = started {

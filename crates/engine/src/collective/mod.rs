@@ -1,9 +1,8 @@
 //! Collectives as pure schedules, and the oracle that says what they must yield.
 //!
-//! A schedule is data: which block of the payload a rank sends to or receives from whom, in which order. It is a function
-//! of rank, rank count, element count and root alone, so it is proven right in memory for every rank count before a byte
-//! is measured, and the load it puts on every link is known before a counter is read. The oracle knows the collectives
-//! but none of the schedules; the two meet in the tests only.
+//! A schedule is data: which blocks of the payload a rank sends to and receives from which peer, in which order. It is a function
+//! of rank, rank count, element count and root alone, so tests verify it in memory for every rank count, and the load on every link
+//! is known before a counter is read. The oracle knows the collectives but no schedule; only the tests combine the two.
 
 mod all_gather;
 mod all_to_all;
@@ -30,9 +29,7 @@ mod tree;
 mod wait;
 
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
-mod simulate;
+mod schedule_tests;
 
 pub use engine::{CellEngine, Conditions, Stopped, Took};
 pub use execute::Execution;
@@ -56,18 +53,18 @@ pub trait Scheme: Sync {
     /// What one rank does.
     fn schedule(&self, shape: Shape) -> Schedule;
 
-    /// What every directed link carries, in closed form: a second account, written without looking at the steps.
+    /// What every directed link carries, in closed form: computed independently of the steps.
     ///
     /// Sorted by sender and receiver; links that carry nothing are left out.
     fn link_elements(&self, ranks: usize, elements: usize, root: usize) -> Vec<LinkLoad>;
 
-    /// Whether a block may be overwritten before its input was sent, so that in place the input must be set aside first.
+    /// Whether a block may be overwritten before its input was sent, so that the input must be staged when in place.
     fn stages_input_in_place(&self) -> bool {
         false
     }
 }
 
-/// Every algorithm there is; what is not listed does not exist. The first of a collective is its default.
+/// Every algorithm. The first of a collective is its default.
 pub const ALGORITHMS: &[&dyn Scheme] = &[
     &ring::Ring,
     &tree::Tree,

@@ -25,7 +25,7 @@ pub struct Oracle {
     pub collective: Collective,
     /// Element type.
     pub dtype: DType,
-    /// Reduction operator; of no consequence where nothing is reduced.
+    /// Reduction operator; unused where nothing is reduced.
     pub op: ReduceOp,
     /// Ranks taking part, at least one.
     pub ranks: usize,
@@ -52,13 +52,13 @@ pub struct WrongElement {
     pub wrong_elements: u64,
 }
 
-/// A run of output elements and where they come from.
-pub(super) struct Part {
+/// A range of output elements and where they come from.
+pub(super) struct OutputRange {
     pub output: Range<usize>,
     pub source: Source,
 }
 
-/// Where a run of output elements comes from.
+/// Where a range of output elements comes from.
 pub(super) enum Source {
     /// All ranks, at the same elements.
     Everyone,
@@ -89,11 +89,11 @@ impl Oracle {
     pub fn check(&self, rank: usize, iteration: u64, output: &[u8]) -> Result<(), WrongElement> {
         let mut integers = [0u32; BLOCK];
         let mut expected = [0u8; BLOCK * WIDEST];
-        let mut mismatch = None;
-        for Part {
+        let mut wrong = None;
+        for OutputRange {
             output: range,
             source,
-        } in self.parts(rank)
+        } in self.output_ranges(rank)
         {
             for start in range.clone().step_by(BLOCK) {
                 let count = (range.end - start).min(BLOCK);
@@ -107,10 +107,10 @@ impl Oracle {
                         encode(self.dtype, integers, expected);
                     }
                 }
-                self.compare(start, expected, output, &mut mismatch);
+                self.compare(start, expected, output, &mut wrong);
             }
         }
-        mismatch.map_or(Ok(()), Err)
+        wrong.map_or(Ok(()), Err)
     }
 
     /// The test data of one rank.
@@ -132,18 +132,18 @@ impl Oracle {
     }
 
     /// The definition of each collective.
-    pub(super) fn parts(&self, rank: usize) -> Vec<Part> {
+    pub(super) fn output_ranges(&self, rank: usize) -> Vec<OutputRange> {
         let whole = 0..self.elements;
-        let copy = |from: usize, output: Range<usize>| Part {
+        let copy = |from: usize, output: Range<usize>| OutputRange {
             source: Source::Rank(from, output.start),
             output,
         };
         match self.collective {
-            Collective::AllReduce => vec![Part {
+            Collective::AllReduce => vec![OutputRange {
                 output: whole,
                 source: Source::Everyone,
             }],
-            Collective::ReduceScatter => vec![Part {
+            Collective::ReduceScatter => vec![OutputRange {
                 output: self.block(rank),
                 source: Source::Everyone,
             }],
@@ -151,7 +151,7 @@ impl Oracle {
             Collective::Broadcast => vec![copy(self.root, whole)],
             Collective::AllToAll => {
                 let length = self.elements / self.ranks;
-                let from = |from: usize| Part {
+                let from = |from: usize| OutputRange {
                     output: from * length..(from + 1) * length,
                     source: Source::Rank(from, rank * length),
                 };
@@ -183,7 +183,7 @@ impl Oracle {
         let mut expected = [0; WIDEST];
         let expected = &mut expected[..self.dtype.size()];
         let mut integer = [0];
-        for part in self.parts(rank) {
+        for part in self.output_ranges(rank) {
             if !part.output.contains(&element) {
                 continue;
             }
@@ -227,7 +227,7 @@ impl Oracle {
     }
 
     /// Adds the elements that differ, from element `first` of the output on, to what was found before.
-    fn compare(&self, first: usize, expected: &[u8], output: &[u8], mismatch: &mut Option<WrongElement>) {
+    fn compare(&self, first: usize, expected: &[u8], output: &[u8], wrong: &mut Option<WrongElement>) {
         let size = self.dtype.size();
         let found = output.get(first * size..).unwrap_or_default();
         let found = &found[..found.len().min(expected.len())];
@@ -240,7 +240,7 @@ impl Oracle {
             .enumerate()
             .filter(|(_, (expected, found))| expected != found)
         {
-            let first_wrong = mismatch.get_or_insert_with(|| WrongElement {
+            let first_wrong = wrong.get_or_insert_with(|| WrongElement {
                 element: (first + i) as u64,
                 byte_offset: ((first + i) * size) as u64,
                 expected_bits: bits(expected),
@@ -357,22 +357,22 @@ mod tests {
         assert_eq!(oracle.check(1, 4, bytemuck::cast_slice(&output)), Ok(()));
         let right = output[3210].to_bits();
         output[3210] = f32::from_bits(right ^ 1 << 7);
-        let mismatch = WrongElement {
+        let wrong = WrongElement {
             element: 3210,
             byte_offset: 12840,
             expected_bits: format!("{right:#010x}"),
             found_bits: format!("{:#010x}", right ^ 1 << 7),
             wrong_elements: 1,
         };
-        assert_eq!(oracle.check(1, 4, bytemuck::cast_slice(&output)), Err(mismatch));
+        assert_eq!(oracle.check(1, 4, bytemuck::cast_slice(&output)), Err(wrong));
     }
 
     #[test]
     fn a_result_left_over_from_the_previous_iteration_is_caught_almost_everywhere() {
         let oracle = oracle(Collective::AllReduce);
         let stale = all_reduced(&oracle, 3);
-        let mismatch = oracle.check(0, 4, bytemuck::cast_slice(&stale)).unwrap_err();
-        assert!(mismatch.wrong_elements > 4990, "{mismatch:?}");
+        let wrong = oracle.check(0, 4, bytemuck::cast_slice(&stale)).unwrap_err();
+        assert!(wrong.wrong_elements > 4990, "{wrong:?}");
     }
 
     #[test]
@@ -381,8 +381,8 @@ mod tests {
         let mut output = all_reduced(&oracle, 0);
         let (front, back) = output.split_at_mut(2048);
         front[1024..1088].swap_with_slice(&mut back[..64]);
-        let mismatch = oracle.check(2, 0, bytemuck::cast_slice(&output)).unwrap_err();
-        assert_eq!((mismatch.element, mismatch.wrong_elements), (1024, 128));
+        let wrong = oracle.check(2, 0, bytemuck::cast_slice(&output)).unwrap_err();
+        assert_eq!((wrong.element, wrong.wrong_elements), (1024, 128));
     }
 
     #[test]
@@ -390,9 +390,9 @@ mod tests {
         let oracle = oracle(Collective::AllReduce);
         let output = all_reduced(&oracle, 0);
         let bytes: &[u8] = bytemuck::cast_slice(&output);
-        let mismatch = oracle.check(0, 0, &bytes[..4 * 4000 + 1]).unwrap_err();
-        assert_eq!((mismatch.element, mismatch.wrong_elements), (4000, 1000));
-        assert_eq!(mismatch.found_bits, "nothing");
+        let wrong = oracle.check(0, 0, &bytes[..4 * 4000 + 1]).unwrap_err();
+        assert_eq!((wrong.element, wrong.wrong_elements), (4000, 1000));
+        assert_eq!(wrong.found_bits, "nothing");
         assert_eq!(oracle.check(0, 0, &[]).unwrap_err().wrong_elements, 5000);
     }
 

@@ -1,4 +1,4 @@
-//! A schedule made ready for one rank and one cell: byte ranges, chunks, and what must come before what.
+//! A schedule lowered for one rank and one cell: byte ranges, chunks, and dependencies.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use super::{Scheme, find};
 use record::units::Bytes;
 use record::{Cell, DType, DeviceKind, Moved, Placement, ReduceOp, TransportKind};
 
-/// A chunk is at most this long: long enough that its handling costs nothing, short enough to stay in a core's cache
-/// between the wire and the reduction.
+/// The longest chunk: long enough to make its overhead negligible, short enough to stay in a core's cache between the wire and
+/// the reduction.
 const LARGEST_CHUNK: usize = 256 << 10;
-/// And at least this long where a block is cut at all.
+/// The shortest chunk where a block is cut at all.
 const SMALLEST_CHUNK: usize = 64 << 10;
 /// A block is cut into at least this many chunks per link if it is long enough, so that links and steps overlap.
 const CHUNKS_PER_LINK: usize = 4;
 
 /// One step, in bytes and world ranks.
-pub(super) struct Work {
+pub(super) struct ProgramStep {
     pub action: Action,
     /// World rank of the peer.
     pub peer: u32,
@@ -30,7 +30,7 @@ pub(super) struct Work {
     pub after: Vec<usize>,
 }
 
-impl Work {
+impl ProgramStep {
     /// The byte range of a chunk.
     pub fn chunk(&self, chunk: usize) -> Range<usize> {
         let start = self.bytes.start + chunk * self.chunk_bytes;
@@ -49,13 +49,13 @@ pub enum ProgramError {
         /// For which collective.
         collective: String,
     },
-    /// An algorithm that a kernel's ops cannot express.
-    #[error("a rank has more ways in or out at once than a kernel handles")]
+    /// An algorithm that kernel ops cannot express.
+    #[error("a rank has more connections at once than a kernel supports")]
     TooManyConnections,
-    /// Kernels that must run together do not fit on the GPU together, and would wait for each other for ever.
+    /// Kernels that must be resident together do not fit on the GPU together, and would deadlock.
     #[error(
-        "{ranks} ranks of this cell share one GPU, where {blocks} thread blocks run at a time: not all of them could run \
-         together, and they would wait for each other for ever; use fewer ranks per GPU"
+        "{ranks} ranks of this cell share one GPU, which runs at most {blocks} thread blocks at a time: their kernels do not \
+         fit together and would deadlock; use fewer ranks per GPU"
     )]
     DoNotFit {
         /// Ranks on the GPU.
@@ -70,7 +70,7 @@ pub enum ProgramError {
 
 /// What one rank does in one cell.
 pub struct Program {
-    pub(super) works: Vec<Work>,
+    pub(super) steps: Vec<ProgramStep>,
     pub(super) dtype: DType,
     pub(super) op: ReduceOp,
     pub(super) ranks: usize,
@@ -93,7 +93,7 @@ impl Program {
         };
         let schedule = scheme.schedule(shape);
         Ok(Program {
-            works: lower(cell, &schedule),
+            steps: lower(cell, &schedule),
             dtype: cell.dtype,
             op: cell.op,
             ranks: cell.world(),
@@ -103,38 +103,38 @@ impl Program {
     /// World ranks this rank exchanges data with, each once, in order of first use.
     pub fn peers(&self) -> Vec<u32> {
         let mut peers = Vec::new();
-        for work in self.works.iter().filter(|work| work.action != Action::Keep) {
-            if !peers.contains(&work.peer) {
-                peers.push(work.peer);
+        for step in self.steps.iter().filter(|step| step.action != Action::Keep) {
+            if !peers.contains(&step.peer) {
+                peers.push(step.peer);
             }
         }
         peers
     }
 
-    /// A step and the chunk it stands at, in words.
+    /// A step and its current chunk, in words.
     pub(super) fn describe(&self, at: usize, chunk: usize) -> String {
-        let work = &self.works[at];
-        let what = match work.action {
+        let step = &self.steps[at];
+        let what = match step.action {
             Action::Send | Action::SendInput => "send block",
             Action::RecvReduce | Action::RecvReduceLast => "receive and reduce block",
             Action::RecvCopy => "receive block",
             Action::Keep => "keep block",
         };
-        let way = if work.action.sends() { "to" } else { "from" };
+        let direction = if step.action.sends() { "to" } else { "from" };
         format!(
-            "step {} of {}: {what} {}, chunk {} of {}, {way} rank {}",
+            "step {} of {}: {what} {}, chunk {} of {}, {direction} rank {}",
             at + 1,
-            self.works.len(),
-            work.block,
-            (chunk + 1).min(work.chunks),
-            work.chunks,
-            work.peer
+            self.steps.len(),
+            step.block,
+            (chunk + 1).min(step.chunks),
+            step.chunks,
+            step.peer
         )
     }
 }
 
-/// Whether whatever ranks of this cell receive over RDMA is written to where it belongs, without a stop in between: nothing is
-/// reduced, and messages are long enough that saying where first costs less than copying.
+/// Whether RDMA writes of this cell go straight to their destination: nothing is reduced, and messages are long enough that
+/// announcing the destination costs less than a copy.
 pub fn is_placed(cell: &Cell) -> bool {
     let block = match cell.collective.is_blocked() {
         true => cell.size.as_usize() / cell.world().max(1),
@@ -154,8 +154,8 @@ pub fn scheme_of(cell: &Cell) -> Result<&'static dyn Scheme, ProgramError> {
 
 /// What the cell's schedule puts on each link per iteration, rail by rail.
 ///
-/// Chunks go round the links of a channel in turn, so with several rails the share of each depends on the chunks: it is
-/// counted here the way both ends count it.
+/// Chunks are striped over the links of a channel in turn, so with several rails the share of each depends on the chunks; this
+/// counts them as both ends do.
 pub fn planned_bytes(cell: &Cell) -> Result<Vec<Moved>, ProgramError> {
     let scheme = scheme_of(cell)?;
     let size = cell.dtype.size();
@@ -184,10 +184,10 @@ pub fn planned_bytes(cell: &Cell) -> Result<Vec<Moved>, ProgramError> {
 fn striped(cell: &Cell, program: &Program, from: u32, to: u32) -> Vec<Moved> {
     let mut per_rail = vec![0u64; cell.rails.len()];
     let sends = program
-        .works
+        .steps
         .iter()
-        .filter(|work| work.action.sends() && work.peer == to);
-    let chunks = sends.flat_map(|work| (0..work.chunks).map(|chunk| work.chunk(chunk).len() as u64));
+        .filter(|step| step.action.sends() && step.peer == to);
+    let chunks = sends.flat_map(|step| (0..step.chunks).map(|chunk| step.chunk(chunk).len() as u64));
     for (number, bytes) in chunks.enumerate() {
         per_rail[number % cell.rails.len()] += bytes;
     }
@@ -216,13 +216,13 @@ fn chunk_bytes(cell: &Cell, block: usize) -> usize {
     wanted.clamp(SMALLEST_CHUNK, LARGEST_CHUNK).next_multiple_of(64)
 }
 
-fn lower(cell: &Cell, schedule: &Schedule) -> Vec<Work> {
+fn lower(cell: &Cell, schedule: &Schedule) -> Vec<ProgramStep> {
     let size = cell.dtype.size();
     let out_of_place = cell.placement == Placement::OutOfPlace;
     // Per block: the last step that wrote it, and the steps that read it since.
     let mut written: Vec<Option<usize>> = vec![None; schedule.blocks.len()];
     let mut read_since: Vec<Vec<usize>> = vec![Vec::new(); schedule.blocks.len()];
-    let mut works = Vec::with_capacity(schedule.steps.len());
+    let mut steps = Vec::with_capacity(schedule.steps.len());
     for (at, step) in schedule.steps.iter().enumerate() {
         let elements = &schedule.blocks[step.block];
         let bytes = elements.start * size..elements.end * size;
@@ -241,7 +241,7 @@ fn lower(cell: &Cell, schedule: &Schedule) -> Vec<Work> {
             Action::SendInput => {}
             _ => written[step.block] = Some(at),
         }
-        works.push(Work {
+        steps.push(ProgramStep {
             action: step.action,
             peer: cell.ranks[step.peer],
             block: step.block,
@@ -252,5 +252,5 @@ fn lower(cell: &Cell, schedule: &Schedule) -> Vec<Work> {
             after,
         });
     }
-    works
+    steps
 }

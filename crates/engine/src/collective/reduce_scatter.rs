@@ -1,6 +1,6 @@
 //! Ring reduce-scatter: rank `r` ends with block `r` of the reduction.
 //!
-//! Every block walks the ring once, collecting every rank's share, and starts one past its owner so that it ends there.
+//! Every block travels the ring once, collecting every rank's share, and starts one past its owner so that it ends there.
 //! With 4 ranks, what rank `r` sends to its right neighbour:
 //!
 //! ```text

@@ -1,8 +1,8 @@
 //! Ring all-reduce: reduce-scatter, then all-gather, around one ring.
 //!
 //! The payload is cut into `n` blocks. For `n - 1` rounds every rank passes a partial sum to its right neighbour; each
-//! block walks the ring collecting every rank's share and is complete at the rank before the one it started from. For
-//! `n - 1` more rounds the finished blocks walk on, and everyone keeps a copy. With 4 ranks, what rank `r` sends:
+//! block travels the ring collecting every rank's share and is complete at the rank before the one it started from. For
+//! `n - 1` more rounds the finished blocks travel on, and every rank keeps a copy. With 4 ranks, what rank `r` sends:
 //!
 //! ```text
 //! round      0      1      2   |   3      4      5

@@ -5,8 +5,7 @@
 //!     0 <--- 1        2, 3, ... idle
 //! ```
 //!
-//! Its time is taken on one clock, rank 0's, so that no agreement between clocks enters it: how long the way there and back
-//! is. Both directions carry the payload once. A message of several chunks comes back chunk by chunk. A single rank has
+//! Its time is taken on rank 0's clock alone, so no clock synchronisation enters it. Both directions carry the payload once. A message of several chunks comes back chunk by chunk. A single rank has
 //! nobody to talk to, and does nothing.
 
 use super::Scheme;

@@ -1,9 +1,9 @@
-//! What a schedule is made of.
+//! The parts of a schedule.
 //!
-//! Holds true for every schedule: all ranks agree on the blocks; the sends of one rank to another match that rank's
+//! Every schedule guarantees: all ranks agree on the blocks; the sends of one rank to another match that rank's
 //! receives from it, in order and in length; no step moves an empty block. The order of steps binds only per block and
-//! per peer and direction, which is what lets an executor pipeline chunk by chunk; anything that needs more order than
-//! that is a bug in the schedule.
+//! per peer and direction, which lets an executor pipeline chunk by chunk; a schedule that needs more order than that
+//! is wrong.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

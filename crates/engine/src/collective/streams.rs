@@ -1,9 +1,9 @@
-//! Many streams from one rank to another, each as fast as its own way lets it.
+//! Many streams from one rank to another, each as fast as its own path allows.
 //!
-//! Unlike a collective this has no end of its own: streams send for a while to find their pace, then for the time in which the
-//! receiver counts what arrives. A message of every stream is the same again and again, and different from every other stream's,
-//! so that whatever arrives can be checked without asking which message it was. What is still on its way when the time is over
-//! arrives in the next iteration, before anybody counts.
+//! Unlike a collective, streams have no natural end: they send for a settling time and then for a window in which the receiver
+//! counts what arrives. Each stream repeats one message that differs from every other stream's, so whatever arrives can be checked
+//! without knowing which message it was. Data still in flight at the end of the window arrives in the next iteration, before its
+//! window opens.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::transport::{Channel, Received, Sink, StreamLane, Streams};
 use record::units::Nanos;
 use record::{Cell, DType, Moved, ReduceOp, StreamRecord, StreamTerms, Stuck};
 
-/// Messages that one stream sends or receives before the next one is looked at.
+/// Messages that one stream sends or receives before the next stream is polled.
 const IN_A_ROW: usize = 4;
 
-/// What is said of a stream that was connected and over which nothing ever came.
+/// The problem of a stream that was connected and never delivered anything.
 const SILENT: &str = "it was connected, and nothing ever arrived";
 
 /// One end of a cell of streams, ready to run any number of times.
@@ -30,23 +30,23 @@ pub struct StreamEngine {
     streams: Streams,
     sends: bool,
     peer: u32,
-    /// Streams that were asked for: more than there are connections when all share one.
+    /// Requested streams: more than connections when all share one.
     asked: u16,
     settling: Nanos,
     window: Nanos,
-    /// The message of every stream, one behind the other.
+    /// The message of every stream, concatenated.
     messages: Arc<Region>,
     message: usize,
     /// What arrived in the window of every timed iteration, stream by stream.
     arrived: Vec<Vec<u64>>,
-    /// Streams of which anything ever arrived, counted or not.
+    /// Streams that ever delivered anything, counted or not.
     alive: Vec<bool>,
-    /// What arrived and was not what had been sent.
+    /// The first received byte that was not what had been sent.
     wrong: Option<WrongElement>,
 }
 
 impl StreamEngine {
-    /// Joins the streams of `cell`, as world rank `me` has them, with their data.
+    /// World rank `me`'s end of the streams of `cell`, with their data.
     pub fn new(cell: &Cell, terms: &StreamTerms, me: u32, seed: u64, mut streams: Streams) -> StreamEngine {
         let (lanes, message) = (streams.lanes().len(), cell.size.as_usize().max(1));
         let messages = Region::new(lanes * message);
@@ -70,7 +70,7 @@ impl StreamEngine {
         }
     }
 
-    /// Sends or receives from now on until the window is over; `at` is when all ranks began.
+    /// Sends or receives until the window is over; `at` is when all ranks began.
     pub fn run_window(
         &mut self,
         at: Nanos,
@@ -81,7 +81,7 @@ impl StreamEngine {
         let window = at + self.settling..at + self.settling + self.window;
         let mut arrived = vec![0; self.streams.lanes().len()];
         let mut waiter = Waiter::new(conditions.crowded, true, false);
-        let mut said = started;
+        let mut reported = started;
         loop {
             let now = clock::now();
             if now >= window.end {
@@ -90,9 +90,9 @@ impl StreamEngine {
             if conditions.abort.load(Ordering::Relaxed) {
                 return Err(self.aborted());
             }
-            if now.since(said) > Nanos(1_000_000_000) {
+            if now.since(reported) > Nanos(1_000_000_000) {
                 conditions.moving.inspect(|say| say());
-                said = now;
+                reported = now;
             }
             let moved = match self.sends {
                 true => self.send(),
@@ -100,7 +100,7 @@ impl StreamEngine {
             };
             match moved {
                 true => waiter.moved(),
-                false => _ = waiter.wait(self.streams.lanes().iter().filter_map(news)),
+                false => _ = waiter.wait(self.streams.lanes().iter().filter_map(waitable)),
             }
         }
         if iteration.is_some() && !self.sends {
@@ -113,7 +113,7 @@ impl StreamEngine {
         })
     }
 
-    /// Whether everything that has arrived so far was what had been sent.
+    /// Whether everything received so far was what had been sent.
     pub fn check_received(&mut self) -> Result<(), WrongElement> {
         match self.wrong.take() {
             Some(wrong) => Err(wrong),
@@ -121,7 +121,7 @@ impl StreamEngine {
         }
     }
 
-    /// What each stream came to, as this end knows it: what arrived is known to the receiver.
+    /// The record of each stream as this end knows it: only the receiver knows what arrived.
     pub fn records(&mut self) -> Vec<StreamRecord> {
         let lanes = self.streams.lanes();
         // Streams that share a connection share what it carried.
@@ -130,7 +130,7 @@ impl StreamEngine {
         let record = |stream: u16| {
             let number = lane_of(stream);
             let lane = lanes.get(number);
-            // A queue pair may be connected, and its packets vanish, long before anybody says so.
+            // A connected queue pair may lose all its packets long before an error reports it.
             let silent =
                 (!self.sends && !self.arrived.is_empty() && !self.alive[number]).then(|| SILENT.to_string());
             StreamRecord {
@@ -219,7 +219,7 @@ impl StreamEngine {
                     Ok(Received::Nothing) => break,
                     Err(error) => lane.fail(error.to_string()),
                 }
-                // Over RDMA the receiver tells the sender how much it has taken.
+                // Over RDMA the receiver returns credits to the sender.
                 if let Some(Err(error)) = lane.link.as_mut().map(|link| link.advance()) {
                     lane.fail(error.to_string());
                 }
@@ -291,12 +291,12 @@ fn pattern(seed: u64, stream: usize) -> Pattern {
     }
 }
 
-/// What to wait on for one stream; nothing for one that is given up.
-fn news(lane: &StreamLane) -> Option<Option<crate::transport::Waitable<'_>>> {
+/// What to wait on for one stream; nothing for a failed one.
+fn waitable(lane: &StreamLane) -> Option<Option<crate::transport::Waitable<'_>>> {
     lane.link.as_ref().map(|link| link.waitable())
 }
 
-/// Notes the first byte that is not what was sent, and counts the others.
+/// Notes the first byte that is not what was sent, and counts all of them.
 fn compare(expected: &[u8], found: &[u8], wrong: &mut Option<WrongElement>) {
     if expected == found {
         return;

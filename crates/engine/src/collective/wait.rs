@@ -1,7 +1,7 @@
-//! Waiting when nothing moves: look again at once for a while, then let others run, then sleep until a socket has news.
+//! Waiting when nothing moves: spin for a while, then yield, then sleep until a socket is ready.
 //!
-//! On a host with a core for every rank, looking again at once gives the lowest latency. On a crowded host it takes the
-//! core away from the very peer that is waited for, so the wait turns to yielding almost at once.
+//! On a host with a core for every rank, spinning gives the lowest latency. On a crowded host it takes the core from the very
+//! peer that the rank waits for, so the wait turns to yielding almost at once.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,19 +11,19 @@ use crate::launch::clock;
 use crate::transport::Waitable;
 use record::units::Nanos;
 
-/// Looks at the channels before yielding, with a core of one's own and without.
-const LOOKS: u32 = 2_000;
-const LOOKS_CROWDED: u32 = 10;
-/// Pauses between two looks at sockets: each look takes the socket's lock, which the sending side needs to deliver.
-const PAUSES_BETWEEN_LOOKS: u32 = 16;
+/// Polls before yielding, with a core per rank and on a crowded host.
+const POLLS: u32 = 2_000;
+const POLLS_CROWDED: u32 = 10;
+/// Pauses between two polls of sockets: each poll takes the socket's lock, which the sending side needs to deliver.
+const PAUSES_BETWEEN_POLLS: u32 = 16;
 /// Yields before sleeping.
 const YIELDS: u32 = 200;
-/// The longest sleep: an abort is noticed this soon.
+/// The longest sleep, and so the delay until an abort is noticed.
 const SLEEP_MILLIS: u8 = 1;
 
 /// Counts how long nothing moved, and waits accordingly.
 pub(super) struct Waiter {
-    looks: u32,
+    polls: u32,
     yields: u32,
     pauses: u32,
     since: Option<Nanos>,
@@ -32,12 +32,12 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    /// For a host that is `crowded` or not, looking at `sockets` or at memory only, some of which are better slept on.
+    /// For a `crowded` host or not, polling `sockets` or memory only; `sleeps` when sleeping on a descriptor beats polling.
     pub fn new(crowded: bool, sockets: bool, sleeps: bool) -> Waiter {
-        let looks = if crowded || sleeps { LOOKS_CROWDED } else { LOOKS };
-        let pauses = if sockets { PAUSES_BETWEEN_LOOKS } else { 1 };
+        let polls = if crowded || sleeps { POLLS_CROWDED } else { POLLS };
+        let pauses = if sockets { PAUSES_BETWEEN_POLLS } else { 1 };
         Waiter {
-            looks,
+            polls,
             yields: if sleeps { 0 } else { YIELDS },
             pauses,
             since: None,
@@ -54,14 +54,14 @@ impl Waiter {
         }
     }
 
-    /// Nothing moved: waits a little; for how long nothing has moved in total.
+    /// Nothing moved: waits a little, and returns for how long nothing has moved.
     pub fn wait<'a>(&mut self, waitables: impl Iterator<Item = Option<Waitable<'a>>>) -> Nanos {
         let now = clock::now();
         let since = *self.since.get_or_insert(now);
         self.tries += 1;
-        if self.tries < self.looks {
+        if self.tries < self.polls {
             (0..self.pauses).for_each(|_| std::hint::spin_loop());
-        } else if self.tries < self.looks + self.yields {
+        } else if self.tries < self.polls + self.yields {
             std::thread::yield_now();
         } else {
             sleep(waitables);
@@ -75,7 +75,7 @@ impl Waiter {
     }
 }
 
-/// Sleeps until a socket has news, or a moment where there is none to wait on.
+/// Sleeps until a socket is ready, or briefly where there is none to wait on.
 fn sleep<'a>(waitables: impl Iterator<Item = Option<Waitable<'a>>>) {
     let waitables: Vec<Option<Waitable<'a>>> = waitables.collect();
     let interest = |waitable: &Waitable<'a>| -> (BorrowedFd<'a>, PollFlags) {
@@ -95,7 +95,7 @@ fn sleep<'a>(waitables: impl Iterator<Item = Option<Waitable<'a>>>) {
     if sockets.len() < waitables.len() || sockets.is_empty() {
         std::thread::sleep(std::time::Duration::from_micros(20));
     } else {
-        // Being woken early by a signal only means looking again early.
+        // A wake-up by a signal only means an early poll.
         let _ = poll(&mut sockets, PollTimeout::from(SLEEP_MILLIS));
     }
 }

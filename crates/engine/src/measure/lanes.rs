@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::orders::{Answer, Communicator, NcclCard};
 use crate::collective::CellEngine;
 use crate::collective::gpu::RankGpu;
-use crate::collective::gpu::nccl::{NcclThread, NcclEngine, NcclPreparation};
+use crate::collective::gpu::nccl::{NcclEngine, NcclPreparation, NcclThread};
 use crate::device::cuda::nccl::{Nccl, UniqueId, set_host_id};
 use crate::transport::{Endpoint, GpuEndpoint};
 

@@ -1,7 +1,7 @@
 //! All ranks of a cell at once: their fused ops, and the messages between them.
 //!
-//! Both ends of a message must agree on how it travels without asking each other, so every rank works out the whole cell.
-//! What is worked out here is a function of the cell and of who reaches whom, the same on every rank.
+//! Both ends of a message must agree on how it travels without asking each other, so every rank plans the whole cell. The plan is
+//! a function of the cell and of which GPU reaches which memory, so it is the same on every rank.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use record::{Cell, Collective, Placement};
 /// An op: position of its rank, and its index there.
 pub(super) type OpAt = (usize, usize);
 
-/// What goes from one rank to another in one piece of a schedule.
+/// What one step of a schedule sends from one rank to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
     /// Positions in the cell.
@@ -31,7 +31,7 @@ pub(super) struct Message {
     pub elements: usize,
 }
 
-/// One cell, worked out for all ranks.
+/// The plan of one cell for all ranks.
 pub(super) struct CellPlan {
     pub schedules: Vec<Schedule>,
     pub ops: Vec<Vec<FusedOp>>,
@@ -39,7 +39,7 @@ pub(super) struct CellPlan {
     /// For every op of every rank: the messages it takes, and those it sends, as indices.
     pub taken: Vec<Vec<Vec<usize>>>,
     pub sent: Vec<Vec<Vec<usize>>>,
-    /// For every op of every rank: how many messages one after another lead to it.
+    /// For every op of every rank: the length of the longest chain of messages before it.
     pub levels: Vec<Vec<u32>>,
 }
 
@@ -93,11 +93,11 @@ impl CellPlan {
             }
             for (at, step) in schedule.steps.iter().enumerate() {
                 if step.action.sends() {
-                    let way = sends.entry((rank, step.peer)).or_default();
-                    way.push(((rank, op_of[at]), at));
+                    let sent = sends.entry((rank, step.peer)).or_default();
+                    sent.push(((rank, op_of[at]), at));
                 } else if step.action.receives() {
-                    let way = receives.entry((step.peer, rank)).or_default();
-                    way.push(((rank, op_of[at]), at));
+                    let received = receives.entry((step.peer, rank)).or_default();
+                    received.push(((rank, op_of[at]), at));
                 }
             }
         }
@@ -131,14 +131,15 @@ impl CellPlan {
 
     /// How a message travels when one GPU reaches the other's memory.
     fn direct_mode(&self, cell: &Cell, sent_by: OpAt, to: usize, receive: usize) -> Mode {
-        // A finished value is put where it belongs.
+        // A final value is written to its destination.
         if self.schedules[to].steps[receive].action == Action::RecvCopy {
             return Mode::Push;
         }
         // An input is read where it lies, if it stays there: it does out of place, in an all-reduce the result that
         // overwrites it has been through its reader, and elsewhere if the sender never writes the block.
         let op = &self.ops[sent_by.0][sent_by.1];
-        let is_input = op.own == OwnValue::Input && op.receives.is_empty() && op.sends.len() == 1 && !op.keeps;
+        let is_input =
+            op.own == OwnValue::Input && op.receives.is_empty() && op.sends.len() == 1 && !op.keeps;
         let is_written = || {
             let same = |other: &FusedOp| other.block == op.block && !other.receives.is_empty();
             self.ops[sent_by.0].iter().any(same)
@@ -149,8 +150,8 @@ impl CellPlan {
         if is_input && stays { Mode::Pull } else { Mode::Fifo }
     }
 
-    /// Longest chain of messages before each op. Ops of a rank are in an order in which they can be done, but messages
-    /// go to and fro between ranks, so this is repeated until nothing changes.
+    /// Longest chain of messages before each op. Messages go back and forth between ranks, so this repeats until nothing
+    /// changes.
     fn measure_levels(&mut self) {
         loop {
             let mut changed = false;

@@ -1,8 +1,7 @@
-//! Point-to-point by the copy engine: the sender has the driver copy its input into the receiver's output, times that on the
-//! GPU, and leaves word in the receiver's memory when it is done.
+//! Point-to-point by the copy engine: the sender has the driver copy its input into the receiver's output, times the copy on the
+//! GPU, and then writes a completion record into the receiver's memory.
 //!
-//! The receiver has nothing to do but to look for that word, so its time is the one the word tells: how often it looked is
-//! nobody's bandwidth.
+//! The receiver only polls for that record and takes its time from it, so the polling interval does not enter the measurement.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,12 +21,12 @@ use crate::transport::{Channel, Flip};
 use record::units::Nanos;
 use record::{Moved, Stuck, TransportKind};
 
-/// How often a receiver looks.
-const LOOKING: Duration = Duration::from_micros(20);
-/// Where in the rank's scratch the sender's word arrives: number of the run, nanoseconds.
-const ARRIVES: u64 = 0;
-/// And where it is written before it is sent.
-const LEAVES: u64 = 16;
+/// How often a receiver polls.
+const POLL_INTERVAL: Duration = Duration::from_micros(20);
+/// Where in the receiver's scratch the completion record lies: number of the run, nanoseconds.
+const RECEIVED_RECORD: u64 = 0;
+/// Where in the sender's scratch it is written before it is copied.
+const SENT_RECORD: u64 = 16;
 
 /// One rank's part of a copy.
 pub(super) struct CopyEngine {
@@ -35,7 +34,7 @@ pub(super) struct CopyEngine {
     program: DeviceProgram,
     layout: Layout,
     memory: Arc<Allocation>,
-    /// The other rank, and where its output and its scratch lie; none for a rank that only looks on.
+    /// The receiver, and the addresses of its output and its scratch; none for a rank that sends nothing.
     sends_to: Option<(u32, u64, u64)>,
     receives_from: Option<u32>,
     stream: Stream,
@@ -52,7 +51,7 @@ pub(super) struct CopyEngine {
 }
 
 impl CopyEngine {
-    /// Makes everything ready on `rank_gpu`.
+    /// Prepares the cell on `rank_gpu`.
     pub fn prepare(rank_gpu: &RankGpu, wanted: &Preparation<'_>) -> Result<CopyEngine, String> {
         let told = |error: CudaError| error.to_string();
         let (cell, me) = (wanted.cell, wanted.rank);
@@ -62,7 +61,7 @@ impl CopyEngine {
             .iter()
             .map(|program| program.layout(rank_gpu.largest))
             .collect();
-        let mut layouts = layouts.ok_or("this cell does not fit into the memory set aside for it")?;
+        let mut layouts = layouts.ok_or("this cell does not fit into the GPU arena of this rank")?;
         let position = cell.ranks.iter().position(|rank| *rank == me);
         let position = position.ok_or_else(|| format!("rank {me} takes no part in this cell"))?;
         let memory = rank_gpu
@@ -96,7 +95,8 @@ impl CopyEngine {
             stream: rank_gpu.gpu.stream().map_err(told)?,
             begin: rank_gpu.gpu.event().map_err(told)?,
             end: rank_gpu.gpu.event().map_err(told)?,
-            pattern_check: PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?,
+            pattern_check: PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline)
+                .map_err(told)?,
             flip: wanted.flip.clone(),
             runs: 0,
             direct: cell.transport == TransportKind::Peer,
@@ -130,37 +130,37 @@ impl CopyEngine {
         }
     }
 
-    /// Leaves word for the receiver, the number of the run last.
-    fn tell(&self, scratch: u64, took: Nanos, conditions: &Conditions<'_>) -> Result<(), CudaError> {
-        let own = self.layout.scratch + LEAVES;
+    /// Writes the completion record to the receiver, the number of the run last.
+    fn send_record(&self, scratch: u64, took: Nanos, conditions: &Conditions<'_>) -> Result<(), CudaError> {
+        let own = self.layout.scratch + SENT_RECORD;
         self.memory
             .upload(own as usize, bytemuck::cast_slice(&[took.0, self.runs]))?;
         let from = self.memory.address() + own;
-        self.stream.copy(scratch + ARRIVES + 8, from, 8)?;
-        self.stream.copy(scratch + ARRIVES, from + 8, 8)?;
+        self.stream.copy(scratch + RECEIVED_RECORD + 8, from, 8)?;
+        self.stream.copy(scratch + RECEIVED_RECORD, from + 8, 8)?;
         self.stream.synchronize_within(conditions.deadline)
     }
 
-    /// Waits for the sender's word.
-    fn hear(&self, from: u32, conditions: &Conditions<'_>) -> Result<Nanos, Stopped> {
+    /// Waits for the sender's completion record.
+    fn wait_for_record(&self, from: u32, conditions: &Conditions<'_>) -> Result<Nanos, Stopped> {
         let since = clock::now();
         loop {
-            let mut word = [0u64; 2];
-            let at = (self.layout.scratch + ARRIVES) as usize;
-            let looked = self.memory.download(at, bytemuck::cast_slice_mut(&mut word));
+            let mut record = [0u64; 2];
+            let at = (self.layout.scratch + RECEIVED_RECORD) as usize;
+            let looked = self.memory.download(at, bytemuck::cast_slice_mut(&mut record));
             looked.map_err(|error| self.stopped(Some(from), since, error.to_string(), false))?;
-            if word[0] >= self.runs {
-                return Ok(Nanos(word[1]));
+            if record[0] >= self.runs {
+                return Ok(Nanos(record[1]));
             }
             let aborted = conditions.abort.load(Ordering::Relaxed);
             if aborted {
                 return Err(self.stopped(Some(from), since, "the run is being ended".to_string(), true));
             }
             if Duration::from(clock::now().since(since)) > conditions.deadline {
-                let problem = "nothing came for the deadline".to_string();
+                let problem = "nothing arrived within the deadline".to_string();
                 return Err(self.stopped(Some(from), since, problem, false));
             }
-            std::thread::sleep(LOOKING);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -202,13 +202,13 @@ impl CellEngine for CopyEngine {
         let mut total = Nanos(0);
         if let Some((peer, output, scratch)) = self.sends_to {
             let sent = self.send(output, times, conditions).and_then(|took| {
-                self.tell(scratch, took, conditions)?;
+                self.send_record(scratch, took, conditions)?;
                 Ok(took)
             });
             total = sent.map_err(|error| self.stopped(Some(peer), started, error.to_string(), false))?;
         }
         if let Some(from) = self.receives_from {
-            total = total.max(self.hear(from, conditions)?);
+            total = total.max(self.wait_for_record(from, conditions)?);
             let struck = flip_output(&self.flip, iteration, &self.memory, &self.layout, &self.program);
             struck.map_err(|error| self.stopped(None, started, error.to_string(), false))?;
         }
@@ -221,7 +221,8 @@ impl CellEngine for CopyEngine {
     }
 
     fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
-        self.pattern_check.check(&self.memory, self.layout.output, pattern)
+        self.pattern_check
+            .check(&self.memory, self.layout.output, pattern)
     }
 
     fn stuck(&self) -> Vec<Stuck> {

@@ -1,12 +1,11 @@
-//! Steps of a schedule become ops: what is received, combined and passed on in one go.
+//! Fuses steps of a schedule into ops that receive, combine and send in one pass.
 //!
-//! On the host every step reads and writes memory. A GPU should touch a value once: what arrives is combined with the
-//! rank's own value and goes straight to whoever needs it next, and a partial result that nobody here needs again is
-//! never written here at all.
+//! On the host every step reads and writes memory. A GPU should touch a value once: a received value is combined with the rank's
+//! own and sent on at once, and a partial result that this rank does not need again is never written to its memory.
 
 use crate::collective::schedule::{Action, Schedule};
 
-/// Ways into an op and out of it, at most: what binary trees need.
+/// The most receives and the most sends of an op: what binary trees need.
 const MOST_CONNECTIONS: usize = 2;
 
 /// What an op takes from its own rank.
@@ -38,11 +37,10 @@ pub(super) struct FusedOp {
     pub copies: bool,
 }
 
-/// The ops of a schedule, in an order in which they can be done; none when a block has more ways in or out at once than
-/// an op can have.
+/// The ops of a schedule, in an executable order; none when a block has more receives or sends at once than an op can have.
 pub(super) fn fuse(schedule: &Schedule) -> Option<Vec<FusedOp>> {
     let mut done: Vec<FusedOp> = Vec::new();
-    // Per block: the op in the making, as an index into `done`, and whether the output holds a value of this run.
+    // Per block: the current op, as an index into `done`.
     let mut open: Vec<Option<usize>> = vec![None; schedule.blocks.len()];
     for (at, step) in schedule.steps.iter().enumerate() {
         let block = step.block;
@@ -52,7 +50,7 @@ pub(super) fn fuse(schedule: &Schedule) -> Option<Vec<FusedOp>> {
             Action::RecvReduce | Action::RecvReduceLast => current.copies || !current.sends.is_empty(),
             Action::RecvCopy | Action::Keep => true,
             Action::Send => false,
-            // It reads the input, whatever the op in the making makes of it.
+            // It reads the input, whatever the current op makes of it.
             Action::SendInput => !(current.receives.is_empty() && current.own == OwnValue::Input),
         });
         if starts_anew {
@@ -73,7 +71,7 @@ pub(super) fn fuse(schedule: &Schedule) -> Option<Vec<FusedOp>> {
             {
                 done[index].keeps = true;
             }
-            // An input that is sent aside of the block's value leaves that value as it is.
+            // Sending the input beside the block's value leaves that value unchanged.
             if step.action == Action::SendInput && current_exists {
                 done.push(FusedOp {
                     block,

@@ -1,5 +1,5 @@
-//! Lowered programs, result out in memory one chunk at a time in any order the rules allow: every collective on every
-//! number of ranks yields what the oracle says, whoever is first.
+//! Executes lowered programs in memory, one chunk at a time, in any order the rules allow: every collective on every number of
+//! ranks must yield what the oracle says.
 
 use std::collections::HashMap;
 
@@ -33,23 +33,23 @@ struct Worker {
     done: bool,
 }
 
-/// A way (from, to, mode, which of them), and a worker on it.
-type Lane = (u32, u32, Mode, u32, u32);
+/// A connection (from, to, mode, number) and a worker on it.
+type WorkerConnection = (u32, u32, Mode, u32, u32);
 
 /// Everything in memory.
 struct World<'a> {
     programs: &'a [DeviceProgram],
     inputs: Vec<Vec<u8>>,
     outputs: Vec<Vec<u8>>,
-    /// Chunks under way: way, worker, and number of the chunk.
-    slots: HashMap<(Lane, u64), Vec<u8>>,
+    /// Chunks in flight: connection, worker, and number of the chunk.
+    slots: HashMap<(WorkerConnection, u64), Vec<u8>>,
     /// Counts of sender and receiver.
-    tail: HashMap<Lane, u64>,
-    head: HashMap<Lane, u64>,
+    tail: HashMap<WorkerConnection, u64>,
+    head: HashMap<WorkerConnection, u64>,
 }
 
 impl World<'_> {
-    fn way(&self, rank: usize, port: usize) -> (u32, u32, Mode, u32) {
+    fn connection(&self, rank: usize, port: usize) -> (u32, u32, Mode, u32) {
         let port = &self.programs[rank].ports[port];
         let me = self.programs[rank].rank;
         let (from, to) = if port.incoming {
@@ -57,7 +57,7 @@ impl World<'_> {
         } else {
             (me, port.peer)
         };
-        (from, to, port.mode, port.way)
+        (from, to, port.mode, port.connection)
     }
 
     fn position(&self, world: u32) -> usize {
@@ -80,38 +80,43 @@ impl World<'_> {
             return true;
         };
         let op = program.ops[at];
-        let ports = |ways: [u32; 2]| {
-            ways.into_iter()
-                .filter(|way| *way != NO_PORT)
-                .map(|way| way as usize)
+        let ports = |indices: [u32; 2]| {
+            indices
+                .into_iter()
+                .filter(|connection| *connection != NO_PORT)
+                .map(|connection| connection as usize)
         };
         let size = cell.dtype.size();
         let bytes = |first: u64| (first as usize * size)..((first + elements) as usize * size);
-        let key = |way: (u32, u32, Mode, u32)| (way.0, way.1, way.2, way.3, index);
+        let key = |connection: (u32, u32, Mode, u32)| {
+            (connection.0, connection.1, connection.2, connection.3, index)
+        };
         if op.flags & abi::COUNT_ONLY == 0 {
             // Words lie at places of their own; chunks in slots come one after another.
             let place = |at: u64| (at << 32) + (start - op.begin);
             for (end, port) in ports(op.source).enumerate() {
-                let way = self.way(rank, port);
-                if way.2 == Mode::Words {
-                    let word = (key(way), place(op.source_at[end]));
+                let connection = self.connection(rank, port);
+                if connection.2 == Mode::Words {
+                    let word = (key(connection), place(op.source_at[end]));
                     if !self.slots.contains_key(&word) {
                         return false;
                     }
                     continue;
                 }
-                let taken = self.head.get(&key(way)).copied().unwrap_or(0);
+                let taken = self.head.get(&key(connection)).copied().unwrap_or(0);
                 // What is pulled is there from the beginning.
-                if way.2 != Mode::Pull && self.tail.get(&key(way)).copied().unwrap_or(0) <= taken {
+                if connection.2 != Mode::Pull
+                    && self.tail.get(&key(connection)).copied().unwrap_or(0) <= taken
+                {
                     return false;
                 }
             }
             for port in ports(op.target) {
-                let way = self.way(rank, port);
-                let sent = self.tail.get(&key(way)).copied().unwrap_or(0);
-                let taken = self.head.get(&key(way)).copied().unwrap_or(0);
+                let connection = self.connection(rank, port);
+                let sent = self.tail.get(&key(connection)).copied().unwrap_or(0);
+                let taken = self.head.get(&key(connection)).copied().unwrap_or(0);
                 let slots = u64::from(program.ports[port].slots);
-                if way.2 == Mode::Fifo && taken + slots <= sent {
+                if connection.2 == Mode::Fifo && taken + slots <= sent {
                     return false;
                 }
             }
@@ -127,19 +132,19 @@ impl World<'_> {
                 combine(&self.outputs[rank][bytes(start)]);
             }
             for (end, port) in ports(op.source).enumerate() {
-                let way = self.way(rank, port);
+                let connection = self.connection(rank, port);
                 let there = op.source_at[end] + (start - op.begin);
-                match way.2 {
-                    Mode::Pull => combine(&self.inputs[self.position(way.0)][bytes(there)]),
+                match connection.2 {
+                    Mode::Pull => combine(&self.inputs[self.position(connection.0)][bytes(there)]),
                     Mode::Push => combine(&self.outputs[rank][bytes(there)]),
                     _ => {
-                        let count = self.head.get(&key(way)).copied().unwrap_or(0);
-                        let number = if way.2 == Mode::Words {
+                        let count = self.head.get(&key(connection)).copied().unwrap_or(0);
+                        let number = if connection.2 == Mode::Words {
                             place(op.source_at[end])
                         } else {
                             count
                         };
-                        combine(&self.slots.remove(&(key(way), number)).unwrap());
+                        combine(&self.slots.remove(&(key(connection), number)).unwrap());
                     }
                 }
             }
@@ -152,19 +157,19 @@ impl World<'_> {
                 self.outputs[rank][bytes(start)].copy_from_slice(&value);
             }
             for (end, port) in ports(op.target).enumerate() {
-                let way = self.way(rank, port);
+                let connection = self.connection(rank, port);
                 let there = op.target_at[end] + (start - op.begin);
-                if way.2 == Mode::Push {
-                    let to = self.position(way.1);
+                if connection.2 == Mode::Push {
+                    let to = self.position(connection.1);
                     self.outputs[to][bytes(there)].copy_from_slice(&value);
                 } else {
-                    let count = self.tail.get(&key(way)).copied().unwrap_or(0);
-                    let number = if way.2 == Mode::Words {
+                    let count = self.tail.get(&key(connection)).copied().unwrap_or(0);
+                    let number = if connection.2 == Mode::Words {
                         place(op.target_at[end])
                     } else {
                         count
                     };
-                    let slot = (key(way), number);
+                    let slot = (key(connection), number);
                     assert!(
                         self.slots.insert(slot, value.clone()).is_none(),
                         "a chunk was overwritten"
@@ -173,10 +178,10 @@ impl World<'_> {
             }
         }
         for port in ports(op.source) {
-            *self.head.entry(key(self.way(rank, port))).or_default() += 1;
+            *self.head.entry(key(self.connection(rank, port))).or_default() += 1;
         }
         for port in ports(op.target) {
-            *self.tail.entry(key(self.way(rank, port))).or_default() += 1;
+            *self.tail.entry(key(self.connection(rank, port))).or_default() += 1;
         }
         worker.next(program.ops.len());
         true

@@ -1,12 +1,12 @@
-//! One rank's part of a cell on its GPU, ready to run any number of times.
+//! Cells executed by our kernels.
 //!
-//! Everything that may wait for the whole GPU (memory, modules, pinning) happens while the cell is prepared, when no kernel
-//! waits for anybody. After that a run is: arrive at the group, and read what the kernel left in pinned memory.
+//! Everything that may synchronise the whole GPU (allocating, loading modules, pinning) happens while the cell is prepared, when
+//! no kernel waits for a peer. A run only joins the launch group and reads the status that the kernel left in pinned memory.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::launch_group::{Launcher, LaunchShape};
+use super::launch_group::{LaunchShape, Launcher};
 use super::launch_monitor::RankJob;
 use super::layout::{Layout, arena_bytes};
 use super::pattern_check::PatternCheck;
@@ -23,7 +23,7 @@ use crate::transport::{Channel, Flip};
 use record::units::Nanos;
 use record::{Moved, Stuck, TransportKind};
 
-/// One rank's part of a cell, done by kernels.
+/// One rank's part of a cell, executed by kernels.
 pub(super) struct KernelEngine {
     gpu: GpuName,
     program: DeviceProgram,
@@ -39,7 +39,7 @@ pub(super) struct KernelEngine {
     direct: bool,
     /// Collectives run so far.
     collectives: u64,
-    /// Kept because kernels use it.
+    /// Held because kernels write to it.
     _status: Arc<Pinned>,
 }
 
@@ -68,7 +68,7 @@ impl CellEngine for KernelEngine {
         };
         if let Some(stopped) = stop_reason::stopped(&self.program, &ended) {
             self.proxies.halt();
-            // A connection that broke is why the kernel was told to stop; the kernel knows the step.
+            // A broken connection is why the kernel was stopped; the kernel knows the step.
             return Err(match self.proxies.problem() {
                 Some(broken) => Stopped {
                     step: stopped.step,
@@ -95,7 +95,8 @@ impl CellEngine for KernelEngine {
     }
 
     fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
-        self.pattern_check.check(&self.memory, self.layout.output, pattern)
+        self.pattern_check
+            .check(&self.memory, self.layout.output, pattern)
     }
 
     fn stuck(&self) -> Vec<Stuck> {
@@ -152,20 +153,22 @@ impl KernelEngine {
         let beside: Vec<u32> = beside.map(|(rank, _)| *rank).collect();
         let key = (cell.id, wanted.round, mine.gpu.uuid.clone());
         let reservation = rank_gpu.process_gpus.launcher(key, &beside).reservation(me);
-        let reservation = reservation.ok_or("this rank is not where it says it is")?;
+        let reservation = reservation.ok_or("this rank is not a member of the launch group on its GPU")?;
 
         let mut programs = programs(cell, wanted.ends, wanted.at_once)?;
         let direct = cell.transport == TransportKind::Peer;
         let largest = if direct { rank_gpu.largest } else { cell.size.0 };
-        let too_long =
-            || "flags and slots of this cell do not fit into the memory set aside for them".to_string();
+        let too_long = || {
+            "the flags and receive slots of this cell do not fit into the control memory of the GPU arena"
+                .to_string()
+        };
         let layouts: Option<Vec<Layout>> = programs.iter().map(|program| program.layout(largest)).collect();
         let mut layouts = layouts.ok_or_else(too_long)?;
         let memory = match direct {
             true => rank_gpu
                 .lend()
                 .ok_or("two cells at once would use the same memory of this rank")?,
-            // Nobody else uses it, so it need not be the one that others were told about.
+            // No other rank uses it, so it need not be the arena that others have mapped.
             false => Arc::new(
                 rank_gpu
                     .gpu
@@ -208,7 +211,7 @@ impl KernelEngine {
         let base = memory.address();
         let (program, layout) = (&programs[position], &layouts[position]);
         let ports = program.resolve(layout, base, proxies.address(), &peer);
-        let ports = ports.ok_or("two ranks do not agree on the ways between them")?;
+        let ports = ports.ok_or("two ranks do not agree on the connections between them")?;
         memory
             .upload(layout.ops as usize, bytemuck::cast_slice(&program.ops))
             .map_err(told)?;
@@ -244,7 +247,8 @@ impl KernelEngine {
             threads: program.threads,
             at_once: u32::from(wanted.at_once.max(1)),
         };
-        let pattern_check = PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
+        let pattern_check =
+            PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
         let (launcher, member) = reservation.join(rank_job, &shape, wanted.deadline)?;
         Ok(KernelEngine {
             gpu: rank_gpu.name(),

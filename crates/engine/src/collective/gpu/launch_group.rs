@@ -1,29 +1,29 @@
-//! Ranks of one process on one GPU run in one launch: either all of their thread blocks are on the GPU, or none is, so
-//! none waits for one that cannot start.
+//! Launch groups: ranks of one process on one GPU run in one launch, so either all of their thread blocks are resident or none
+//! is, and no block waits for one that cannot start.
 //!
-//! Ranks meet here twice. When the cell is prepared, each brings its job and the last one makes the launch ready. For every
-//! run, the last one to arrive launches, opens the gate at the agreed instant and watches until all are done; the others
-//! are told. Nobody waits longer than the deadline, and nothing here blocks in the driver while a kernel runs.
+//! Ranks synchronise here twice. When the cell is prepared, each rank adds its job and the last one prepares the launch. For every
+//! run, the last rank to arrive launches, opens the gate at the agreed instant and monitors the launch until all ranks are done;
+//! the others wait for the outcome. Every wait ends at the deadline, and nothing here blocks in the driver while a kernel runs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::launch_monitor::{LaunchEnd, RankJob, LaunchMonitor};
+use super::launch_monitor::{LaunchEnd, LaunchMonitor, RankJob};
 use crate::collective::Conditions;
 use crate::device::cuda::{Allocation, Gpu, Kernel, Pinned, Stream, abi};
 use crate::launch::clock;
 use crate::sync::lock;
 use record::units::Nanos;
 
-/// How often somebody who waits looks whether the run is being ended.
-const GLANCE: Duration = Duration::from_millis(20);
+/// How often a waiting rank checks whether the run is being ended.
+const ABORT_CHECK: Duration = Duration::from_millis(20);
 
-/// Offsets in the words that host and kernels share.
+/// Offsets in the pinned memory that host and kernels share.
 const GATE: usize = 0;
 const ABORT: usize = 8;
 
-/// What is launched.
+/// What a launch group launches.
 pub(super) struct LaunchShape {
     pub gpu: Arc<Gpu>,
     pub kernel: String,
@@ -32,7 +32,7 @@ pub(super) struct LaunchShape {
     pub at_once: u32,
 }
 
-/// Somebody did not come.
+/// A rank that did not join a launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MissingRank {
     pub rank: Option<u32>,
@@ -41,7 +41,7 @@ pub(super) struct MissingRank {
     pub aborted: bool,
 }
 
-/// Launches the kernels of ranks together.
+/// Launches the kernels of a launch group.
 pub(super) struct Launcher {
     members: Vec<u32>,
     state: Mutex<LaunchState>,
@@ -56,15 +56,15 @@ struct LaunchState {
     failed: Option<String>,
     /// Launches so far.
     sequence: u64,
-    /// Who has come for the next run, and the latest instant they agreed on.
+    /// Which ranks have arrived for the next run, and the latest instant they agreed on.
     arrived: Vec<bool>,
     at: Nanos,
-    /// Runs that are over, and what came of the last one.
+    /// Completed runs, and the outcome of the last one.
     runs: u64,
     ended: Vec<LaunchEnd>,
 }
 
-/// A launch made ready.
+/// A launch that is ready to run.
 struct PreparedLaunch {
     stream: Stream,
     kernel: Kernel,
@@ -75,7 +75,7 @@ struct PreparedLaunch {
     rank_jobs: Vec<RankJob>,
 }
 
-/// A rank_job that is kept for a rank while it prepares; when it is given up, the others need not wait.
+/// A rank's reserved membership while it prepares; dropping it unused tells the others not to wait.
 pub(super) struct Reservation {
     launcher: Arc<Launcher>,
     member: usize,
@@ -83,7 +83,7 @@ pub(super) struct Reservation {
 }
 
 impl Launcher {
-    /// Of ranks that are still to come.
+    /// For ranks that have yet to join.
     pub fn new(members: Vec<u32>) -> Launcher {
         let count = members.len();
         Launcher {
@@ -97,7 +97,7 @@ impl Launcher {
         }
     }
 
-    /// Keeps a rank_job for `rank`, if it is a member.
+    /// Reserves the membership of `rank`; none when it is not a member.
     pub fn reservation(self: Arc<Launcher>, rank: u32) -> Option<Reservation> {
         let member = self.members.iter().position(|member| *member == rank)?;
         Some(Reservation {
@@ -107,7 +107,7 @@ impl Launcher {
         })
     }
 
-    /// Runs the collective `times` times together with the other members.
+    /// Runs the collective `times` times with the other members.
     pub fn run(
         &self,
         member: usize,
@@ -118,7 +118,7 @@ impl Launcher {
         let since = clock::now();
         let mut state = lock(&self.state);
         if let Some(failed) = &state.failed {
-            return Err(nobody(failed.clone(), since));
+            return Err(launch_failed(failed.clone(), since));
         }
         state.arrived[member] = true;
         state.at = state.at.max(at);
@@ -128,7 +128,7 @@ impl Launcher {
             drop(state);
             let ended = match ready {
                 Some(ready) => ready.run(at, sequence, times, conditions),
-                None => return Err(nobody("nothing was prepared".to_string(), since)),
+                None => return Err(launch_failed("nothing was prepared".to_string(), since)),
             };
             let mut state = lock(&self.state);
             state.sequence += u64::from(times);
@@ -136,7 +136,7 @@ impl Launcher {
             state.at = Nanos(0);
             state.runs += 1;
             if ended.iter().any(LaunchEnd::is_broken) {
-                state.failed = Some("an earlier launch did not end well".to_string());
+                state.failed = Some("an earlier launch on this GPU failed".to_string());
             }
             state.ended = ended;
             self.changed.notify_all();
@@ -145,7 +145,7 @@ impl Launcher {
         loop {
             let (guard, _) = self
                 .changed
-                .wait_timeout(state, GLANCE)
+                .wait_timeout(state, ABORT_CHECK)
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             state = guard;
             if state.runs > run {
@@ -153,7 +153,7 @@ impl Launcher {
             }
             let missing = state.arrived.iter().position(|arrived| !arrived);
             let Some(missing) = missing else {
-                // All are here, and whoever launches sees to it that it ends.
+                // All have arrived, and the launching rank bounds the wait.
                 continue;
             };
             let waited = clock::now().since(since.max(at));
@@ -161,9 +161,9 @@ impl Launcher {
             if aborted || Duration::from(waited) > conditions.deadline {
                 let problem = match aborted {
                     true => "the run is being ended".to_string(),
-                    false => "it did not come within the deadline".to_string(),
+                    false => "it did not join the launch within the deadline".to_string(),
                 };
-                // Whoever comes later must not launch without this rank.
+                // A rank that arrives later must not launch without this one.
                 state.failed.get_or_insert_with(|| "a rank has left".to_string());
                 return Err(MissingRank {
                     rank: Some(self.members[missing]),
@@ -176,7 +176,7 @@ impl Launcher {
     }
 }
 
-fn nobody(problem: String, since: Nanos) -> MissingRank {
+fn launch_failed(problem: String, since: Nanos) -> MissingRank {
     MissingRank {
         rank: None,
         waited: clock::now().since(since),
@@ -186,7 +186,7 @@ fn nobody(problem: String, since: Nanos) -> MissingRank {
 }
 
 impl Reservation {
-    /// Takes the rank_job and waits until all have taken theirs and the launch is ready.
+    /// Adds the rank's job and waits until all members have added theirs and the launch is ready.
     pub fn join(
         mut self,
         rank_job: RankJob,
@@ -220,13 +220,13 @@ impl Reservation {
                 let who = missing.map_or_else(String::new, |missing| {
                     format!(": rank {} is missing", launcher.members[missing])
                 });
-                let problem = format!("the ranks on this GPU did not come together{who}");
+                let problem = format!("the ranks on this GPU did not all join the launch{who}");
                 state.failed = Some(problem.clone());
                 return Err(problem);
             }
             let (guard, _) = launcher
                 .changed
-                .wait_timeout(state, left.min(GLANCE))
+                .wait_timeout(state, left.min(ABORT_CHECK))
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
             state = guard;
         }
@@ -258,7 +258,7 @@ impl PreparedLaunch {
         if blocks * shape.at_once > fit {
             return Err(format!(
                 "{} ranks on {} need {blocks} thread blocks at the same time for each of {} cells, and it runs {fit}: \
-                 they would wait for each other for ever; use fewer ranks per GPU",
+                 they would deadlock; use fewer ranks per GPU",
                 rank_jobs.len(),
                 info.name,
                 shape.at_once
@@ -278,7 +278,7 @@ impl PreparedLaunch {
         })
     }
 
-    /// Launches, and watches until all are done or it is known that they will not be.
+    /// Launches, and monitors until all ranks are done or cannot finish.
     fn run(&self, at: Nanos, sequence: u64, times: u16, conditions: &Conditions<'_>) -> Vec<LaunchEnd> {
         let gated = times == 1;
         let mut launch = abi::Launch {

@@ -1,25 +1,25 @@
-//! Where everything of a rank lies: one allocation on the GPU, and pinned host memory for ways over a network.
+//! The memory layout of a rank: one arena on the GPU, and pinned host memory for proxied ports.
 
 use super::program::DeviceProgram;
 use crate::device::cuda::abi::{self, FLAG_STRIDE, Mode};
 
-/// Bytes set aside for flags, slots and words.
+/// Bytes of the arena for flags, slots and low-latency words.
 const CONTROL: u64 = 128 << 20;
 
-/// Buffers and areas begin at multiples of this, and a payload may begin anywhere within the first of them.
+/// Alignment of buffers and areas; a payload may begin anywhere within the first such unit.
 const ALIGNMENT: u64 = 512;
 
-/// Bytes of a rank's allocation for payloads up to `largest`.
+/// Bytes of a rank's arena for payloads up to `largest`.
 pub fn arena_bytes(largest: u64) -> u64 {
     3 * buffer(largest) + CONTROL
 }
 
-/// Bytes set aside for a payload.
+/// Bytes reserved for a payload.
 pub(super) fn buffer(largest: u64) -> u64 {
     (largest + ALIGNMENT).next_multiple_of(ALIGNMENT)
 }
 
-/// What lies with this end of a way: offsets in the arena, or in pinned host memory for a way over a network.
+/// What this end of a connection holds: offsets in the arena, or in pinned host memory for a proxied port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PortOffsets {
     /// The sender's count; with the receiver.
@@ -35,7 +35,7 @@ pub struct PortOffsets {
 pub struct Layout {
     /// In the arena.
     pub input: u64,
-    /// In the arena; the same as `input` in place, unless the input is set aside.
+    /// In the arena; equal to `input` in place, unless the input is staged.
     pub output: u64,
     /// In the arena.
     pub scratch: u64,
@@ -46,13 +46,13 @@ pub struct Layout {
     /// The area that must be zero before the first launch.
     pub control: std::ops::Range<u64>,
     /// Port by port.
-    pub places: Vec<PortOffsets>,
+    pub port_offsets: Vec<PortOffsets>,
     /// Bytes of pinned host memory.
     pub host_bytes: u64,
 }
 
 impl DeviceProgram {
-    /// Where this rank's parts lie in an arena made for payloads up to `largest`; none when they do not fit.
+    /// The layout in an arena for payloads up to `largest`; none when it does not fit.
     pub fn layout(&self, largest: u64) -> Option<Layout> {
         let mut arena = BumpAllocator(3 * buffer(largest));
         let mut host = BumpAllocator(0);
@@ -60,7 +60,7 @@ impl DeviceProgram {
         let ops = arena.take((self.ops.len() * size_of::<abi::Op>()) as u64);
         let ports = arena.take((self.ports.len() * size_of::<abi::Port>()) as u64);
         let flags = u64::from(self.workers) * FLAG_STRIDE as u64 * 8;
-        let mut places = Vec::with_capacity(self.ports.len());
+        let mut port_offsets = Vec::with_capacity(self.ports.len());
         for port in &self.ports {
             let area = if port.proxied { &mut host } else { &mut arena };
             let with_receiver = port.incoming || port.proxied;
@@ -75,7 +75,7 @@ impl DeviceProgram {
                 with_sender.then(|| area.take(flags)),
             );
             let area = if port.direct { &mut arena } else { area };
-            places.push(PortOffsets {
+            port_offsets.push(PortOffsets {
                 tail,
                 head,
                 data: (with_receiver && data > 0).then(|| area.take(data)),
@@ -89,7 +89,7 @@ impl DeviceProgram {
             ops,
             ports,
             control: begin..arena.0,
-            places,
+            port_offsets,
             host_bytes: host.0,
         })
     }
@@ -103,7 +103,7 @@ impl DeviceProgram {
         host: u64,
         peer: &dyn Fn(u32) -> Option<(u64, &'a DeviceProgram, &'a Layout)>,
     ) -> Option<Vec<abi::Port>> {
-        let resolved = self.ports.iter().zip(&layout.places).map(|(port, place)| {
+        let resolved = self.ports.iter().zip(&layout.port_offsets).map(|(port, place)| {
             let mut flags = 0;
             for (flag, set) in [
                 (abi::INCOMING, port.incoming),
@@ -120,10 +120,10 @@ impl DeviceProgram {
                 let (base, program, theirs) = peer(port.peer)?;
                 let other = program.ports.iter().position(|other| {
                     other.peer == self.rank
-                        && (other.mode, other.way) == (port.mode, port.way)
+                        && (other.mode, other.connection) == (port.mode, port.connection)
                         && other.incoming != port.incoming
                 })?;
-                let other = &theirs.places[other];
+                let other = &theirs.port_offsets[other];
                 tail = place
                     .tail
                     .map(|at| arena + at)
@@ -157,7 +157,7 @@ impl DeviceProgram {
     }
 }
 
-/// Hands out space from the front.
+/// Hands out aligned space from the front.
 struct BumpAllocator(u64);
 
 impl BumpAllocator {

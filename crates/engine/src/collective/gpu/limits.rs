@@ -2,34 +2,34 @@
 
 use record::{Cell, Collective};
 
-/// How one rank's GPU gets at another rank's memory.
+/// How one rank's GPU reaches another rank's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryAccess {
-    /// By address: the same GPU, or a peer's memory that is mapped.
+    /// By address: on the same GPU, or as mapped peer memory.
     Direct {
-        /// Whether both are on one GPU, so that flags need the GPU's scope only.
+        /// Whether both are on one GPU, so that flags need GPU scope only.
         same_gpu: bool,
     },
-    /// Not at all: threads on both hosts carry the data over a network.
+    /// Not at all: proxy threads on both hosts move the data over a network.
     Proxy,
 }
 
-/// Ranks that share a GPU, whose kernels must fit on it together.
+/// Ranks that share a GPU: their kernels wait for each other, so they must be resident together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchGroup {
-    /// World ranks, of this cell.
+    /// World ranks of the cell.
     pub ranks: Vec<u32>,
     /// Thread blocks that fit on the GPU at once, for this cell.
     pub capacity: u32,
 }
 
-/// Ranks whose ops and ways the low-latency kernel has room for.
+/// The most ranks whose ops and ports the low-latency kernel holds.
 const MOST_RANKS_IN_WORDS: usize = 32;
 
-/// What the machines allow.
+/// What the machines allow a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Every rank of the cell is in exactly one.
+    /// Every rank of the cell is in exactly one group.
     pub launch_groups: Vec<LaunchGroup>,
     /// Threads of a block.
     pub threads: u32,
@@ -42,7 +42,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What these launch_groups allow.
+    /// The limits of these groups, without overrides.
     pub fn new(launch_groups: Vec<LaunchGroup>, threads: u32) -> Limits {
         Limits {
             launch_groups,

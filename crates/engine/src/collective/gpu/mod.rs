@@ -1,8 +1,8 @@
-//! A cell on GPUs: the host's schedules, made into ops that a kernel walks through.
+//! A cell on GPUs: the host's schedules, lowered to ops that a kernel executes.
 //!
-//! Lowering is pure: a function of the cell, of who reaches whose memory, and of how many thread blocks fit. Every rank
-//! works out the whole cell, so both ends of every way agree without a word; and it is proven right in memory before a
-//! GPU is touched.
+//! Lowering is pure: a function of the cell, of which GPU reaches which memory, and of how many thread blocks fit. Every rank
+//! lowers the whole cell, so both ends of every connection agree without exchanging anything, and tests run the result in memory
+//! without a GPU.
 
 mod cell_plan;
 mod copy_engine;
@@ -43,8 +43,8 @@ use copy_engine::CopyEngine;
 use kernel_engine::KernelEngine;
 use record::Algorithm;
 
-/// Makes everything ready on `rank_gpu`. Ranks of this process that share its GPU prepare at the same time, each on a thread
-/// of its own, and wait for each other here. Gives the channels back when it cannot be done.
+/// Prepares a cell on `rank_gpu`. Ranks of this process that share its GPU call this at the same time, each on its own thread,
+/// and wait for each other here. An error returns the channels.
 pub fn prepare(
     rank_gpu: &RankGpu,
     mut wanted: Preparation<'_>,

@@ -9,7 +9,7 @@ use crate::device::cuda::data::{Expectation, TestData};
 use crate::device::cuda::{Allocation, CudaError, Gpu, Stream};
 use record::units::Nanos;
 
-/// Fills and checks one rank's memory.
+/// Fills and checks one rank's memory on its GPU.
 pub(super) struct PatternCheck {
     oracle: Oracle,
     /// Position in the cell.
@@ -22,7 +22,7 @@ pub(super) struct PatternCheck {
 }
 
 impl PatternCheck {
-    /// Loads what is needed, so that nothing has to be loaded later.
+    /// Loads the kernels now, so that no module is loaded while a cell runs.
     pub fn new(
         gpu: &Arc<Gpu>,
         oracle: Oracle,
@@ -89,7 +89,7 @@ impl PatternCheck {
     ) -> Result<Result<(), WrongElement>, CudaError> {
         let size = self.oracle.dtype.size();
         let (mut first, mut wrong) = (None::<u64>, 0);
-        for part in self.oracle.parts(self.position) {
+        for part in self.oracle.output_ranges(self.position) {
             let (rank, expectation) = match part.source {
                 Source::Everyone => (
                     0,

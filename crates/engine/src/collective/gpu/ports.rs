@@ -1,4 +1,4 @@
-//! Ways between ranks: which messages share one, and where each message lies in it.
+//! Connections between ranks: which messages share one, and where each message lies in it.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use super::tuning::Tuning;
 use crate::device::cuda::abi::{COUNT_ONLY, Mode, Op};
 use record::{Cell, Collective};
 
-/// Slots of a way besides those that lie between sender and receiver on purpose.
+/// Slots of a connection beyond those that the schedule keeps between sender and receiver.
 const SPARE_SLOTS: u32 = 2;
 
-/// One end of a way.
+/// One end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortPlan {
     /// World rank at the other end.
     pub peer: u32,
-    /// Which of the ways between the two it is; the same at both ends.
-    pub way: u32,
+    /// Its number among the connections between the two ranks; the same at both ends.
+    pub connection: u32,
     /// How it moves data.
     pub mode: Mode,
     /// Whether this end receives.
     pub incoming: bool,
-    /// Whether threads on the hosts carry it over a network.
+    /// Whether proxy threads move its data over a network.
     pub proxied: bool,
-    /// Whether its slots lie on the GPU all the same, where the NIC finds them.
+    /// Whether its slots lie on the GPU although it is proxied (GPUDirect).
     pub direct: bool,
     /// Whether flags need system scope.
     pub system: bool,
@@ -38,26 +38,31 @@ pub struct PortPlan {
     pub half_bytes: u32,
 }
 
-/// The ways of a cell.
+/// The connections of a cell.
 pub(super) struct Ports {
     /// Per rank's position.
     ends: Vec<Vec<PortPlan>>,
-    /// Per message: index of its port at the sender and at the receiver, and its place among the words.
-    places: Vec<(u32, u32, u64)>,
+    /// Per message: index of its port at the sender and at the receiver, and its offset among the words.
+    message_ports: Vec<(u32, u32, u64)>,
 }
 
 impl Ports {
-    pub fn new(cell: &Cell, plan: &CellPlan, tuning: &Tuning, reach: &dyn Fn(u32, u32) -> MemoryAccess) -> Ports {
-        let mut ways: BTreeMap<(usize, usize, Mode), Vec<usize>> = BTreeMap::new();
+    pub fn new(
+        cell: &Cell,
+        plan: &CellPlan,
+        tuning: &Tuning,
+        reach: &dyn Fn(u32, u32) -> MemoryAccess,
+    ) -> Ports {
+        let mut connections: BTreeMap<(usize, usize, Mode), Vec<usize>> = BTreeMap::new();
         for (index, message) in plan.messages.iter().enumerate() {
-            let way = ways.entry((message.from, message.to, message.mode));
-            way.or_default().push(index);
+            let connection = connections.entry((message.from, message.to, message.mode));
+            connection.or_default().push(index);
         }
         let mut ports = Ports {
             ends: vec![Vec::new(); cell.world()],
-            places: vec![(0, 0, 0); plan.messages.len()],
+            message_ports: vec![(0, 0, 0); plan.messages.len()],
         };
-        for ((from, to, mode), mut messages) in ways {
+        for ((from, to, mode), mut messages) in connections {
             messages.sort_by_key(|index| plan.messages[*index].sent_by);
             let reach = reach(cell.ranks[from], cell.ranks[to]);
             let groups = if mode == Mode::Words || keeps_order(plan, &messages, tuning) {
@@ -65,8 +70,16 @@ impl Ports {
             } else {
                 messages.into_iter().map(|index| vec![index]).collect()
             };
-            for (way, messages) in groups.into_iter().enumerate() {
-                ports.open(cell, plan, tuning, reach, (from, to, mode), way as u32, &messages);
+            for (number, messages) in groups.into_iter().enumerate() {
+                ports.open(
+                    cell,
+                    plan,
+                    tuning,
+                    reach,
+                    (from, to, mode),
+                    number as u32,
+                    &messages,
+                );
             }
         }
         ports
@@ -80,7 +93,7 @@ impl Ports {
         tuning: &Tuning,
         reach: MemoryAccess,
         (from, to, mode): (usize, usize, Mode),
-        way: u32,
+        connection: u32,
         messages: &[usize],
     ) {
         let apart = messages
@@ -99,21 +112,21 @@ impl Ports {
         let mut words = 0;
         for &index in messages {
             let ends = (self.ends[from].len() as u32, self.ends[to].len() as u32);
-            self.places[index] = (ends.0, ends.1, words);
+            self.message_ports[index] = (ends.0, ends.1, words);
             words += (plan.messages[index].elements * element).div_ceil(element.max(4)) as u64
                 * (element.max(4) / 4) as u64;
         }
         let is_fifo = mode == Mode::Fifo;
         let end = |peer: usize, incoming| PortPlan {
             peer: cell.ranks[peer],
-            way,
+            connection,
             mode,
             incoming,
             proxied: reach == MemoryAccess::Proxy,
             direct: reach == MemoryAccess::Proxy && cell.is_gpudirect(),
             system: reach != MemoryAccess::Direct { same_gpu: true },
             slots: if is_fifo { between + SPARE_SLOTS } else { 0 },
-            // Room for a chunk at any of the positions within 16 bytes.
+            // A chunk may begin at any offset within 16 bytes.
             slot_bytes: if is_fifo {
                 (tuning.chunk + 128).next_multiple_of(128) as u32
             } else {
@@ -140,7 +153,7 @@ impl Ports {
     pub fn attach(&self, plan: &CellPlan, position: usize, ops: &mut [Op]) {
         for (index, op) in ops.iter_mut().enumerate() {
             for (end, &at) in plan.sent[position][index].iter().enumerate() {
-                let (message, (sender, _, words)) = (&plan.messages[at], self.places[at]);
+                let (message, (sender, _, words)) = (&plan.messages[at], self.message_ports[at]);
                 op.target[end] = sender;
                 op.target_at[end] = if message.mode == Mode::Words {
                     words
@@ -149,7 +162,7 @@ impl Ports {
                 };
             }
             for (end, &at) in plan.taken[position][index].iter().enumerate() {
-                let (message, (_, receiver, words)) = (&plan.messages[at], self.places[at]);
+                let (message, (_, receiver, words)) = (&plan.messages[at], self.message_ports[at]);
                 op.source[end] = receiver;
                 op.source_at[end] = match message.mode {
                     Mode::Words => words,

@@ -13,7 +13,7 @@ use crate::device::cuda::{Allocation, CudaError};
 use crate::transport::{Channel, Endpoint, Flip, GpuEndpoint};
 use record::{Cell, Moved, TransportKind};
 
-/// What a rank needs to be told about a cell.
+/// What a rank needs to prepare a cell on its GPU.
 pub struct Preparation<'a> {
     /// The cell.
     pub cell: &'a Cell,
@@ -25,21 +25,21 @@ pub struct Preparation<'a> {
     pub ends: &'a [Endpoint],
     /// Cells that run at the same time on some rank, at most.
     pub at_once: u16,
-    /// What goes in and must come out.
+    /// Inputs and expected outputs.
     pub oracle: Oracle,
     /// Connections to the ranks whose memory is not used directly.
     pub channels: Vec<Channel>,
-    /// Of every wait.
+    /// Limit of every wait.
     pub deadline: Duration,
     /// Set when the run is being ended.
     pub abort: Arc<AtomicBool>,
-    /// A bit that is to be flipped on purpose.
+    /// A bit to flip on purpose.
     pub flip: Option<Flip>,
     /// Whether more ranks than cores share this host.
     pub crowded: bool,
 }
 
-/// The programs of all ranks of a cell, from what all ranks say about themselves: the same on every rank.
+/// The programs of all ranks of a cell. Every rank derives the same ones from the endpoints of all ranks.
 pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<DeviceProgram>, String> {
     let members = members(cell, ends)?;
     let end = |rank: u32| members.iter().find(|(member, _)| *member == rank);
@@ -56,7 +56,7 @@ pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Devi
     };
     let mut launch_groups: Vec<(&str, LaunchGroup)> = Vec::new();
     for (rank, end) in &members {
-        // Kernels of different processes take turns, or share the GPU where a service lets them: there is room for all.
+        // Kernels of different processes take turns, or share the GPU under MPS: each process has the whole capacity.
         match launch_groups.iter_mut().find(|(gpu, _)| *gpu == end.gpu.uuid) {
             Some((_, group)) => group.ranks.push(*rank),
             None => launch_groups.push((
@@ -69,11 +69,14 @@ pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Devi
         }
     }
     let threads = members.iter().map(|(_, end)| end.gpu.threads).min().unwrap_or(1);
-    let limits = Limits::new(launch_groups.into_iter().map(|(_, group)| group).collect(), threads);
+    let limits = Limits::new(
+        launch_groups.into_iter().map(|(_, group)| group).collect(),
+        threads,
+    );
     DeviceProgram::all(cell, &reach, &limits).map_err(|error| error.to_string())
 }
 
-/// What the cell's schedule puts on each link per collective, rail by rail, counted the way the GPUs cut it.
+/// What the cell's schedule puts on each link per collective, rail by rail, counted by the chunks that GPUs send.
 pub fn planned_bytes(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Moved>, String> {
     if cell.rails.len() <= 1 {
         return crate::collective::planned_bytes(cell).map_err(|error| error.to_string());
@@ -81,17 +84,17 @@ pub fn planned_bytes(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec
     Ok(striped(cell, &programs(cell, ends, at_once)?))
 }
 
-/// The GPU ends of a cell's ranks.
+/// The GPU endpoints of a cell's ranks.
 pub(super) fn members<'a>(cell: &Cell, ends: &'a [Endpoint]) -> Result<Vec<(u32, &'a GpuEndpoint)>, String> {
     let of = |rank: &u32| {
         let end = ends.iter().find(|end| end.rank == *rank)?;
         Some((*rank, end.gpu.as_ref()?))
     };
     let found: Option<Vec<_>> = cell.ranks.iter().map(of).collect();
-    found.ok_or_else(|| "a rank of this cell has not told where its GPU memory is".to_string())
+    found.ok_or_else(|| "a rank of this cell has not announced its GPU memory".to_string())
 }
 
-/// Flips the bit that is to be flipped in what this rank received, where no channel does it.
+/// Applies an injected bit flip to this rank's output, where no channel does it.
 pub(super) fn flip_output(
     flip: &Option<Flip>,
     iteration: Option<u32>,

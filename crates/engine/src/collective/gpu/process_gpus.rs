@@ -1,5 +1,4 @@
-//! What the ranks of one process share on its GPUs: memory of other processes that was opened, and the launch_groups whose kernels
-//! are launched together.
+//! What the ranks of one process share on its GPUs: opened IPC memory of other processes, and the launchers of launch groups.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -14,17 +13,17 @@ use record::Reach;
 /// A cell in one measurement round, on one GPU by its UUID.
 pub(super) type LaunchGroupKey = (u32, u16, String);
 
-/// What the ranks of one process share.
+/// GPU state that the ranks of one process share.
 pub struct ProcessGpus {
-    /// Names the process.
+    /// Identifies the process within the run.
     process: u64,
-    /// Memory of other processes, by the GPU it was opened for.
+    /// Opened memory of other processes, by the GPU it was opened for.
     imported: Mutex<HashMap<(u32, IpcHandle), Arc<Imported>>>,
     launchers: Mutex<HashMap<LaunchGroupKey, Weak<Launcher>>>,
 }
 
 impl ProcessGpus {
-    /// Of a process that has used no GPU yet.
+    /// For a process that has used no GPU yet.
     pub fn new() -> Arc<ProcessGpus> {
         // The standard library seeds its hashers from the system's randomness.
         let process = std::hash::RandomState::new().build_hasher().finish();
@@ -35,14 +34,19 @@ impl ProcessGpus {
         })
     }
 
-    /// What tells this process from all others of the run.
+    /// A number that identifies this process within the run.
     pub fn process(&self) -> u64 {
         self.process
     }
 
-    /// Where kernels on `gpu`, of rank `mine`, find the memory of rank `other`. Opens it the first time, so it must not be
-    /// called while kernels wait.
-    pub(super) fn address_of(&self, gpu: &Arc<Gpu>, mine: &GpuEndpoint, other: &GpuEndpoint) -> Result<u64, String> {
+    /// The address of the memory of rank `other` for kernels on `gpu`, which belongs to rank `mine`. The first call opens it and
+    /// may synchronise the GPU, so it must not run while kernels wait.
+    pub(super) fn address_of(
+        &self,
+        gpu: &Arc<Gpu>,
+        mine: &GpuEndpoint,
+        other: &GpuEndpoint,
+    ) -> Result<u64, String> {
         match (mine.reach(other), other.handle) {
             (Reach::SameGpu, _) => Ok(other.address),
             (Reach::PeerAccess, _) => {
@@ -56,20 +60,20 @@ impl ProcessGpus {
                 if let Some(known) = imported.get(&key) {
                     return Ok(known.address());
                 }
-                let opened = gpu
-                    .open_ipc(&handle)
-                    .map_err(|error| format!("the memory of another process cannot be opened: {error}"))?;
+                let opened = gpu.open_ipc(&handle).map_err(|error| {
+                    format!("cannot open the GPU memory of another process (cuIpcOpenMemHandle): {error}")
+                })?;
                 let address = opened.address();
                 imported.insert(key, Arc::new(opened));
                 Ok(address)
             }
             (Reach::Ipc | Reach::IpcPeer | Reach::Proxy, _) => {
-                Err("its GPU memory cannot be reached from here".to_string())
+                Err("its GPU memory is not reachable from this GPU".to_string())
             }
         }
     }
 
-    /// The launcher of a group: made by whoever asks first, gone with the last who has it.
+    /// The launcher of a launch group: created by the first rank that asks, dropped with the last that holds it.
     pub(super) fn launcher(&self, key: LaunchGroupKey, members: &[u32]) -> Arc<Launcher> {
         let mut launchers = lock(&self.launchers);
         launchers.retain(|_, launcher| launcher.strong_count() > 0);

@@ -11,18 +11,18 @@ use crate::collective::{ProgramError, scheme_of};
 use crate::device::cuda::abi::{self, COUNT_ONLY, Mode, NO_PORT, Op};
 use record::{Cell, Placement, ReduceOp};
 
-/// What one rank does in one cell, for a kernel to walk through.
+/// What one rank does in one cell, as its kernel executes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceProgram {
     /// World rank.
     pub rank: u32,
-    /// In the order in which they are done.
+    /// In order of execution.
     pub ops: Vec<Op>,
-    /// Ways to and from others.
+    /// Its ends of the connections to other ranks.
     pub ports: Vec<PortPlan>,
     /// Workers, the same on all ranks.
     pub workers: u32,
-    /// Thread blocks of this rank: one when it only watches.
+    /// Thread blocks of this rank: one when it is passive.
     pub blocks: u32,
     /// Threads of a block.
     pub threads: u32,
@@ -61,7 +61,7 @@ impl DeviceProgram {
                 .all(|(a, b)| reach(a, b) != MemoryAccess::Proxy)
         };
         let direct = all_direct();
-        // Who moves data decides how many workers fit, and is the same whatever the number of workers.
+        // Which ranks move data decides how many workers fit, and does not depend on the number of workers.
         let small = Tuning::choose(cell, limits, 1, direct);
         let plan = CellPlan::new(cell, small.words, small.lag > 0, reach)?;
         let drafts: Vec<Vec<Op>> = (0..cell.world())
@@ -105,7 +105,7 @@ impl DeviceProgram {
                 stages,
                 in_place: cell.placement == Placement::InPlace,
             };
-            // Who only watches has nothing to go through.
+            // A passive rank has no chunks of its own.
             program.iterations = if program.is_passive() {
                 0
             } else {
@@ -159,7 +159,7 @@ impl DeviceProgram {
     }
 }
 
-/// Workers that fit for every rank that moves data; an error when not even one does.
+/// Workers that fit for every rank that moves data; an error when not even one fits.
 fn most_workers(cell: &Cell, limits: &Limits, moves: &dyn Fn(usize) -> bool) -> Result<u32, ProgramError> {
     let mut most = u32::MAX;
     for group in &limits.launch_groups {
@@ -198,7 +198,7 @@ fn draft(cell: &Cell, plan: &CellPlan, position: usize, lag: u32) -> Vec<Op> {
         };
         let incoming = modes(&plan.taken[position][index]);
         let outgoing = modes(&plan.sent[position][index]);
-        // Both ends of a message cut it alike: as it lies at the sender.
+        // Both ends cut a message by its alignment at the sender.
         let taken = plan.taken[position][index].first();
         let begin = taken.map_or(block.start, |message| plan.messages[*message].sent_from);
         let pushed = fused.copies && incoming.contains(&Mode::Push);

@@ -1,9 +1,8 @@
-//! Ways over a network: the GPU leaves chunks in pinned host memory, and a thread for every connection carries them on.
+//! Proxy threads: the GPU exchanges chunks with pinned host memory, and one thread per channel moves them over the network.
 //!
-//! Both ends go through the chunks of a connection in the order of the sender's program, which every rank can work out, so
-//! nothing but payload is on the wire. A chunk is leased to the link while it is sent; when the lease is back, the GPU may
-//! use its slot again. The threads wait for a kernel that has a deadline of its own, and stop when they are told that it
-//! is over.
+//! Both ends handle the chunks of a channel in the order of the sender's program, which every rank derives itself, so the wire
+//! carries payload only. A chunk is leased to the link while it is sent; once the lease is back, the GPU may reuse its slot. The
+//! threads wait for a kernel that has its own deadline, and stop when they are halted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use std::time::Duration;
 use super::layout::Layout;
 use super::preparation::Preparation;
 use super::program::DeviceProgram;
-use super::proxy_worker::{ProxyResult, ProxyWorker, ProxyPlan};
+use super::proxy_worker::{ProxyPlan, ProxyResult, ProxyWorker};
 use super::rank_gpu::RankGpu;
 use crate::collective::{Conditions, Stopped};
 use crate::device::Region;
@@ -23,18 +22,18 @@ use crate::launch::clock;
 use crate::transport::{Backlog, Channel};
 use record::units::Nanos;
 
-/// How often somebody who waits for a thread looks whether the run is being ended.
-const GLANCE: Duration = Duration::from_millis(10);
-/// How long a thread that was told to stop may take to say so.
+/// How often a wait for a thread checks whether the run is being ended.
+const ABORT_CHECK: Duration = Duration::from_millis(10);
+/// How long a halted thread may take to stop.
 const TO_STOP: Duration = Duration::from_secs(2);
 
-/// What a thread is told: the number of a timed iteration, and how many collectives.
+/// An order to a thread: the number of a timed iteration, and how many collectives.
 type ProxyOrder = (Option<u32>, u16);
 
 /// The threads of one rank in one cell.
 pub(super) struct Proxies {
     list: Vec<Proxy>,
-    /// Slots and flags; none when nothing goes over a network.
+    /// Slots and flags; none without a network connection.
     memory: Option<Arc<Registered>>,
     halt: Arc<AtomicBool>,
 }
@@ -44,7 +43,7 @@ struct Proxy {
     begin: Sender<ProxyOrder>,
     result: Receiver<ProxyResult>,
     thread: JoinHandle<Channel>,
-    /// Whether an answer is still to come.
+    /// Whether a result is still outstanding.
     busy: bool,
     last: ProxyResult,
 }
@@ -95,20 +94,20 @@ impl Proxies {
         Ok(proxies)
     }
 
-    /// Whether nothing goes over a network.
+    /// Whether no data goes over a network.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Where the GPU finds slots and flags.
+    /// The address of slots and flags, as the GPU sees it.
     pub fn address(&self) -> u64 {
         self.memory.as_ref().map_or(0, |memory| memory.address())
     }
 
-    /// Carries what `times` collectives send and receive.
+    /// Orders every thread to move what `times` collectives send and receive.
     pub fn begin(&mut self, iteration: Option<u32>, times: u16) {
         for proxy in &mut self.list {
-            // A thread that has ended says why when it is asked for its answer.
+            // A thread that has ended reports why when its result is read.
             proxy.busy = proxy.begin.send((iteration, times)).is_ok();
         }
     }
@@ -122,7 +121,7 @@ impl Proxies {
             let mut late = self
                 .list
                 .iter_mut()
-                .filter_map(|proxy| (!proxy.is_done(GLANCE)).then_some(proxy.peer));
+                .filter_map(|proxy| (!proxy.is_done(ABORT_CHECK)).then_some(proxy.peer));
             let Some(peer) = late.next() else {
                 break;
             };
@@ -144,7 +143,7 @@ impl Proxies {
         self.problem().map_or(Ok(()), Err)
     }
 
-    /// Stops the threads in the middle of what they do.
+    /// Stops the threads at once.
     pub fn halt(&mut self) {
         self.halt.store(true, Ordering::Release);
         for proxy in &mut self.list {
@@ -154,7 +153,7 @@ impl Proxies {
         }
     }
 
-    /// What broke, when it was a connection.
+    /// The broken connection, if there is one.
     pub fn problem(&self) -> Option<Stopped> {
         let broken = self
             .list
@@ -169,7 +168,7 @@ impl Proxies {
         })
     }
 
-    /// Ways on which packets do not get through, as of the last time the threads stopped.
+    /// Connections with unacknowledged data, as of the last time the threads stopped.
     pub fn stuck(&self) -> Vec<(u32, String, Backlog)> {
         let of = |proxy: &Proxy| -> Vec<(u32, String, Backlog)> {
             let stuck = proxy.last.stuck.iter();
@@ -218,7 +217,7 @@ impl Proxy {
         })
     }
 
-    /// Whether the thread has nothing left to do; waits a little for it.
+    /// Whether the thread is idle; waits at most `patience` for it.
     fn is_done(&mut self, patience: Duration) -> bool {
         if !self.busy {
             return true;

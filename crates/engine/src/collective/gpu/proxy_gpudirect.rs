@@ -1,22 +1,20 @@
-//! What a proxy thread does when the NIC reads and writes the GPU's memory itself: it passes on where chunks are, never what
-//! is in them.
+//! A proxy thread with GPUDirect: the NIC reads and writes GPU memory itself, and the proxy passes on addresses only.
 
 use std::sync::Arc;
 
-use super::proxy_worker::{ProxyWorker, ProxyProgress};
+use super::proxy_worker::{ProxyProgress, ProxyWorker};
 use crate::device::cuda::Direct;
 use crate::transport::{LinkError, Place};
 
 impl ProxyWorker {
-    /// Gives slots whose chunks have left back to the GPU.
+    /// Returns slots whose chunks have left to the GPU.
     pub(super) fn free_direct(&mut self, progress: &mut ProxyProgress) -> Result<bool, LinkError> {
         let mut moved = false;
         while let Some((ring, count, _)) = progress.leaving.front() {
             if !self.channel.has_left(progress.freed)? {
                 break;
             }
-            self.memory
-                .store_u64(self.plan.rings[*ring].head(), count + 1);
+            self.memory.store_u64(self.plan.rings[*ring].head(), count + 1);
             progress.leaving.pop_front();
             progress.freed += 1;
             moved = true;
@@ -24,7 +22,7 @@ impl ProxyWorker {
         Ok(moved)
     }
 
-    /// Passes the next chunk on, when the GPU has filled its slot and the peer has said where it belongs.
+    /// Sends the next chunk once the GPU has filled its slot and the peer has announced a receive slot.
     pub(super) fn send_direct(
         &mut self,
         memory: &Arc<Direct>,
@@ -51,7 +49,7 @@ impl ProxyWorker {
         Ok(true)
     }
 
-    /// Says where coming chunks belong, as far ahead as slots are free, and tells the GPU of those that are there.
+    /// Announces receive slots as far ahead as they are free, and signals arrived chunks to the GPU.
     pub(super) fn receive_direct(
         &mut self,
         memory: &Arc<Direct>,
@@ -80,9 +78,11 @@ impl ProxyWorker {
         let chunk = &self.plan.back[progress.received];
         let ring = &self.plan.rings[chunk.ring];
         let count = self.collectives * ring.each + chunk.number;
-        memory
-            .settle()
-            .map_err(|error| LinkError::Failed(format!("what arrived on the GPU cannot be used: {error}")))?;
+        memory.settle().map_err(|error| {
+            LinkError::Failed(format!(
+                "data that arrived in GPU memory could not be flushed: {error}"
+            ))
+        })?;
         self.memory.store_u64(ring.tail(), count + 1);
         progress.received += 1;
         Ok(true)

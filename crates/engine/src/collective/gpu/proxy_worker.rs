@@ -1,4 +1,4 @@
-//! What one proxy thread does: chunks out of the GPU's slots into a channel, and out of the channel into slots.
+//! What one proxy thread does: it moves chunks from the GPU's slots into a channel, and from the channel into slots.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,11 +19,11 @@ use record::{Cell, Moved};
 /// A chunk that crosses the network in every collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProxyChunk {
-    /// Its ring: a port and a worker, as an index into [`ProxyPlan::rings`].
+    /// Its slot ring, as an index into [`ProxyPlan::rings`].
     pub ring: usize,
-    /// How many chunks of its ring come before it in a collective.
+    /// How many chunks of its ring precede it in a collective.
     pub number: u64,
-    /// Where it begins in its slot.
+    /// Its offset in the slot.
     pub phase: usize,
     pub bytes: usize,
 }
@@ -42,7 +42,7 @@ pub(super) struct SlotRing {
     pub each: u64,
 }
 
-/// What crosses between two ranks in one collective, in order.
+/// What two ranks exchange over the network in one collective, in order.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct ProxyPlan {
     pub rings: Vec<SlotRing>,
@@ -58,23 +58,25 @@ impl ProxyPlan {
             return Err(format!("ranks {me} and {peer} are not both in this cell"));
         };
         let mut plan = ProxyPlan::default();
-        for (way, port, chunk) in mine.sends_to(peer) {
-            debug_assert!(mine.ports[port].way == way);
+        for (connection, port, chunk) in mine.sends_to(peer) {
+            debug_assert!(mine.ports[port].connection == connection);
             let chunk = plan.number(mine, layout, port, chunk)?;
             plan.out.push(chunk);
         }
-        for (way, _, chunk) in theirs.sends_to(me) {
-            let matching =
-                |port: &PortPlan| port.peer == peer && port.incoming && port.proxied && port.way == way;
+        for (connection, _, chunk) in theirs.sends_to(me) {
+            let matching = |port: &PortPlan| {
+                port.peer == peer && port.incoming && port.proxied && port.connection == connection
+            };
             let port = mine.ports.iter().position(matching);
-            let port = port.ok_or_else(|| format!("rank {peer} sends what rank {me} does not expect"))?;
+            let port =
+                port.ok_or_else(|| format!("rank {peer} sends a chunk for which rank {me} has no port"))?;
             let chunk = plan.number(mine, layout, port, chunk)?;
             plan.back.push(chunk);
         }
         Ok(plan)
     }
 
-    /// Counts a chunk in its ring.
+    /// Numbers a chunk in its ring.
     fn number(
         &mut self,
         program: &DeviceProgram,
@@ -89,7 +91,8 @@ impl ProxyPlan {
         let ring = match known {
             Some(ring) => ring,
             None => {
-                self.rings.push(SlotRing::new(program, layout, port, sent.worker)?);
+                self.rings
+                    .push(SlotRing::new(program, layout, port, sent.worker)?);
                 self.rings.len() - 1
             }
         };
@@ -106,9 +109,9 @@ impl ProxyPlan {
 
 impl SlotRing {
     fn new(program: &DeviceProgram, layout: &Layout, port: usize, worker: u32) -> Result<SlotRing, String> {
-        let (plan, place) = (&program.ports[port], &layout.places[port]);
+        let (plan, place) = (&program.ports[port], &layout.port_offsets[port]);
         let (Some(tail), Some(head), Some(data)) = (place.tail, place.head, place.data) else {
-            return Err("a way over the network has no memory on the host".to_string());
+            return Err("a proxied port has no pinned host memory".to_string());
         };
         let flag = worker as usize * FLAG_STRIDE * size_of::<u64>();
         let slots = plan.slots as usize * plan.slot_bytes as usize;
@@ -146,7 +149,7 @@ impl SlotRing {
     }
 }
 
-/// One chunk as its sender cuts it.
+/// One chunk as the sender cuts it.
 pub(super) struct SentChunk {
     worker: u32,
     phase: usize,
@@ -154,13 +157,13 @@ pub(super) struct SentChunk {
 }
 
 impl DeviceProgram {
-    /// What goes to `peer` over a network in one collective, in order: way, port here, chunk.
+    /// What goes to `peer` over the network in one collective, in order: connection, local port, chunk.
     ///
-    /// Workers take turns. Each has slots of its own and goes through its own chunks in this order, so waiting for them in
-    /// this order cannot lock up.
+    /// Workers take turns. Each has its own slots and produces its chunks in this order, so waiting for them in this order
+    /// cannot deadlock.
     fn sends_to(&self, peer: u32) -> Vec<(u32, usize, SentChunk)> {
         let mut sent = Vec::new();
-        let ways = |op: usize| {
+        let proxied_ports = |op: usize| {
             let targets = self.ops[op].target.iter().map(|port| *port as usize);
             targets.filter(|port| {
                 let plan = self.ports.get(*port);
@@ -169,7 +172,7 @@ impl DeviceProgram {
         };
         for iteration in 0..self.iterations {
             for op in 0..self.ops.len() {
-                for port in ways(op) {
+                for port in proxied_ports(op) {
                     for worker in 0..self.workers {
                         let Some((start, elements)) = self.chunk_at(op, worker, iteration) else {
                             continue;
@@ -181,7 +184,7 @@ impl DeviceProgram {
                             phase: (in_grid * u64::from(self.element) % 16) as usize,
                             bytes: (elements * u64::from(self.element)) as usize,
                         };
-                        sent.push((self.ports[port].way, port, chunk));
+                        sent.push((self.ports[port].connection, port, chunk));
                     }
                 }
             }
@@ -190,8 +193,8 @@ impl DeviceProgram {
     }
 }
 
-/// What a cell puts on each link per collective, rail by rail: chunks go round the rails in turn, so the share of each
-/// depends on how the senders cut their blocks.
+/// What a cell puts on each link per collective, rail by rail: chunks are striped over the rails in turn, so the share of
+/// each depends on how the senders cut their blocks.
 pub(super) fn striped(cell: &Cell, programs: &[DeviceProgram]) -> Vec<Moved> {
     let mut planned = Vec::new();
     for program in programs {
@@ -212,7 +215,7 @@ pub(super) fn striped(cell: &Cell, programs: &[DeviceProgram]) -> Vec<Moved> {
     planned
 }
 
-/// What came of carrying.
+/// How a proxy order ended.
 #[derive(Debug, Default)]
 pub(super) struct ProxyResult {
     /// The connection that broke.
@@ -221,37 +224,37 @@ pub(super) struct ProxyResult {
     pub stuck: Vec<(String, Backlog)>,
 }
 
-/// Carries chunks between pinned memory and one channel.
+/// Moves chunks between pinned memory and one channel.
 pub(super) struct ProxyWorker {
     pub channel: Channel,
     pub plan: ProxyPlan,
     pub memory: Arc<Registered>,
-    /// The GPU's memory with the slots, when NICs reach it by themselves.
+    /// The GPU memory that holds the slots, when NICs reach it directly (GPUDirect).
     pub direct: Option<Arc<Direct>>,
     pub halt: Arc<AtomicBool>,
     pub trouble: Arc<AtomicBool>,
     pub crowded: bool,
-    /// Collectives result so far.
+    /// Collectives completed so far.
     pub collectives: u64,
 }
 
-/// How far one collective is.
+/// Progress of one collective.
 #[derive(Default)]
 pub(super) struct ProxyProgress {
     pub sent: usize,
-    /// Of those sent from the GPU's memory, the ones whose slots the GPU has back.
+    /// Of the chunks sent from GPU memory, those whose slots the GPU may reuse.
     pub freed: usize,
     pub received: usize,
-    /// Chunks that were given a place on the GPU.
+    /// Chunks whose receive slots were announced to the sender.
     pub expected: usize,
     outgoing: Option<ReadLease>,
     incoming: Option<WriteLease>,
-    /// Chunks that have not left their slots yet: ring, count, bytes.
+    /// Chunks that still occupy their slots: ring, count, bytes.
     pub leaving: VecDeque<(usize, u64, Range<usize>)>,
 }
 
 impl ProxyWorker {
-    /// Carries what `times` collectives send and receive, unless it is told to stop.
+    /// Moves what `times` collectives send and receive, until it is halted.
     pub fn carry(&mut self, iteration: Option<u32>, times: u16) -> ProxyResult {
         let mut result = ProxyResult::default();
         for _ in 0..times {
@@ -273,7 +276,7 @@ impl ProxyWorker {
         result
     }
 
-    /// Whether it was result to the end.
+    /// Moves one collective; false when it was halted.
     fn collective(&mut self) -> Result<bool, LinkError> {
         let mut progress = ProxyProgress::default();
         let mut waiter = Waiter::new(self.crowded, true, false);
@@ -302,12 +305,12 @@ impl ProxyWorker {
             if self.halt.load(Ordering::Acquire) {
                 return Ok(false);
             }
-            // The GPU gives no sign but in memory, so a socket is not all there is to wait for.
+            // The GPU signals through memory only, so waiting on the socket alone would miss it.
             waiter.wait(self.channel.waitables().chain(std::iter::once(None)));
         }
     }
 
-    /// Gives slots whose chunks have left back to the GPU.
+    /// Returns slots whose chunks have left to the GPU.
     fn free(&self, progress: &mut ProxyProgress) -> bool {
         let mut moved = false;
         while let Some((ring, count, range)) = progress.leaving.front() {

@@ -1,7 +1,7 @@
-//! One rank's GPU for a whole run, and the memory on it that other ranks are told about.
+//! One rank's GPU for a whole run, with the memory arena on it that other ranks map.
 //!
-//! Memory is taken once, for the largest payload of the run: taking and giving back memory may wait for the whole GPU, and
-//! another process opens it once and never again.
+//! The arena is allocated once, for the largest payload of the run: allocating and freeing may synchronise the whole GPU, and
+//! other processes open the arena only once.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::device::telemetry::GpuName;
 use crate::transport::GpuEndpoint;
 use record::units::Bytes;
 
-/// The kernel whose size says how many thread blocks a GPU runs at the same time; all others promise as many.
+/// The kernel whose occupancy gives the number of resident thread blocks; all other kernels have at least the same occupancy.
 const TYPICAL: &str = "rg_walk_f32_sum";
 
-/// One rank's place on a GPU.
+/// One rank's GPU and its memory on it.
 pub struct RankGpu {
     pub(super) process_gpus: Arc<ProcessGpus>,
     pub(super) gpu: Arc<Gpu>,
@@ -25,8 +25,7 @@ pub struct RankGpu {
 }
 
 impl RankGpu {
-    /// Takes memory for payloads up to `largest` on the GPU of the rank that is number `local` of its host: GPUs are given
-    /// out in turn.
+    /// Allocates the arena for payloads up to `largest` on the GPU of local rank `local`; ranks take the GPUs of a host in turn.
     pub fn open(local: u32, largest: Bytes, process_gpus: &Arc<ProcessGpus>) -> Result<RankGpu, String> {
         let gpus = cuda::probe().map_err(|missing| missing.to_string())?;
         let info = gpus[local as usize % gpus.len()].clone();
@@ -49,7 +48,7 @@ impl RankGpu {
         let per_sm = kernel.resident_blocks(info.threads, 0).map_err(told)?;
         let handle = arena.export();
         if let Err(error) = &handle {
-            tracing::debug!(gpu = info.ordinal, %error, "this memory cannot be opened by other processes");
+            tracing::debug!(gpu = info.ordinal, %error, "other processes cannot open this memory");
         }
         let end = GpuEndpoint {
             process: process_gpus.process(),
@@ -69,12 +68,12 @@ impl RankGpu {
         })
     }
 
-    /// The memory the others know, unless a cell has it already.
+    /// The arena, unless another cell uses it.
     pub(super) fn lend(&self) -> Option<Arc<Allocation>> {
         (Arc::strong_count(&self.arena) == 1).then(|| Arc::clone(&self.arena))
     }
 
-    /// Some of its memory as NICs would know it; why they cannot, in words.
+    /// The arena for registration with NICs (GPUDirect), or why it cannot be registered.
     pub fn direct(&self) -> Result<Arc<Direct>, String> {
         Direct::of(&self.arena).map(Arc::new)
     }
@@ -87,7 +86,7 @@ impl RankGpu {
         }
     }
 
-    /// What the other ranks are told.
+    /// What the other ranks need to know about it.
     pub fn endpoint(&self) -> &GpuEndpoint {
         &self.end
     }

@@ -1,4 +1,4 @@
-//! What a kernel that gave up says, in words.
+//! Why a run on a GPU stopped, from the status that the kernel left.
 
 use super::launch_group::MissingRank;
 use super::launch_monitor::LaunchEnd;
@@ -7,7 +7,7 @@ use crate::collective::Stopped;
 use crate::device::cuda::abi::{self, COUNT_ONLY, FINISH, Mode, NO_PORT, Op};
 use record::units::Nanos;
 
-/// Why a run did not complete; none when it did.
+/// Why a run did not complete; none when it completed.
 pub(super) fn stopped(program: &DeviceProgram, ended: &LaunchEnd) -> Option<Stopped> {
     let status = &ended.status;
     if status.failed == 0 {
@@ -34,7 +34,7 @@ pub(super) fn stopped(program: &DeviceProgram, ended: &LaunchEnd) -> Option<Stop
     })
 }
 
-/// A rank that others on its GPU waited for.
+/// A rank did not join the launch on the GPU it shares.
 pub(super) fn missing(missing: MissingRank) -> Stopped {
     let step = match missing.rank {
         Some(rank) => format!("step 0: launch together with rank {rank}, which shares its GPU"),
@@ -49,7 +49,7 @@ pub(super) fn missing(missing: MissingRank) -> Stopped {
     }
 }
 
-/// Where a worker stood.
+/// The step a worker was in.
 fn step(program: &DeviceProgram, status: &abi::Status) -> String {
     let steps = program.ops.len();
     let Some(op) = program.ops.get(status.op as usize) else {

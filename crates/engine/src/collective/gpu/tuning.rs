@@ -1,13 +1,13 @@
 //! Which protocol, how many workers, how long a chunk: by size, from a cost model whose constants were measured.
 //!
 //! A collective costs a fixed time, a time per message in its longest chain, and a time per byte that all ranks of the
-//! busiest GPU send together. The low-latency protocol has short steps and dear bytes, the bandwidth protocol the reverse;
-//! the cheaper one is taken. `docs/method.md` says how the constants were found, `docs/performance.md` with which figures.
+//! busiest GPU send together. The low-latency protocol has short steps and expensive bytes, the bandwidth protocol the reverse;
+//! the cheaper one is chosen. `docs/method.md` explains how the constants were fitted, `docs/performance.md` lists the figures.
 
 use super::limits::{LaunchGroup, Limits};
 use record::{Algorithm, Cell, Collective};
 
-/// How a cell is cut up.
+/// Protocol, workers and chunks of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
     /// Whether the low-latency protocol carries it.
@@ -58,15 +58,15 @@ const WALK_IN_A_TREE: Cost = Cost {
     per_byte: 0.55e-3,
 };
 
-/// The longest chunks: what is under way between ranks should stay in the GPU's second-level cache, and more ranks have
-/// more under way. Two ranks hand nothing on, so theirs may be longer.
+/// The longest chunks: data in flight between ranks should stay in the GPU's L2 cache, and more ranks have more in flight. Two
+/// ranks forward nothing, so theirs may be longer.
 const CHUNK_OF_TWO: usize = 256 << 10;
 const CHUNK_OF_A_RING: usize = 64 << 10;
 const CHUNK_OF_A_TREE: usize = 128 << 10;
 /// Shorter chunks cost more in flags than they gain.
 const SHORTEST_CHUNK: usize = 8 << 10;
 
-/// Where threads on the hosts carry data over a network: a few workers fill any wire, and chunks are those of the host.
+/// Over a network with proxy threads: a few workers fill any wire, and chunks have the host's size.
 const WORKERS_OVER_A_NETWORK: u32 = 4;
 const CHUNK_OVER_A_NETWORK: usize = 128 << 10;
 const LAG_OVER_A_NETWORK: u32 = 2;
@@ -138,7 +138,11 @@ fn words_are_cheaper(cell: &Cell, limits: &Limits, is_tree: bool) -> bool {
     let depth = n.next_power_of_two().ilog2();
     let chain = if is_tree { 2 * depth } else { 2 * (n - 1) };
     // Every all-reduce sends the payload 2 (n-1) times in all; the busiest GPU's share of that is its share of the ranks.
-    let busiest = limits.launch_groups.iter().map(|group: &LaunchGroup| group.ranks.len()).max();
+    let busiest = limits
+        .launch_groups
+        .iter()
+        .map(|group: &LaunchGroup| group.ranks.len())
+        .max();
     let share = busiest.unwrap_or(1) as f64 / f64::from(n);
     let bytes = cell.size.0 as f64 * 2.0 * f64::from(n - 1) * share;
     let (words, walk) = if is_tree {

@@ -91,7 +91,8 @@ fn run_from(
     });
     // Small chunks, so that small payloads already go round the slots.
     limits.longest_chunk = Some(1024);
-    let programs = DeviceProgram::all(cell, &|_, _| MemoryAccess::Direct { same_gpu: true }, &limits).unwrap();
+    let programs =
+        DeviceProgram::all(cell, &|_, _| MemoryAccess::Direct { same_gpu: true }, &limits).unwrap();
     assert!(
         programs
             .iter()

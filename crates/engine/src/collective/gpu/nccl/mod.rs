@@ -1,7 +1,7 @@
 //! One rank's part of a cell by NCCL, on the same memory and with the same checks as by our own kernels.
 //!
-//! Single iterations are timed by the GPU: the stream is held at a gate until the agreed instant, when the collective is in
-//! it already, and marks before and after the collective tell its time. Batches are timed by the host, launches included.
+//! Single iterations are timed by the GPU: the collective is enqueued behind a gate that opens at the agreed instant, and events
+//! before and after it give its time. Batches are timed by the host, launches included.
 
 mod thread;
 
@@ -24,13 +24,13 @@ use record::{Cell, Moved, Placement, Stuck};
 
 use thread::{Job, WaitLimit};
 
-/// Most thread blocks of NCCL for a rank that has a GPU to itself or shares it with one other: what NCCL takes by itself.
+/// Most NCCL thread blocks for a rank that shares its GPU with at most one other: NCCL's default.
 const MOST_BLOCKS: u32 = 32;
-/// The same for ranks that share a GPU with more: with its defaults, kernels of four and of eight ranks wait for each other
-/// without end, with this many they do not.
+/// The same for ranks that share a GPU with more: with NCCL's defaults, kernels of four and of eight ranks deadlock; with this
+/// limit they do not.
 const MOST_BLOCKS_CROWDED: u32 = 16;
 
-/// What a rank needs to be told about a cell for NCCL.
+/// What a rank needs to prepare a cell for NCCL.
 pub struct NcclPreparation<'a> {
     /// The cell.
     pub cell: &'a Cell,
@@ -38,13 +38,13 @@ pub struct NcclPreparation<'a> {
     pub rank: u32,
     /// All ranks of the run.
     pub ends: &'a [Endpoint],
-    /// What goes in and must come out.
+    /// Inputs and expected outputs.
     pub oracle: Oracle,
-    /// What the ranks of the communicator have in common.
+    /// The unique id of the communicator.
     pub id: UniqueId,
-    /// The communicator, when it was made for an earlier cell.
+    /// The communicator and its thread, when an earlier cell made them.
     pub thread: Option<Arc<NcclThread>>,
-    /// Of every wait.
+    /// Limit of every wait.
     pub deadline: Duration,
     /// Set when the run is being ended.
     pub abort: &'a AtomicBool,
@@ -63,8 +63,8 @@ pub struct NcclEngine {
 }
 
 impl NcclEngine {
-    /// Makes the communicator, unless there is one, and runs the collective once: connections are made when they are first
-    /// used. All ranks of the cell do so at the same time.
+    /// Creates the communicator, unless there is one, and runs the collective once: NCCL connects on first use. All ranks of the
+    /// cell call this at the same time.
     pub fn prepare(rank_gpu: &RankGpu, wanted: &NcclPreparation<'_>) -> Result<NcclEngine, String> {
         let told = |error: CudaError| error.to_string();
         let cell = wanted.cell;
@@ -79,9 +79,10 @@ impl NcclEngine {
             Placement::OutOfPlace => buffer(cell.size.0),
         };
         if output + cell.size.0 > memory.len() as u64 {
-            return Err("the payload does not fit into the memory set aside for it".to_string());
+            return Err("the payload does not fit into the GPU arena of this rank".to_string());
         }
-        let pattern_check = PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
+        let pattern_check =
+            PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
         let base = memory.address();
         let operation = Operation::new(cell, position, base + input, base + output);
         let operation = operation.map_err(|error| error.to_string())?;
@@ -102,7 +103,9 @@ impl NcclEngine {
                 };
                 let nccl = Nccl::get().map_err(|missing| missing.to_string())?;
                 let thread = NcclThread::open(nccl, &rank_gpu.gpu).map_err(told)?;
-                thread.ask(Job::Make(terms), &memory, &limit).map_err(in_words)?;
+                thread
+                    .run_job(Job::Make(terms), &memory, &limit)
+                    .map_err(in_words)?;
                 Arc::new(thread)
             }
         };
@@ -112,7 +115,7 @@ impl NcclEngine {
             operation: operation.clone(),
             crowded: false,
         };
-        thread.ask(once, &memory, &limit).map_err(in_words)?;
+        thread.run_job(once, &memory, &limit).map_err(in_words)?;
         Ok(NcclEngine {
             gpu: rank_gpu.name(),
             thread,
@@ -124,7 +127,7 @@ impl NcclEngine {
         })
     }
 
-    /// The communicator, for later cells of the same ranks.
+    /// The communicator and its thread, for later cells of the same ranks.
     pub fn thread(&self) -> &Arc<NcclThread> {
         &self.thread
     }
@@ -132,7 +135,8 @@ impl NcclEngine {
 
 impl CellEngine for NcclEngine {
     fn fill(&mut self, pattern: u64) -> bool {
-        self.pattern_check.fill(self.memory.address() + self.input, pattern)
+        self.pattern_check
+            .fill(self.memory.address() + self.input, pattern)
     }
 
     /// NCCL does not report progress, so all of it must be over within the deadline.
@@ -158,7 +162,7 @@ impl CellEngine for NcclEngine {
             deadline: conditions.deadline,
             abort: conditions.abort,
         };
-        self.thread.ask(job, &self.memory, &limit)
+        self.thread.run_job(job, &self.memory, &limit)
     }
 
     fn check(&mut self, pattern: u64) -> Option<Result<(), WrongElement>> {
@@ -179,7 +183,7 @@ impl CellEngine for NcclEngine {
     }
 }
 
-/// How many thread blocks NCCL may take, so that ranks that share a GPU run at the same time; NCCL decides when none does.
+/// How many thread blocks NCCL may use so that ranks that share a GPU are resident together; none leaves it to NCCL.
 fn most_blocks(wanted: &NcclPreparation<'_>) -> Option<u32> {
     let gpu = |rank: u32| wanted.ends.iter().find(|end| end.rank == rank)?.gpu.as_ref();
     let mine = gpu(wanted.rank)?;

@@ -1,9 +1,8 @@
-//! A communicator and the thread that makes its calls.
+//! A communicator and the thread that makes its NCCL calls.
 //!
-//! Any call of NCCL may hang when a peer is gone, so the rank's own thread makes none: it waits here, with a deadline and an
-//! ear for the run being ended. When it gives up, the thread is told to end what it is at; when it cannot because it hangs in
-//! a call, the communicator is aborted under it; and when even that does not help it is left behind, with everything its
-//! call may still touch.
+//! Any NCCL call may hang when a peer is gone, so the rank's own thread makes none: it waits here with a deadline and checks the
+//! abort flag. On a timeout the NCCL thread is asked to stop; if it hangs in a call, the communicator is aborted; if that does not
+//! help either, the thread is left behind together with all memory that its call may still touch.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -19,20 +18,20 @@ use crate::launch::clock;
 use crate::sync::lock;
 use record::units::Nanos;
 
-/// How often somebody who waits looks whether the run is being ended.
-const GLANCE: Duration = Duration::from_millis(10);
-/// How long a thread may take to end what it was told to end, before its communicator is aborted under it.
-const TO_STOP: Duration = Duration::from_millis(200);
-/// How long it may take then. Together they are shorter than the coordinator's limit with a rank that says nothing.
-const TO_LEAVE: Duration = Duration::from_secs(1);
-/// How often NCCL is asked whether it is well.
-const ASKING: Nanos = Nanos(5_000_000);
-/// On a crowded host, looking turns into sleeping after this long.
-const YIELDING: Nanos = Nanos(1_000_000);
+/// How often a wait checks whether the run is being ended.
+const ABORT_CHECK: Duration = Duration::from_millis(10);
+/// How long the thread may take to stop before its communicator is aborted.
+const STOP_GRACE: Duration = Duration::from_millis(200);
+/// How long it may take after the abort. Together they are shorter than the coordinator's patience with a silent rank.
+const ABORT_GRACE: Duration = Duration::from_secs(1);
+/// How often NCCL is asked for an asynchronous error.
+const ERROR_CHECK: Nanos = Nanos(5_000_000);
+/// On a crowded host, polling turns into yielding after this long.
+const POLL_TIME: Nanos = Nanos(1_000_000);
 
-/// What the thread is told.
+/// A job for the thread.
 pub(super) enum Job {
-    /// Become part of a communicator.
+    /// Join a communicator.
     Make(Terms),
     /// Run once at an instant, timed by the GPU.
     Single { at: Nanos, operation: Operation },
@@ -54,17 +53,17 @@ impl Job {
     }
 }
 
-/// How long somebody waits for an answer.
+/// How long to wait for an answer.
 pub(super) struct WaitLimit<'a> {
     pub deadline: Duration,
     pub abort: &'a AtomicBool,
 }
 
-/// A job with what it may touch, and where its answer goes.
+/// A job, the memory it uses, and where its answer goes.
 struct Request {
     job: Job,
     limit: Duration,
-    /// Kept until the job is over.
+    /// Held until the job is over.
     memory: Arc<Allocation>,
     answer: Sender<Result<Took, String>>,
 }
@@ -72,30 +71,30 @@ struct Request {
 /// One rank's end of a communicator, with the thread that makes its calls.
 pub struct NcclThread {
     communicator: Arc<Communicator>,
-    /// Set when the thread is to end what it is at.
+    /// Set to stop the current job.
     stop: Arc<AtomicBool>,
-    /// Set when the communicator is good for nothing any more.
+    /// Set when the communicator can no longer be used.
     broken: AtomicBool,
     requests: Mutex<Option<Sender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl NcclThread {
-    /// A thread on `gpu`, without a communicator yet.
+    /// Starts a thread on `gpu`, without a communicator yet.
     pub(super) fn open(nccl: &'static Nccl, gpu: &Arc<Gpu>) -> Result<NcclThread, CudaError> {
         let communicator = Arc::new(Communicator::new(nccl, Arc::clone(gpu)));
         let stop = Arc::new(AtomicBool::new(false));
         let (requests, inbox) = channel();
-        let worker = CallLoop {
+        let calls = CallLoop {
             stream: gpu.stream()?,
             before: gpu.event()?,
             after: gpu.event()?,
             gate: gpu.pin(size_of::<u64>())?,
-            passed: 0,
+            gate_ticket: 0,
             communicator: Arc::clone(&communicator),
             stop: Arc::clone(&stop),
         };
-        let thread = std::thread::spawn(move || worker.work(&inbox));
+        let thread = std::thread::spawn(move || calls.run(&inbox));
         Ok(NcclThread {
             communicator,
             stop,
@@ -110,8 +109,8 @@ impl NcclThread {
         !self.broken.load(Ordering::Relaxed)
     }
 
-    /// Has a job done, and says how long it took.
-    pub(super) fn ask(
+    /// Runs a job on the thread and returns how long it took.
+    pub(super) fn run_job(
         &self,
         job: Job,
         memory: &Arc<Allocation>,
@@ -137,10 +136,13 @@ impl NcclThread {
             .as_ref()
             .is_some_and(|requests| requests.send(request).is_ok());
         if !self.is_sound() || !sent {
-            return Err(stopped("the NCCL communicator was given up".to_string(), false));
+            return Err(stopped(
+                "the NCCL communicator was aborted earlier".to_string(),
+                false,
+            ));
         }
         loop {
-            match answered.recv_timeout(GLANCE) {
+            match answered.recv_timeout(ABORT_CHECK) {
                 Ok(Ok(took)) => return Ok(took),
                 Ok(Err(problem)) => {
                     self.broken.store(true, Ordering::Relaxed);
@@ -154,7 +156,7 @@ impl NcclThread {
             }
             let aborted = limit.abort.load(Ordering::Relaxed);
             if aborted || since.elapsed() > limit.deadline {
-                self.give_up(&answered);
+                self.stop_job(&answered);
                 let problem = match aborted {
                     true => "the run is being ended".to_string(),
                     false => format!("NCCL was not done within {}", Nanos::from(limit.deadline)),
@@ -164,19 +166,19 @@ impl NcclThread {
         }
     }
 
-    /// Ends what the thread is at, by force if need be.
-    fn give_up(&self, answered: &Receiver<Result<Took, String>>) {
+    /// Stops the current job, by aborting the communicator if necessary.
+    fn stop_job(&self, answered: &Receiver<Result<Took, String>>) {
         self.broken.store(true, Ordering::Relaxed);
         self.stop.store(true, Ordering::Relaxed);
-        let has_left = |limit| !matches!(answered.recv_timeout(limit), Err(RecvTimeoutError::Timeout));
-        if has_left(TO_STOP) {
+        let has_stopped = |limit| !matches!(answered.recv_timeout(limit), Err(RecvTimeoutError::Timeout));
+        if has_stopped(STOP_GRACE) {
             return;
         }
-        // Aborting may take its time too, so it gets a thread of its own.
+        // Aborting may block too, so it gets its own thread.
         let communicator = Arc::clone(&self.communicator);
         std::thread::spawn(move || communicator.abort());
-        if !has_left(TO_LEAVE) {
-            tracing::warn!("NCCL does not return from a call; its thread is left behind");
+        if !has_stopped(ABORT_GRACE) {
+            tracing::warn!("NCCL did not return from a call after an abort; its thread is left behind");
             drop(lock(&self.thread).take());
         }
     }
@@ -188,7 +190,7 @@ impl Drop for NcclThread {
         let Some(thread) = lock(&self.thread).take() else {
             return;
         };
-        let until = Instant::now() + 4 * TO_LEAVE;
+        let until = Instant::now() + 4 * ABORT_GRACE;
         while !thread.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -196,24 +198,24 @@ impl Drop for NcclThread {
             // A panic was reported when it happened.
             let _ = thread.join();
         } else {
-            tracing::warn!("NCCL does not give a communicator back; its thread is left behind");
+            tracing::warn!("NCCL did not destroy a communicator in time; its thread is left behind");
         }
     }
 }
 
-/// What the thread has.
+/// What the thread owns.
 struct CallLoop {
     communicator: Arc<Communicator>,
     stream: Stream,
     before: Event,
     after: Event,
-    /// The stream is held until this is as high as the number it was held with.
+    /// The stream waits until this reaches the ticket it waits for.
     gate: Pinned,
-    passed: u64,
+    gate_ticket: u64,
     stop: Arc<AtomicBool>,
 }
 
-/// Why a job did not end well.
+/// Why a job failed.
 enum Failure {
     Nccl(NcclError),
     Aborted,
@@ -232,30 +234,30 @@ impl From<CudaError> for Failure {
 }
 
 impl CallLoop {
-    /// Does what it is told until nobody tells it anything any more.
-    fn work(mut self, inbox: &Receiver<Request>) {
+    /// Executes jobs until the requests end.
+    fn run(mut self, inbox: &Receiver<Request>) {
         while let Ok(request) = inbox.recv() {
-            let answer = match self.carry_out(&request) {
+            let answer = match self.execute(&request) {
                 Ok(took) => Ok(took),
                 Err(failure) => {
-                    // Whatever waits in the stream must not wait for the gate.
+                    // Work in the stream must not wait for the gate any longer.
                     self.gate.store_u64(0, u64::MAX);
                     self.communicator.abort();
                     Err(match failure {
                         Failure::Nccl(error) => error.to_string(),
-                        Failure::Aborted => "told to end".to_string(),
+                        Failure::Aborted => "stopped on request".to_string(),
                     })
                 }
             };
-            // Given back before anybody hears that it is.
+            // Released before the answer is sent.
             drop(request.memory);
-            // Whoever asked may have given up.
+            // The caller may have stopped waiting.
             let _ = request.answer.send(answer);
         }
         self.communicator.destroy();
     }
 
-    fn carry_out(&mut self, request: &Request) -> Result<Took, Failure> {
+    fn execute(&mut self, request: &Request) -> Result<Took, Failure> {
         match &request.job {
             Job::Make(terms) => {
                 let started = clock::now();
@@ -273,14 +275,14 @@ impl CallLoop {
     }
 
     fn single(&mut self, at: Nanos, operation: &Operation) -> Result<Took, Failure> {
-        self.passed += 1;
-        self.stream.hold(&self.gate, 0, self.passed)?;
+        self.gate_ticket += 1;
+        self.stream.hold(&self.gate, 0, self.gate_ticket)?;
         self.stream.record(&self.before)?;
         let given = self.communicator.enqueue(operation, &self.stream);
         self.stream.record(&self.after)?;
         clock::wait_until(at, false);
         let started = clock::now();
-        self.gate.store_u64(0, self.passed);
+        self.gate.store_u64(0, self.gate_ticket);
         given?;
         self.until_done(started, false)?;
         Ok(took(started, self.after.since(&self.before)?))
@@ -297,7 +299,7 @@ impl CallLoop {
         Ok(took(started, Nanos(total)))
     }
 
-    /// Waits until the stream is done, and says when that was seen.
+    /// Waits until the stream is done, and returns when that was noticed.
     fn until_done(&self, started: Nanos, crowded: bool) -> Result<Nanos, Failure> {
         let mut asked = started;
         loop {
@@ -309,18 +311,18 @@ impl CallLoop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Failure::Aborted);
             }
-            if now.since(asked) > ASKING {
+            if now.since(asked) > ERROR_CHECK {
                 self.communicator.trouble()?;
                 asked = now;
             }
-            if crowded && now.since(started) > YIELDING {
+            if crowded && now.since(started) > POLL_TIME {
                 std::thread::yield_now();
             }
         }
     }
 }
 
-/// NCCL does not say how long a rank waited for others.
+/// NCCL does not report how long a rank waited for others.
 fn took(started: Nanos, total: Nanos) -> Took {
     Took {
         started,

@@ -1,12 +1,14 @@
 //! What must hold for every algorithm in the registry: right results in any order, matched messages, known link loads.
 
+mod simulate;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use strum::IntoEnumIterator;
 
+use self::simulate::{Conditions, Fault, simulate, simulate_schedules};
 use super::schedule::LinkLoad;
-use super::simulate::{Conditions, Fault, simulate, simulate_schedules};
 use super::{ALGORITHMS, Action, Oracle, Schedule, Scheme, Shape, Step, find};
 use record::{Collective, DType, Placement, ReduceOp};
 

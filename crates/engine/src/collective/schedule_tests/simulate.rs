@@ -1,4 +1,4 @@
-//! Runs the schedules of all ranks in memory, in an order as unkind as the rules of [`Action`] allow.
+//! Runs the schedules of all ranks in memory, in the worst order that the rules of [`Action`] allow.
 //!
 //! Blocks move in small chunks, and any chunk that may move next may be the next to move: what passes here for every
 //! order does not depend on timing on a real fabric. Messages between two ranks stay in order; that is all a transport
@@ -11,7 +11,7 @@ use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Action, Oracle, Schedule, Scheme, Shape, Step, WrongElement};
+use crate::collective::{Action, Oracle, Schedule, Scheme, Shape, Step, WrongElement};
 use crate::device::host;
 use record::{DType, Placement, ReduceOp};
 
@@ -29,7 +29,7 @@ pub enum Fault {
     /// A block is called a result that the collective does not define.
     Undefined { rank: usize, block: usize },
     /// The oracle disagrees, after everything that is not called a result was overwritten.
-    Wrong { rank: usize, mismatch: WrongElement },
+    Wrong { rank: usize, wrong: WrongElement },
 }
 
 /// How to run a schedule.
@@ -122,7 +122,7 @@ pub fn simulate_schedules(
         worker.scribble_outside_results();
         oracle
             .check(rank, ITERATION, &worker.output)
-            .map_err(|mismatch| Fault::Wrong { rank, mismatch })?;
+            .map_err(|wrong| Fault::Wrong { rank, wrong })?;
         if let Some(&block) = schedules[rank].results.choose(&mut random) {
             worker.output[schedules[rank].blocks[block].start * oracle.dtype.size()] ^= 1;
             if oracle.check(rank, ITERATION, &worker.output).is_ok() {
