@@ -76,7 +76,7 @@ fn look(
     graph: &Graph,
 ) -> Result<HashMap<TraceWanted, Seen>, CliError> {
     let seen = session.trace(wanted)?.into_iter().map(|Traced { flow, hops }| {
-        let seen = graph.seen_of_hops(flow.from, flow.to, &flow.rail, &hops);
+        let seen = graph.known_links_of_hops(flow.from, flow.to, &flow.rail, &hops);
         (flow, seen)
     });
     Ok(seen.collect())

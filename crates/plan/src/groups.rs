@@ -123,7 +123,7 @@ fn pods(graph: &Graph, world: &[u32], rail: &str) -> Pods {
     }
     let mut above: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (_, link) in graph.links() {
-        if link.away && leaves.contains_key(link.from.node.as_str()) {
+        if link.is_upward && leaves.contains_key(link.from.node.as_str()) {
             above.entry(&link.from.node).or_default().insert(&link.to.node);
         }
     }

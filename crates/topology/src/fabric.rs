@@ -1,7 +1,7 @@
-//! What the cluster is: hosts, ranks, and the rails between them.
+//! The machines and ranks of a run, and the rails between them.
 //!
-//! A rail is usable by a run only when every rank has an end of it; one that some rank lacks is reported with who lacks it,
-//! never dropped in silence.
+//! A run can use a rail only when every rank has an end of it; one that some rank lacks is reported with the ranks that lack
+//! it, never dropped silently.
 
 use record::{DeviceKind, HostRecord, RailEnd, RankRecord};
 
@@ -85,7 +85,7 @@ impl Fabric {
         rails.filter(|rail| everywhere(rail)).collect()
     }
 
-    /// The rails that some rank lacks, and who lacks them, in the order in which they are first named.
+    /// The rails that some rank lacks, and the ranks that lack them, in the order in which they are first named.
     pub fn partial_rails(&self) -> Vec<PartialRail> {
         let mut partial: Vec<PartialRail> = Vec::new();
         for end in self.ranks.iter().flat_map(|record| &record.rails) {

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::Tier;
+use record::units::Rate;
 
 const GOOD: &str = r#"
 [[host]]
@@ -45,10 +47,10 @@ fn a_port_leads_to_its_link_and_its_rate() {
 
 #[test]
 fn every_part_is_known_by_its_line() {
-    let places = Topology::parse("fabric.toml", GOOD).unwrap().places;
-    assert_eq!(places.origin, "fabric.toml");
+    let source = Topology::parse("fabric.toml", GOOD).unwrap().source;
+    assert_eq!(source.origin, "fabric.toml");
     assert_eq!(
-        (places.hosts, places.switches, places.links),
+        (source.hosts, source.switches, source.links),
         (vec![2, 4], vec![6], vec![10, 16])
     );
 }
@@ -81,7 +83,7 @@ fn what_is_wrong_is_said_with_file_and_line() {
         (("200 Mb/s", "fast"), "fabric.toml:13: `fast` is not a rate"),
         (
             ("200 Mb/s", "0 Mb/s"),
-            "fabric.toml:13: a link has a rate above zero",
+            "fabric.toml:13: the rate of a link must be above 0",
         ),
         (("h0/rail0", "h0"), "fabric.toml:12: `h0` is not a port"),
         (
@@ -143,7 +145,7 @@ prop_compose! {
             switches: vec![Switch { name: "sw".to_string(), tier, rail: rail.clone() }],
             links: (0..ports).map(link).collect(),
             each_rail: with_addresses,
-            places: Places::default(),
+            source: SourceLines::default(),
         }
     }
 }

@@ -1,15 +1,16 @@
-//! What the cluster is said to be: topology files and imports, the graph of directed links, paths, suites and expected rates.
+//! What the cluster should be: topology files and imports, the graph of directed links, paths, suites and expected rates.
 
 mod fabric;
 mod file;
 pub mod graph;
 pub mod import;
 mod mismatch;
+mod model;
 pub mod nodelist;
 mod rails;
 mod ranks;
 pub mod suite;
-pub mod trouble;
+pub mod text_error;
 
 pub use fabric::{Fabric, PartialRail};
-pub use file::*;
+pub use model::{Host, Link, Port, SourceLines, Switch, Tier, Topology, TopologyError};

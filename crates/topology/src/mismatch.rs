@@ -1,7 +1,7 @@
-//! Hosts whose rails are not those of the others, by name.
+//! Hosts whose rails differ from those of the other hosts.
 //!
-//! A rail is the same cable plane on every host; when one host has other names, or the same in another order, nothing that
-//! is measured between them could be believed.
+//! A rail is the same cable plane on every host. When one host has other names, or the same names in another order,
+//! measurements between them are not valid.
 
 use super::Fabric;
 
@@ -17,7 +17,7 @@ impl Fabric {
             }
         }
         let votes = |rails: &[&str]| hosts.iter().filter(|(_, other)| other == rails).count();
-        // Of two that are equally common the first is taken, so that the words are the same every time.
+        // Of two that are equally common the first is taken, so that the message is the same every time.
         let Some(most) = hosts.iter().map(|(_, rails)| votes(rails)).max() else {
             return Vec::new();
         };

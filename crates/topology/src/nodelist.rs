@@ -1,16 +1,16 @@
-//! Slurm's short forms: host lists such as `h[0-3,7],gpu[01-04]` and counts such as `2(x3),1`.
+//! Slurm's compressed lists: hosts such as `h[0-3,7],gpu[01-04]` and counts such as `2(x3),1`.
 //!
-//! Both come from the environment, so both are bounded: a short text must not become a long list.
+//! Both come from the environment and are bounded: a short text must not become a long list.
 
 use std::net::IpAddr;
 
-/// The most ranks of a run whose processes are started by somebody else.
+/// The most ranks of a run whose processes a scheduler starts.
 pub const MOST_RANKS: u32 = 4096;
 
-/// The longest list that is believed.
+/// The longest list that is accepted.
 const MOST: usize = MOST_RANKS as usize;
 
-/// No host name is longer.
+/// The longest host name.
 const LONGEST_HOST: usize = 253;
 
 /// The hosts of a list, in its order.
@@ -29,7 +29,7 @@ pub fn hosts(text: &str) -> Result<Vec<String>, String> {
 pub fn check_host(host: &str) -> Result<(), &'static str> {
     match host.parse::<IpAddr>() {
         Ok(address) if address.is_unspecified() => {
-            return Err("name one address of one machine, not all of them");
+            return Err("give the address of one machine, not the unspecified address");
         }
         Ok(_) => return Ok(()),
         Err(_) => {}
@@ -54,7 +54,7 @@ pub fn counts(text: &str) -> Result<Vec<u32>, String> {
         let count: u32 = digits(count).ok_or_else(bad)?;
         let times: usize = digits(times).ok_or_else(bad)?;
         if times == 0 || all.len() + times > MOST || count as usize > MOST {
-            return Err(format!("`{part}`: more than {MOST} hosts or tasks, or none"));
+            return Err(format!("`{part}`: must be from 1 to {MOST} hosts or tasks"));
         }
         all.extend(std::iter::repeat_n(count, times));
     }
@@ -87,7 +87,7 @@ fn split_outside_brackets(text: &str) -> Result<Vec<&str>, String> {
     Ok(parts)
 }
 
-/// Adds the hosts of `part`, whose first bracket is expanded and the rest by this function again.
+/// Adds the hosts of `part`: expands its first bracket and calls itself for the rest.
 fn expand(part: &str, all: &mut Vec<String>) -> Result<(), String> {
     let Some((before, rest)) = part.split_once('[') else {
         if part.is_empty() {
@@ -105,7 +105,7 @@ fn expand(part: &str, all: &mut Vec<String>) -> Result<(), String> {
         let bad = || format!("`{range}` is not a number or a range such as 0-3");
         let (from, to): (u64, u64) = (digits(first).ok_or_else(bad)?, digits(last).ok_or_else(bad)?);
         if to < from || to - from >= MOST as u64 || first.len() > 18 {
-            return Err(format!("`{range}` runs backwards or is longer than {MOST}"));
+            return Err(format!("`{range}` must count upwards and have at most {MOST} members"));
         }
         for number in from..=to {
             expand(

@@ -1,17 +1,17 @@
-//! Topologies that say how one rail is wired and mean every rail.
+//! Topologies that describe one rail and stand for every rail.
 
-use super::file::{Link, Places, Port, Switch, Topology};
+use super::model::{Link, SourceLines, Port, Switch, Topology};
 
 impl Topology {
-    /// One copy for each of these rails: switches and cables are called as before, behind the name of the rail; a host's port
-    /// is called as its rail.
+    /// One copy for each of these rails: the names of switches and cables get the rail as a prefix, a host's port gets the name
+    /// of its rail.
     pub fn for_rails(&self, rails: &[&str]) -> Topology {
         let mut copies = Topology {
             hosts: self.hosts.clone(),
-            places: Places {
-                origin: self.places.origin.clone(),
-                hosts: self.places.hosts.clone(),
-                ..Places::default()
+            source: SourceLines {
+                origin: self.source.origin.clone(),
+                hosts: self.source.hosts.clone(),
+                ..SourceLines::default()
             },
             ..Topology::default()
         };
@@ -49,8 +49,8 @@ impl Topology {
                         addresses: None,
                     }
                 }));
-            copies.places.switches.extend(&self.places.switches);
-            copies.places.links.extend(&self.places.links);
+            copies.source.switches.extend(&self.source.switches);
+            copies.source.links.extend(&self.source.links);
         }
         copies
     }

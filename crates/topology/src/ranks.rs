@@ -1,18 +1,18 @@
-//! The ranks a run would have if it had one on every host of a topology file.
+//! The ranks of a run with one rank on every host of a topology file.
 
 use std::collections::HashMap;
 
 use super::Fabric;
-use super::file::Topology;
+use super::model::Topology;
 use record::text::natural;
 use record::{DeviceKind, HostRecord, RailEnd, RankRecord};
 
-/// Cores of a host of which nobody knows how many it has: enough for a rank.
+/// Assumed cores of a host: enough for a rank.
 const CORES: u32 = 64;
 
 impl Fabric {
-    /// One rank on every host of a topology that has a cable, in the order of the file. A rail is called as its cable says, or
-    /// else as the host's port. Where a file means every rail, there is one: `rail0`.
+    /// One rank on every host of a topology that has a cable, in the order of the file. A rail has the name that its cable gives,
+    /// else that of the host's port. A file that describes every rail at once yields one rail: `rail0`.
     pub fn of(topology: &Topology) -> Fabric {
         if topology.each_rail {
             return Fabric::of(&topology.for_rails(&["rail0"]));

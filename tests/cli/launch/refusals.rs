@@ -179,7 +179,7 @@ fn half_said_or_unsaid_is_an_error_that_says_what_to_set() {
         (
             "--launch env --rank 0 --world 2 --rendezvous 0.0.0.0:1",
             "",
-            "not all of them",
+            "not the unspecified address",
         ),
         ("--launch local --rank 1", "", "--launch local has no others"),
         ("--launch env --hosts nowhere", "", "nowhere: No such file"),

@@ -67,7 +67,7 @@ fn one_link(known: &Localisation, id: LinkId) -> LinkCoverage {
     let link = known.graph.link(id);
     let (most, flows) = known.load(id);
     let state = known.state(id);
-    let why = (state == LinkState::Untested).then(|| match known.graph.idle_host(id) {
+    let why = (state == LinkState::Untested).then(|| match known.graph.host_without_ranks(id) {
         Some(host) => format!("{host} takes no part in this run"),
         None => "no flow is known to have crossed it".to_string(),
     });

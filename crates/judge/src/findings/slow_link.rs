@@ -164,7 +164,7 @@ fn normal_beside(localisation: &Localisation, fault: &FaultyPart, rail: Option<&
 fn hosts_of(localisation: &Localisation, fault: &FaultyPart, suspect: &Suspect) -> Vec<String> {
     match (fault.link.map(|link| localisation.graph.link(link)), suspect.kind) {
         (Some(link), _) if link.is_host => {
-            vec![if link.away {
+            vec![if link.is_upward {
                 link.from.node.clone()
             } else {
                 link.to.node.clone()

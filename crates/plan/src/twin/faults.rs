@@ -62,7 +62,7 @@ pub fn random_faults(graph: &Graph, count: usize, seed: u64) -> Vec<(LinkId, f64
     let mut candidates: Vec<LinkId> = graph
         .links()
         .map(|(id, _)| id)
-        .filter(|id| graph.idle_host(*id).is_none())
+        .filter(|id| graph.host_without_ranks(*id).is_none())
         .collect();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut below = |n: usize| (random.next_u64() % n.max(1) as u64) as usize;

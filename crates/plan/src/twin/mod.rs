@@ -77,7 +77,7 @@ impl<'g> Twin<'g> {
     /// The way that data from one rank to another takes over a rail when its source port is `port`: every switch hashes what
     /// it sees of the flow, each with a seed of its own. None within a host, and where no cables lead.
     pub fn route(&self, from: u32, to: u32, rail: &str, port: u16) -> Option<Path> {
-        self.graph.steer(from, to, rail, |switch, links| {
+        self.graph.route(from, to, rail, |switch, links| {
             hash((self.seed, switch, from, to, rail, port)) as usize % links.len().max(1)
         })
     }

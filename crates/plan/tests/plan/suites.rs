@@ -130,7 +130,7 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
         ),
         (
             "sizes = \"8\"\ncollective = \"all-gather\"\nalgorithm = [\"ring\", \"tree\"]",
-            "6:22: there is no tree all-gather; all-gather runs as ring",
+            "6:22: all-gather has no algorithm tree; use one of: ring",
         ),
         (
             "sizes = \"8\"\nalgorithm = \"rings\"",
@@ -172,9 +172,9 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
         ),
         (
             "sizes = \"8\"\ntight = \"200%\"",
-            "5:9: `tight` must be a share above 0% and below 100%",
+            "5:9: `tight` must be a percentage above 0% and below 100%",
         ),
-        ("sizes = \"8\"\ntight = \"nan%\"", "5:9: `tight` must be a share"),
+        ("sizes = \"8\"\ntight = \"nan%\"", "5:9: `tight` must be a percentage"),
         (
             "sizes = \"8\"\nverify = \"often\"",
             "5:10: `verify` must be \"every\", \"never\" or a fraction",
@@ -186,7 +186,7 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
         ),
         (
             "sizes = \"8\"\n[test.expect]\npeers = 25",
-            "6:9: `peers` must be a share above 0% and below 100%",
+            "6:9: `peers` must be a percentage above 0% and below 100%",
         ),
         (
             "kind = \"rails\"\nsizes = \"8\"\ntransport = \"shm\"",
@@ -194,11 +194,11 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
         ),
         (
             "kind = \"pairs\"\nsizes = \"8\"\ngroups = \"world\"",
-            "6:10: `groups` means nothing for a test of kind \"pairs\"",
+            "6:10: a test of kind \"pairs\" does not use `groups`",
         ),
         (
             "sizes = \"8\"\ndirections = \"both\"",
-            "5:14: `directions` means nothing for a test of kind \"collective\"",
+            "5:14: a test of kind \"collective\" does not use `directions`",
         ),
     ];
     for (lines, wanted) in cases {

@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 
 use super::tables::{NODES, Node, Row, Table, id_of, nodes_in, table};
-use super::{PortBytes, PortTable, Trouble, Width, number};
+use super::{PortBytes, PortTable, TextError, Width, number};
 
 const BYTES_PER_WORD: u64 = 4;
 const COUNTERS: &str = "PM_INFO";
@@ -29,13 +29,13 @@ pub(super) fn recognises(text: &str) -> bool {
         .any(|line| line.trim_end() == "START_PM_INFO" || line.trim_end() == "START_NODES")
 }
 
-pub(super) fn read(text: &str) -> Result<PortTable, Trouble> {
+pub(super) fn read(text: &str) -> Result<PortTable, TextError> {
     let nodes = match table(text, NODES)? {
         Some(nodes) => nodes_in(&nodes)?,
         None => HashMap::new(),
     };
     let Some(counters) = table(text, COUNTERS)? else {
-        return Err(Trouble::of_all(
+        return Err(TextError::whole_text(
             "there is no table PM_INFO: the counters of ports were not collected",
         ));
     };
@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> Result<PortTable, Trouble> {
             width: Width::Bits64,
         };
         let put = ports.put(&name, &format!("p{number}"), bytes);
-        put.map_err(|problem| Trouble::at(row.line, problem))?;
+        put.map_err(|problem| TextError::at(row.line, problem))?;
     }
     Ok(ports)
 }
@@ -76,7 +76,7 @@ impl Words {
 }
 
 /// The wide counter, or the narrow one where there is no other.
-fn either(table: &Table<'_>, wide: &str, narrow: &str) -> Result<Words, Trouble> {
+fn either(table: &Table<'_>, wide: &str, narrow: &str) -> Result<Words, TextError> {
     if let Some(column) = table.find(wide) {
         return Ok(Words {
             column,
@@ -85,7 +85,7 @@ fn either(table: &Table<'_>, wide: &str, narrow: &str) -> Result<Words, Trouble>
     }
     let column = table.column(narrow).map_err(|_| {
         let message = format!("table {} has neither `{wide}` nor `{narrow}`", table.name);
-        Trouble::at(table.line, message)
+        TextError::at(table.line, message)
     })?;
     Ok(Words {
         column,

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use topology::import::{node_name, port_name};
-use topology::trouble::Trouble;
+use topology::text_error::TextError;
 
 pub use own::{OwnFile, OwnPort};
 pub use source::{Source, SourceError};
@@ -107,13 +107,13 @@ pub fn counted_on(before: Option<u64>, after: Option<u64>, width: Width) -> Opti
 
 /// Reads a text that a switch, a manager of switches or somebody's script printed. `switch` is the name of the switch where the
 /// text does not say it itself, as what one switch prints about its own ports does not.
-fn read_text(text: &str, switch: Option<&str>) -> Result<PortTable, Trouble> {
+fn read_text(text: &str, switch: Option<&str>) -> Result<PortTable, TextError> {
     let table = if text.trim_start().starts_with(['{', '[']) {
         read_json(text, switch)?
     } else if ibdiagnet::recognises(text) {
         ibdiagnet::read(text)?
     } else {
-        return Err(Trouble::of_all(
+        return Err(TextError::whole_text(
             "not recognised: neither JSON of railgauge, SONiC or NVUE, nor ibdiagnet's db_csv",
         ));
     };
@@ -121,35 +121,35 @@ fn read_text(text: &str, switch: Option<&str>) -> Result<PortTable, Trouble> {
     let known = table.iter().any(|(_, bytes)| knows(bytes));
     match known {
         true => Ok(table),
-        false => Err(Trouble::of_all("no port has a counter of bytes")),
+        false => Err(TextError::whole_text("no port has a counter of bytes")),
     }
 }
 
-fn read_json(text: &str, switch: Option<&str>) -> Result<PortTable, Trouble> {
-    let value: Value = serde_json::from_str(text).map_err(|error| Trouble::of_json(&error))?;
+fn read_json(text: &str, switch: Option<&str>) -> Result<PortTable, TextError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| TextError::json(&error))?;
     if let Some(ours) = own::read(&value) {
-        return ours.map_err(Trouble::of_all);
+        return ours.map_err(TextError::whole_text);
     }
     if let Some(named) = of_one_switch(&value) {
         let Some(switch) = switch else {
-            return Err(Trouble::of_all(
+            return Err(TextError::whole_text(
                 "it does not say which switch it is about: one file per switch, called as the switch, \
                  or one object with the switches by name",
             ));
         };
-        return in_table(switch, named).map_err(Trouble::of_all);
+        return in_table(switch, named).map_err(TextError::whole_text);
     }
     // One object with what each switch printed, by the switches' names.
     let mut table = PortTable::default();
     for (switch, printed) in value.as_object().into_iter().flatten() {
         if let Some(named) = of_one_switch(printed) {
             let joined = in_table(switch, named).and_then(|one| table.join(one));
-            joined.map_err(Trouble::of_all)?;
+            joined.map_err(TextError::whole_text)?;
         }
     }
     match table.is_empty() {
         false => Ok(table),
-        true => Err(Trouble::of_all(
+        true => Err(TextError::whole_text(
             "JSON, but not of railgauge, SONiC or NVUE: no interface with counters in it",
         )),
     }

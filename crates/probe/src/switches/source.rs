@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{PortTable, Trouble, read_text, tree};
+use super::{PortTable, TextError, read_text, tree};
 use crate::command;
 
 /// The largest file, and the most that a command may print.
@@ -171,8 +171,8 @@ pub(super) fn text_in<'b>(place: &str, bytes: &'b [u8]) -> Result<&'b str, Sourc
 }
 
 impl SourceError {
-    /// Trouble with a text, and where that came from.
-    pub(super) fn with_place(place: &str, Trouble { line, message }: Trouble) -> SourceError {
+    /// TextError with a text, and where that came from.
+    pub(super) fn with_place(place: &str, TextError { line, message }: TextError) -> SourceError {
         SourceError {
             place: place.to_string(),
             line,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::number;
 use topology::import::{adapter_in_description, name_in_description};
-use topology::trouble::Trouble;
+use topology::text_error::TextError;
 
 /// The table of all nodes.
 pub(super) const NODES: &str = "NODES";
@@ -48,12 +48,12 @@ impl Table<'_> {
     }
 
     /// Rows that end before the table does; whatever they say may be somebody else's.
-    pub fn cut_off(&self) -> impl Iterator<Item = Trouble> {
+    pub fn cut_off(&self) -> impl Iterator<Item = TextError> {
         let short = self.rows.iter().filter(|row| !self.is_whole(row));
         short.map(|row| {
             let (has, of) = (row.cells.len(), self.columns.len());
             let message = format!("table {}: a row with {has} of {of} columns", self.name);
-            Trouble::at(row.line, message)
+            TextError::at(row.line, message)
         })
     }
 
@@ -63,14 +63,14 @@ impl Table<'_> {
     }
 
     /// The same of one that it must have.
-    pub fn column(&self, column: &str) -> Result<usize, Trouble> {
+    pub fn column(&self, column: &str) -> Result<usize, TextError> {
         self.find(column)
-            .ok_or_else(|| Trouble::at(self.line, format!("table {} has no column `{column}`", self.name)))
+            .ok_or_else(|| TextError::at(self.line, format!("table {} has no column `{column}`", self.name)))
     }
 }
 
 /// One table; none when the file does not have it.
-pub(super) fn table<'t>(text: &'t str, name: &'static str) -> Result<Option<Table<'t>>, Trouble> {
+pub(super) fn table<'t>(text: &'t str, name: &'static str) -> Result<Option<Table<'t>>, TextError> {
     let (start, end) = (format!("START_{name}"), format!("END_{name}"));
     let mut lines = (1..)
         .zip(text.lines())
@@ -79,7 +79,7 @@ pub(super) fn table<'t>(text: &'t str, name: &'static str) -> Result<Option<Tabl
         return Ok(None);
     };
     let Some((line, header)) = lines.next() else {
-        return Err(Trouble::at(began, format!("table {name} is cut off")));
+        return Err(TextError::at(began, format!("table {name} is cut off")));
     };
     let mut rows = Vec::new();
     for (number, line) in lines {
@@ -98,7 +98,7 @@ pub(super) fn table<'t>(text: &'t str, name: &'static str) -> Result<Option<Tabl
             });
         }
     }
-    Err(Trouble::at(
+    Err(TextError::at(
         line,
         format!("table {name} is cut off: `{end}` is missing"),
     ))
@@ -152,7 +152,7 @@ pub(super) enum Node {
 }
 
 /// All nodes by their ids. Two switches that describe themselves alike go by their ids.
-pub(super) fn nodes_in(table: &Table<'_>) -> Result<HashMap<String, Node>, Trouble> {
+pub(super) fn nodes_in(table: &Table<'_>) -> Result<HashMap<String, Node>, TextError> {
     let (guid, description) = (table.column("NodeGUID")?, table.column("NodeDesc")?);
     let kind = table.find("NodeType");
     let kind_of = |row: &Row<'_>| kind.map_or(Some(SWITCH), |kind| number::of_text(row.get(kind)));

@@ -22,7 +22,7 @@ fn read(text: &str, switch: &str) -> PortTable {
 }
 
 fn complaint(text: &str) -> String {
-    let Trouble { line, message } = read_text(text, Some("leaf1")).unwrap_err();
+    let TextError { line, message } = read_text(text, Some("leaf1")).unwrap_err();
     format!(
         "{}: {message}",
         line.map_or("-".to_string(), |line| line.to_string())

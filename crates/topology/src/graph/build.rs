@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use super::{DirectedLink, Graph, LinkId, Node, NodeKind, Plugged, Port, Target};
+use super::{DirectedLink, Graph, LinkId, Node, NodeKind, Attachment, Port, Target};
 use crate::{Topology, TopologyError};
 use record::units::Rate;
 use record::{RailEnd, RankRecord};
 
 impl Graph {
-    /// The fabric that `topology` describes, with `ranks` plugged in. Fails where the two contradict each other, or where
+    /// The fabric that `topology` describes, with `ranks` attached. Fails where the two contradict each other, or where
     /// the topology contradicts itself.
     pub fn of(topology: &Topology, ranks: &[RankRecord]) -> Result<Graph, TopologyError> {
         if topology.each_rail {
@@ -40,15 +40,15 @@ impl Graph {
                 let up = names_of(end).find_map(|interface| ports.get(&(host, interface)));
                 let up = *up.ok_or_else(|| graph.no_cable(topology, record, end))?;
                 graph.check_address(topology, record, end, up)?;
-                graph.learn_rate(up, end);
-                graph.plug(record.rank, end, host, up);
+                graph.fill_in_rate(up, end);
+                graph.attach(record.rank, end, host, up);
             }
         }
         graph.check_reach(topology, ranks)?;
         Ok(graph)
     }
 
-    /// What is known without a topology: every host has a cable of every rail to whatever joins the hosts of the rail, a node
+    /// What is known without a topology: every host has a cable of every rail to one node that connects the hosts of the rail,
     /// called `RAIL-fabric`.
     pub fn inferred(ranks: &[RankRecord]) -> Graph {
         let mut graph = Graph::empty(true);
@@ -70,7 +70,7 @@ impl Graph {
                     let name = format!("{}-{interface}", record.host);
                     graph.add_cable(&name, &ends, rate_of(end), Some(&end.rail), [None; 2])
                 });
-                graph.plug(record.rank, end, host, up);
+                graph.attach(record.rank, end, host, up);
             }
         }
         graph
@@ -85,15 +85,15 @@ impl Graph {
             arrivals: Vec::new(),
             by_name: HashMap::new(),
             by_address: HashMap::new(),
-            onward: Vec::new(),
-            plugged: HashMap::new(),
+            switch_links: Vec::new(),
+            attachment: HashMap::new(),
             targets: Vec::new(),
             by_target: HashMap::new(),
             inferred,
         }
     }
 
-    /// The node of that name, made when it is not there yet.
+    /// The node of that name, added when it is new.
     fn add_node(&mut self, name: &str, kind: NodeKind) -> u32 {
         if let Some(index) = self.by_node.get(name) {
             return *index;
@@ -104,7 +104,7 @@ impl Graph {
             kind,
             has_ranks: false,
         });
-        self.onward.push(Vec::new());
+        self.switch_links.push(Vec::new());
         self.by_node.insert(name.to_string(), index);
         index
     }
@@ -130,7 +130,7 @@ impl Graph {
                 to: ends[to].clone(),
                 rate,
                 rail: rail.map(String::from),
-                away: heights[from] < heights[to] || (heights[0] == heights[1] && from == 0),
+                is_upward: heights[from] < heights[to] || (heights[0] == heights[1] && from == 0),
                 is_host: heights.contains(&0),
             };
             self.by_name.insert(link.to_string(), id);
@@ -138,7 +138,7 @@ impl Graph {
             self.ends.push([nodes[from], nodes[to]]);
             self.arrivals.push(addresses[to]);
             if self.node(nodes[to]).kind != NodeKind::Host {
-                self.onward[nodes[from] as usize].push(id);
+                self.switch_links[nodes[from] as usize].push(id);
                 if let Some(address) = addresses[to] {
                     self.by_address.insert(address, nodes[to]);
                 }
@@ -158,13 +158,13 @@ impl Graph {
 
     /// The link away from every port of every host, by host and interface.
     fn host_ports(&self) -> HashMap<(u32, String), LinkId> {
-        let away = self.links().filter(|(_, link)| link.is_host && link.away);
-        away.map(|(id, link)| ((self.ends[id.index()][0], link.from.interface.clone()), id))
+        let is_upward = self.links().filter(|(_, link)| link.is_host && link.is_upward);
+        is_upward.map(|(id, link)| ((self.ends[id.index()][0], link.from.interface.clone()), id))
             .collect()
     }
 
-    /// A cable of which the topology does not say how fast it is, is as fast as the host's port.
-    fn learn_rate(&mut self, up: LinkId, end: &RailEnd) {
+    /// A cable without a rate in the topology gets that of the host's port.
+    fn fill_in_rate(&mut self, up: LinkId, end: &RailEnd) {
         for id in [up, up.reverse()] {
             let rate = &mut self.links[id.index()].rate;
             if rate.0 <= 0.0 {
@@ -173,7 +173,7 @@ impl Graph {
         }
     }
 
-    fn plug(&mut self, rank: u32, end: &RailEnd, host: u32, up: LinkId) {
+    fn attach(&mut self, rank: u32, end: &RailEnd, host: u32, up: LinkId) {
         let switch = self.ends[up.index()][1];
         let (targets, rail) = (&mut self.targets, &end.rail);
         let target = *self.by_target.entry((switch, rail.clone())).or_insert_with(|| {
@@ -184,7 +184,7 @@ impl Graph {
             });
             targets.len() as u32 - 1
         });
-        let plugged = Plugged {
+        let attachment = Attachment {
             rail: end.rail.clone(),
             up,
             host,
@@ -192,16 +192,16 @@ impl Graph {
             target,
             address: end.address.parse().ok(),
         };
-        self.plugged.entry(rank).or_default().push(plugged);
+        self.attachment.entry(rank).or_default().push(attachment);
     }
 }
 
-/// What a port carries as its kernel says; 0 when it does not.
+/// The speed that the kernel reports for a port; 0 when it reports none.
 fn rate_of(end: &RailEnd) -> Rate {
     end.speed_mbit.map_or(Rate(0.0), |mbit| Rate(mbit as f64 * 125e3))
 }
 
-/// What a rank's end of a rail may be called in a topology: its interface, its RDMA port or device, the rail.
+/// The names that a topology may use for a rank's end of a rail: its interface, its RDMA port or device, the rail.
 pub(super) fn names_of(end: &RailEnd) -> impl Iterator<Item = String> {
     let rdma = end.rdma.as_ref();
     let names = [

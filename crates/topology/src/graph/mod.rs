@@ -1,18 +1,19 @@
-//! The fabric as flows see it: directed links, and the ways from one rank to another.
+//! The fabric as flows see it: directed links, and the paths from one rank to another.
 //!
 //! A cable is two directed links, `h2/rail1->rail1-leaf1/p0` and back, because each direction can be slow on its own. Links
-//! are numbered without gaps, so that whoever keeps something per link keeps it in a list. Hosts send and receive but never
-//! pass on: a way leads from a host over switches to another host, and only the shortest ways count, as routers see it.
+//! are numbered without gaps, so that data per link can be kept in a list. Hosts send and receive but do not forward: a path
+//! leads from a host over switches to another host, and only shortest paths count, as in routing.
 
 mod build;
-mod contradiction;
-mod ways;
+mod checks;
+mod paths;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-pub use super::file::{Port, Tier};
+pub use super::model::{Port, Tier};
+use record::LinkName;
 use record::units::Rate;
 
 /// One cable in one direction, by its number within its graph.
@@ -49,12 +50,12 @@ pub struct DirectedLink {
     pub rail: Option<String>,
     /// Whether data on it moves away from the hosts: host to leaf, leaf to spine. Between switches of one tier that is from
     /// the first end to the second.
-    pub away: bool,
+    pub is_upward: bool,
     /// Whether one of its ends is a host.
     pub is_host: bool,
 }
 
-/// Directed links, and who is plugged in where.
+/// Directed links, and the port that each rank is attached to.
 #[derive(Debug, Clone)]
 pub struct Graph {
     nodes: Vec<Node>,
@@ -69,16 +70,16 @@ pub struct Graph {
     /// The switch that has an address.
     by_address: HashMap<IpAddr, u32>,
     /// Per node the links to switches, in order.
-    onward: Vec<Vec<LinkId>>,
-    plugged: HashMap<u32, Vec<Plugged>>,
-    /// Where ways end: a switch with ranks of a rail.
+    switch_links: Vec<Vec<LinkId>>,
+    attachment: HashMap<u32, Vec<Attachment>>,
+    /// Where paths end: a switch with ranks of a rail.
     targets: Vec<Target>,
     by_target: HashMap<(u32, String), u32>,
     inferred: bool,
 }
 
-/// A switch that ranks of a rail are plugged into, and how far every other switch is from it; worked out when it is first
-/// asked for, because every way to these ranks needs it.
+/// A switch that ranks of a rail are attached to, and how far every other switch is from it. The distances are computed on
+/// first use; every path to these ranks needs them.
 #[derive(Debug, Clone)]
 struct Target {
     switch: u32,
@@ -98,13 +99,13 @@ struct Node {
 enum NodeKind {
     Host,
     Switch(Tier),
-    /// Whatever is between the hosts of a rail, when nobody said.
+    /// Whatever connects the hosts of a rail, when no topology says.
     Unknown,
 }
 
-/// A rank's own cable of one rail.
+/// A rank's port of one rail, and the switch its cable leads to.
 #[derive(Debug, Clone)]
-struct Plugged {
+struct Attachment {
     rail: String,
     up: LinkId,
     host: u32,
@@ -115,7 +116,7 @@ struct Plugged {
 }
 
 impl Graph {
-    /// Whether nobody said what the fabric is, so that every rail is taken for one switch.
+    /// Whether there is no topology file, so that every rail is taken for one switch.
     pub fn is_inferred(&self) -> bool {
         self.inferred
     }
@@ -135,7 +136,7 @@ impl Graph {
         &self.links[id.index()]
     }
 
-    /// What records call a link: `h2/rail1->rail1-leaf1/p0`.
+    /// The printed and recorded name of a link: `h2/rail1->rail1-leaf1/p0`.
     pub fn name(&self, id: LinkId) -> String {
         self.link(id).to_string()
     }
@@ -149,7 +150,7 @@ impl Graph {
     pub fn cable(&self, name: &str) -> Option<[LinkId; 2]> {
         let (id, link) = self.links().find(|(_, link)| link.cable == name)?;
         let other = id.reverse();
-        Some(if link.away { [id, other] } else { [other, id] })
+        Some(if link.is_upward { [id, other] } else { [other, id] })
     }
 
     /// How far a switch is from the hosts; none for hosts, for what was only inferred, and for what is not there.
@@ -162,29 +163,29 @@ impl Graph {
 
     /// The switch that a rank's cable leads to.
     pub fn leaf_of(&self, rank: u32, rail: &str) -> Option<&str> {
-        let switch = self.plugged(rank, rail)?.switch;
+        let switch = self.attachment(rank, rail)?.switch;
         Some(&self.nodes[switch as usize].name)
     }
 
-    /// A rank's own cable, away from its host.
+    /// The cable of a rank's port, away from the host.
     pub fn up(&self, rank: u32, rail: &str) -> Option<LinkId> {
-        Some(self.plugged(rank, rail)?.up)
+        Some(self.attachment(rank, rail)?.up)
     }
 
-    /// A rank's own cable, towards its host.
+    /// The cable of a rank's port, towards the host.
     pub fn down(&self, rank: u32, rail: &str) -> Option<LinkId> {
-        Some(self.plugged(rank, rail)?.up.reverse())
+        Some(self.attachment(rank, rail)?.up.reverse())
     }
 
     /// The host at one end of a link when the run has no rank there, so that nothing can be measured over it.
-    pub fn idle_host(&self, id: LinkId) -> Option<&str> {
+    pub fn host_without_ranks(&self, id: LinkId) -> Option<&str> {
         let ends = self.ends[id.index()].map(|node| &self.nodes[node as usize]);
         let idle = |node: &&&Node| node.kind == NodeKind::Host && !node.has_ranks;
         ends.iter().find(idle).map(|node| node.name.as_str())
     }
 
-    fn plugged(&self, rank: u32, rail: &str) -> Option<&Plugged> {
-        self.plugged.get(&rank)?.iter().find(|end| end.rail == rail)
+    fn attachment(&self, rank: u32, rail: &str) -> Option<&Attachment> {
+        self.attachment.get(&rank)?.iter().find(|end| end.rail == rail)
     }
 
     fn node(&self, index: u32) -> &Node {
@@ -192,9 +193,19 @@ impl Graph {
     }
 }
 
+impl DirectedLink {
+    /// Its name as it is printed and recorded.
+    pub fn name(&self) -> LinkName<'_> {
+        LinkName {
+            from: self.from.name(),
+            to: self.to.name(),
+        }
+    }
+}
+
 impl std::fmt::Display for DirectedLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&format!("{}->{}", self.from, self.to))
+        f.pad(&self.name().to_string())
     }
 }
 

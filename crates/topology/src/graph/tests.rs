@@ -129,10 +129,10 @@ fn both_directions_of_a_cable_are_links_with_names_of_their_own() {
             (&back.from, &back.to, &back.cable),
             (&link.to, &link.from, &link.cable)
         );
-        assert_ne!(back.away, link.away);
+        assert_ne!(back.is_upward, link.is_upward);
     }
     let up = graph.named("rail0-leaf0/u1->rail0-spine1/d0").unwrap();
-    assert!(graph.link(up).away && !graph.link(up).is_host);
+    assert!(graph.link(up).is_upward && !graph.link(up).is_host);
     assert_eq!(graph.cable("rail0-leaf0-spine1"), Some([up, up.reverse()]));
     assert_eq!(
         graph.name(graph.down(2, "rail1").unwrap()),
@@ -152,7 +152,7 @@ fn hops(addresses: &[&str]) -> Vec<Option<IpAddr>> {
 fn a_trace_that_ends_early_is_known_as_far_as_it_went_and_never_taken_for_whole() {
     let graph = graph();
     let way = graph.paths(0, 3, "rail0")[1].clone();
-    let seen = |addresses: &[&str]| graph.seen_of_hops(0, 3, "rail0", &hops(addresses));
+    let seen = |addresses: &[&str]| graph.known_links_of_hops(0, 3, "rail0", &hops(addresses));
     assert_eq!(seen(&["10.200.0.1", "10.0.1.2", "10.1.1.1"]), (way.clone(), true));
     assert_eq!(
         seen(&["10.200.0.1", "10.0.1.2"]),
@@ -266,7 +266,7 @@ fn a_host_is_found_by_its_short_name_too() {
 #[test]
 fn a_host_the_run_does_not_use_is_idle_and_nothing_else() {
     let graph = Graph::of(&clos(4, 1, 2), &ranks(&["h0", "h1", "h3"], 1)).unwrap();
-    let idle: Vec<&str> = graph.links().filter_map(|(id, _)| graph.idle_host(id)).collect();
+    let idle: Vec<&str> = graph.links().filter_map(|(id, _)| graph.host_without_ranks(id)).collect();
     assert_eq!(idle, ["h2", "h2"]);
 }
 
@@ -311,11 +311,11 @@ fn what_file_and_run_cannot_both_be_right_about_is_said_with_line_and_host() {
     let cases = [
         (
             ("rail0-leaf0/p0", "h1/eth9"),
-            "cable `h0-rail0` joins host `h0` and host `h1`; hosts are plugged into leaves",
+            "cable `h0-rail0` connects host `h0` and host `h1`; hosts must connect to leaves",
         ),
         (
             ("rail0-leaf0/p0", "rail0-spine1/p0"),
-            "host `h0` is plugged into `rail0-spine1`, which is said to be a spine; hosts are plugged into leaves",
+            "host `h0` connects to `rail0-spine1`, whose tier is spine; hosts must connect to leaves",
         ),
         (
             ("rail0-leaf0/p0", "h0/eth9"),
@@ -333,7 +333,7 @@ fn swapped_cables_show_by_their_addresses() {
     all[0].rails[0].address = "10.200.1.2".to_string();
     assert_eq!(
         refused(&clos(2, 1, 1), &all),
-        "fabric.toml:24: `h1/rail0` has the address 10.200.1.2 here, but on host `h0` it is `rail0` that has it (rank 0)"
+        "fabric.toml:24: `h1/rail0` has the address 10.200.1.2 in this file, but on host `h0` the address belongs to `rail0` (rank 0)"
     );
     all[0].rails[0].address = "172.16.0.1".to_string();
     assert!(
@@ -360,7 +360,7 @@ proptest! {
             prop_assert_eq!(ways.len(), expected);
             prop_assert_eq!(ways.iter().collect::<HashSet<_>>().len(), expected);
             for (index, way) in ways.iter().enumerate() {
-                let steered = graph.steer(from, to, "rail0", |_, links| if links.len() == 1 { 0 } else { index });
+                let steered = graph.route(from, to, "rail0", |_, links| if links.len() == 1 { 0 } else { index });
                 prop_assert_eq!(steered.as_ref(), Some(way));
                 prop_assert_eq!(graph.link(way[0]).from.to_string(), format!("h{from}/rail0"));
                 prop_assert_eq!(&graph.link(way[way.len() - 1]).to.node, &format!("h{to}"));

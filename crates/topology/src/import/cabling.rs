@@ -1,19 +1,19 @@
-//! Nodes and cables as they are found in a file, put together to a topology.
+//! Builds a topology from nodes and cables in the order a file lists them.
 //!
-//! Both ends of a cable may tell of it; it is one cable all the same. Tiers follow from the distance to the hosts: a switch
-//! with a host is a leaf, one that is joined to a leaf is a spine, everything beyond is a core.
+//! A cable that both of its ends report is one cable. Tiers follow from the distance to the hosts: a switch with a host is a
+//! leaf, a switch next to a leaf is a spine, everything beyond is a core.
 
 use std::collections::{HashMap, VecDeque};
 
-use super::Trouble;
-use crate::{Host, Link, Places, Port, Switch, Tier, Topology};
+use super::TextError;
+use crate::{Host, Link, SourceLines, Port, Switch, Tier, Topology};
 use record::units::Rate;
 
-/// Longest name of a node, so that the names of its cables stay names.
+/// Longest name of a node, so that the names of its cables are not too long.
 const LONGEST_NODE: usize = 44;
 const LONGEST_PORT: usize = 18;
 
-/// What was found so far.
+/// The nodes and cables found so far.
 #[derive(Default)]
 pub(super) struct Cabling {
     nodes: Vec<Node>,
@@ -49,8 +49,8 @@ impl Cabling {
         self.nodes.len() - 1
     }
 
-    /// A cable between two ports of known nodes; the same cable told a second time adds its rate where that was not known.
-    pub fn cable(&mut self, ends: [(usize, String); 2], rate: Rate, line: usize) -> Result<(), Trouble> {
+    /// A cable between two ports of known nodes; the same cable reported again adds its rate where that was not known.
+    pub fn cable(&mut self, ends: [(usize, String); 2], rate: Rate, line: usize) -> Result<(), TextError> {
         let known = ends.each_ref().map(|end| self.by_port.get(end).copied());
         match known {
             [None, None] if ends[0] != ends[1] => {
@@ -70,10 +70,10 @@ impl Cabling {
             [known, other] => {
                 let end = if known.is_some() { &ends[0] } else { &ends[1] };
                 let first = known.or(other).map_or(line, |cable| self.cables[cable].line);
-                Err(Trouble::at(
+                Err(TextError::at(
                     line,
                     format!(
-                        "port `{}/{}` holds two cables: this one and that of line {first}",
+                        "port `{}/{}` holds two cables: this one and the one in line {first}",
                         self.nodes[end.0].name, end.1
                     ),
                 ))
@@ -85,12 +85,12 @@ impl Cabling {
     pub fn topology(self) -> Topology {
         let heights = self.heights();
         let mut topology = Topology::default();
-        let mut places = Places::default();
+        let mut source = SourceLines::default();
         for (node, height) in self.nodes.iter().zip(&heights) {
             let name = node.name.clone();
             if node.is_host {
                 topology.hosts.push(Host { name });
-                places.hosts.push(node.line);
+                source.hosts.push(node.line);
             } else {
                 let tier = match height {
                     0 | 1 => Tier::Leaf,
@@ -102,7 +102,7 @@ impl Cabling {
                     tier,
                     rail: None,
                 });
-                places.switches.push(node.line);
+                source.switches.push(node.line);
             }
         }
         for cable in self.cables {
@@ -121,13 +121,13 @@ impl Cabling {
                 rail: None,
                 addresses: None,
             });
-            places.links.push(cable.line);
+            source.links.push(cable.line);
         }
-        topology.places = places;
+        topology.source = source;
         topology
     }
 
-    /// How many cables every node is from the nearest host; what no host is joined to is far away.
+    /// How many cables every node is from the nearest host; `usize::MAX` where no cables lead to a host.
     fn heights(&self) -> Vec<usize> {
         let mut neighbours: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         for cable in &self.cables {
@@ -151,7 +151,7 @@ impl Cabling {
     }
 }
 
-/// A node's name with everything that no name may have replaced.
+/// A node's name with every character that names may not have replaced.
 pub fn node_name(text: &str) -> String {
     as_name(text, LONGEST_NODE)
 }

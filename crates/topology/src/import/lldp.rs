@@ -4,37 +4,37 @@
 //! {"gpu001": {"lldp": {"interface": [{"eth2": {"chassis": {"leaf1": {}}, "port": {"id": {"type": "ifname", "value": "swp1"}}}}]}}}
 //! ```
 //!
-//! Where only hosts were asked, whoever else is named is a switch. Where switches were asked as well, so that some of those asked
-//! see each other, a switch is whoever is seen to bridge or to route.
+//! Where the file has only hosts, every neighbour is a switch. Where it has switches as well, so that some nodes of the file are
+//! neighbours of each other, a switch is a node that advertises bridging or routing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::Trouble;
+use super::TextError;
 use super::cabling::{Cabling, node_name, port_name};
 use crate::Topology;
-use crate::trouble::line_of;
+use crate::text_error::line_of;
 use record::units::Rate;
 
-/// One cable as one of its ends sees it.
+/// One cable as one of its ends reports it.
 pub struct Neighbour {
-    /// Who sees it.
+    /// The node that reports it.
     pub node: String,
-    /// At which of its interfaces.
+    /// The interface there.
     pub interface: String,
-    /// Who is at the other end.
+    /// The node at the other end.
     pub other: String,
     /// The interface there.
     pub other_port: String,
     rate: Rate,
-    /// Whether the other end bridges or routes.
+    /// Whether the other end advertises bridging or routing.
     forwards: bool,
 }
 
-pub fn read(text: &str) -> Result<Topology, Trouble> {
+pub fn read(text: &str) -> Result<Topology, TextError> {
     let file: BTreeMap<String, Value> =
-        serde_json::from_str(text).map_err(|error| Trouble::of_json(&error))?;
+        serde_json::from_str(text).map_err(|error| TextError::json(&error))?;
     let line_of = |name: &str| {
         let quoted = Value::from(name).to_string();
         line_of(text, text.find(&quoted).unwrap_or_default())
@@ -43,23 +43,23 @@ pub fn read(text: &str) -> Result<Topology, Trouble> {
     for (node, printed) in &file {
         let seen = neighbours_of(node, printed);
         neighbours
-            .extend(seen.map_err(|problem| Trouble::at(line_of(node), format!("`{node}`: {problem}")))?);
+            .extend(seen.map_err(|problem| TextError::at(line_of(node), format!("`{node}`: {problem}")))?);
     }
-    let asked: BTreeSet<String> = file.keys().map(|name| node_name(name)).collect();
-    for seen in &mut neighbours {
-        if let Some(full_or_short) = asked.iter().find(|name| is_same_node(name, &seen.other)) {
-            seen.other = full_or_short.clone();
+    let listed_nodes: BTreeSet<String> = file.keys().map(|name| node_name(name)).collect();
+    for neighbour in &mut neighbours {
+        if let Some(listed) = listed_nodes.iter().find(|name| is_same_node(name, &neighbour.other)) {
+            neighbour.other = listed.clone();
         }
     }
-    // Hosts are never each other's neighbours.
-    let only_hosts_were_asked = !neighbours.iter().any(|seen| asked.contains(&seen.other));
+    // Two hosts are never neighbours of each other.
+    let only_hosts_are_listed = !neighbours.iter().any(|seen| listed_nodes.contains(&seen.other));
     let forwarding: BTreeSet<String> = neighbours
         .iter()
         .filter(|seen| seen.forwards)
         .map(|seen| seen.other.clone())
         .collect();
     let is_host =
-        |name: &String| asked.contains(name) && (only_hosts_were_asked || !forwarding.contains(name));
+        |name: &String| listed_nodes.contains(name) && (only_hosts_are_listed || !forwarding.contains(name));
     let mut cabling = Cabling::default();
     for seen in &neighbours {
         let line = line_of(&seen.node);
@@ -78,7 +78,7 @@ pub fn read(text: &str) -> Result<Topology, Trouble> {
     Ok(cabling.topology())
 }
 
-/// Whether two names are one node's, one of them perhaps without its domain.
+/// Whether two names belong to one node; one of them may lack the domain.
 fn is_same_node(one: &str, other: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
     let is_word = |name: &str| name.contains(|c: char| c.is_ascii_alphabetic()) && !name.contains(':');
@@ -89,26 +89,26 @@ fn is_same_node(one: &str, other: &str) -> bool {
 pub fn neighbours_of(node: &str, printed: &Value) -> Result<Vec<Neighbour>, String> {
     let lldp = printed
         .get("lldp")
-        .ok_or("there is no `lldp`: give what `lldpcli -f json show neighbors` prints")?;
+        .ok_or("`lldp` is missing; expected the output of `lldpcli -f json show neighbors`")?;
     let mut neighbours = Vec::new();
     for (interface, seen) in named(lldp.get("interface")) {
         let chassis = seen.get("chassis").and_then(Value::as_object);
-        // A neighbour without a name has only an id; that it is there is worth knowing all the same.
+        // A neighbour without a name has only an id.
         let (other, about) = match chassis
             .and_then(|chassis| chassis.iter().find(|(_, about)| about.is_object()))
         {
             Some((name, about)) if name != "id" => (name.clone(), about.as_object()),
             _ => {
                 let id = chassis.and_then(|chassis| chassis.get("id")?.get("value")?.as_str());
-                let id = id.ok_or_else(|| format!("`{interface}` has a neighbour without name and id"))?;
+                let id = id.ok_or_else(|| format!("the neighbour at `{interface}` has neither name nor id"))?;
                 (id.to_string(), chassis)
             }
         };
         let port = seen.get("port").and_then(Value::as_object);
-        let port = port.ok_or_else(|| format!("the neighbour at `{interface}` does not say its port"))?;
+        let port = port.ok_or_else(|| format!("the neighbour at `{interface}` does not name its port"))?;
         let other_port = port_of(port);
         let other_port =
-            other_port.ok_or_else(|| format!("the neighbour at `{interface}` does not say its port"))?;
+            other_port.ok_or_else(|| format!("the neighbour at `{interface}` does not name its port"))?;
         neighbours.push(Neighbour {
             node: node_name(node),
             interface: port_name(interface),
@@ -142,7 +142,7 @@ fn port_of(port: &Map<String, Value>) -> Option<String> {
     name.map(String::from)
 }
 
-/// The speed that the far end says it has: `100GbaseCR4 - ...`, `1000BaseTFD - ...`.
+/// The speed that the far end advertises: `100GbaseCR4 - ...`, `1000BaseTFD - ...`.
 fn rate_of(port: &Map<String, Value>) -> Option<Rate> {
     let current = port
         .get("auto-negotiation")?

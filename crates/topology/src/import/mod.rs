@@ -1,21 +1,21 @@
 //! Topologies as other programs write them: Slurm's topology.conf, ibnetdiscover, LLDP neighbours.
 //!
-//! A file is recognised by what is in it, never by its name. What a format does not tell stays unknown: rates are then not
-//! stated, and tiers follow from how far a switch is from the hosts. Errors name the line.
+//! A file is recognised by what is in it, never by its name. What a format does not contain stays unknown: rates are left
+//! out, and tiers follow from the distance to the hosts. Errors name the line.
 
 mod cabling;
 mod ibnetdiscover;
 mod lldp;
 mod slurm;
 
-use super::file::{Topology, TopologyError};
-use super::trouble::Trouble;
+use super::model::{Topology, TopologyError};
+use super::text_error::TextError;
 
 pub use cabling::{node_name, port_name};
 pub use ibnetdiscover::{adapter_in_description, name_in_description};
 pub use lldp::neighbours_of;
 
-/// Who wrote a file.
+/// The program that wrote a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Slurm,
@@ -23,7 +23,7 @@ enum Format {
     Lldp,
 }
 
-/// Reads a text that another program wrote; none when it looks like none of them.
+/// Reads a text that another program wrote; none when it is in none of these formats.
 pub(super) fn read(origin: &str, text: &str) -> Option<Result<Topology, TopologyError>> {
     let read = match recognise(text)? {
         Format::Slurm => slurm::read(text),
@@ -31,13 +31,13 @@ pub(super) fn read(origin: &str, text: &str) -> Option<Result<Topology, Topology
         Format::Lldp => lldp::read(text),
     };
     let placed = read.map(|mut topology| {
-        topology.places.origin = origin.to_string();
+        topology.source.origin = origin.to_string();
         topology
     });
-    Some(placed.map_err(|trouble| TopologyError {
+    Some(placed.map_err(|error| TopologyError {
         origin: origin.to_string(),
-        line: trouble.line,
-        message: trouble.message,
+        line: error.line,
+        message: error.message,
     }))
 }
 

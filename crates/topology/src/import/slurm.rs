@@ -5,17 +5,17 @@
 //! SwitchName=spine Switches=leaf[1-4]
 //! ```
 //!
-//! Slurm knows one tree and no rails, no ports and no rates: every rail gets a copy of the tree.
+//! The file describes one tree without rails, ports and rates: every rail gets a copy of the tree.
 
 use std::collections::HashMap;
 
-use super::Trouble;
+use super::TextError;
 use super::cabling::{Cabling, node_name};
 use crate::Topology;
 use crate::nodelist;
 use record::units::Rate;
 
-/// What a host's only port is called, until there are rails.
+/// The name of a host's only port, until the rails are known.
 const PORT: &str = "rail";
 
 /// One line.
@@ -26,7 +26,7 @@ struct Declared {
     switches: Vec<String>,
 }
 
-pub(super) fn read(text: &str) -> Result<Topology, Trouble> {
+pub(super) fn read(text: &str) -> Result<Topology, TextError> {
     let mut declared: Vec<Declared> = Vec::new();
     for (line, words) in logical_lines(text) {
         declared.extend(declarations(line, &words)?);
@@ -35,14 +35,14 @@ pub(super) fn read(text: &str) -> Result<Topology, Trouble> {
     for switch in &declared {
         if let Some(first) = lines.insert(&switch.name, switch.line) {
             let message = format!("switch `{}` is already in line {first}", switch.name);
-            return Err(Trouble::at(switch.line, message));
+            return Err(TextError::at(switch.line, message));
         }
     }
     check_loops(&declared)?;
     let mut cabling = Cabling::default();
     let mut leaf_of: HashMap<&str, (&str, usize)> = HashMap::new();
     for (index, switch) in declared.iter().enumerate() {
-        let bad = |message: String| Err(Trouble::at(switch.line, message));
+        let bad = |message: String| Err(TextError::at(switch.line, message));
         let own = cabling.node(&node_name(&switch.name), false, switch.line);
         for (port, host) in switch.nodes.iter().enumerate() {
             if let Some((other, first)) = leaf_of.insert(host, (&switch.name, switch.line)) {
@@ -61,7 +61,7 @@ pub(super) fn read(text: &str) -> Result<Topology, Trouble> {
         for (port, child) in switch.switches.iter().enumerate() {
             let Some(line) = lines.get(child.as_str()) else {
                 return bad(format!(
-                    "switch `{}` has `{child}` below it, which is no switch here",
+                    "switch `{}` has `{child}` below it, which is not a switch in this file",
                     switch.name
                 ));
             };
@@ -78,26 +78,26 @@ pub(super) fn read(text: &str) -> Result<Topology, Trouble> {
 /// Lines without comments, those that end in a backslash joined to the next, with the number of the first.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
-    let mut goes_on = false;
+    let mut continues = false;
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default().trim_end();
         let (words, more) = match line.strip_suffix('\\') {
             Some(words) => (words, true),
             None => (line, false),
         };
-        match (goes_on, lines.last_mut()) {
+        match (continues, lines.last_mut()) {
             (true, Some((_, begun))) => begun.push_str(words),
             _ => lines.push((number, words.to_string())),
         }
-        goes_on = more;
+        continues = more;
     }
     lines.retain(|(_, words)| !words.trim().is_empty());
     lines
 }
 
-/// The switches of one line: a name may stand for several, but then none has anything below it.
-fn declarations(line: usize, words: &str) -> Result<Vec<Declared>, Trouble> {
-    let bad = |message: String| Trouble::at(line, message);
+/// The switches of one line. A name may be a list; then none of them has anything below it.
+fn declarations(line: usize, words: &str) -> Result<Vec<Declared>, TextError> {
+    let bad = |message: String| TextError::at(line, message);
     let (mut names, mut nodes, mut switches) = (Vec::new(), Vec::new(), Vec::new());
     for word in words.split_whitespace() {
         let (key, value) = word
@@ -110,23 +110,23 @@ fn declarations(line: usize, words: &str) -> Result<Vec<Declared>, Trouble> {
             "switches" => switches = list()?,
             "linkspeed" => {}
             "blockname" | "blocksizes" => {
-                let message = "blocks (topology/block) do not say what is joined to what; give the switches";
+                let message = "blocks (topology/block) do not say how nodes are connected; list the switches instead";
                 return Err(bad(message.to_string()));
             }
             _ => {
                 return Err(bad(format!(
-                    "unknown key `{}`; there are SwitchName, Nodes, Switches and LinkSpeed",
+                    "unknown key `{}`; known are SwitchName, Nodes, Switches, LinkSpeed",
                     shown(key)
                 )));
             }
         }
     }
     if names.is_empty() {
-        return Err(bad("a line has a SwitchName".to_string()));
+        return Err(bad("SwitchName is missing".to_string()));
     }
     if !nodes.is_empty() && !switches.is_empty() {
         let message = format!(
-            "switch `{}` has both hosts and switches below it; hosts are plugged into leaves",
+            "switch `{}` has both hosts and switches below it; hosts must connect to leaves",
             names[0]
         );
         return Err(bad(message));
@@ -146,12 +146,12 @@ fn declarations(line: usize, words: &str) -> Result<Vec<Declared>, Trouble> {
 }
 
 /// Refuses a switch that has itself below it.
-fn check_loops(declared: &[Declared]) -> Result<(), Trouble> {
+fn check_loops(declared: &[Declared]) -> Result<(), TextError> {
     let index: HashMap<&str, usize> = (0..)
         .zip(declared)
         .map(|(at, one)| (one.name.as_str(), at))
         .collect();
-    // 0: not looked at; 1: being looked at; 2: fine. A list instead of calls, because a file may be as deep as it is long.
+    // 0: not visited; 1: being visited; 2: done. A stack instead of recursion, because a file may be as deep as it is long.
     let mut states = vec![0u8; declared.len()];
     for start in 0..declared.len() {
         let mut path: Vec<(usize, usize)> = vec![(start, 0)];
@@ -175,7 +175,7 @@ fn check_loops(declared: &[Declared]) -> Result<(), Trouble> {
                             "a loop: switch `{child}` has `{}` below it, and that has `{child}` below it",
                             declared[at].name
                         );
-                        return Err(Trouble::at(declared[at].line, message));
+                        return Err(TextError::at(declared[at].line, message));
                     }
                     _ => {}
                 }

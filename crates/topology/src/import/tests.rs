@@ -69,7 +69,7 @@ fn what_is_wrong_in_topology_conf_is_said_with_its_line() {
     let cases = [
         (
             ("pod[1-2]", "pod[1-3]"),
-            "site:11: switch `top` has `pod3` below it, which is no switch here",
+            "site:11: switch `top` has `pod3` below it, which is not a switch in this file",
         ),
         (
             ("leaf3,leaf4", "leaf3,top"),
@@ -137,7 +137,7 @@ fn ibnetdiscover_gives_hosts_adapters_rates_and_both_tiers() {
 fn what_is_wrong_in_ibnetdiscovers_output_is_said_with_its_line() {
     let cut = INFINIBAND.find("vendid=0x2c9\ndevid=0x1021").unwrap();
     let found = error(&INFINIBAND[..cut]);
-    let wanted = "site:11: port 1 of `leaf-a` leads to `H-b83fd20300a1b2c0`, which the file does not describe; is it cut off?";
+    let wanted = "site:11: port 1 of `leaf-a` leads to `H-b83fd20300a1b2c0`, which the file does not describe; is the file complete?";
     assert_eq!(found, wanted);
     let found = error(&INFINIBAND.replacen(
         "[33]\t\"S-fc6a1c0300d00300\"[1]",
@@ -146,7 +146,7 @@ fn what_is_wrong_in_ibnetdiscovers_output_is_said_with_its_line() {
     ));
     assert!(
         found.starts_with(
-            "site:24: port `S-fc6a1c0300d00300/p2` holds two cables: this one and that of line 13"
+            "site:24: port `S-fc6a1c0300d00300/p2` holds two cables: this one and the one in line 13"
         ),
         "{found}"
     );
@@ -157,7 +157,7 @@ fn what_is_wrong_in_ibnetdiscovers_output_is_said_with_its_line() {
     );
     let found = error(&INFINIBAND.replacen("Ca\t1 ", "Cable\t1 ", 1));
     assert!(
-        found.starts_with("site:47: neither a switch, nor an adapter, nor a port: "),
+        found.starts_with("site:47: not a switch, an adapter or a port: "),
         "{found}"
     );
 }
@@ -170,7 +170,7 @@ fn neighbours_that_hosts_see_are_switches() {
     assert_eq!(tier(&topology, "leaf1.pod3.example"), Tier::Leaf);
     assert_eq!(topology.rate_of("gpu001", "eth2"), Some(Rate(12.5e9)));
     assert_eq!(topology.rate_of("gpu002", "eth3"), Some(Rate(1.25e9)));
-    assert_eq!(topology.rate_of("gpu003", "eth2"), None, "nobody said");
+    assert_eq!(topology.rate_of("gpu003", "eth2"), None, "the file does not say");
     assert_eq!(
         topology.link_of("gpu003", "eth2").unwrap().ends[1].to_string(),
         "leaf1.pod3.example/Ethernet1-3"
@@ -205,12 +205,12 @@ fn what_is_wrong_in_lldps_output_is_said_with_its_line_and_node() {
     );
     let found = error("{\n \"gpu001\": {\"local\": {}}}");
     assert!(
-        found.starts_with("site:2: `gpu001`: there is no `lldp`"),
+        found.starts_with("site:2: `gpu001`: `lldp` is missing"),
         "{found}"
     );
     let found = error(&LLDP_HOSTS.replacen("\"port\"", "\"prot\"", 1));
     assert!(
-        found.ends_with("`gpu001`: the neighbour at `eth2` does not say its port"),
+        found.ends_with("`gpu001`: the neighbour at `eth2` does not name its port"),
         "{found}"
     );
     let found = error(&LLDP_HOSTS.replacen("\"swp2\"", "\"swp1\"", 2));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::SuiteError;
-use super::nearest::{nearest, quoted};
+use super::suggest::{nearest, quoted};
 use super::{Suite, SuiteFile};
 
 /// The built-in suites.
@@ -44,7 +44,7 @@ pub(super) fn text(name_or_path: &str) -> Result<(String, String), SuiteError> {
     }
     let metadata = std::fs::metadata(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
     if !metadata.is_file() || metadata.len() > LARGEST_FILE {
-        return Err(error("is not a suite file".to_string()));
+        return Err(error("is not a suite file, or is larger than 4 MiB".to_string()));
     }
     let text = std::fs::read_to_string(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
     Ok((name_or_path.to_string(), text))
@@ -58,7 +58,7 @@ fn no_such_suite(name: &str) -> String {
     };
     let names = names.join(", ");
     format!(
-        "no suite {} and no such file; built in are {names}{near}",
+        "there is no built-in suite or file {}; built in are {names}{near}",
         quoted(name)
     )
 }
@@ -72,7 +72,7 @@ mod tests {
         let error = Suite::load("smok").unwrap_err().to_string();
         assert_eq!(
             error,
-            "smok: no suite `smok` and no such file; built in are smoke, all-reduce, rails, links, ecmp, gpu, nightly, burn-in; did you mean `smoke`?"
+            "smok: there is no built-in suite or file `smok`; built in are smoke, all-reduce, rails, links, ecmp, gpu, nightly, burn-in; did you mean `smoke`?"
         );
         let error = Suite::load("nowhere/x.toml").unwrap_err().to_string();
         assert!(error.starts_with("nowhere/x.toml: cannot be read: "), "{error}");

@@ -1,11 +1,10 @@
 //! What a burn-in accepts: the `[burn-in]` table.
 //!
-//! A limit without a reason is worthless, so each is written `{ value = ..., reason = "..." }`; values that share one reason may
-//! stand by themselves beside a `reason` of the whole table. What is not said has a default with a reason of its own.
+//! Every limit must have a reason: `{ value = ..., reason = "..." }`. Limits with the same reason may be written as plain values beside a
+//! `reason` of the whole table. Limits that are not written have defaults with reasons of their own.
 
 use super::error::SuiteError;
 use super::reader::{Item, Section};
-use record::units::Nanos;
 use record::{Criteria, Limit};
 
 /// The table as it is written.
@@ -30,29 +29,29 @@ pub(super) const KEYS: &[&str] = &[
 ];
 
 /// The most cycles, flaps or losses that can be meant.
-const MOST: u32 = 1_000_000;
+const MAX_COUNT: u32 = 1_000_000;
 
 /// Reads the table.
 pub(super) fn read(section: &Section<'_>) -> Result<Criteria, SuiteError> {
-    let usual = Criteria::default();
-    let some = |item: &Item<'_>| item.whole(0..=MOST);
-    let at_least_one = |item: &Item<'_>| item.whole(1..=MOST);
+    let default = Criteria::default();
+    let at_least_zero = |item: &Item<'_>| item.whole(0..=MAX_COUNT);
+    let at_least_one = |item: &Item<'_>| item.whole(1..=MAX_COUNT);
     Ok(Criteria {
-        least_load: limit(section, "least_load", usual.least_load, duration)?,
-        least_cycles: limit(section, "least_cycles", usual.least_cycles, at_least_one)?,
-        least_share: limit(section, "least_share", usual.least_share, share)?,
-        least_covered: limit(section, "least_covered", usual.least_covered, share)?,
-        corruption: limit(section, "corruption", usual.corruption, |item| {
+        least_load: limit(section, "least_load", default.least_load, |item| item.duration())?,
+        least_cycles: limit(section, "least_cycles", default.least_cycles, at_least_one)?,
+        least_share: limit(section, "least_share", default.least_share, share)?,
+        least_covered: limit(section, "least_covered", default.least_covered, share)?,
+        corruption: limit(section, "corruption", default.corruption, |item| {
             item.whole(0..=u64::MAX)
         })?,
-        flaps: limit(section, "flaps", usual.flaps, some)?,
-        losses: limit(section, "losses", usual.losses, some)?,
-        drift: limit(section, "drift", usual.drift, |item| item.share(0.0, 1.0))?,
-        slow_cycles: limit(section, "slow_cycles", usual.slow_cycles, some)?,
-        sporadic: limit(section, "sporadic", usual.sporadic, share)?,
-        error_cycles: limit(section, "error_cycles", usual.error_cycles, some)?,
-        throttled: limit(section, "throttled", usual.throttled, share)?,
-        raw_cycles: limit(section, "raw_cycles", usual.raw_cycles, some)?,
+        flaps: limit(section, "flaps", default.flaps, at_least_zero)?,
+        losses: limit(section, "losses", default.losses, at_least_zero)?,
+        drift: limit(section, "drift", default.drift, |item| item.share(0.0, 1.0))?,
+        slow_cycles: limit(section, "slow_cycles", default.slow_cycles, at_least_zero)?,
+        sporadic: limit(section, "sporadic", default.sporadic, share)?,
+        error_cycles: limit(section, "error_cycles", default.error_cycles, at_least_zero)?,
+        throttled: limit(section, "throttled", default.throttled, share)?,
+        raw_cycles: limit(section, "raw_cycles", default.raw_cycles, at_least_zero)?,
     })
 }
 
@@ -60,13 +59,13 @@ pub(super) fn read(section: &Section<'_>) -> Result<Criteria, SuiteError> {
 fn limit<T>(
     section: &Section<'_>,
     key: &str,
-    usual: Limit<T>,
+    default: Limit<T>,
     value: impl Fn(&Item<'_>) -> Result<T, SuiteError>,
 ) -> Result<Limit<T>, SuiteError> {
     let Some(item) = section.get(key) else {
-        return Ok(usual);
+        return Ok(default);
     };
-    let (said, why) = match item.section("a criterion") {
+    let (value_item, why) = match item.section("a criterion") {
         Some(table) => {
             table.refuse_unknown_keys(&["value", "reason"])?;
             (table.require("value")?, table.require("reason")?)
@@ -81,23 +80,12 @@ fn limit<T>(
         }
     };
     Ok(Limit {
-        value: value(&said)?,
-        reason: match why.text()?.trim() {
-            "" => return Err(why.expected("words, not nothing")),
-            reason => reason.to_string(),
-        },
+        value: value(&value_item)?,
+        reason: why.filled_text()?.to_string(),
     })
 }
 
-/// A duration that is not zero.
-fn duration(item: &Item<'_>) -> Result<Nanos, SuiteError> {
-    match item.quantity()? {
-        Nanos(0) => Err(item.expected("longer than nothing")),
-        duration => Ok(duration),
-    }
-}
-
-/// A share that may be nothing or all.
+/// A fraction from 0 to 1, both included.
 fn share(item: &Item<'_>) -> Result<f64, SuiteError> {
     let share = match item.text() {
         Ok(text) => text
@@ -109,13 +97,14 @@ fn share(item: &Item<'_>) -> Result<f64, SuiteError> {
     share
         .filter(|percent| (0.0..=100.0).contains(percent))
         .map(|percent| percent / 100.0)
-        .ok_or_else(|| item.expected("a share from 0% to 100%, written like \"5%\" or 0.05"))
+        .ok_or_else(|| item.expected("a percentage from 0% to 100%, such as \"5%\" or 0.05"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::suite::{Suite, SuiteFile};
+    use record::units::Nanos;
     use proptest::prelude::*;
 
     fn check(table: &str) -> Result<Suite, String> {
@@ -140,9 +129,9 @@ mod tests {
             (criteria.drift.value, criteria.drift.reason.as_str()),
             (0.03, "what we saw last time")
         );
-        let usual = Criteria::default();
-        assert_eq!(criteria.losses, usual.losses);
-        assert_eq!(criteria.raw_cycles, usual.raw_cycles);
+        let default = Criteria::default();
+        assert_eq!(criteria.losses, default.losses);
+        assert_eq!(criteria.raw_cycles, default.raw_cycles);
     }
 
     #[test]
@@ -170,7 +159,7 @@ mod tests {
             ),
             (
                 "flaps = { value = 3, reason = \" \" }",
-                "x.toml:3:31: `reason` must be words, not nothing",
+                "x.toml:3:31: `reason` must be a text that is not empty",
             ),
             (
                 "flaps = { value = -1, reason = \"x\" }",
@@ -182,15 +171,15 @@ mod tests {
             ),
             (
                 "drift = { value = \"0%\", reason = \"x\" }",
-                "x.toml:3:19: `value` must be a share above 0%",
+                "x.toml:3:19: `value` must be a percentage above 0%",
             ),
             (
                 "sporadic = { value = \"101%\", reason = \"x\" }",
-                "x.toml:3:22: `value` must be a share from 0% to 100%",
+                "x.toml:3:22: `value` must be a percentage from 0% to 100%",
             ),
             (
                 "least_load = { value = \"0s\", reason = \"x\" }",
-                "x.toml:3:24: `value` must be longer than nothing",
+                "x.toml:3:24: `value` must be longer than 0",
             ),
         ];
         for (table, wanted) in cases {

@@ -1,35 +1,31 @@
-//! From a parsed file to a suite: the parts that concern the run as a whole.
+//! From a parsed file to a suite: the settings of the run as a whole.
 
 use std::collections::HashSet;
 
 use super::error::SuiteError;
 use super::reader::Section;
-use super::{RunSettings, Suite, SuiteFile, VerbsSettings, burn_in, test_check};
-use record::units::Nanos;
+use super::{RunSettings, Suite, SuiteFile, VerbsSettings, burn_in, case_check};
 use record::{Criteria, DecisionRule, ShapeRule};
 
-/// The longest name: it becomes part of folder names, table columns and commands.
-const LONGEST_NAME: usize = 64;
-
 impl SuiteFile<'_> {
-    /// Gives every value its meaning, or says where and why it has none.
+    /// Interprets every value, or says which one is wrong and why.
     pub fn check(&self) -> Result<Suite, SuiteError> {
         let suite = self.suite();
         let mut tests = Vec::new();
         let mut names = HashSet::new();
         for section in self.tests()? {
-            let test = test_check::test(&section)?;
+            let test = case_check::read(&section)?;
             if !names.insert(test.name.clone()) {
                 let item = section.require("name")?;
                 return Err(item.error(format!(
-                    "two tests are called `{}`; findings could not tell them apart",
+                    "two tests are called `{}`; findings could not distinguish them",
                     test.name
                 )));
             }
             tests.push(test);
         }
         Ok(Suite {
-            name: name(&suite)?,
+            name: suite.name()?,
             description: match suite.get("description") {
                 Some(item) => item.text()?.to_string(),
                 None => String::new(),
@@ -55,36 +51,11 @@ impl SuiteFile<'_> {
     }
 }
 
-/// The `name` of a suite or a test: letters, digits, `-`, `_` and `.`, because it becomes part of paths and of `--only`.
-pub(super) fn name(section: &Section<'_>) -> Result<String, SuiteError> {
-    let item = section.require("name")?;
-    let text = item.text()?;
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let is_name = text.chars().all(fits) && text.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if !is_name || text.len() > LONGEST_NAME {
-        return Err(item.expected(&format!(
-            "at most {LONGEST_NAME} letters, digits, `-`, `_` and `.`, the first a letter or digit"
-        )));
-    }
-    Ok(text.to_string())
-}
-
-/// A duration that is not zero.
-pub(super) fn duration(section: &Section<'_>, key: &str) -> Result<Option<Nanos>, SuiteError> {
-    let Some(item) = section.get(key) else {
-        return Ok(None);
-    };
-    match item.quantity()? {
-        Nanos(0) => Err(item.expected("longer than nothing")),
-        duration => Ok(Some(duration)),
-    }
-}
-
 fn run(section: &Section<'_>) -> Result<RunSettings, SuiteError> {
     let mut settings = RunSettings {
-        deadline: duration(section, "deadline")?,
-        budget: duration(section, "budget")?,
-        join_deadline: duration(section, "join_deadline")?,
+        deadline: section.duration("deadline")?,
+        budget: section.duration("budget")?,
+        join_deadline: section.duration("join_deadline")?,
         ..Default::default()
     };
     if let Some(item) = section.get("ranks") {
@@ -119,7 +90,7 @@ fn run(section: &Section<'_>) -> Result<RunSettings, SuiteError> {
     ] {
         if let Some(item) = section.get(key) {
             let source = item.text()?;
-            // Whoever hands a suite on must not be able to have commands run where it is used.
+            // A suite from somebody else must not be able to run commands here.
             if source.starts_with("exec:") {
                 return Err(item.error(format!(
                     "a suite names files, not commands: write {flag} exec:... on the command line"
@@ -174,7 +145,7 @@ fn rule(section: &Section<'_>) -> Result<DecisionRule, SuiteError> {
     Ok(rule)
 }
 
-/// From where on a shape over message size is a finding.
+/// The limits beyond which the shape of a curve over message size is a finding.
 fn shapes(section: &Section<'_>, rule: &mut ShapeRule) -> Result<(), SuiteError> {
     if let Some(item) = section.get("dip") {
         rule.dip = item.share(0.0, 1.0)?;
@@ -186,11 +157,11 @@ fn shapes(section: &Section<'_>, rule: &mut ShapeRule) -> Result<(), SuiteError>
         if let Some(item) = section.get(key) {
             *factor = item.number()?;
             if *factor <= 1.0 {
-                return Err(item.expected("more than 1: what its peers reach is no fault"));
+                return Err(item.expected("more than 1: reaching what its peers reach is not a fault"));
             }
         }
     }
-    if let Some(stall) = duration(section, "stall")? {
+    if let Some(stall) = section.duration("stall")? {
         rule.stall = stall;
     }
     if let Some(item) = section.get("gap") {
@@ -202,6 +173,7 @@ fn shapes(section: &Section<'_>, rule: &mut ShapeRule) -> Result<(), SuiteError>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use record::units::Nanos;
     use crate::suite::{EngineChoice, TransportChoice};
     use record::DeviceKind;
 
@@ -307,17 +279,17 @@ mod tests {
             (
                 "run",
                 "budget = \"0s\"",
-                "x.toml:3:10: `budget` must be longer than nothing",
+                "x.toml:3:10: `budget` must be longer than 0",
             ),
             (
                 "rule",
                 "confidence = 95",
-                "x.toml:3:14: `confidence` must be a share above 50% and below 100%",
+                "x.toml:3:14: `confidence` must be a percentage above 50% and below 100%",
             ),
             (
                 "rule",
                 "false_positive_budget = \"0%\"",
-                "x.toml:3:25: `false_positive_budget` must be a share",
+                "x.toml:3:25: `false_positive_budget` must be a percentage",
             ),
             (
                 "rule",
@@ -327,7 +299,7 @@ mod tests {
             (
                 "rule",
                 "stall = \"0s\"",
-                "x.toml:3:9: `stall` must be longer than nothing",
+                "x.toml:3:9: `stall` must be longer than 0",
             ),
             (
                 "rule",

@@ -1,8 +1,7 @@
-//! What a test of kind `ecmp` says about its streams.
+//! The stream settings of a test of kind `ecmp`.
 
 use strum::{Display, EnumString, VariantNames};
 
-use super::check::duration;
 use super::error::SuiteError;
 use super::reader::Section;
 use record::units::Nanos;
@@ -12,14 +11,14 @@ const MOST_FLOWS: u16 = 1024;
 /// The most sets of source ports.
 const MOST_SETS: u16 = 64;
 
-/// Whether a sender's streams come from ports of their own.
+/// Whether each of a sender's streams has a source port of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum SourcePorts {
-    /// Every stream has its own.
+    /// Every stream has its own port.
     #[default]
     Varied,
-    /// All come from one, so that no switch can tell them apart.
+    /// All come from one port, so that no switch can distinguish them.
     One,
 }
 
@@ -32,7 +31,7 @@ pub struct EcmpSettings {
     pub sets: u16,
     /// How long streams are watched in one iteration.
     pub window: Nanos,
-    /// Whether they come from ports of their own.
+    /// Whether each stream has a source port of its own.
     pub source_ports: SourcePorts,
 }
 
@@ -51,7 +50,7 @@ impl EcmpSettings {
     /// Keys that no other kind of test has.
     pub(super) const KEYS: [&'static str; 3] = ["sets", "window", "source_ports"];
 
-    /// Reads what a `[[test]]` of that kind says.
+    /// Reads the settings of a `[[test]]` of that kind.
     pub(super) fn read(section: &Section<'_>) -> Result<EcmpSettings, SuiteError> {
         let mut settings = EcmpSettings::default();
         if let Some(item) = section.get("flows") {
@@ -66,7 +65,7 @@ impl EcmpSettings {
         if let Some(item) = section.get("sets") {
             settings.sets = item.whole(1..=MOST_SETS)?;
         }
-        if let Some(window) = duration(section, "window")? {
+        if let Some(window) = section.duration("window")? {
             settings.window = window;
         }
         if let Some(item) = section.get("source_ports") {
@@ -113,7 +112,7 @@ mod tests {
         let cases = [
             (
                 "kind = \"ecmp\"\nsizes = [\"1M\"]",
-                "`sizes` means nothing for a test of kind \"ecmp\"",
+                "a test of kind \"ecmp\" does not use `sizes`",
             ),
             (
                 "kind = \"ecmp\"\nflows = 0",
@@ -121,7 +120,7 @@ mod tests {
             ),
             (
                 "kind = \"ecmp\"\nwindow = \"0s\"",
-                "`window` must be longer than nothing",
+                "`window` must be longer than 0",
             ),
             (
                 "kind = \"ecmp\"\nsource_ports = \"all\"",
@@ -133,7 +132,7 @@ mod tests {
             ),
             (
                 "kind = \"pairs\"\nsizes = [\"1M\"]\nsets = 2",
-                "`sets` means nothing for a test of kind \"pairs\"",
+                "a test of kind \"pairs\" does not use `sets`",
             ),
             ("kind = \"pairs\"\ndirections = \"one-way\"", "`sizes`"),
         ];

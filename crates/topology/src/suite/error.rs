@@ -1,8 +1,8 @@
-//! What is wrong with a suite file, and where.
+//! Errors in suite files, with their position.
 
 use std::fmt;
 
-/// A place in a file, counted from 1 as editors do; columns count characters.
+/// A position in a file, counted from 1 as editors do; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// Line.
@@ -33,7 +33,7 @@ impl Position {
 pub struct SuiteError {
     /// The file, or the name under which it is built in.
     pub origin: String,
-    /// Where in it; none when the trouble is with the file as a whole.
+    /// The position in it; none when the error is about the whole file.
     pub at: Option<Position>,
     /// What is wrong and what would be right.
     pub message: String,

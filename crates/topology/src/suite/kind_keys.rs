@@ -1,11 +1,11 @@
-//! Which keys a kind of test would ignore: they are errors, because what a suite says, the run does.
+//! The keys that a kind of test would ignore. They are errors: a suite must not ask for what the run does not do.
 
 use super::EcmpSettings;
 use super::error::SuiteError;
 use super::reader::Section;
 use record::TestKind;
 
-/// Keys that mean something for one kind of test only, or for all but one.
+/// The keys that each kind of test ignores.
 const NOT_FOR: &[(TestKind, &[&str])] = &[
     (
         TestKind::Collective,
@@ -97,7 +97,7 @@ pub(super) fn refuse_others(section: &Section<'_>, kind: TestKind) -> Result<(),
     match ignored.iter().find_map(|key| Some((key, section.get(key)?))) {
         None => Ok(()),
         Some((key, item)) => Err(item.error(format!(
-            "`{key}` means nothing for a test of kind \"{kind}\"; remove it"
+            "a test of kind \"{kind}\" does not use `{key}`; remove it"
         ))),
     }
 }

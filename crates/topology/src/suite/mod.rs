@@ -2,11 +2,13 @@
 //!
 //! A suite is parsed, then checked: [`SuiteFile::parse`] accepts TOML whose every key is known, [`SuiteFile::check`] gives
 //! every value its meaning. After that a [`Suite`] holds no contradiction that can be seen without the fabric: algorithms
-//! exist for their collectives, sweeps end, names are unique. Every complaint names file, line and column, and the nearest
-//! word that would have been right.
+//! exist for their collectives, sweeps end, names are unique. Every error names file, line and column, and the nearest
+//! known word.
 
 mod builtin;
 mod burn_in;
+mod case;
+mod case_check;
 mod check;
 pub mod counters;
 mod ecmp;
@@ -14,22 +16,20 @@ mod error;
 mod file;
 pub mod golden;
 mod kind_keys;
-mod nearest;
 mod reader;
 mod settings;
 pub mod spec;
+mod suggest;
 pub mod sweep;
-mod test_case;
-mod test_check;
 mod verbs;
 
 pub use ecmp::{EcmpSettings, SourcePorts};
 pub use error::{Position, SuiteError};
 pub use file::SuiteFile;
 pub use golden::Golden;
-pub use nearest::{nearest, quoted, suggestion};
+pub use suggest::{nearest, quoted, suggestion};
 pub use settings::{EngineChoice, RunSettings, TransportChoice};
-pub use test_case::{
+pub use case::{
     AlgorithmChoice, BaselineChoice, Directions, Expectation, Groups, RailPairing, Schedule, SpecChoice,
     Striping, TestCase,
 };
@@ -47,7 +47,7 @@ pub struct Suite {
     pub description: String,
     /// Settings of the whole run.
     pub run: RunSettings,
-    /// Terms of RDMA.
+    /// RDMA settings of the run.
     pub verbs: VerbsSettings,
     /// How verdicts are reached.
     pub rule: DecisionRule,

@@ -1,7 +1,7 @@
-//! Reading TOML so that every complaint can say where.
+//! Reading TOML so that every error has its position.
 //!
-//! A [`Section`] is a table that knows its title and its keys, an [`Item`] a value that knows its key and its place. All
-//! the ways in which a value can be of the wrong type or out of range are here, so that they read the same everywhere.
+//! A [`Section`] is a table with its title and keys, an [`Item`] a value with its key and position. All errors about a value of
+//! the wrong type or out of range are made here, so that they read the same everywhere.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -11,8 +11,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Position, SuiteError};
-use super::nearest::{quoted, suggestion};
-use record::units::ParseError;
+use super::suggest::{quoted, suggestion};
+use record::units::{Nanos, ParseError};
+
+/// The longest name: it becomes part of folder names, table columns and commands.
+const LONGEST_NAME: usize = 64;
 
 /// A text and where it comes from.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +79,25 @@ impl<'a> Section<'a> {
     pub fn require(&self, key: &str) -> Result<Item<'a>, SuiteError> {
         self.get(key)
             .ok_or_else(|| self.error(format!("{} needs `{key}`", self.title)))
+    }
+
+    /// The `name` of a suite or a test: letters, digits, `-`, `_` and `.`, because it becomes part of paths and of `--only`.
+    pub fn name(&self) -> Result<String, SuiteError> {
+        let item = self.require("name")?;
+        let text = item.text()?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let is_name = text.chars().all(fits) && text.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if !is_name || text.len() > LONGEST_NAME {
+            return Err(item.expected(&format!(
+                "at most {LONGEST_NAME} letters, digits, `-`, `_` and `.`, the first a letter or digit"
+            )));
+        }
+        Ok(text.to_string())
+    }
+
+    /// The duration at a key, if it is there; never zero.
+    pub fn duration(&self, key: &str) -> Result<Option<Nanos>, SuiteError> {
+        self.get(key).map(|item| item.duration()).transpose()
     }
 
     /// An error about the table as a whole.
@@ -148,6 +170,14 @@ impl<'a> Item<'a> {
             .ok_or_else(|| self.expected("a text"))
     }
 
+    /// A text that is not blank, without white space around it.
+    pub fn filled_text(&self) -> Result<&'a str, SuiteError> {
+        match self.text()?.trim() {
+            "" => Err(self.expected("a text that is not empty")),
+            text => Ok(text),
+        }
+    }
+
     /// `true` or `false`.
     pub fn flag(&self) -> Result<bool, SuiteError> {
         let flag = self.value.get_ref().as_bool();
@@ -186,7 +216,7 @@ impl<'a> Item<'a> {
             .ok_or_else(|| self.expected("a number"))
     }
 
-    /// A share between `above` and `below`, both excluded, written `5%` or `0.05`.
+    /// A fraction between `above` and `below`, both excluded, written `5%` or `0.05`.
     pub fn share(&self, above: f64, below: f64) -> Result<f64, SuiteError> {
         let share = match self.value.get_ref() {
             DeValue::String(text) => text
@@ -202,7 +232,7 @@ impl<'a> Item<'a> {
             .ok_or_else(|| {
                 let (above, below) = (above * 100.0, below * 100.0);
                 self.expected(&format!(
-                    "a share above {above}% and below {below}%, written like \"5%\" or 0.05"
+                    "a percentage above {above}% and below {below}%, such as \"5%\" or 0.05"
                 ))
             })
     }
@@ -214,6 +244,14 @@ impl<'a> Item<'a> {
             .map_err(|error: ParseError| self.error(format!("`{}`: {error}", self.key)))
     }
 
+    /// A duration that is not zero.
+    pub fn duration(&self) -> Result<Nanos, SuiteError> {
+        match self.quantity()? {
+            Nanos(0) => Err(self.expected("longer than 0")),
+            duration => Ok(duration),
+        }
+    }
+
     /// A word of a closed set.
     pub fn word<W: FromStr + VariantNames>(&self) -> Result<W, SuiteError> {
         let text = self.text()?;
@@ -223,7 +261,7 @@ impl<'a> Item<'a> {
 
     /// An error about a word that is not in a closed set: lists the set and points at the nearest member.
     pub fn unknown_word(&self, word: &str, what: &str, known: &[&str]) -> SuiteError {
-        let near = match super::nearest::nearest(word, known.iter().copied()) {
+        let near = match super::suggest::nearest(word, known.iter().copied()) {
             Some(near) => format!("; did you mean `{near}`?"),
             None => String::new(),
         };

@@ -1,4 +1,4 @@
-//! Settings of a whole run: what a suite's `[run]` table and the command line may both say. The command line wins.
+//! Settings of a whole run, from a suite's `[run]` table and from the command line. The command line wins.
 
 use strum::{Display, EnumString, VariantNames};
 
@@ -60,7 +60,7 @@ impl EngineChoice {
     }
 }
 
-/// Settings of a whole run; what is `None` was not said. The methods of the same names fill in the defaults.
+/// Settings of a whole run; `None` is not set. The methods of the same names fill in the defaults.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunSettings {
     /// Local ranks.
@@ -69,9 +69,9 @@ pub struct RunSettings {
     pub procs: Option<bool>,
     /// What carries the bytes, where a test does not say.
     pub transport: Option<TransportChoice>,
-    /// Where the data lies.
+    /// The memory the data is in.
     pub device: Option<DeviceKind>,
-    /// Who runs the cells, where a test does not say.
+    /// The engine that runs the cells, where a test does not say.
     pub engine: Option<EngineChoice>,
     /// Rails as `NAME=ADDRESS`, address, interface or RDMA device.
     pub rails: Option<Vec<String>>,
@@ -87,13 +87,13 @@ pub struct RunSettings {
     pub data_port: Option<u16>,
     /// Where counters of switch ports are read around tests of kind ecmp: a folder, a file, or `exec:COMMAND`.
     pub switch_counters: Option<String>,
-    /// What firmware, drivers and settings should be: a golden file.
+    /// The golden file: required firmware, drivers and settings.
     pub golden: Option<String>,
-    /// An earlier inventory to say what changed since: a run's folder or a saved file.
+    /// An earlier inventory to compare with: a run's folder or a saved file.
     pub since: Option<String>,
-    /// What switches are made of: a folder, a file, or `exec:COMMAND`.
+    /// The inventory of switches: a folder, a file, or `exec:COMMAND`.
     pub switch_inventory: Option<String>,
-    /// What counts as bad among counters: a file.
+    /// Rules about counters: a file.
     pub counter_rules: Option<String>,
 }
 
@@ -101,9 +101,9 @@ impl RunSettings {
     /// The most local ranks a suite may ask for.
     pub const MOST_RANKS: u32 = 1024;
 
-    /// These settings, with everything that `stronger` says taken from there.
+    /// These settings, overridden by those that `stronger` sets.
     pub fn overridden_by(&self, stronger: &RunSettings) -> RunSettings {
-        let said =
+        let text =
             |stronger: &Option<String>, weaker: &Option<String>| stronger.clone().or_else(|| weaker.clone());
         RunSettings {
             ranks: stronger.ranks.or(self.ranks),
@@ -117,20 +117,20 @@ impl RunSettings {
             budget: stronger.budget.or(self.budget),
             join_deadline: stronger.join_deadline.or(self.join_deadline),
             data_port: stronger.data_port.or(self.data_port),
-            switch_counters: said(&stronger.switch_counters, &self.switch_counters),
-            golden: said(&stronger.golden, &self.golden),
-            since: said(&stronger.since, &self.since),
-            switch_inventory: said(&stronger.switch_inventory, &self.switch_inventory),
-            counter_rules: said(&stronger.counter_rules, &self.counter_rules),
+            switch_counters: text(&stronger.switch_counters, &self.switch_counters),
+            golden: text(&stronger.golden, &self.golden),
+            since: text(&stronger.since, &self.since),
+            switch_inventory: text(&stronger.switch_inventory, &self.switch_inventory),
+            counter_rules: text(&stronger.counter_rules, &self.counter_rules),
         }
     }
 
-    /// Local ranks; two when nothing was said, the fewest that have a link between them.
+    /// Local ranks; two by default, the fewest that have a link between them.
     pub fn ranks(&self) -> u32 {
         self.ranks.unwrap_or(2)
     }
 
-    /// Whether local ranks are processes; threads when nothing was said.
+    /// Whether local ranks are processes; threads by default.
     pub fn procs(&self) -> bool {
         self.procs.unwrap_or(false)
     }
@@ -140,28 +140,28 @@ impl RunSettings {
         self.transport.unwrap_or_default()
     }
 
-    /// Where the data lies; CPU memory when nothing was said.
+    /// The memory the data is in; CPU memory by default.
     pub fn device(&self) -> DeviceKind {
         self.device.unwrap_or(DeviceKind::Host)
     }
 
-    /// Who runs the cells, where a test does not say; our own engine when nothing was said.
+    /// The engine that runs the cells, where a test does not say; our own by default.
     pub fn engine(&self) -> EngineChoice {
         self.engine.unwrap_or_default()
     }
 
-    /// Seed of patterns and order; fixed when nothing was said, so that a run can be repeated as it was.
+    /// Seed of patterns and order; fixed by default, so that a run can be repeated.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
 
-    /// Longest ranks started elsewhere may take to join; 60 s when nothing was said, and never longer than the whole run.
+    /// Longest ranks started elsewhere may take to join; 60 s by default, and never longer than the whole run.
     pub fn join_deadline(&self) -> Nanos {
         let patience = self.join_deadline.unwrap_or(Nanos::from_secs(60));
         self.budget.map_or(patience, |budget| patience.min(budget))
     }
 
-    /// Longest any single wait may take; 30 s when nothing was said.
+    /// Longest any single wait may take; 30 s by default.
     pub fn deadline(&self) -> Nanos {
         self.deadline.unwrap_or(Nanos::from_secs(30))
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(
             short.join_deadline(),
             Nanos::from_secs(5),
-            "nobody joins a run that is over"
+            "no rank joins a run that is over"
         );
     }
 }

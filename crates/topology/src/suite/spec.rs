@@ -1,12 +1,11 @@
 //! Expected rates with provenance: the tables in `suites/specs/`, built into the binary.
 //!
-//! A threshold without provenance is worthless, so a row lacking any field is refused, and every figure says whether it was
-//! published by somebody or computed by us.
+//! A row that lacks a field is refused, and every figure says whether it was published or computed.
 
 use strum::{Display, EnumString, VariantNames};
 
 use super::error::SuiteError;
-use super::nearest::suggestion;
+use super::suggest::suggestion;
 use super::reader::{Section, Source};
 use record::units::Rate;
 use record::{Algorithm, SpecRow};
@@ -116,7 +115,7 @@ fn read_table(source: Source<'_>, entries: &mut Vec<SpecEntry>) -> Result<(), Su
     {
         let entry = read_row(&item.must_be_section("[[row]]")?, link_layer)?;
         if entries.iter().any(|other| other.row.id == entry.row.id) {
-            return Err(item.error(format!("a second row `{}`", entry.row.id)));
+            return Err(item.error(format!("two rows have the id `{}`", entry.row.id)));
         }
         entries.push(entry);
     }
@@ -126,18 +125,15 @@ fn read_table(source: Source<'_>, entries: &mut Vec<SpecEntry>) -> Result<(), Su
 fn read_row(section: &Section<'_>, link_layer: LinkLayer) -> Result<SpecEntry, SuiteError> {
     section.refuse_unknown_keys(ROW_KEYS)?;
     let text = |key: &str| {
-        let item = section.require(key)?;
-        match item.text()?.trim() {
-            "" => Err(item.expected("words, not nothing")),
-            text => Ok(text.to_string()),
-        }
+        let text = section.require(key)?.filled_text()?;
+        Ok::<_, SuiteError>(text.to_string())
     };
     let rate: Rate = section.require("rate")?.quantity()?;
     let port_rate: Rate = section.require("port_rate")?.quantity()?;
     if !(rate.0 > 0.0 && rate <= port_rate) {
         let item = section.require("rate")?;
         return Err(item.error(format!(
-            "expects {rate} of a link that can carry {port_rate} at most"
+            "expects {rate}, but the link carries at most {port_rate}"
         )));
     }
     let algorithm = section.require("algorithm")?;
@@ -249,7 +245,7 @@ mod tests {
         };
         let error = read_table(source, &mut Vec::new()).unwrap_err().to_string();
         assert!(
-            error.contains("expects 51.00 GB/s of a link that can carry 50.00 GB/s"),
+            error.contains("expects 51.00 GB/s, but the link carries at most 50.00 GB/s"),
             "{error}"
         );
     }

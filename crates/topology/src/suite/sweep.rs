@@ -2,10 +2,10 @@
 
 use record::units::Bytes;
 
-/// More sizes than this in one sweep are a slip (a step in bytes where megabytes were meant), not a measurement.
+/// The most sizes in one sweep; more are a mistake, such as a step in bytes instead of megabytes.
 pub const MOST_SIZES: usize = 10_000;
 
-/// No device holds more than this; a larger size is a slip.
+/// The largest size; no device has more memory.
 pub const LARGEST_SIZE: Bytes = Bytes(1 << 40);
 
 /// How a sweep gets from one size to the next.

@@ -1,4 +1,4 @@
-//! The terms of RDMA: what a suite's `[verbs]` table and the command line may both say. The command line wins.
+//! RDMA settings, from a suite's `[verbs]` table and from the command line. The command line wins.
 
 use strum::{Display, EnumString, VariantNames};
 
@@ -13,26 +13,26 @@ pub enum CompletionChoice {
     /// By events where ranks share cores, else by polling.
     #[default]
     Auto,
-    /// By looking again and again.
+    /// By polling the completion queue.
     Poll,
-    /// By sleeping until the NIC wakes the rank.
+    /// By sleeping until a completion event.
     Event,
 }
 
-/// Whether NICs read and write the memory of GPUs themselves.
+/// Whether NICs access GPU memory directly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum GpuDirectChoice {
-    /// Where every rank's can.
+    /// Where the NICs of every rank can.
     #[default]
     Auto,
-    /// They must: a run in which they cannot is refused.
+    /// They must; a run in which they cannot is refused.
     On,
-    /// Never: data is passed through pinned memory of the CPU.
+    /// Never: data is staged through pinned host memory.
     Off,
 }
 
-/// Terms of RDMA; what is `None` was not said.
+/// RDMA settings; `None` is not set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VerbsSettings {
     /// Service level, or priority.
@@ -45,7 +45,7 @@ pub struct VerbsSettings {
     pub gid_index: Option<u8>,
     /// How completions are noticed.
     pub completion: Option<CompletionChoice>,
-    /// Whether NICs use GPU memory themselves.
+    /// Whether NICs access GPU memory directly.
     pub gpudirect: Option<GpuDirectChoice>,
 }
 
@@ -90,7 +90,7 @@ impl VerbsSettings {
         Ok(settings)
     }
 
-    /// These settings, with everything that `stronger` says taken from there.
+    /// These settings, overridden by those that `stronger` sets.
     pub fn overridden_by(&self, stronger: &VerbsSettings) -> VerbsSettings {
         VerbsSettings {
             service_level: stronger.service_level.or(self.service_level),
@@ -102,12 +102,12 @@ impl VerbsSettings {
         }
     }
 
-    /// Whether NICs use GPU memory themselves.
+    /// Whether NICs access GPU memory directly.
     pub fn gpudirect(&self) -> GpuDirectChoice {
         self.gpudirect.unwrap_or_default()
     }
 
-    /// The terms of cells whose data lies as `memory` says.
+    /// The terms of cells that use this memory path.
     pub fn terms(&self, memory: MemoryPath) -> VerbsTerms {
         VerbsTerms {
             memory,

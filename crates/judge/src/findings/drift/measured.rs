@@ -223,7 +223,7 @@ impl<'a> JudgedEnds<'a> {
             let link = fault.link.map(|link| localisation.graph.link(link));
             match link {
                 Some(link) if link.is_host => {
-                    let port = if link.away { &link.from } else { &link.to };
+                    let port = if link.is_upward { &link.from } else { &link.to };
                     let is_it = |(host, rail): &&(&str, &str)| {
                         *host == port.node && link.rail.as_deref().is_none_or(|of_link| of_link == *rail)
                     };

@@ -64,7 +64,7 @@ impl Choosers {
     ) -> (Vec<Choice>, Option<Path>) {
         let mut choices = Vec::new();
         let (mut step, mut tier) = (0, 0u8);
-        let whole = graph.steer(from, to, rail, |node, nearer| {
+        let whole = graph.route(from, to, rail, |node, nearer| {
             let came_by = path.get(step).copied();
             step += 1;
             if nearer.len() < 2 {

@@ -324,7 +324,7 @@ impl Streams {
 
     /// The way that the switches' hashes give a flow.
     fn way(&self, graph: &Graph, from: u32, to: u32, port: u16, again: u64) -> Vec<LinkId> {
-        let way = graph.steer(from, to, "rail0", |node, nearer| {
+        let way = graph.route(from, to, "rail0", |node, nearer| {
             let mut key = u64::from(from) << 40 | u64::from(to) << 20;
             if self.fault != Fault::AddressesOnly {
                 key |= u64::from(port);

@@ -191,7 +191,7 @@ fn goodput_against_chance(graph: &Graph, rail: &RailFlows<'_>, seed: u64) -> Opt
 
 /// A way that fair hashes may give a flow.
 fn throw(graph: &Graph, rail: &str, flow: &Flow, random: &mut ChaCha8Rng) -> Vec<LinkId> {
-    let path = graph.steer(flow.ranks.0, flow.ranks.1, rail, |_, nearer| {
+    let path = graph.route(flow.ranks.0, flow.ranks.1, rail, |_, nearer| {
         pick(nearer.len(), random)
     });
     path.unwrap_or_default()

@@ -123,7 +123,7 @@ impl<'g> Choices<'g> {
             seen
         };
         let asked = if self.adaptive { asked + 1 } else { 0 };
-        self.graph.steer(from, to, rail, |switch, links| {
+        self.graph.route(from, to, rail, |switch, links| {
             let switch = if self.same_seed { u32::MAX } else { switch };
             let point = hash((self.seed, switch, seen, rail, asked));
             self.choose(point, links)

@@ -19,7 +19,7 @@ use super::told::{Told, cable, fact, module_part, port_part, put, switch_part};
 use crate::switches::number;
 use crate::switches::tables::{NODES, Node, Row, Table, id_of, nodes_in, table};
 use record::{Fact, InventoryPart, PartAt};
-use topology::trouble::Trouble;
+use topology::text_error::TextError;
 
 const LINKS: &str = "LINKS";
 const PORTS: &str = "PORTS";
@@ -96,7 +96,7 @@ pub(super) fn read(text: &str) -> Told {
             reading
                 .told
                 .troubles
-                .push(Trouble::of_all("there is no table NODES"));
+                .push(TextError::whole_text("there is no table NODES"));
         }
         return reading.told;
     };
@@ -115,7 +115,7 @@ pub(super) fn read(text: &str) -> Told {
     reading.told
 }
 
-type Step = fn(&mut Reading, &Table<'_>) -> Result<(), Trouble>;
+type Step = fn(&mut Reading, &Table<'_>) -> Result<(), TextError>;
 
 #[derive(Default)]
 struct Reading {
@@ -151,7 +151,7 @@ impl Reading {
         }
     }
 
-    fn nodes(&mut self, table: &Table<'_>) -> Result<(), Trouble> {
+    fn nodes(&mut self, table: &Table<'_>) -> Result<(), TextError> {
         self.nodes = nodes_in(table)?;
         let (guid, description) = (table.column("NodeGUID")?, table.column("NodeDesc")?);
         let ports = table.find("NumPorts");
@@ -169,7 +169,7 @@ impl Reading {
         Ok(())
     }
 
-    fn systems(&mut self, table: &Table<'_>) -> Result<(), Trouble> {
+    fn systems(&mut self, table: &Table<'_>) -> Result<(), TextError> {
         let guid = table.column("NodeGUID")?;
         let columns = [
             ("serial", "SerialNumber"),
@@ -190,11 +190,11 @@ impl Reading {
         Ok(())
     }
 
-    fn firmware(&mut self, table: &Table<'_>) -> Result<(), Trouble> {
+    fn firmware(&mut self, table: &Table<'_>) -> Result<(), TextError> {
         let guid = table.column("NodeGUID")?;
         let named = |prefix: &str| {
             let column = |name: &str| table.column(&format!("{prefix}{name}"));
-            Ok::<_, Trouble>([column("Major")?, column("Minor")?, column("SubMinor")?])
+            Ok::<_, TextError>([column("Major")?, column("Minor")?, column("SubMinor")?])
         };
         let version = named("FWInfo_Extended_").or_else(|_| named("FWInfo_"))?;
         let board = table.find("FWInfo_PSID");
@@ -222,7 +222,7 @@ impl Reading {
         Ok(())
     }
 
-    fn ports(&mut self, table: &Table<'_>) -> Result<(), Trouble> {
+    fn ports(&mut self, table: &Table<'_>) -> Result<(), TextError> {
         let (guid, port) = (table.column("NodeGUID")?, table.column("PortNum")?);
         for row in whole(table) {
             let number = number::of_text(row.get(port));
@@ -243,7 +243,7 @@ impl Reading {
         Ok(())
     }
 
-    fn modules(&mut self, table: &Table<'_>) -> Result<(), Trouble> {
+    fn modules(&mut self, table: &Table<'_>) -> Result<(), TextError> {
         let (guid, port) = (table.column("NodeGUID")?, table.column("PortNum")?);
         for row in whole(table) {
             let id = id_of(row.get(guid));
@@ -266,10 +266,10 @@ impl Reading {
         Ok(())
     }
 
-    fn links(&mut self, table: &Table<'_>) -> Result<(), Trouble> {
+    fn links(&mut self, table: &Table<'_>) -> Result<(), TextError> {
         let columns = ["1", "2"].map(|end| {
             let column = |name: &str| table.column(&format!("{name}{end}"));
-            Ok::<_, Trouble>((column("NodeGuid")?, column("PortNum")?))
+            Ok::<_, TextError>((column("NodeGuid")?, column("PortNum")?))
         });
         let [one, other] = columns;
         let columns = [one?, other?];

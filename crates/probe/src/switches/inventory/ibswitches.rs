@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::told::{Told, put, switch_part};
 use crate::switches::tables::id_of;
 use topology::import::name_in_description;
-use topology::trouble::Trouble;
+use topology::text_error::TextError;
 
 /// One line.
 struct Line<'t> {
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Told {
                 None => {
                     let shown: String = line.chars().take(60).flat_map(char::escape_default).collect();
                     let message = format!("not a line of ibswitches: `{shown}`");
-                    told.troubles.push(Trouble::at(number, message));
+                    told.troubles.push(TextError::at(number, message));
                 }
             },
         }

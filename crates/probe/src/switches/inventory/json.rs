@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::told::Told;
 use super::{lldp, nvue, sonic};
 use topology::import::node_name;
-use topology::trouble::{Lines, Trouble};
+use topology::text_error::{Lines, TextError};
 
 /// Who a text is about, where it does not say it itself.
 #[derive(Debug, Clone, Copy)]
@@ -47,10 +47,10 @@ pub(super) fn recognises(text: &str) -> bool {
     rest.starts_with(['{', ']', '"'])
 }
 
-pub(super) fn read(text: &str, about: About<'_>) -> Result<Told, Trouble> {
-    let value: Value = serde_json::from_str(text).map_err(|error| Trouble::of_json(&error))?;
+pub(super) fn read(text: &str, about: About<'_>) -> Result<Told, TextError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| TextError::json(&error))?;
     if let Some(told) = of_one(&value, about) {
-        return told.map_err(Trouble::of_all);
+        return told.map_err(TextError::whole_text);
     }
     let keys = Keys {
         text,
@@ -69,7 +69,7 @@ pub(super) fn read(text: &str, about: About<'_>) -> Result<Told, Trouble> {
         }
     }
     if told.is_empty() {
-        return Err(Trouble::of_all(
+        return Err(TextError::whole_text(
             "JSON, but not of SONiC, NVUE or LLDP: nothing in it that tells of a switch",
         ));
     }
@@ -95,8 +95,8 @@ impl Keys<'_> {
         Some(self.lines.line(at))
     }
 
-    fn trouble(&self, key: &str, why: &str) -> Trouble {
-        Trouble {
+    fn trouble(&self, key: &str, why: &str) -> TextError {
+        TextError {
             line: self.line(key),
             message: format!("`{}`: {why}", node_name(key)),
         }

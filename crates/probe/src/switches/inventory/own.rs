@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use super::told::{self, Told, cable, module_part, port_part, put, speed, switch_part};
 use record::PartAt;
 use topology::import::{node_name, port_name};
-use topology::trouble::{Lines, Trouble};
+use topology::text_error::{Lines, TextError};
 
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,8 +160,8 @@ pub(super) fn recognises(text: &str) -> bool {
     lines.any(|line| heads.iter().any(|head| line.starts_with(head)))
 }
 
-pub(super) fn read(text: &str) -> Result<Told, Trouble> {
-    let file: OwnInventory = toml::from_str(text).map_err(|error| Trouble::of_toml(text, &error))?;
+pub(super) fn read(text: &str) -> Result<Told, TextError> {
+    let file: OwnInventory = toml::from_str(text).map_err(|error| TextError::toml(text, &error))?;
     let mut told = Told::default();
     // Where in the file the nth of a kind begins.
     let lines = Lines::of(text);
@@ -170,7 +170,7 @@ pub(super) fn read(text: &str) -> Result<Told, Trouble> {
     let (switches, cables) = (starts("[[switch]]"), starts("[[cable]]"));
     for (index, switch) in file.switches.iter().enumerate() {
         match switch.name.trim().is_empty() {
-            true => told.troubles.push(Trouble {
+            true => told.troubles.push(TextError {
                 line: switches.get(index).copied(),
                 message: "a switch without `name`".to_string(),
             }),
@@ -180,7 +180,7 @@ pub(super) fn read(text: &str) -> Result<Told, Trouble> {
     for (index, cable) in file.cables.iter().enumerate() {
         match cable_of(cable) {
             Ok(cable) => told.cables.push(cable),
-            Err(message) => told.troubles.push(Trouble {
+            Err(message) => told.troubles.push(TextError {
                 line: cables.get(index).copied(),
                 message,
             }),
@@ -205,7 +205,7 @@ fn add_switch(told: &mut Told, switch: &OwnSwitch, line: Option<usize>) {
     for port in &switch.ports {
         if port.name.trim().is_empty() {
             let message = format!("switch `{}` has a port without `name`", node_name(&switch.name));
-            told.troubles.push(Trouble { line, message });
+            told.troubles.push(TextError { line, message });
             continue;
         }
         let mut part = port_part(&port.name);

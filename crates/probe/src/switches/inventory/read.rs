@@ -10,7 +10,7 @@ use super::{SwitchInventory, ibdiagnet, ibswitches, json, own, same_node};
 use crate::switches::Source;
 use crate::switches::source::{SourceError, bytes_of, bytes_printed, names_in, text_in, whole};
 use record::{Fact, PartClass};
-use topology::trouble::Trouble;
+use topology::text_error::TextError;
 
 /// The most bytes that are read from all files of a source.
 const MOST_BYTES: usize = 512 << 20;
@@ -112,7 +112,7 @@ impl Reading {
 }
 
 /// What a text tells.
-pub(super) fn of_text(text: &str, about: About<'_>) -> Result<Told, Trouble> {
+pub(super) fn of_text(text: &str, about: About<'_>) -> Result<Told, TextError> {
     let told = if json::recognises(text) {
         json::read(text, about)?
     } else if ibdiagnet::recognises(text) {
@@ -122,14 +122,14 @@ pub(super) fn of_text(text: &str, about: About<'_>) -> Result<Told, Trouble> {
     } else if ibswitches::recognises(text) {
         ibswitches::read(text)
     } else {
-        return Err(Trouble::of_all(
+        return Err(TextError::whole_text(
             "not recognised: neither ibdiagnet's db_csv, nor ibswitches, nor JSON of SONiC, NVUE or LLDP, \
              nor [[switch]] and [[cable]] in TOML",
         ));
     };
     match told.is_empty() {
         false => Ok(told),
-        true => Err(Trouble::of_all("it tells of no switch and no cable")),
+        true => Err(TextError::whole_text("it tells of no switch and no cable")),
     }
 }
 

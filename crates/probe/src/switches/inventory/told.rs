@@ -2,7 +2,7 @@
 
 use record::{Cable, Fact, InventoryPart, PartAt, PartClass};
 use topology::import::{node_name, port_name};
-use topology::trouble::Trouble;
+use topology::text_error::TextError;
 
 /// No value is longer: more is not one.
 const LONGEST_VALUE: usize = 1024;
@@ -28,7 +28,7 @@ pub(super) struct Told {
     /// Cables.
     pub cables: Vec<Cable>,
     /// What could not be understood.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<TextError>,
 }
 
 impl Told {

@@ -8,7 +8,7 @@ use topology::{Switch, Tier, Topology};
 
 /// Adds what a topology knows. Where it contradicts what was told, that is a trouble: a cable in another port than it should be.
 pub fn apply_topology(inventory: &mut SwitchInventory, topology: &Topology) {
-    let place = match topology.places.origin.as_str() {
+    let place = match topology.source.origin.as_str() {
         "" => "the topology",
         origin => origin,
     };

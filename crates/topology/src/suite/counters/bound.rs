@@ -1,10 +1,10 @@
-//! How much is too much, as people write it.
+//! The limit of a counter rule and its written form.
 
 use std::fmt;
 
 use strum::{Display, EnumString, VariantNames};
 
-use crate::suite::nearest::{quoted, suggestion};
+use crate::suite::suggest::{quoted, suggestion};
 use record::units::Nanos;
 
 /// What a rate is a rate of.
@@ -23,7 +23,7 @@ pub enum Per {
     Bit,
 }
 
-/// How much is too much.
+/// The movement of a counter beyond which a rule is broken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
     /// One.
@@ -47,7 +47,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Reads `any`, `10 per second`, `1e-12 per bit`, `3 within 12h`, `1% of time`; else what would be right.
+    /// Reads `any`, `10 per second`, `1e-12 per bit`, `3 within 12h`, `1% of time`; the error says how to write it.
     pub fn parse(text: &str) -> Result<Bound, String> {
         let text = text.trim();
         let wrong = || {

@@ -1,7 +1,7 @@
-//! Rules about counters: how much movement is too much, what it means, what to do, and who says so.
+//! Rules about counters: how much movement is too much, what it means, what to do, and the source of the limit.
 //!
-//! The built-in rules are `suites/counters.toml`; a run can be given others. A bound without a source is worthless, so a rule that
-//! lacks any field is refused; so is one about a counter that is never read.
+//! The built-in rules are `suites/counters.toml`; a run can be given others. A rule that lacks a field is refused, as is one about a
+//! counter that is never read.
 
 mod bound;
 
@@ -26,11 +26,11 @@ const LARGEST_FILE: u64 = 1 << 20;
 
 const RULE_KEYS: &[&str] = &["name", "counters", "bound", "severity", "means", "do", "source"];
 
-/// What a broken rule is.
+/// How bad it is to break a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Severity {
-    /// Said beside what is slow; accuses nobody by itself.
+    /// Reported beside a slow part; not a finding by itself.
     Suspicious,
     /// A finding.
     Bad,
@@ -45,13 +45,13 @@ pub struct CounterRule {
     pub counters: Vec<&'static Counter>,
     /// How much is too much.
     pub bound: Bound,
-    /// What breaking it is.
+    /// How bad it is to break it.
     pub severity: Severity,
     /// What it says about the part.
     pub means: String,
     /// What to do.
     pub action: String,
-    /// Who says so, or why we do.
+    /// The source of the limit.
     pub source: String,
 }
 
@@ -70,18 +70,18 @@ impl CounterRule {
 /// The built-in rules.
 pub fn built_in() -> &'static [CounterRule] {
     static RULES: LazyLock<Vec<CounterRule>> = LazyLock::new(|| {
-        // That they can be read is what a test is for; without them nothing is accused.
+        // A test makes sure that they can be read.
         read(BUILT_IN).unwrap_or_default()
     });
     &RULES
 }
 
-/// The rules in a text; errors name `origin`, the line, and the nearest word that would have been right.
+/// The rules in a text; errors name `origin`, the line, and the nearest known word.
 pub fn parse(text: &str, origin: &str) -> Result<Vec<CounterRule>, SuiteError> {
     read(Source { origin, text })
 }
 
-/// The text of a file of rules, which can be read and makes sense.
+/// Reads a file of rules, checks it and returns its text.
 pub fn load(path: &Path) -> Result<String, SuiteError> {
     let origin = path.display().to_string();
     let error = |message: String| SuiteError {
@@ -91,7 +91,7 @@ pub fn load(path: &Path) -> Result<String, SuiteError> {
     };
     let metadata = std::fs::metadata(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
     if !metadata.is_file() || metadata.len() > LARGEST_FILE {
-        return Err(error("is not a file of rules about counters".to_string()));
+        return Err(error("is not a file of counter rules, or is larger than 1 MiB".to_string()));
     }
     let text = std::fs::read_to_string(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
     parse(&text, &origin)?;
@@ -100,14 +100,14 @@ pub fn load(path: &Path) -> Result<String, SuiteError> {
 
 fn read(source: Source<'_>) -> Result<Vec<CounterRule>, SuiteError> {
     let root = source.parse()?;
-    let file = Section::root(source, "a file of rules about counters", &root);
+    let file = Section::root(source, "a file of counter rules", &root);
     file.refuse_unknown_keys(&["rule"])?;
     let mut rules: Vec<CounterRule> = Vec::new();
     let tables = file.require("rule")?;
     for item in tables.list("a list of tables, each written [[rule]]")? {
         let rule = read_rule(&item.must_be_section("[[rule]]")?)?;
         if rules.iter().any(|other| other.name == rule.name) {
-            return Err(item.error(format!("a second rule `{}`", rule.name)));
+            return Err(item.error(format!("two rules have the name `{}`", rule.name)));
         }
         rules.push(rule);
     }
@@ -117,11 +117,8 @@ fn read(source: Source<'_>) -> Result<Vec<CounterRule>, SuiteError> {
 fn read_rule(section: &Section<'_>) -> Result<CounterRule, SuiteError> {
     section.refuse_unknown_keys(RULE_KEYS)?;
     let text = |key: &str| {
-        let item = section.require(key)?;
-        match item.text()?.trim() {
-            "" => Err(item.expected("words, not nothing")),
-            text => Ok(text.to_string()),
-        }
+        let text = section.require(key)?.filled_text()?;
+        Ok::<_, SuiteError>(text.to_string())
     };
     let bound = section.require("bound")?;
     let rule = CounterRule {

@@ -54,7 +54,7 @@ fn a_rule_without_a_source_or_any_other_field_is_refused() {
             error(&text)
         );
     }
-    assert!(error(&RULE.replace("\"s\"", "\" \"")).contains("words, not nothing"));
+    assert!(error(&RULE.replace("\"s\"", "\" \"")).contains("a text that is not empty"));
     assert!(error("").contains("needs `rule`"));
 }
 
@@ -78,7 +78,7 @@ fn a_slip_is_named_with_its_line_and_the_nearest_word() {
     );
     let slip = error(&RULE.replace("\"bad\"", "\"evil\""));
     assert!(slip.contains("known are suspicious, bad"), "{slip}");
-    assert!(error(&format!("{RULE}{RULE}")).contains("a second rule `r`"));
+    assert!(error(&format!("{RULE}{RULE}")).contains("two rules have the name `r`"));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_file_of_ones_own_is_read_and_checked_before_anything_is_measured() {
         load(folder.path())
             .unwrap_err()
             .to_string()
-            .contains("not a file of rules")
+            .contains("not a file of counter rules")
     );
     assert!(
         load(&folder.path().join("none"))

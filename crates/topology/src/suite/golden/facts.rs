@@ -1,21 +1,21 @@
-//! Which facts a golden file may speak of, and which of them say what a line is about instead of what is wanted.
+//! The facts that a golden file may use: those that select parts, and those that it may require a value of.
 
 use record::PartClass;
 
-/// The facts of a class of parts.
-pub(super) struct Known {
+/// The facts of one class of parts.
+pub(super) struct ClassFacts {
     pub(super) class: PartClass,
     /// As it is written in the file: `[[nic]]`.
     pub(super) title: &'static str,
-    /// Facts that pick parts.
+    /// Facts that select parts.
     pub(super) selects: &'static [&'static str],
-    /// Facts that can be wanted.
+    /// Facts that may have a required value.
     pub(super) wants: &'static [&'static str],
 }
 
-/// Every class a golden file may speak of.
-pub(super) const KNOWN: &[Known] = &[
-    Known {
+/// Every class a golden file may use.
+pub(super) const KNOWN: &[ClassFacts] = &[
+    ClassFacts {
         class: PartClass::Host,
         title: "[[host]]",
         selects: &["product", "vendor", "board"],
@@ -44,7 +44,7 @@ pub(super) const KNOWN: &[Known] = &[
             "pci-devices",
         ],
     },
-    Known {
+    ClassFacts {
         class: PartClass::Nic,
         title: "[[nic]]",
         selects: &["board", "type", "part-number"],
@@ -57,13 +57,13 @@ pub(super) const KNOWN: &[Known] = &[
             "ports",
         ],
     },
-    Known {
+    ClassFacts {
         class: PartClass::Port,
         title: "[[port]]",
         selects: &["link-layer", "interface"],
         wants: &["state", "physical-state", "rate", "speed", "width", "mtu", "fec"],
     },
-    Known {
+    ClassFacts {
         class: PartClass::Interface,
         title: "[[interface]]",
         selects: &["driver"],
@@ -85,13 +85,13 @@ pub(super) const KNOWN: &[Known] = &[
             "port-type",
         ],
     },
-    Known {
+    ClassFacts {
         class: PartClass::Module,
         title: "[[module]]",
         selects: &["vendor", "part-number", "kind"],
         wants: &["firmware", "revision", "length", "medium"],
     },
-    Known {
+    ClassFacts {
         class: PartClass::Gpu,
         title: "[[gpu]]",
         selects: &["name", "part-number"],
@@ -107,7 +107,7 @@ pub(super) const KNOWN: &[Known] = &[
             "cuda",
         ],
     },
-    Known {
+    ClassFacts {
         class: PartClass::Pci,
         title: "[[pci]]",
         selects: &["vendor", "device", "subsystem"],
@@ -122,7 +122,7 @@ pub(super) const KNOWN: &[Known] = &[
             "driver",
         ],
     },
-    Known {
+    ClassFacts {
         class: PartClass::Switch,
         title: "[[switch]]",
         selects: &["type", "tier", "part-number"],
@@ -130,7 +130,7 @@ pub(super) const KNOWN: &[Known] = &[
     },
 ];
 
-/// Keys that pick parts by name instead of by a fact; `*` stands for anything.
+/// Keys that select parts by name instead of by a fact; `*` stands for anything.
 pub(super) const BY_NAME: [&str; 2] = ["node", "part"];
-/// Keys that say why.
+/// Keys that give the reason.
 pub(super) const WHY: [&str; 2] = ["because", "source"];

@@ -1,4 +1,4 @@
-//! Golden files: what parts should be, as the operator says it.
+//! Golden files: the firmware, drivers and settings that the operator requires of parts.
 //!
 //! ```toml
 //! [[nic]]
@@ -23,7 +23,7 @@ mod wanted;
 pub use version::Version;
 pub use wanted::Wanted;
 
-use facts::{BY_NAME, KNOWN, Known, WHY};
+use facts::{BY_NAME, KNOWN, ClassFacts, WHY};
 
 use super::error::SuiteError;
 use super::reader::{Item, Section, Source};
@@ -36,11 +36,11 @@ pub struct Golden {
     pub origin: String,
     /// What parts should be, in the order of the file.
     pub entries: Vec<GoldenEntry>,
-    /// What goes with what.
+    /// Which versions need which.
     pub compatible: Vec<Compatibility>,
 }
 
-/// What some parts should be.
+/// Required values of some parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoldenEntry {
     /// What they are.
@@ -48,7 +48,7 @@ pub struct GoldenEntry {
     nodes: Vec<String>,
     parts: Vec<String>,
     selects: Vec<(String, Wanted)>,
-    /// What is wanted of them.
+    /// The required values.
     pub lines: Vec<GoldenLine>,
     /// Why, when the file says.
     pub because: Option<String>,
@@ -63,11 +63,11 @@ pub struct GoldenLine {
     pub wanted: Wanted,
     /// Line of the file, counted from 1.
     pub line: u32,
-    /// The line in words.
+    /// The requirement as text.
     pub text: String,
 }
 
-/// What a node with some parts needs.
+/// A requirement on nodes that meet a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compatibility {
     /// It is about nodes that have all of these.
@@ -129,7 +129,7 @@ impl Golden {
         if golden.entries.is_empty() && golden.compatible.is_empty() {
             return Err(source.error(
                 0,
-                "a golden file that wants nothing; write a table such as [[nic]]",
+                "the golden file requires nothing; write a table such as [[nic]]",
             ));
         }
         Ok(golden)
@@ -171,7 +171,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-fn entry(known: &Known, section: &Section<'_>) -> Result<GoldenEntry, SuiteError> {
+fn entry(known: &ClassFacts, section: &Section<'_>) -> Result<GoldenEntry, SuiteError> {
     let all: Vec<&str> = [known.selects, known.wants, &BY_NAME, &WHY].concat();
     section.refuse_unknown_keys(&all)?;
     let names = |key: &str| -> Result<Vec<String>, SuiteError> {
@@ -203,13 +203,13 @@ fn entry(known: &Known, section: &Section<'_>) -> Result<GoldenEntry, SuiteError
     if lines.is_empty() {
         let facts = known.wants.join(", ");
         return Err(section.error(format!(
-            "{} wants nothing; name what its parts should be: {facts}",
+            "{} requires nothing; give a value for at least one of: {facts}",
             known.title
         )));
     }
     let texts = WHY
         .iter()
-        .map(|key| words(section, key))
+        .map(|key| optional_text(section, key))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(GoldenEntry {
         class: known.class,
@@ -217,7 +217,7 @@ fn entry(known: &Known, section: &Section<'_>) -> Result<GoldenEntry, SuiteError
         parts: names("part")?,
         selects,
         lines,
-        because: together(texts),
+        because: with_source(texts),
     })
 }
 
@@ -226,13 +226,13 @@ fn compatibility(item: &Item<'_>, section: &Section<'_>) -> Result<Compatibility
     section.require("because")?;
     let texts = WHY
         .iter()
-        .map(|key| words(section, key))
+        .map(|key| optional_text(section, key))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Compatibility {
         when: conditions(&section.require("when")?, "when")?,
         requires: conditions(&section.require("requires")?, "requires")?,
         line: item.line(),
-        because: together(texts).unwrap_or_default(),
+        because: with_source(texts).unwrap_or_default(),
     })
 }
 
@@ -267,18 +267,13 @@ fn conditions(item: &Item<'_>, title: &'static str) -> Result<Vec<Condition>, Su
     }
 }
 
-fn words(section: &Section<'_>, key: &str) -> Result<Option<String>, SuiteError> {
-    let Some(item) = section.get(key) else {
-        return Ok(None);
-    };
-    match item.text()?.trim() {
-        "" => Err(item.expected("words, not nothing")),
-        text => Ok(Some(text.to_string())),
-    }
+fn optional_text(section: &Section<'_>, key: &str) -> Result<Option<String>, SuiteError> {
+    let item = section.get(key);
+    item.map(|item| Ok(item.filled_text()?.to_string())).transpose()
 }
 
 /// `because (source)`.
-fn together(texts: Vec<Option<String>>) -> Option<String> {
+fn with_source(texts: Vec<Option<String>>) -> Option<String> {
     match texts.as_slice() {
         [Some(because), Some(source)] => Some(format!("{because} ({source})")),
         [because, source] => because.clone().or_else(|| source.clone()),

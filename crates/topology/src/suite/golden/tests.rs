@@ -94,10 +94,10 @@ fn a_slip_is_told_with_its_line_and_what_was_meant() {
 #[test]
 fn a_file_that_would_accept_anything_is_refused() {
     for (text, why) in [
-        ("", "wants nothing"),
-        ("[[nic]]\nboard = \"x\"\n", "[[nic]] wants nothing"),
-        ("[[nic]]\nfirmware = \"\"\n", "words, not nothing"),
-        ("[[nic]]\nfirmware = \">= new\"\n", "is no version"),
+        ("", "requires nothing"),
+        ("[[nic]]\nboard = \"x\"\n", "[[nic]] requires nothing"),
+        ("[[nic]]\nfirmware = \"\"\n", "a text that is not empty"),
+        ("[[nic]]\nfirmware = \">= new\"\n", "is not a version"),
         ("[[nic]]\nfirmware = \">= 1, 2\"\n", "must begin with one of"),
         ("[[nic]]\nfirmware = []\n", "empty list"),
         ("[[nic]]\nfirmware = true\n", "must be a text"),

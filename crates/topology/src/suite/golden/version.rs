@@ -1,4 +1,4 @@
-//! Versions as vendors write them, put in order.
+//! Comparing version strings as vendors write them.
 //!
 //! `580.65.06`, `28.43.2026`, `MLNX_OFED_LINUX-24.10-0.7.0.0`, `2.28.9-rc1`: runs of digits are numbers, runs of letters are words, everything else
 //! separates them. What stands before the first number that begins a word is a name and does not count. The order is total: missing
@@ -66,7 +66,7 @@ fn number(digits: &str) -> Piece {
     }
 }
 
-/// Where the first number begins that is not part of a name such as `mlx5`; a `v` before it is no name.
+/// Where the first number begins that is not part of a name such as `mlx5`; a `v` before it is not part of a name.
 fn start(text: &str) -> Option<usize> {
     let mut before = [' ', ' '];
     for (at, c) in text.char_indices() {

@@ -1,9 +1,9 @@
-//! What a line of a golden file wants of a value: one text, one of several, or versions within bounds.
+//! The value that a line of a golden file requires: one text, one of several, or versions within bounds.
 
 use std::fmt;
 
 use super::super::error::SuiteError;
-use super::super::nearest::quoted;
+use super::super::suggest::quoted;
 use super::super::reader::Item;
 use super::version::Version;
 
@@ -13,14 +13,14 @@ pub enum Wanted {
     /// This text.
     Exactly(String),
     /// A version within all of these bounds.
-    Within(Vec<Bound>),
+    Within(Vec<VersionBound>),
     /// Any of these.
     OneOf(Vec<Wanted>),
 }
 
 /// One end of a range of versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
+pub struct VersionBound {
     comparison: Comparison,
     text: String,
     version: Version,
@@ -36,7 +36,7 @@ enum Comparison {
     Equal,
 }
 
-/// How each is written, the longer ones first.
+/// The sign of each, the longer ones first.
 const COMPARISONS: [(&str, Comparison); 6] = [
     (">=", Comparison::AtLeast),
     ("<=", Comparison::AtMost),
@@ -70,7 +70,7 @@ impl Wanted {
     }
 }
 
-impl Bound {
+impl VersionBound {
     fn holds(&self, version: &Version) -> bool {
         let order = version.cmp(&self.version);
         match self.comparison {
@@ -88,10 +88,7 @@ fn one(item: &Item<'_>) -> Result<Wanted, SuiteError> {
     if let Some(number) = item.integer() {
         return Ok(Wanted::Exactly(number.to_string()));
     }
-    let text = item.text()?.trim();
-    if text.is_empty() {
-        return Err(item.expected("words, not nothing"));
-    }
+    let text = item.filled_text()?;
     let is_range = COMPARISONS.iter().any(|(sign, _)| text.starts_with(sign));
     match is_range {
         false => Ok(Wanted::Exactly(text.to_string())),
@@ -102,7 +99,7 @@ fn one(item: &Item<'_>) -> Result<Wanted, SuiteError> {
     }
 }
 
-fn bound(item: &Item<'_>, part: &str) -> Result<Bound, SuiteError> {
+fn bound(item: &Item<'_>, part: &str) -> Result<VersionBound, SuiteError> {
     let signed = COMPARISONS
         .iter()
         .find_map(|(sign, comparison)| Some((*comparison, part.strip_prefix(sign)?.trim())));
@@ -114,11 +111,11 @@ fn bound(item: &Item<'_>, part: &str) -> Result<Bound, SuiteError> {
     };
     let Some(version) = Version::parse(text) else {
         return Err(item.error(format!(
-            "{} is no version: it has no number to compare with",
+            "{} is not a version: it has no number to compare",
             quoted(text)
         )));
     };
-    Ok(Bound {
+    Ok(VersionBound {
         comparison,
         text: text.to_string(),
         version,
@@ -131,7 +128,7 @@ impl fmt::Display for Wanted {
         match self {
             Wanted::Exactly(text) => f.write_str(text),
             Wanted::Within(bounds) => {
-                let parts: Vec<String> = bounds.iter().map(Bound::to_string).collect();
+                let parts: Vec<String> = bounds.iter().map(VersionBound::to_string).collect();
                 f.write_str(&parts.join(", "))
             }
             Wanted::OneOf(wanted) => {
@@ -142,7 +139,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for VersionBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = COMPARISONS
             .iter()

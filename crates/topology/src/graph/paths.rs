@@ -1,41 +1,41 @@
-//! The shortest ways between ranks, all of them, or the one that a trace saw.
+//! The shortest paths between ranks: all of them, or the one that a trace saw.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use super::{Graph, LinkId, Path, Plugged};
+use super::{Graph, LinkId, Path, Attachment};
 
-/// More ways than this between two ranks are not listed.
-const MOST_WAYS: usize = 1024;
-/// No switch that a way leads over.
-const FAR: u32 = u32::MAX;
+/// More paths than this between two ranks are not listed.
+const MAX_PATHS: usize = 1024;
+/// The distance of a switch from which no path leads to the target.
+const UNREACHABLE: u32 = u32::MAX;
 
 impl Graph {
-    /// All shortest ways from one rank to another over a rail, sorted; at most 1,024. Ranks of one leaf have one way of two
-    /// links; a rank has no way to its own host, and none to where no cables lead.
+    /// All shortest paths from one rank to another over a rail, sorted; at most 1,024. Ranks of one leaf have one path of two
+    /// links; a rank has no path to its own host, and none to where no cables lead.
     pub fn paths(&self, from: u32, to: u32, rail: &str) -> Vec<Path> {
         self.paths_between(from, rail, to, rail)
     }
 
     /// The same when the far end is reached by its port of another rail.
     pub fn paths_between(&self, from: u32, rail: &str, to: u32, to_rail: &str) -> Vec<Path> {
-        self.ways((from, rail), (to, to_rail), MOST_WAYS, |_, _| true)
+        self.shortest_paths((from, rail), (to, to_rail), MAX_PATHS, |_, _| true)
     }
 
-    /// The way that a trace saw: `hops` are the addresses that answered for a time to live of 1, 2 and so on, each of the
-    /// port by which the packet came in, none where nobody answered. None when no way fits, or more than one does.
+    /// The path that a trace saw: `hops` are the addresses that answered for a time to live of 1, 2 and so on, each of the
+    /// port by which the packet came in, none where no switch answered. None when no path fits, or more than one does.
     ///
-    /// Some switches answer with the address of another port of theirs. Where no way fits port by port, the one that fits
+    /// Some switches answer with the address of another port of theirs. Where no path fits port by port, the one that fits
     /// switch by switch is taken.
     pub fn path_of_hops(&self, from: u32, to: u32, rail: &str, hops: &[Option<IpAddr>]) -> Option<Path> {
-        let far = self.plugged(to, rail)?;
+        let far = self.attachment(to, rail)?;
         let by_port = |step: usize, id: LinkId| self.fits_port(hops, step, id, far);
         let by_switch = |step: usize, id: LinkId| self.fits_switch(hops, step, id, far);
-        let long_enough = |way: &Path| hops.iter().skip(way.len()).all(Option::is_none);
+        let long_enough = |path: &Path| hops.iter().skip(path.len()).all(Option::is_none);
         let ends = ((from, rail), (to, rail));
-        let mut found = self.ways(ends.0, ends.1, 2, by_port);
+        let mut found = self.shortest_paths(ends.0, ends.1, 2, by_port);
         if found.is_empty() {
-            found = self.ways(ends.0, ends.1, 2, by_switch);
+            found = self.shortest_paths(ends.0, ends.1, 2, by_switch);
         }
         match found.as_slice() {
             [_] => found.pop().filter(long_enough),
@@ -43,50 +43,50 @@ impl Graph {
         }
     }
 
-    /// As much of a way as a trace saw, and whether that is all of it: where the last switches were silent, the links up to the
-    /// last one that answered; nothing where that may be several.
-    pub fn seen_of_hops(&self, from: u32, to: u32, rail: &str, hops: &[Option<IpAddr>]) -> (Path, bool) {
+    /// As much of a path as a trace saw, and whether that is all of it: where the last switches did not answer, the links up to
+    /// the last one that did; none where several paths fit.
+    pub fn known_links_of_hops(&self, from: u32, to: u32, rail: &str, hops: &[Option<IpAddr>]) -> (Path, bool) {
         let answered = hops.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         // Every link but the last leads to a switch.
-        let whole = |way: &Path| answered + 1 >= way.len();
-        if let Some(way) = self.path_of_hops(from, to, rail, hops).filter(whole) {
-            return (way, true);
+        let whole = |path: &Path| answered + 1 >= path.len();
+        if let Some(path) = self.path_of_hops(from, to, rail, hops).filter(whole) {
+            return (path, true);
         }
-        let Some(far) = self.plugged(to, rail) else {
+        let Some(far) = self.attachment(to, rail) else {
             return (Path::new(), false);
         };
         let ends = ((from, rail), (to, rail));
-        let mut ways = self.ways(ends.0, ends.1, MOST_WAYS, |step, id| {
+        let mut paths = self.shortest_paths(ends.0, ends.1, MAX_PATHS, |step, id| {
             self.fits_port(hops, step, id, far)
         });
-        if ways.is_empty() {
-            ways = self.ways(ends.0, ends.1, MOST_WAYS, |step, id| {
+        if paths.is_empty() {
+            paths = self.shortest_paths(ends.0, ends.1, MAX_PATHS, |step, id| {
                 self.fits_switch(hops, step, id, far)
             });
         }
-        ways.iter_mut().for_each(|way| way.truncate(answered));
-        ways.dedup();
-        match ways.len() {
-            1 => (ways.remove(0), false),
+        paths.iter_mut().for_each(|path| path.truncate(answered));
+        paths.dedup();
+        match paths.len() {
+            1 => (paths.remove(0), false),
             _ => (Path::new(), false),
         }
     }
 
     /// Whether a link may be the one by which a packet came to where it was at this step of a trace: it came in at that port.
-    fn fits_port(&self, hops: &[Option<IpAddr>], step: usize, id: LinkId, far: &Plugged) -> bool {
+    fn fits_port(&self, hops: &[Option<IpAddr>], step: usize, id: LinkId, far: &Attachment) -> bool {
         match hops.get(step).copied().flatten() {
             None => true,
             Some(address) if self.is_far_end(id, address, far) => true,
             Some(address) => match self.arrivals[id.index()] {
                 Some(here) => here == address,
-                // A port of which nobody said the address: any that is nobody else's.
+                // The address of this port is unknown: any address that no other port has.
                 None => !self.by_address.contains_key(&address) && id != far.up.reverse(),
             },
         }
     }
 
     /// The same for switches that answer with the address of another port of theirs.
-    fn fits_switch(&self, hops: &[Option<IpAddr>], step: usize, id: LinkId, far: &Plugged) -> bool {
+    fn fits_switch(&self, hops: &[Option<IpAddr>], step: usize, id: LinkId, far: &Attachment) -> bool {
         match hops.get(step).copied().flatten() {
             None => true,
             Some(address) if self.is_far_end(id, address, far) => true,
@@ -94,19 +94,19 @@ impl Graph {
         }
     }
 
-    fn is_far_end(&self, id: LinkId, address: IpAddr, far: &Plugged) -> bool {
+    fn is_far_end(&self, id: LinkId, address: IpAddr, far: &Attachment) -> bool {
         id == far.up.reverse() && far.address == Some(address)
     }
 
-    /// Up to `most` shortest ways whose every step `fits`, sorted.
-    fn ways(
+    /// Up to `limit` shortest paths whose every step `fits`, sorted.
+    fn shortest_paths(
         &self,
         from: (u32, &str),
         to: (u32, &str),
-        most: usize,
+        limit: usize,
         fits: impl Fn(usize, LinkId) -> bool,
     ) -> Vec<Path> {
-        let (Some(here), Some(there)) = (self.plugged(from.0, from.1), self.plugged(to.0, to.1)) else {
+        let (Some(here), Some(there)) = (self.attachment(from.0, from.1), self.attachment(to.0, to.1)) else {
             return Vec::new();
         };
         if here.host == there.host || !fits(0, here.up) {
@@ -119,75 +119,75 @@ impl Graph {
             distances,
             rails,
             last: there.up.reverse(),
-            most,
+            limit,
             fits,
-            way: vec![here.up],
+            path: vec![here.up],
             found: Vec::new(),
         };
-        search.go_on(here.switch);
+        search.extend_from(here.switch);
         search.found
     }
 
-    /// One shortest way, chosen switch by switch as routers do: `choose` is given a switch and its links that lead nearer, and
-    /// says which is taken.
-    pub fn steer(
+    /// One shortest path, chosen switch by switch as routers do: `choose` gets a switch and its links that lead nearer, and
+    /// returns the index of the one taken.
+    pub fn route(
         &self,
         from: u32,
         to: u32,
         rail: &str,
         mut choose: impl FnMut(u32, &[LinkId]) -> usize,
     ) -> Option<Path> {
-        let (here, there) = (self.plugged(from, rail)?, self.plugged(to, rail)?);
+        let (here, there) = (self.attachment(from, rail)?, self.attachment(to, rail)?);
         if here.host == there.host {
             return None;
         }
         let distances = self.distances(there, [rail; 2]);
-        let (mut way, mut node) = (vec![here.up], here.switch);
+        let (mut path, mut node) = (vec![here.up], here.switch);
         let mut nearer = Vec::new();
         while node != there.switch {
             let distance = distances[node as usize];
             nearer.clear();
-            nearer.extend(self.onward[node as usize].iter().filter(|id| {
+            nearer.extend(self.switch_links[node as usize].iter().filter(|id| {
                 let next = distances[self.ends[id.index()][1] as usize];
                 next < distance && self.is_of(**id, &[rail; 2])
             }));
             let id = *nearer.get(choose(node, &nearer))?;
-            way.push(id);
+            path.push(id);
             node = self.ends[id.index()][1];
         }
-        way.push(there.up.reverse());
-        Some(way)
+        path.push(there.up.reverse());
+        Some(path)
     }
 
-    /// Links from every switch to where a way ends.
-    fn distances(&self, there: &Plugged, rails: [&str; 2]) -> Cow<'_, [u32]> {
+    /// The number of links from every switch to the target.
+    fn distances(&self, there: &Attachment, rails: [&str; 2]) -> Cow<'_, [u32]> {
         if rails[0] != rails[1] {
             return Cow::Owned(self.distances_to(there.switch, &rails));
         }
         let target = &self.targets[there.target as usize];
-        let work_out = || self.distances_to(target.switch, &[&target.rail; 2]);
-        Cow::Borrowed(target.distances.get_or_init(work_out))
+        let compute = || self.distances_to(target.switch, &[&target.rail; 2]);
+        Cow::Borrowed(target.distances.get_or_init(compute))
     }
 
     fn distances_to(&self, switch: u32, rails: &[&str; 2]) -> Vec<u32> {
-        let mut distances = vec![FAR; self.nodes.len()];
+        let mut distances = vec![UNREACHABLE; self.nodes.len()];
         distances[switch as usize] = 0;
-        let mut edge = vec![switch];
+        let mut frontier = vec![switch];
         let mut distance = 0;
-        while !edge.is_empty() {
+        while !frontier.is_empty() {
             distance += 1;
             let mut next = Vec::new();
-            for node in edge {
-                for id in &self.onward[node as usize] {
+            for node in frontier {
+                for id in &self.switch_links[node as usize] {
                     // Cables have two directions: what leads away leads here as well.
                     let neighbour = self.ends[id.index()][1];
-                    if distances[neighbour as usize] == FAR && self.is_of(*id, rails) {
+                    if distances[neighbour as usize] == UNREACHABLE && self.is_of(*id, rails) {
                         distances[neighbour as usize] = distance;
                         next.push(neighbour);
                     }
                 }
             }
-            edge = next;
+            frontier = next;
         }
         distances
     }
@@ -198,48 +198,48 @@ impl Graph {
         rail.is_none_or(|rail| rails.contains(&rail))
     }
 
-    /// Whether ranks plugged into `switch` can reach a rank of a rail.
+    /// Whether ranks attached to `switch` can reach a rank of a rail.
     pub(super) fn reaches(&self, switch: u32, rank: u32, rail: &str) -> bool {
-        let there = self.plugged(rank, rail);
-        there.is_some_and(|there| self.distances(there, [rail; 2])[switch as usize] != FAR)
+        let there = self.attachment(rank, rail);
+        there.is_some_and(|there| self.distances(there, [rail; 2])[switch as usize] != UNREACHABLE)
     }
 }
 
-/// A walk downhill over distances.
+/// A depth-first search along decreasing distances.
 struct Search<'g, F> {
     graph: &'g Graph,
     distances: Cow<'g, [u32]>,
     rails: [&'g str; 2],
     last: LinkId,
-    most: usize,
+    limit: usize,
     fits: F,
-    way: Path,
+    path: Path,
     found: Vec<Path>,
 }
 
 impl<F: Fn(usize, LinkId) -> bool> Search<'_, F> {
-    fn go_on(&mut self, node: u32) {
+    fn extend_from(&mut self, node: u32) {
         let distance = self.distances[node as usize];
         if distance == 0 {
-            if (self.fits)(self.way.len(), self.last) {
-                let mut way = self.way.clone();
-                way.push(self.last);
-                self.found.push(way);
+            if (self.fits)(self.path.len(), self.last) {
+                let mut path = self.path.clone();
+                path.push(self.last);
+                self.found.push(path);
             }
             return;
         }
-        if distance == FAR {
+        if distance == UNREACHABLE {
             return;
         }
         let graph = self.graph;
-        for id in &graph.onward[node as usize] {
+        for id in &graph.switch_links[node as usize] {
             let next = graph.ends[id.index()][1];
             let is_nearer = self.distances[next as usize] == distance - 1;
-            if is_nearer && graph.is_of(*id, &self.rails) && (self.fits)(self.way.len(), *id) {
-                self.way.push(*id);
-                self.go_on(next);
-                self.way.pop();
-                if self.found.len() >= self.most {
+            if is_nearer && graph.is_of(*id, &self.rails) && (self.fits)(self.path.len(), *id) {
+                self.path.push(*id);
+                self.extend_from(next);
+                self.path.pop();
+                if self.found.len() >= self.limit {
                     return;
                 }
             }

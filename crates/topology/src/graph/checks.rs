@@ -1,7 +1,7 @@
-//! What a topology and a run cannot both be right about, said with the line and the host.
+//! Contradictions between a topology and a run, reported with the line and the host.
 //!
-//! A host of the file that the run does not use is none: it may be drained. Cables that make a cycle are none either, as a
-//! shortest way does not go round.
+//! A host of the file that the run does not use is not one: it may be drained. Neither are cables that form a cycle, as a
+//! shortest path does not go round.
 
 use std::collections::HashMap;
 
@@ -11,20 +11,20 @@ use crate::{Tier, Topology, TopologyError};
 use record::{RailEnd, RankRecord};
 
 impl Graph {
-    /// Cables that no fabric has.
+    /// Refuses cables from a node to itself, between hosts, and from a host to a spine or core.
     pub(super) fn check_cables(&self, topology: &Topology) -> Result<(), TopologyError> {
         for (index, link) in topology.links.iter().enumerate() {
-            let line = topology.places.links.get(index).copied();
+            let line = topology.source.links.get(index).copied();
             let [a, b] = &link.ends;
-            let say = |what: String| Err(error(topology, line, what));
+            let refuse = |what: String| Err(error(topology, line, what));
             if a.node == b.node {
-                return say(format!("cable `{}` leads from `{}` to itself", link.name, a.node));
+                return refuse(format!("cable `{}` leads from `{}` to itself", link.name, a.node));
             }
             let kinds = [a, b].map(|end| self.nodes[self.by_node[&end.node] as usize].kind);
             let (host, tier, switch) = match kinds {
                 [NodeKind::Host, NodeKind::Host] => {
-                    return say(format!(
-                        "cable `{}` joins host `{}` and host `{}`; hosts are plugged into leaves",
+                    return refuse(format!(
+                        "cable `{}` connects host `{}` and host `{}`; hosts must connect to leaves",
                         link.name, a.node, b.node
                     ));
                 }
@@ -34,8 +34,8 @@ impl Graph {
             };
             if tier != Tier::Leaf {
                 let named = if tier == Tier::Spine { "spine" } else { "core" };
-                return say(format!(
-                    "host `{}` is plugged into `{}`, which is said to be a {named}; hosts are plugged into leaves",
+                return refuse(format!(
+                    "host `{}` connects to `{}`, whose tier is {named}; hosts must connect to leaves",
                     host.node, switch.node
                 ));
             }
@@ -56,7 +56,7 @@ impl Graph {
             );
             error(topology, None, message)
         };
-        // Files often have short names where hosts call themselves by their full ones.
+        // Files often have short names where hosts report their full ones.
         let short = record.host.split('.').next().unwrap_or_default();
         let found = self.by_node.get(&record.host).or_else(|| self.by_node.get(short));
         match found {
@@ -66,7 +66,7 @@ impl Graph {
         }
     }
 
-    /// A rail port without a cable.
+    /// The error about a rail port without a cable.
     pub(super) fn no_cable(&self, topology: &Topology, record: &RankRecord, end: &RailEnd) -> TopologyError {
         let mut names: Vec<String> = names_of(end)
             .map(|name| format!("`{}/{name}`", record.host))
@@ -82,7 +82,7 @@ impl Graph {
         error(topology, line_of_host(topology, &record.host), message)
     }
 
-    /// A port whose address the file gives to another port.
+    /// Refuses a port whose address the file gives to another port.
     pub(super) fn check_address(
         &self,
         topology: &Topology,
@@ -93,10 +93,10 @@ impl Graph {
         let Ok(address) = end.address.parse() else {
             return Ok(());
         };
-        if self.arrivals[up.reverse().index()].is_none_or(|told| told == address) {
+        if self.arrivals[up.reverse().index()].is_none_or(|expected| expected == address) {
             return Ok(());
         }
-        // Only whoever has it decides: an address that is nowhere in the file may be a second one of the port.
+        // An address that is nowhere in the file may be a second one of the port.
         let holder = self
             .arrivals
             .iter()
@@ -105,9 +105,9 @@ impl Graph {
         let Some(holder) = holder else {
             return Ok(());
         };
-        let line = topology.places.links.get(holder.index() / 2).copied();
+        let line = topology.source.links.get(holder.index() / 2).copied();
         let message = format!(
-            "`{}` has the address {address} here, but on host `{}` it is `{}` that has it (rank {})",
+            "`{}` has the address {address} in this file, but on host `{}` the address belongs to `{}` (rank {})",
             self.link(holder).to,
             record.host,
             end.interface.as_deref().unwrap_or(&end.rail),
@@ -116,22 +116,22 @@ impl Graph {
         Err(error(topology, line, message))
     }
 
-    /// Ranks between which no cables lead although they share a rail.
+    /// Refuses ranks that share a rail when no cables lead from one to the other.
     pub(super) fn check_reach(&self, topology: &Topology, ranks: &[RankRecord]) -> Result<(), TopologyError> {
         let mut first_of: HashMap<&str, &RankRecord> = HashMap::new();
         for record in ranks {
             for end in &record.rails {
-                let Some(plugged) = self.plugged(record.rank, &end.rail) else {
+                let Some(attachment) = self.attachment(record.rank, &end.rail) else {
                     continue;
                 };
                 let first = *first_of.entry(&end.rail).or_insert(record);
-                if !self.reaches(plugged.switch, first.rank, &end.rail) {
+                if !self.reaches(attachment.switch, first.rank, &end.rail) {
                     let message = format!(
                         "host `{}` cannot reach host `{}` on rail `{}`: no cables lead from `{}` to `{}`",
                         record.host,
                         first.host,
                         end.rail,
-                        self.node(plugged.switch).name,
+                        self.node(attachment.switch).name,
                         self.leaf_of(first.rank, &end.rail).unwrap_or("it"),
                     );
                     return Err(error(topology, line_of_host(topology, &record.host), message));
@@ -143,7 +143,7 @@ impl Graph {
 }
 
 fn error(topology: &Topology, line: Option<usize>, message: String) -> TopologyError {
-    let origin = match topology.places.origin.as_str() {
+    let origin = match topology.source.origin.as_str() {
         "" => "topology",
         origin => origin,
     };
@@ -156,12 +156,12 @@ fn error(topology: &Topology, line: Option<usize>, message: String) -> TopologyE
 
 fn line_of_host(topology: &Topology, host: &str) -> Option<usize> {
     let index = topology.hosts.iter().position(|known| known.name == host)?;
-    topology.places.hosts.get(index).copied()
+    topology.source.hosts.get(index).copied()
 }
 
-/// The host of the file whose name is most like one, and its line.
+/// The host of the file whose name is most similar, and its line.
 fn nearest(topology: &Topology, host: &str) -> Option<(String, usize)> {
-    let lines = topology.hosts.iter().zip(&topology.places.hosts);
+    let lines = topology.hosts.iter().zip(&topology.source.hosts);
     let near = lines.map(|(known, line)| (strsim::damerau_levenshtein(&known.name, host), known, line));
     let (distance, known, line) = near.min_by_key(|(distance, ..)| *distance)?;
     (distance <= 3).then(|| (known.name.clone(), *line))

@@ -1,4 +1,4 @@
-//! One test of a suite, as checked: everything it says, with the defaults filled in.
+//! One test of a suite after checking, with the defaults filled in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +59,7 @@ pub enum Schedule {
     Topology,
     /// The same where a topology is known; where none is, a few rounds of seeded random pairs, which cross every cable of a host.
     Cover,
-    /// Every cable a few times, then whatever tells suspects apart.
+    /// Every cable a few times, then the pairs that distinguish the suspects.
     Adaptive,
 }
 
@@ -99,7 +99,7 @@ impl FromStr for Schedule {
 }
 
 impl Schedule {
-    /// Whether it chooses the path of every flow, so that the fabric is asked for paths first.
+    /// Whether it chooses the path of every flow, so that paths are discovered first.
     pub fn needs_paths(self) -> bool {
         matches!(self, Schedule::Topology | Schedule::Cover | Schedule::Adaptive)
     }
@@ -209,11 +209,11 @@ pub struct TestCase {
     pub placements: Vec<Placement>,
     /// What carries the bytes, if it is not left to the run.
     pub transport: Option<TransportChoice>,
-    /// Who runs the cells, if it is not left to the run.
+    /// The engine that runs the cells, if it is not left to the run.
     pub engine: Option<EngineChoice>,
     /// Collectives run back to back and timed as one.
     pub batch: u16,
-    /// Who runs a collective with whom.
+    /// Which ranks run a collective together.
     pub groups: Groups,
     /// Which groups of the fabric run, in a test of kind `groups`.
     pub fabric_groups: Vec<GroupKind>,

@@ -1,6 +1,6 @@
-//! The nearest known word to one that is not known: a typing slip should cost the reader one glance, not a manual.
+//! Suggestions for misspelled words.
 
-/// Words longer than this are not typing slips, and comparing them would cost quadratic time.
+/// Longer words are not compared: that takes quadratic time.
 const LONGEST_SLIP: usize = 64;
 
 /// The known word nearest to `given`, when one is near enough to be what was meant.

@@ -1,8 +1,7 @@
 //! From a `[[test]]` table to a test case.
 //!
-//! A key that its kind of test would ignore is an error: what a suite says, the run does.
+//! A key that its kind of test would ignore is an error.
 
-use super::check::{duration, name};
 use super::error::SuiteError;
 use super::kind_keys;
 use super::reader::{Item, Section};
@@ -20,26 +19,26 @@ const MOST_ITERATIONS: u32 = 1_000_000;
 /// The highest rank a group may name.
 const HIGHEST_RANK: u32 = 999_999;
 
-/// The distance below a recorded run that is accepted when nothing is said.
-const USUAL_MARGIN: f64 = 0.05;
+/// The accepted distance below a recorded run, unless the suite gives one.
+const DEFAULT_MARGIN: f64 = 0.05;
 
 /// Reads one `[[test]]`.
-pub(super) fn test(section: &Section<'_>) -> Result<TestCase, SuiteError> {
+pub(super) fn read(section: &Section<'_>) -> Result<TestCase, SuiteError> {
     let kind = match section.get("kind") {
         Some(item) => item.word()?,
         None => TestKind::default(),
     };
     kind_keys::refuse_others(section, kind)?;
     let sizes = match kind {
-        // How much is sent follows from the time.
+        // The streams run for a time, not for a size.
         TestKind::Ecmp => vec![Bytes(0)],
         _ => sizes(&section.require("sizes")?)?,
     };
-    let mut test = TestCase::new(name(section)?, kind, sizes);
-    what_runs(section, &mut test)?;
-    by_which_engine(section, &mut test)?;
-    between_whom(section, &mut test)?;
-    how_long(section, &mut test)?;
+    let mut test = TestCase::new(section.name()?, kind, sizes);
+    read_operation(section, &mut test)?;
+    read_engine(section, &mut test)?;
+    read_ranks_and_rails(section, &mut test)?;
+    read_duration(section, &mut test)?;
     if let Some(item) = section.get("expect") {
         test.expect = expectation(&item.must_be_section("[test.expect]")?)?;
     }
@@ -53,7 +52,7 @@ pub(super) fn test(section: &Section<'_>) -> Result<TestCase, SuiteError> {
     Ok(test)
 }
 
-fn what_runs(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
+fn read_operation(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
     if let Some(item) = section.get("directions") {
         test.directions = item.word()?;
         test.collectives = test.directions.collectives().to_vec();
@@ -86,7 +85,7 @@ fn what_runs(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteErro
     Ok(())
 }
 
-fn by_which_engine(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
+fn read_engine(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
     if let Some(item) = section.get("engine") {
         test.engine = Some(item.word()?);
     }
@@ -96,7 +95,7 @@ fn by_which_engine(section: &Section<'_>, test: &mut TestCase) -> Result<(), Sui
     Ok(())
 }
 
-fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
+fn read_ranks_and_rails(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
     if let Some(item) = section.get("transport") {
         let transport = item.word()?;
         if test.kind.needs_rails() && transport == TransportChoice::Shm {
@@ -116,7 +115,7 @@ fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteE
         test.schedule = schedule(&item)?;
         if test.schedule == Schedule::Adaptive && test.kind != TestKind::Pairs {
             return Err(
-                item.error("an adaptive schedule tells slow links apart: it is for tests of kind \"pairs\"")
+                item.error("an adaptive schedule locates slow links; use it in a test of kind \"pairs\"")
             );
         }
     }
@@ -159,7 +158,7 @@ fn between_whom(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteE
     Ok(())
 }
 
-fn how_long(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
+fn read_duration(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError> {
     if let Some(item) = section.get("warmup") {
         test.warmup = item.whole(0..=MOST_ITERATIONS)?;
     }
@@ -169,7 +168,7 @@ fn how_long(section: &Section<'_>, test: &mut TestCase) -> Result<(), SuiteError
     if let Some(item) = section.get("tight") {
         test.tight = item.share(0.0, 1.0)?;
     }
-    if let Some(budget) = duration(section, "budget")? {
+    if let Some(budget) = section.duration("budget")? {
         test.budget = budget;
     }
     if let Some(item) = section.get("verify") {
@@ -203,7 +202,7 @@ fn sizes(item: &Item<'_>) -> Result<Vec<Bytes>, SuiteError> {
     };
     let from = size(&sweep.require("from")?)?;
     let to = size(&sweep.require("to")?)?;
-    let (step, said_by) = match (sweep.get("factor"), sweep.get("step")) {
+    let (step, given_by) = match (sweep.get("factor"), sweep.get("step")) {
         (Some(_), Some(step)) => return Err(step.error("a sweep has either `factor` or `step`, not both")),
         (Some(factor), None) => (Step::Factor(factor.whole(2..=u64::MAX)?), factor),
         (None, Some(step)) => (Step::Add(size(&step)?), step),
@@ -212,7 +211,7 @@ fn sizes(item: &Item<'_>) -> Result<Vec<Bytes>, SuiteError> {
     let place = if from > to {
         sweep.require("from")?
     } else {
-        said_by
+        given_by
     };
     let sweep = Sweep::new(from, to, step).map_err(|error| place.error(error.to_string()))?;
     Ok(sweep.sizes())
@@ -229,7 +228,7 @@ fn algorithms(item: &Item<'_>, collectives: &[Collective]) -> Result<AlgorithmCh
             if !exist.contains(algorithm) {
                 let exist: Vec<&str> = exist.iter().map(|algorithm| algorithm.into()).collect();
                 let message = format!(
-                    "there is no {algorithm} {collective}; {collective} runs as {}",
+                    "{collective} has no algorithm {algorithm}; use one of: {}",
                     exist.join(", ")
                 );
                 return Err(member.error(message));
@@ -268,7 +267,7 @@ fn groups(item: &Item<'_>) -> Result<Groups, SuiteError> {
         for rank in member.list("a list of ranks such as [0, 1]")? {
             let number = rank.whole(0..=HIGHEST_RANK)?;
             if group.contains(&number) {
-                return Err(rank.error(format!("rank {number} is twice in one group")));
+                return Err(rank.error(format!("rank {number} is in this group twice")));
             }
             group.push(number);
         }
@@ -286,7 +285,7 @@ fn iterations(item: &Item<'_>) -> Result<(u32, u32), SuiteError> {
     let max = table.require("max")?.whole(1..=MOST_ITERATIONS)?;
     if min > max {
         return Err(item.error(format!(
-            "at least {min} and at most {max} iterations cannot both hold"
+            "`min` ({min}) is more than `max` ({max})"
         )));
     }
     Ok((min, max))
@@ -326,11 +325,11 @@ fn expectation(section: &Section<'_>) -> Result<Expectation, SuiteError> {
             run,
             margin: match &margin {
                 Some(margin) => margin.share(0.0, 1.0)?,
-                None => USUAL_MARGIN,
+                None => DEFAULT_MARGIN,
             },
         });
     } else if let Some(margin) = margin {
-        return Err(margin.error("`margin` is the distance below a `baseline`, and there is none"));
+        return Err(margin.error("`margin` is the accepted distance below a `baseline`; add a `baseline` or remove it"));
     }
     Ok(expect)
 }
@@ -342,7 +341,7 @@ mod tests {
     use record::GroupKind;
 
     /// A test of this kind with this line (line 6).
-    fn read(kind: &str, line: &str) -> Result<TestCase, String> {
+    fn check(kind: &str, line: &str) -> Result<TestCase, String> {
         let text =
             format!("name = \"s\"\n[[test]]\nname = \"t\"\nkind = \"{kind}\"\nsizes = [\"8\"]\n{line}\n");
         let file = SuiteFile::parse(&text, "x.toml").map_err(|error| error.to_string())?;
@@ -352,20 +351,20 @@ mod tests {
 
     #[test]
     fn what_the_new_kinds_say_arrives() {
-        assert_eq!(read("incast", "senders = 7").unwrap().senders, Some(7));
-        let groups = read("groups", "groups = [\"leaf\", \"cross-spine\"]").unwrap();
+        assert_eq!(check("incast", "senders = 7").unwrap().senders, Some(7));
+        let groups = check("groups", "groups = [\"leaf\", \"cross-spine\"]").unwrap();
         assert_eq!(groups.fabric_groups, [GroupKind::Leaf, GroupKind::CrossSpine]);
-        assert_eq!(read("groups", "").unwrap().fabric_groups.len(), 5);
-        assert_eq!(read("latency", "").unwrap().collectives, [Collective::RoundTrip]);
+        assert_eq!(check("groups", "").unwrap().fabric_groups.len(), 5);
+        assert_eq!(check("latency", "").unwrap().collectives, [Collective::RoundTrip]);
         assert_eq!(
-            read("all-to-all", "").unwrap().collectives,
+            check("all-to-all", "").unwrap().collectives,
             [Collective::AllToAll]
         );
     }
 
     #[test]
     fn a_schedule_is_a_word_or_a_number_of_random_rounds() {
-        let schedule = |line: &str| read("pairs", line).map(|test| test.schedule);
+        let schedule = |line: &str| check("pairs", line).map(|test| test.schedule);
         assert_eq!(schedule(""), Ok(Schedule::Tournament));
         assert_eq!(schedule("schedule = \"topology\""), Ok(Schedule::Topology));
         assert_eq!(schedule("schedule = \"cover\""), Ok(Schedule::Cover));
@@ -389,7 +388,7 @@ mod tests {
                 .unwrap_err()
                 .contains("unknown key `rounds`")
         );
-        let found = read("latency", "schedule = \"adaptive\"").unwrap_err();
+        let found = check("latency", "schedule = \"adaptive\"").unwrap_err();
         assert!(found.contains("kind \"pairs\""), "{found}");
         for text in ["tournament", "topology", "cover", "adaptive", "random=7"] {
             let typed: Schedule = text.parse().unwrap();
@@ -400,25 +399,25 @@ mod tests {
 
     #[test]
     fn pairs_across_rails_are_asked_for_by_name() {
-        assert!(read("pairs", "rails = \"both\"").unwrap().pairing.has_cross());
-        assert!(!read("pairs", "").unwrap().pairing.has_cross());
-        assert!(!read("pairs", "rails = \"cross\"").unwrap().pairing.has_same());
-        let found = read("pairs", "schedule = \"topology\"\nrails = \"cross\"").unwrap_err();
+        assert!(check("pairs", "rails = \"both\"").unwrap().pairing.has_cross());
+        assert!(!check("pairs", "").unwrap().pairing.has_cross());
+        assert!(!check("pairs", "rails = \"cross\"").unwrap().pairing.has_same());
+        let found = check("pairs", "schedule = \"topology\"\nrails = \"cross\"").unwrap_err();
         assert!(found.starts_with("x.toml:7:9: pairs across rails"), "{found}");
         assert!(
-            read("latency", "rails = \"same\"")
+            check("latency", "rails = \"same\"")
                 .unwrap_err()
-                .contains("means nothing")
+                .contains("does not use")
         );
     }
 
     #[test]
     fn a_margin_belongs_to_a_baseline() {
-        let expect = read("pairs", "[test.expect]\nbaseline = \"runs/a\"")
+        let expect = check("pairs", "[test.expect]\nbaseline = \"runs/a\"")
             .unwrap()
             .expect;
         assert_eq!(expect.baseline.unwrap().margin, 0.05);
-        let found = read("pairs", "[test.expect]\nmargin = \"5%\"").unwrap_err();
+        let found = check("pairs", "[test.expect]\nmargin = \"5%\"").unwrap_err();
         assert!(found.starts_with("x.toml:7:10: `margin`"), "{found}");
     }
 
@@ -431,15 +430,15 @@ mod tests {
             ("groups", "stripe = true"),
             ("pairs", "senders = 3"),
         ] {
-            let found = read(kind, line).unwrap_err();
+            let found = check(kind, line).unwrap_err();
             assert!(
-                found.starts_with("x.toml:6:") && found.contains("means nothing"),
+                found.starts_with("x.toml:6:") && found.contains("does not use"),
                 "{found}"
             );
         }
-        let found = read("groups", "groups = [\"leafs\"]").unwrap_err();
+        let found = check("groups", "groups = [\"leafs\"]").unwrap_err();
         assert!(found.contains("did you mean `leaf`?"), "{found}");
-        let found = read("collective", "collective = \"round-trip\"").unwrap_err();
+        let found = check("collective", "collective = \"round-trip\"").unwrap_err();
         assert!(found.contains("kind = \"latency\""), "{found}");
     }
 }
