@@ -220,4 +220,3 @@ mod written_rate {
         Ok(rate)
     }
 }
-

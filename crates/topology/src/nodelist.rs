@@ -105,7 +105,9 @@ fn expand(part: &str, all: &mut Vec<String>) -> Result<(), String> {
         let bad = || format!("`{range}` is not a number or a range such as 0-3");
         let (from, to): (u64, u64) = (digits(first).ok_or_else(bad)?, digits(last).ok_or_else(bad)?);
         if to < from || to - from >= MOST as u64 || first.len() > 18 {
-            return Err(format!("`{range}` must count upwards and have at most {MOST} members"));
+            return Err(format!(
+                "`{range}` must count upwards and have at most {MOST} members"
+            ));
         }
         for number in from..=to {
             expand(

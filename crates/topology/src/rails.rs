@@ -1,6 +1,6 @@
 //! Topologies that describe one rail and stand for every rail.
 
-use super::model::{Link, SourceLines, Port, Switch, Topology};
+use super::model::{Link, Port, SourceLines, Switch, Topology};
 
 impl Topology {
     /// One copy for each of these rails: the names of switches and cables get the rail as a prefix, a host's port gets the name

@@ -174,7 +174,10 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
             "sizes = \"8\"\ntight = \"200%\"",
             "5:9: `tight` must be a percentage above 0% and below 100%",
         ),
-        ("sizes = \"8\"\ntight = \"nan%\"", "5:9: `tight` must be a percentage"),
+        (
+            "sizes = \"8\"\ntight = \"nan%\"",
+            "5:9: `tight` must be a percentage",
+        ),
         (
             "sizes = \"8\"\nverify = \"often\"",
             "5:10: `verify` must be \"every\", \"never\" or a fraction",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use super::{DirectedLink, Graph, LinkId, Node, NodeKind, Attachment, Port, Target};
+use super::{Attachment, DirectedLink, Graph, LinkId, Node, NodeKind, Port, Target};
 use crate::{Topology, TopologyError};
 use record::units::Rate;
 use record::{RailEnd, RankRecord};
@@ -159,7 +159,8 @@ impl Graph {
     /// The link away from every port of every host, by host and interface.
     fn host_ports(&self) -> HashMap<(u32, String), LinkId> {
         let is_upward = self.links().filter(|(_, link)| link.is_host && link.is_upward);
-        is_upward.map(|(id, link)| ((self.ends[id.index()][0], link.from.interface.clone()), id))
+        is_upward
+            .map(|(id, link)| ((self.ends[id.index()][0], link.from.interface.clone()), id))
             .collect()
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use super::{Graph, LinkId, Path, Attachment};
+use super::{Attachment, Graph, LinkId, Path};
 
 /// More paths than this between two ranks are not listed.
 const MAX_PATHS: usize = 1024;
@@ -45,7 +45,13 @@ impl Graph {
 
     /// As much of a path as a trace saw, and whether that is all of it: where the last switches did not answer, the links up to
     /// the last one that did; none where several paths fit.
-    pub fn known_links_of_hops(&self, from: u32, to: u32, rail: &str, hops: &[Option<IpAddr>]) -> (Path, bool) {
+    pub fn known_links_of_hops(
+        &self,
+        from: u32,
+        to: u32,
+        rail: &str,
+        hops: &[Option<IpAddr>],
+    ) -> (Path, bool) {
         let answered = hops.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         // Every link but the last leads to a switch.
         let whole = |path: &Path| answered + 1 >= path.len();

@@ -266,7 +266,10 @@ fn a_host_is_found_by_its_short_name_too() {
 #[test]
 fn a_host_the_run_does_not_use_is_idle_and_nothing_else() {
     let graph = Graph::of(&clos(4, 1, 2), &ranks(&["h0", "h1", "h3"], 1)).unwrap();
-    let idle: Vec<&str> = graph.links().filter_map(|(id, _)| graph.host_without_ranks(id)).collect();
+    let idle: Vec<&str> = graph
+        .links()
+        .filter_map(|(id, _)| graph.host_without_ranks(id))
+        .collect();
     assert_eq!(idle, ["h2", "h2"]);
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::TextError;
-use crate::{Host, Link, SourceLines, Port, Switch, Tier, Topology};
+use crate::{Host, Link, Port, SourceLines, Switch, Tier, Topology};
 use record::units::Rate;
 
 /// Longest name of a node, so that the names of its cables are not too long.

@@ -47,7 +47,10 @@ pub fn read(text: &str) -> Result<Topology, TextError> {
     }
     let listed_nodes: BTreeSet<String> = file.keys().map(|name| node_name(name)).collect();
     for neighbour in &mut neighbours {
-        if let Some(listed) = listed_nodes.iter().find(|name| is_same_node(name, &neighbour.other)) {
+        if let Some(listed) = listed_nodes
+            .iter()
+            .find(|name| is_same_node(name, &neighbour.other))
+        {
             neighbour.other = listed.clone();
         }
     }
@@ -94,16 +97,16 @@ pub fn neighbours_of(node: &str, printed: &Value) -> Result<Vec<Neighbour>, Stri
     for (interface, seen) in named(lldp.get("interface")) {
         let chassis = seen.get("chassis").and_then(Value::as_object);
         // A neighbour without a name has only an id.
-        let (other, about) = match chassis
-            .and_then(|chassis| chassis.iter().find(|(_, about)| about.is_object()))
-        {
-            Some((name, about)) if name != "id" => (name.clone(), about.as_object()),
-            _ => {
-                let id = chassis.and_then(|chassis| chassis.get("id")?.get("value")?.as_str());
-                let id = id.ok_or_else(|| format!("the neighbour at `{interface}` has neither name nor id"))?;
-                (id.to_string(), chassis)
-            }
-        };
+        let (other, about) =
+            match chassis.and_then(|chassis| chassis.iter().find(|(_, about)| about.is_object())) {
+                Some((name, about)) if name != "id" => (name.clone(), about.as_object()),
+                _ => {
+                    let id = chassis.and_then(|chassis| chassis.get("id")?.get("value")?.as_str());
+                    let id =
+                        id.ok_or_else(|| format!("the neighbour at `{interface}` has neither name nor id"))?;
+                    (id.to_string(), chassis)
+                }
+            };
         let port = seen.get("port").and_then(Value::as_object);
         let port = port.ok_or_else(|| format!("the neighbour at `{interface}` does not name its port"))?;
         let other_port = port_of(port);

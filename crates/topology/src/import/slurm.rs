@@ -110,7 +110,8 @@ fn declarations(line: usize, words: &str) -> Result<Vec<Declared>, TextError> {
             "switches" => switches = list()?,
             "linkspeed" => {}
             "blockname" | "blocksizes" => {
-                let message = "blocks (topology/block) do not say how nodes are connected; list the switches instead";
+                let message =
+                    "blocks (topology/block) do not say how nodes are connected; list the switches instead";
                 return Err(bad(message.to_string()));
             }
             _ => {

@@ -104,8 +104,8 @@ fn share(item: &Item<'_>) -> Result<f64, SuiteError> {
 mod tests {
     use super::*;
     use crate::suite::{Suite, SuiteFile};
-    use record::units::Nanos;
     use proptest::prelude::*;
+    use record::units::Nanos;
 
     fn check(table: &str) -> Result<Suite, String> {
         let text = format!("name = \"s\"\n[burn-in]\n{table}\n[[test]]\nname = \"t\"\nsizes = [\"8\"]\n");

@@ -284,9 +284,7 @@ fn iterations(item: &Item<'_>) -> Result<(u32, u32), SuiteError> {
     let min = table.require("min")?.whole(1..=MOST_ITERATIONS)?;
     let max = table.require("max")?.whole(1..=MOST_ITERATIONS)?;
     if min > max {
-        return Err(item.error(format!(
-            "`min` ({min}) is more than `max` ({max})"
-        )));
+        return Err(item.error(format!("`min` ({min}) is more than `max` ({max})")));
     }
     Ok((min, max))
 }
@@ -329,7 +327,8 @@ fn expectation(section: &Section<'_>) -> Result<Expectation, SuiteError> {
             },
         });
     } else if let Some(margin) = margin {
-        return Err(margin.error("`margin` is the accepted distance below a `baseline`; add a `baseline` or remove it"));
+        return Err(margin
+            .error("`margin` is the accepted distance below a `baseline`; add a `baseline` or remove it"));
     }
     Ok(expect)
 }

@@ -173,9 +173,9 @@ fn shapes(section: &Section<'_>, rule: &mut ShapeRule) -> Result<(), SuiteError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::units::Nanos;
     use crate::suite::{EngineChoice, TransportChoice};
     use record::DeviceKind;
+    use record::units::Nanos;
 
     const TEST: &str = "[[test]]\nname = \"t\"\nsizes = [\"8\"]\n";
 

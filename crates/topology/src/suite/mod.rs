@@ -23,16 +23,16 @@ mod suggest;
 pub mod sweep;
 mod verbs;
 
-pub use ecmp::{EcmpSettings, SourcePorts};
-pub use error::{Position, SuiteError};
-pub use file::SuiteFile;
-pub use golden::Golden;
-pub use suggest::{nearest, quoted, suggestion};
-pub use settings::{EngineChoice, RunSettings, TransportChoice};
 pub use case::{
     AlgorithmChoice, BaselineChoice, Directions, Expectation, Groups, RailPairing, Schedule, SpecChoice,
     Striping, TestCase,
 };
+pub use ecmp::{EcmpSettings, SourcePorts};
+pub use error::{Position, SuiteError};
+pub use file::SuiteFile;
+pub use golden::Golden;
+pub use settings::{EngineChoice, RunSettings, TransportChoice};
+pub use suggest::{nearest, quoted, suggestion};
 pub use verbs::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 
 use record::units::Bytes;

@@ -5,8 +5,8 @@
 use strum::{Display, EnumString, VariantNames};
 
 use super::error::SuiteError;
-use super::suggest::suggestion;
 use super::reader::{Section, Source};
+use super::suggest::suggestion;
 use record::units::Rate;
 use record::{Algorithm, SpecRow};
 

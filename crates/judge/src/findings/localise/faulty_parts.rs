@@ -61,7 +61,11 @@ impl Localisation {
         let uses = |cause: &Cause| match cause.suspects.first() {
             Some((Element::Link(link), _)) => {
                 let link = self.graph.link(*link);
-                let host = if link.is_upward { &link.from.node } else { &link.to.node };
+                let host = if link.is_upward {
+                    &link.from.node
+                } else {
+                    &link.to.node
+                };
                 let on_rail = link.rail.as_ref().is_none_or(|rail| cell.rails.contains(rail));
                 on_rail && (!link.is_host || hosts.contains(&host.as_str()))
             }
@@ -222,14 +226,22 @@ impl Localisation {
                 continue;
             };
             if link.is_host {
-                let host = if link.is_upward { &link.from.node } else { &link.to.node };
+                let host = if link.is_upward {
+                    &link.from.node
+                } else {
+                    &link.to.node
+                };
                 slow.entry((host, link.is_upward)).or_default().push(*cause);
             }
         }
         let mut faulty = Vec::new();
         for ((host, away), causes) in slow {
             let has_healthy = self.graph.links().any(|(id, link)| {
-                let end = if link.is_upward { &link.from.node } else { &link.to.node };
+                let end = if link.is_upward {
+                    &link.from.node
+                } else {
+                    &link.to.node
+                };
                 link.is_host && link.is_upward == away && end == host && self.state(id) == LinkState::Healthy
             });
             if causes.len() < 2 || has_healthy {

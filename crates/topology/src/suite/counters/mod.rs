@@ -91,7 +91,9 @@ pub fn load(path: &Path) -> Result<String, SuiteError> {
     };
     let metadata = std::fs::metadata(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
     if !metadata.is_file() || metadata.len() > LARGEST_FILE {
-        return Err(error("is not a file of counter rules, or is larger than 1 MiB".to_string()));
+        return Err(error(
+            "is not a file of counter rules, or is larger than 1 MiB".to_string(),
+        ));
     }
     let text = std::fs::read_to_string(path).map_err(|cause| error(format!("cannot be read: {cause}")))?;
     parse(&text, &origin)?;

@@ -23,7 +23,7 @@ mod wanted;
 pub use version::Version;
 pub use wanted::Wanted;
 
-use facts::{BY_NAME, KNOWN, ClassFacts, WHY};
+use facts::{BY_NAME, ClassFacts, KNOWN, WHY};
 
 use super::error::SuiteError;
 use super::reader::{Item, Section, Source};

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::super::error::SuiteError;
-use super::super::suggest::quoted;
 use super::super::reader::Item;
+use super::super::suggest::quoted;
 use super::version::Version;
 
 /// What a value must be.
