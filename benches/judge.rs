@@ -11,7 +11,7 @@ use judge::findings::judge;
 use record::units::{Bytes, Nanos};
 use record::{
     Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
-    HostRecord, Load, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
+    HostRecord, LinkTraffic, Load, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
     StopReason, TestRecord, TransportKind, files,
 };
 use report;
@@ -95,7 +95,7 @@ fn record(folder: &Path) -> std::io::Result<()> {
                 }))?;
             }
         }
-        let link = |from: u32| Moved {
+        let link = |from: u32| LinkTraffic {
             from,
             to: (from + 1) % RANKS,
             rail: cell.rails.first().cloned(),

@@ -45,9 +45,8 @@ fn sizes(from: usize, to: usize) -> Vec<usize> {
         .collect()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn median(values: &[f64]) -> f64 {
+    record::stats::median(values).unwrap_or(f64::NAN)
 }
 
 fn compare_with_mpi(title: &str, wire: Wire, sizes: &[usize]) {
@@ -77,7 +76,7 @@ fn compare_with_mpi(title: &str, wire: Wire, sizes: &[usize]) {
             println!("  {size:>10}  the peer gave no figure");
             continue;
         }
-        let (ours, peer) = (median(ours), median(peer));
+        let (ours, peer) = (median(&ours), median(&peer));
         ratios.push(peer / ours);
         println!(
             "  {size:>10}  {:>11.1}  {:>11.1}  {:>10.2}  {:>6.2}",
@@ -110,7 +109,7 @@ fn compare_with_iperf() {
                 theirs.push(rate);
                 mine.push(ours::wire_rate(flows, traffic));
             }
-            let (theirs, mine) = (median(theirs), median(mine));
+            let (theirs, mine) = (median(&theirs), median(&mine));
             let row = |what: &str, theirs: f64, mine: f64| {
                 println!(
                     "  {flows:>8}  {what:>14}  {theirs:>8.2}  {mine:>8.2}  {:>6.2}",

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::CliError;
 use engine::measure::{Progress, Session, TraceWanted, Traced};
 use plan::Plan;
-use record::{Cell, StreamWay};
+use record::{Cell, StreamPath};
 use topology::graph::{Graph, Path};
 
 /// What was seen of a way, and whether that is all of it.
@@ -48,13 +48,13 @@ pub fn ask(
         let ways = streams(cell, graph).into_iter().map(|flow| {
             let (path, whole) = first.get(&flow).cloned().unwrap_or_default();
             let steady = again.get(&flow).filter(|(_, again)| whole && *again);
-            StreamWay {
+            StreamPath {
                 steady: steady.map(|(again, _)| *again == path),
                 links: path.iter().map(|link| graph.name(*link)).collect(),
                 whole,
             }
         });
-        let ways: Vec<StreamWay> = ways.collect();
+        let ways: Vec<StreamPath> = ways.collect();
         if let Some(terms) = cell
             .streams
             .as_mut()

@@ -8,6 +8,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use record::Cell;
+use record::stats::{median, median_of_sorted};
 use record::units::Rate;
 
 /// The rates of every rail so far.
@@ -51,24 +52,23 @@ impl WorstRail {
         for rails in self.rates.values().filter(|rails| rails.len() > 1) {
             let medians: Vec<(&str, f64)> = rails
                 .iter()
-                .map(|(rail, rates)| (rail.as_str(), middle(&rates.sorted)))
+                .filter_map(|(rail, rates)| Some((rail.as_str(), median_of_sorted(&rates.sorted)?)))
                 .collect();
             for (rail, own) in &medians {
-                let mut others: Vec<f64> = medians
+                let others: Vec<f64> = medians
                     .iter()
                     .filter(|(other, _)| other != rail)
                     .map(|(_, rate)| *rate)
                     .collect();
-                others.sort_by(f64::total_cmp);
-                shares.entry(rail).or_default().push(own / middle(&others));
+                let share = median(&others).map(|others| own / others);
+                shares.entry(rail).or_default().extend(share);
             }
         }
-        let lags = shares.into_iter().map(|(rail, mut shares)| {
-            shares.sort_by(f64::total_cmp);
-            Lag {
+        let lags = shares.into_iter().filter_map(|(rail, shares)| {
+            Some(Lag {
                 rail: rail.to_string(),
-                share: middle(&shares),
-            }
+                share: median(&shares)?,
+            })
         });
         lags.min_by(|a, b| a.share.total_cmp(&b.share))
     }
@@ -102,15 +102,6 @@ fn peers_of(cell: &Cell) -> u64 {
     let mut hasher = DefaultHasher::new();
     cell.peer_key().hash(&mut hasher);
     hasher.finish()
-}
-
-/// The median of ascending numbers, of which there is at least one.
-fn middle(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    match sorted.len() % 2 {
-        1 => sorted[half],
-        _ => (sorted[half - 1] + sorted[half]) / 2.0,
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, channel};
 use proptest::prelude::*;
 
 use super::*;
-use record::{FindingKind, Matter, SCHEMA, Severity, Standing};
+use record::{FindingKind, Issue, IssueStatus, SCHEMA, Severity};
 
 const QUICK: Patience = Patience {
     each: Duration::from_secs(20),
@@ -14,10 +14,10 @@ const QUICK: Patience = Patience {
 };
 
 fn notice(part: &str) -> Notice {
-    let matter = Matter {
+    let matter = Issue {
         kind: Some(FindingKind::SlowLink),
         part: part.to_string(),
-        standing: Standing::New,
+        standing: IssueStatus::New,
         severity: Severity::Page,
         due: true,
         first: "tonight".to_string(),

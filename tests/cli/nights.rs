@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use record::{FindingKind, History, Notice, Recorded, Severity, Standing, files};
+use record::{FindingKind, History, IssueStatus, Notice, Recorded, Severity, files};
 
 use crate::harness::{Bench, Ended, SMALL};
 
@@ -114,7 +114,7 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].severity, Severity::Page);
     assert_eq!(told[0].matter.kind, Some(FindingKind::Corruption));
-    assert_eq!(told[0].matter.standing, Standing::New);
+    assert_eq!(told[0].matter.standing, IssueStatus::New);
     assert_eq!(told[0].suite, "night");
     assert_eq!(Path::new(&told[0].folder), folder.canonicalize().unwrap());
     for file in [files::MARKDOWN, files::HTML, files::SUMMARY] {
@@ -132,7 +132,10 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
     let (ended, folder) = nights.night("--inject flip:rank=1");
     let ended = ended.must_exit(22);
     assert!(ended.stdout.contains("1 still there"), "{}", ended.stdout);
-    assert_eq!(history(&folder).matters[0].standing, Standing::Still { night: 2 });
+    assert_eq!(
+        history(&folder).matters[0].standing,
+        IssueStatus::Still { night: 2 }
+    );
     assert_eq!(nights.told(), [], "told yesterday");
     as_if_by_itself(&folder);
 
@@ -140,7 +143,10 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
     let ended = ended.must_exit(20);
     assert!(ended.stdout.contains("gone"), "{}", ended.stdout);
     assert!(
-        matches!(history(&folder).matters[0].standing, Standing::Gone { nights: 2 }),
+        matches!(
+            history(&folder).matters[0].standing,
+            IssueStatus::Gone { nights: 2 }
+        ),
         "{:?}",
         history(&folder).matters
     );
@@ -173,7 +179,7 @@ fn what_reached_nobody_is_told_the_next_night_if_it_is_still_there() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(
         (told[0].severity, &told[0].matter.standing),
-        (Severity::Page, &Standing::Still { night: 2 })
+        (Severity::Page, &IssueStatus::Still { night: 2 })
     );
     as_if_by_itself(&folder);
     nights.night("--inject flip:rank=1").0.must_exit(22);

@@ -1,6 +1,6 @@
 //! `railgauge trend`: nights in a folder, what became of every part, and when there is nothing to say.
 
-use record::{EndReason, PartReading, Quantity, ReadPart, Readings, Trends, files};
+use record::{EndReason, PartKind, PartReading, Quantity, Readings, Trends, files};
 
 use crate::harness::{Bench, SMALL};
 
@@ -20,7 +20,7 @@ fn readings(night: u32, worse: u32) -> Readings {
         let is_worse = end == 5 && night >= worse;
         let value = 48e9 * (1.0 + noise / 1000.0) * if is_worse { 0.95 } else { 1.0 };
         PartReading {
-            kind: ReadPart::RailEnd,
+            kind: PartKind::RailEnd,
             part: format!("node{:02}/rail0 {}", end / 2, ["out", "in"][end as usize % 2]),
             quantity: Quantity::Bandwidth,
             value,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use record::{FindingKind, Judgement, LinkState, PartKind, Recorded};
+use record::{FindingKind, Judgement, LinkState, Recorded, SuspectKind};
 
 use crate::harness::{TestLab, labs_can_be_made};
 use crate::verdict::{check_slow_parts, is_quiet_machine};
@@ -47,7 +47,7 @@ fn a_degraded_cable_between_switches_is_named_with_its_direction_and_nothing_els
     assert_eq!(suspect.part, "rail1-leaf2/u1->rail1-spine1/d2");
     assert_eq!(
         (suspect.kind, suspect.direction.as_deref()),
-        (PartKind::FabricCable, Some("away from the host"))
+        (SuspectKind::FabricCable, Some("away from the host"))
     );
     assert_eq!(suspect.cable.as_deref(), Some("rail1-leaf2-spine1"));
     let repeat = finding.repeat.as_deref().unwrap();

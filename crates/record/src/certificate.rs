@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::{Criteria, EndReason, FindingKind, Quantity, ReadPart, Untested};
+use super::{Criteria, EndReason, FindingKind, PartKind, Quantity, Untested};
 use crate::units::Nanos;
 
 /// What is decided.
@@ -49,7 +49,7 @@ pub struct Incident {
     /// What kind of trouble.
     pub kind: FindingKind,
     /// What kind of part it accuses; none when it is not one that is decided on.
-    pub part_kind: Option<ReadPart>,
+    pub part_kind: Option<PartKind>,
     /// The part it accuses.
     pub part: String,
     /// The whole of it in one sentence: what, where, from when to when, how often.
@@ -77,7 +77,8 @@ pub struct Incident {
 
 /// How a figure of a part moved over the whole burn-in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Course {
+#[schemars(rename = "Course")]
+pub struct BurnInTrend {
     /// What is looked at.
     pub quantity: Quantity,
     /// The usual figure of the first cycles.
@@ -107,7 +108,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartDecision {
     /// What kind of part.
-    pub kind: ReadPart,
+    pub kind: PartKind,
     /// Its name.
     pub part: String,
     /// What it is made of (serial numbers), when that is known.
@@ -124,7 +125,7 @@ pub struct PartDecision {
     /// Cycles that measured it.
     pub cycles: u32,
     /// How its figures moved.
-    pub courses: Vec<Course>,
+    pub courses: Vec<BurnInTrend>,
 }
 
 /// The decision of a burn-in.

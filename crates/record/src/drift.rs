@@ -101,7 +101,7 @@ pub struct DriftEffect {
 pub enum EffectUnit {
     /// Each part.
     #[default]
-    InventoryPart,
+    Part,
     /// Each host with all its parts.
     Host,
     /// Each rail with all its ends.

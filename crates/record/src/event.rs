@@ -95,7 +95,7 @@ pub enum StopReason {
 
 /// What one rank put on one link during one iteration, as its transport counted it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moved {
+pub struct LinkTraffic {
     /// Sending world rank.
     pub from: u32,
     /// Receiving world rank.
@@ -122,9 +122,9 @@ pub struct CellDone {
     /// Largest distance between the first and the last rank's start.
     pub max_skew_ns: Nanos,
     /// Bytes the schedule puts on each link per iteration.
-    pub planned: Vec<Moved>,
+    pub planned: Vec<LinkTraffic>,
     /// Bytes the transport really moved per iteration.
-    pub moved: Vec<Moved>,
+    pub moved: Vec<LinkTraffic>,
     /// What its queue pairs were called on the wire, over RDMA.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,

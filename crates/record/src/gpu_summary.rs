@@ -39,7 +39,7 @@ pub struct GpuSummary {
     /// Power limit in force, milliwatts.
     pub milliwatts_limit: Option<u32>,
     /// What held its clocks down, in how many cells, and for how long.
-    pub limited_by: BTreeMap<ClockLimit, HeldDown>,
+    pub limited_by: BTreeMap<ClockLimit, ThrottleTotal>,
     /// Best PCIe generation and most lanes seen.
     pub pcie: Option<(u32, u32)>,
     /// The best that GPU and slot can do.
@@ -56,7 +56,8 @@ pub struct GpuSummary {
 
 /// How much a limit held the clocks down.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct HeldDown {
+#[schemars(rename = "HeldDown")]
+pub struct ThrottleTotal {
     /// Cells in which it was on.
     pub cells: u32,
     /// For how long in all of them, as the GPU counts it; none when it does not.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
-use super::{FindingKind, FoundPart, Quantity, ReadPart};
+use super::{FindingKind, FindingSummary, PartKind, Quantity};
 
 /// How loudly something is said.
 #[derive(
@@ -36,7 +36,8 @@ pub enum Severity {
 /// Where a matter stands tonight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
-pub enum Standing {
+#[schemars(rename = "Standing")]
+pub enum IssueStatus {
     /// Seen for the first time.
     New,
     /// Seen tonight and before.
@@ -78,7 +79,7 @@ pub enum ChangeShape {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartChange {
     /// What kind of part.
-    pub kind: ReadPart,
+    pub kind: PartKind,
     /// Its name.
     pub part: String,
     /// What changed.
@@ -112,13 +113,14 @@ pub struct PartChange {
 
 /// One matter over the nights: a finding, or a change against the past.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Matter {
+#[schemars(rename = "Matter")]
+pub struct Issue {
     /// What kind of finding; none for a change that only the history shows.
     pub kind: Option<FindingKind>,
     /// The part.
     pub part: String,
     /// Where it stands.
-    pub standing: Standing,
+    pub standing: IssueStatus,
     /// How loudly it is said tonight.
     pub severity: Severity,
     /// Whether it is due to be told tonight: it has not been told before, or long ago.
@@ -129,7 +131,7 @@ pub struct Matter {
     pub sentence: String,
     /// The finding behind it, of tonight or of the last run that showed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finding: Option<FoundPart>,
+    pub finding: Option<FindingSummary>,
     /// The change behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<PartChange>,
@@ -139,7 +141,7 @@ pub struct Matter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Replaced {
     /// What kind of part.
-    pub kind: ReadPart,
+    pub kind: PartKind,
     /// Its name.
     pub part: String,
     /// What it was made of.
@@ -164,7 +166,7 @@ pub struct History {
     /// Earlier runs that it was compared with.
     pub nights: u32,
     /// Loudest and newest first.
-    pub matters: Vec<Matter>,
+    pub matters: Vec<Issue>,
     /// Parts that begin a new history, because they were replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<Replaced>,
@@ -199,7 +201,7 @@ pub struct Notice {
     /// The matter in one sentence.
     pub sentence: String,
     /// All of it.
-    pub matter: Matter,
+    pub matter: Issue,
 }
 
 /// A notice that did not reach somebody, to be sent again in the next night. In `unsent.json` of its run.
@@ -216,7 +218,7 @@ pub struct Unsent {
 impl History {
     /// What is due tonight and at least as loud as `lowest`, loudest first.
     pub fn notices(&self, lowest: Severity, folder: &str) -> Vec<Notice> {
-        let mut due: Vec<&Matter> = self
+        let mut due: Vec<&Issue> = self
             .matters
             .iter()
             .filter(|matter| matter.due && matter.severity >= lowest)
@@ -230,14 +232,14 @@ impl History {
     /// What did not reach somebody the night before, as it stands tonight; none when it is gone, or due tonight anyway.
     pub fn notice_again(&self, unsent: &Unsent, folder: &str) -> Option<Notice> {
         let matter = self.matters.iter().find(|matter| matter.key() == unsent.key)?;
-        let is_there = !matches!(matter.standing, Standing::Gone { .. });
+        let is_there = !matches!(matter.standing, IssueStatus::Gone { .. });
         (is_there && !matter.due).then(|| Notice {
             severity: unsent.severity.max(matter.severity),
             ..self.notice(matter, folder)
         })
     }
 
-    fn notice(&self, matter: &Matter, folder: &str) -> Notice {
+    fn notice(&self, matter: &Issue, folder: &str) -> Notice {
         Notice {
             schema: self.schema,
             severity: matter.severity,
@@ -254,7 +256,7 @@ impl History {
     /// The exit code that the history calls for by itself: 12 when a part got so much worse than it was that somebody should look now.
     /// What tonight's verdict accuses has its own.
     pub fn exit_code(&self) -> u8 {
-        let pages = |matter: &&Matter| matter.severity == Severity::Page && matter.change.is_some();
+        let pages = |matter: &&Issue| matter.severity == Severity::Page && matter.change.is_some();
         match self.matters.iter().find(pages) {
             Some(_) => 12,
             None => 0,
@@ -262,7 +264,7 @@ impl History {
     }
 }
 
-impl Matter {
+impl Issue {
     /// `slow-link: h2/rail1->leaf1/p0`, or `changed: ...` for a change that only the history shows.
     fn key(&self) -> String {
         match self.kind {

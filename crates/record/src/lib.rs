@@ -4,6 +4,7 @@
 //! detector written tomorrow can be run on last year's samples. This module therefore knows no hardware and no statistics.
 //! Numbers are bytes and nanoseconds; an absent value is `None`, never zero; what was not measured is never healthy.
 
+mod atomic_file;
 mod bandwidth;
 mod burn_in;
 mod cell;
@@ -23,9 +24,7 @@ mod gpu_summary;
 mod history;
 mod inventory;
 mod judgement;
-mod keep;
 mod load;
-mod named;
 mod part;
 mod readings;
 mod run;
@@ -38,12 +37,13 @@ pub mod text;
 mod trends;
 pub mod units;
 mod verbs;
-mod words;
+mod vocabulary;
 
+pub use atomic_file::{cut_after_last_line, replace};
 pub use bandwidth::Bandwidths;
 pub use burn_in::{BurnIn, Journal, JournalLine, burn_in_files};
 pub use cell::{Cell, Load};
-pub use certificate::{Certificate, Check, Course, Incident, Moment, PartDecision, Ruling};
+pub use certificate::{BurnInTrend, Certificate, Check, Incident, Moment, PartDecision, Ruling};
 pub use comparison::{
     CellComparison, CommonPart, ComparedRun, Comparison, ComparisonCounts, ComparisonRule, FindingChange,
     FindingState, OneSided, Outcome, Pace, RunChange, Shift, TestChange,
@@ -58,34 +58,33 @@ pub use drift::{
 };
 pub use ecmp::{EcmpCause, EcmpVerdict, MemberLoad, PairSpread};
 pub use event::{
-    CellDone, Corruption, CounterDelta, CounterState, EndReason, Event, LossCause, Lost, Moved, Sample,
+    CellDone, Corruption, CounterDelta, CounterState, EndReason, Event, LinkTraffic, LossCause, Lost, Sample,
     Stalled, StopReason, Stuck,
 };
 pub use gpu::{
     ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,
 };
-pub use gpu_summary::{GpuSummary, HeldDown};
-pub use history::{ChangeShape, History, Matter, Notice, PartChange, Replaced, Severity, Standing, Unsent};
+pub use gpu_summary::{GpuSummary, ThrottleTotal};
+pub use history::{ChangeShape, History, Issue, IssueStatus, Notice, PartChange, Replaced, Severity, Unsent};
 pub use inventory::{Cable, Fact, Inventory, InventoryPart, NodeInventory, PartAt, PartClass};
 pub use judgement::{
     CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
     Percentiles, Place, TestVerdict, Verdict,
 };
-pub use keep::{cut_after_last_line, replace};
 pub use load::{LoadError, Recorded, files};
-pub use part::{EndDirection, LinkName, Part, PartType, PortName, RailEndName};
-pub use readings::{FoundPart, LinkLoad, Night, PartReading, Quantity, ReadPart, Readings};
+pub use part::{EndDirection, LinkName, Part, PortName, RailEndName};
+pub use readings::{FindingSummary, LinkLoad, Night, PartKind, PartReading, Quantity, Readings};
 pub use run::{
     BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord,
     ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
 };
 pub use shape::{CurvePoint, ShapeRule};
-pub use streams::{PortDelta, StreamRecord, StreamTerms, StreamWay};
-pub use suspect::{BOTH_DIRECTIONS, PartKind, Suspect};
+pub use streams::{PortDelta, StreamPath, StreamRecord, StreamTerms};
+pub use suspect::{BOTH_DIRECTIONS, Suspect, SuspectKind};
 pub use test_kind::TestKind;
 pub use trends::{PastChange, Trend, TrendRun, Trends};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
-pub use words::{
+pub use vocabulary::{
     Algorithm, Collective, DType, DeviceKind, Engine, GroupKind, Placement, Reach, ReduceOp, TransportKind,
 };
 

@@ -11,13 +11,12 @@
 //! | NIC of a host | `h2/mlx5_0` |
 //! | fabric | `the whole fabric` |
 //!
-//! A name alone does not say whether it is a host's or a switch's, so parsing a [`Part`] needs its [`PartType`]; links and rail
-//! ends can be told by their form. Names borrow from the text they were read from: reading one allocates nothing.
+//! A name alone does not say whether it is a host's or a switch's, so parsing a [`Part`] needs its [`PartKind`]; links and rail
+//! ends are recognised by their form. Names borrow from the text they were read from: reading one allocates nothing.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use super::ReadPart;
+use super::PartKind;
 
 /// What separates the two ends of a directed link.
 const ARROW: &str = "->";
@@ -61,7 +60,7 @@ pub struct RailEndName<'a> {
 }
 
 /// A part of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part<'a> {
     /// A host with all it has.
     Host(&'a str),
@@ -87,32 +86,7 @@ pub enum Part<'a> {
     /// Everything.
     Fabric,
     /// A measurement rather than a part: a pair, a collective, a test.
-    Measurement(Cow<'a, str>),
-}
-
-/// Which kind of part a name belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PartType {
-    /// A host.
-    Host,
-    /// A host's end of a rail.
-    RailEnd,
-    /// A cable in both directions.
-    Cable,
-    /// A cable in one direction.
-    Link,
-    /// A switch.
-    Switch,
-    /// A GPU.
-    Gpu,
-    /// A NIC.
-    Nic,
-    /// A rail.
-    Rail,
-    /// The whole fabric.
-    Fabric,
-    /// A pair, a collective, a test.
-    Measurement,
+    Measurement(&'a str),
 }
 
 /// The printed form of [`Part::Fabric`].
@@ -179,59 +153,19 @@ impl<'a> RailEndName<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Reads the name of a part of that type; none when it is not written as such a part is.
-    pub fn parse(kind: PartType, text: &'a str) -> Option<Part<'a>> {
+    /// Reads the name of a part of that kind; none when it is not written as such a part is.
+    pub fn parse(kind: PartKind, text: &'a str) -> Option<Part<'a>> {
         Some(match kind {
-            PartType::Host => Part::Host(text),
-            PartType::RailEnd => Part::RailEnd(RailEndName::parse(text)?),
-            PartType::Cable => Part::Cable(text),
-            PartType::Link => Part::Link(LinkName::parse(text)?),
-            PartType::Switch => Part::Switch(text),
-            PartType::Gpu => Part::Gpu(text),
-            PartType::Nic => {
-                let PortName { node, port } = PortName::parse(text)?;
-                Part::Nic {
-                    host: node,
-                    device: port,
-                }
-            }
-            PartType::Rail => Part::Rail(text),
-            PartType::Fabric if text == FABRIC => Part::Fabric,
-            PartType::Fabric => return None,
-            PartType::Measurement => Part::Measurement(Cow::Borrowed(text)),
+            PartKind::Link => Part::Link(LinkName::parse(text)?),
+            PartKind::RailEnd => Part::RailEnd(RailEndName::parse(text)?),
+            PartKind::Rail => Part::Rail(text),
+            PartKind::Node => Part::Host(text),
+            PartKind::Gpu => Part::Gpu(text),
+            PartKind::Collective => Part::Measurement(text),
         })
     }
 
-    /// The part that a reading is about.
-    pub fn of_reading(kind: ReadPart, text: &'a str) -> Option<Part<'a>> {
-        let kind = match kind {
-            ReadPart::Link => PartType::Link,
-            ReadPart::RailEnd => PartType::RailEnd,
-            ReadPart::Rail => PartType::Rail,
-            ReadPart::Node => PartType::Host,
-            ReadPart::Gpu => PartType::Gpu,
-            ReadPart::Collective => PartType::Measurement,
-        };
-        Part::parse(kind, text)
-    }
-
-    /// What it is.
-    pub fn part_type(&self) -> PartType {
-        match self {
-            Part::Host(_) => PartType::Host,
-            Part::RailEnd(_) => PartType::RailEnd,
-            Part::Cable(_) => PartType::Cable,
-            Part::Link(_) => PartType::Link,
-            Part::Switch(_) => PartType::Switch,
-            Part::Gpu(_) => PartType::Gpu,
-            Part::Nic { .. } => PartType::Nic,
-            Part::Rail(_) => PartType::Rail,
-            Part::Fabric => PartType::Fabric,
-            Part::Measurement(_) => PartType::Measurement,
-        }
-    }
-
-    /// The ports that its name tells of: both ends of a link, the one of a rail's end.
+    /// The ports in its name: both ends of a link, the one of a rail's end.
     pub fn ports(&self) -> impl Iterator<Item = PortName<'a>> {
         let (first, second) = match self {
             Part::Link(link) => (Some(link.from), Some(link.to)),
@@ -307,17 +241,13 @@ mod tests {
 
     use super::*;
 
-    const TYPES: [PartType; 10] = [
-        PartType::Host,
-        PartType::RailEnd,
-        PartType::Cable,
-        PartType::Link,
-        PartType::Switch,
-        PartType::Gpu,
-        PartType::Nic,
-        PartType::Rail,
-        PartType::Fabric,
-        PartType::Measurement,
+    const KINDS: [PartKind; 6] = [
+        PartKind::Link,
+        PartKind::RailEnd,
+        PartKind::Rail,
+        PartKind::Node,
+        PartKind::Gpu,
+        PartKind::Collective,
     ];
 
     #[test]
@@ -337,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_link_or_rail_end_is_not_taken_for_one() {
+    fn other_text_is_not_read_as_a_link_or_rail_end() {
         for text in [
             "",
             "h2",
@@ -360,17 +290,24 @@ mod tests {
         ] {
             assert_eq!(RailEndName::parse(text), None, "{text}");
         }
-        assert_eq!(Part::parse(PartType::Fabric, "rail1"), None);
     }
 
     #[test]
     fn a_part_is_at_the_nodes_its_name_tells_of() {
         let touches = |kind, text, node| Part::parse(kind, text).unwrap().touches(node);
-        assert!(touches(PartType::Link, "h2/rail1->leaf1/p0", "leaf1"));
-        assert!(touches(PartType::RailEnd, "h2/rail1 out", "h2"));
-        assert!(touches(PartType::Nic, "h2/mlx5_0", "h2"));
-        assert!(touches(PartType::Host, "h2", "h2"));
-        assert!(!touches(PartType::Cable, "h2", "h2"));
+        assert!(touches(PartKind::Link, "h2/rail1->leaf1/p0", "leaf1"));
+        assert!(touches(PartKind::RailEnd, "h2/rail1 out", "h2"));
+        assert!(touches(PartKind::Node, "h2", "h2"));
+        assert!(!touches(PartKind::Rail, "h2", "h2"));
+        let nic = Part::Nic {
+            host: "h2",
+            device: "mlx5_0",
+        };
+        assert!(nic.touches("h2") && !Part::Cable("h2").touches("h2") && !Part::Fabric.touches("h2"));
+        assert_eq!(
+            (nic.to_string(), Part::Fabric.to_string()),
+            ("h2/mlx5_0".into(), FABRIC.into())
+        );
         assert_eq!(PortName::node_of("leaf1/p0"), "leaf1");
         assert_eq!(PortName::node_of("leaf1"), "leaf1");
     }
@@ -378,10 +315,9 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_read_is_printed_as_it_was_written(text in "[a-z0-9/> -]{0,24}|[a-z0-9]{1,4}/[a-z0-9]{1,4}( out| in|->[a-z]{1,3}/[0-9])") {
-            for kind in TYPES {
+            for kind in KINDS {
                 if let Some(part) = Part::parse(kind, &text) {
                     prop_assert_eq!(part.to_string(), text.clone());
-                    prop_assert_eq!(part.part_type(), kind);
                 }
             }
         }

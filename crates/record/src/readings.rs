@@ -24,7 +24,7 @@ pub struct Readings {
     /// One per part and quantity, in the order of part and quantity.
     pub parts: Vec<PartReading>,
     /// What was found, one per finding.
-    pub findings: Vec<FoundPart>,
+    pub findings: Vec<FindingSummary>,
     /// What every cable was loaded with; empty when the run was not told which cable is where.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LinkLoad>,
@@ -60,7 +60,8 @@ pub struct Readings {
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum ReadPart {
+#[schemars(rename = "ReadPart")]
+pub enum PartKind {
     /// A cable in one direction, as `h2/rail1->leaf1/p0`.
     Link,
     /// A host's end of a rail, as `h2/rail1 out` or `h2/rail1 in`.
@@ -116,7 +117,7 @@ impl Quantity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartReading {
     /// What kind of part.
-    pub kind: ReadPart,
+    pub kind: PartKind,
     /// Its name, the same in every run.
     pub part: String,
     /// What is read of it.
@@ -139,7 +140,8 @@ pub struct PartReading {
 
 /// A finding, as far as other runs need to know it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct FoundPart {
+#[schemars(rename = "FoundPart")]
+pub struct FindingSummary {
     /// What kind of trouble.
     pub kind: FindingKind,
     /// The part it accuses, as `Finding::part` names it.

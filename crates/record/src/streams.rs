@@ -17,7 +17,7 @@ pub struct StreamTerms {
     pub one_port: bool,
     /// What was seen of the way of each stream, in their order; empty when the fabric was not asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ways: Vec<StreamWay>,
+    pub ways: Vec<StreamPath>,
 }
 
 impl StreamTerms {
@@ -34,7 +34,8 @@ impl StreamTerms {
 
 /// What was seen of the way that one stream takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct StreamWay {
+#[schemars(rename = "StreamWay")]
+pub struct StreamPath {
     /// The directed links it crosses, in order, each as `h2/rail1->rail1-leaf1/p0`: all of them when `whole`, otherwise those up
     /// to the last switch that answered.
     pub links: Vec<String>,

@@ -20,7 +20,8 @@ use strum::Display;
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum PartKind {
+#[schemars(rename = "PartKind")]
+pub enum SuspectKind {
     /// A host with all it has.
     Node,
     /// One GPU, or one rank where several share a host.
@@ -47,7 +48,7 @@ pub struct Suspect {
     /// The part: a cable in one direction, a switch, a host.
     pub part: String,
     /// What it is.
-    pub kind: PartKind,
+    pub kind: SuspectKind,
     /// The cable by name, when it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cable: Option<String>,

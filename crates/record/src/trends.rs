@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PartChange, Quantity, ReadPart, Replaced};
+use super::{PartChange, PartKind, Quantity, Replaced};
 
 /// Every part over all runs of a folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -50,7 +50,7 @@ pub struct TrendRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trend {
     /// What kind of part.
-    pub kind: ReadPart,
+    pub kind: PartKind,
     /// Its name.
     pub part: String,
     /// What is read of it.

@@ -7,7 +7,7 @@ use super::{WRITERS, gpus};
 use judge::findings::fixture::Fixture;
 use judge::findings::judge;
 use record::units::Nanos;
-use record::{ClockLimit, Extremes, GpuSummary, HeldDown, Judgement, files};
+use record::{ClockLimit, Extremes, GpuSummary, Judgement, ThrottleTotal, files};
 
 fn judged(gpus: Vec<GpuSummary>) -> Judgement {
     Judgement {
@@ -26,7 +26,7 @@ fn markdown(judgement: &Judgement) -> String {
 
 fn gpu() -> GpuSummary {
     let between = |least, most| Some(Extremes { least, most });
-    let held = HeldDown {
+    let held = ThrottleTotal {
         cells: 3,
         held_ns: Some(Nanos(1_500_000_000)),
     };

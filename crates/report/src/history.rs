@@ -6,7 +6,7 @@ use super::escape::{line, markdown as inert};
 use super::table::{Entry, Table, Tone, text};
 use judge::history::words;
 use record::text::counted_as;
-use record::{History, Matter, Severity, Standing, files};
+use record::{History, Issue, Severity, IssueStatus, files};
 
 /// The heading wherever it has one.
 pub(super) const TITLE: &str = "Since the last nights";
@@ -70,23 +70,23 @@ pub(super) fn replaced(history: &History, most: usize) -> Table {
 }
 
 /// The sentence without where it stands, which is said beside it.
-fn without_standing(matter: &Matter) -> &str {
+fn without_standing(matter: &Issue) -> &str {
     let sentence = matter.sentence.as_str();
     let rest = sentence.strip_prefix(&words::standing(&matter.standing));
     rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(sentence)
 }
 
 /// How loudly it is said, and whether it was said before.
-fn loudness(matter: &Matter) -> String {
+fn loudness(matter: &Issue) -> String {
     match (matter.severity, matter.due) {
         (Severity::Info, _) | (_, true) => matter.severity.to_string(),
         (severity, false) => format!("{severity} (told before)"),
     }
 }
 
-fn tone(matter: &Matter) -> Tone {
+fn tone(matter: &Issue) -> Tone {
     match (&matter.standing, matter.severity) {
-        (Standing::Gone { .. }, _) => Tone::Good,
+        (IssueStatus::Gone { .. }, _) => Tone::Good,
         (_, Severity::Page) => Tone::Bad,
         (_, Severity::Ticket) => Tone::Unclear,
         (_, Severity::Info) => Tone::Plain,
@@ -133,13 +133,13 @@ fn left_over(out: &mut String, rows: usize, most: usize) -> Result<(), Error> {
 
 /// Matters in one line each, those first that are to be told tonight; nothing that is long known and not due.
 pub(super) fn lines(history: &History) -> Vec<String> {
-    let mut told: Vec<&Matter> = history
+    let mut told: Vec<&Issue> = history
         .matters
         .iter()
-        .filter(|matter| matter.due || !matches!(matter.standing, Standing::Still { .. }))
+        .filter(|matter| matter.due || !matches!(matter.standing, IssueStatus::Still { .. }))
         .collect();
     told.sort_by_key(|matter| !matter.due);
-    let line_of = |matter: &Matter| {
+    let line_of = |matter: &Issue| {
         let standing = words::standing(&matter.standing);
         format!(
             "{}: {standing}: {}",

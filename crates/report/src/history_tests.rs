@@ -8,12 +8,12 @@ use judge::findings::fixture::Fixture;
 use judge::findings::judge;
 use judge::history::words;
 use record::{
-    ChangeShape, FindingKind, History, Matter, PartChange, Quantity, ReadPart, Recorded, Replaced, SCHEMA,
-    Severity, Standing, files,
+    ChangeShape, FindingKind, History, Issue, IssueStatus, PartChange, PartKind, Quantity, Recorded,
+    Replaced, SCHEMA, Severity, files,
 };
 
-fn matter(part: &str, standing: Standing, severity: Severity, due: bool) -> Matter {
-    Matter {
+fn matter(part: &str, standing: IssueStatus, severity: Severity, due: bool) -> Issue {
+    Issue {
         kind: Some(FindingKind::SlowRail),
         part: part.to_string(),
         sentence: format!("{}: {part} is slow", words::standing(&standing)),
@@ -29,7 +29,7 @@ fn matter(part: &str, standing: Standing, severity: Severity, due: bool) -> Matt
 /// A night with one matter of every standing, one of them a change that only the history shows.
 pub(super) fn nights() -> History {
     let change = PartChange {
-        kind: ReadPart::Link,
+        kind: PartKind::Link,
         part: "h2/rail1->leaf1/p0".to_string(),
         quantity: Quantity::Bandwidth,
         shape: ChangeShape::Step,
@@ -52,28 +52,38 @@ pub(super) fn nights() -> History {
         started: "2026-11-03T03:00:00Z".to_string(),
         nights: 12,
         matters: vec![
-            Matter {
+            Issue {
                 kind: None,
                 change: Some(change),
-                ..matter("h2/rail1->leaf1/p0", Standing::New, Severity::Page, true)
+                ..matter("h2/rail1->leaf1/p0", IssueStatus::New, Severity::Page, true)
             },
             matter(
                 "rail1 of h3",
-                Standing::Still { night: 3 },
+                IssueStatus::Still { night: 3 },
                 Severity::Ticket,
                 false,
             ),
-            matter("rail1 of h4", Standing::Again { away: 2 }, Severity::Ticket, true),
-            matter("rail1 of h5", Standing::Gone { nights: 4 }, Severity::Info, false),
+            matter(
+                "rail1 of h4",
+                IssueStatus::Again { away: 2 },
+                Severity::Ticket,
+                true,
+            ),
+            matter(
+                "rail1 of h5",
+                IssueStatus::Gone { nights: 4 },
+                Severity::Info,
+                false,
+            ),
             matter(
                 "rail1 of h6",
-                Standing::Unknown { nights: 1 },
+                IssueStatus::Unknown { nights: 1 },
                 Severity::Info,
                 false,
             ),
         ],
         replaced: vec![Replaced {
-            kind: ReadPart::RailEnd,
+            kind: PartKind::RailEnd,
             part: "h7/rail0 out".to_string(),
             before: "MT2231X01".to_string(),
             after: "MT2231X99".to_string(),

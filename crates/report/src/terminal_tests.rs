@@ -9,7 +9,7 @@ use super::terminal::{Page, summary};
 use judge::findings::fixture::{Fixture, HEALTHY, spec};
 use judge::findings::judge;
 use record::{
-    Cell, Event, FindingKind, Judgement, LossCause, Lost, PartKind, Place, Recorded, Suspect, Untested,
+    Cell, Event, FindingKind, Judgement, LossCause, Lost, Place, Recorded, Suspect, SuspectKind, Untested,
     Verdict,
 };
 
@@ -126,7 +126,7 @@ fn crowded(kind: FindingKind, part: &str) -> Judgement {
     finding.repeat = Some(format!("railgauge diagnose {}", "--suspect node01 ".repeat(30)));
     finding.suspects = vec![Suspect {
         part: part.into(),
-        kind: PartKind::FabricCable,
+        kind: SuspectKind::FabricCable,
         direction: None,
         cable: None,
         confidence: 0.9,

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::shared::{is_watched, use_color};
 use super::{CliError, say};
 use judge::history::{self, Rule};
-use record::{Quantity, ReadPart, Trends};
+use record::{PartKind, Quantity, Trends};
 use report::terminal::Page;
 use report::trend::Filter;
 use report::{self, escape};
@@ -34,8 +34,8 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT")]
     part: Option<String>,
     /// Show only parts of this kind: link, rail-end, rail, node, gpu, collective
-    #[arg(long, value_name = "KIND", value_parser = word::<ReadPart>)]
-    kind: Option<ReadPart>,
+    #[arg(long, value_name = "KIND", value_parser = word::<PartKind>)]
+    kind: Option<PartKind>,
     /// Show only this quantity: bandwidth, latency, tail, temperature, clock
     #[arg(long, value_name = "QUANTITY", value_parser = word::<Quantity>)]
     quantity: Option<Quantity>,
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn kinds_and_quantities_are_called_as_in_the_files() {
-        assert_eq!(word::<ReadPart>("rail-end"), Ok(ReadPart::RailEnd));
-        assert_eq!(word::<ReadPart>(" GPU "), Ok(ReadPart::Gpu));
+        assert_eq!(word::<PartKind>("rail-end"), Ok(PartKind::RailEnd));
+        assert_eq!(word::<PartKind>(" GPU "), Ok(PartKind::Gpu));
         assert_eq!(word::<Quantity>("latency"), Ok(Quantity::Latency));
         assert!(word::<Quantity>("speed").unwrap_err().contains("bandwidth"));
     }

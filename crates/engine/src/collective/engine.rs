@@ -11,7 +11,7 @@ use super::oracle::WrongElement;
 use crate::device::telemetry::GpuName;
 use crate::transport::{Backlog, Channel};
 use record::units::{Bytes, Nanos};
-use record::{Moved, StreamRecord, Stuck};
+use record::{LinkTraffic, StreamRecord, Stuck};
 
 /// One rank's part of a cell, ready to run any number of times.
 pub trait CellEngine: Send {
@@ -46,7 +46,7 @@ pub trait CellEngine: Send {
     }
 
     /// What this rank has sent over all its runs, and the connections for the next cell that needs them.
-    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>);
+    fn finish(self: Box<Self>) -> (Vec<LinkTraffic>, Vec<Channel>);
 }
 
 /// How long an iteration took on this rank.
@@ -102,12 +102,12 @@ pub(super) fn stuck_records(stuck: Vec<(u32, String, Backlog)>) -> Vec<Stuck> {
 }
 
 /// What `channels` have sent, as rank `from` counts it.
-pub(super) fn moved_over<'a>(from: u32, channels: impl Iterator<Item = &'a Channel>) -> Vec<Moved> {
+pub(super) fn moved_over<'a>(from: u32, channels: impl Iterator<Item = &'a Channel>) -> Vec<LinkTraffic> {
     let mut moved = Vec::new();
     for channel in channels {
         let to = channel.peer();
         let sent = channel.moved().into_iter().filter(|(_, bytes)| *bytes > 0);
-        moved.extend(sent.map(|(rail, bytes)| Moved {
+        moved.extend(sent.map(|(rail, bytes)| LinkTraffic {
             from,
             to,
             rail,
@@ -118,8 +118,8 @@ pub(super) fn moved_over<'a>(from: u32, channels: impl Iterator<Item = &'a Chann
 }
 
 /// What `collectives` runs put into the memory of other ranks, where no connection counts it; `sends` is one run's share.
-pub(super) fn moved_directly(from: u32, sends: &[(u32, u64)], collectives: u64) -> Vec<Moved> {
-    let moved = sends.iter().map(|(to, bytes)| Moved {
+pub(super) fn moved_directly(from: u32, sends: &[(u32, u64)], collectives: u64) -> Vec<LinkTraffic> {
+    let moved = sends.iter().map(|(to, bytes)| LinkTraffic {
         from,
         to: *to,
         rail: None,

@@ -13,7 +13,7 @@ use crate::device::Region;
 use crate::launch::clock;
 use crate::transport::Channel;
 use record::units::Nanos;
-use record::{Cell, Moved, Stuck};
+use record::{Cell, LinkTraffic, Stuck};
 
 /// A rank whose data lies in CPU memory.
 pub struct HostEngine {
@@ -112,7 +112,7 @@ impl CellEngine for HostEngine {
         stuck_records(self.execution.stuck())
     }
 
-    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+    fn finish(self: Box<Self>) -> (Vec<LinkTraffic>, Vec<Channel>) {
         let moved = moved_over(self.rank, self.execution.channels());
         (moved, self.execution.into_channels())
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::schedule::{Action, Schedule, Shape};
 use super::{Scheme, find};
 use record::units::Bytes;
-use record::{Cell, DType, DeviceKind, Moved, Placement, ReduceOp, TransportKind};
+use record::{Cell, DType, DeviceKind, LinkTraffic, Placement, ReduceOp, TransportKind};
 
 /// The longest chunk: long enough to make its overhead negligible, short enough to stay in a core's cache between the wire and
 /// the reduction.
@@ -156,13 +156,13 @@ pub fn scheme_of(cell: &Cell) -> Result<&'static dyn Scheme, ProgramError> {
 ///
 /// Chunks are striped over the links of a channel in turn, so with several rails the share of each depends on the chunks; this
 /// counts them as both ends do.
-pub fn planned_bytes(cell: &Cell) -> Result<Vec<Moved>, ProgramError> {
+pub fn planned_bytes(cell: &Cell) -> Result<Vec<LinkTraffic>, ProgramError> {
     let scheme = scheme_of(cell)?;
     let size = cell.dtype.size();
     if cell.rails.len() <= 1 {
         let rail = cell.rails.first().cloned();
         let loads = scheme.link_elements(cell.world(), cell.elements(), cell.root as usize);
-        let moved = loads.into_iter().map(|load| Moved {
+        let moved = loads.into_iter().map(|load| LinkTraffic {
             from: cell.ranks[load.from],
             to: cell.ranks[load.to],
             rail: rail.clone(),
@@ -181,7 +181,7 @@ pub fn planned_bytes(cell: &Cell) -> Result<Vec<Moved>, ProgramError> {
 }
 
 /// What `from` sends to `to`, by rail.
-fn striped(cell: &Cell, program: &Program, from: u32, to: u32) -> Vec<Moved> {
+fn striped(cell: &Cell, program: &Program, from: u32, to: u32) -> Vec<LinkTraffic> {
     let mut per_rail = vec![0u64; cell.rails.len()];
     let sends = program
         .steps
@@ -193,7 +193,7 @@ fn striped(cell: &Cell, program: &Program, from: u32, to: u32) -> Vec<Moved> {
     }
     let loaded = cell.rails.iter().zip(per_rail).filter(|(_, bytes)| *bytes > 0);
     loaded
-        .map(|(rail, bytes)| Moved {
+        .map(|(rail, bytes)| LinkTraffic {
             from,
             to,
             rail: Some(rail.clone()),

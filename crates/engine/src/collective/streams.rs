@@ -17,7 +17,7 @@ use crate::device::pattern::Pattern;
 use crate::launch::clock;
 use crate::transport::{Channel, Received, Sink, StreamLane, Streams};
 use record::units::Nanos;
-use record::{Cell, DType, Moved, ReduceOp, StreamRecord, StreamTerms, Stuck};
+use record::{Cell, DType, LinkTraffic, ReduceOp, StreamRecord, StreamTerms, Stuck};
 
 /// Messages that one stream sends or receives before the next stream is polled.
 const IN_A_ROW: usize = 4;
@@ -273,7 +273,7 @@ impl CellEngine for StreamEngine {
         self.records()
     }
 
-    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+    fn finish(self: Box<Self>) -> (Vec<LinkTraffic>, Vec<Channel>) {
         // A stream's source port must be free for the next cell, so no connection is kept.
         (Vec::new(), Vec::new())
     }

@@ -11,7 +11,7 @@ use crate::transport::{CrossWay, Endpoint, Fault, Knock, TraceWanted, Traced};
 use probe::host::Identity;
 use record::units::{Bytes, Nanos};
 use record::{
-    Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, Moved, NodeInventory, RailEnd,
+    Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, LinkTraffic, NodeInventory, RailEnd,
     StreamRecord, Stuck,
 };
 
@@ -243,7 +243,7 @@ pub(super) enum Answer {
     Finished {
         cell: u32,
         runs: u64,
-        moved: Vec<Moved>,
+        moved: Vec<LinkTraffic>,
         /// Its queue pairs, over RDMA.
         flows: Vec<FlowRecord>,
         /// What its streams came to, as this rank knows it.

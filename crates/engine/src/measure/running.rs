@@ -2,7 +2,7 @@
 
 use record::stats::{Sorted, median_of_sorted};
 use record::units::{Bytes, Nanos, Rate};
-use record::{Cell, CellDone, FlowRecord, Moved, StopReason, StreamRecord};
+use record::{Cell, CellDone, FlowRecord, LinkTraffic, StopReason, StreamRecord};
 
 /// What one cell came to.
 pub(super) struct Outcome {
@@ -14,8 +14,8 @@ pub(super) struct Outcome {
 /// One cell while it is measured.
 pub(super) struct Running<'a> {
     pub cell: &'a Cell,
-    pub planned: Vec<Moved>,
-    pub moved: Vec<Moved>,
+    pub planned: Vec<LinkTraffic>,
+    pub moved: Vec<LinkTraffic>,
     pub flows: Vec<FlowRecord>,
     pub streams: Vec<StreamRecord>,
     pub times: Sorted,
@@ -31,7 +31,7 @@ pub(super) struct Running<'a> {
 
 impl<'a> Running<'a> {
     /// Nothing measured yet; `planned` is what the schedule puts on each link.
-    pub fn new(cell: &'a Cell, planned: Vec<Moved>) -> Running<'a> {
+    pub fn new(cell: &'a Cell, planned: Vec<LinkTraffic>) -> Running<'a> {
         Running {
             cell,
             planned,
@@ -92,7 +92,7 @@ impl<'a> Running<'a> {
 
     /// What is recorded when its iterations are complete.
     pub fn done(&self, round: u16, stop: StopReason) -> CellDone {
-        let sorted = |moved: &[Moved]| {
+        let sorted = |moved: &[LinkTraffic]| {
             let mut moved = moved.to_vec();
             moved.sort_by(|a, b| (a.from, a.to, &a.rail).cmp(&(b.from, b.to, &b.rail)));
             moved

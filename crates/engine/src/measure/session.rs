@@ -18,7 +18,7 @@ use crate::transport::Endpoint;
 use probe::host;
 use record::units::{Nanos, Rate};
 use record::{
-    Cell, ClockRecord, DeviceKind, EndReason, Event, LossCause, Lost, Moved, NcclRecord, ReachRecord,
+    Cell, ClockRecord, DeviceKind, EndReason, Event, LinkTraffic, LossCause, Lost, NcclRecord, ReachRecord,
     TestRecord,
 };
 use topology::Fabric;
@@ -204,7 +204,7 @@ impl Session {
     }
 
     /// What a cell's schedule puts on each link.
-    pub(super) fn planned_bytes(&self, cell: &Cell, at_once: u16) -> Vec<Moved> {
+    pub(super) fn planned_bytes(&self, cell: &Cell, at_once: u16) -> Vec<LinkTraffic> {
         let planned = match cell.device {
             DeviceKind::Host => planned_bytes(cell).map_err(|error| error.to_string()),
             DeviceKind::Cuda => gpu::planned_bytes(cell, &self.ends, at_once),

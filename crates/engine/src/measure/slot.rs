@@ -14,7 +14,7 @@ use super::session::{Heard, MeasureError, Session};
 use super::sink::Sink;
 use crate::launch::clock;
 use record::units::{Bytes, Nanos};
-use record::{Cell, Corruption, DeviceKind, Event, Lost, Moved, Sample, StopReason, TestRecord};
+use record::{Cell, Corruption, DeviceKind, Event, LinkTraffic, Lost, Sample, StopReason, TestRecord};
 
 /// How much longer than the deadline a rank may take to say that it stands still.
 const GRACE: Duration = Duration::from_secs(2);
@@ -308,7 +308,7 @@ impl<'a> Slot<'a> {
             deltas.extend(counters.iter().cloned().map(Event::Counter));
             deltas.extend(gpu.clone().map(Event::Gpu));
             if let Some(running) = slot.cells.iter_mut().find(|running| running.cell.id == *cell) {
-                let per_run = |moved: &Moved| Moved {
+                let per_run = |moved: &LinkTraffic| LinkTraffic {
                     bytes: Bytes(moved.bytes.0 / (*runs).max(1)),
                     ..moved.clone()
                 };

@@ -15,7 +15,7 @@ use crate::launch::clock;
 use crate::transport::{Channel, Fault};
 use probe::sysfs;
 use record::units::Nanos;
-use record::{Cell, Moved, Placement, StreamRecord};
+use record::{Cell, LinkTraffic, Placement, StreamRecord};
 
 /// One cell on one rank.
 pub(super) struct Task {
@@ -155,7 +155,7 @@ impl Task {
     }
 
     /// How many collectives ran, what was sent, and the connections for whoever needs them next.
-    pub fn finish(self) -> (u64, Vec<Moved>, Vec<Channel>) {
+    pub fn finish(self) -> (u64, Vec<LinkTraffic>, Vec<Channel>) {
         let (moved, channels) = self.engine.finish();
         (self.collectives, moved, channels)
     }

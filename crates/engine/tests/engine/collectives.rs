@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ranks::{cell, over_tcp, run, with_type};
 use proptest::prelude::*;
 use railgauge_engine::collective::{ALGORITHMS, planned_bytes};
-use record::{Algorithm, Cell, Collective, DType, Moved, Placement, ReduceOp};
+use record::{Algorithm, Cell, Collective, DType, LinkTraffic, Placement, ReduceOp};
 use strum::IntoEnumIterator;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Runs the cell and checks results, inputs and bytes.
 fn check(cell: &Cell) -> Result<(), String> {
     let outcomes = run(cell, 2, &[], PATIENCE);
-    let mut moved: Vec<Moved> = Vec::new();
+    let mut moved: Vec<LinkTraffic> = Vec::new();
     for outcome in outcomes {
         let context =
             |problem: String| format!("{} {:?} {}: {problem}", cell.describe(), cell.placement, cell.op);
@@ -27,7 +27,7 @@ fn check(cell: &Cell) -> Result<(), String> {
         moved.extend(outcome.moved);
     }
     let mut planned = planned_bytes(cell).map_err(|error| error.to_string())?;
-    let key = |moved: &Moved| (moved.from, moved.to, moved.rail.clone());
+    let key = |moved: &LinkTraffic| (moved.from, moved.to, moved.rail.clone());
     planned.sort_by_key(key);
     moved.sort_by_key(key);
     if planned != moved {

@@ -14,7 +14,8 @@ use railgauge_engine::transport::tcp::Local;
 use railgauge_engine::transport::{Fault, Mesh, Wanted};
 use record::units::Bytes;
 use record::{
-    Algorithm, Cell, Collective, DType, DeviceKind, Engine, Load, Moved, Placement, ReduceOp, TransportKind,
+    Algorithm, Cell, Collective, DType, DeviceKind, Engine, LinkTraffic, Load, Placement, ReduceOp,
+    TransportKind,
 };
 
 /// A cell of `ranks` ranks with `elements` f32 elements; change what the test is about.
@@ -74,7 +75,7 @@ pub struct Outcome {
     pub took: Result<Took, Stopped>,
     pub verdict: Result<(), String>,
     pub input_untouched: bool,
-    pub moved: Vec<Moved>,
+    pub moved: Vec<LinkTraffic>,
 }
 
 /// The ranks of `cell`, who know each other, with their rails on loopback.
@@ -195,7 +196,7 @@ fn run_rank(
                 .map(|(rail, bytes)| (channel.peer(), rail, bytes))
         })
         .filter(|(_, _, bytes)| *bytes > 0)
-        .map(|(to, rail, bytes)| Moved {
+        .map(|(to, rail, bytes)| LinkTraffic {
             from: rank,
             to,
             rail,

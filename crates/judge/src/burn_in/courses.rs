@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::away::{Away, Without};
 use super::known::Index;
-use super::shift::{self, Slope, Step, median};
+use super::shift::{self, Slope, Step};
 use super::sightings::Sighting;
 use super::timeline::Timeline;
-use record::{Course, Quantity, ReadPart};
+use record::stats::median;
+use record::{BurnInTrend, PartKind, Quantity};
 
 /// The chance of one false step or slope in the whole burn-in that is accepted.
 const CHANCE: f64 = 0.001;
@@ -22,7 +23,7 @@ const FOR_COMMON: usize = 3;
 const LEAST_NOISE: f64 = 0.001;
 
 /// What a series is of: kind, name and quantity of a part, and the hosts that were away.
-pub(super) type SeriesKey = (ReadPart, String, Quantity, Without);
+pub(super) type SeriesKey = (PartKind, String, Quantity, Without);
 
 /// One figure over the cycles, and what it shows.
 #[derive(Debug, Clone)]
@@ -66,7 +67,7 @@ pub(super) fn all(
 /// The series of a part that has the most cycles: that of all hosts, unless some were away for longer than they were there.
 pub(super) fn longest<'s>(
     series: &'s BTreeMap<SeriesKey, Series>,
-    kind: ReadPart,
+    kind: PartKind,
     part: &str,
     quantity: Quantity,
 ) -> Option<&'s Series> {
@@ -96,10 +97,10 @@ fn collect(
         .collect();
     let away = Away::of(timeline, known);
     let mut series: BTreeMap<SeriesKey, Series> = BTreeMap::new();
-    let mut identities: BTreeMap<(ReadPart, &str, Quantity), &str> = BTreeMap::new();
+    let mut identities: BTreeMap<(PartKind, &str, Quantity), &str> = BTreeMap::new();
     for (place, cycle) in timeline.cycles.iter().enumerate() {
         for reading in cycle.said.figures() {
-            let is_followed = matches!(reading.kind, ReadPart::Link | ReadPart::RailEnd | ReadPart::Gpu);
+            let is_followed = matches!(reading.kind, PartKind::Link | PartKind::RailEnd | PartKind::Gpu);
             let is_figure = reading.value.is_finite() && reading.value > 0.0;
             if !is_followed || !is_figure {
                 continue;
@@ -132,7 +133,7 @@ fn collect(
 }
 
 fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, Series>) {
-    let mut apart: BTreeMap<(ReadPart, Quantity), Vec<Vec<f64>>> = BTreeMap::new();
+    let mut apart: BTreeMap<(PartKind, Quantity), Vec<Vec<f64>>> = BTreeMap::new();
     for ((kind, _, quantity, _), one) in series.iter_mut() {
         one.adjusted = one.values.iter().map(|value| value.ln()).collect();
         let Some(usual) = median(&one.adjusted) else {
@@ -145,7 +146,7 @@ fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<Series
             apart[*place].push(figure - usual);
         }
     }
-    let common: BTreeMap<(ReadPart, Quantity), Vec<f64>> = apart
+    let common: BTreeMap<(PartKind, Quantity), Vec<f64>> = apart
         .into_iter()
         .map(|(group, cycles)| {
             let of = |parts: Vec<f64>| {
@@ -166,8 +167,8 @@ fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<Series
 }
 
 /// The noise of the part in the middle, for every kind and quantity.
-fn usual_noise(series: &BTreeMap<SeriesKey, Series>) -> BTreeMap<(ReadPart, Quantity), f64> {
-    let mut all: BTreeMap<(ReadPart, Quantity), Vec<f64>> = BTreeMap::new();
+fn usual_noise(series: &BTreeMap<SeriesKey, Series>) -> BTreeMap<(PartKind, Quantity), f64> {
+    let mut all: BTreeMap<(PartKind, Quantity), Vec<f64>> = BTreeMap::new();
     for ((kind, _, quantity, _), one) in series {
         let enough = one.adjusted.len() >= FEWEST;
         all.entry((*kind, *quantity))
@@ -269,10 +270,10 @@ impl Series {
     }
 
     /// As the certificate has it.
-    pub(super) fn course(&self, quantity: Quantity, timeline: &Timeline<'_>) -> Course {
+    pub(super) fn course(&self, quantity: Quantity, timeline: &Timeline<'_>) -> BurnInTrend {
         let (at_first, at_last) = self.ends();
         let share = |by: f64| by.clamp(-20.0, 20.0).exp() - 1.0;
-        Course {
+        BurnInTrend {
             quantity,
             at_first,
             at_last,

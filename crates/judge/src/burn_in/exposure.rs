@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::known::{Blamed, Index, split_end};
 use super::timeline::Timeline;
-use record::ReadPart;
+use record::PartKind;
 use record::units::Nanos;
 
 /// Numbers of cycles by part.
@@ -12,12 +12,12 @@ use record::units::Nanos;
 pub(super) struct Exposure {
     /// Every cycle.
     pub(super) all: BTreeSet<u32>,
-    measured: BTreeMap<(ReadPart, String), BTreeSet<u32>>,
+    measured: BTreeMap<(PartKind, String), BTreeSet<u32>>,
     /// Cycles in which a link carried enough; none when no cycle says what links carried.
     loaded: Option<BTreeMap<String, BTreeSet<u32>>>,
     /// Why a link did not carry more, as the last cycle says that does.
     whys: BTreeMap<String, String>,
-    identities: BTreeMap<(ReadPart, String), String>,
+    identities: BTreeMap<(PartKind, String), String>,
     took: BTreeMap<u32, Nanos>,
 }
 
@@ -48,8 +48,8 @@ impl Exposure {
                 let Some(share) = load.share.filter(|share| *share > 0.0) else {
                     continue;
                 };
-                hosts.extend(host_of(known, ReadPart::Link, load.link));
-                let part = (ReadPart::Link, load.link.to_string());
+                hosts.extend(host_of(known, PartKind::Link, load.link));
+                let part = (PartKind::Link, load.link.to_string());
                 exposure.measured.entry(part).or_default().insert(number);
                 if share >= least_share {
                     loaded.entry(load.link.to_string()).or_default().insert(number);
@@ -67,7 +67,7 @@ impl Exposure {
                 );
             }
             for host in hosts {
-                let part = (ReadPart::Node, host.to_string());
+                let part = (PartKind::Node, host.to_string());
                 exposure.measured.entry(part).or_default().insert(number);
             }
         }
@@ -75,7 +75,7 @@ impl Exposure {
     }
 
     /// Cycles that measured a part.
-    pub(super) fn measured(&self, kind: ReadPart, part: &str) -> BTreeSet<u32> {
+    pub(super) fn measured(&self, kind: PartKind, part: &str) -> BTreeSet<u32> {
         let cycles = self.measured.get(&(kind, part.to_string()));
         cycles.cloned().unwrap_or_default()
     }
@@ -83,10 +83,10 @@ impl Exposure {
     /// Cycles that measured what a finding accuses; all of them where that is nothing that is read.
     pub(super) fn of_blamed(&self, known: &Index<'_>, blamed: &Blamed) -> BTreeSet<u32> {
         let kind = match blamed {
-            Blamed::Cable(_) => ReadPart::Link,
-            Blamed::End { .. } => ReadPart::RailEnd,
-            Blamed::Node(_) => ReadPart::Node,
-            Blamed::Gpu(_) => ReadPart::Gpu,
+            Blamed::Cable(_) => PartKind::Link,
+            Blamed::End { .. } => PartKind::RailEnd,
+            Blamed::Node(_) => PartKind::Node,
+            Blamed::Gpu(_) => PartKind::Gpu,
             _ => return self.all.clone(),
         };
         let names = known.names_of(blamed);
@@ -111,7 +111,7 @@ impl Exposure {
     }
 
     /// What a part is made of.
-    pub(super) fn identity(&self, kind: ReadPart, part: &str) -> Option<String> {
+    pub(super) fn identity(&self, kind: PartKind, part: &str) -> Option<String> {
         self.identities.get(&(kind, part.to_string())).cloned()
     }
 
@@ -119,19 +119,19 @@ impl Exposure {
     pub(super) fn ends(&self) -> impl Iterator<Item = &str> {
         let parts = self.measured.keys();
         parts
-            .filter(|(kind, part)| *kind == ReadPart::RailEnd && split_end(part).is_some())
+            .filter(|(kind, part)| *kind == PartKind::RailEnd && split_end(part).is_some())
             .map(|(_, part)| part.as_str())
     }
 }
 
 /// The host that a reading speaks of.
-fn host_of<'a>(known: &'a Index<'_>, kind: ReadPart, part: &'a str) -> Vec<&'a str> {
+fn host_of<'a>(known: &'a Index<'_>, kind: PartKind, part: &'a str) -> Vec<&'a str> {
     let host = match kind {
-        ReadPart::Node => Some(part),
-        ReadPart::RailEnd => part.rsplit_once('/').map(|(host, _)| host),
-        ReadPart::Link => known.link(part).and_then(|link| link.host.as_deref()),
-        ReadPart::Gpu => known.gpu(part).map(|gpu| gpu.host.as_str()),
-        ReadPart::Rail | ReadPart::Collective => None,
+        PartKind::Node => Some(part),
+        PartKind::RailEnd => part.rsplit_once('/').map(|(host, _)| host),
+        PartKind::Link => known.link(part).and_then(|link| link.host.as_deref()),
+        PartKind::Gpu => known.gpu(part).map(|gpu| gpu.host.as_str()),
+        PartKind::Rail | PartKind::Collective => None,
     };
     host.into_iter().collect()
 }

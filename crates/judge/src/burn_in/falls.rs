@@ -10,7 +10,7 @@ use super::away::{Without, is_of};
 use super::courses::{Series, SeriesKey};
 use super::known::{Blamed, Index, split_end};
 use super::timeline::Timeline;
-use record::{Quantity, ReadPart};
+use record::{PartKind, Quantity};
 
 /// Changes so many cycles apart may be the same one.
 const SAME_TIME: u32 = 2;
@@ -39,7 +39,7 @@ pub(super) struct Fall {
 /// One series that fell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fallen {
-    pub(super) kind: ReadPart,
+    pub(super) kind: PartKind,
     pub(super) part: String,
     pub(super) quantity: Quantity,
     /// Hosts that were away, where that takes flows from it.
@@ -75,7 +75,7 @@ pub(super) fn all(
         .collect();
     fallen.sort_by(|a, b| a.effect.total_cmp(&b.effect).then_with(|| a.part.cmp(&b.part)));
     let (gpus, links): (Vec<Fallen>, Vec<Fallen>) =
-        fallen.into_iter().partition(|one| one.kind == ReadPart::Gpu);
+        fallen.into_iter().partition(|one| one.kind == PartKind::Gpu);
     let mut falls = roots(links, known);
     falls = joined(falls, known);
     for gpu in gpus {
@@ -135,7 +135,7 @@ fn at_once(a: &Fallen, b: &Fallen) -> bool {
 /// The name under which flows know a part: the link, where an end of a rail is one.
 fn flow_name(known: &Index<'_>, fallen: &Fallen) -> String {
     let link = match (fallen.kind, split_end(&fallen.part)) {
-        (ReadPart::RailEnd, Some((host, rail, away))) => match known.read(fallen.kind, &fallen.part) {
+        (PartKind::RailEnd, Some((host, rail, away))) => match known.read(fallen.kind, &fallen.part) {
             Blamed::Cable(cable) => known
                 .of_cable(&cable)
                 .find(|link| {
@@ -270,7 +270,7 @@ fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
                 fall.apart.push(other.clone());
             }
             // A link is told by its own name, not by that of the end of a rail.
-            if is_same && one.kind == ReadPart::Link {
+            if is_same && one.kind == PartKind::Link {
                 let end = std::mem::replace(&mut fall.parts[0], one);
                 fall.followers.push(end);
             } else {

@@ -6,8 +6,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::known::{Known, KnownLink, end_name};
 use record::units::Nanos;
 use record::{
-    BurnIn, Criteria, EndReason, FindingKind, FoundPart, Journal, JournalLine, LinkLoad, Night, PartReading,
-    Place, Quantity, ReadPart, Readings,
+    BurnIn, Criteria, EndReason, FindingKind, FindingSummary, Journal, JournalLine, LinkLoad, Night,
+    PartKind, PartReading, Place, Quantity, Readings,
 };
 
 /// Seeded noise.
@@ -107,8 +107,8 @@ pub fn clos() -> Known {
 }
 
 /// A finding.
-pub fn found(kind: FindingKind, part: &str, place: Place) -> FoundPart {
-    FoundPart {
+pub fn found(kind: FindingKind, part: &str, place: Place) -> FindingSummary {
+    FindingSummary {
         kind,
         part: part.to_string(),
         sentence: format!("{kind} at {part}"),
@@ -147,7 +147,7 @@ pub fn night(number: u32) -> Night {
 }
 
 /// One figure.
-pub fn reading(kind: ReadPart, part: &str, quantity: Quantity, value: f64) -> PartReading {
+pub fn reading(kind: PartKind, part: &str, quantity: Quantity, value: f64) -> PartReading {
     PartReading {
         kind,
         part: part.to_string(),
@@ -183,10 +183,10 @@ pub fn cycle(known: &Known, number: u32, mut rate: impl FnMut(&str) -> f64) -> N
     for link in &known.links {
         let value = best[link.name.as_str()];
         let parts = &mut night.readings.parts;
-        parts.push(reading(ReadPart::Link, &link.name, Quantity::Bandwidth, value));
+        parts.push(reading(PartKind::Link, &link.name, Quantity::Bandwidth, value));
         if let (Some(host), Some(rail)) = (&link.host, &link.rail) {
             let end = end_name(host, rail, link.away);
-            parts.push(reading(ReadPart::RailEnd, &end, Quantity::Bandwidth, value));
+            parts.push(reading(PartKind::RailEnd, &end, Quantity::Bandwidth, value));
         }
         night.readings.loads.push(LinkLoad {
             link: link.name.clone(),

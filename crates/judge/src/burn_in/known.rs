@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use record::{FindingKind, FoundPart, ReadPart};
+use record::{FindingKind, FindingSummary, PartKind};
 
 /// The parts that a burn-in decides on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -137,7 +137,7 @@ impl<'k> Index<'k> {
     }
 
     /// Whom a finding accuses.
-    pub(super) fn blamed(&self, found: &FoundPart) -> Blamed {
+    pub(super) fn blamed(&self, found: &FindingSummary) -> Blamed {
         let place = &found.place;
         if matches!(found.kind, FindingKind::Throttled | FindingKind::GpuErrors)
             && let Some(gpu) = self.known.gpus.iter().find(|gpu| is_gpu_of(gpu, found))
@@ -170,20 +170,20 @@ impl<'k> Index<'k> {
     }
 
     /// What a reading is of: the end of a rail is its cable, where that is known.
-    pub(super) fn read(&self, kind: ReadPart, part: &str) -> Blamed {
+    pub(super) fn read(&self, kind: PartKind, part: &str) -> Blamed {
         match kind {
-            ReadPart::Link => match self.link(part) {
+            PartKind::Link => match self.link(part) {
                 Some(link) => Blamed::Cable(link.cable.clone()),
                 None => Blamed::Other(part.to_string()),
             },
-            ReadPart::RailEnd => match split_end(part) {
+            PartKind::RailEnd => match split_end(part) {
                 Some((host, rail, _)) => self.end(host, rail),
                 None => Blamed::Other(part.to_string()),
             },
-            ReadPart::Node => Blamed::Node(part.to_string()),
-            ReadPart::Gpu => Blamed::Gpu(part.to_string()),
-            ReadPart::Rail => Blamed::Rail(part.to_string()),
-            ReadPart::Collective => Blamed::Other(part.to_string()),
+            PartKind::Node => Blamed::Node(part.to_string()),
+            PartKind::Gpu => Blamed::Gpu(part.to_string()),
+            PartKind::Rail => Blamed::Rail(part.to_string()),
+            PartKind::Collective => Blamed::Other(part.to_string()),
         }
     }
 
@@ -232,7 +232,7 @@ pub(super) fn split_end(part: &str) -> Option<(&str, &str, bool)> {
     Some((host, rail, away))
 }
 
-fn is_gpu_of(gpu: &KnownGpu, found: &FoundPart) -> bool {
+fn is_gpu_of(gpu: &KnownGpu, found: &FindingSummary) -> bool {
     let place = &found.place;
     found.part == gpu.name
         || place.hosts.contains(&gpu.host) && place.ranks.iter().any(|rank| gpu.ranks.contains(rank))
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use record::Place;
 
-    fn found(kind: FindingKind, place: Place) -> FoundPart {
+    fn found(kind: FindingKind, place: Place) -> FindingSummary {
         fixture::found(kind, "x", place)
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::timeline::number_in;
 use record::units::Nanos;
-use record::{EndReason, FoundPart, Night, Quantity, ReadPart, Untested};
+use record::{EndReason, FindingSummary, Night, PartKind, Quantity, Untested};
 
 /// All cycles so far, for [`decide_on`](super::decide_on).
 #[derive(Debug, Clone, Default)]
@@ -33,13 +33,13 @@ struct Kept {
     figures: Box<[Figure<u32>]>,
     loads: Box<[Carried<u32>]>,
     untested: Box<[(u32, u32)]>,
-    findings: Box<[FoundPart]>,
+    findings: Box<[FindingSummary]>,
 }
 
 /// One figure of one part; names are texts, or where they stand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Figure<N> {
-    pub(super) kind: ReadPart,
+    pub(super) kind: PartKind,
     pub(super) part: N,
     pub(super) quantity: Quantity,
     pub(super) identity: Option<N>,
@@ -90,7 +90,7 @@ impl Ledger {
         let names = &mut self.names;
         let readings = &night.readings;
         // Nothing is decided on rails and collectives by their figures.
-        let is_decided_on = |kind: ReadPart| !matches!(kind, ReadPart::Rail | ReadPart::Collective);
+        let is_decided_on = |kind: PartKind| !matches!(kind, PartKind::Rail | PartKind::Collective);
         let figures = readings
             .parts
             .iter()
@@ -207,7 +207,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    pub(super) fn findings(self) -> &'a [FoundPart] {
+    pub(super) fn findings(self) -> &'a [FindingSummary] {
         &self.kept.findings
     }
 }
@@ -225,12 +225,12 @@ mod tests {
         let ledger = Ledger::of(&nights);
         assert_eq!(ledger.names.texts, once.names.texts);
         let page = ledger.pages()[49];
-        let read: Vec<(ReadPart, String, f64)> = page
+        let read: Vec<(PartKind, String, f64)> = page
             .figures()
             .map(|figure| (figure.kind, figure.part.to_string(), figure.value))
             .collect();
         let told = nights[49].readings.parts.iter();
-        let told: Vec<(ReadPart, String, f64)> = told
+        let told: Vec<(PartKind, String, f64)> = told
             .map(|part| (part.kind, part.part.clone(), part.value))
             .collect();
         assert_eq!(read, told);

@@ -3,7 +3,7 @@
 use super::fixture::{asked, clos, found, line, reading};
 use super::proofs::{add, healthy, host_place, ruling, slow_rail};
 use super::*;
-use record::{EndReason, FindingKind, Journal, Place, Quantity, ReadPart};
+use record::{EndReason, FindingKind, Journal, PartKind, Place, Quantity};
 
 fn lost_and_returned(nights: &mut [Night], known: &Known) -> Vec<JournalLine> {
     let hosts = vec!["h2".to_string()];
@@ -174,7 +174,7 @@ fn gpus_are_decided_on_by_their_errors_clocks_and_bandwidth() {
             night
                 .readings
                 .parts
-                .push(reading(ReadPart::Gpu, &gpu.name, Quantity::Clock, clock));
+                .push(reading(PartKind::Gpu, &gpu.name, Quantity::Clock, clock));
         }
     }
     let place = Place {
@@ -201,12 +201,12 @@ fn without_a_topology_ends_of_rails_are_decided_on() {
     let clos = clos();
     let mut nights = healthy(&clos, 20);
     for night in &mut nights {
-        night.readings.parts.retain(|part| part.kind == ReadPart::RailEnd);
+        night.readings.parts.retain(|part| part.kind == PartKind::RailEnd);
         // Latencies are of both directions.
         night
             .readings
             .parts
-            .push(reading(ReadPart::RailEnd, "h3/rail1", Quantity::Latency, 9000.0));
+            .push(reading(PartKind::RailEnd, "h3/rail1", Quantity::Latency, 9000.0));
         night.readings.loads.clear();
     }
     add(

@@ -9,7 +9,7 @@ use super::known::{Blamed, Index};
 use super::sightings::{Key, Sighting};
 use super::timeline::{Absence, Timeline};
 use record::units::Nanos;
-use record::{Criteria, Moment, ReadPart};
+use record::{Criteria, Moment, PartKind};
 
 /// How often a healthy fabric is accused in one cycle: the budget of false positives of a run.
 const FALSE_IN_A_CYCLE: f64 = 0.01;
@@ -149,7 +149,7 @@ fn absences(sightings: &[Sighting<'_>], timeline: &Timeline<'_>, exposure: &Expo
         let Blamed::Node(host) = &sighting.blamed else {
             continue;
         };
-        let measured = exposure.measured(ReadPart::Node, host);
+        let measured = exposure.measured(PartKind::Node, host);
         let back = measured.range(sighting.cycle + 1..).next();
         all.push(Absence {
             host: host.clone(),
@@ -212,12 +212,12 @@ impl Matter<'_, '_> {
     }
 
     /// The parts that are decided on and that it is about.
-    pub(super) fn parts(&self, known: &Index<'_>) -> BTreeSet<(ReadPart, String)> {
+    pub(super) fn parts(&self, known: &Index<'_>) -> BTreeSet<(PartKind, String)> {
         let kind = match &self.blamed {
-            Blamed::Cable(_) => ReadPart::Link,
-            Blamed::End { .. } => ReadPart::RailEnd,
-            Blamed::Node(_) => ReadPart::Node,
-            Blamed::Gpu(_) => ReadPart::Gpu,
+            Blamed::Cable(_) => PartKind::Link,
+            Blamed::End { .. } => PartKind::RailEnd,
+            Blamed::Node(_) => PartKind::Node,
+            Blamed::Gpu(_) => PartKind::Gpu,
             Blamed::Switch(_) | Blamed::Rail(_) | Blamed::Other(_) => return BTreeSet::new(),
         };
         let names = known.names_of(&self.blamed);

@@ -6,9 +6,9 @@ use super::fixture::{asked, clos, found, line, night, reading};
 use super::proofs::{BACK, LINK, RATE};
 use super::*;
 use record::units::Nanos;
-use record::{FindingKind, FoundPart, Journal, Place, Quantity, ReadPart};
+use record::{FindingKind, FindingSummary, Journal, PartKind, Place, Quantity};
 
-fn any_finding() -> impl Strategy<Value = FoundPart> {
+fn any_finding() -> impl Strategy<Value = FindingSummary> {
     let kinds: Vec<FindingKind> = <FindingKind as strum::IntoEnumIterator>::iter().collect();
     let names = || {
         prop::sample::select(vec![
@@ -44,11 +44,11 @@ fn any_night() -> impl Strategy<Value = Night> {
         Just(-1.0)
     ];
     let kind = prop::sample::select(vec![
-        ReadPart::Link,
-        ReadPart::RailEnd,
-        ReadPart::Gpu,
-        ReadPart::Node,
-        ReadPart::Collective,
+        PartKind::Link,
+        PartKind::RailEnd,
+        PartKind::Gpu,
+        PartKind::Node,
+        PartKind::Collective,
     ]);
     let part = prop::sample::select(vec![LINK, BACK, "h2/rail1 out", "h0", "", "odd", "GPU-0"]);
     let readings = prop::collection::vec((kind, part, value), 0..8);

@@ -3,7 +3,7 @@
 use super::fixture::{asked, clos, cycle, found};
 use super::*;
 use record::units::Nanos;
-use record::{FindingKind, FoundPart, Place};
+use record::{FindingKind, FindingSummary, Place};
 
 pub(super) const RATE: f64 = 25e6;
 
@@ -20,7 +20,7 @@ pub(super) fn host_place(host: &str, rail: Option<&str>) -> Place {
     }
 }
 
-fn slow_link(name: &str) -> FoundPart {
+fn slow_link(name: &str) -> FindingSummary {
     let place = Place {
         link: Some(name.to_string()),
         rail: Some("rail1".to_string()),
@@ -29,7 +29,7 @@ fn slow_link(name: &str) -> FoundPart {
     found(FindingKind::SlowLink, name, place)
 }
 
-pub(super) fn slow_rail() -> FoundPart {
+pub(super) fn slow_rail() -> FindingSummary {
     let place = Place {
         rail: Some("rail1".to_string()),
         ..Place::default()
@@ -37,7 +37,7 @@ pub(super) fn slow_rail() -> FoundPart {
     found(FindingKind::SlowRail, "rail1", place)
 }
 
-pub(super) fn add(nights: &mut [Night], cycle: usize, finding: FoundPart) {
+pub(super) fn add(nights: &mut [Night], cycle: usize, finding: FindingSummary) {
     nights[cycle - 1].readings.findings.push(finding);
 }
 
@@ -295,7 +295,7 @@ fn a_cable_that_is_slow_in_both_directions_from_the_beginning_is_rejected_in_bot
         add(
             &mut nights,
             number,
-            FoundPart {
+            FindingSummary {
                 both_directions,
                 ..slow_link(LINK)
             },

@@ -13,7 +13,7 @@ use super::known::Index;
 use super::matters::Matter;
 use super::phrase::{list, percent, plural};
 use super::timeline::Timeline;
-use record::{Check, Criteria, Incident, PartDecision, Quantity, ReadPart, Ruling};
+use record::{Check, Criteria, Incident, PartDecision, PartKind, Quantity, Ruling};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What all parts are decided by.
@@ -30,11 +30,11 @@ pub(super) struct Bench<'b, 'a> {
 pub(super) struct Told<'m, 'a> {
     pub(super) matter: Matter<'m, 'a>,
     pub(super) incident: Incident,
-    pub(super) parts: BTreeSet<(ReadPart, String)>,
+    pub(super) parts: BTreeSet<(PartKind, String)>,
 }
 
 impl Told<'_, '_> {
-    fn is_about(&self, kind: ReadPart, part: &str) -> bool {
+    fn is_about(&self, kind: PartKind, part: &str) -> bool {
         self.parts.iter().any(|(of, name)| *of == kind && name == part)
     }
 }
@@ -46,17 +46,17 @@ impl Bench<'_, '_> {
         match links.is_empty() {
             false => links
                 .iter()
-                .map(|link| self.link(ReadPart::Link, &link.name))
+                .map(|link| self.link(PartKind::Link, &link.name))
                 .collect(),
             true => self
                 .exposure
                 .ends()
-                .map(|end| self.link(ReadPart::RailEnd, end))
+                .map(|end| self.link(PartKind::RailEnd, end))
                 .collect(),
         }
     }
 
-    fn link(&self, kind: ReadPart, part: &str) -> PartDecision {
+    fn link(&self, kind: PartKind, part: &str) -> PartDecision {
         let mut checks = self.exposed(kind, part);
         checks.push(self.covered(kind, part));
         checks.push(self.drift(kind, part));
@@ -74,15 +74,15 @@ impl Bench<'_, '_> {
     /// Every GPU.
     pub(super) fn gpus(&self) -> Vec<PartDecision> {
         let one = |part: &str| {
-            let mut checks = self.exposed(ReadPart::Gpu, part);
-            checks.push(self.drift(ReadPart::Gpu, part));
+            let mut checks = self.exposed(PartKind::Gpu, part);
+            checks.push(self.drift(PartKind::Gpu, part));
             let families = [Family::GpuErrors, Family::Throttled, Family::Slow];
             checks.extend(
                 families
                     .into_iter()
-                    .map(|family| self.about(ReadPart::Gpu, part, family)),
+                    .map(|family| self.about(PartKind::Gpu, part, family)),
             );
-            self.decision(ReadPart::Gpu, part, checks)
+            self.decision(PartKind::Gpu, part, checks)
         };
         self.known.known.gpus.iter().map(|gpu| one(&gpu.name)).collect()
     }
@@ -90,7 +90,7 @@ impl Bench<'_, '_> {
     /// Every node, given what is decided about cables and GPUs.
     pub(super) fn nodes(&self, links: &[PartDecision], gpus: &[PartDecision]) -> Vec<PartDecision> {
         let one = |host: &String| {
-            let mut checks = self.exposed(ReadPart::Node, host);
+            let mut checks = self.exposed(PartKind::Node, host);
             let families = [
                 Family::Lost,
                 Family::Corruption,
@@ -102,7 +102,7 @@ impl Bench<'_, '_> {
             checks.extend(
                 families
                     .into_iter()
-                    .map(|family| self.about(ReadPart::Node, host, family)),
+                    .map(|family| self.about(PartKind::Node, host, family)),
             );
             let is_of_host = |decision: &&PartDecision| {
                 let part = self.known.read(decision.kind, &decision.part);
@@ -127,13 +127,13 @@ impl Bench<'_, '_> {
                     "the node is loaded again with another one",
                 ));
             }
-            self.decision(ReadPart::Node, host, checks)
+            self.decision(PartKind::Node, host, checks)
         };
         self.known.known.hosts.iter().map(one).collect()
     }
 
     /// Whether it was loaded for long enough.
-    fn exposed(&self, kind: ReadPart, part: &str) -> Vec<Check> {
+    fn exposed(&self, kind: PartKind, part: &str) -> Vec<Check> {
         let measured = self.exposure.measured(kind, part);
         let load = self.exposure.load(&measured);
         let (wanted, cycles) = (self.criteria.least_load.value, self.criteria.least_cycles.value);
@@ -168,9 +168,9 @@ impl Bench<'_, '_> {
     }
 
     /// Whether it carried enough in enough of the cycles.
-    fn covered(&self, kind: ReadPart, part: &str) -> Check {
+    fn covered(&self, kind: PartKind, part: &str) -> Check {
         let all = self.exposure.all.len();
-        let by_load = self.exposure.loaded(part).filter(|_| kind == ReadPart::Link);
+        let by_load = self.exposure.loaded(part).filter(|_| kind == PartKind::Link);
         let loaded = by_load.unwrap_or_else(|| self.exposure.measured(kind, part).len());
         let enough = all > 0 && loaded as f64 >= self.criteria.least_covered.value * all as f64;
         let what = match by_load {
@@ -191,7 +191,7 @@ impl Bench<'_, '_> {
         )
     }
 
-    fn drift(&self, kind: ReadPart, part: &str) -> Check {
+    fn drift(&self, kind: PartKind, part: &str) -> Check {
         let limit = percent(self.criteria.drift.value);
         let falls = || self.told.iter().filter(|told| told.matter.fall.is_some());
         if let Some(told) = falls().find(|told| told.is_about(kind, part)) {
@@ -236,12 +236,12 @@ impl Bench<'_, '_> {
     }
 
     /// What was seen of one family.
-    fn about(&self, kind: ReadPart, part: &str, family: Family) -> Check {
+    fn about(&self, kind: PartKind, part: &str, family: Family) -> Check {
         let criterion = family.criterion().unwrap_or("inventory");
         let about = self.told.iter().filter(|told| {
             // A fall is told under drift.
             let matter = &told.matter;
-            let is_fall_only = matter.fall.is_some() && matter.seen.is_empty() && kind != ReadPart::Node;
+            let is_fall_only = matter.fall.is_some() && matter.seen.is_empty() && kind != PartKind::Node;
             matter.family == family && !is_fall_only && told.is_about(kind, part)
         });
         match about.max_by_key(|told| (told.matter.counts, told.matter.is_open())) {
@@ -257,7 +257,7 @@ impl Bench<'_, '_> {
         }
     }
 
-    fn decision(&self, kind: ReadPart, part: &str, mut checks: Vec<Check>) -> PartDecision {
+    fn decision(&self, kind: PartKind, part: &str, mut checks: Vec<Check>) -> PartDecision {
         let measured = self.exposure.measured(kind, part);
         let (load_ns, cycles) = (
             self.exposure.load(&measured),

@@ -7,6 +7,8 @@
 
 use std::f64::consts::SQRT_2;
 
+use record::stats::median;
+
 /// Figures needed before a step.
 const BEFORE: usize = 3;
 /// Figures needed after it.
@@ -37,17 +39,6 @@ pub(super) struct Slope {
     pub(super) by: f64,
     pub(super) lower: f64,
     pub(super) upper: f64,
-}
-
-/// The median; none without figures.
-pub(super) fn median(figures: &[f64]) -> Option<f64> {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    match sorted.len() % 2 {
-        1 => Some(upper),
-        _ => Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0),
-    }
 }
 
 /// What neighbouring figures differ by, as a standard deviation of one figure: a step or slope hardly touches it.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::family::{Family, names_the_part};
 use super::known::{Blamed, Index};
 use super::timeline::Timeline;
-use record::FoundPart;
+use record::FindingSummary;
 
 /// What a matter is known by.
 pub(super) type Key = (Family, Blamed);
@@ -20,7 +20,7 @@ pub(super) struct Sighting<'a> {
     pub(super) cycle: u32,
     pub(super) family: Family,
     pub(super) blamed: Blamed,
-    pub(super) found: &'a FoundPart,
+    pub(super) found: &'a FindingSummary,
     /// The matter that explains it; its own when nothing else does.
     pub(super) laid_to: Option<Key>,
 }

@@ -7,7 +7,7 @@ use super::suspects;
 use record::units::{Bytes, Nanos, Rate};
 use record::{
     Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
-    HostRecord, Load, Moved, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
+    HostRecord, LinkTraffic, Load, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
     SpecRow, StopReason, TestKind, TestRecord, TransportKind,
 };
 
@@ -305,8 +305,8 @@ impl Fixture {
                 });
             }
         }
-        let links: Vec<Moved> = (0..cell.ranks.len())
-            .map(|at| Moved {
+        let links: Vec<LinkTraffic> = (0..cell.ranks.len())
+            .map(|at| LinkTraffic {
                 from: cell.ranks[at],
                 to: cell.ranks[(at + 1) % cell.ranks.len()],
                 rail: cell.rails.first().cloned(),

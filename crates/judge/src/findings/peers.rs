@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::summary::CellSummary;
-use record::stats::median_of_sorted;
+use record::stats::{median, median_of_sorted};
 use record::units::{Bytes, Rate};
 use record::{Cell, Engine};
 
@@ -90,13 +90,7 @@ impl PeerGroups {
             Some(peer.bytes.0 as f64 * 1e9 / median)
         };
         let rates: Option<Vec<f64>> = self.others(place).map(in_round).collect();
-        let mut rates = rates?;
-        rates.sort_by(f64::total_cmp);
-        let (low, high) = (
-            rates.get(rates.len().checked_sub(1)? / 2)?,
-            rates.get(rates.len() / 2)?,
-        );
-        Some(Rate((low + high) / 2.0))
+        median(&rates?).map(Rate)
     }
 
     /// What those peers reach; none without any.

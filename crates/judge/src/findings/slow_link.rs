@@ -8,7 +8,7 @@ use super::repeat;
 use super::slow_cells::worst_of;
 use record::text;
 use record::{
-    BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkName, LinkState, PartKind, Place, Suspect,
+    BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkName, LinkState, SuspectKind, Place, Suspect,
 };
 
 /// Other suspects are named in the sentence from this share of the first one's confidence on.
@@ -170,7 +170,7 @@ fn hosts_of(localisation: &Localisation, fault: &FaultyPart, suspect: &Suspect) 
                 link.to.node.clone()
             }]
         }
-        (None, PartKind::Node) => vec![suspect.part.clone()],
+        (None, SuspectKind::Node) => vec![suspect.part.clone()],
         _ => Vec::new(),
     }
 }
@@ -193,20 +193,20 @@ fn rule(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyP
 
 fn next_step(suspect: &Suspect) -> String {
     match suspect.kind {
-        PartKind::HostCable | PartKind::FabricCable | PartKind::Port => format!(
+        SuspectKind::HostCable | SuspectKind::FabricCable | SuspectKind::Port => format!(
             "look at both ends of {}: link speed, width, error counters, optics; reseat or replace the cable or move it to \
              another port, then repeat",
             suspect.cable.as_deref().unwrap_or(&suspect.part)
         ),
-        PartKind::Node | PartKind::Gpu => format!(
+        SuspectKind::Node | SuspectKind::Gpu => format!(
             "look at {} itself: PCIe generation and width, CPU and memory placement, other load; then repeat",
             suspect.part
         ),
-        PartKind::Leaf | PartKind::Spine | PartKind::Core => format!(
+        SuspectKind::Leaf | SuspectKind::Spine | SuspectKind::Core => format!(
             "look at switch {}: its load, buffers, firmware and configuration against its neighbours; then repeat",
             suspect.part
         ),
-        PartKind::Path => "probe the path, or give the topology, then repeat".to_string(),
+        SuspectKind::Path => "probe the path, or give the topology, then repeat".to_string(),
     }
 }
 

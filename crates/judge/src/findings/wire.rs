@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use record::units::Bytes;
-use record::{CellDone, Engine, Moved};
+use record::{CellDone, Engine, LinkTraffic};
 
 /// Bytes per iteration on the links of one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Wire {
 }
 
 /// Adds up entries of the same link; links that carry nothing are left out.
-fn per_link(entries: &[Moved]) -> BTreeMap<Link<'_>, u64> {
+fn per_link(entries: &[LinkTraffic]) -> BTreeMap<Link<'_>, u64> {
     let mut links: BTreeMap<Link<'_>, u64> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.bytes.0 > 0) {
         let carried = links
@@ -91,7 +91,7 @@ mod tests {
     fn done(planned: &[(u32, u32, u64)], moved: &[(u32, u32, u64)]) -> CellDone {
         let entries = |list: &[(u32, u32, u64)]| {
             list.iter()
-                .map(|(from, to, bytes)| Moved {
+                .map(|(from, to, bytes)| LinkTraffic {
                     from: *from,
                     to: *to,
                     rail: None,

@@ -1,5 +1,7 @@
 //! What is usual: the median of earlier runs, and how far they lie from it.
 
+use record::stats::median;
+
 /// How much more the median of a few runs errs than their mean would: pi over two.
 pub(super) const MEDIAN_COST: f64 = std::f64::consts::FRAC_PI_2;
 
@@ -18,11 +20,11 @@ impl Baseline {
     /// Of these values, in any order, which must be numbers; none without any.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Baseline> {
         let mut values: Vec<f64> = values.collect();
-        let middle = middle(&mut values)?;
+        let middle = median(&values)?;
         for value in &mut values {
             *value = (*value - middle).abs();
         }
-        let distance = self::middle(&mut values)?;
+        let distance = median(&values)?;
         Some(Baseline {
             middle,
             spread: 1.4826 * distance,
@@ -43,19 +45,6 @@ impl Baseline {
     }
 }
 
-/// The median; reorders. None of nothing.
-pub(super) fn middle(values: &mut [f64]) -> Option<f64> {
-    let half = values.len().checked_sub(1)? / 2;
-    let is_even = values.len().is_multiple_of(2);
-    let (_, low, above) = values.select_nth_unstable_by(half, f64::total_cmp);
-    let low = *low;
-    let high = match is_even {
-        true => above.iter().copied().fold(f64::INFINITY, f64::min),
-        false => low,
-    };
-    Some((low + high) / 2.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +57,6 @@ mod tests {
         assert_eq!((usual.middle, wild.middle), (1.0, 1.0));
         assert!(wild.spread < 2.0 * usual.spread && usual.spread > 0.0);
         assert_eq!(Baseline::of([].into_iter()), None);
-        assert_eq!(middle(&mut [3.0, 1.0, 2.0, 10.0]), Some(2.5));
     }
 
     #[test]

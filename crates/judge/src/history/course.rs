@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::fleet::{Fleet, Met};
 use super::rule::Rule;
-use record::{Night, PartReading, Quantity, ReadPart, Replaced};
+use record::{Night, PartKind, PartReading, Quantity, Replaced};
 
 /// What became of every part over the runs.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +30,7 @@ impl Course {
     }
 
     fn add(&mut self, run: usize, night: &Night, rule: &Rule) {
-        let mut by_fleet: BTreeMap<(ReadPart, Quantity), Vec<&PartReading>> = BTreeMap::new();
+        let mut by_fleet: BTreeMap<(PartKind, Quantity), Vec<&PartReading>> = BTreeMap::new();
         for reading in &night.readings.parts {
             if reading.value.is_finite() && reading.value > 0.0 {
                 by_fleet

@@ -1,8 +1,9 @@
 //! A change of one part, from the run that proves it to the run that ends it.
 
-use super::baseline::{Baseline, MEDIAN_COST, middle};
+use super::baseline::{Baseline, MEDIAN_COST};
 use super::change::{self, Fit};
 use record::ChangeShape;
+use record::stats::median;
 
 /// A change is there as long as this share of it is.
 const STILL: f64 = 0.5;
@@ -97,8 +98,8 @@ pub(super) fn effect(shape: ChangeShape, since: &[Point], before: f64) -> f64 {
             products / squares * since.len() as f64
         }
         ChangeShape::Step | ChangeShape::Blip => {
-            let mut own: Vec<f64> = since.iter().map(|point| point.own).collect();
-            middle(&mut own).map_or(0.0, |middle| middle - before)
+            let own: Vec<f64> = since.iter().map(|point| point.own).collect();
+            median(&own).map_or(0.0, |median| median - before)
         }
     }
 }
@@ -152,8 +153,8 @@ impl Open {
         if self.episode.runs > 0 {
             self.episode.effect = of_now;
         }
-        let mut logs: Vec<f64> = recent.iter().map(|point| point.log).collect();
-        self.episode.after = middle(&mut logs).unwrap_or_default();
+        let logs: Vec<f64> = recent.iter().map(|point| point.log).collect();
+        self.episode.after = median(&logs).unwrap_or_default();
         let runs = recent.len().max(1) as f64;
         self.episode.error = self.spread * (MEDIAN_COST / runs + self.before.uncertainty()).sqrt();
         self.episode.runs = self.since.len();

@@ -5,11 +5,11 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use record::stats::normal_score;
 use record::{
-    EndReason, FindingKind, FoundPart, Night, PartReading, Place, Quantity, ReadPart, Readings, SCHEMA,
+    EndReason, FindingKind, FindingSummary, Night, PartKind, PartReading, Place, Quantity, Readings, SCHEMA,
 };
 
 /// A reading without interval and identity.
-pub fn reading(kind: ReadPart, part: &str, quantity: Quantity, value: f64) -> PartReading {
+pub fn reading(kind: PartKind, part: &str, quantity: Quantity, value: f64) -> PartReading {
     PartReading {
         kind,
         part: part.to_string(),
@@ -64,7 +64,7 @@ pub fn nights(hosts: usize, count: usize, factor: impl Fn(usize, &str) -> f64) -
     let one = |number: usize, noise: &mut dyn FnMut() -> f64| {
         let read = |part: &String| {
             let value = 48e9 * noise() * factor(number, part);
-            reading(ReadPart::RailEnd, part, Quantity::Bandwidth, value)
+            reading(PartKind::RailEnd, part, Quantity::Bandwidth, value)
         };
         night(number, ends.iter().map(read).collect())
     };
@@ -72,8 +72,8 @@ pub fn nights(hosts: usize, count: usize, factor: impl Fn(usize, &str) -> f64) -
 }
 
 /// A finding about a host's end of a rail.
-pub fn found(kind: FindingKind, host: &str, rail: &str) -> FoundPart {
-    FoundPart {
+pub fn found(kind: FindingKind, host: &str, rail: &str) -> FindingSummary {
+    FindingSummary {
         kind,
         part: format!("{host} on {rail}"),
         sentence: format!("{rail} of {host} is not well"),

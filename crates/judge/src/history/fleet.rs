@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::baseline::{Baseline, middle};
+use super::baseline::Baseline;
 use super::rule::{self, Rule};
 use super::score::Pool;
 use super::series::{FEWEST, Learnt, Series, Terms};
-use record::{PartReading, Quantity, ReadPart, Replaced};
+use record::stats::median;
+use record::{PartKind, PartReading, Quantity, Replaced};
 
 /// Fewer parts have nothing in common that could be told from what each of them does.
 const CROWD: usize = 4;
@@ -24,7 +25,7 @@ const COMMON_SPREAD: (f64, f64) = (0.005, 5.0);
 #[derive(Debug, Clone)]
 pub(super) struct Fleet {
     /// What kind of part.
-    pub(super) kind: ReadPart,
+    pub(super) kind: PartKind,
     /// What is read of them.
     pub(super) quantity: Quantity,
     /// Names, each with its place in `series`.
@@ -50,7 +51,7 @@ struct Arrival<'a> {
 
 impl Fleet {
     /// A fleet of which nothing is known yet.
-    pub(super) fn new(kind: ReadPart, quantity: Quantity) -> Fleet {
+    pub(super) fn new(kind: PartKind, quantity: Quantity) -> Fleet {
         Fleet {
             kind,
             quantity,
@@ -78,7 +79,7 @@ impl Fleet {
     /// What all of them together are called.
     pub(super) fn common_name(&self) -> String {
         match self.kind {
-            ReadPart::Gpu => "all GPUs".to_string(),
+            PartKind::Gpu => "all GPUs".to_string(),
             kind => format!("all {kind}s"),
         }
     }
@@ -132,7 +133,7 @@ impl Fleet {
             common_level(&arrivals).unwrap_or_else(|| self.levels.last().map_or(0.0, |(_, level)| *level));
         let is_crowd = arrivals.len() >= CROWD;
         let least_spread = rule::least_spread(self.quantity);
-        let mut spreads: Vec<f64> = arrivals
+        let spreads: Vec<f64> = arrivals
             .iter()
             .filter_map(|arrival| arrival.usual.filter(|usual| usual.runs >= FEWEST))
             .map(|usual| usual.spread)
@@ -140,7 +141,7 @@ impl Fleet {
         let terms = Terms {
             run,
             common: level,
-            spread: middle(&mut spreads).unwrap_or(least_spread).max(least_spread),
+            spread: median(&spreads).unwrap_or(least_spread).max(least_spread),
             weight: WEIGHT,
             least_spread,
             least_effect: rule.least_effect_of(self.quantity).ln_1p(),
@@ -182,8 +183,8 @@ fn pooled(pool: &mut Pool, learnt: Vec<Learnt>) {
 /// How far parts are from their usual, in the middle; none of a few.
 fn common_level(arrivals: &[Arrival<'_>]) -> Option<f64> {
     let of = |arrival: &Arrival<'_>| arrival.usual.map(|usual| arrival.log - usual.middle);
-    let mut distances: Vec<f64> = arrivals.iter().filter_map(of).collect();
-    middle(&mut distances).filter(|_| distances.len() >= CROWD)
+    let distances: Vec<f64> = arrivals.iter().filter_map(of).collect();
+    median(&distances).filter(|_| distances.len() >= CROWD)
 }
 
 /// Parts that were read in a run.

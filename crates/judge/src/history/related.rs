@@ -2,7 +2,7 @@
 //! its rails, a collective and the part that holds it up.
 
 use super::told::Told;
-use record::{ChangeShape, ReadPart};
+use record::{ChangeShape, PartKind};
 
 /// How many runs apart two steps may seem to begin and still be one; slopes are dated less well.
 const APART: usize = 2;
@@ -53,24 +53,24 @@ pub(super) fn joined(all: Vec<Told>) -> Vec<Told> {
 
 /// Whether it is a part at one place, rather than something that many parts make together.
 fn is_local(told: &Told) -> bool {
-    !told.is_common && !matches!(told.change.kind, ReadPart::Rail | ReadPart::Collective)
+    !told.is_common && !matches!(told.change.kind, PartKind::Rail | PartKind::Collective)
 }
 
 fn one(mut members: Vec<Told>) -> Option<Told> {
     let ends = members
         .iter()
-        .filter(|member| member.change.kind == ReadPart::RailEnd)
+        .filter(|member| member.change.kind == PartKind::RailEnd)
         .count();
     // A host is more than its rails only when several of them say so.
     let rank = |told: &Told| match told.change.kind {
         _ if told.is_common => 0,
-        ReadPart::Node if ends > 2 => 1,
-        ReadPart::Link => 2,
-        ReadPart::RailEnd => 3,
-        ReadPart::Gpu => 4,
-        ReadPart::Node => 5,
-        ReadPart::Rail => 6,
-        ReadPart::Collective => 7,
+        PartKind::Node if ends > 2 => 1,
+        PartKind::Link => 2,
+        PartKind::RailEnd => 3,
+        PartKind::Gpu => 4,
+        PartKind::Node => 5,
+        PartKind::Rail => 6,
+        PartKind::Collective => 7,
     };
     members.sort_by(|a, b| {
         rank(a)
@@ -115,9 +115,9 @@ fn is_one(a: &Told, b: &Told) -> bool {
 fn may_hold_up(local: &Told, whole: &Told) -> bool {
     match whole.change.kind {
         _ if whole.is_common => false,
-        ReadPart::Rail => {
+        PartKind::Rail => {
             let places = places(local);
-            let is_link_by_other_name = local.change.kind == ReadPart::Link;
+            let is_link_by_other_name = local.change.kind == PartKind::Link;
             is_link_by_other_name || places.iter().any(|(_, rail)| *rail == whole.change.part)
         }
         _ => true,
@@ -126,7 +126,7 @@ fn may_hold_up(local: &Told, whole: &Told) -> bool {
 
 /// Whether the parts touch each other.
 fn are_near(a: &Told, b: &Told) -> bool {
-    use ReadPart::{Collective, Link, Node, RailEnd};
+    use PartKind::{Collective, Link, Node, RailEnd};
     let similar = (a.change.effect.abs() / b.change.effect.abs()).log2().abs() <= 1.0;
     let share_a_place = || places(a).iter().any(|place| places(b).contains(place));
     let share_a_host = || {
@@ -152,8 +152,8 @@ fn are_near(a: &Told, b: &Told) -> bool {
 fn places(told: &Told) -> Vec<(&str, &str)> {
     let part = told.change.part.as_str();
     let ends: Vec<&str> = match told.change.kind {
-        ReadPart::Link => part.split("->").collect(),
-        ReadPart::RailEnd => vec![
+        PartKind::Link => part.split("->").collect(),
+        PartKind::RailEnd => vec![
             part.strip_suffix(" out")
                 .or(part.strip_suffix(" in"))
                 .unwrap_or(part),

@@ -3,7 +3,7 @@
 //! A person is woken once, by what is new and proved. What is still there is a ticket, said again after some days; what is back
 //! after a few nights without is not new. Nobody is woken by what got better, what is gone, or what was seen in one run only.
 
-use record::{ChangeShape, FindingKind, Night, PartChange, Quantity, Severity, Standing};
+use record::{ChangeShape, FindingKind, IssueStatus, Night, PartChange, Quantity, Severity};
 
 /// Who is woken by what, and how often others are reminded.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,13 +41,13 @@ impl Default for SeverityRule {
 
 impl SeverityRule {
     /// How loudly a finding is said.
-    pub fn of_finding(&self, kind: FindingKind, standing: &Standing) -> Severity {
+    pub fn of_finding(&self, kind: FindingKind, standing: &IssueStatus) -> Severity {
         let wakes = self.pages.contains(&kind);
         self.of(wakes, standing)
     }
 
     /// How loudly a change against the past is said.
-    pub fn of_change(&self, change: &PartChange, standing: &Standing) -> Severity {
+    pub fn of_change(&self, change: &PartChange, standing: &IssueStatus) -> Severity {
         if !change.is_worse || change.shape == ChangeShape::Blip {
             return Severity::Info;
         }
@@ -55,11 +55,11 @@ impl SeverityRule {
         self.of(wakes, standing)
     }
 
-    fn of(&self, wakes: bool, standing: &Standing) -> Severity {
+    fn of(&self, wakes: bool, standing: &IssueStatus) -> Severity {
         match standing {
-            Standing::New if wakes => Severity::Page,
-            Standing::New | Standing::Still { .. } | Standing::Again { .. } => Severity::Ticket,
-            Standing::Gone { .. } | Standing::Unknown { .. } => Severity::Info,
+            IssueStatus::New if wakes => Severity::Page,
+            IssueStatus::New | IssueStatus::Still { .. } | IssueStatus::Again { .. } => Severity::Ticket,
+            IssueStatus::Gone { .. } | IssueStatus::Unknown { .. } => Severity::Info,
         }
     }
 

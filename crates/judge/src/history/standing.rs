@@ -3,17 +3,17 @@
 //! Nothing is remembered between runs: what was said before follows from the row of nights alone.
 
 use super::severity::SeverityRule;
-use record::{EndReason, FindingKind, FoundPart, Night, PartReading, ReadPart, Severity, Standing};
+use record::{EndReason, FindingKind, FindingSummary, IssueStatus, Night, PartKind, PartReading, Severity};
 
 /// One finding over the nights.
 #[derive(Debug, Clone)]
 pub(super) struct Track {
     /// What was found, as it was said last.
-    pub(super) found: FoundPart,
+    pub(super) found: FindingSummary,
     /// The run that showed it first.
     pub(super) first: usize,
     /// Where it stands after the last night.
-    pub(super) standing: Standing,
+    pub(super) standing: IssueStatus,
     /// How loudly it is said.
     pub(super) severity: Severity,
     /// Whether it is to be said.
@@ -64,12 +64,12 @@ pub(super) fn of(nights: &[Night], rule: &SeverityRule) -> Vec<Track> {
 }
 
 impl Track {
-    fn begun(found: &FoundPart, run: usize, rule: &SeverityRule) -> Track {
-        let severity = rule.of_finding(found.kind, &Standing::New);
+    fn begun(found: &FindingSummary, run: usize, rule: &SeverityRule) -> Track {
+        let severity = rule.of_finding(found.kind, &IssueStatus::New);
         Track {
             found: found.clone(),
             first: run,
-            standing: Standing::New,
+            standing: IssueStatus::New,
             severity,
             due: true,
             streak: 1,
@@ -78,16 +78,16 @@ impl Track {
         }
     }
 
-    fn goes_on(&mut self, found: &FoundPart, run: usize, nights: &[Night], rule: &SeverityRule) {
+    fn goes_on(&mut self, found: &FindingSummary, run: usize, nights: &[Night], rule: &SeverityRule) {
         self.standing = match self.gone.take() {
             None => {
                 self.streak += 1;
-                Standing::Still { night: self.streak }
+                IssueStatus::Still { night: self.streak }
             }
             Some(gone) => {
                 self.streak = 1;
                 let away = (run - gone) as u32;
-                Standing::Again { away }
+                IssueStatus::Again { away }
             }
         };
         self.found = found.clone();
@@ -106,8 +106,8 @@ impl Track {
         }
         let is_gone = was_measured(&self.found, night);
         self.standing = match is_gone {
-            true => Standing::Gone { nights: self.streak },
-            false => Standing::Unknown { nights: self.streak },
+            true => IssueStatus::Gone { nights: self.streak },
+            false => IssueStatus::Unknown { nights: self.streak },
         };
         self.severity = rule.of_finding(self.found.kind, &self.standing);
         self.due = is_gone;
@@ -118,19 +118,19 @@ impl Track {
 }
 
 /// Whether two findings of different nights are one matter: the same trouble of the same part, or of parts that could not be told apart.
-fn is_same(a: &FoundPart, b: &FoundPart) -> bool {
-    let names = |one: &FoundPart, other: &FoundPart| one.not_told_apart_from.contains(&other.part);
+fn is_same(a: &FindingSummary, b: &FindingSummary) -> bool {
+    let names = |one: &FindingSummary, other: &FindingSummary| one.not_told_apart_from.contains(&other.part);
     a.kind == b.kind && (a.part == b.part || names(a, b) || names(b, a))
 }
 
 /// Whether a run measured the part that a finding is about: then not finding it means that it is gone.
-pub(super) fn was_measured(found: &FoundPart, night: &Night) -> bool {
+pub(super) fn was_measured(found: &FindingSummary, night: &Night) -> bool {
     let place = &found.place;
     let is_nowhere =
         place.hosts.is_empty() && place.rail.is_none() && place.link.is_none() && place.switch.is_none();
     let readings = &night.readings;
     // Ranks of one machine have no ends of rails between hosts: what such a run says, it says of all of it.
-    let of_hosts = [ReadPart::Link, ReadPart::RailEnd, ReadPart::Node];
+    let of_hosts = [PartKind::Link, PartKind::RailEnd, PartKind::Node];
     let is_whole = !readings
         .parts
         .iter()
@@ -146,12 +146,12 @@ pub(super) fn was_measured(found: &FoundPart, night: &Night) -> bool {
 }
 
 /// Whether a reading is one of the part that a finding accuses.
-pub(super) fn is_about(found: &FoundPart, reading: &PartReading) -> bool {
+pub(super) fn is_about(found: &FindingSummary, reading: &PartReading) -> bool {
     is_about_part(found, reading.kind, &reading.part)
 }
 
 /// Whether that part is the one that a finding accuses.
-pub(super) fn is_about_part(found: &FoundPart, kind: ReadPart, part: &str) -> bool {
+pub(super) fn is_about_part(found: &FindingSummary, kind: PartKind, part: &str) -> bool {
     let place = &found.place;
     if found.part == part || found.not_told_apart_from.iter().any(|other| other == part) {
         return true;
@@ -161,19 +161,19 @@ pub(super) fn is_about_part(found: &FoundPart, kind: ReadPart, part: &str) -> bo
     }
     let ends = || part.split("->").filter_map(|end| end.split_once('/'));
     if let Some(switch) = &place.switch {
-        return kind == ReadPart::Link && ends().any(|(node, _)| node == switch);
+        return kind == PartKind::Link && ends().any(|(node, _)| node == switch);
     }
     let is_host = |host: &str| place.hosts.iter().any(|named| named == host);
     let is_rail = |rail: &str| place.rail.as_ref().is_none_or(|named| named == rail);
     match kind {
-        ReadPart::RailEnd => part
+        PartKind::RailEnd => part
             .strip_suffix(" out")
             .or(part.strip_suffix(" in"))
             .unwrap_or(part)
             .split_once('/')
             .is_some_and(|(host, rail)| (place.hosts.is_empty() || is_host(host)) && is_rail(rail)),
-        ReadPart::Node => place.rail.is_none() && is_host(part),
-        ReadPart::Rail => place.hosts.is_empty() && place.rail.as_deref() == Some(part),
-        ReadPart::Link | ReadPart::Gpu | ReadPart::Collective => false,
+        PartKind::Node => place.rail.is_none() && is_host(part),
+        PartKind::Rail => place.hosts.is_empty() && place.rail.as_deref() == Some(part),
+        PartKind::Link | PartKind::Gpu | PartKind::Collective => false,
     }
 }

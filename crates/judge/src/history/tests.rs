@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::fixture::{found, night, nights, reading};
 use super::*;
-use record::{ChangeShape, FindingKind, Matter, Night, Quantity, ReadPart, Severity, Standing};
+use record::{ChangeShape, FindingKind, Issue, IssueStatus, Night, PartKind, Quantity, Severity};
 
 /// What is said out loud.
-fn loud(nights: &[Night]) -> Vec<Matter> {
+fn loud(nights: &[Night]) -> Vec<Issue> {
     let matters = tonight(nights).matters.into_iter();
     matters
         .filter(|matter| matter.severity > Severity::Info)
@@ -51,7 +51,7 @@ fn a_step_pages_once_then_is_a_ticket_and_a_reminder_after_a_week() {
     assert!(change.effect_interval.0 < -0.05 && -0.05 < change.effect_interval.1);
     assert!((change.after / change.before - 1.0 - change.effect).abs() < 1e-9);
     assert!(
-        matches!(last.standing, Standing::Still { night: 15.. }),
+        matches!(last.standing, IssueStatus::Still { night: 15.. }),
         "{:?}",
         last.standing
     );
@@ -100,7 +100,7 @@ fn a_change_that_is_gone_is_said_to_be_gone_and_its_past_is_not_forgotten() {
             tonight(&row[..*count])
                 .matters
                 .iter()
-                .any(|m| matches!(m.standing, Standing::Gone { .. }))
+                .any(|m| matches!(m.standing, IssueStatus::Gone { .. }))
         })
         .collect();
     assert_eq!(gone.len(), 1, "{gone:?}");
@@ -157,28 +157,28 @@ fn findings_are_new_then_counted_then_gone_and_back_within_days_they_are_not_new
             .find(|matter| matter.kind == Some(FindingKind::SlowLink));
         of_slow.map(|matter| (matter.standing.clone(), matter.severity, matter.due))
     };
-    assert_eq!(standing(3), Some((Standing::New, Severity::Page, true)));
+    assert_eq!(standing(3), Some((IssueStatus::New, Severity::Page, true)));
     assert_eq!(
         standing(4),
-        Some((Standing::Still { night: 2 }, Severity::Ticket, false))
+        Some((IssueStatus::Still { night: 2 }, Severity::Ticket, false))
     );
     assert_eq!(
         standing(5),
-        Some((Standing::Still { night: 3 }, Severity::Ticket, false))
+        Some((IssueStatus::Still { night: 3 }, Severity::Ticket, false))
     );
     assert_eq!(
         standing(6),
-        Some((Standing::Gone { nights: 3 }, Severity::Info, true))
+        Some((IssueStatus::Gone { nights: 3 }, Severity::Info, true))
     );
     assert_eq!(standing(7), None);
     assert_eq!(
         standing(8),
-        Some((Standing::Again { away: 2 }, Severity::Ticket, false))
+        Some((IssueStatus::Again { away: 2 }, Severity::Ticket, false))
     );
     // Nothing was measured there: nobody knows.
     row[5].readings.parts.retain(|part| !part.part.starts_with("h2/"));
     let matters = tonight(&row[..6]).matters;
-    assert_eq!(matters[0].standing, Standing::Unknown { nights: 3 });
+    assert_eq!(matters[0].standing, IssueStatus::Unknown { nights: 3 });
 }
 
 #[test]
@@ -207,14 +207,14 @@ fn both_ends_of_a_cable_that_change_together_are_told_once() {
                     let mut ends = night.readings.parts.iter();
                     let value = ends.find(|part| part.part == name).unwrap().value;
                     let name = format!("h{host}/rail0->leaf0/p{host}");
-                    reading(ReadPart::Link, &name, Quantity::Bandwidth, value)
+                    reading(PartKind::Link, &name, Quantity::Bandwidth, value)
                 })
                 .collect();
             night.readings.parts.extend(links);
             night
         })
         .collect();
-    let pages: Vec<Matter> = (8..=30)
+    let pages: Vec<Issue> = (8..=30)
         .flat_map(|count| loud(&row[..count]))
         .filter(|matter| matter.severity == Severity::Page)
         .collect();
@@ -287,7 +287,7 @@ proptest! {
         ),
         finds in prop::collection::vec((0..24usize, "[a-c]", "r[0-2]"), 0..10),
     ) {
-        use ReadPart::{Collective, Gpu, Link, Node, Rail, RailEnd};
+        use PartKind::{Collective, Gpu, Link, Node, Rail, RailEnd};
         let mut row: Vec<Night> = Vec::new();
         for (number, parts) in rows.into_iter().enumerate() {
             let of = |(part, value, kind, identity): (String, f64, usize, Option<String>)| record::PartReading {

@@ -7,7 +7,7 @@ use super::severity::SeverityRule;
 use super::standing::{self, Track};
 use super::told::{self, Told};
 use super::words;
-use record::{History, Matter, Night, SCHEMA, Severity, Standing};
+use record::{History, Issue, IssueStatus, Night, SCHEMA, Severity};
 
 /// Single runs that stand out which are told of; nobody reads a list of hundreds.
 const MOST_BLIPS: usize = 10;
@@ -22,7 +22,7 @@ pub fn tonight_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> H
     let course = Course::of(nights, rule);
     let last = nights.len().saturating_sub(1);
     let tracks = standing::of(nights, severities);
-    let mut changes: Vec<(Told, Standing)> = told::lasting(&course, nights)
+    let mut changes: Vec<(Told, IssueStatus)> = told::lasting(&course, nights)
         .into_iter()
         .map(|told| {
             let standing = of_lasting(&told, last, severities);
@@ -33,11 +33,11 @@ pub fn tonight_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> H
         let (run, ending) = told.ended?;
         let nights = (run - told.proved.min(run)) as u32;
         let is_tonight = run == last && ending == Ending::Gone;
-        is_tonight.then_some((told, Standing::Gone { nights }))
+        is_tonight.then_some((told, IssueStatus::Gone { nights }))
     }));
-    let mut matters: Vec<Matter> = Vec::new();
+    let mut matters: Vec<Issue> = Vec::new();
     for track in &tracks {
-        let is_same = |(told, _): &(Told, Standing)| is_one(track, told);
+        let is_same = |(told, _): &(Told, IssueStatus)| is_one(track, told);
         let with = changes.iter().position(is_same).map(|at| changes.remove(at));
         matters.push(matter(Some(track), with, nights, severities));
     }
@@ -50,14 +50,14 @@ pub fn tonight_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> H
     let unnamed = blips.len().saturating_sub(MOST_BLIPS);
     for blip in blips.into_iter().take(MOST_BLIPS) {
         if !tracks.iter().any(|track| is_one(track, &blip)) {
-            matters.push(Matter {
+            matters.push(Issue {
                 due: false,
-                ..matter(None, Some((blip, Standing::New)), nights, severities)
+                ..matter(None, Some((blip, IssueStatus::New)), nights, severities)
             });
         }
     }
     matters.sort_by(|a, b| {
-        let key = |matter: &Matter| (std::cmp::Reverse(matter.severity), rank(&matter.standing));
+        let key = |matter: &Issue| (std::cmp::Reverse(matter.severity), rank(&matter.standing));
         key(a).cmp(&key(b)).then_with(|| a.part.cmp(&b.part))
     });
     let tonight = nights.last();
@@ -85,22 +85,22 @@ pub fn tonight_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> H
     }
 }
 
-fn of_lasting(told: &Told, last: usize, rule: &SeverityRule) -> Standing {
+fn of_lasting(told: &Told, last: usize, rule: &SeverityRule) -> IssueStatus {
     let nights = (last - told.proved.min(last) + 1) as u32;
     match (told.seen == last, told.proved == last, told.away) {
-        (false, ..) => Standing::Unknown { nights: nights - 1 },
+        (false, ..) => IssueStatus::Unknown { nights: nights - 1 },
         (true, true, Some(away)) if away <= rule.again_within as usize => {
-            Standing::Again { away: away as u32 }
+            IssueStatus::Again { away: away as u32 }
         }
-        (true, true, _) => Standing::New,
-        (true, false, _) => Standing::Still { night: nights },
+        (true, true, _) => IssueStatus::New,
+        (true, false, _) => IssueStatus::Still { night: nights },
     }
 }
 
 /// Whether a change is about the part that a finding accuses, or seen at one of its places at the same time.
 fn is_one(track: &Track, told: &Told) -> bool {
     let change = &told.change;
-    let is_gone = |standing: &Standing| matches!(standing, Standing::Gone { .. });
+    let is_gone = |standing: &IssueStatus| matches!(standing, IssueStatus::Gone { .. });
     if is_gone(&track.standing) != told.ended.is_some() || !change.is_worse && told.ended.is_none() {
         return false;
     }
@@ -111,21 +111,21 @@ fn is_one(track: &Track, told: &Told) -> bool {
 /// One matter from what a run found, what the past shows, or both. It is as old as the older of them, and as loud as the louder.
 fn matter(
     track: Option<&Track>,
-    change: Option<(Told, Standing)>,
+    change: Option<(Told, IssueStatus)>,
     nights: &[Night],
     rule: &SeverityRule,
-) -> Matter {
+) -> Issue {
     let last = nights.len().saturating_sub(1);
     let by_change = change.as_ref().map(|(told, standing)| {
         // A part that joined tonight makes an old matter no newer, but it changed again.
         let is_news = told.latest == last && told.proved == last;
         let severity = rule.of_change(&told.change, standing);
         let due = match standing {
-            Standing::New => is_news && severity > Severity::Info,
-            Standing::Again { .. } => false,
-            Standing::Still { .. } => severity > Severity::Info && rule.is_due_again(nights, told.proved),
-            Standing::Gone { .. } => told.change.is_worse,
-            Standing::Unknown { .. } => false,
+            IssueStatus::New => is_news && severity > Severity::Info,
+            IssueStatus::Again { .. } => false,
+            IssueStatus::Still { .. } => severity > Severity::Info && rule.is_due_again(nights, told.proved),
+            IssueStatus::Gone { .. } => told.change.is_worse,
+            IssueStatus::Unknown { .. } => false,
         };
         (severity, due)
     });
@@ -144,7 +144,7 @@ fn matter(
     ) {
         (Some(a), Some(b)) => older(a, b).clone(),
         (Some(one), None) | (None, Some(one)) => one.clone(),
-        (None, None) => Standing::New,
+        (None, None) => IssueStatus::New,
     };
     let change = change.map(|(told, _)| told.change);
     let said = match (track, &change) {
@@ -158,7 +158,7 @@ fn matter(
         (None, Some(change)) => change.part.clone(),
         (None, None) => String::new(),
     };
-    Matter {
+    Issue {
         kind: track.map(|track| track.found.kind),
         part,
         sentence: format!("{}: {said}", words::standing(&standing)),
@@ -175,47 +175,47 @@ fn matter(
 }
 
 /// The standing of a matter of which one part is new and another is not.
-fn older<'a>(a: &'a Standing, b: &'a Standing) -> &'a Standing {
-    let nights = |standing: &Standing| match standing {
-        Standing::New => 1,
-        Standing::Again { .. } => 2,
-        Standing::Still { night } => 1 + night,
-        Standing::Gone { nights } | Standing::Unknown { nights } => 1 + nights,
+fn older<'a>(a: &'a IssueStatus, b: &'a IssueStatus) -> &'a IssueStatus {
+    let nights = |standing: &IssueStatus| match standing {
+        IssueStatus::New => 1,
+        IssueStatus::Again { .. } => 2,
+        IssueStatus::Still { night } => 1 + night,
+        IssueStatus::Gone { nights } | IssueStatus::Unknown { nights } => 1 + nights,
     };
     if nights(b) > nights(a) { b } else { a }
 }
 
-fn rank(standing: &Standing) -> u8 {
+fn rank(standing: &IssueStatus) -> u8 {
     match standing {
-        Standing::New => 0,
-        Standing::Again { .. } => 1,
-        Standing::Still { .. } => 2,
-        Standing::Unknown { .. } => 3,
-        Standing::Gone { .. } => 4,
+        IssueStatus::New => 0,
+        IssueStatus::Again { .. } => 1,
+        IssueStatus::Still { .. } => 2,
+        IssueStatus::Unknown { .. } => 3,
+        IssueStatus::Gone { .. } => 4,
     }
 }
 
-fn summary(matters: &[Matter], course: &Course, earlier: usize, unnamed: usize) -> String {
-    let count = |wanted: fn(&Matter) -> bool| matters.iter().filter(|matter| wanted(matter)).count();
-    let is_blip = |matter: &Matter| matter.severity == Severity::Info && matter.standing == Standing::New;
+fn summary(matters: &[Issue], course: &Course, earlier: usize, unnamed: usize) -> String {
+    let count = |wanted: fn(&Issue) -> bool| matters.iter().filter(|matter| wanted(matter)).count();
+    let is_blip = |matter: &Issue| matter.severity == Severity::Info && matter.standing == IssueStatus::New;
     let counts = [
         (
-            count(|m| m.severity > Severity::Info && m.standing == Standing::New),
+            count(|m| m.severity > Severity::Info && m.standing == IssueStatus::New),
             "new",
         ),
         (
-            count(|m| matches!(m.standing, Standing::Again { .. })),
+            count(|m| matches!(m.standing, IssueStatus::Again { .. })),
             "back again",
         ),
         (
-            count(|m| matches!(m.standing, Standing::Still { .. })),
+            count(|m| matches!(m.standing, IssueStatus::Still { .. })),
             "still there",
         ),
         (
-            count(|m| matches!(m.standing, Standing::Unknown { .. })),
+            count(|m| matches!(m.standing, IssueStatus::Unknown { .. })),
             "not measured tonight",
         ),
-        (count(|m| matches!(m.standing, Standing::Gone { .. })), "gone"),
+        (count(|m| matches!(m.standing, IssueStatus::Gone { .. })), "gone"),
         (
             matters.iter().filter(|matter| is_blip(matter)).count() + unnamed,
             "worth a look only",

@@ -8,7 +8,7 @@ use super::fleet::Fleet;
 use super::rule::Rule;
 use super::series::Series;
 use super::told::{self, Told};
-use record::{Night, PastChange, Quantity, ReadPart, SCHEMA, Trend, TrendRun, Trends};
+use record::{Night, PartKind, PastChange, Quantity, SCHEMA, Trend, TrendRun, Trends};
 
 /// Every part over the nights, which are in the order of their start and of one suite.
 pub fn trends(nights: &[Night]) -> Trends {
@@ -67,7 +67,7 @@ pub fn trends_by(nights: &[Night], rule: &Rule) -> Trends {
     }
 }
 
-type Values<'a> = HashMap<(ReadPart, &'a str, Quantity), Vec<Option<f64>>>;
+type Values<'a> = HashMap<(PartKind, &'a str, Quantity), Vec<Option<f64>>>;
 
 fn values(nights: &[Night]) -> Values<'_> {
     let mut values: Values<'_> = HashMap::new();

@@ -1,7 +1,7 @@
 //! Changes and standings in words.
 
 use record::units::{Nanos, Rate};
-use record::{ChangeShape, PartChange, Quantity, ReadPart, Standing};
+use record::{ChangeShape, IssueStatus, PartChange, PartKind, Quantity};
 
 /// A figure in its unit.
 pub fn figure(quantity: Quantity, value: f64) -> String {
@@ -21,14 +21,14 @@ pub fn percent(share: f64) -> String {
 }
 
 /// What a part is, before its name.
-pub fn kind(kind: ReadPart) -> &'static str {
+pub fn kind(kind: PartKind) -> &'static str {
     match kind {
-        ReadPart::Link => "link",
-        ReadPart::RailEnd => "rail end",
-        ReadPart::Rail => "rail",
-        ReadPart::Node => "host",
-        ReadPart::Gpu => "GPU",
-        ReadPart::Collective => "collective",
+        PartKind::Link => "link",
+        PartKind::RailEnd => "rail end",
+        PartKind::Rail => "rail",
+        PartKind::Node => "host",
+        PartKind::Gpu => "GPU",
+        PartKind::Collective => "collective",
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn change(change: &PartChange, is_common: bool) -> String {
 }
 
 /// Where a matter stands, in a few words.
-pub fn standing(standing: &Standing) -> String {
+pub fn standing(standing: &IssueStatus) -> String {
     let nights = |nights: u32| {
         if nights == 1 {
             "1 night".to_string()
@@ -80,11 +80,13 @@ pub fn standing(standing: &Standing) -> String {
         }
     };
     match standing {
-        Standing::New => "new tonight".to_string(),
-        Standing::Still { night } => format!("{} night", ordinal(*night)),
-        Standing::Again { away } => format!("again, after {} without", nights(*away)),
-        Standing::Gone { nights: there } => format!("gone, after {}", nights(*there)),
-        Standing::Unknown { nights: there } => format!("not measured tonight; there for {}", nights(*there)),
+        IssueStatus::New => "new tonight".to_string(),
+        IssueStatus::Still { night } => format!("{} night", ordinal(*night)),
+        IssueStatus::Again { away } => format!("again, after {} without", nights(*away)),
+        IssueStatus::Gone { nights: there } => format!("gone, after {}", nights(*there)),
+        IssueStatus::Unknown { nights: there } => {
+            format!("not measured tonight; there for {}", nights(*there))
+        }
     }
 }
 
@@ -110,12 +112,12 @@ mod tests {
 
     #[test]
     fn standings_read_as_people_say_them() {
-        assert_eq!(standing(&Standing::Still { night: 3 }), "third night");
-        assert_eq!(standing(&Standing::Still { night: 21 }), "21st night");
-        assert_eq!(standing(&Standing::Still { night: 112 }), "112th night");
-        assert_eq!(standing(&Standing::Gone { nights: 1 }), "gone, after 1 night");
+        assert_eq!(standing(&IssueStatus::Still { night: 3 }), "third night");
+        assert_eq!(standing(&IssueStatus::Still { night: 21 }), "21st night");
+        assert_eq!(standing(&IssueStatus::Still { night: 112 }), "112th night");
+        assert_eq!(standing(&IssueStatus::Gone { nights: 1 }), "gone, after 1 night");
         assert_eq!(
-            standing(&Standing::Again { away: 2 }),
+            standing(&IssueStatus::Again { away: 2 }),
             "again, after 2 nights without"
         );
     }

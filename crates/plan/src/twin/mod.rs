@@ -30,7 +30,7 @@ use rayon::prelude::*;
 
 use record::stats::Sorted;
 use record::units::{Nanos, Rate};
-use record::{Cell, CellDone, Event, Moved, Sample, StopReason, TestRecord};
+use record::{Cell, CellDone, Event, LinkTraffic, Sample, StopReason, TestRecord};
 use topology::graph::{Graph, LinkId, Path};
 use transfers::Transfer;
 
@@ -223,7 +223,7 @@ impl<'g> Twin<'g> {
             }
         }
         let iterations = running.times.len() as u32;
-        let moved: Vec<Moved> = running.transfers.iter().map(Transfer::moved).collect();
+        let moved: Vec<LinkTraffic> = running.transfers.iter().map(Transfer::moved).collect();
         events.push(Event::CellDone(CellDone {
             cell: cell.id,
             round,

@@ -1,7 +1,7 @@
 //! What a cell puts between which ranks in one iteration.
 
 use record::units::Bytes;
-use record::{Algorithm, Cell, Collective, Moved};
+use record::{Algorithm, Cell, Collective, LinkTraffic};
 
 /// Bytes from one rank to another over one rail.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,8 +13,8 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    pub fn moved(&self) -> Moved {
-        Moved {
+    pub fn moved(&self) -> LinkTraffic {
+        LinkTraffic {
             from: self.from,
             to: self.to,
             rail: Some(self.rail.clone()),

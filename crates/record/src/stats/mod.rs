@@ -27,7 +27,7 @@ mod sign;
 pub use gap::{Gap, widest_gap};
 pub use histogram::{Spread, counts, spread};
 pub use interval::{MedianInterval, Sorted, interval_of_sorted, is_tight, samples_needed};
-pub use median::{median, median_of_sorted, quantile_of_sorted};
+pub use median::{Number, median, median_of_sorted, quantile_of_sorted};
 pub use multiple::holm;
 pub use normal::normal_score;
 pub use null::Null;

@@ -3,7 +3,7 @@
 use crate::table::{Entry, Table, Tone, figure, text};
 use record::text::{counted, percent};
 use record::units::Rate;
-use record::{Certificate, Course, Criteria, EndReason, PartDecision, Quantity, ReadPart, Ruling};
+use record::{BurnInTrend, Certificate, Criteria, EndReason, PartDecision, PartKind, Quantity, Ruling};
 
 /// The word for a decision.
 pub(super) fn word(ruling: Ruling) -> &'static str {
@@ -74,7 +74,7 @@ pub(super) fn counts(certificate: &Certificate) -> Table {
     let ends = certificate
         .links
         .first()
-        .is_some_and(|link| link.kind == ReadPart::RailEnd);
+        .is_some_and(|link| link.kind == PartKind::RailEnd);
     let links = if ends {
         "ends of rails"
     } else {
@@ -131,7 +131,7 @@ pub(super) fn parts(
 }
 
 /// The figures of the first cycles and the last, as far as they are judged.
-fn moved(courses: &[Course]) -> String {
+fn moved(courses: &[BurnInTrend]) -> String {
     let told: Vec<String> = courses
         .iter()
         .filter_map(|course| match course.quantity {

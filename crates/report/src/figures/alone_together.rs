@@ -9,7 +9,7 @@ use std::io;
 use super::canvas::{Stroke, TextLook, clip, drawing};
 use super::frame::{self, Frame, Scale};
 use super::palette::{EDGE, FAULT, INK, LINES, MUTED};
-use super::shares::median;
+use record::stats::median;
 use crate::figure::{Figure, FigureKind};
 use record::text::{counted, whole_percent};
 use record::units::{Bytes, Rate};

@@ -6,10 +6,10 @@ use std::io;
 use super::canvas::{Canvas, DrawResult, Stroke, TextLook, clip, drawing};
 use super::frame::{Frame, Scale, numbers};
 use super::palette::{FAULT, LINES, MUTED};
-use super::shares::median;
+use record::stats::median;
 use crate::figure::Figure;
 use record::units::Rate;
-use record::{Certificate, Course, Night, PartDecision, Quantity, ReadPart, Ruling};
+use record::{Certificate, BurnInTrend, Night, PartDecision, Quantity, PartKind, Ruling};
 
 /// The most parts that are drawn; the tables have them all.
 const MOST_PARTS: usize = 12;
@@ -52,7 +52,7 @@ pub(crate) fn of_rejected(certificate: &Certificate, cycles: &[Night]) -> io::Re
 
 fn figure(
     part: &PartDecision,
-    course: &Course,
+    course: &BurnInTrend,
     marked: &BTreeSet<u32>,
     cycles: &[Night],
     number: usize,
@@ -84,7 +84,7 @@ fn figure(
 fn lines(part: &PartDecision, quantity: Quantity, cycles: &[Night]) -> (CycleValues, CycleValues) {
     let mut own: BTreeMap<u32, f64> = BTreeMap::new();
     let mut peers: BTreeMap<u32, f64> = BTreeMap::new();
-    let kind: ReadPart = part.kind;
+    let kind: PartKind = part.kind;
     for (at, night) in cycles.iter().enumerate() {
         let number = night
             .name
@@ -123,7 +123,7 @@ fn draw(
     canvas: &Canvas<'_>,
     own: &CycleValues,
     peers: &CycleValues,
-    (course, marked): (&Course, &BTreeSet<u32>),
+    (course, marked): (&BurnInTrend, &BTreeSet<u32>),
     unit: &str,
 ) -> DrawResult {
     let all = || own.iter().chain(peers);
@@ -180,7 +180,7 @@ fn draw(
     Ok(())
 }
 
-fn words(part: &PartDecision, course: &Course, cycles: usize) -> String {
+fn words(part: &PartDecision, course: &BurnInTrend, cycles: usize) -> String {
     let figure = |value: f64| match course.quantity {
         Quantity::Bandwidth => Rate(value).to_string(),
         _ => format!("{value:.0} MHz"),

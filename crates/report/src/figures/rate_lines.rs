@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::canvas::{Canvas, DrawResult, Stroke, TextLook};
 use super::frame::Frame;
 use super::palette::{FAULT, INK, LINES};
-use super::shares::{failed, median};
+use super::shares::failed;
+use record::stats::median;
 use record::units::Bytes;
 use record::{CellVerdict, Recorded, Reference};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use record::stats::median;
 use record::units::Bytes;
 use record::{CellVerdict, Collective, FindingKind, Judgement, Load, Recorded, Reference, Verdict};
 
@@ -144,15 +145,6 @@ impl<'a> Hosts<'a> {
         }
         accused
     }
-}
-
-/// The median of rates or shares, the mean of the two in the middle; none without any.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let low = sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    let high = sorted.get(sorted.len() / 2)?;
-    Some((low + high) / 2.0)
 }
 
 /// Whether a cell failed.

@@ -6,8 +6,8 @@ use judge::findings::judge;
 use record::units::Rate;
 use record::{
     ClockLimit, CounterDelta, CounterState, Coverage, EcmpCause, EcmpVerdict, Event, Extremes, Fact,
-    GpuSummary, HeldDown, Inventory, InventoryPart, LinkCoverage, LinkState, MemberLoad, NodeInventory,
-    PairSpread, PartClass,
+    GpuSummary, Inventory, InventoryPart, LinkCoverage, LinkState, MemberLoad, NodeInventory, PairSpread,
+    PartClass, ThrottleTotal,
 };
 
 #[test]
@@ -114,7 +114,7 @@ fn counters_gpus_and_links_that_are_in_trouble_are_named() {
             least: 990,
             most: 1980,
         }),
-        limited_by: [(ClockLimit::HardwareThermal, HeldDown::default())].into(),
+        limited_by: [(ClockLimit::HardwareThermal, ThrottleTotal::default())].into(),
         ..GpuSummary::default()
     }];
     let link = |link: &str, state| LinkCoverage {

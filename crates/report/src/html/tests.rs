@@ -6,7 +6,7 @@ use crate::history_tests::nights;
 use crate::writer::Writer;
 use judge::findings::fixture::{Fixture, HEALTHY};
 use judge::findings::judge;
-use record::{Cell, Event, Judgement, PartKind, Recorded, Suspect, Untested};
+use record::{Cell, Event, Judgement, Recorded, Suspect, SuspectKind, Untested};
 
 pub(super) fn page(recorded: &Recorded, judgement: &Judgement) -> String {
     Html.render(recorded, judgement).unwrap()
@@ -55,7 +55,7 @@ fn the_first_screen_says_what_is_wrong_how_sure_and_what_to_do() {
     let finding = &mut judgement.findings[0];
     finding.suspects = vec![Suspect {
         part: "h1/rail1->leaf1/p0".to_string(),
-        kind: PartKind::HostCable,
+        kind: SuspectKind::HostCable,
         cable: Some("cable 7".to_string()),
         direction: Some("away from the host".to_string()),
         confidence: 0.93,

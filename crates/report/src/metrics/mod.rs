@@ -20,8 +20,9 @@ use self::names::*;
 use self::text::Sheet;
 use crate::verdict_words::verdict_words;
 use crate::writer::Writer;
+use record::stats::median;
 use record::{
-    CellVerdict, Event, Finding, FindingKind, History, Judgement, Load, Recorded, Severity, Standing,
+    CellVerdict, Event, Finding, FindingKind, History, Judgement, Load, Recorded, Severity, IssueStatus,
     Verdict, files,
 };
 
@@ -300,17 +301,6 @@ fn lowest(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::min)
 }
 
-fn median(values: &[f64]) -> Option<f64> {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
-    }
-}
-
 /// The words of standings, as labels.
 const STANDINGS: [&str; 5] = ["new", "still", "again", "gone", "unknown"];
 
@@ -331,12 +321,12 @@ fn put_history(sheet: &mut Sheet, history: &History) {
     sheet.put(&HISTORY_REPLACED, &[], history.replaced.len() as f64);
 }
 
-fn standing_label(standing: &Standing) -> &'static str {
+fn standing_label(standing: &IssueStatus) -> &'static str {
     match standing {
-        Standing::New => "new",
-        Standing::Still { .. } => "still",
-        Standing::Again { .. } => "again",
-        Standing::Gone { .. } => "gone",
-        Standing::Unknown { .. } => "unknown",
+        IssueStatus::New => "new",
+        IssueStatus::Still { .. } => "still",
+        IssueStatus::Again { .. } => "again",
+        IssueStatus::Gone { .. } => "gone",
+        IssueStatus::Unknown { .. } => "unknown",
     }
 }

@@ -10,7 +10,7 @@ mod text;
 
 use std::io;
 
-use record::{Quantity, ReadPart, Trends};
+use record::{Quantity, PartKind, Trends};
 
 pub use page::html;
 pub use text::terminal;
@@ -29,13 +29,13 @@ pub struct Filter {
     /// Only parts whose name has this in it.
     pub part: Option<String>,
     /// Only parts of this kind.
-    pub kind: Option<ReadPart>,
+    pub kind: Option<PartKind>,
     /// Only this quantity.
     pub quantity: Option<Quantity>,
 }
 
 impl Filter {
-    fn lets(&self, kind: ReadPart, part: &str, quantity: Quantity) -> bool {
+    fn lets(&self, kind: PartKind, part: &str, quantity: Quantity) -> bool {
         self.part.as_ref().is_none_or(|wanted| part.contains(wanted))
             && self.kind.is_none_or(|wanted| wanted == kind)
             && self.quantity.is_none_or(|wanted| wanted == quantity)

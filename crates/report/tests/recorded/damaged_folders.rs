@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use record::units::{Bytes, Nanos};
 use record::{
     Algorithm, Cell, CellDone, Collective, DType, DecisionRule, DeviceKind, EndReason, Engine, Event,
-    HostRecord, Load, LoadError, LossCause, Lost, Moved, Placement, RankRecord, Recorded, ReduceOp,
+    HostRecord, LinkTraffic, Load, LoadError, LossCause, Lost, Placement, RankRecord, Recorded, ReduceOp,
     Reference, Run, SCHEMA, Sample, Stalled, StopReason, Stuck, TestRecord, TransportKind, Verdict, files,
 };
 
@@ -108,7 +108,7 @@ fn lines() -> Vec<String> {
                 }));
             }
         }
-        let link = |from, to| Moved {
+        let link = |from, to| LinkTraffic {
             from,
             to,
             rail: Some(format!("rail{cell}")),
@@ -249,7 +249,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     let done = (number(), 0u16..3, number(), long.clone(), long.clone()).prop_map(
         |(cell, round, count, planned, moved)| {
             let link = |bytes| {
-                vec![Moved {
+                vec![LinkTraffic {
                     from: 0,
                     to: 1,
                     rail: None,

@@ -19,7 +19,7 @@ use crate::device::telemetry::GpuName;
 use crate::launch::clock;
 use crate::transport::{Channel, Flip};
 use record::units::Nanos;
-use record::{Moved, Stuck, TransportKind};
+use record::{LinkTraffic, Stuck, TransportKind};
 
 /// How often a receiver polls.
 const POLL_INTERVAL: Duration = Duration::from_micros(20);
@@ -233,7 +233,7 @@ impl CellEngine for CopyEngine {
         Some(self.gpu.clone())
     }
 
-    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+    fn finish(self: Box<Self>) -> (Vec<LinkTraffic>, Vec<Channel>) {
         let sends = if self.direct {
             self.program.sends()
         } else {

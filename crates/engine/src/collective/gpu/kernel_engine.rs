@@ -21,7 +21,7 @@ use crate::device::cuda::{Allocation, CudaError, Pinned, abi};
 use crate::device::telemetry::GpuName;
 use crate::transport::{Channel, Flip};
 use record::units::Nanos;
-use record::{Moved, Stuck, TransportKind};
+use record::{LinkTraffic, Stuck, TransportKind};
 
 /// One rank's part of a cell, executed by kernels.
 pub(super) struct KernelEngine {
@@ -107,7 +107,7 @@ impl CellEngine for KernelEngine {
         Some(self.gpu.clone())
     }
 
-    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+    fn finish(self: Box<Self>) -> (Vec<LinkTraffic>, Vec<Channel>) {
         let rank = self.program.rank;
         let sends = if self.direct {
             self.program.sends()

@@ -11,7 +11,7 @@ use super::proxy_worker::striped;
 use crate::collective::Oracle;
 use crate::device::cuda::{Allocation, CudaError};
 use crate::transport::{Channel, Endpoint, Flip, GpuEndpoint};
-use record::{Cell, Moved, TransportKind};
+use record::{Cell, LinkTraffic, TransportKind};
 
 /// What a rank needs to prepare a cell on its GPU.
 pub struct Preparation<'a> {
@@ -77,7 +77,7 @@ pub fn programs(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Devi
 }
 
 /// What the cell's schedule puts on each link per collective, rail by rail, counted by the chunks that GPUs send.
-pub fn planned_bytes(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<Moved>, String> {
+pub fn planned_bytes(cell: &Cell, ends: &[Endpoint], at_once: u16) -> Result<Vec<LinkTraffic>, String> {
     if cell.rails.len() <= 1 {
         return crate::collective::planned_bytes(cell).map_err(|error| error.to_string());
     }

@@ -14,7 +14,7 @@ use crate::device::cuda::{Direct, Registered};
 use crate::device::{ReadLease, WriteLease};
 use crate::transport::{Backlog, Channel, LinkError, Received, Sink};
 use record::units::Bytes;
-use record::{Cell, Moved};
+use record::{Cell, LinkTraffic};
 
 /// A chunk that crosses the network in every collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl DeviceProgram {
 
 /// What a cell puts on each link per collective, rail by rail: chunks are striped over the rails in turn, so the share of
 /// each depends on how the senders cut their blocks.
-pub(super) fn striped(cell: &Cell, programs: &[DeviceProgram]) -> Vec<Moved> {
+pub(super) fn striped(cell: &Cell, programs: &[DeviceProgram]) -> Vec<LinkTraffic> {
     let mut planned = Vec::new();
     for program in programs {
         for (to, _) in program.sends() {
@@ -204,7 +204,7 @@ pub(super) fn striped(cell: &Cell, programs: &[DeviceProgram]) -> Vec<Moved> {
                 per_rail[number % cell.rails.len()] += chunk.bytes as u64;
             }
             let loaded = cell.rails.iter().zip(per_rail).filter(|(_, bytes)| *bytes > 0);
-            planned.extend(loaded.map(|(rail, bytes)| Moved {
+            planned.extend(loaded.map(|(rail, bytes)| LinkTraffic {
                 from: program.rank,
                 to,
                 rail: Some(rail.clone()),

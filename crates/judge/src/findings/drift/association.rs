@@ -118,7 +118,7 @@ pub(super) fn in_words(named: &NamedValue<'_>, effect: &DriftEffect) -> String {
 fn certainty(effect: &DriftEffect) -> String {
     let mut parts = vec![text::p_value(effect.p_value)];
     match effect.by {
-        EffectUnit::InventoryPart => {}
+        EffectUnit::Part => {}
         unit => parts.push(format!("counted by {unit}s")),
     }
     if effect.comparisons > 1 {
@@ -134,7 +134,7 @@ fn odds(effect: &DriftEffect) -> String {
         p if p >= 0.001 => format!("in 1 of {:.0} cases", 1.0 / p),
         p => format!("with {}", text::p_value(p)),
     };
-    if effect.by != EffectUnit::InventoryPart {
+    if effect.by != EffectUnit::Part {
         text.push_str(&format!(", counted by {}s", effect.by));
     }
     if effect.comparisons > 1 {

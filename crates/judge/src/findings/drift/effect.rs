@@ -209,7 +209,7 @@ fn candidate(
 ) -> TriedValue {
     let marked: Vec<(&MeasuredPart<'_>, bool)> = units.iter().map(|unit| (*unit, is_with(unit))).collect();
     let table = ContingencyTable::of(marked.iter().map(|(unit, with)| (*with, unit.slow)));
-    let (mut p_value, mut by) = (table.p_value(), EffectUnit::InventoryPart);
+    let (mut p_value, mut by) = (table.p_value(), EffectUnit::Part);
     let hosts = together(&marked, |unit| Some(unit.node));
     let rails = together(&marked, |unit| unit.rail);
     for (clusters, unit) in [(hosts, EffectUnit::Host), (rails, EffectUnit::Rail)] {
@@ -313,7 +313,7 @@ mod tests {
         let (p, by) = chance(&ends(|host, rail| (odd(host, rail), odd(host, rail))));
         // 4 of 32 in one draw: 1 in 35,960.
         assert!((p - 1.0 / 35_960.0).abs() < 1e-9, "{p}");
-        assert_eq!(by, EffectUnit::InventoryPart);
+        assert_eq!(by, EffectUnit::Part);
     }
 
     #[test]

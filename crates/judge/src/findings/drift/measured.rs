@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::super::localise::Localisation;
 use super::parts::Parts;
 use crate::findings::analysis::RunAnalysis;
-use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, PartKind, PortName, RailEnd};
+use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, SuspectKind, PortName, RailEnd};
 
 /// A part that was measured.
 #[derive(Debug, Clone, Copy)]
@@ -232,7 +232,7 @@ impl<'a> JudgedEnds<'a> {
                 Some(_) => {}
                 None => {
                     let of_node = fault.suspects.first();
-                    let of_node = of_node.filter(|suspect| suspect.kind == PartKind::Node);
+                    let of_node = of_node.filter(|suspect| suspect.kind == SuspectKind::Node);
                     if let Some(suspect) = of_node {
                         let is_it = |(host, _): &&(&str, &str)| *host == suspect.part;
                         self.slow.extend(self.judged.iter().filter(is_it));

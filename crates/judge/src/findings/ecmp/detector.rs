@@ -5,7 +5,7 @@ use crate::findings::analysis::RunAnalysis;
 use crate::findings::detector::Detector;
 use crate::findings::repeat;
 use record::text::p_value;
-use record::{Confirmation, Finding, FindingKind, PartKind, Place, Suspect};
+use record::{Confirmation, Finding, FindingKind, SuspectKind, Place, Suspect};
 
 /// Looks for imbalance over equal paths.
 pub(in crate::findings) struct EcmpImbalance;
@@ -37,7 +37,7 @@ fn finding(analysis: &RunAnalysis<'_>, fault: &EcmpFault) -> Finding {
     let share = 1.0 / (1 + fault.or.len()) as f64;
     let suspects = suspects.map(|link| Suspect {
         part: link.clone(),
-        kind: PartKind::FabricCable,
+        kind: SuspectKind::FabricCable,
         cable: None,
         direction: None,
         confidence: share * 0.99,

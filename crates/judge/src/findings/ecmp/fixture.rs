@@ -6,8 +6,8 @@ use super::fair;
 use crate::findings::fixture::Fixture;
 use record::units::Nanos;
 use record::{
-    Cell, CellDone, Collective, EndReason, Event, Load, PortDelta, RailEnd, Recorded, StopReason,
-    StreamRecord, StreamTerms, StreamWay, TransportKind,
+    Cell, CellDone, Collective, EndReason, Event, Load, PortDelta, RailEnd, Recorded, StopReason, StreamPath,
+    StreamRecord, StreamTerms, TransportKind,
 };
 use topology::Topology;
 use topology::graph::{Graph, LinkId};
@@ -244,7 +244,7 @@ impl Streams {
                 let lost = way.iter().position(|link| Some(*link) == dead);
                 let is_dead = lost.is_some() || back.iter().any(|link| Some(*link) == dead);
                 let seen = &way[..lost.unwrap_or(way.len())];
-                ways.push(StreamWay {
+                ways.push(StreamPath {
                     links: seen.iter().map(|link| graph.name(*link)).collect(),
                     whole: lost.is_none(),
                     steady: lost.is_none().then(|| self.way(graph, from, to, port, 1) == way),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{Cause, Element, Localisation};
 use record::text;
-use record::{BOTH_DIRECTIONS, Cell, LinkState, PartKind, Run, Suspect};
+use record::{BOTH_DIRECTIONS, Cell, LinkState, Run, Suspect, SuspectKind};
 use topology::graph::{LinkId, Tier};
 
 /// From so many slow cables on, and no healthy one beside them, it is the switch.
@@ -134,9 +134,9 @@ impl Localisation {
                 Suspect {
                     part: self.graph.name(id),
                     kind: if link.is_host {
-                        PartKind::HostCable
+                        SuspectKind::HostCable
                     } else {
-                        PartKind::FabricCable
+                        SuspectKind::FabricCable
                     },
                     cable: Some(link.cable.clone()),
                     direction: Some(direction(link.is_upward).to_string()),
@@ -151,7 +151,11 @@ impl Localisation {
                 let sends = matches!(element, Element::Out(_));
                 Suspect {
                     part: if shares { run.rank_name(rank) } else { host },
-                    kind: if shares { PartKind::Gpu } else { PartKind::Node },
+                    kind: if shares {
+                        SuspectKind::Gpu
+                    } else {
+                        SuspectKind::Node
+                    },
                     cable: None,
                     direction: Some(
                         if sends {
@@ -201,9 +205,9 @@ impl Localisation {
                 suspects: vec![Suspect {
                     part: switch.to_string(),
                     kind: match self.graph.tier_of(switch) {
-                        Some(Tier::Leaf) | None => PartKind::Leaf,
-                        Some(Tier::Spine) => PartKind::Spine,
-                        Some(Tier::Core) => PartKind::Core,
+                        Some(Tier::Leaf) | None => SuspectKind::Leaf,
+                        Some(Tier::Spine) => SuspectKind::Spine,
+                        Some(Tier::Core) => SuspectKind::Core,
                     },
                     cable: None,
                     direction: None,
@@ -262,7 +266,7 @@ impl Localisation {
             let confidence = shares.map(|(_, share)| *share).fold(1.0, f64::min);
             let mut suspect = self.suspect(element, confidence, &self.causes[causes[0]], run);
             suspect.part = host.to_string();
-            suspect.kind = PartKind::Node;
+            suspect.kind = SuspectKind::Node;
             suspect.why = format!("slow on all {} rails it was measured on", causes.len());
             faulty.push(FaultyPart {
                 causes,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::findings::summary::{CellSummary, rate_interval};
-use record::stats::{MedianInterval, interval_of_sorted, median_of_sorted};
+use record::stats::{MedianInterval, interval_of_sorted, median, median_of_sorted};
 use record::units::{Bytes, Rate};
 use record::{Cell, DecisionRule, Interval};
 
@@ -166,18 +166,11 @@ impl<'a> Curves<'a> {
     pub(super) fn peers_time_in(&self, curve: usize, point: &Point, round: u16) -> Option<f64> {
         let in_round = |(_, peer): (usize, &Point)| median_of_sorted(self.times(peer, Some(round)));
         let medians: Option<Vec<f64>> = self.peers_at(curve, point.size).map(in_round).collect();
-        match medians.and_then(middle) {
+        match medians.and_then(|medians| median(&medians)) {
             Some(median) => Some(median),
             None => self.peers_time(curve, point),
         }
     }
-}
-
-/// The median of some values; none without any.
-pub(super) fn middle(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    Some((values[last / 2] + values[values.len() / 2]) / 2.0)
 }
 
 /// The median of ascending values without the one at `at`.
@@ -209,7 +202,5 @@ mod tests {
         assert_eq!(median_without(&[1.0, 9.0], 1), Some(1.0));
         assert_eq!(median_without(&[1.0, 2.0, 9.0], 0), Some(5.5));
         assert_eq!(median_without(&[1.0, 2.0, 3.0, 9.0], 3), Some(2.0));
-        assert_eq!(middle(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(middle(Vec::new()), None);
     }
 }

@@ -4,9 +4,9 @@
 //! of a healthy machine fall at its end. Where such a part is called slow at the sizes in question, that says it all.
 
 use super::candidate::{Candidate, RoundTally};
-use super::curve::{Curve, Curves, Point, middle};
+use super::curve::{Curve, Curves, Point};
 use record::FindingKind;
-use record::stats::rank_sum_above;
+use record::stats::{median, rank_sum_above};
 use record::text;
 
 /// Which way a curve went down.
@@ -114,7 +114,7 @@ fn peers_dip_alike(curves: &Curves<'_>, number: usize, dip: &RateDip<'_>, margin
         (Some(bottom), Some(peak)) => bottom / peak,
         _ => return true,
     };
-    middle(ratios.collect()).is_none_or(|peers| own >= (1.0 - margin) * peers)
+    median(&ratios.collect::<Vec<f64>>()).is_none_or(|peers| own >= (1.0 - margin) * peers)
 }
 
 /// Whether chance explains it: times per byte at the bottom against those at the peak, with the margin.

@@ -2,9 +2,9 @@
 //! reached at much larger messages.
 
 use super::candidate::{Candidate, RoundTally};
-use super::curve::{Curve, Curves, Point, middle};
+use super::curve::{Curve, Curves, Point};
 use record::FindingKind;
-use record::stats::sign_test_above;
+use record::stats::{median, sign_test_above};
 use record::units::Bytes;
 
 /// A ramp is drawn through this many sizes at least.
@@ -18,7 +18,7 @@ pub(super) fn of(curves: &Curves<'_>, number: usize, halves: &[Option<f64>]) -> 
     let peers = family
         .filter(|other| **other != number)
         .filter_map(|other| halves[*other]);
-    let peers = middle(peers.collect())?;
+    let peers = median(&peers.collect::<Vec<f64>>())?;
     let factor = curves.rule.shapes.ramp_factor;
     let small = curve.points.first()?;
     let floor_is_fine = curves.time(small, None)?.median

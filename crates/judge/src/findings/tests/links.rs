@@ -3,7 +3,7 @@
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::{judge, localise};
 use record::{
-    Algorithm, Cell, Collective, CounterDelta, Event, Finding, FindingKind, PartKind, RailEnd, Recorded,
+    Algorithm, Cell, Collective, CounterDelta, Event, Finding, FindingKind, RailEnd, Recorded, SuspectKind,
     TestRecord, Verdict,
 };
 
@@ -68,7 +68,7 @@ fn a_cable_that_is_slow_in_one_direction_is_named_with_it() {
         let first = &finding.suspects[0];
         assert_eq!(
             (first.kind, first.direction.as_deref()),
-            (PartKind::HostCable, Some("away from the host"))
+            (SuspectKind::HostCable, Some("away from the host"))
         );
         assert_eq!(
             (finding.place.hosts.as_slice(), finding.place.rail.as_deref()),
@@ -147,7 +147,7 @@ fn a_host_that_is_slow_on_every_rail_is_the_host() {
     };
     assert_eq!(
         (finding.suspects[0].kind, finding.suspects[0].part.as_str()),
-        (PartKind::Node, "node04")
+        (SuspectKind::Node, "node04")
     );
 }
 

@@ -6,7 +6,7 @@ use super::identity::Identities;
 use super::{Kept, reading};
 use record::units::Bytes;
 use record::{
-    Cell, CellVerdict, Collective, Interval, Judgement, Load, PartReading, Quantity, ReadPart, Recorded,
+    Cell, CellVerdict, Collective, Interval, Judgement, Load, PartKind, PartReading, Quantity, Recorded,
     TransportKind,
 };
 
@@ -47,7 +47,7 @@ pub(super) fn read(recorded: &Recorded, judgement: &Judgement, identities: &Iden
             let alone = cell.load == Load::Alone || slots.cells(cell.slot) == 1;
             for uuid in uuids.into_iter().flatten().filter(|_| alone) {
                 kept.add(reading(
-                    ReadPart::Gpu,
+                    PartKind::Gpu,
                     uuid.to_string(),
                     Quantity::Bandwidth,
                     rate,
@@ -66,7 +66,7 @@ pub(super) fn read(recorded: &Recorded, judgement: &Judgement, identities: &Iden
         if let Some(latency) = latency(verdict) {
             for host in [out, into] {
                 let of = reading(
-                    ReadPart::RailEnd,
+                    PartKind::RailEnd,
                     format!("{host}/{rail}"),
                     Quantity::Latency,
                     latency,
@@ -82,7 +82,7 @@ pub(super) fn read(recorded: &Recorded, judgement: &Judgement, identities: &Iden
             if slots.is_alone_at(cell, end) {
                 let (host, rail, way) = end;
                 let of = reading(
-                    ReadPart::RailEnd,
+                    PartKind::RailEnd,
                     format!("{host}/{rail} {way}"),
                     Quantity::Bandwidth,
                     rate,
@@ -113,7 +113,7 @@ pub(super) fn read(recorded: &Recorded, judgement: &Judgement, identities: &Iden
             kept.add(PartReading {
                 expected: rates.get(link.as_str()).copied(),
                 identity: identities.link(link, host.map(|host| (host, rail.as_str()))),
-                ..reading(ReadPart::Link, link.clone(), Quantity::Bandwidth, rate)
+                ..reading(PartKind::Link, link.clone(), Quantity::Bandwidth, rate)
             });
         }
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use identity::Identities;
 use record::{
-    FindingKind, FoundPart, Interval, Judgement, LinkLoad, PartReading, Quantity, ReadPart, Readings,
+    FindingKind, FindingSummary, Interval, Judgement, LinkLoad, PartKind, PartReading, Quantity, Readings,
     Recorded, SCHEMA, Suspect,
 };
 
@@ -57,7 +57,7 @@ pub fn readings(recorded: &Recorded, judgement: &Judgement) -> Readings {
 
 /// Readings so far, the best of each part and quantity.
 #[derive(Default)]
-struct Kept(BTreeMap<(ReadPart, String, Quantity), PartReading>);
+struct Kept(BTreeMap<(PartKind, String, Quantity), PartReading>);
 
 impl Kept {
     /// Adds one more reading: the better one is kept, and cells add up.
@@ -87,7 +87,7 @@ impl Kept {
 }
 
 /// One cell's figure of a part.
-fn reading(kind: ReadPart, part: String, quantity: Quantity, figure: Interval<f64>) -> PartReading {
+fn reading(kind: PartKind, part: String, quantity: Quantity, figure: Interval<f64>) -> PartReading {
     PartReading {
         kind,
         part,
@@ -102,10 +102,10 @@ fn reading(kind: ReadPart, part: String, quantity: Quantity, figure: Interval<f6
 }
 
 /// What was found, but for what only says that something is not known.
-fn found(judgement: &Judgement) -> Vec<FoundPart> {
+fn found(judgement: &Judgement) -> Vec<FindingSummary> {
     let findings = judgement.findings.iter();
     let told = findings.filter(|finding| finding.kind != FindingKind::IncompleteCoverage);
-    told.map(|finding| FoundPart {
+    told.map(|finding| FindingSummary {
         kind: finding.kind,
         part: finding.part(),
         sentence: finding.sentence.clone(),

@@ -4,23 +4,27 @@
 
 use super::identity::Identities;
 use super::{Kept, reading};
-use record::{Interval, PartReading, Quantity, ReadPart, Recorded};
+use record::stats::median;
+use record::{Interval, PartKind, PartReading, Quantity, Recorded};
 
 /// One reading per host and quantity that its ends of rails have.
 pub(super) fn of(recorded: &Recorded, kept: &Kept, identities: &Identities<'_>) -> Vec<PartReading> {
     let mut nodes = Vec::new();
     for host in &recorded.run.hosts {
         let prefix = format!("{}/", host.name);
-        let from = (ReadPart::RailEnd, prefix.clone(), Quantity::Bandwidth);
+        let from = (PartKind::RailEnd, prefix.clone(), Quantity::Bandwidth);
         let ends: Vec<&PartReading> = kept
             .0
             .range(from..)
-            .take_while(|((kind, part, _), _)| *kind == ReadPart::RailEnd && part.starts_with(&prefix))
+            .take_while(|((kind, part, _), _)| *kind == PartKind::RailEnd && part.starts_with(&prefix))
             .map(|(_, reading)| reading)
             .collect();
         for quantity in [Quantity::Bandwidth, Quantity::Latency] {
             let of_quantity = || ends.iter().filter(|end| end.quantity == quantity);
-            let middle = |of: fn(&PartReading) -> f64| middle(of_quantity().map(|end| of(end)).collect());
+            let middle = |of: fn(&PartReading) -> f64| {
+                let values: Vec<f64> = of_quantity().map(|end| of(end)).collect();
+                median(&values)
+            };
             let figures = [
                 middle(|end| end.value),
                 middle(|end| end.lower),
@@ -33,18 +37,9 @@ pub(super) fn of(recorded: &Recorded, kept: &Kept, identities: &Identities<'_>) 
             nodes.push(PartReading {
                 identity: identities.node(&host.name),
                 cells: of_quantity().map(|end| end.cells).sum(),
-                ..reading(ReadPart::Node, host.name.clone(), quantity, figure)
+                ..reading(PartKind::Node, host.name.clone(), quantity, figure)
             });
         }
     }
     nodes
-}
-
-fn middle(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (
-        values.get(values.len().checked_sub(1)? / 2)?,
-        values.get(values.len() / 2)?,
-    );
-    Some((low + high) / 2.0)
 }

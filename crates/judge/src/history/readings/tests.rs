@@ -9,7 +9,7 @@ fn of(recorded: &Recorded) -> Readings {
     readings(recorded, &judge(recorded))
 }
 
-fn value(readings: &Readings, kind: ReadPart, part: &str, quantity: Quantity) -> Option<f64> {
+fn value(readings: &Readings, kind: PartKind, part: &str, quantity: Quantity) -> Option<f64> {
     let is_it =
         |reading: &&PartReading| reading.kind == kind && reading.part == part && reading.quantity == quantity;
     readings.parts.iter().find(is_it).map(|reading| reading.value)
@@ -36,7 +36,7 @@ fn an_end_of_a_rail_is_as_good_as_its_best_flow() {
         }
     };
     let readings = of(&Fixture::pairs(4).speed(slow).recorded());
-    let rate = |part: &str| value(&readings, ReadPart::RailEnd, part, Quantity::Bandwidth).unwrap();
+    let rate = |part: &str| value(&readings, PartKind::RailEnd, part, Quantity::Bandwidth).unwrap();
     assert!(rate("node01/rail0 out") < 0.7 * HEALTHY);
     for part in [
         "node00/rail0 out",
@@ -46,7 +46,7 @@ fn an_end_of_a_rail_is_as_good_as_its_best_flow() {
     ] {
         assert!(rate(part) > 0.9 * HEALTHY, "{part}: {}", rate(part));
     }
-    let node = value(&readings, ReadPart::Node, "node01", Quantity::Bandwidth).unwrap();
+    let node = value(&readings, PartKind::Node, "node01", Quantity::Bandwidth).unwrap();
     assert!((0.7 * HEALTHY..0.9 * HEALTHY).contains(&node), "{node}");
     assert_eq!(readings.parts.len(), 4 * 2 + 4);
     assert_eq!(readings.parts[0].cells, 3);
@@ -70,14 +70,14 @@ fn what_shared_a_link_says_nothing_about_it() {
         cell.path.insert(1, "shared".into());
     }
     let readings = of(&fixture.recorded());
-    let link = |name: &str| value(&readings, ReadPart::Link, name, Quantity::Bandwidth);
+    let link = |name: &str| value(&readings, PartKind::Link, name, Quantity::Bandwidth);
     assert_eq!(link("shared"), None);
     assert!(link("up1").is_some() && link("down2").is_some());
     // Both left the same end of the rail at the same time.
     assert_eq!(
         value(
             &readings,
-            ReadPart::RailEnd,
+            PartKind::RailEnd,
             "node00/rail0 out",
             Quantity::Bandwidth
         ),
@@ -86,7 +86,7 @@ fn what_shared_a_link_says_nothing_about_it() {
     assert!(
         value(
             &readings,
-            ReadPart::RailEnd,
+            PartKind::RailEnd,
             "node01/rail0 in",
             Quantity::Bandwidth
         )
@@ -105,11 +105,11 @@ fn rails_are_read_alone_at_their_largest_size_and_round_trips_as_latency() {
     assert!(
         rails
             .iter()
-            .all(|rail| rail.kind == ReadPart::Rail && rail.cells == 1)
+            .all(|rail| rail.kind == PartKind::Rail && rail.cells == 1)
     );
 
     let readings = of(&Fixture::latency(3).recorded());
-    assert!(value(&readings, ReadPart::RailEnd, "node02/rail0", Quantity::Latency).is_some());
+    assert!(value(&readings, PartKind::RailEnd, "node02/rail0", Quantity::Latency).is_some());
     assert!(
         readings
             .parts

@@ -7,7 +7,7 @@ use super::{Kept, reading};
 use record::stats;
 use record::units::Bytes;
 use record::{
-    CellVerdict, Engine, Event, Interval, Judgement, Load, PartReading, Quantity, ReadPart, Recorded,
+    CellVerdict, Engine, Event, Interval, Judgement, Load, PartKind, PartReading, Quantity, Recorded,
 };
 
 /// Adds what is said of whole rails, of collectives and by the sensors of GPUs.
@@ -43,7 +43,7 @@ fn rails(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
         for verdict in cells {
             if let Some(rate) = rate(verdict) {
                 kept.add(reading(
-                    ReadPart::Rail,
+                    PartKind::Rail,
                     rail.to_string(),
                     Quantity::Bandwidth,
                     rate,
@@ -80,7 +80,7 @@ fn collectives(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
         );
         if let Some(rate) = rate(verdict) {
             kept.add(reading(
-                ReadPart::Collective,
+                PartKind::Collective,
                 name.clone(),
                 Quantity::Bandwidth,
                 rate,
@@ -88,7 +88,7 @@ fn collectives(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
         }
         if let Some(times) = verdict.percentiles {
             let tail = exactly(times.p99.0 as f64);
-            kept.add(reading(ReadPart::Collective, name, Quantity::Tail, tail));
+            kept.add(reading(PartKind::Collective, name, Quantity::Tail, tail));
         }
     }
 }
@@ -107,7 +107,7 @@ fn gpus(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
     for gpu in &judgement.gpus {
         if let Some(celsius) = gpu.celsius {
             let most = exactly(f64::from(celsius.most));
-            let of = reading(ReadPart::Gpu, gpu.uuid.clone(), Quantity::Temperature, most);
+            let of = reading(PartKind::Gpu, gpu.uuid.clone(), Quantity::Temperature, most);
             kept.add(PartReading {
                 cells: gpu.cells,
                 ..of
@@ -120,7 +120,7 @@ fn gpus(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
                 lower: f64::from(range.least),
                 upper: f64::from(range.most),
             };
-            let of = reading(ReadPart::Gpu, gpu.uuid.clone(), Quantity::Clock, clock);
+            let of = reading(PartKind::Gpu, gpu.uuid.clone(), Quantity::Clock, clock);
             kept.add(PartReading {
                 cells: gpu.cells,
                 ..of

@@ -22,7 +22,7 @@ pub use choices::EcmpFault;
 use super::{hash, shares};
 use choices::{Choices, Flow};
 use record::{
-    Cell, CellDone, EndReason, Event, PortDelta, Recorded, Run, StopReason, StreamRecord, StreamWay,
+    Cell, CellDone, EndReason, Event, PortDelta, Recorded, Run, StopReason, StreamPath, StreamRecord,
 };
 use topology::graph::{Graph, LinkId, Path};
 
@@ -47,7 +47,7 @@ pub fn streams(fabric: &StreamFabric, faults: &[EcmpFault], seed: u64) -> Record
         .map(|(id, link)| link.rate.0 * choices.left_of(id))
         .collect();
     let slots: Vec<&[Cell]> = run.cells.chunk_by(|a, b| a.slot == b.slot).collect();
-    let simulated: Vec<(Vec<Vec<StreamWay>>, Vec<Event>)> = slots
+    let simulated: Vec<(Vec<Vec<StreamPath>>, Vec<Event>)> = slots
         .par_iter()
         .map(|cells| Slot::of(cells, &graph, &choices).measure(fabric, &capacity, seed))
         .collect();
@@ -127,7 +127,7 @@ impl<'a> Slot<'a> {
         fabric: &StreamFabric,
         capacity: &[f64],
         seed: u64,
-    ) -> (Vec<Vec<StreamWay>>, Vec<Event>) {
+    ) -> (Vec<Vec<StreamPath>>, Vec<Event>) {
         let shares = self.shares(capacity);
         let (mut ways, mut events) = (Vec::new(), Vec::new());
         let mut counted: HashMap<LinkId, u64> = HashMap::new();
@@ -196,7 +196,7 @@ impl<'a> Slot<'a> {
     }
 
     /// What a trace would have told of a way: up to the last switch whose answer comes back.
-    fn seen(&self, stream: &Stream, rail: &str) -> StreamWay {
+    fn seen(&self, stream: &Stream, rail: &str) -> StreamPath {
         let links = |count: usize| {
             stream.way[..count]
                 .iter()
@@ -218,12 +218,12 @@ impl<'a> Slot<'a> {
             .any(|link| self.choices.is_dead(link))
             .then(|| stream.way.len().saturating_sub(2));
         match lost.into_iter().chain(mute).min() {
-            Some(known) => StreamWay {
+            Some(known) => StreamPath {
                 links: links(known),
                 whole: false,
                 steady: None,
             },
-            None => StreamWay {
+            None => StreamPath {
                 links: links(stream.way.len()),
                 whole: true,
                 steady: Some(self.choices.way(stream.flow, rail, 1).as_ref() == Some(&stream.way)),

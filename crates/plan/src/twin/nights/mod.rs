@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::Noise;
 use record::stats::normal_score;
-use record::{EndReason, Night, PartReading, Quantity, ReadPart, Readings, SCHEMA};
+use record::{EndReason, Night, PartKind, PartReading, Quantity, Readings, SCHEMA};
 
 /// What a healthy end of a rail carries, bytes per second.
 const HEALTHY: f64 = 48e9;
@@ -162,7 +162,7 @@ impl Nights {
                 }
                 let value = HEALTHY * log.exp();
                 readings.push(PartReading {
-                    kind: ReadPart::RailEnd,
+                    kind: PartKind::RailEnd,
                     part: part.clone(),
                     quantity: Quantity::Bandwidth,
                     value,

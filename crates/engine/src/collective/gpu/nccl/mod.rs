@@ -20,7 +20,7 @@ use crate::device::cuda::{Allocation, CudaError};
 use crate::device::telemetry::GpuName;
 use crate::transport::{Channel, Endpoint};
 use record::units::Nanos;
-use record::{Cell, Moved, Placement, Stuck};
+use record::{Cell, LinkTraffic, Placement, Stuck};
 
 use thread::{Job, WaitLimit};
 
@@ -177,7 +177,7 @@ impl CellEngine for NcclEngine {
         Some(self.gpu.clone())
     }
 
-    fn finish(self: Box<Self>) -> (Vec<Moved>, Vec<Channel>) {
+    fn finish(self: Box<Self>) -> (Vec<LinkTraffic>, Vec<Channel>) {
         // NCCL does not report what it sent to which rank.
         (Vec::new(), Vec::new())
     }

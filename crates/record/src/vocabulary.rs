@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr, VariantNames};
 
-macro_rules! words {
+macro_rules! closed_set {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(
@@ -19,7 +19,7 @@ macro_rules! words {
     };
 }
 
-words! {
+closed_set! {
     /// What is done with the data.
     Collective {
         /// Every rank ends with the reduction of all inputs.
@@ -45,7 +45,7 @@ words! {
     }
 }
 
-words! {
+closed_set! {
     /// How a collective moves its data.
     Algorithm {
         /// Each rank talks to the next one only.
@@ -61,7 +61,7 @@ words! {
     }
 }
 
-words! {
+closed_set! {
     /// Which ranks of a fabric run a collective with each other.
     GroupKind {
         /// All ranks on one leaf.
@@ -77,7 +77,7 @@ words! {
     }
 }
 
-words! {
+closed_set! {
     /// The type of one element.
     DType {
         /// 32-bit float.
@@ -99,7 +99,7 @@ words! {
     }
 }
 
-words! {
+closed_set! {
     /// How two elements become one.
     ReduceOp {
         /// Addition; integers wrap.
@@ -115,7 +115,7 @@ words! {
     }
 }
 
-words! {
+closed_set! {
     /// Whether the result replaces the input.
     Placement {
         /// Input and output are the same memory.
@@ -125,7 +125,7 @@ words! {
     }
 }
 
-words! {
+closed_set! {
     /// What carries bytes between two ranks.
     TransportKind {
         /// Memory shared by the ranks of one process.
@@ -146,7 +146,7 @@ impl TransportKind {
     }
 }
 
-words! {
+closed_set! {
     /// Where a rank's data lies and who does its arithmetic.
     DeviceKind {
         /// CPU memory and CPU arithmetic.
@@ -156,7 +156,7 @@ words! {
     }
 }
 
-words! {
+closed_set! {
     /// Who moves the data of a cell.
     Engine {
         /// Our own schedules and kernels.
@@ -173,7 +173,7 @@ impl Default for Engine {
     }
 }
 
-words! {
+closed_set! {
     /// How a rank gets at the memory of another rank's GPU.
     Reach {
         /// Both are in one process and on one GPU.
