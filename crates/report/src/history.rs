@@ -6,7 +6,7 @@ use super::escape::{line, markdown as inert};
 use super::table::{Entry, Table, Tone, text};
 use judge::history::words;
 use record::text::counted_as;
-use record::{History, Issue, Severity, IssueStatus, files};
+use record::{History, Issue, IssueStatus, Severity, files};
 
 /// The heading wherever it has one.
 pub(super) const TITLE: &str = "Since the last nights";

@@ -6,10 +6,10 @@ use std::io;
 use super::canvas::{Canvas, DrawResult, Stroke, TextLook, clip, drawing};
 use super::frame::{Frame, Scale, numbers};
 use super::palette::{FAULT, LINES, MUTED};
-use record::stats::median;
 use crate::figure::Figure;
+use record::stats::median;
 use record::units::Rate;
-use record::{Certificate, BurnInTrend, Night, PartDecision, Quantity, PartKind, Ruling};
+use record::{BurnInTrend, Certificate, Night, PartDecision, PartKind, Quantity, Ruling};
 
 /// The most parts that are drawn; the tables have them all.
 const MOST_PARTS: usize = 12;

@@ -12,8 +12,8 @@ use super::canvas::{Canvas, DrawResult, TextLook, clip, drawing};
 use super::node_rows::{self, NodeRow};
 use super::palette::{FAULT, INK, MUTED, legend_of_levels, level};
 use super::shares::{self, Hosts};
-use record::stats::median;
 use crate::figure::{Figure, FigureKind};
+use record::stats::median;
 use record::text::{counted, whole_percent};
 use record::{Collective, FindingKind, Judgement, Recorded};
 

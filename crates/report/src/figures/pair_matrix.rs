@@ -12,8 +12,8 @@ use super::heat_map::legend;
 use super::node_rows::{self, NodeRow};
 use super::palette::{FAULT, MUTED, level};
 use super::shares::{self, Hosts};
-use record::stats::median;
 use crate::figure::{Figure, FigureKind};
+use record::stats::median;
 use record::text::{counted, first_of, whole_percent};
 use record::{Collective, Judgement, Recorded};
 

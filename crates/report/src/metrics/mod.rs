@@ -22,7 +22,7 @@ use crate::verdict_words::verdict_words;
 use crate::writer::Writer;
 use record::stats::median;
 use record::{
-    CellVerdict, Event, Finding, FindingKind, History, Judgement, Load, Recorded, Severity, IssueStatus,
+    CellVerdict, Event, Finding, FindingKind, History, IssueStatus, Judgement, Load, Recorded, Severity,
     Verdict, files,
 };
 

@@ -10,7 +10,7 @@ mod text;
 
 use std::io;
 
-use record::{Quantity, PartKind, Trends};
+use record::{PartKind, Quantity, Trends};
 
 pub use page::html;
 pub use text::terminal;
