@@ -5,7 +5,7 @@ use crate::findings::analysis::RunAnalysis;
 use crate::findings::detector::Detector;
 use crate::findings::repeat;
 use record::text::p_value;
-use record::{Confirmation, Finding, FindingKind, SuspectKind, Place, Suspect};
+use record::{Confirmation, Finding, FindingKind, Place, Suspect, SuspectKind};
 
 /// Looks for imbalance over equal paths.
 pub(in crate::findings) struct EcmpImbalance;
