@@ -8,7 +8,7 @@ use super::repeat;
 use super::slow_cells::worst_of;
 use record::text;
 use record::{
-    BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkName, LinkState, SuspectKind, Place, Suspect,
+    BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkName, LinkState, Place, Suspect, SuspectKind,
 };
 
 /// Other suspects are named in the sentence from this share of the first one's confidence on.

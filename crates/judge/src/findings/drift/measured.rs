@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::super::localise::Localisation;
 use super::parts::Parts;
 use crate::findings::analysis::RunAnalysis;
-use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, SuspectKind, PortName, RailEnd};
+use record::{Inventory, InventoryPart, LinkState, PartAt, PartClass, PortName, RailEnd, SuspectKind};
 
 /// A part that was measured.
 #[derive(Debug, Clone, Copy)]
