@@ -30,7 +30,7 @@ fn counters_are_read_around_cells_and_what_stands_still_costs_a_line_once() {
     let over_it = recorded.run.cells.iter().filter(|cell| cell.rails == ["loop0"]);
     assert_eq!(of("tx_bytes"), over_it.count(), "{lines:?}");
     let page = std::fs::read_to_string(bench.out().join("report.md")).unwrap();
-    assert!(page.contains("## Counters that moved"), "{page}");
+    assert!(page.contains("## Port counters that changed"), "{page}");
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
     assert_eq!(Path::new(&told[0].folder), folder.canonicalize().unwrap());
     for file in [files::MARKDOWN, files::HTML, files::SUMMARY] {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();
-        assert!(text.contains("Since the last nights"), "{file}");
+        assert!(text.contains("Since earlier runs"), "{file}");
     }
     // Rendered again, it says the same.
     let again = nights

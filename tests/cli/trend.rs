@@ -4,7 +4,7 @@ use record::{EndReason, PartKind, PartReading, Quantity, Readings, Trends, files
 
 use crate::harness::{Bench, SMALL};
 
-/// One folder per night: 16 ends of rails at 48 GB/s, give or take 0.4 %; from the `worse` night on one of them has 5 % less.
+/// One folder per night: 16 rail ends at 48 GB/s, give or take 0.4 %; from the `worse` night on one of them has 5 % less.
 fn nights(bench: &Bench, count: u32, worse: u32) {
     for night in 1..=count {
         let folder = bench.path().join(format!("nights/night-{night:02}"));

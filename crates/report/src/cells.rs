@@ -74,7 +74,7 @@ pub(super) fn table(cells: &[&CellVerdict]) -> Table {
         figure("bus"),
         figure("wire"),
         text("expected"),
-        text("last to finish"),
+        text("slowest rank"),
     ];
     let mut table = Table::new("Cells", columns);
     for cell in cells {
@@ -130,10 +130,10 @@ fn row(cell: &CellVerdict) -> Vec<Entry> {
 /// How verdicts are reached, in a paragraph.
 pub(super) fn method(rule: &DecisionRule) -> String {
     format!(
-        "Times are medians with their {:.4} rank interval; a collective's time is that of its last rank; no sample is \
-         dropped. Rates are decimal (1 GB/s = 1e9 B/s); the wire rate is what the busiest link carried, and is what is \
-         judged. A part is called slow only when its interval lies below the reference less the margin, in every one of \
-         at least {} rounds, with a chance of {} for one or more wrong accusations in this whole run.",
+        "Times are medians with a {:.4} rank interval. The time of a collective is that of its last rank. No sample is \
+         dropped. Rates are decimal (1 GB/s = 1e9 B/s). The wire rate, which is judged, is what the busiest link carried. \
+         A part is called slow only if its interval lies below the reference minus the margin in each of at least {} \
+         rounds. The chance of one or more false positives in the run is at most {}.",
         rule.confidence,
         u32::from(rule.remeasure) + 1,
         rule.false_positive_budget

@@ -153,7 +153,7 @@ fn rank(test: &TestChange) -> u8 {
 fn of_finding(finding: &FindingChange) -> String {
     let before = match finding.looked_at_before {
         true => "",
-        false => " (not looked at before)",
+        false => " (not checked before)",
     };
     format!("{} {}{before}: {}", finding.kind, finding.part, finding.sentence)
 }
@@ -206,7 +206,7 @@ fn tail(comparison: &Comparison, page: &Page) -> Vec<String> {
     let mut lines = vec![page.clip(&cells)];
     if counts.only_old + counts.only_new + counts.without_speed > 0 {
         lines.push(page.clip(&format!(
-            "           {} measured then only, {} now only, {} without a speed of their own",
+            "           {} measured only in the old run, {} only in the new, {} without a rate of their own",
             counts.only_old, counts.only_new, counts.without_speed
         )));
     }
@@ -221,7 +221,7 @@ fn rule(comparison: &Comparison) -> String {
         None => "each test's own margin".to_string(),
     };
     format!(
-        "{margin}; {} % intervals; a chance of {} for any part wrongly called slower or faster, in {} comparisons",
+        "{margin}; {} % intervals; chance {} of any false change over {} comparisons",
         rule.confidence * 100.0,
         rule.false_positive_budget,
         rule.comparisons
@@ -267,11 +267,7 @@ fn page(out: &mut String, comparison: &Comparison) -> Written {
         "| measured | {} of {} cells | {} of {} cells |\n",
         old.measured, old.planned, new.measured, new.planned
     )?;
-    lines(
-        out,
-        "What to know first",
-        comparison.remarks.iter().map(String::clone),
-    )?;
+    lines(out, "Notes", comparison.remarks.iter().map(String::clone))?;
     shifts(out, "Slower", &comparison.slower)?;
     let findings = comparison.findings.iter();
     lines(
@@ -296,7 +292,7 @@ fn page(out: &mut String, comparison: &Comparison) -> Written {
     let changed = comparison.inventory.iter().cloned();
     lines(
         out,
-        "What changed",
+        "Configuration changes",
         changed.chain(comparison.changed.iter().map(of_change)),
     )?;
     cells(out, comparison)?;
@@ -325,11 +321,7 @@ fn shifts(out: &mut String, title: &str, shifts: &[Shift]) -> Written {
     }
     more(out, shifts.len())?;
     match shifts.first().and_then(|shift| shift.repeat.as_deref()) {
-        Some(repeat) => writeln!(
-            out,
-            "To measure the first of them again:\n\n{}\n",
-            markdown_code(repeat)
-        ),
+        Some(repeat) => writeln!(out, "To repeat the first of them:\n\n{}\n", markdown_code(repeat)),
         None => Ok(()),
     }
 }
@@ -346,10 +338,10 @@ fn cells(out: &mut String, comparison: &Comparison) -> Written {
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "## Cells that are not the same\n")?;
+    writeln!(out, "## Cells that changed\n")?;
     writeln!(
         out,
-        "| test | what | | then | now | speed now / then | p |\n|---|---|---|--:|--:|--:|--:|"
+        "| test | cell | | old | new | speed new / old | p |\n|---|---|---|--:|--:|--:|--:|"
     )?;
     for row in rows.iter().take(MOST_ROWS) {
         let why = row

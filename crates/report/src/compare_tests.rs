@@ -77,7 +77,7 @@ fn markdown_has_regression_findings_and_intervals() {
         "## Faster",
         "new: slow-rail",
         "gone: slow-rail",
-        "## Cells that are not the same",
+        "## Cells that changed",
         "only test=rails,rail=rail1",
         "## Rule",
     ] {

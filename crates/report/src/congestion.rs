@@ -4,7 +4,7 @@ use super::table::{Entry, Table, figure, text};
 use record::{Collective, Congestion, Judgement};
 
 /// What the table shows, in a sentence.
-pub(super) const ABOUT: &str = "What a load does to two ranks that take no part in it: impact is the median time under load over that alone.";
+pub(super) const ABOUT: &str = "The effect of load on two ranks that take no part in it. Impact is the median time under load divided by the median time alone.";
 
 /// The table of these victims.
 pub(super) fn table(rows: &[Congestion]) -> Table {

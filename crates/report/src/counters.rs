@@ -4,6 +4,7 @@ use std::fmt::{Error, Write};
 
 use super::escape::markdown as inert;
 use super::table::{Entry, Table, Tone, figure, text};
+use record::text::counted;
 use record::{CounterReport, Judgement, MovedCounter};
 
 /// The section of `report.md`; how many counters moved.
@@ -11,7 +12,7 @@ pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> R
     let Some(counters) = &judgement.counters else {
         return Ok(0);
     };
-    writeln!(out, "## Counters that moved\n")?;
+    writeln!(out, "## Port counters that changed\n")?;
     if let Some(trouble) = &counters.trouble {
         writeln!(
             out,
@@ -35,9 +36,8 @@ pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> R
 /// What the table shows, in a sentence or two.
 pub(super) fn about(counters: &CounterReport) -> String {
     format!(
-        "Around every cell, at {} end{} of rails; traffic apart, the worst first. What breaks no rule accuses nobody.",
-        counters.ports,
-        if counters.ports == 1 { "" } else { "s" }
+        "Read before and after every cell, at {}. Worst first, without traffic counters. A counter that breaks no rule accuses no part.",
+        counted(counters.ports as usize, "rail end")
     )
 }
 
@@ -47,14 +47,14 @@ pub(super) fn table(moved: &[MovedCounter]) -> Table {
         text("host"),
         text("rail"),
         text("counter"),
-        text("speaks of"),
-        figure("moved"),
-        figure("watched"),
+        text("category"),
+        figure("change"),
+        figure("observed for"),
         text("rule"),
         text("measured"),
         text("accepted"),
     ];
-    let mut table = Table::new("Counters that moved", columns);
+    let mut table = Table::new("Port counters that changed", columns);
     for counter in moved {
         table.row(row(counter));
     }
@@ -86,9 +86,9 @@ fn unread(out: &mut String, counters: &CounterReport, most: usize) -> Result<(),
     if counters.unread.is_empty() {
         return Ok(());
     }
-    writeln!(out, "Not read, and therefore unknown:\n")?;
+    writeln!(out, "Not read, values unknown:\n")?;
     for unread in counters.unread.iter().take(most) {
-        let why = unread.why.as_deref().unwrap_or("there is none");
+        let why = unread.why.as_deref().unwrap_or("no such counter");
         writeln!(
             out,
             "- {} at {} of {}: {}",

@@ -26,7 +26,11 @@ pub(super) fn table(judgement: &Judgement, most: usize) -> Table {
     let time = |time: &Interval<Nanos>| format!("{} [{}, {}]", time.median, time.lower, time.upper);
     for row in judgement.engines.iter().take(most) {
         let cell = cells.get(&row.ours_cell).copied();
-        let alike = if row.faster.is_none() { " (alike)" } else { "" };
+        let alike = if row.faster.is_none() {
+            " (no difference)"
+        } else {
+            ""
+        };
         table.row([
             Entry::from(what(row, cell)),
             Entry::ours(cell.map(|cell| cell.size.to_string()).unwrap_or_default()),
@@ -71,7 +75,7 @@ pub(super) fn overview(rows: &[EngineComparison]) -> String {
     let most = ratios().fold(f64::NEG_INFINITY, f64::max);
     let count = |engine: Option<Engine>| rows.iter().filter(|row| row.faster == engine).count();
     format!(
-        "ours / NCCL {least:.2} to {most:.2} over {} cell{}: ours faster in {}, NCCL in {}, alike in {}",
+        "ours / NCCL {least:.2} to {most:.2} over {} cell{}: ours faster in {}, NCCL faster in {}, no difference in {}",
         rows.len(),
         if rows.len() == 1 { "" } else { "s" },
         count(Some(Engine::Ours)),

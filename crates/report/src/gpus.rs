@@ -8,7 +8,8 @@ use super::table::{Entry, Table, Tone, figure, text};
 use record::{Extremes, GpuSummary, Judgement};
 
 /// What the table shows, in a sentence.
-pub(super) const ABOUT: &str = "What their sensors said around and during cells. Clocks are those of readings in which the GPU was not idle.";
+pub(super) const ABOUT: &str =
+    "Sensor readings before, during and after cells. Clocks are from readings in which the GPU was busy.";
 
 /// The section of `report.md`; how many GPUs there are.
 pub(super) fn section(out: &mut String, judgement: &Judgement, most: usize) -> Result<usize, Error> {
@@ -50,7 +51,7 @@ pub(super) fn table(gpus: &[&GpuSummary]) -> Table {
         figure("C"),
         figure("memory C"),
         figure("W"),
-        text("held down by"),
+        text("throttled by"),
         text("PCIe"),
         text("NVLinks"),
         text("errors"),
@@ -170,7 +171,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
     let first = gpus.first()?;
     if gpus.iter().all(|gpu| gpu.unavailable.contains_key("all sensors")) {
         let why = inert_line(&first.unavailable["all sensors"]);
-        return Some(format!("gpus       {} not watched: {why}", gpus.len()));
+        return Some(format!("gpus       {} not monitored: {why}", gpus.len()));
     }
     let join = |of: fn(&GpuSummary) -> Option<Extremes>| gpus.iter().map(of).fold(None, Extremes::join);
     let mut parts = Vec::new();
@@ -181,9 +182,13 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
     parts.extend(join(|gpu| gpu.milliwatts).map(|power| format!("{} W", power.most / 1000)));
     let held = gpus.iter().filter(|gpu| !gpu.limited_by.is_empty()).count();
     parts.push(match (held, gpus.iter().all(has_limits)) {
-        (0, true) => "clocks not held down".to_string(),
-        (0, false) => "limits of clocks not all readable".to_string(),
-        (held, _) => format!("clocks of {held} held down"),
+        (0, true) => "clocks not throttled".to_string(),
+        (0, false) => "not all clock limits readable".to_string(),
+        (held, _) => format!("clocks of {held} throttled"),
     });
-    Some(format!("gpus       {} watched: {}", gpus.len(), parts.join(", ")))
+    Some(format!(
+        "gpus       {} monitored: {}",
+        gpus.len(),
+        parts.join(", ")
+    ))
 }

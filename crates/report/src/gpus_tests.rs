@@ -112,13 +112,13 @@ fn the_terminal_has_one_line_that_does_not_call_the_unread_healthy() {
         ..gpu()
     };
     let page = |judgement: &Judgement| terminal::summary(judgement, Path::new("x"), Page::log());
-    assert!(page(&judged(vec![free.clone()])).contains("clocks not held down"));
+    assert!(page(&judged(vec![free.clone()])).contains("clocks not throttled"));
     let mut blind = free;
     blind
         .unavailable
         .insert("what limits the clocks".into(), "not here".into());
     let text = page(&judged(vec![blind.clone()]));
-    assert!(text.contains("limits of clocks not all readable"), "{text}");
+    assert!(text.contains("not all clock limits readable"), "{text}");
     assert!(markdown(&judged(vec![blind.clone()])).contains("| unknown |"));
     blind
         .unavailable

@@ -9,7 +9,7 @@ use record::text::counted_as;
 use record::{History, Issue, IssueStatus, Severity, files};
 
 /// The heading wherever it has one.
-pub(super) const TITLE: &str = "Since the last nights";
+pub(super) const TITLE: &str = "Since earlier runs";
 
 /// Matters that are listed before the rest is counted.
 pub(super) const MOST_MATTERS: usize = 200;
@@ -18,7 +18,9 @@ pub(super) const MOST_MATTERS: usize = 200;
 pub(super) fn about(history: &History) -> String {
     let young = match history.young {
         0 => String::new(),
-        young => format!("; {young} have too few nights and are compared with their peers of tonight only"),
+        young => {
+            format!("; {young} have too few earlier runs and are compared only with their peers of this run")
+        }
     };
     format!(
         "Compared with {}: {} against their own past{young}.",
@@ -34,13 +36,13 @@ pub(super) fn about(history: &History) -> String {
 /// The matters, loudest first.
 pub(super) fn matters(history: &History, most: usize) -> Table {
     let columns = [
-        text("say"),
-        text("standing"),
+        text("severity"),
+        text("status"),
         text("part"),
         text("first seen"),
         text("what"),
     ];
-    let mut table = Table::new("Matters over the nights", columns);
+    let mut table = Table::new("Issues over the runs", columns);
     for matter in history.matters.iter().take(most) {
         table.row([
             Entry::ours(loudness(matter)).toned(tone(matter)),
@@ -56,7 +58,7 @@ pub(super) fn matters(history: &History, most: usize) -> Table {
 /// Parts that were replaced.
 pub(super) fn replaced(history: &History, most: usize) -> Table {
     let columns = [text("part"), text("kind"), text("was"), text("is"), text("since")];
-    let mut table = Table::new("Replaced parts, which begin a new history", columns);
+    let mut table = Table::new("Replaced parts, whose history starts anew", columns);
     for part in history.replaced.iter().take(most) {
         table.row([
             Entry::from(&part.part),
@@ -80,7 +82,7 @@ fn without_standing(matter: &Issue) -> &str {
 fn loudness(matter: &Issue) -> String {
     match (matter.severity, matter.due) {
         (Severity::Info, _) | (_, true) => matter.severity.to_string(),
-        (severity, false) => format!("{severity} (told before)"),
+        (severity, false) => format!("{severity} (reported before)"),
     }
 }
 
@@ -108,7 +110,7 @@ pub(super) fn section(out: &mut String, history: Option<&History>, most: usize) 
         left_over(out, history.matters.len(), most)?;
     }
     if !history.replaced.is_empty() {
-        writeln!(out, "Replaced parts, which begin a new history:\n")?;
+        writeln!(out, "Replaced parts, whose history starts anew:\n")?;
         replaced(history, most).markdown(out)?;
         writeln!(out)?;
         left_over(out, history.replaced.len(), most)?;

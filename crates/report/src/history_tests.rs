@@ -114,7 +114,7 @@ fn every_format_says_what_changed_since_the_last_nights() {
     for file in [files::MARKDOWN, files::HTML, files::SUMMARY] {
         let text = rendered(&recorded, file);
         for words in [
-            "Since the last nights",
+            "Since earlier runs",
             "one part changed since last night",
             "new tonight",
             "gone, after 4 nights",
@@ -159,7 +159,7 @@ fn a_run_that_was_compared_with_nothing_does_not_speak_of_nights() {
     let judgement = judge(&recorded);
     for writer in WRITERS.iter().filter(|writer| writer.is_wanted(&judgement)) {
         let text = writer.render(&recorded, &judgement).unwrap();
-        assert!(!text.contains("Since the last nights"), "{}", writer.file());
+        assert!(!text.contains("Since earlier runs"), "{}", writer.file());
         assert!(!text.contains("railgauge_history"), "{}", writer.file());
     }
 }

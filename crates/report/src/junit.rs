@@ -262,7 +262,7 @@ fn since_last_nights(judgement: &Judgement, history: Option<&History>) -> Option
                 message: matter.sentence.clone(),
                 details: vec![
                     matter.sentence.clone(),
-                    format!("standing: {}", words::standing(&matter.standing)),
+                    format!("status: {}", words::standing(&matter.standing)),
                     format!("first seen: {}", matter.first),
                 ],
             },
@@ -339,7 +339,7 @@ fn in_full(finding: &Finding) -> Vec<String> {
     lines.push(format!("rule: {}", finding.rule));
     lines.extend(finding.confirmation.as_ref().map(|confirmation| {
         format!(
-            "confirmed in {} round(s), p = {:.2e} corrected for {} comparison(s)",
+            "confirmed in {} rounds, p = {:.2e} corrected for {} comparisons",
             confirmation.rounds, confirmation.p_value, confirmation.comparisons
         )
     }));
@@ -354,7 +354,7 @@ fn in_full(finding: &Finding) -> Vec<String> {
         finding
             .not_told_apart_from
             .iter()
-            .map(|part| format!("cannot be told apart from: {part}")),
+            .map(|part| format!("ambiguous with: {part}")),
     );
     lines.push(format!("next: {}", finding.next_step));
     lines.extend(finding.repeat.iter().map(|repeat| format!("repeat: {repeat}")));

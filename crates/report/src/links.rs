@@ -7,12 +7,12 @@ use record::{Coverage, Finding, LinkCoverage, LinkState};
 pub(super) fn suspects(finding: &Finding) -> Option<Table> {
     let columns = [
         text("suspect"),
-        text("what it is"),
+        text("type"),
         text("direction"),
         figure("confidence"),
         text("why"),
     ];
-    let mut table = Table::new("Suspects, the likeliest first", columns);
+    let mut table = Table::new("Suspects, most likely first", columns);
     for suspect in &finding.suspects {
         table.row([
             Entry::from(suspect.cable.as_ref().unwrap_or(&suspect.part)),
@@ -42,11 +42,11 @@ pub(super) fn table(links: &[&LinkCoverage]) -> Table {
     let columns = [
         text("link"),
         text("state"),
-        figure("most at one time"),
-        figure("of what it should carry"),
+        figure("highest rate"),
+        figure("share of its rate"),
         figure("flows"),
     ];
-    let mut table = Table::new("Cables, each direction by itself", columns);
+    let mut table = Table::new("Links (cables, per direction)", columns);
     for link in links {
         let why = link
             .why
@@ -87,7 +87,7 @@ pub(super) fn in_one_line(coverage: &Coverage) -> Option<String> {
         .map(|state| (count(*state), state))
         .filter(|(count, _)| *count > 0);
     let mut parts = vec![format!(
-        "{} of {all} directed links carried what they should",
+        "{} of {all} directed links carried their rate",
         count(LinkState::Healthy)
     )];
     parts.extend(others.map(|(count, state)| format!("{count} {state}")));

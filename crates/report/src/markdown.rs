@@ -55,7 +55,7 @@ fn head(out: &mut String, judgement: &Judgement) -> Written {
         verdict_words(&judgement.verdict).0
     )?;
     writeln!(out, "**{}**\n", inert(&judgement.summary))?;
-    let ended = judgement.ended.map_or("cut off".to_string(), |reason| {
+    let ended = judgement.ended.map_or("interrupted".to_string(), |reason| {
         format!("{reason:?}").to_lowercase()
     });
     writeln!(
@@ -101,7 +101,7 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
     if let Some(confirmation) = &finding.confirmation {
         writeln!(
             out,
-            "- confirmed in {} round(s), p = {:.2e} corrected for {} comparison(s)",
+            "- confirmed in {} rounds, p = {:.2e} corrected for {} comparisons",
             confirmation.rounds, confirmation.p_value, confirmation.comparisons
         )?;
     }
@@ -114,7 +114,7 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
         writeln!(out, "- evidence: {}", inert(line))?;
     }
     for part in &finding.not_told_apart_from {
-        writeln!(out, "- cannot be told apart from: {}", inert(part))?;
+        writeln!(out, "- ambiguous with: {}", inert(part))?;
     }
     writeln!(out, "- next: {}", inert(&finding.next_step))?;
     match &finding.repeat {
@@ -155,7 +155,7 @@ fn engines(out: &mut String, judgement: &Judgement) -> Written {
     }
     writeln!(
         out,
-        "## Engines side by side\n\n{}.\n",
+        "## Engine comparison\n\n{}.\n",
         super::engines::overview(rows)
     )?;
     super::engines::table(judgement, MOST_ROWS).markdown(out)?;
@@ -202,7 +202,7 @@ fn coverage(out: &mut String, judgement: &Judgement) -> Written {
         coverage.measured, coverage.planned
     )?;
     untested(out, "Planned but not measured", &coverage.not_measured)?;
-    untested(out, "Not tested", &coverage.untested)
+    untested(out, "Left out by the plan", &coverage.untested)
 }
 
 fn untested(out: &mut String, title: &str, entries: &[Untested]) -> Written {
@@ -217,11 +217,7 @@ fn untested(out: &mut String, title: &str, entries: &[Untested]) -> Written {
 }
 
 fn method(out: &mut String, judgement: &Judgement) -> Written {
-    writeln!(
-        out,
-        "## How verdicts are reached\n\n{}\n",
-        cells::method(&judgement.rule)
-    )
+    writeln!(out, "## Method\n\n{}\n", cells::method(&judgement.rule))
 }
 
 fn run(out: &mut String, recorded: &Recorded) -> Written {
@@ -259,7 +255,11 @@ fn run(out: &mut String, recorded: &Recorded) -> Written {
         _ => None,
     });
     for what in strangers.take(MOST_ROWS) {
-        writeln!(out, "- a stranger knocked and was turned away: {}", inert(what))?;
+        writeln!(
+            out,
+            "- connection without the token of this run refused: {}",
+            inert(what)
+        )?;
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ pub(super) fn section(
     if terms.rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "## RDMA\n")?;
+    writeln!(out, "## RDMA queue pairs\n")?;
     terms.rows.truncate(most);
     terms.markdown(out)?;
     writeln!(out)?;
@@ -71,7 +71,7 @@ pub(super) fn terms(judgement: &Judgement) -> Table {
         text("GID index"),
         text("completion"),
     ];
-    let mut table = Table::new("Terms of RDMA queue pairs", columns);
+    let mut table = Table::new("Queue pair settings", columns);
     for ((test, terms), cells) in terms {
         let chosen = |said: Option<String>| Entry::ours(said.unwrap_or_else(|| "chosen".to_string()));
         table.row([
@@ -109,7 +109,7 @@ pub(super) fn flows(recorded: &Recorded) -> Option<String> {
     }
     let ways = known.iter().map(|(how, flows)| format!("{flows} {how}"));
     Some(format!(
-        "Directions of queue pairs: {}, with {} different UDP source ports: {}. Each is in samples.jsonl under `flows`.",
+        "Directed queue pairs: {}, with {} different UDP source ports: {}. Each is in samples.jsonl under `flows`.",
         seen.len(),
         ports.len(),
         ways.collect::<Vec<_>>().join(", ")

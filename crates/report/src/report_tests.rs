@@ -89,7 +89,7 @@ fn engines_stand_side_by_side_with_their_ratio() {
     }
     let report = render(files::MARKDOWN, &recorded, &judgement);
     assert!(
-        report.contains("## Engines side by side") && report.contains(overview),
+        report.contains("## Engine comparison") && report.contains(overview),
         "{report}"
     );
     let rows = report.lines().filter(|line| line.ends_with("| 2.00 |")).count();

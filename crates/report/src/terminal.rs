@@ -233,7 +233,7 @@ fn head(judgement: &Judgement, page: &Page) -> Vec<String> {
 /// What changed since the last nights: a sentence, and on a terminal the first few matters.
 fn nights(history: Option<&History>, page: &Page) -> Vec<String> {
     let Some(history) = history else { return Vec::new() };
-    let mut lines = page.wrap("nights     ", &history.summary, 2);
+    let mut lines = page.wrap("history    ", &history.summary, 2);
     let matters = super::history::lines(history);
     let most = if page.is_log() {
         super::history::MOST_MATTERS
@@ -259,7 +259,7 @@ fn tail(judgement: &Judgement, folder: &Path, page: &Page) -> Vec<String> {
     let engines = super::engines::lines(judgement, page.is_log());
     tail.extend(engines.iter().map(|line| page.clip(line)));
     tail.extend(
-        super::ecmp::summary(judgement).map_or_else(Vec::new, |text| page.wrap("spread     ", &text, 2)),
+        super::ecmp::summary(judgement).map_or_else(Vec::new, |text| page.wrap("ecmp       ", &text, 2)),
     );
     tail.extend(super::congestion::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));

@@ -1,4 +1,4 @@
-//! What tests are compared with, and what is said when that is not to be had.
+//! The references of tests, and what is said when one is not available.
 
 use super::*;
 use record::units::Rate;

@@ -36,7 +36,7 @@ pub(super) fn html(certificate: &Certificate, figures: &[Figure]) -> String {
                 "coverage",
                 Some("Not loaded or measured"),
                 |out| match certificate.untested.is_empty() {
-                    true => out.paragraph("Nothing: everything that is known was loaded."),
+                    true => out.paragraph("Everything was loaded and measured."),
                     false => out.table(&tables::untested(certificate)),
                 },
             );
@@ -82,15 +82,11 @@ fn incident(out: &mut HtmlBuilder, incident: &Incident) {
         out.paragraph(&incident.sentence);
         out.within("dl", &[], |out| {
             let still = if incident.is_still_there {
-                "still there at the end"
+                "present at the end"
             } else {
-                "not there at the end"
+                "gone at the end"
             };
-            let counts = if incident.counts {
-                "it counts"
-            } else {
-                "it does not count"
-            };
+            let counts = if incident.counts { "counted" } else { "not counted" };
             let seen = format!(
                 "{} of {}, first {}, last {}; {still}; {counts}",
                 counted(incident.cycles.len(), "cycle"),
@@ -149,9 +145,7 @@ fn parts(out: &mut HtmlBuilder, certificate: &Certificate) {
         }
         section(out, id, Some(title), |out| {
             let is_accepted = |part: &PartDecision| part.ruling == Ruling::Accept;
-            let open = tables::parts("Rejected, or to be loaded again", parts, |part| {
-                !is_accepted(part)
-            });
+            let open = tables::parts("Rejected or to be extended", parts, |part| !is_accepted(part));
             out.table(&open);
             let accepted = parts.iter().filter(|part| is_accepted(part)).count();
             if accepted > 0 {

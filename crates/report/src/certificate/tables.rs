@@ -26,9 +26,9 @@ pub(super) fn tone(ruling: Ruling) -> Tone {
 /// What was loaded how long, as name and value.
 pub(super) fn facts(certificate: &Certificate) -> Vec<(&'static str, String)> {
     let ended = match (&certificate.ended, &certificate.ended_at) {
-        (Some(EndReason::Finished), Some(at)) => format!("{at}, loaded as long as was asked"),
+        (Some(EndReason::Finished), Some(at)) => format!("{at}, after the full load time"),
         (Some(reason), Some(at)) => format!("{at}: {}", format!("{reason:?}").to_lowercase()),
-        _ => "not yet, or it was cut off".to_string(),
+        _ => "not ended, or interrupted".to_string(),
     };
     let share = match certificate.iterations {
         0 => String::new(),
@@ -36,7 +36,9 @@ pub(super) fn facts(certificate: &Certificate) -> Vec<(&'static str, String)> {
     };
     let resumed = match certificate.resumed {
         0 => String::new(),
-        times => format!(", gone on with {}", counted(times as usize, "time")),
+        1 => ", resumed once".to_string(),
+        2 => ", resumed twice".to_string(),
+        times => format!(", resumed {times} times"),
     };
     vec![
         ("suite", certificate.suite.clone()),
@@ -76,7 +78,7 @@ pub(super) fn counts(certificate: &Certificate) -> Table {
         .first()
         .is_some_and(|link| link.kind == PartKind::RailEnd);
     let links = if ends {
-        "ends of rails"
+        "rail ends"
     } else {
         "cables, each direction"
     };
@@ -150,7 +152,7 @@ fn moved(courses: &[BurnInTrend]) -> String {
 /// Every criterion with its reason.
 pub(super) fn criteria(criteria: &Criteria) -> Table {
     let mut table = Table::new(
-        "What was accepted",
+        "Acceptance criteria",
         [text("criterion"), text("accepted"), text("reason")],
     );
     let all: [(&str, String, &str); 13] = [

@@ -124,7 +124,7 @@ fn however_much_happened_a_terminal_has_24_lines() {
     certificate.incidents.extend((0..200).map(|_| one.clone()));
     let terminal = terminal(&certificate);
     assert!(terminal.lines().count() <= 24, "{terminal}");
-    assert!(terminal.contains("more in the certificate"), "{terminal}");
+    assert!(terminal.contains("more in certificate.html"), "{terminal}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(super) fn markdown(certificate: &Certificate) -> Result<String, std::fmt::Er
     let not_counted = certificate.incidents.len() - counting.len();
     if not_counted > 0 {
         let told = counted(not_counted, "sighting");
-        writeln!(out, "\n{told} did not count; the page has them.")?;
+        writeln!(out, "\n{told} not counted; certificate.html lists them.")?;
     }
     let parts: Vec<&PartDecision> = open(certificate).collect();
     if !parts.is_empty() {
@@ -77,7 +77,7 @@ pub(super) fn markdown(certificate: &Certificate) -> Result<String, std::fmt::Er
         let told = counted(certificate.untested.len(), "thing");
         writeln!(
             out,
-            "\n{told} could not be loaded or measured; the page lists them."
+            "\n{told} not loaded or measured; certificate.html lists them."
         )?;
     }
     Ok(out)
@@ -125,7 +125,7 @@ pub(super) fn terminal(certificate: &Certificate) -> String {
     }
     if left_out > 0 {
         lines.push(format!(
-            "  and {} more in the certificate",
+            "  and {} more in certificate.html",
             counted(left_out, "incident")
         ));
     }

@@ -26,7 +26,7 @@ pub(crate) fn in_words(judgement: &Judgement) -> String {
     });
     let shares: Vec<String> = shares.take(MOST_NAMED).collect();
     format!(
-        "Share of flows on every path of {} groups, against what chance allows: {}{}",
+        "Share of flows on each path of {} groups, with the 99 % band of a fair hash: {}{}",
         groups.len(),
         shares.join("; "),
         if groups.len() > MOST_NAMED { "; ..." } else { "" }
@@ -54,7 +54,7 @@ pub(crate) fn in_order(judgement: &Judgement) -> Vec<&EcmpVerdict> {
 
 /// `rail0-leaf0, first choice on rail0, test spread`.
 pub(crate) fn name(group: &EcmpVerdict) -> String {
-    let switch = group.switch.as_deref().unwrap_or("paths not known");
+    let switch = group.switch.as_deref().unwrap_or("unknown paths");
     format!(
         "{switch}, {} on {}, test {}",
         choice(group.tier),
@@ -71,18 +71,18 @@ pub(super) fn culprit(group: &EcmpVerdict) -> String {
 
 fn choice(tier: u8) -> String {
     match tier {
-        1 => "first choice".to_string(),
-        2 => "second choice".to_string(),
-        tier => format!("choice {tier}"),
+        1 => "first tier".to_string(),
+        2 => "second tier".to_string(),
+        tier => format!("tier {tier}"),
     }
 }
 
 /// What groups that are no fault come to.
 pub(super) fn words(cause: EcmpCause) -> &'static str {
     match cause {
-        EcmpCause::ExpectedCollision => "as even as chance",
-        EcmpCause::AdaptiveRouting => "without a path per flow: packets or flows are moved about",
-        _ => "not judged: too little was seen",
+        EcmpCause::ExpectedCollision => "as even as a fair hash",
+        EcmpCause::AdaptiveRouting => "without a fixed path per flow (adaptive routing)",
+        _ => "not judged: too few flows",
     }
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict
     let known = groups.iter().filter(|group| group.switch.is_some()).count();
     let who = match (groups, known) {
         ([one], 1) => one.switch.clone().unwrap_or_default(),
-        (_, 0) => "paths not known".to_string(),
+        (_, 0) => "unknown paths".to_string(),
         _ => format!("{known} switches"),
     };
     let mut text = format!(
@@ -126,7 +126,7 @@ pub(crate) fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict
             .iter()
             .map(|group| group.p_value)
             .fold(f64::INFINITY, f64::min);
-        text += &format!(": busiest {busiest:.2} of mean, {}", chance(least));
+        text += &format!(": busiest {busiest:.2} times the mean, {}", chance(least));
         if groups.len() > 1 {
             text += " or more";
         }
@@ -136,7 +136,7 @@ pub(crate) fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict
             .fold(f64::NEG_INFINITY, f64::max);
         if lost.is_finite() {
             text += &format!(
-                ", collisions cost {} of the goodput of an even spread at most",
+                ", collisions cost at most {} of the goodput of an even spread",
                 whole_percent(lost)
             );
         }

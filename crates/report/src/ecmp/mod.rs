@@ -33,7 +33,7 @@ pub(super) fn section(out: &mut String, judgement: &Judgement) -> Result<(), Err
     if groups.is_empty() {
         return Ok(());
     }
-    writeln!(out, "## Spread over equal paths\n")?;
+    writeln!(out, "## Load on equal-cost paths (ECMP)\n")?;
     let (faulty, others): Parted<'_> = groups.iter().partition(|group| group.cause.is_fault());
     let faults = alike(&faulty);
     for (kind, groups) in faults.iter().take(MOST_LINES) {
@@ -136,7 +136,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
         let even = least_even(&groups).filter(|_| cause == EcmpCause::ExpectedCollision);
         let even = even.map(|group| {
             format!(
-                ", busiest {:.2} of mean at {}",
+                ", busiest {:.2} times the mean at {}",
                 group.max_over_mean,
                 culprit(group)
             )

@@ -18,22 +18,22 @@ pub(crate) fn table(groups: &[&EcmpVerdict]) -> Table {
     let columns = [
         text("switch"),
         text("rail"),
-        figure("choice"),
+        figure("tier"),
         text("verdict"),
         figure("flows"),
         figure("paths used"),
         figure("busiest / mean"),
         text("statistic"),
         figure("value"),
-        figure("by chance"),
+        figure("median under a fair hash"),
         figure("p"),
         figure("p of counted bytes"),
         figure("goodput lost"),
     ];
-    let mut table = Table::new("Groups of equal paths", columns);
+    let mut table = Table::new("Groups of equal-cost paths", columns);
     for group in groups {
         table.row([
-            Entry::from(group.switch.as_deref().unwrap_or("not known")),
+            Entry::from(group.switch.as_deref().unwrap_or("unknown")),
             Entry::from(&group.rail),
             Entry::ours(group.tier),
             Entry::ours(group.cause).toned(tone(group.cause)),
@@ -72,12 +72,12 @@ pub(crate) fn members(group: &EcmpVerdict) -> Table {
         figure("flows"),
         figure("delivering"),
         figure("share"),
-        figure("by chance"),
+        figure("99 % band"),
         figure("counted by the switch"),
         figure("delivered"),
         figure("expected"),
     ];
-    let mut table = Table::new("Load of every path", columns);
+    let mut table = Table::new("Load of each path", columns);
     let counted = counted_shares(&group.members);
     for (member, share) in group.members.iter().zip(&counted).take(MOST_MEMBERS) {
         let counted = match (member.counted, share) {
@@ -119,11 +119,11 @@ pub(crate) fn pairs(group: &EcmpVerdict) -> Table {
     let is_narrow = group.members.len() <= MOST_COLUMNS;
     let columns: Vec<&str> = match is_narrow {
         true => group.members.iter().map(|member| short(&member.link)).collect(),
-        false => vec!["paths used", "most on one"],
+        false => vec!["paths used", "most flows on one path"],
     };
-    let figures = columns.iter().chain(&["not known", "dead"]);
-    let head = std::iter::once(text("flows of")).chain(figures.map(|name| figure(name)));
-    let mut table = Table::new("Flows of every pair by path", head.collect::<Vec<_>>());
+    let figures = columns.iter().chain(&["unknown path", "dead"]);
+    let head = std::iter::once(text("pair")).chain(figures.map(|name| figure(name)));
+    let mut table = Table::new("Flows of each pair by path", head.collect::<Vec<_>>());
     let mut rows: Vec<_> = group.pairs.iter().collect();
     rows.sort_by(|a, b| (&a.from, &a.to).cmp(&(&b.from, &b.to)));
     for pair in rows.into_iter().take(most_pairs(group)) {

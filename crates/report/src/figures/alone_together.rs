@@ -48,14 +48,14 @@ impl FigureKind for AloneTogether {
         rows.truncate(MOST_ROWS);
         let left_out = match all - rows.len() {
             0 => String::new(),
-            more => format!(" {more} more that lose less are not drawn."),
+            more => format!(" {more} more rails that lose less are not drawn."),
         };
         let title = "Each rail alone and together with the others".to_string();
         Ok(vec![Figure {
             id: "alone-together".to_string(),
             svg: drawn(&rows, &title)?,
             caption: format!(
-                "Wire rate at the largest message of each test; the number is together over alone. {} of {} below {} of what it carries alone, marked with an exclamation mark: these rails share something.{left_out}",
+                "Wire rate at the largest message of each test; the number is the rate together divided by the rate alone. {} of {} below {} of the rate alone, marked with an exclamation mark: these rails share a bottleneck.{left_out}",
                 losing,
                 counted(all, "row"),
                 whole_percent(MUCH)
@@ -155,7 +155,7 @@ fn drawn(rows: &[Row<'_>], title: &str) -> io::Result<String> {
         canvas.marker((104, y), 6, LINES[1])?;
         canvas.text((118, y), "together with the other rails", TextLook::LEFT)?;
         canvas.text((320, y), "!", TextLook::LEFT.ink(INK).bold())?;
-        let note = format!("less than {} of what it carries alone", whole_percent(MUCH));
+        let note = format!("less than {} of the rate alone", whole_percent(MUCH));
         canvas.text((332, y), &note, TextLook::LEFT.ink(MUTED))
     })
 }

@@ -282,12 +282,12 @@ impl<'a> Chart<'a> {
         if !self.band.is_empty() {
             let (x, y) = place(entry);
             canvas.face([(x, y - 6), (x + 22, y + 6)], PALE)?;
-            let text = "peers: from what is accepted to the fastest";
+            let text = "peers: from the accepted rate to the fastest";
             canvas.text((x + 28, y), text, TextLook::LEFT)?;
             entry += 1;
         }
         let (_, y) = place(entry + entry % 2);
-        let text = "!: a cell that failed; bare tick: what it should have reached; bar: interval of the median, or lowest to highest of many";
+        let text = "!: a cell that failed; tick: expected rate; bar: interval of the median, or lowest to highest of several cells";
         canvas.text((24, y), text, TextLook::NOTE)
     }
 
@@ -306,10 +306,10 @@ impl<'a> Chart<'a> {
         };
         let spec = match self.specs.is_empty() {
             true => "",
-            false => " One below the dashes is slower than the spec demands.",
+            false => " A line below the dashes is slower than the spec demands.",
         };
         format!(
-            "Each line is a rail, or a transport that has none; above what its busiest link carried, below the bus rate. {stands_out}{band}{spec}{more}"
+            "Each line is a rail, or a transport without rails. Top: wire rate of the busiest link; bottom: bus rate. {stands_out}{band}{spec}{more}"
         )
     }
 

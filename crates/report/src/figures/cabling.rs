@@ -141,7 +141,7 @@ impl<'a> RailLayout<'a> {
     /// What the rail is called.
     pub(super) fn name(&self) -> String {
         match self.rail {
-            "" => "cables of no rail".to_string(),
+            "" => "cables without a rail".to_string(),
             rail => clip(rail, 40),
         }
     }
@@ -278,10 +278,10 @@ pub(super) fn in_words(cable: &Cable<'_>) -> String {
     let link = |link: &&&LinkCoverage| {
         let carried = match (link.most, link.share) {
             (Some(most), Some(share)) => {
-                format!(", carried {most}, {} of what it should", whole_percent(share))
+                format!(", carried {most}, {} of its rate", whole_percent(share))
             }
             (Some(most), None) => format!(", carried {most}"),
-            _ => ", nothing seen on it".to_string(),
+            _ => ", no traffic seen".to_string(),
         };
         format!("{} {}{carried}", link.link, link.state)
     };

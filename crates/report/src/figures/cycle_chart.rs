@@ -66,13 +66,13 @@ fn figure(
         Quantity::Clock => ("clock", "MHz"),
         _ => ("bandwidth", "GB/s"),
     };
-    let title = format!("{}: {name} over the cycles", part.part);
+    let title = format!("{}: {name} per cycle", part.part);
     let svg = drawing(SIZE, &title, |canvas| {
         draw(canvas, &own, &peers, (course, marked), unit)
     })?;
     Ok(Some(Figure {
         id: format!("course-{number}"),
-        caption: "The part in blue with squares, the median of its peers in the same cycle dashed in grey; a step is marked where it was found, and a cross is a cycle with an incident."
+        caption: "Blue line with squares: the part. Grey dashes: median of its peers in the same cycle. A vertical line marks a step, a cross a cycle with an incident."
             .to_string(),
         alternative: words(part, course, own.len()),
         title,
@@ -186,7 +186,7 @@ fn words(part: &PartDecision, course: &BurnInTrend, cycles: usize) -> String {
         _ => format!("{value:.0} MHz"),
     };
     let mut words = format!(
-        "{} was read in {cycles} cycles: {} at first, {} at last.",
+        "{} was measured in {cycles} cycles: {} in the first ones, {} in the last ones.",
         part.part,
         figure(course.at_first),
         figure(course.at_last)

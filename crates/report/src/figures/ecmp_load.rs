@@ -22,9 +22,9 @@ const FOOT: i32 = 46;
 /// Widest step from one bar to the next.
 const WIDEST: f64 = 120.0;
 /// Room around the bars of a panel: left, top, right, bottom.
-const MARGINS: (i32, i32, i32, i32) = (46, 46, 14, 24);
+const MARGINS: (i32, i32, i32, i32) = (54, 46, 14, 24);
 
-const TITLE: &str = "Load of equal paths";
+const TITLE: &str = "Load on equal-cost paths";
 
 /// The picture of loads.
 pub(crate) struct EcmpLoad;
@@ -61,14 +61,16 @@ impl FigureKind for EcmpLoad {
         let faulty = groups.iter().filter(|group| group.cause.is_fault()).count();
         let left_out = match groups.len().saturating_sub(MOST_PANELS) {
             0 => String::new(),
-            more => format!(" {more} more groups are not drawn; those that are not as by chance come first."),
+            more => {
+                format!(" {more} more groups are not drawn; those that differ from a fair hash come first.")
+            }
         };
         Ok(vec![Figure {
             id: "ecmp-load".to_string(),
             svg: drawing(panels.size(), TITLE, |canvas| panels.draw(canvas))?,
             title: TITLE.to_string(),
             caption: format!(
-                "Share of flows on each of several equal paths. {faulty} of {} are not spread as by chance. A bar outside of its bracket has a thick edge; the path that is named has an exclamation mark.{left_out}",
+                "Share of flows on each of several equal-cost paths. {faulty} of {} are not spread as a fair hash would. A bar outside its bracket has a thick edge; the path named by a finding has an exclamation mark.{left_out}",
                 counted(groups.len(), "group")
             ),
             alternative: all_in_words(&groups),
@@ -89,7 +91,7 @@ fn all_in_words(groups: &[&EcmpVerdict]) -> String {
     let member = |member: &MemberLoad| {
         let (low, high) = member.band;
         format!(
-            "{} {} (by chance {} to {})",
+            "{} {} (fair hash: {} to {})",
             member.link,
             whole_percent(member.share),
             whole_percent(low),
@@ -171,7 +173,7 @@ impl<'a> Panels<'a> {
             draw_panel(&canvas.part(corner, panel), panel, group)?;
         }
         let legend = [
-            "bar: share of all flows (thick edge: outside the bracket); bracket: where 99 of 100 healthy fabrics lie;",
+            "bar: share of all flows (thick edge: outside the bracket); bracket: 99 % of fair hashes;",
             "diamond: share of the bytes that the switch counted; x: no flow delivered anything; !: the path in the finding",
         ];
         let foot = HEAD_ROOM as i32 + self.rows * PANEL.1;

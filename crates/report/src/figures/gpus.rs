@@ -1,6 +1,6 @@
 //! Clocks, temperature and power of GPUs over the run, one line per GPU, with the limits they have.
 //!
-//! Readable without colour: every line has its own marker; an exclamation mark is a GPU whose clocks were held down by heat or power trouble. Where there are
+//! Readable without colour: every line has its own marker; an exclamation mark is a GPU whose clocks were throttled by temperature or power. Where there are
 //! more GPUs than lines, those in trouble and those with the lowest clocks are drawn and the band is where all of them lie.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -38,7 +38,7 @@ struct Sensor {
 
 const SENSORS: [Sensor; 3] = [
     Sensor {
-        name: "clock of the multiprocessors, lowest while busy (MHz)",
+        name: "SM clock, lowest while busy (MHz)",
         of: |reading| reading.during.sm_mhz,
         limit: |gpu| gpu.sm_mhz_limit,
         is_low: true,
@@ -191,12 +191,11 @@ impl<'a> Watched<'a> {
                 canvas.text((x + 28, y), &format!("{mark}{}", name(gpu)), TextLook::LEFT)?;
             }
             let band = if self.all > self.gpus.len() {
-                "; band: where all GPUs lie"
+                "; band: range of all GPUs"
             } else {
                 ""
             };
-            let note =
-                format!("dashed: the limit in force; !: clocks held down by heat or power trouble{band}");
+            let note = format!("dashed: current limit; !: clocks throttled by temperature or power{band}");
             canvas.text((24, height - 16), &note, TextLook::NOTE)
         })
     }
@@ -204,19 +203,19 @@ impl<'a> Watched<'a> {
     fn caption(&self) -> String {
         let held = self.gpus.iter().filter(|gpu| in_trouble(gpu)).count() + self.hidden.len();
         let held = match held {
-            0 => "No clock was held down by heat or power trouble, as far as it could be read.".to_string(),
+            0 => "No clock was throttled by temperature or power, as far as it could be read.".to_string(),
             many => format!(
-                "Clocks of {} were held down by heat or power trouble.",
+                "Clocks of {} were throttled by temperature or power.",
                 counted(many, "GPU")
             ),
         };
         let drawn = match self.all - self.gpus.len() {
             0 => String::new(),
             more => format!(
-                " {more} more GPUs are in the band only; those in trouble and with the lowest clocks have lines."
+                " {more} more GPUs are only in the band; throttled GPUs and those with the lowest clocks have lines."
             ),
         };
-        format!("What the sensors said while cells ran, in the order of the run. {held}{drawn}")
+        format!("Sensor readings while cells ran, in the order of the run. {held}{drawn}")
     }
 
     fn in_words(&self) -> String {
@@ -240,7 +239,7 @@ impl<'a> Watched<'a> {
             .collect();
             parts.extend(gpu.limited_by.iter().map(|(limit, held)| {
                 format!(
-                    "held down by {} in {}",
+                    "throttled by {} in {}",
                     limit.words(),
                     counted(held.cells as usize, "cell")
                 )

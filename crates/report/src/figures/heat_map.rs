@@ -66,7 +66,7 @@ impl FigureKind for HeatMap {
             }],
             false => node_rows::rows(&map.hosts.names, &map.failing, MOST_FAILING, GROUPS),
         };
-        let title = "Nodes by rails: share of what is expected".to_string();
+        let title = "Nodes by rails: share of the expected rate".to_string();
         Ok(vec![Figure {
             id: "heat-map".to_string(),
             svg: map.drawn(&rows, &title)?,
@@ -210,8 +210,8 @@ impl<'a> Map<'a> {
                 self.draw_row(canvas, row, (left, top, step), rails)?;
             }
             let unit = match is_grouped {
-                true => "numbers: % of what is expected, median of the row and (lowest)",
-                false => "numbers: % of what is expected",
+                true => "numbers: % of the expected rate, median of the row and (lowest)",
+                false => "numbers: % of the expected rate",
             };
             let meaning = "; !: fails; thick edge: below its rail; -: not measured";
             canvas.text((16, bottom + 20), &format!("{unit}{meaning}"), TextLook::NOTE)?;
@@ -258,10 +258,10 @@ impl<'a> Map<'a> {
 
     fn caption(&self, rows: &[NodeRow]) -> String {
         let what = match self.is_whole {
-            true => "Nodes were only measured all at once, so that there is one row for all of them: which node is slow cannot be seen here.".to_string(),
+            true => "All nodes were measured together, so they share one row: this figure cannot show which node is slow.".to_string(),
             false => match self.failing.len() {
                 0 => format!("No node is below {} of its rail.", whole_percent(LOW)),
-                many => format!("{} with an exclamation mark: accused by a finding, or below {} of what the nodes of a rail reach.", counted(many, "node"), whole_percent(LOW)),
+                many => format!("{} with an exclamation mark: named by a finding, or below {} of the median of its rail.", counted(many, "node"), whole_percent(LOW)),
             },
         };
         let rails = match self.rails.len().saturating_sub(MOST_RAILS) {
@@ -269,7 +269,7 @@ impl<'a> Map<'a> {
             more => format!(" {more} faster rails are not drawn."),
         };
         format!(
-            "A field is the median over what a node took part in, of {} at the largest message, sending or receiving, whichever is lower: as a share of what a spec demands, else of the median of all that measure the same and did not fail. A row that is low is a node, a column that is low is a rail. {what}{}{rails}",
+            "Each field is the median over the measurements of a node ({} in all) at the largest message, sending or receiving, whichever is lower: as a share of the spec, else of the median of all comparable measurements that did not fail. A low row points to a node, a low column to a rail. {what}{}{rails}",
             counted(self.measurements, "measurement"),
             if self.is_whole {
                 String::new()
@@ -311,7 +311,7 @@ impl<'a> Map<'a> {
                     ""
                 };
                 words.push(format!(
-                    "{slow}{name}: median {} of {measured} measured of {}{lowest}",
+                    "{slow}{name}: median {}, {measured} measured of {}{lowest}",
                     whole_percent(middle),
                     counted(of_hosts.len(), "node")
                 ));

@@ -63,7 +63,7 @@ impl FigureKind for Latency {
             }
         }
         if let Some(last) = figures.last_mut().filter(|_| left_out > 0) {
-            last.caption += &format!(" {} of this kind are not drawn.", counted(left_out, "more test"));
+            last.caption += &format!(" {} of this kind not drawn.", counted(left_out, "more test"));
         }
         Ok(figures)
     }
@@ -182,20 +182,18 @@ impl Chart<'_> {
             .map(|(size, (spread, _))| format!("{size} ({} of {})", Nanos(spread.p99), Nanos(spread.p50)))
             .collect();
         let stands_out = match tails.is_empty() {
-            true => format!(
-                "At no size does the slowest percent take {TAIL} times as long as the median or longer."
-            ),
+            true => format!("At no size is p99 {TAIL} times the median or more."),
             false => format!(
-                "The slowest percent takes more than {TAIL} times as long as the median at {}.",
+                "p99 is more than {TAIL} times the median at {}.",
                 first_of(&tails, 6, ", ", String::clone)
             ),
         };
         let few = match least < 1000 {
-            true => format!(" With {least} iterations at some size, p99.9 is the longest there."),
+            true => format!(" With {least} iterations at some size, p99.9 is the maximum there."),
             false => String::new(),
         };
         format!(
-            "All {} of this test taken together, complete iterations only, none left out. {stands_out}{few}",
+            "All {} of this test together; every complete iteration counts. {stands_out}{few}",
             counted(self.cells.len(), "cell")
         )
     }

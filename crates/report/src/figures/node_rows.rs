@@ -84,10 +84,10 @@ pub(super) fn grouping_note(rows: &[NodeRow], failing: usize) -> String {
     let own = failing.saturating_sub(squeezed);
     let who = match (failing, squeezed) {
         (0, _) => "no node fails".to_string(),
-        (1, _) => "the failing node stands by itself".to_string(),
-        (_, 0) => format!("each of the {failing} failing nodes stands by itself"),
+        (1, _) => "the failing node has its own row".to_string(),
+        (_, 0) => format!("each of the {failing} failing nodes has its own row"),
         _ => format!(
-            "the worst {own} of {failing} failing nodes stand by themselves, the other {squeezed} in groups of failing nodes only"
+            "the worst {own} of {failing} failing nodes have their own rows, the other {squeezed} are in groups of failing nodes only"
         ),
     };
     format!(" {hosts} nodes are drawn in {groups} groups of neighbours; {who}.")

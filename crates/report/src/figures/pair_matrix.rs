@@ -65,13 +65,10 @@ impl FigureKind for PairMatrix {
         let last = rails.len().saturating_sub(1);
         let figure = |(number, (rail, pairs)): (usize, (&str, Pairs))| {
             let matrix = Matrix::of(&hosts, judgement, pairs);
-            let title = format!("{}: who reaches whom", clip(rail, 40));
+            let title = format!("{}: rate of every pair", clip(rail, 40));
             let mut caption = matrix.caption();
             if number == last && left_out > 0 {
-                caption += &format!(
-                    " {} with faster pairs are not drawn.",
-                    counted(left_out, "more rail")
-                );
+                caption += &format!(" {} with faster pairs not drawn.", counted(left_out, "more rail"));
             }
             let mut alternative = matrix.in_words(rail);
             if number == last && !hidden.is_empty() {
@@ -204,7 +201,7 @@ impl<'a> Matrix<'a> {
                 ""
             };
             let note = format!(
-                "numbers: % of what is expected{lowest}; thick edge: a pair that failed; !: a node that fails; empty: not measured"
+                "numbers: % of the expected rate{lowest}; thick edge: a pair that failed; !: a node that fails; empty: not measured"
             );
             canvas.text((16, bottom + 20), &note, TextLook::NOTE)?;
             legend(canvas, bottom + 44)
@@ -245,7 +242,7 @@ impl<'a> Matrix<'a> {
     fn caption(&self) -> String {
         let failed = self.pairs.values().filter(|pair| pair.failed).count();
         format!(
-            "Each field is what the row's node sends to the column's node, at the largest message; columns have the numbers of the rows. {} of {} failed. A low row is a sender, a low column a receiver, a single field what is between them.{}",
+            "Each field is the rate from the row's node to the column's node at the largest message; columns are numbered like rows. {} of {} failed. A low row points to a sender, a low column to a receiver, a single low field to the path between them.{}",
             failed,
             counted(self.pairs.len(), "directed pair"),
             node_rows::grouping_note(&self.rows, self.failing)
@@ -265,7 +262,7 @@ impl<'a> Matrix<'a> {
             format!("{from} to {to} {}{failed}", whole_percent(*share))
         };
         let mut words = format!(
-            "{rail}: {} between {}, median {} of what is expected",
+            "{rail}: {} between {}, median {} of the expected rate",
             counted(self.pairs.len(), "directed pair"),
             counted(self.names.len(), "node"),
             whole_percent(self.middle)

@@ -67,7 +67,7 @@ pub(crate) fn drawing_of(chart: &RunChart, title: &str) -> io::Result<String> {
             } else {
                 (x + 6, TextLook::LEFT)
             };
-            canvas.text((x, frame.top + 8), "changed here", look)?;
+            canvas.text((x, frame.top + 8), "change", look)?;
         }
         for (at, value) in chart.values.iter().enumerate() {
             let Some(value) = value else { continue };

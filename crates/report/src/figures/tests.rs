@@ -303,7 +303,7 @@ fn a_slow_rail_stands_below_its_peers_and_below_what_it_carries_alone() {
         "both rates"
     );
     assert!(
-        alone.svg.contains("peers: from what is accepted to the fastest"),
+        alone.svg.contains("peers: from the accepted rate to the fastest"),
         "the band of peers"
     );
     assert!(

@@ -102,7 +102,9 @@ fn choices(recorded: &Recorded, judgement: &Judgement) -> Vec<Choice> {
         }
     }
     if chosen.is_empty() {
-        chosen.extend(least_steady(judgement).map(|place| (place, "the least steady cell".to_string())));
+        chosen.extend(
+            least_steady(judgement).map(|place| (place, "the cell with the largest variation".to_string())),
+        );
     }
     let with_peer = |(cell, why): (usize, String)| Choice {
         peer: healthy_peer(judgement, cell, &of_cells),
@@ -315,7 +317,7 @@ fn figure(
             )?;
             strand.draw(canvas, &frame, number == 0)?;
         }
-        let note = "iterations in order; dot: one iteration; hollow triangle: beyond Tukey's fences; dashed: median; dotted: another round begins";
+        let note = "iterations in order; dot: one iteration; hollow triangle: outside Tukey's fences; dashed: median; dotted: start of a round";
         canvas.text((76, height - 20), note, TextLook::NOTE)
     })?;
     let outliers = worst.outliers().len();
@@ -324,7 +326,7 @@ fn figure(
         more => format!(" {more} shorter outliers are not drawn."),
     };
     let stretches = match longest > MOST_DOTS {
-        true => " Stretches of iterations are drawn as bars from the shortest to the longest.",
+        true => " Iterations are drawn in groups, as bars from the shortest to the longest.",
         false => "",
     };
     let beside = match peer {
@@ -338,7 +340,7 @@ fn figure(
     Ok(Figure {
         id: format!("timeline-{number}"),
         caption: format!(
-            "Chosen for: {}. Median {}, {} of {}. Slow all the time is a part that is slow; slow now and then is something that comes and goes.{beside}{more}{stretches}",
+            "Chosen for: {}. Median {}, {} of {}. Constantly slow iterations point to a slow part; occasional ones to an intermittent cause.{beside}{more}{stretches}",
             choice.why,
             Nanos(worst.median as u64),
             counted(outliers, "outlier"),

@@ -79,19 +79,17 @@ impl<'a> RailLayout<'a> {
         let left_out: usize = chosen.iter().map(|(_, left_out)| left_out).sum();
         let scope = match left_out {
             0 => String::new(),
-            many => format!(
-                " {many} nodes have no room here: suspects are drawn with some of their neighbours, the rest is counted."
-            ),
+            many => format!(" {many} nodes are not drawn: suspects are drawn with some of their neighbours."),
         };
         let unlisted = match self.suspects().count().saturating_sub(MOST_LISTED) {
             0 => String::new(),
-            many => format!(" {many} more suspect cables stand in the text only."),
+            many => format!(" {many} more suspect cables are only in the text."),
         };
         Ok(Figure {
             id: format!("topology-{number}"),
             svg: self.drawn(&chosen, &title)?,
             caption: format!(
-                "Directed links: {}. Thick and numbered: suspect, with the list below; dashed: no flow is known to have crossed it; dotted: never asked for what it should carry; thin: healthy.{scope}{unlisted}",
+                "Directed links: {}. Thick and numbered: suspect, listed below; dashed: untested, no flow is known to have crossed it; dotted: never loaded to its rate; thin: healthy.{scope}{unlisted}",
                 self.states()
             ),
             alternative: self.in_words(),
@@ -169,7 +167,7 @@ impl<'a> RailLayout<'a> {
     fn in_words(&self) -> String {
         let mut words = vec![format!("{}: directed links: {}", self.name(), self.states())];
         for node in &self.accused {
-            words.push(format!("accused: {node}"));
+            words.push(format!("suspect node: {node}"));
         }
         for cable in self.suspects() {
             words.push(format!("suspect: {}", in_words(cable)));

@@ -15,7 +15,7 @@ pub fn html(fleet: &Fleet) -> String {
                 out.paragraph(&format!("Exit code {}.", fleet.exit_code));
             });
             for (id, title, table) in [
-                ("repeated", "What fails again", repeated(fleet)),
+                ("repeated", "Repeated failures", repeated(fleet)),
                 ("runs", "Runs", runs(fleet)),
             ] {
                 if !table.rows.is_empty() {
@@ -35,7 +35,7 @@ pub fn html(fleet: &Fleet) -> String {
 
 /// Parts that fail in more than one run; no rows where there is none.
 pub(super) fn repeated(fleet: &Fleet) -> Table {
-    let columns = [text("part"), text("trouble"), figure("runs"), text("which")];
+    let columns = [text("part"), text("findings"), figure("runs"), text("which")];
     let mut table = Table::new("Parts that fail in more than one run", columns);
     for part in &fleet.repeated {
         table.row([
@@ -58,9 +58,9 @@ pub(super) fn runs(fleet: &Fleet) -> Table {
         text("worst part"),
         figure("findings"),
         figure("measured"),
-        text("what it says"),
+        text("finding"),
     ];
-    let mut table = Table::new("Runs, the oldest first", columns);
+    let mut table = Table::new("Runs, oldest first", columns);
     for run in &fleet.runs {
         table.row(row(run));
     }

@@ -25,7 +25,7 @@ const MOST_REASONS: usize = 3;
 pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let all = &facts.judgement.cells;
     if all.is_empty() {
-        out.paragraph("None was planned.");
+        out.paragraph("None planned.");
         return;
     }
     let mut not_passed: Vec<&CellVerdict> = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     }
     not_passed.sort_by_key(|cell| (urgency(&cell.verdict), cell.cell.id));
     out.paragraph(&format!(
-        "{}: {} passed, {} did not. Rates are those of the busiest link; intervals are of the median.",
+        "{}: {} passed, {} did not. Rates are of the busiest link, intervals of the median.",
         counted(all.len(), "cell"),
         passed.len(),
         not_passed.len()
@@ -47,8 +47,8 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     out.table(&captioned(rows, "Cells that did not pass"));
     if !grouped.is_empty() {
         out.paragraph(&format!(
-            "{} more did not pass. Those that differ only in who took part share a row, which names each of them; all figures of each \
-             are in findings.json.",
+            "{} more did not pass. Cells that differ only in their ranks share a row that names each of them; findings.json \
+             has every figure.",
             grouped.len()
         ));
         out.table(&by_kind(facts, grouped));
@@ -57,8 +57,8 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         true => out.table(&captioned(&passed, "Cells that passed")),
         false => {
             out.paragraph(&format!(
-                "{} cells passed, more than {MOST_PASSED}: they are summed up by test, algorithm, size and rail. Each by itself is \
-                 in findings.json.",
+                "{} cells passed, more than {MOST_PASSED}: they are grouped by test, algorithm, size and rail. findings.json has each \
+             of them.",
                 passed.len()
             ));
             out.table(&summed_up(&passed));
@@ -195,7 +195,7 @@ fn summed_up(passed: &[&CellVerdict]) -> Table {
         figure("fastest"),
         figure("longest p99"),
     ];
-    let mut table = Table::new("Cells that passed, summed up", columns);
+    let mut table = Table::new("Cells that passed, grouped", columns);
     for cells in kinds(passed).into_values() {
         let Some(first) = cells.first() else { continue };
         let mut rates: Vec<f64> = cells

@@ -18,7 +18,7 @@ const MOST_IN_FULL: usize = 48;
 pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let groups = in_order(facts.judgement);
     if groups.is_empty() {
-        out.paragraph("No test of this run was about it: whether flows are spread evenly is not known.");
+        out.paragraph("No test of this run measured it: whether flows are spread evenly is unknown.");
         return;
     }
     let (faulty, others): (Vec<&EcmpVerdict>, Vec<&EcmpVerdict>) =
@@ -40,7 +40,7 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         .collect();
     out.table(&table(&shown));
     if let left @ 1.. = others.len().saturating_sub(MOST_HEALTHY) {
-        out.paragraph(&format!("{left} more that are no fault in findings.json."));
+        out.paragraph(&format!("{left} more without a fault are in findings.json."));
     }
     let examples = chances.iter().filter_map(|(_, groups)| least_even(groups));
     for group in faulty
@@ -73,7 +73,7 @@ fn fault(out: &mut HtmlBuilder, group: &EcmpVerdict) {
 /// The same of many groups.
 fn faults(groups: &[&EcmpVerdict]) -> Table {
     let columns = ["part", "fault", "where", "what", "next"].map(text);
-    let mut table = Table::new("Groups of equal paths that are at fault", columns);
+    let mut table = Table::new("Groups of equal-cost paths at fault", columns);
     for group in groups {
         let part = group
             .part

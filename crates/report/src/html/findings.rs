@@ -21,15 +21,15 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     out.leaf(
         "p",
         &[("class", "hint")],
-        "Worst first. Confidence is shared among the suspects of a finding; p is the chance of such data from a healthy part, \
-         corrected for everything that was compared.",
+        "Worst first. The confidences of the suspects of a finding add up to at most 1; p is the probability of such data from a \
+         healthy part, corrected for all comparisons.",
     );
     for (at, finding) in all.iter().take(IN_FULL).enumerate() {
         in_full(out, at + 1, finding);
     }
     if all.len() > IN_FULL {
         out.paragraph(&format!(
-            "{} in fewer words; all about each stands in findings.json.",
+            "{} in short; findings.json has all details.",
             counted(all.len() - IN_FULL, "more finding")
         ));
         out.table(&in_rows(&all[IN_FULL..]));
@@ -65,7 +65,7 @@ pub(super) fn in_short(out: &mut HtmlBuilder, number: usize, finding: &Finding, 
         }
         out.within("dl", &[], |out| {
             figures(out, finding);
-            entry(out, "how sure", &sure(finding));
+            entry(out, "confidence", &sure(finding));
             entry(out, "next", &finding.next_step);
             repeat(out, finding);
         });
@@ -82,8 +82,8 @@ fn in_full(out: &mut HtmlBuilder, number: usize, finding: &Finding) {
             figures(out, finding);
             entry(out, "where", &place(finding));
             entry(out, "rule", &finding.rule);
-            entry(out, "how sure", &sure(finding));
-            entry(out, "rests on cells", &ranges(&sorted(&finding.cells)));
+            entry(out, "confidence", &sure(finding));
+            entry(out, "cells", &ranges(&sorted(&finding.cells)));
             entry(out, "next", &finding.next_step);
             repeat(out, finding);
         });
@@ -141,7 +141,7 @@ fn sure(finding: &Finding) -> String {
             1 => "the only suspect".to_string(),
             suspects => format!("the first of {suspects} suspects"),
         };
-        said.push(format!("confidence {:.2}, {among}", suspect.confidence));
+        said.push(format!("{:.2}, {among}", suspect.confidence));
     }
     if let Some(confirmation) = &finding.confirmation {
         said.push(format!(
@@ -152,14 +152,11 @@ fn sure(finding: &Finding) -> String {
         ));
     }
     if said.is_empty() {
-        said.push("it was seen, not inferred from samples".to_string());
+        said.push("observed directly, not inferred from samples".to_string());
     }
     said.push(match finding.not_told_apart_from.is_empty() {
-        true => "no other part fits the same data".to_string(),
-        false => format!(
-            "cannot be told apart from {}",
-            finding.not_told_apart_from.join(", ")
-        ),
+        true => "no other part explains the data".to_string(),
+        false => format!("ambiguous with {}", finding.not_told_apart_from.join(", ")),
     });
     // Without suspects or a confirmation there is nothing that another part could fit.
     if finding.suspects.is_empty() && finding.confirmation.is_none() && finding.not_told_apart_from.is_empty()

@@ -15,7 +15,7 @@ const MOST_ROWS: usize = 300;
 pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let all = &facts.judgement.gpus;
     if all.is_empty() {
-        out.paragraph("No GPU was watched in this run.");
+        out.paragraph("No GPU was monitored in this run.");
         return;
     }
     out.paragraph(gpus::ABOUT);
@@ -27,7 +27,7 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         false => {
             out.table(&gpus::table(&notable));
             out.paragraph(&format!(
-                "The other {} GPUs, those that are alike in one row; each by itself in findings.json.",
+                "The other {} GPUs, grouped by equal values; findings.json has each of them.",
                 others.len()
             ));
             out.table(&summed_up(&others));
@@ -58,12 +58,12 @@ fn summed_up(others: &[&GpuSummary]) -> Table {
         figure("SM MHz"),
         figure("C"),
         figure("W"),
-        text("held down by"),
+        text("throttled by"),
         text("PCIe"),
         text("NVLinks"),
         text("errors"),
     ];
-    let mut table = Table::new("GPUs without trouble, summed up", columns);
+    let mut table = Table::new("Other GPUs, grouped", columns);
     for (kind, gpus) in kinds {
         let join = |of: fn(&GpuSummary) -> Option<Extremes>| {
             gpus.iter().map(|gpu| of(gpu)).fold(None, Extremes::join)

@@ -17,7 +17,7 @@ const NAMED: usize = 12;
 pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let coverage = &facts.judgement.coverage;
     let Some(line) = links::in_one_line(coverage) else {
-        out.paragraph("The run was not told which cable is where: no link is judged by itself.");
+        out.paragraph("The run has no topology: single links are not judged.");
         return;
     };
     out.paragraph(&format!("{line}."));
@@ -31,7 +31,7 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     }
     out.table(&links::table(&accused));
     out.paragraph(&format!(
-        "The other {} links by rail and state; each by itself in findings.json.",
+        "The other {} links, grouped by rail and state; findings.json has each of them.",
         others.len()
     ));
     out.table(&summed_up(&others));
@@ -44,7 +44,7 @@ fn summed_up(others: &[&LinkCoverage]) -> Table {
     for link in others {
         let kind = (
             link.state,
-            link.rail.as_deref().unwrap_or("no rail"),
+            link.rail.as_deref().unwrap_or("none"),
             link.why.as_deref().unwrap_or(""),
         );
         kinds.entry(kind).or_default().push(link);
@@ -53,12 +53,12 @@ fn summed_up(others: &[&LinkCoverage]) -> Table {
         text("rail"),
         text("state"),
         figure("links"),
-        figure("least of what it should carry"),
+        figure("lowest share of its rate"),
         figure("median"),
-        figure("most"),
-        text("least loaded first"),
+        figure("highest"),
+        text("links, least loaded first"),
     ];
-    let mut table = Table::new("Links that are neither slow nor suspected, summed up", columns);
+    let mut table = Table::new("Links that are neither slow nor suspected, grouped", columns);
     for ((state, rail, why), links) in kinds {
         let mut shares: Vec<f64> = links.iter().filter_map(|link| link.share).collect();
         shares.sort_by(f64::total_cmp);

@@ -22,7 +22,7 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     out.paragraph("This run was started with:");
     let started = run.started_as.iter().chain(&run.command).map(String::as_str);
     out.command(&started.collect::<Vec<_>>().join(" "));
-    out.paragraph("The same run can be judged and written again from its folder, without any hardware:");
+    out.paragraph("To judge the run again and rewrite its reports from its folder, without any hardware:");
     out.command("railgauge report RUN");
     out.table(&about(facts));
     out.table(&rule(facts));
@@ -53,12 +53,12 @@ fn about(facts: &Facts<'_>) -> Table {
     let mut row = |what: &str, is: String| table.row([Entry::ours(what), Entry::from(is)]);
     row("suite", run.suite.clone());
     if !run.description.is_empty() {
-        row("what the suite is for", run.description.clone());
+        row("purpose of the suite", run.description.clone());
     }
     row("recorded by", format!("railgauge {}", run.version));
     row("judged by", format!("railgauge {}", judgement.version));
-    row("seed of patterns and order", run.seed.to_string());
-    row("ranks were started as", run.launch.clone());
+    row("seed", run.seed.to_string());
+    row("launch", run.launch.clone());
     let nccl = run.nccl.as_ref();
     row(
         "NCCL",
@@ -70,16 +70,16 @@ fn about(facts: &Facts<'_>) -> Table {
     row(
         "engines",
         format!(
-            "{} by our own, {} by NCCL",
+            "{} by railgauge, {} by NCCL",
             engines(facts, false),
             engines(facts, true)
         ),
     );
-    row("reading the clock costs at most", run.timer_ns.to_string());
+    row("cost of reading the clock, at most", run.timer_ns.to_string());
     row("clocks", clocks(run));
     row("samples", facts.recorded.samples.len().to_string());
     if facts.recorded.truncated {
-        row("last line of samples.jsonl", "cut off, and left out".to_string());
+        row("last line of samples.jsonl", "incomplete, left out".to_string());
     }
     table
 }
@@ -96,9 +96,9 @@ fn engines(facts: &Facts<'_>, nccl: bool) -> String {
 fn clocks(run: &Run) -> String {
     let worst = run.clocks.iter().max_by_key(|clock| clock.uncertainty_ns);
     match worst {
-        None => "one clock for all ranks, or not compared".to_string(),
+        None => "one clock for all ranks, or clocks not compared".to_string(),
         Some(worst) => format!(
-            "{} compared with the coordinator's; offsets are known to {} or better, the least sure is rank {}",
+            "{} compared with the coordinator's; offsets are known to {} or better (worst: rank {})",
             run.clocks.len(),
             Nanos(worst.uncertainty_ns),
             worst.rank
@@ -110,42 +110,42 @@ fn clocks(run: &Run) -> String {
 fn rule(facts: &Facts<'_>) -> Table {
     let rule = &facts.judgement.rule;
     let shapes = &rule.shapes;
-    let mut table = Table::new("The rule", [text("what"), figure("bound")]);
+    let mut table = Table::new("Decision rule", [text("what"), figure("bound")]);
     let mut row = |what: &str, bound: String| table.row([Entry::ours(what), Entry::ours(bound)]);
     row(
         "confidence of intervals around medians",
         rule.confidence.to_string(),
     );
     row(
-        "accepted chance of one or more wrong accusations in the run",
+        "accepted chance of one or more false positives in the run",
         rule.false_positive_budget.to_string(),
     );
     row(
-        "a suspect is measured again",
+        "repeated measurements of a suspect",
         counted(usize::from(rule.remeasure), "time"),
     );
     row(
-        "a straggler is busy this many times as long as the others",
+        "a straggler is busy this many times longer than the others",
         rule.straggler_factor.to_string(),
     );
     row(
-        "a link may go down and come back",
+        "accepted flaps of a link",
         counted(rule.flaps_allowed as usize, "time"),
     );
-    row("the rate may fall as messages grow by", shapes.dip.to_string());
     row(
-        "smallest messages may take this many times as long as those of peers",
+        "accepted drop of the rate as messages grow",
+        shapes.dip.to_string(),
+    );
+    row(
+        "accepted time of the smallest messages, relative to peers",
         shapes.floor_factor.to_string(),
     );
     row(
-        "half of the best rate may be reached at this many times the size of peers",
+        "accepted message size for half of the best rate, relative to peers",
         shapes.ramp_factor.to_string(),
     );
-    row(
-        "an iteration has stalled that takes longer by",
-        shapes.stall.to_string(),
-    );
-    row("two speeds lie apart by at least", shapes.gap.to_string());
+    row("a stalled iteration takes longer by", shapes.stall.to_string());
+    row("least gap between two modes of speed", shapes.gap.to_string());
     table
 }
 
@@ -158,21 +158,21 @@ fn expectations(run: &Run) -> Table {
         figure("iterations"),
         figure("checked"),
     ];
-    let mut table = Table::new("What tests are compared with", columns);
+    let mut table = Table::new("References of the tests", columns);
     for test in &run.tests {
         let mut with: Vec<String> = test.references.iter().map(in_words).collect();
         with.extend(
             test.missing_references
                 .iter()
-                .map(|missing| format!("asked for and not to be had: {missing}")),
+                .map(|missing| format!("asked for but not available: {missing}")),
         );
         if with.is_empty() {
             with.push("nothing".to_string());
         }
         let checked = match test.verify_every {
             0 => "none".to_string(),
-            1 => "every one".to_string(),
-            every => format!("one of {every}"),
+            1 => "all".to_string(),
+            every => format!("1 of {every}"),
         };
         table.row([
             Entry::from(&test.name),
@@ -252,9 +252,8 @@ fn strangers(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         return;
     }
     out.paragraph(&format!(
-        "{} knocked at a port of this run and {} turned away:",
-        counted(strangers.len(), "stranger"),
-        if strangers.len() == 1 { "was" } else { "were" }
+        "{} without the token of this run refused:",
+        counted(strangers.len(), "connection")
     ));
     out.list(strangers.into_iter().take(MOST_STRANGERS));
 }

@@ -99,7 +99,7 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         id: "ecmp",
-        title: "Spread over equal paths",
+        title: "Load on equal-cost paths (ECMP)",
         is_wanted: always,
         write: ecmp::section,
     },
@@ -123,7 +123,7 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         id: "counters",
-        title: "Counters that moved",
+        title: "Port counters that changed",
         is_wanted: always,
         write: short_sections::counters,
     },

@@ -22,7 +22,7 @@ const MOST_CHANGES: usize = 2000;
 pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let Some(drift) = &facts.judgement.drift else {
         out.paragraph(
-            "No inventory was taken in this run: whether firmware and settings are alike is not known.",
+            "No inventory was taken in this run: differences in firmware and settings are unknown.",
         );
         return;
     };
@@ -42,12 +42,12 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     changes(out, drift);
     out.table(&unreadable_table(&drift.unreadable, everywhere));
     if !drift.unused.is_empty() {
-        out.paragraph("Lines of the golden file that are about nothing here:");
+        out.paragraph("Lines of the golden file that match no part:");
         out.list(drift.unused.iter().map(String::as_str));
     }
     if let Some(inventory) = &facts.recorded.inventory {
         let marks = Marks::of(drift);
-        out.paragraph("Nodes that have the same share a row; whatever drifts says so in its entry.");
+        out.paragraph("Nodes with equal values share a row; entries that drift are marked.");
         for groups in part_groups(inventory) {
             firmware(out, &groups, &marks);
         }
@@ -107,7 +107,7 @@ impl<'a> Marks<'a> {
             for (value, parts) in &split.values {
                 let mark = Mark {
                     nodes: nodes(parts),
-                    words: "unclear: parts that are alike disagree".to_string(),
+                    words: "unclear: parts of one kind disagree".to_string(),
                     tone: Tone::Unclear,
                 };
                 let place = (split.class, split.fact.as_str(), value.as_str());
@@ -138,7 +138,7 @@ fn firmware(out: &mut HtmlBuilder, alike: &PartGroups<'_>, marks: &Marks<'_>) {
         title => text(title),
     });
     let columns: Vec<_> = std::iter::once(text("nodes")).chain(titles).collect();
-    let mut table = Table::new(format!("What nodes are made of: {}", alike.heading), columns);
+    let mut table = Table::new(format!("Inventory: {}", alike.heading), columns);
     let mut healthy = Vec::new();
     for (nodes, values) in &alike.rows {
         let entries = alike
@@ -162,6 +162,6 @@ fn firmware(out: &mut HtmlBuilder, alike: &PartGroups<'_>, marks: &Marks<'_>) {
     table.rows.extend(healthy.into_iter().take(MOST_ROWS));
     out.table(&table);
     if left > 0 {
-        out.paragraph(&format!("{left} more without drift in inventory.json."));
+        out.paragraph(&format!("{left} more without drift are in inventory.json."));
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn when(facts: &Facts<'_>) -> String {
     let ended = match judgement.ended {
         Some(EndReason::Finished) => "ran to its end".to_string(),
         Some(reason) => format!("ended: {}", format!("{reason:?}").to_lowercase()),
-        None => "was cut off before its end".to_string(),
+        None => "was interrupted".to_string(),
     };
     let run = &facts.recorded.run;
     format!(
@@ -64,7 +64,7 @@ pub(super) fn verdict(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         ));
     }
     if judgement.ended.is_none() {
-        out.paragraph("The run was cut off: what follows rests on what was recorded until then.");
+        out.paragraph("The run was interrupted: the report covers what was recorded until then.");
     }
     out.paragraph(&measured(facts));
     out.paragraph(&not_measured(facts));
@@ -98,7 +98,7 @@ fn not_measured(facts: &Facts<'_>) -> String {
     let coverage = &facts.judgement.coverage;
     let left_out: Vec<_> = coverage.not_measured.iter().chain(&coverage.untested).collect();
     if left_out.is_empty() {
-        return "Not measured: nothing that the suite asks for was left out.".to_string();
+        return "Not measured: nothing; all that the suite asks for was measured.".to_string();
     }
     // What was left out for the same reason is told together, in the order of the plan.
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -135,8 +135,10 @@ pub(super) fn worst(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let all = &facts.judgement.findings;
     if all.is_empty() {
         out.paragraph(match &facts.judgement.verdict {
-            Verdict::Pass => "Nothing: everything that was measured is as expected.",
-            _ => "No part is accused. What keeps this run from passing stands in the verdict above and in Tests.",
+            Verdict::Pass => "Nothing: every measurement is as expected.",
+            _ => {
+                "No part is suspected. The verdict above and the section Tests say why this run did not pass."
+            }
         });
         return;
     }

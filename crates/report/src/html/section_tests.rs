@@ -216,7 +216,7 @@ fn a_leaf_that_spreads_badly_is_named_with_its_paths_and_flows_however_many_ther
             "leaf1/u0-&gt;spine0/d1",
             "94 % (!)",
             "h1 to h9",
-            "as even as chance",
+            "as even as a fair hash",
             "44 %",
         ];
         assert_says(&page, "ecmp", &facts);

@@ -16,15 +16,15 @@ const MOST_NAMED: usize = 200;
 /// How every test did.
 pub(super) fn tests(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     match facts.judgement.tests.is_empty() {
-        true => out.paragraph("None was planned."),
+        true => out.paragraph("None planned."),
         false => out.table(&cells::tests(&facts.judgement.tests)),
     }
 }
 
-/// Counters that moved, and those that nobody could read.
+/// Port counters that changed, and those that nobody could read.
 pub(super) fn counters(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let Some(counters) = &facts.judgement.counters else {
-        out.paragraph("No counter was read in this run: nothing is known of what ports counted.");
+        out.paragraph("No port counter was read in this run.");
         return;
     };
     if let Some(trouble) = &counters.trouble {
@@ -32,7 +32,7 @@ pub(super) fn counters(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     }
     out.paragraph(&moved::about(counters));
     if counters.moved.is_empty() {
-        out.paragraph("None moved.");
+        out.paragraph("None changed.");
     }
     let (bad, harmless): (Vec<_>, Vec<_>) = counters
         .moved
@@ -46,25 +46,22 @@ pub(super) fn counters(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     out.table(&moved::table(&shown));
     let left = harmless.len().saturating_sub(MOST_HARMLESS);
     if left > 0 {
-        out.paragraph(&format!("{left} more that break no rule in findings.json."));
+        out.paragraph(&format!("{left} more that break no rule are in findings.json."));
     }
     if counters.more > 0 {
-        out.paragraph(&format!(
-            "{} more moved, all of them less than these.",
-            counters.more
-        ));
+        out.paragraph(&format!("{} more changed, each less than these.", counters.more));
     }
     out.table(&unread(counters));
 }
 
 fn unread(counters: &CounterReport) -> Table {
-    let columns = [text("counter"), figure("ends of rails"), text("why")];
-    let mut table = Table::new("Not read, and therefore unknown", columns);
+    let columns = [text("counter"), figure("rail ends"), text("why")];
+    let mut table = Table::new("Not read, values unknown", columns);
     for unread in &counters.unread {
         table.row([
             Entry::from(&unread.name),
             Entry::ours(format!("{} of {}", unread.ports, counters.ports)),
-            Entry::from(unread.why.as_deref().unwrap_or("there is none")),
+            Entry::from(unread.why.as_deref().unwrap_or("no such counter")),
         ]);
     }
     table
@@ -74,13 +71,13 @@ fn unread(counters: &CounterReport) -> Table {
 pub(super) fn coverage(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let coverage = &facts.judgement.coverage;
     out.paragraph(&format!(
-        "{} of {} planned cells measured. What was not measured is not known to be healthy.",
+        "{} of {} planned cells measured. What was not measured may be faulty.",
         coverage.measured, coverage.planned
     ));
     left_out(out, "Planned but not measured", &coverage.not_measured);
     left_out(out, "Left out by the plan", &coverage.untested);
     if coverage.not_measured.is_empty() && coverage.untested.is_empty() {
-        out.paragraph("Nothing was left out.");
+        out.paragraph("Nothing left out.");
     }
 }
 
@@ -122,12 +119,14 @@ pub(super) fn comparisons(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let judgement = facts.judgement;
     if judgement.interference.is_empty() && judgement.engines.is_empty() && judgement.congestion.is_empty() {
         out.paragraph(
-            "None: no cell of this run was measured both alone and together, by two engines, or under load.",
+            "None: no cell of this run was measured both alone and together, by two engines, or both idle and under load.",
         );
         return;
     }
     if !judgement.interference.is_empty() {
-        out.paragraph("What running all rails together costs one rail: 1.00 is nothing.");
+        out.paragraph(
+            "Rate of one rail while all rails run, divided by its rate alone. 1.00: no interference.",
+        );
         out.table(&cells::interference(judgement, MOST_COMPARED));
         more_rows(out, judgement.interference.len());
     }

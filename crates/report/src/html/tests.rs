@@ -87,7 +87,7 @@ fn the_first_screen_says_what_is_wrong_how_sure_and_what_to_do() {
         "cable 7",
         "away from the host",
         "all that crosses it is slow",
-        "rests on cells",
+        "cells",
     ];
     assert_says(&page, "findings", &evidence);
 }
@@ -229,7 +229,7 @@ fn a_run_without_a_sample_and_one_that_was_cut_off_say_what_they_are() {
     recorded.truncated = true;
     let cut_off = page(&recorded, &judge(&recorded));
     assert_says(&cut_off, "verdict", &["The run was cut off"]);
-    assert_says(&cut_off, "method", &["cut off, and left out"]);
+    assert_says(&cut_off, "method", &["incomplete, left out"]);
     recorded.samples.clear();
     recorded.events.clear();
     let empty = page(&recorded, &judge(&recorded));

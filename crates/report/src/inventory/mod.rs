@@ -19,7 +19,7 @@ pub(crate) fn section(out: &mut String, judgement: &Judgement, most: usize) -> R
     let Some(drift) = &judgement.drift else {
         return Ok(());
     };
-    writeln!(out, "## What the nodes are made of\n")?;
+    writeln!(out, "## Nodes and firmware\n")?;
     writeln!(out, "{}\n", inert(&overview(drift)))?;
     for trouble in drift.troubles.iter().take(most) {
         writeln!(out, "- the golden file was not used: {}", inert(trouble))?;
@@ -35,7 +35,7 @@ pub(crate) fn section(out: &mut String, judgement: &Judgement, most: usize) -> R
     changes(out, drift, most)?;
     unreadable(out, &drift.unreadable, most)?;
     if !drift.unused.is_empty() {
-        writeln!(out, "Lines of the golden file that are about nothing here:\n")?;
+        writeln!(out, "Lines of the golden file that match no part:\n")?;
         for line in drift.unused.iter().take(most) {
             writeln!(out, "- {}", inert(line))?;
         }
@@ -65,15 +65,15 @@ pub(crate) fn overview(drift: &Drift) -> String {
             .map(|taken| format!("the inventory of {taken}")),
     );
     let compared = match with.is_empty() {
-        true => "nothing but itself".to_string(),
+        true => "nothing else".to_string(),
         false => with.join(" and "),
     };
     let counts = [
         (drift.deviations.len(), "deviation", "deviations"),
         (
             drift.disagreements.len(),
-            "disagreement that nobody can settle",
-            "disagreements that nobody can settle",
+            "unresolved disagreement",
+            "unresolved disagreements",
         ),
         (drift.changes.len(), "change", "changes"),
     ];
@@ -106,10 +106,10 @@ fn deviations(out: &mut String, deviations: &[Deviation], most: usize) -> Result
 /// How a format names the parts that something is about.
 type InWords = fn(&[PartAt]) -> String;
 
-/// Parts that are not as they should be.
+/// Deviations.
 pub(crate) fn deviation_table(deviations: &[Deviation], places: InWords) -> Table {
-    let columns = ["what", "is", "should be", "says who", "where", "and speed"].map(text);
-    let mut table = Table::new("Parts that are not as they should be", columns);
+    let columns = ["what", "is", "should be", "basis", "where", "effect on speed"].map(text);
+    let mut table = Table::new("Deviations", columns);
     for deviation in deviations {
         table.row([
             Entry::from(format!("{} {}", deviation.class, deviation.fact)),
@@ -137,7 +137,7 @@ fn disagreements(out: &mut String, splits: &[Disagreement], most: usize) -> Resu
 
 /// Why nobody is accused where values disagree.
 pub(crate) const UNSETTLED: &str =
-    "No value has more than half of the parts that are alike, and no golden file says which is right";
+    "No value has a majority among parts of the same kind, and no golden file says which is right";
 
 /// Values that disagree, and who has them.
 pub(crate) fn disagreement_table(splits: &[Disagreement], places: InWords) -> Table {
@@ -193,7 +193,7 @@ fn unreadable(out: &mut String, facts: &[Unreadable], most: usize) -> Result<(),
     if facts.is_empty() {
         return Ok(());
     }
-    writeln!(out, "Not read, and so not compared:\n")?;
+    writeln!(out, "Not read, not compared:\n")?;
     unreadable_table(&facts[..facts.len().min(most)], places).markdown(out)?;
     left(out, facts.len(), most)
 }
@@ -201,7 +201,7 @@ fn unreadable(out: &mut String, facts: &[Unreadable], most: usize) -> Result<(),
 /// What could not be read.
 pub(crate) fn unreadable_table(facts: &[Unreadable], places: InWords) -> Table {
     let columns = ["what", "why", "needs", "nodes"].map(text);
-    let mut table = Table::new("Not read, and so not compared", columns);
+    let mut table = Table::new("Not read, not compared", columns);
     for fact in facts {
         let nodes: Vec<PartAt> = fact.nodes.iter().map(|node| itself(node)).collect();
         table.row([

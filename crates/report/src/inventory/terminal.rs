@@ -77,11 +77,11 @@ fn nothing_differs(inventory: &Inventory, drift: &Drift) -> String {
     }
     let unread = match drift.unreadable.len() {
         0 => String::new(),
-        1 => "; one fact could not be read and was not compared".to_string(),
+        1 => "; 1 fact could not be read and was not compared".to_string(),
         facts => format!("; {facts} facts could not be read and were not compared"),
     };
     match with.is_empty() {
-        true => format!("one node of {parts} parts: nothing to compare it with but itself{unread}\n"),
+        true => format!("one node of {parts} parts: nothing to compare it with{unread}\n"),
         false => format!(
             "nothing differs: {} compared with {}{unread}\n",
             who(inventory),
@@ -145,7 +145,7 @@ fn unreadable(nodes: &[&NodeInventory]) -> String {
         if let Fact::Unreadable { why, needs } = why {
             let needs = needs
                 .as_ref()
-                .map_or_else(String::new, |needs| format!("; it takes {needs}"));
+                .map_or_else(String::new, |needs| format!("; needs {needs}"));
             let reason = (part.class.to_string(), format!("{why}{needs}"));
             reasons.entry(reason).or_default().insert(fact);
         }
@@ -171,7 +171,7 @@ fn everything(node: &NodeInventory) -> String {
                     why,
                     needs: Some(needs),
                 } => {
-                    format!("? ({}; it takes {})", escape::line(why), escape::line(needs))
+                    format!("? ({}; needs {})", escape::line(why), escape::line(needs))
                 }
             };
             out.push_str(&format!("    {:<20} {said}\n", escape::line(name)));
@@ -228,7 +228,7 @@ mod tests {
         };
         let text = tables(&fleet(hidden), false);
         assert!(
-            text.contains("? nic firmware: permission denied; it takes root"),
+            text.contains("? nic firmware: permission denied; needs root"),
             "{text}"
         );
         assert!(

@@ -39,12 +39,12 @@ fn the_report_has_every_table_and_nothing_of_it_is_alive() {
     write_all(folder.path(), &recorded, &judgement).unwrap();
     let report = std::fs::read_to_string(folder.path().join("report.md")).unwrap();
     for wanted in [
-        "## What the nodes are made of",
+        "## Nodes and firmware",
         "8 nodes compared with each other and golden.toml and the inventory of 2026-11-14T23:50:12Z: 1 deviation",
         "| what | is | should be | says who | where | and speed |",
         "Changed since 2026-11-14T23:50:12Z:",
         "| what | why | needs | nodes |",
-        "Lines of the golden file that are about nothing here:",
+        "Lines of the golden file that match no part:",
     ] {
         assert!(report.contains(wanted), "{wanted}:\n{report}");
     }

@@ -17,10 +17,10 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
         Quantity::Temperature | Quantity::Clock => 1.0,
     };
     let measures = match series.quantity {
-        Quantity::Bandwidth => "GB/s on the wire",
-        Quantity::Latency => "microseconds there and back",
+        Quantity::Bandwidth => "GB/s, wire rate",
+        Quantity::Latency => "microseconds, round trip",
         Quantity::Tail => "microseconds, 99th percentile",
-        Quantity::Temperature => "degrees Celsius at most",
+        Quantity::Temperature => "degrees Celsius, maximum",
         Quantity::Clock => "MHz under load",
     };
     let scaled = |value: f64| value * scale;
@@ -44,11 +44,11 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
     };
     let usual = match series.usual_band {
         Some((low, high)) => format!(
-            "The band is where nineteen of twenty runs are expected: {} to {}.",
+            "Band: the range expected for 95 % of runs, {} to {}.",
             words::figure(series.quantity, low),
             words::figure(series.quantity, high)
         ),
-        None => "There are too few runs to say what is usual.".to_string(),
+        None => "Too few runs for a usual range.".to_string(),
     };
     let said = change.map_or_else(String::new, |change| format!(" {}.", change.sentence));
     let list: Vec<String> = trends
@@ -65,7 +65,7 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
         .collect();
     Ok(Figure {
         id: format!("course-{number}"),
-        caption: format!("A dot per run, the oldest on the left. {usual}{said}"),
+        caption: format!("One dot per run, oldest on the left. {usual}{said}"),
         alternative: format!("{title}. {}.", list.join(", ")),
         svg: drawing_of(&chart, &title)?,
         title,

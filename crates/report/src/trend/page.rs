@@ -39,7 +39,7 @@ pub fn html(trends: &Trends) -> io::Result<String> {
     let parts = rows::parts(trends, MOST_ROWS);
     let tables = [
         ("changed", "What changed", rows::changed(trends)),
-        ("over", "What is over", rows::over(trends, MOST_ROWS)),
+        ("over", "Past changes", rows::over(trends, MOST_ROWS)),
     ];
     Ok(html::framed(&title, |out| {
         out.within("main", &[], |out| {
@@ -74,7 +74,7 @@ pub fn html(trends: &Trends) -> io::Result<String> {
             }
             if !figures.is_empty() {
                 out.within("section", &[("id", "courses")], |out| {
-                    out.leaf("h2", &[], "Courses");
+                    out.leaf("h2", &[], "Parts over the runs");
                     figures.iter().for_each(|figure| out.figure(figure));
                 });
             }

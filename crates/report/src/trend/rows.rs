@@ -52,7 +52,7 @@ pub(super) fn changed(trends: &Trends) -> Table {
         text("since"),
         text("with"),
     ];
-    let mut table = Table::new("Changes that last, the surest first", columns);
+    let mut table = Table::new("Lasting changes, most certain first", columns);
     for change in &trends.changed {
         let (lower, upper) = change.effect_interval;
         let tone = if change.is_worse { Tone::Bad } else { Tone::Good };
@@ -84,9 +84,9 @@ pub(super) fn over(trends: &Trends, most: usize) -> Table {
         figure("by"),
         text("since"),
         text("until"),
-        text("how it ended"),
+        text("ended by"),
     ];
-    let mut table = Table::new("Changes that are over, the latest first", columns);
+    let mut table = Table::new("Past changes, latest first", columns);
     for PastChange {
         change,
         until,
@@ -113,11 +113,11 @@ pub(super) fn parts(trends: &Trends, most: usize) -> Table {
         figure("runs"),
         figure("usual"),
         figure("last"),
-        figure("against usual"),
+        figure("deviation"),
         text("since"),
-        text("course"),
+        text("history"),
     ];
-    let mut table = Table::new("Parts, those that changed first", columns);
+    let mut table = Table::new("Parts, changed ones first", columns);
     for series in ranked(trends).into_iter().take(most) {
         table.row(part(trends, series));
     }

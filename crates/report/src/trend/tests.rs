@@ -81,7 +81,7 @@ fn a_filter_keeps_what_it_names_and_the_verdict_of_all() {
 fn the_page_has_the_course_of_what_changed_and_is_inert_whatever_parts_are_called() {
     let page = html(&changed()).unwrap();
     assert!(
-        page.contains("changed here") && page.contains("figure-course-0"),
+        page.contains("change") && page.contains("figure-course-0"),
         "no course"
     );
     let mut hostile = changed();

@@ -99,7 +99,7 @@ fn table(trends: &Trends, parts: &[&Trend]) -> Vec<String> {
         value.map_or_else(|| "-".to_string(), |value| words::figure(series.quantity, value))
     };
     let head = [
-        "part", "quantity", "runs", "usual", "last", "change", "since", "course",
+        "part", "quantity", "runs", "usual", "last", "change", "since", "history",
     ]
     .map(str::to_string);
     let row = |series: &&Trend| {
