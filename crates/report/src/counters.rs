@@ -162,7 +162,7 @@ mod tests {
             page.contains("link-integrity-errors (bad)") && !page.contains("rx\\_bytes"),
             "{page}"
         );
-        at("- pcie/\\* at 1 of 2: there is none");
+        at("- pcie/\\* at 1 of 2: no such counter");
         at("- symbol\\_error at 1 of 2: permission denied");
         assert_eq!(
             text(&recorded, 1).0.matches("| node0").count(),

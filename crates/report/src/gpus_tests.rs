@@ -105,7 +105,7 @@ fn the_terminal_has_one_line_that_does_not_call_the_unread_healthy() {
     };
     assert_eq!(
         on(&judged(vec![gpu()])),
-        "gpus       1 watched: SM 1755-1980 of 1980 MHz, up to 67 C, 540 W, clocks of ..."
+        "gpus       1 monitored: SM 1755-1980 of 1980 MHz, up to 67 C, 540 W, clocks o..."
     );
     let free = GpuSummary {
         limited_by: Default::default(),
@@ -125,7 +125,7 @@ fn the_terminal_has_one_line_that_does_not_call_the_unread_healthy() {
         .insert("all sensors".into(), "NVML is not\u{1b}[2J installed".into());
     let line = on(&judged(vec![blind]));
     assert!(
-        line.starts_with("gpus       1 not watched: NVML is not") && !line.contains('\u{1b}'),
+        line.starts_with("gpus       1 not monitored: NVML is not") && !line.contains('\u{1b}'),
         "{line}"
     );
 }

@@ -173,7 +173,7 @@ fn a_terminal_shows_what_is_due_first_and_still_fits() {
     let shown = show(Page::terminal(false));
     assert!(shown.lines().count() <= 24, "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
-    assert!(shown.contains("nights     one part changed"), "{shown}");
+    assert!(shown.contains("history    one part changed"), "{shown}");
     assert!(
         shown.contains("page: new tonight: h2/rail1->leaf1/p0 is slow"),
         "{shown}"

@@ -222,7 +222,7 @@ mod tests {
             "| node01 | rail0 | 10.0.0.1 |",
             r"| mlx5\_0 port 1 | Ethernet | ACTIVE |",
             "| rails | 1 | staged through host memory | 0 | 106 | chosen | chosen | chosen |",
-            "Directions of queue pairs: 1, with 1 different UDP source ports: 1 left to the kernel and predicted",
+            "Directed queue pairs: 1, with 1 different UDP source ports: 1 left to the kernel and predicted",
         ] {
             assert!(out.contains(part), "{part} is not in\n{out}");
         }

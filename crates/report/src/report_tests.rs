@@ -79,7 +79,8 @@ fn engines_stand_side_by_side_with_their_ratio() {
     };
     let recorded = fixture.noise(0.001, 1).speed(faster).recorded();
     let judgement = judge(&recorded);
-    let overview = "ours / NCCL 2.00 to 2.00 over 4 cells: ours faster in 4, NCCL in 0, alike in 0";
+    let overview =
+        "ours / NCCL 2.00 to 2.00 over 4 cells: ours faster in 4, NCCL faster in 0, no difference in 0";
     for page in [Page::terminal(false), Page::log()] {
         let text = terminal::summary(&judgement, Path::new("x"), page);
         assert!(

@@ -84,12 +84,12 @@ fn four_leaves() -> Vec<EcmpVerdict> {
 fn healthy_leaves_are_one_line_and_one_example() {
     let scene = judged(four_leaves());
     let text = render(files::MARKDOWN, &scene);
-    let line = "rail0, first choice: 4 switches, 512 flows over 2 paths each, as even as chance: busiest 1.21 of mean, p 0.34 or more";
+    let line = "rail0, first tier: 4 switches, 512 flows over 2 paths each, as even as a fair hash: busiest 1.21 times the mean, p 0.34 or more";
     assert!(text.contains(line), "{text}");
     assert_eq!(text.matches("| h0 to h2 |").count(), 1, "{text}");
     assert!(
         text.contains(
-            "| flows of | u0 | u1 | not known | dead |\n|---|--:|--:|--:|--:|\n| h0 to h2 | 60 | 68 | 0 | 0 |"
+            "| pair | u0 | u1 | unknown path | dead |\n|---|--:|--:|--:|--:|\n| h0 to h2 | 60 | 68 | 0 | 0 |"
         ),
         "{text}"
     );
@@ -135,7 +135,7 @@ fn a_polarised_leaf_comes_first_with_its_paths_its_flows_and_what_to_do() {
     assert!(at("| h0 to h2 | 128 | 0 | 0 | 0 |") < at("| h0 to h2 | 60 | 68 | 0 | 0 |"));
     for page in [Page::terminal(false), Page::log()] {
         let shown = terminal::summary(&scene.1, Path::new("x"), page);
-        let line = "spread     polarised: rail0-leaf2; 3 other groups with 384 flows as even as";
+        let line = "ecmp       polarised: rail0-leaf2; 3 other groups with 384 flows as even as";
         assert!(shown.contains(line), "{shown}");
     }
 }
@@ -157,12 +157,12 @@ fn the_picture_shows_what_is_outside_without_colour_and_says_it_in_words() {
     let mut groups = four_leaves();
     groups[2] = group("rail0-leaf2", EcmpCause::Polarised, &[128, 0]);
     let svg = render(files::ECMP, &judged(groups));
-    assert!(svg.contains("<desc>Share of flows on every path of 4 groups, against what chance allows: rail0-leaf2 100 %, 0 %"), "{svg}");
+    assert!(svg.contains("<desc>Share of flows on each path of 4 groups, with the 99 % band of a fair hash: rail0-leaf2 100 %, 0 %"), "{svg}");
     for part in [
         "role=\"img\"",
         "rail0-leaf2: polarised, p &lt; 0.001",
         "u1",
-        "bracket: where 99 of 100",
+        "bracket: 99 % of fair hashes",
     ] {
         assert!(svg.contains(part), "{part}:\n{svg}");
     }
@@ -219,9 +219,7 @@ fn paths_that_nobody_knows_are_told_without_a_switch() {
     let scene = judged(vec![unknown]);
     let text = render(files::MARKDOWN, &scene);
     assert!(
-        text.contains(
-            "rail0, first choice: paths not known, 0 flows over 0 paths, not judged: too little was seen"
-        ),
+        text.contains("rail0, first tier: unknown paths, 0 flows over 0 paths, not judged: too few flows"),
         "{text}"
     );
     assert!(render(files::ECMP, &scene).contains("rail0: unjudged"));
@@ -282,7 +280,7 @@ fn a_fabric_of_512_leaves_with_32_paths_stays_small() {
         assert!(text.contains("452 more in [findings.json]"), "{cause}");
         let shown = terminal::summary(&scene.1, Path::new("x"), Page::terminal(false));
         assert!(shown.lines().count() <= 24, "{shown}");
-        let lines = shown.lines().skip_while(|line| !line.starts_with("spread"));
+        let lines = shown.lines().skip_while(|line| !line.starts_with("ecmp"));
         let lines = lines.take_while(|line| !line.starts_with("coverage")).count();
         assert!((1..=2).contains(&lines), "{shown}");
     }

@@ -137,7 +137,7 @@ fn what_fails_and_finds_no_room_in_a_picture_is_named_in_words() {
         );
     }
     assert!(
-        gpus.caption.contains("Clocks of 13 GPUs were held down"),
+        gpus.caption.contains("Clocks of 13 GPUs were throttled"),
         "{}",
         gpus.caption
     );

@@ -288,7 +288,7 @@ fn whoever_fails_among_2048_has_a_row_of_its_own() {
     }
     assert!(
         map.caption.contains(
-            "2045 nodes are drawn in 24 groups of neighbours; each of the 3 failing nodes stands by itself"
+            "2045 nodes are drawn in 24 groups of neighbours; each of the 3 failing nodes has its own row"
         ),
         "{}",
         map.caption
@@ -355,7 +355,7 @@ fn a_gpu_with_low_clocks_among_thousands_has_its_own_line() {
         figure.alternative
     );
     assert!(
-        figure.caption.contains("2040 more GPUs are in the band only"),
+        figure.caption.contains("2040 more GPUs are only in the band"),
         "{}",
         figure.caption
     );

@@ -281,7 +281,7 @@ fn nodes_that_were_only_measured_all_at_once_are_not_told_apart() {
         map.svg
     );
     assert!(
-        map.caption.contains("only measured all at once"),
+        map.caption.contains("All nodes were measured together"),
         "{}",
         map.caption
     );
@@ -424,8 +424,7 @@ fn the_suspect_cable_is_thick_numbered_and_listed_and_untested_ones_are_dashed()
         "leaf1 to spine1: {}",
         figure.svg
     );
-    let said =
-        "cable leaf1-node02: node02/rail0-&gt;leaf1/p2 slow, carried 0.61 GB/s, 61 % of what it should";
+    let said = "cable leaf1-node02: node02/rail0-&gt;leaf1/p2 slow, carried 0.61 GB/s, 61 % of its rate";
     assert!(figure.svg.contains(said), "{}", figure.svg);
     assert!(
         figure.alternative.contains("suspect: cable")
@@ -459,7 +458,7 @@ fn a_hot_gpu_is_marked_with_its_clock_and_heat() {
     assert!(
         figure
             .alternative
-            .contains("held down by hardware thermal slowdown in 4 cells"),
+            .contains("throttled by hardware thermal slowdown in 4 cells"),
         "{}",
         figure.alternative
     );

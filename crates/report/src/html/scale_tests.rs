@@ -71,7 +71,7 @@ fn a_few_slow_cells_among_many_each_have_a_row_and_the_rest_is_summed_up() {
         assert!(words.contains(&format!("slow: 31.{id} GB/s")), "cell {id}");
     }
     assert!(
-        words.contains("summed up by test, algorithm, size and rail"),
+        words.contains("grouped by test, algorithm, size and rail"),
         "{words}"
     );
     assert!(page.len() < LARGEST / 2, "{}", page.len());

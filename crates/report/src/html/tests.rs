@@ -73,7 +73,7 @@ fn the_first_screen_says_what_is_wrong_how_sure_and_what_to_do() {
         " expected (6",
         "confidence 0.93, the only suspect",
         "confirmed in 2 rounds",
-        "cannot be told apart from port p0 of leaf1",
+        "ambiguous with port p0 of leaf1",
         "next",
         repeat,
     ];
@@ -104,11 +104,11 @@ fn every_section_is_there_and_says_so_where_nothing_is_known() {
         assert!(!words_of(&page, section.id).is_empty(), "{}", section.id);
     }
     let unknown = [
-        ("ecmp", "is not known"),
-        ("links", "not told which cable is where"),
+        ("ecmp", "is unknown"),
+        ("links", "The run has no topology"),
         ("nodes", "No inventory was taken"),
-        ("counters", "No counter was read"),
-        ("gpus", "No GPU was watched"),
+        ("counters", "No port counter was read"),
+        ("gpus", "No GPU was monitored"),
     ];
     for (id, words) in unknown {
         assert_says(&page, id, &[words]);
@@ -130,7 +130,7 @@ fn a_page_that_passes_says_what_was_measured_and_what_was_not() {
         "Not measured: rail7 (no rank has it)",
     ];
     assert_says(&page, "verdict", &facts);
-    assert_says(&page, "worst", &["everything that was measured is as expected"]);
+    assert_says(&page, "worst", &["every measurement is as expected"]);
     assert_says(&page, "coverage", &["rail7", "no rank has it"]);
 }
 
@@ -228,7 +228,7 @@ fn a_run_without_a_sample_and_one_that_was_cut_off_say_what_they_are() {
         .retain(|event| !matches!(event, Event::End { .. }));
     recorded.truncated = true;
     let cut_off = page(&recorded, &judge(&recorded));
-    assert_says(&cut_off, "verdict", &["The run was cut off"]);
+    assert_says(&cut_off, "verdict", &["The run was interrupted"]);
     assert_says(&cut_off, "method", &["incomplete, left out"]);
     recorded.samples.clear();
     recorded.events.clear();

@@ -15,7 +15,11 @@ fn the_report_has_every_table_and_nothing_of_it_is_alive() {
         (0..8)
             .map(|host| {
                 let firmware = if host == 1 { HOSTILE } else { NEW };
-                let nic = part(PartClass::Nic, "mlx5_0", &[("firmware", firmware)]);
+                let nic = part(
+                    PartClass::Nic,
+                    "mlx5_0",
+                    &[("board", "b"), ("firmware", firmware)],
+                );
                 let interface = part(PartClass::Interface, "eth0", &[("mtu", "9000")]);
                 node(&format!("node{host:02}"), vec![nic, interface])
             })
@@ -23,7 +27,7 @@ fn the_report_has_every_table_and_nothing_of_it_is_alive() {
     );
     let mut before = drifted.clone();
     before.nodes[2].node = HOSTILE.to_string();
-    before.nodes[3].parts[0] = part(PartClass::Nic, "mlx5_0", &[("firmware", HOSTILE)]);
+    before.nodes[3].parts[0] = part(PartClass::Nic, "mlx5_0", &[("board", "b"), ("firmware", HOSTILE)]);
     let mut recorded = Fixture::pairs(8).recorded();
     let hidden = Fact::Unreadable {
         why: HOSTILE.into(),
@@ -41,7 +45,7 @@ fn the_report_has_every_table_and_nothing_of_it_is_alive() {
     for wanted in [
         "## Nodes and firmware",
         "8 nodes compared with each other and golden.toml and the inventory of 2026-11-14T23:50:12Z: 1 deviation",
-        "| what | is | should be | says who | where | and speed |",
+        "| what | is | should be | basis | where | effect on speed |",
         "Changed since 2026-11-14T23:50:12Z:",
         "| what | why | needs | nodes |",
         "Lines of the golden file that match no part:",
