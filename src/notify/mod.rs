@@ -1,7 +1,7 @@
-//! Telling somebody what is due tonight: a program that gets it on its standard input, or a webhook.
+//! Notifications: a program that gets a notice on its standard input, or a webhook.
 //!
-//! Held true: nothing that goes wrong here changes a verdict or holds a run up for longer than [`Patience`] says; whoever is told gets one
-//! notice at a time, loudest first; a webhook's address may be a secret, so it is never printed beyond its host.
+//! A failure here never changes a verdict, nor delays a run for longer than [`Patience`]. A target gets one notice at a time, the
+//! most severe first. A webhook's address may be a secret: only its host is ever printed.
 
 mod webhook;
 
@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 use probe::command;
 use record::{Notice, Unsent};
 
-/// So many notices are sent one by one; the report has the others.
-const MOST_NOTICES: usize = 50;
-/// What a program may print; nobody reads it.
-const MOST_PRINTED: u64 = 1 << 20;
-/// What a program finds in its environment.
+/// Notices sent to a target; the report has the others.
+const MAX_NOTICES: usize = 50;
+/// Bytes a program may print; they are discarded.
+const MAX_OUTPUT: u64 = 1 << 20;
+/// The environment variable that tells a program the severity.
 pub const SEVERITY: &str = "RAILGAUGE_SEVERITY";
 
-/// Who is told.
+/// Where notices go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A program and its arguments: one notice as JSON on its standard input.
+    /// A program with its arguments; it gets a notice as JSON on standard input.
     Program(Vec<String>),
-    /// An address that takes one notice as the body of a POST.
+    /// A URL that gets a notice as the body of a POST.
     Webhook(String),
 }
 
-/// How long telling may take.
+/// How long sending may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// One attempt.
     pub each: Duration,
     /// All notices to all targets.
     pub all: Duration,
-    /// Between the first attempt and the second; twice as long before the third.
+    /// Pause between the first and the second attempt; twice as long before the third.
     pub pause: Duration,
 }
 
@@ -49,14 +49,14 @@ impl Default for Patience {
     }
 }
 
-/// What telling came to.
+/// The outcome of sending notices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
-    /// Notices that arrived, counted for every target.
+pub struct Delivery {
+    /// Notices that arrived, summed over targets.
     pub delivered: usize,
-    /// What went wrong, one line each.
+    /// Failures, one line each.
     pub troubles: Vec<String>,
-    /// What did not arrive.
+    /// Notices that did not arrive.
     pub unsent: Vec<Unsent>,
 }
 
@@ -70,19 +70,19 @@ impl FromStr for Target {
             .any(|scheme| text.starts_with(scheme));
         match (is_web, text.split_once("://")) {
             (true, Some((_, rest))) if !host_of(rest).is_empty() => Ok(Target::Webhook(text.to_string())),
-            (true, _) => Err("an address has a host, as in https://hooks.example/abc".to_string()),
+            (true, _) => Err("the URL has no host; write it as https://hooks.example/abc".to_string()),
             (false, Some((scheme, _))) if scheme.chars().all(|c| c.is_ascii_alphanumeric()) => Err(format!(
-                "`{scheme}` is no way to tell anybody: use https://, http:// or a program"
+                "`{scheme}://` is not supported; use https://, http:// or a program"
             )),
             _ => command::words(text)
                 .map(Target::Program)
-                .ok_or_else(|| "a program with its arguments, or an address that takes a POST".to_string()),
+                .ok_or_else(|| "write a program with its arguments, or a URL that takes a POST".to_string()),
         }
     }
 }
 
 impl fmt::Display for Target {
-    /// Without what may be secret.
+    /// Without the parts that may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Program(words) => f.write_str(words.first().map_or("", String::as_str)),
@@ -94,17 +94,17 @@ impl fmt::Display for Target {
     }
 }
 
-/// Host and port of an address without its scheme; who logs in there is nobody's business.
+/// Host and port of a URL without its scheme, and without user and password.
 fn host_of(rest: &str) -> &str {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
-/// Tells every target every notice, as far as time allows.
-pub fn tell(targets: &[Target], notices: &[Notice], patience: Patience) -> Told {
+/// Sends every notice to every target, as far as time allows.
+pub fn send(targets: &[Target], notices: &[Notice], patience: Patience) -> Delivery {
     let until = Instant::now() + patience.all;
-    let mut told = Told::default();
-    let (sent, left) = notices.split_at(notices.len().min(MOST_NOTICES));
+    let mut delivery = Delivery::default();
+    let (sent, left) = notices.split_at(notices.len().min(MAX_NOTICES));
     for target in targets {
         let unsent = |notice: &Notice| Unsent {
             target: target.to_string(),
@@ -115,12 +115,13 @@ pub fn tell(targets: &[Target], notices: &[Notice], patience: Patience) -> Told 
             let rest = until.saturating_duration_since(Instant::now());
             if rest.is_zero() {
                 let count = sent.len() - number;
-                told.troubles
+                delivery
+                    .troubles
                     .push(format!("{target}: {count} not sent within {:?}", patience.all));
-                told.unsent.extend(sent[number..].iter().map(unsent));
+                delivery.unsent.extend(sent[number..].iter().map(unsent));
                 break;
             }
-            match one(
+            match send_one(
                 target,
                 notice,
                 Patience {
@@ -128,35 +129,57 @@ pub fn tell(targets: &[Target], notices: &[Notice], patience: Patience) -> Told 
                     ..patience
                 },
             ) {
-                Ok(()) => told.delivered += 1,
+                Ok(()) => delivery.delivered += 1,
                 Err(problem) => {
-                    told.troubles.push(format!("{target}: {problem}: {}", notice.key));
-                    told.unsent.push(unsent(notice));
+                    delivery
+                        .troubles
+                        .push(format!("{target}: {problem}: {}", notice.key));
+                    delivery.unsent.push(unsent(notice));
                 }
             }
         }
     }
     if !left.is_empty() && !targets.is_empty() {
-        let most = MOST_NOTICES;
-        told.troubles.push(format!(
+        let most = MAX_NOTICES;
+        delivery.troubles.push(format!(
             "only the first {most} were sent; {} more are in the report",
             left.len()
         ));
     }
-    told
+    delivery
 }
 
-fn one(target: &Target, notice: &Notice, patience: Patience) -> Result<(), String> {
+fn send_one(target: &Target, notice: &Notice, patience: Patience) -> Result<(), String> {
     let text = serde_json::to_vec(notice).map_err(|error| error.to_string())?;
     match target {
         Target::Program(words) => {
             let severity = notice.severity.to_string();
             let variables = [(SEVERITY, severity.as_str())];
             let longest = patience.each.min(patience.all);
-            command::answer(words, text, &variables, MOST_PRINTED, longest).map(|_| ())
+            command::answer(words, text, &variables, MAX_OUTPUT, longest).map(|_| ())
         }
         Target::Webhook(address) => webhook::post(address, &text, patience),
     }
+}
+
+/// A command line with the addresses of webhooks reduced to their hosts, for the record.
+pub fn redacted_command(words: impl Iterator<Item = String>) -> Vec<String> {
+    const FLAG: &str = "--notify";
+    let redacted = |text: &str| match text.parse::<Target>() {
+        Ok(target @ Target::Webhook(_)) => target.to_string(),
+        _ => text.to_string(),
+    };
+    let mut is_value = false;
+    words
+        .map(|word| {
+            let was_value = std::mem::replace(&mut is_value, word == FLAG);
+            match (was_value, word.strip_prefix("--notify=")) {
+                (true, _) => redacted(&word),
+                (false, Some(value)) => format!("{FLAG}={}", redacted(value)),
+                (false, None) => word,
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

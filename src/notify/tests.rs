@@ -72,7 +72,7 @@ fn take(stream: TcpStream, code: u16) -> (String, Vec<u8>) {
 fn a_webhook_gets_the_notice_as_it_is() {
     let (address, requests) = server(&[204]);
     let notice = notice("h2/rail1");
-    let told = tell(&[address.parse().unwrap()], std::slice::from_ref(&notice), QUICK);
+    let told = send(&[address.parse().unwrap()], std::slice::from_ref(&notice), QUICK);
     assert_eq!((told.delivered, told.troubles), (1, Vec::new()));
     let (head, body) = requests.recv().unwrap();
     assert!(head.starts_with("POST /hook?token=secret HTTP/1.1\r\n"), "{head}");
@@ -86,12 +86,12 @@ fn a_webhook_gets_the_notice_as_it_is() {
 #[test]
 fn a_webhook_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let (address, requests) = server(&[503, 429, 200]);
-    let told = tell(&[address.parse().unwrap()], &[notice("a")], QUICK);
+    let told = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
     assert_eq!((told.delivered, told.troubles), (1, Vec::new()));
     assert_eq!(requests.iter().count(), 3);
 
     let (address, requests) = server(&[403]);
-    let told = tell(&[address.parse().unwrap()], &[notice("a")], QUICK);
+    let told = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
     assert_eq!(told.delivered, 0);
     let trouble = &told.troubles[0];
     assert!(trouble.contains("it answered 403"), "{trouble}");
@@ -102,7 +102,7 @@ fn a_webhook_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     assert_eq!(requests.iter().count(), 1);
 
     let (address, requests) = server(&[500, 500, 500]);
-    let told = tell(&[address.parse().unwrap()], &[notice("a")], QUICK);
+    let told = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
     assert!(told.troubles[0].contains("3 attempts"), "{:?}", told.troubles);
     assert_eq!(requests.iter().count(), 3);
 }
@@ -111,7 +111,7 @@ fn a_webhook_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
 fn nobody_at_the_other_end_is_a_trouble_and_nothing_more() {
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target: Target = format!("http://user:word@{nowhere}/x").parse().unwrap();
-    let told = tell(&[target], &[notice("a")], QUICK);
+    let told = send(&[target], &[notice("a")], QUICK);
     assert_eq!(told.delivered, 0);
     assert!(
         told.troubles[0].contains(&format!("http://{nowhere}/...")),
@@ -133,7 +133,7 @@ fn a_program_gets_one_notice_at_a_time_and_its_severity() {
     std::fs::write(&script, text).unwrap();
     let target: Target = format!("sh {} $(id)", script.display()).parse().unwrap();
     let notices = [notice("a"), notice("b'; touch x")];
-    let told = tell(&[target], &notices, QUICK);
+    let told = send(&[target], &notices, QUICK);
     assert_eq!((told.delivered, told.troubles), (2, Vec::new()));
     let heard = std::fs::read_to_string(heard).unwrap();
     let lines: Vec<&str> = heard.lines().collect();
@@ -149,13 +149,13 @@ fn a_program_gets_one_notice_at_a_time_and_its_severity() {
 #[test]
 fn many_notices_are_not_all_sent_and_that_is_said() {
     let notices: Vec<Notice> = (0..MOST_NOTICES + 7).map(|n| notice(&n.to_string())).collect();
-    let told = tell(&["true".parse().unwrap()], &notices, QUICK);
+    let told = send(&["true".parse().unwrap()], &notices, QUICK);
     assert_eq!(told.delivered, MOST_NOTICES);
     assert_eq!(
         told.troubles,
         ["only the first 50 were sent; 7 more are in the report"]
     );
-    let failing = tell(&["false".parse().unwrap()], &notices[..1], QUICK);
+    let failing = send(&["false".parse().unwrap()], &notices[..1], QUICK);
     assert!(
         failing.troubles[0].starts_with("false: exit status: 1"),
         "{:?}",
@@ -165,7 +165,7 @@ fn many_notices_are_not_all_sent_and_that_is_said() {
         all: Duration::ZERO,
         ..QUICK
     };
-    let late = tell(&["true".parse().unwrap()], &notices[..3], no_time);
+    let late = send(&["true".parse().unwrap()], &notices[..3], no_time);
     assert_eq!(late.troubles, ["true: 3 not sent within 0ns"]);
 }
 
@@ -193,4 +193,14 @@ proptest! {
         let shown = format!("https://u:{path}@host.example:8443/{path}?{path}").parse::<Target>().unwrap().to_string();
         prop_assert_eq!(shown, "https://host.example:8443/...");
     }
+}
+
+#[test]
+fn the_address_of_a_webhook_is_not_recorded() {
+    let words = "railgauge run nightly --notify https://hooks.example/T0/secret --notify=http://h:1/secret --notify tell --out x";
+    let recorded = redacted_command(words.split(' ').map(String::from)).join(" ");
+    assert_eq!(
+        recorded,
+        "railgauge run nightly --notify https://hooks.example/... --notify=http://h:1/... --notify tell --out x"
+    );
 }

@@ -1,4 +1,4 @@
-//! One POST, tried a few times: what fails for the moment may work a moment later; what is refused is refused.
+//! One POST. A temporary failure is tried again; a refusal is final.
 
 use std::time::Instant;
 
@@ -8,15 +8,15 @@ use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use super::Patience;
 
 const ATTEMPTS: u32 = 3;
-/// Names a file of certificates to trust instead of the usual ones, as for other programs.
+/// Names a file of certificates to trust instead of the built-in ones, as for other programs.
 const CERTIFICATES: &str = "SSL_CERT_FILE";
 
 /// How an attempt failed.
 enum Failed {
-    /// It may be better next time.
-    ForNow(String),
-    /// It will be the same next time.
-    ForGood(String),
+    /// Another attempt may succeed.
+    Temporary(String),
+    /// Another attempt would fail the same way.
+    Permanent(String),
 }
 
 pub(super) fn post(address: &str, body: &[u8], patience: Patience) -> Result<(), String> {
@@ -32,7 +32,7 @@ pub(super) fn post(address: &str, body: &[u8], patience: Patience) -> Result<(),
         let config = Agent::config_builder()
             .timeout_global(Some(patience.each.min(left)))
             .http_status_as_error(false)
-            // Nobody else gets what was meant for this address.
+            // A redirect could send the notice to another host.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .tls_config(tls.clone())
@@ -40,8 +40,8 @@ pub(super) fn post(address: &str, body: &[u8], patience: Patience) -> Result<(),
             .build();
         match once(&config.into(), address, body) {
             Ok(()) => return Ok(()),
-            Err(Failed::ForGood(why)) => return Err(why),
-            Err(Failed::ForNow(why)) => last = why,
+            Err(Failed::Permanent(why)) => return Err(why),
+            Err(Failed::Temporary(why)) => last = why,
         }
         if attempt < ATTEMPTS {
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
@@ -59,23 +59,23 @@ fn once(agent: &Agent, address: &str, body: &[u8]) -> Result<(), Failed> {
     let status = match sent {
         Ok(response) => response.status(),
         Err(error @ (ureq::Error::BadUri(_) | ureq::Error::Http(_))) => {
-            return Err(Failed::ForGood(kind_of(&error)));
+            return Err(Failed::Permanent(kind_of(&error)));
         }
-        Err(error) => return Err(Failed::ForNow(kind_of(&error))),
+        Err(error) => return Err(Failed::Temporary(kind_of(&error))),
     };
     let answered = format!("it answered {status}");
     match status.as_u16() {
         200..=299 => Ok(()),
-        // Asked to wait, or broken for the moment.
-        408 | 429 | 500..=599 => Err(Failed::ForNow(answered)),
-        _ => Err(Failed::ForGood(answered)),
+        // Asked to wait, or a temporary failure of the server.
+        408 | 429 | 500..=599 => Err(Failed::Temporary(answered)),
+        _ => Err(Failed::Permanent(answered)),
     }
 }
 
-/// What went wrong, without the address, which may hold a secret.
+/// The error without the address, which may hold a secret.
 fn kind_of(error: &ureq::Error) -> String {
     match error {
-        ureq::Error::BadUri(_) | ureq::Error::Http(_) => "that is no address".to_string(),
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => "not a valid URL".to_string(),
         ureq::Error::HostNotFound => "no such host".to_string(),
         ureq::Error::Timeout(_) => "no answer in time".to_string(),
         ureq::Error::Io(error) => error.to_string(),
@@ -87,7 +87,7 @@ fn trusted() -> Result<RootCerts, String> {
     let Some(path) = std::env::var_os(CERTIFICATES).filter(|path| !path.is_empty()) else {
         return Ok(RootCerts::WebPki);
     };
-    let cannot = |why: String| format!("the certificates that {CERTIFICATES} names cannot be read: {why}");
+    let cannot = |why: String| format!("cannot read the certificates that {CERTIFICATES} names: {why}");
     let text = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
     let certificates = parse_pem(&text).filter_map(|item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),

@@ -99,7 +99,7 @@ fn what_cannot_be_read_is_named_before_anything_is_asked() {
     .unwrap();
     let said = refused("run suite.toml --out out --counter-rules rules.toml");
     assert!(said.contains("rules.toml:3") && said.contains("bound"), "{said}");
-    assert!(refused("inventory --golden /dev/zero").contains("it is no file"));
+    assert!(refused("inventory --golden /dev/zero").contains("not a regular file"));
     assert!(
         !bench.out().exists(),
         "a folder was made for a run that cannot be"

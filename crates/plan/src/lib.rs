@@ -24,6 +24,7 @@ pub mod interleave;
 mod outline;
 mod pairs;
 mod references;
+pub mod remeasure;
 pub mod replan;
 mod residence;
 pub mod schedule;

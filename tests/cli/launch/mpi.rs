@@ -60,7 +60,7 @@ mod with_mpi {
             return;
         };
         let ended = run.wait().must_exit(21);
-        ended.says(&["MPI did not bring the ranks together within 2 s"]);
+        ended.says(&["MPI did not start all ranks within 2 s"]);
     }
 
     #[test]

@@ -181,7 +181,7 @@ fn half_said_or_unsaid_is_an_error_that_says_what_to_set() {
             "",
             "not the unspecified address",
         ),
-        ("--launch local --rank 1", "", "--launch local has no others"),
+        ("--launch local --rank 1", "", "--launch local starts all ranks"),
         ("--launch env --hosts nowhere", "", "nowhere: No such file"),
     ] {
         let ended = lot

@@ -26,7 +26,7 @@ fn a_rank_whose_leader_died_takes_part_in_the_next_run() {
     other
         .wait()
         .must_exit(0)
-        .says(&["rank 1 lost rank 0", "rank 1 calls again at 127.0.0.1"]);
+        .says(&["rank 1 lost rank 0", "rank 1 tries to rejoin at 127.0.0.1"]);
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_rank_whose_leader_does_not_come_back_ends_when_it_has_waited_long_enough() 
 fn without_the_flag_a_lost_leader_is_the_end() {
     let lot = Lot::new();
     let ended = leader_lost(&lot, "").wait().must_exit(21);
-    assert!(!ended.stderr.contains("calls again"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("tries to rejoin"), "{}", ended.stderr);
 }
 
 #[test]
@@ -49,5 +49,5 @@ fn nobody_comes_back_to_mpi() {
     let ended = lot.start("run suite.toml --launch mpi --rejoin 1m", "").wait();
     ended
         .must_exit(2)
-        .says(&["--rejoin has no meaning with MPI", "use --launch env"]);
+        .says(&["--rejoin does not work with MPI", "use --launch env"]);
 }

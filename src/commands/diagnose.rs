@@ -1,0 +1,148 @@
+//! `railgauge diagnose`: which cable is it? No suite needed: start wide, narrow down, name the suspect.
+
+use clap::Args;
+
+use crate::error::CliError;
+use crate::execution::execute_run;
+use crate::flags::RunFlags;
+use crate::launch::role::Role;
+use crate::progress;
+use crate::run_folders::default_folder;
+use crate::terminal;
+use record::units::{Bytes, Nanos};
+use record::{DecisionRule, Placement, TestKind};
+use topology::Topology;
+use topology::suite::{
+    Directions, Expectation, Schedule, SpecChoice, Suite, TestCase, TransportChoice, nearest,
+};
+
+/// Name of its only test.
+const TEST: &str = "links";
+/// A flow moves for about so long, so that a fifth less of the rate is well above the noise.
+const SECONDS_PER_MESSAGE: f64 = 0.08;
+const SMALLEST: u64 = 1 << 20;
+const LARGEST: u64 = 256 << 20;
+/// When no topology file says how fast links are.
+const USUAL: u64 = 64 << 20;
+/// How far below its peers a flow may be: half of the smallest loss worth finding.
+const MARGIN: f64 = 0.10;
+
+/// What to look at.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  srun -N16 railgauge diagnose --topology fabric.toml\n  \
+railgauge diagnose --topology fabric.toml --suspect node12 --rail rail3\n  \
+railgauge lab run -- diagnose\n\nEvery cable is crossed twice in each direction, by flows that share nothing. What is slow is \
+measured again with other partners until one part is left that explains it."
+)]
+pub struct Arguments {
+    /// Look only at the cables of this host or switch, or at this cable; may be said several times
+    #[arg(long, value_name = "NAME")]
+    suspect: Vec<String>,
+    /// Look only at this rail; may be said several times
+    #[arg(long, value_name = "RAIL")]
+    rail: Vec<String>,
+    /// Payload of every flow; as much as the links move in 80 ms when it is not said
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    #[command(flatten)]
+    flags: RunFlags,
+}
+
+/// Plans, measures, narrows down, judges, reports.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    let flags = &arguments.flags;
+    let role = match flags.launch.role()? {
+        Role::Follower(follower) => return follower.take_part(),
+        role => role,
+    };
+    let topology = flags.topology()?;
+    let mut suite = suite(arguments.size, topology.as_ref());
+    flags.apply_to(&mut suite, &role)?;
+    let mut choices = flags.choices(&suite)?;
+    choices.focus = arguments.suspect.clone();
+    if !arguments.rail.is_empty() {
+        choices.rails = Some(arguments.rail.clone());
+    }
+    if let Some(topology) = &topology {
+        arguments
+            .suspect
+            .iter()
+            .try_for_each(|name| check_suspect(topology, name))?;
+    }
+    let out = flags.out.clone().unwrap_or_else(|| default_folder(&suite.name));
+    let progress = progress::for_stderr(flags.quiet || flags.json);
+    let executed = execute_run(&suite, role, flags, &choices, &out, progress.as_ref(), &|plan| {
+        progress.plan(plan.cells.len());
+    })?;
+    drop(progress);
+    terminal::print_result(
+        &executed.judgement,
+        None,
+        &executed.folder,
+        flags.json,
+        flags.quiet,
+    );
+    Ok(executed.exit_code())
+}
+
+/// The suite that `diagnose` runs.
+pub(super) fn suite(size: Option<Bytes>, topology: Option<&Topology>) -> Suite {
+    let size = size.unwrap_or_else(|| usual_size(topology));
+    let mut test = TestCase::new(TEST, TestKind::Pairs, vec![size]);
+    test.directions = Directions::OneWay;
+    test.collectives = Directions::OneWay.collectives().to_vec();
+    test.schedule = Schedule::Adaptive;
+    test.placements = vec![Placement::OutOfPlace];
+    test.warmup = 1;
+    test.min_iterations = 8;
+    test.max_iterations = 16;
+    test.tight = 0.03;
+    test.budget = Nanos::from_secs(3);
+    test.verify_every = 4;
+    test.expect = Expectation {
+        spec: topology.map(|_| SpecChoice::Auto),
+        peers: Some(MARGIN),
+        ..Expectation::default()
+    };
+    let mut suite = Suite::of("diagnose", vec![test]);
+    suite.description = "Every cable in each direction, then whatever tells suspects apart".to_string();
+    suite.run.transport = Some(TransportChoice::Auto);
+    suite.rule = DecisionRule {
+        remeasure: 2,
+        ..DecisionRule::default()
+    };
+    suite
+}
+
+/// What the slowest cable of a host moves in 80 ms.
+fn usual_size(topology: Option<&Topology>) -> Bytes {
+    let rates = topology
+        .into_iter()
+        .flat_map(|topology| &topology.links)
+        .map(|link| link.rate.0)
+        .filter(|rate| *rate > 0.0);
+    match rates.reduce(f64::min) {
+        Some(rate) => {
+            let bytes = (rate * SECONDS_PER_MESSAGE) as u64;
+            Bytes(bytes.next_power_of_two().clamp(SMALLEST, LARGEST))
+        }
+        None => Bytes(USUAL),
+    }
+}
+
+/// Refuses a name that no host, switch or cable of the topology has.
+fn check_suspect(topology: &Topology, name: &str) -> Result<(), CliError> {
+    let hosts = topology.hosts.iter().map(|host| host.name.as_str());
+    let switches = topology.switches.iter().map(|switch| switch.name.as_str());
+    let cables = topology.links.iter().map(|link| link.name.as_str());
+    let mut known = hosts.chain(switches).chain(cables);
+    if known.clone().any(|other| other == name) {
+        return Ok(());
+    }
+    let near = nearest(name, &mut known).map(|near| format!("; did you mean `{near}`?"));
+    Err(CliError::Usage(format!(
+        "--suspect {name}: the topology file has no such host, switch or cable{}",
+        near.unwrap_or_default()
+    )))
+}

@@ -1,0 +1,217 @@
+//! `railgauge plan SUITE`: what would be measured, how long, and what stays untested.
+
+use std::sync::Arc;
+
+use clap::Args;
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use crate::error::CliError;
+use crate::flags::RunFlags;
+use engine::device::cuda;
+use engine::transport::verbs;
+use plan::flow::PathTable;
+use plan::{Known, Outline, Plan, ScheduleOutline, TestOutline, schedules};
+use probe::{host, rails};
+use record::units::Nanos;
+use record::{DeviceKind, TestKind};
+use topology::Fabric;
+use topology::graph::Graph;
+use topology::suite::{GpuDirectChoice, Schedule, Suite};
+
+/// What to plan.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: railgauge plan rails --ranks 8\nWith --topology FILE: for the hosts of that file, one rank each"
+)]
+pub struct Arguments {
+    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, gpu, nightly, burn-in) or a suite file
+    #[arg(value_name = "SUITE")]
+    suite: String,
+    /// List every cell
+    #[arg(long)]
+    cells: bool,
+    /// Choose pairs by this instead of what the suite says: tournament, random=ROUNDS, topology, cover or adaptive
+    #[arg(long, value_name = "SCHEDULE")]
+    schedule: Option<Schedule>,
+    #[command(flatten)]
+    flags: RunFlags,
+}
+
+/// Prints the plan for ranks of this machine, or for the hosts of a topology.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    let flags = &arguments.flags;
+    let mut suite = Suite::load(&arguments.suite)?;
+    flags.override_settings(&mut suite)?;
+    if let Some(schedule) = arguments.schedule {
+        set_schedule(&mut suite, schedule)?;
+    }
+    let mut choices = flags.choices(&suite)?;
+    let fabric = match &choices.topology {
+        Some(topology) => Fabric::of(topology),
+        None => {
+            let ends = match &suite.run.rails {
+                Some(specs) => rails::resolve_here(specs, None),
+                None => rails::loopback(),
+            };
+            let ends = ends.map_err(|error| CliError::Environment(error.to_string()))?;
+            Fabric::local(host::here(), suite.run.ranks(), suite.run.device(), ends)
+        }
+    };
+    if let Some(topology) = &choices.topology {
+        let graph = Graph::of(topology, &fabric.ranks).map_err(|error| CliError::Usage(error.to_string()))?;
+        choices.known = Known {
+            graph: Some(Arc::new(graph)),
+            // Which port leads where is found out when ranks have met; a plan is made as if it was.
+            paths: Arc::new(PathTable::assuming()),
+        };
+        choices.same_process = false;
+        choices.rails = suite.run.rails.clone();
+    }
+    choices.direct = suite.run.device() == DeviceKind::Cuda && have_peer_access(suite.run.ranks())?;
+    choices.verbs = Some(verbs::probe().map_err(|missing| missing.to_string()));
+    // Whether NICs reach the GPUs' memory is known when ranks meet; a plan that insists on it is made as if they did.
+    choices.gpudirect = (suite.verbs.gpudirect() == GpuDirectChoice::On).then_some(Ok(()));
+    let schedules = match arguments.schedule {
+        None => schedules(&suite, &fabric, &choices),
+        Some(_) => Vec::new(),
+    };
+    let mut plan = Plan::new(&suite, &fabric, &choices).inspect_err(|_| {
+        // What the suite asks for may be too much; which schedule is not, is what is wanted then.
+        if !flags.json {
+            print_schedules(&schedules);
+        }
+    })?;
+    flags.rdma.check_used(&plan)?;
+    plan.fit(&fabric, Nanos(0));
+    let outline = plan.describe();
+    if flags.json {
+        let whole = Printed {
+            outline: &outline,
+            schedules: &schedules,
+        };
+        let text = serde_json::to_string_pretty(&whole).map_err(std::io::Error::from);
+        println!("{}", text.map_err(CliError::system("cannot print the plan"))?);
+        return Ok(0);
+    }
+    let mut table = new_table();
+    table.set_header(TestOutline::HEADINGS);
+    for test in &outline.tests {
+        table.add_row(test.row());
+    }
+    println!(
+        "{} ({} ranks, seed {})\n{table}",
+        suite.name,
+        fabric.rank_count(),
+        plan.seed
+    );
+    println!(
+        "{} cells in {} slots, about {}",
+        outline.cells,
+        plan.slots().count(),
+        outline.time.expected
+    );
+    println!("at most {}; {}", outline.time.at_most, outline.assumptions);
+    if let Some(budget) = plan.budget_in_words() {
+        println!("{budget}");
+    }
+    if let Some(warning) = &outline.warning {
+        println!("warning: {warning}");
+    }
+    for test in &outline.tests {
+        for missing in &test.missing_references {
+            println!("no verdict on speed for `{}`: {missing}", test.name);
+        }
+    }
+    print_schedules(&schedules);
+    match outline.untested.as_slice() {
+        [] => println!("untested: nothing that the suite asks for"),
+        untested => untested
+            .iter()
+            .for_each(|gap| println!("untested: {}: {}", gap.what, gap.why)),
+    }
+    if arguments.cells {
+        for cell in &plan.cells {
+            println!(
+                "cell {:>4}, slot {:>4}: {} [{}]",
+                cell.id,
+                cell.slot,
+                cell.describe(),
+                cell.test
+            );
+        }
+    }
+    Ok(0)
+}
+
+/// A plan as JSON.
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    outline: &'a Outline,
+    /// What each schedule would cost and cover.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    schedules: &'a [ScheduleOutline],
+}
+
+/// Has the suite's tests of pairs choose theirs by `schedule`.
+fn set_schedule(suite: &mut Suite, schedule: Schedule) -> Result<(), CliError> {
+    let mut pairs = suite
+        .tests
+        .iter_mut()
+        .filter(|test| test.kind == TestKind::Pairs)
+        .peekable();
+    if pairs.peek().is_none() {
+        let problem = "--schedule is about tests of kind \"pairs\", and this suite has none";
+        return Err(CliError::Usage(problem.to_string()));
+    }
+    pairs.for_each(|test| test.schedule = schedule);
+    Ok(())
+}
+
+/// What each schedule would cost and cover, as a table.
+fn print_schedules(schedules: &[ScheduleOutline]) {
+    if schedules.is_empty() {
+        return;
+    }
+    let mut table = new_table();
+    table.set_header(["schedule", "rounds", "measurements", "time", "links crossed"]);
+    for choice in schedules {
+        table.add_row(match &choice.outcome {
+            Ok(cost) => vec![
+                choice.schedule.clone(),
+                cost.rounds.to_string(),
+                cost.measurements.to_string(),
+                cost.time.expected.to_string(),
+                format!("{} of {}", cost.links_crossed, cost.links),
+            ],
+            Err(why) => vec![choice.schedule.clone(), why.clone()],
+        });
+    }
+    println!(
+        "pairs by each schedule (an adaptive one goes on from there until suspects are told apart)\n{table}"
+    );
+}
+
+fn new_table() -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    table
+}
+
+/// Whether the GPUs of this machine that so many ranks would use read each other's memory.
+fn have_peer_access(ranks: u32) -> Result<bool, CliError> {
+    let missing = |error: cuda::CudaError| CliError::Environment(error.to_string());
+    let gpus = cuda::probe().map_err(|error| missing(error.into()))?;
+    let used = &gpus[..gpus.len().min(ranks as usize)];
+    for gpu in used {
+        let neighbours = cuda::neighbours(gpu.ordinal).map_err(missing)?;
+        let sees = |other: &cuda::GpuInfo| other.uuid == gpu.uuid || neighbours.contains(&other.uuid);
+        if !used.iter().all(sees) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,207 @@
+//! `railgauge simulate FABRIC`: a suite on a simulated fabric with known faults.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::diagnose;
+use crate::error::CliError;
+use crate::progress::diagnosis::describe_step;
+use crate::run_folders::default_folder;
+use crate::simulation::detection_power::{DetectionPower, RunTally};
+use crate::simulation::{SimulatedRun, Simulation};
+use crate::terminal;
+use engine::measure::RunFolder;
+use plan::diagnose::Step;
+use plan::twin::{Noise, Shape, Slow, clos, random_faults};
+use record::{Recorded, files};
+use report::write_all;
+use topology::Fabric;
+use topology::Topology;
+use topology::graph::{Graph, LinkId};
+use topology::suite::Suite;
+
+/// What to simulate.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  railgauge simulate 1024x8 --faults 5\n  \
+railgauge simulate fabric.toml --slow h2-rail1-leaf1:away=60%\n  \
+railgauge simulate 64x4 --faults 2 --repeat 20 --json\n\nWithout --suite it does what `railgauge diagnose` does. The seed of run n \
+of --repeat is the seed given plus n.")]
+pub struct Arguments {
+    /// A topology file, or the size of a two-tier fabric as HOSTSxRAILS
+    #[arg(value_name = "FABRIC", required_unless_present = "noise_of")]
+    fabric: Option<String>,
+    /// What is left of a cable, such as h2-rail1-leaf1=60%, CABLE:away=60% or CABLE:towards=60%; may be said several times
+    #[arg(long, value_name = "FAULT")]
+    slow: Vec<Slow>,
+    /// So many slow links chosen by the seed, with 80, 60 or 30 % left, in one direction each
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    faults: usize,
+    /// A suite to run instead of diagnosing
+    #[arg(long, value_name = "SUITE")]
+    suite: Option<String>,
+    /// Seed of faults, routes, noise and order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Repeat with other seeds, and print how often faults were found
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    repeat: Option<u64>,
+    /// How healthy times differ, as --noise-of prints it [default: as recorded in the lab]
+    #[arg(long, value_name = "FILE")]
+    noise: Option<PathBuf>,
+    /// Print how times differ in these recorded healthy runs, and do nothing else
+    #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with = "fabric")]
+    noise_of: Vec<PathBuf>,
+    /// Folder of the run [default: a new one under reports/]
+    #[arg(long, value_name = "DIR", conflicts_with = "repeat")]
+    out: Option<PathBuf>,
+    /// Print the verdict only
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Simulates once and writes a run folder, or many times and counts.
+pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
+    let Some(fabric) = &arguments.fabric else {
+        return print_noise(&arguments.noise_of);
+    };
+    let simulation = simulation(arguments, fabric)?;
+    let known = known_faults(arguments, &simulation.graph)?;
+    let faults = |seed: u64| {
+        let mut slow = known.clone();
+        let random = random_faults(&simulation.graph, arguments.faults, seed);
+        slow.extend(
+            random
+                .into_iter()
+                .filter(|(link, _)| !known.iter().any(|(other, _)| other == link)),
+        );
+        slow
+    };
+    match arguments.repeat {
+        Some(count) => measure_power(arguments, &simulation, count, &faults),
+        None => once(arguments, &simulation, &faults(arguments.seed)),
+    }
+}
+
+fn once(arguments: &Arguments, simulation: &Simulation, slow: &[(LinkId, f64)]) -> Result<u8, CliError> {
+    let out = arguments.out.clone();
+    let out = out.unwrap_or_else(|| default_folder(&format!("simulated-{}", simulation.suite.name)));
+    let folder = RunFolder::create(&out)?;
+    let is_silent = arguments.quiet || arguments.json;
+    let mut on_step = |step: &Step| {
+        if !is_silent {
+            describe_step(step).iter().for_each(terminal::note);
+        }
+    };
+    let outcome = simulation.run(slow, arguments.seed, true, &mut on_step)?;
+    write(&folder, simulation, &outcome)?;
+    if !is_silent {
+        for (link, share) in slow {
+            let name = simulation.graph.name(*link);
+            terminal::note(format_args!(
+                "injected: {name} at {:.0} % of its rate",
+                share * 100.0
+            ));
+        }
+    }
+    terminal::print_result(
+        &outcome.judgement,
+        None,
+        folder.path(),
+        arguments.json,
+        arguments.quiet,
+    );
+    Ok(outcome.judgement.exit_code)
+}
+
+fn write(folder: &RunFolder, simulation: &Simulation, outcome: &SimulatedRun) -> Result<(), CliError> {
+    folder.keep(files::TOPOLOGY, &simulation.text)?;
+    let mut sink = folder.start(&outcome.run)?;
+    for event in &outcome.log {
+        sink.write(event)?;
+    }
+    sink.close()?;
+    write_all(folder.path(), &outcome.recorded, &outcome.judgement)
+        .map_err(CliError::system("cannot write the report"))
+}
+
+fn measure_power(
+    arguments: &Arguments,
+    simulation: &Simulation,
+    count: u64,
+    faults: &dyn Fn(u64) -> Vec<(LinkId, f64)>,
+) -> Result<u8, CliError> {
+    let mut power = DetectionPower::default();
+    for seed in (arguments.seed..).take(count as usize) {
+        let slow = faults(seed);
+        let outcome = simulation.run(&slow, seed, false, &mut |_| {})?;
+        power.add(RunTally::of(&outcome, &simulation.graph, &slow, seed));
+    }
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&power).map_err(std::io::Error::from);
+        println!("{}", text.map_err(CliError::system("cannot print the result"))?);
+    } else {
+        print!("{}", power.table());
+    }
+    Ok(0)
+}
+
+fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliError> {
+    let usage = |problem: String| CliError::Usage(problem);
+    let is_file = Path::new(fabric).exists() || fabric.contains(['/', '.']);
+    let topology = match is_file {
+        true => Topology::read(Path::new(fabric)).map_err(|error| usage(error.to_string()))?,
+        false => clos(&fabric.parse::<Shape>().map_err(usage)?).0,
+    };
+    let hosts = Fabric::of(&topology);
+    let graph = Graph::of(&topology, &hosts.ranks).map_err(|error| usage(error.to_string()))?;
+    let noise = match &arguments.noise {
+        None => Noise::recorded(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path);
+            let text = text.map_err(CliError::system(format!("cannot read {}", path.display())))?;
+            Noise::parse(&text).map_err(|problem| usage(format!("{}: {problem}", path.display())))?
+        }
+    };
+    let suite = match &arguments.suite {
+        Some(suite) => Suite::load(suite)?,
+        None => diagnose::suite(None, Some(&topology)),
+    };
+    Ok(Simulation {
+        suite,
+        text: topology.to_toml(),
+        topology,
+        fabric: hosts,
+        graph: Arc::new(graph),
+        noise,
+    })
+}
+
+fn known_faults(arguments: &Arguments, graph: &Graph) -> Result<Vec<(LinkId, f64)>, CliError> {
+    let mut links = Vec::new();
+    for slow in &arguments.slow {
+        links.extend(
+            slow.links(graph)
+                .map_err(|problem| CliError::Usage(format!("--slow {slow}: {problem}")))?,
+        );
+    }
+    Ok(links)
+}
+
+fn print_noise(runs: &[PathBuf]) -> Result<u8, CliError> {
+    let recorded: Result<Vec<Recorded>, _> = runs.iter().map(|run| Recorded::read(run)).collect();
+    let recorded = recorded?;
+    let hosts = recorded.first().map_or(0, |first| first.run.hosts.len());
+    let started = recorded.first().map_or("", |first| first.run.started.as_str());
+    let source = format!(
+        "{} healthy runs on {hosts} hosts, the first of {started}",
+        recorded.len()
+    );
+    let noise = Noise::of(&recorded, &source).map_err(CliError::Usage)?;
+    println!("{}", noise.to_json());
+    Ok(0)
+}

@@ -1,0 +1,76 @@
+//! Adaptive tests: the steps that `plan::diagnose` asks for, measured by the ranks of a session.
+
+use crate::error::CliError;
+use engine::measure::{MeasureContext, RunFolder, Session};
+use plan::Known;
+use plan::diagnose::{Bench, Setting, Step, narrow};
+use record::{Cell, EndReason, Event, Recorded, TestRecord};
+
+/// Measures with the ranks of a session.
+struct SessionMeasurer<'a, 'm> {
+    session: &'a mut Session,
+    tests: &'a [TestRecord],
+    folder: &'a RunFolder,
+    measuring: &'a mut MeasureContext<'m>,
+}
+
+impl Bench for SessionMeasurer<'_, '_> {
+    type Error = CliError;
+
+    fn measure(&mut self, why: &str, cells: &[Cell]) -> Result<EndReason, CliError> {
+        let added = Event::Added {
+            why: why.to_string(),
+            cells: cells.to_vec(),
+        };
+        self.measuring.sink.write(&added)?;
+        self.measuring.sink.flush()?;
+        self.measuring.progress.plan(cells.len());
+        let cells: Vec<&Cell> = cells.iter().collect();
+        Ok(self.session.measure(&cells, self.tests, 0, self.measuring)?)
+    }
+
+    fn recorded(&mut self) -> Result<Recorded, CliError> {
+        self.measuring.sink.flush()?;
+        Ok(Recorded::read(self.folder.path())?)
+    }
+}
+
+/// Narrows down the suspects of each adaptive test in turn, and returns why that ended. `on_step` gets what is known before each
+/// step.
+pub fn narrow_adaptive_tests(
+    session: &mut Session,
+    tests: &[TestRecord],
+    folder: &RunFolder,
+    known: &Known,
+    seed: u64,
+    measuring: &mut MeasureContext<'_>,
+    on_step: &dyn Fn(&Step),
+) -> Result<EndReason, CliError> {
+    for test in tests.iter().filter(|test| test.adaptive) {
+        let inferred;
+        let graph = match &known.graph {
+            Some(graph) => graph.as_ref(),
+            None => {
+                inferred = topology::graph::Graph::inferred(&session.fabric().ranks);
+                &inferred
+            }
+        };
+        let setting = Setting {
+            graph,
+            table: &known.paths,
+            test: &test.name,
+            seed,
+        };
+        let mut measurer = SessionMeasurer {
+            session,
+            tests,
+            folder,
+            measuring,
+        };
+        let outcome = narrow(&mut measurer, &setting, &mut |step| on_step(step))?;
+        if outcome.end != EndReason::Finished {
+            return Ok(outcome.end);
+        }
+    }
+    Ok(EndReason::Finished)
+}

@@ -1,0 +1,148 @@
+//! How well known faults are found: who was accused, who should have been.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::SimulatedRun;
+use record::{Finding, FindingKind, Suspect};
+use topology::graph::{Graph, LinkId};
+
+/// One simulated run.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunTally {
+    /// Its seed.
+    pub seed: u64,
+    /// Slow links, and the share of their rate that was left.
+    pub slow: Vec<(String, f64)>,
+    /// Slow links that were found.
+    pub found: Vec<String>,
+    /// Slow links that were missed.
+    pub missed: Vec<String>,
+    /// Healthy parts that were accused.
+    pub wrong: Vec<String>,
+    /// Cells measured.
+    pub cells: usize,
+    /// Slots of the run.
+    pub slots: usize,
+    /// Steps of narrowing down.
+    pub steps: usize,
+    /// Seconds that judging took.
+    pub judging_s: f64,
+}
+
+/// Several simulated runs.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct DetectionPower {
+    /// Share of accused parts that were slow; none when no part was accused.
+    pub precision: Option<f64>,
+    /// Share of slow links that were found; none when no link was slow.
+    pub recall: Option<f64>,
+    /// Every run.
+    pub runs: Vec<RunTally>,
+}
+
+impl RunTally {
+    /// Compares the accused parts of a run with its slow links.
+    pub fn of(run: &SimulatedRun, graph: &Graph, slow: &[(LinkId, f64)], seed: u64) -> RunTally {
+        let findings = &run.judgement.findings;
+        let accused: Vec<Accused> = findings
+            .iter()
+            .filter(|finding| finding.kind.exit_code() == FindingKind::SlowLink.exit_code())
+            .map(|finding| Accused::of(finding, graph))
+            .collect();
+        let is_accused = |link: LinkId| accused.iter().any(|accused| accused.links.contains(&link));
+        let is_slow = |link: &LinkId| slow.iter().any(|(other, _)| other == link);
+        let name = |link: LinkId| graph.name(link);
+        let (found, missed): (Vec<LinkId>, Vec<LinkId>) = slow
+            .iter()
+            .map(|(link, _)| *link)
+            .partition(|link| is_accused(*link));
+        let mut wrong = Vec::new();
+        for accused in &accused {
+            match accused.links.as_slice() {
+                [] => wrong.push(accused.part.clone()),
+                links => wrong.extend(links.iter().filter(|link| !is_slow(link)).map(|link| name(*link))),
+            }
+        }
+        RunTally {
+            seed,
+            slow: slow.iter().map(|(link, share)| (name(*link), *share)).collect(),
+            found: found.into_iter().map(name).collect(),
+            missed: missed.into_iter().map(name).collect(),
+            wrong,
+            cells: run.recorded.run.cells.len(),
+            slots: run.slots,
+            steps: run.steps,
+            judging_s: run.judging.as_secs_f64(),
+        }
+    }
+}
+
+/// The first suspect of a finding.
+struct Accused {
+    part: String,
+    /// Empty when it is not a link.
+    links: Vec<LinkId>,
+}
+
+impl Accused {
+    fn of(finding: &Finding, graph: &Graph) -> Accused {
+        let link = finding.place.link.as_deref().and_then(|name| graph.named(name));
+        let first = finding.suspects.first();
+        // A cable that is slow in both directions is one accusation of two links.
+        let both = first.is_some_and(Suspect::is_both_directions);
+        let links = match (link, both) {
+            (Some(link), true) => vec![link, link.reverse()],
+            (Some(link), false) => vec![link],
+            (None, _) => Vec::new(),
+        };
+        let part = first.map_or_else(
+            || format!("{} ({})", finding.sentence, finding.kind),
+            |suspect| suspect.part.clone(),
+        );
+        Accused { part, links }
+    }
+}
+
+impl DetectionPower {
+    /// Adds a run.
+    pub fn add(&mut self, tally: RunTally) {
+        self.runs.push(tally);
+        let sum = |of: fn(&RunTally) -> usize| self.runs.iter().map(of).sum::<usize>();
+        let share = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
+        let (found, wrong) = (sum(|run| run.found.len()), sum(|run| run.wrong.len()));
+        self.precision = share(found, found + wrong);
+        self.recall = share(found, sum(|run| run.slow.len()));
+    }
+
+    /// A table with a line for each run, and a summary.
+    pub fn table(&self) -> String {
+        let mut table = Table::new();
+        table
+            .load_style(presets::UTF8_HORIZONTAL_ONLY)
+            .set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_header([
+            "seed", "slow", "found", "missed", "wrong", "flows", "slots", "steps", "judging",
+        ]);
+        for run in &self.runs {
+            table.add_row([
+                run.seed.to_string(),
+                run.slow.len().to_string(),
+                run.found.len().to_string(),
+                run.missed.join("\n"),
+                run.wrong.join("\n"),
+                run.cells.to_string(),
+                run.slots.to_string(),
+                run.steps.to_string(),
+                format!("{:.2} s", run.judging_s),
+            ]);
+        }
+        let share = |share: Option<f64>| share.map_or("n/a".to_string(), |share| format!("{share:.3}"));
+        format!(
+            "{table}\n{} runs: precision {}, recall {}\n",
+            self.runs.len(),
+            share(self.precision),
+            share(self.recall)
+        )
+    }
+}

@@ -1,0 +1,178 @@
+//! Runs on the twin: planned, measured, narrowed down and measured again like real ones.
+
+pub mod detection_power;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use crate::error::CliError;
+use crate::execution::path_discovery::flows_to_trace;
+use crate::run_clock::now;
+use judge::findings::{judge, suspects};
+use plan::diagnose::{Setting, Step, narrow};
+use plan::flow::PathTable;
+use plan::remeasure::cells_to_remeasure;
+use plan::twin::{Noise, Simulated, Twin};
+use plan::{Choices, Known, Plan};
+use record::units::Nanos;
+use record::{Cell, ClockRecord, Event, Judgement, Recorded, Run, SCHEMA, TransportKind};
+use topology::Fabric;
+use topology::Topology;
+use topology::graph::{Graph, LinkId};
+use topology::suite::{Suite, TransportChoice};
+
+/// A fabric to simulate runs on, and what is run on it.
+pub struct Simulation {
+    /// What is measured.
+    pub suite: Suite,
+    /// The fabric's topology.
+    pub topology: Topology,
+    /// The topology as text, for the record.
+    pub text: String,
+    /// A rank on every host.
+    pub fabric: Fabric,
+    /// The topology as a graph.
+    pub graph: Arc<Graph>,
+    /// The noise of healthy links.
+    pub noise: Noise,
+}
+
+/// A run that was simulated and judged.
+pub struct SimulatedRun {
+    /// `run.json` as planned, before cells were added.
+    pub run: Run,
+    /// Every event in order, if requested.
+    pub log: Vec<Event>,
+    /// The record as it is judged.
+    pub recorded: Recorded,
+    /// The verdict and the findings.
+    pub judgement: Judgement,
+    /// Steps of narrowing down.
+    pub steps: usize,
+    /// Slots measured one after another.
+    pub slots: usize,
+    /// How long judging took.
+    pub judging: Duration,
+}
+
+impl Simulation {
+    /// Runs the suite with these links slow. `on_step` gets what is known before each step of narrowing down.
+    pub fn run(
+        &self,
+        slow: &[(LinkId, f64)],
+        seed: u64,
+        keep_log: bool,
+        on_step: &mut dyn FnMut(&Step),
+    ) -> Result<SimulatedRun, CliError> {
+        let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed);
+        let mut suite = self.suite.clone();
+        suite.run.seed = Some(seed);
+        let known = Known {
+            graph: Some(Arc::clone(&self.graph)),
+            paths: Arc::new(self.trace_paths(&twin, seed)),
+        };
+        let choices = Choices {
+            transport: Some(TransportChoice::Tcp),
+            topology: Some(self.topology.clone()),
+            known: known.clone(),
+            ..Choices::default()
+        };
+        let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
+        plan.fit(&self.fabric, Nanos(0));
+        let run = self.record(&suite, &plan, slow);
+        let mut bench = Simulated::new(twin, run.clone(), Some(self.text.clone()));
+        if keep_log {
+            bench = bench.with_log();
+        }
+        bench.measure_round(&plan.cells, 0);
+        let mut steps = 0;
+        for test in plan.tests.iter().filter(|test| test.adaptive) {
+            let setting = Setting {
+                graph: &self.graph,
+                table: &known.paths,
+                test: &test.name,
+                seed,
+            };
+            let Ok(outcome) = narrow(&mut bench, &setting, on_step);
+            steps += outcome.steps;
+        }
+        for round in 1..=plan.rule.remeasure {
+            let again: Vec<Cell> = {
+                let recorded = bench.so_far();
+                cells_to_remeasure(&suspects(recorded), &recorded.run.cells)
+            };
+            if again.is_empty() {
+                break;
+            }
+            bench.measure_round(&again, round);
+        }
+        let (recorded, log) = bench.end(now());
+        let started = Instant::now();
+        let judgement = judge(&recorded);
+        let judging = started.elapsed();
+        let mut slots: Vec<u32> = recorded.run.cells.iter().map(|cell| cell.slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        Ok(SimulatedRun {
+            run,
+            log,
+            recorded,
+            judgement,
+            steps,
+            slots: slots.len(),
+            judging,
+        })
+    }
+
+    /// The paths of the flows that a real run would trace, answered by the twin.
+    fn trace_paths(&self, twin: &Twin<'_>, seed: u64) -> PathTable {
+        let ranks: Vec<u32> = self.fabric.ranks.iter().map(|record| record.rank).collect();
+        let mut table = PathTable::default();
+        for rail in self.fabric.common_rails() {
+            let wanted = flows_to_trace(&self.graph, &ranks, TransportKind::Tcp, rail, seed);
+            let routed = wanted.into_par_iter().filter_map(|flow| {
+                let path = twin.route(flow.from, flow.to, rail, flow.port)?;
+                Some((flow, path))
+            });
+            for (flow, path) in routed.collect::<Vec<_>>() {
+                table.insert(flow.from, flow.to, rail, flow.port, path);
+            }
+        }
+        table
+    }
+
+    fn record(&self, suite: &Suite, plan: &Plan, slow: &[(LinkId, f64)]) -> Run {
+        let injected =
+            |(link, share): &(LinkId, f64)| format!("slow:{}={:.0}%", self.graph.name(*link), share * 100.0);
+        let clock = |record: &record::RankRecord| ClockRecord {
+            rank: record.rank,
+            offset_ns: 0,
+            uncertainty_ns: 1000,
+        };
+        Run {
+            schema: SCHEMA,
+            version: record::VERSION.to_string(),
+            suite: suite.name.clone(),
+            description: suite.description.clone(),
+            started: now(),
+            seed: plan.seed,
+            command: std::env::args().collect(),
+            pattern_seed: None,
+            started_as: None,
+            launch: format!("simulated: {} hosts", self.fabric.hosts.len()),
+            hosts: self.fabric.hosts.clone(),
+            ranks: self.fabric.ranks.clone(),
+            reach: Vec::new(),
+            nccl: None,
+            timer_ns: Nanos(20),
+            clocks: self.fabric.ranks.iter().map(clock).collect(),
+            rule: plan.rule.clone(),
+            tests: plan.tests.clone(),
+            cells: plan.cells.clone(),
+            untested: plan.untested.clone(),
+            injected: slow.iter().map(injected).collect(),
+        }
+    }
+}
