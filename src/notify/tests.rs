@@ -72,8 +72,8 @@ fn take(stream: TcpStream, code: u16) -> (String, Vec<u8>) {
 fn a_webhook_gets_the_notice_as_it_is() {
     let (address, requests) = server(&[204]);
     let notice = notice("h2/rail1");
-    let told = send(&[address.parse().unwrap()], std::slice::from_ref(&notice), QUICK);
-    assert_eq!((told.delivered, told.troubles), (1, Vec::new()));
+    let sent = send(&[address.parse().unwrap()], std::slice::from_ref(&notice), QUICK);
+    assert_eq!((sent.delivered, sent.troubles), (1, Vec::new()));
     let (head, body) = requests.recv().unwrap();
     assert!(head.starts_with("POST /hook?token=secret HTTP/1.1\r\n"), "{head}");
     assert!(
@@ -86,14 +86,14 @@ fn a_webhook_gets_the_notice_as_it_is() {
 #[test]
 fn a_webhook_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let (address, requests) = server(&[503, 429, 200]);
-    let told = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
-    assert_eq!((told.delivered, told.troubles), (1, Vec::new()));
+    let sent = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
+    assert_eq!((sent.delivered, sent.troubles), (1, Vec::new()));
     assert_eq!(requests.iter().count(), 3);
 
     let (address, requests) = server(&[403]);
-    let told = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
-    assert_eq!(told.delivered, 0);
-    let trouble = &told.troubles[0];
+    let sent = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
+    assert_eq!(sent.delivered, 0);
+    let trouble = &sent.troubles[0];
     assert!(trouble.contains("it answered 403"), "{trouble}");
     assert!(
         !trouble.contains("secret"),
@@ -102,8 +102,8 @@ fn a_webhook_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     assert_eq!(requests.iter().count(), 1);
 
     let (address, requests) = server(&[500, 500, 500]);
-    let told = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
-    assert!(told.troubles[0].contains("3 attempts"), "{:?}", told.troubles);
+    let sent = send(&[address.parse().unwrap()], &[notice("a")], QUICK);
+    assert!(sent.troubles[0].contains("3 attempts"), "{:?}", sent.troubles);
     assert_eq!(requests.iter().count(), 3);
 }
 
@@ -111,14 +111,14 @@ fn a_webhook_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
 fn nobody_at_the_other_end_is_a_trouble_and_nothing_more() {
     let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target: Target = format!("http://user:word@{nowhere}/x").parse().unwrap();
-    let told = send(&[target], &[notice("a")], QUICK);
-    assert_eq!(told.delivered, 0);
+    let sent = send(&[target], &[notice("a")], QUICK);
+    assert_eq!(sent.delivered, 0);
     assert!(
-        told.troubles[0].contains(&format!("http://{nowhere}/...")),
+        sent.troubles[0].contains(&format!("http://{nowhere}/...")),
         "{:?}",
-        told.troubles
+        sent.troubles
     );
-    assert!(!told.troubles[0].contains("word"), "{:?}", told.troubles);
+    assert!(!sent.troubles[0].contains("word"), "{:?}", sent.troubles);
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn a_program_gets_one_notice_at_a_time_and_its_severity() {
     std::fs::write(&script, text).unwrap();
     let target: Target = format!("sh {} $(id)", script.display()).parse().unwrap();
     let notices = [notice("a"), notice("b'; touch x")];
-    let told = send(&[target], &notices, QUICK);
-    assert_eq!((told.delivered, told.troubles), (2, Vec::new()));
+    let sent = send(&[target], &notices, QUICK);
+    assert_eq!((sent.delivered, sent.troubles), (2, Vec::new()));
     let heard = std::fs::read_to_string(heard).unwrap();
     let lines: Vec<&str> = heard.lines().collect();
     assert_eq!(lines.len(), 2);
@@ -148,11 +148,11 @@ fn a_program_gets_one_notice_at_a_time_and_its_severity() {
 
 #[test]
 fn many_notices_are_not_all_sent_and_that_is_said() {
-    let notices: Vec<Notice> = (0..MOST_NOTICES + 7).map(|n| notice(&n.to_string())).collect();
-    let told = send(&["true".parse().unwrap()], &notices, QUICK);
-    assert_eq!(told.delivered, MOST_NOTICES);
+    let notices: Vec<Notice> = (0..MAX_NOTICES + 7).map(|n| notice(&n.to_string())).collect();
+    let sent = send(&["true".parse().unwrap()], &notices, QUICK);
+    assert_eq!(sent.delivered, MAX_NOTICES);
     assert_eq!(
-        told.troubles,
+        sent.troubles,
         ["only the first 50 were sent; 7 more are in the report"]
     );
     let failing = send(&["false".parse().unwrap()], &notices[..1], QUICK);
