@@ -1,6 +1,7 @@
 //! The cells of one run, found by what they measure and on which hosts, not by their numbers.
 //!
-//! Cells that measure the very same are taken together: a run that looks for a suspect measures some of them several times.
+//! Cells that measure the very same are merged: a run that searches for a suspect measures some of them several
+//! times.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,7 +15,7 @@ use record::{
     Recorded, ReduceOp, TransportKind, VerbsTerms,
 };
 
-/// A recorded run with its judgement, and what it is called.
+/// A recorded run with its judgement and its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
     /// What to call it.
@@ -25,7 +26,7 @@ pub struct Side<'a> {
     pub judgement: &'a Judgement,
 }
 
-/// More hosts than this in one cell are not told apart: all of them took part, so none of them is special.
+/// Cells with more hosts than this are not assigned to single hosts: all of them took part.
 const MOST_HOSTS: usize = 8;
 
 /// What makes two cells of two runs the same.
@@ -41,7 +42,7 @@ pub(super) struct Key<'a> {
     how: (TransportKind, DeviceKind, Engine, u16, Option<VerbsTerms>),
 }
 
-/// A rank by its host and its place there; by its number where the host is not recorded.
+/// A rank by its host and its index there; by its number where the host is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum RankPosition<'a> {
     OnHost(&'a str, u32),
@@ -59,13 +60,13 @@ pub(super) struct MeasuredCell<'a> {
     pub(super) rounds: Vec<Round>,
     /// Bytes on the busiest link, where there is one.
     pub(super) bytes: Option<Bytes>,
-    /// Why no time of it means anything, when the record contradicts itself.
+    /// Why its times mean nothing, when the record contradicts itself.
     pub(super) contradiction: Option<String>,
     /// Why it was not measured to its end; none when it was.
     pub(super) missing: Option<String>,
-    /// Whether the run decided on it only because of what it had seen.
+    /// Whether the run added it because of earlier results.
     pub(super) added: bool,
-    /// What else ran at the same time, as one number for each time that it was measured; empty when it ran alone.
+    /// What else ran at the same time, as one hash for each time it was measured; empty when it ran alone.
     pub(super) slot_mates: BTreeSet<u64>,
     key: Key<'a>,
 }
@@ -121,7 +122,7 @@ impl<'a> Cells<'a> {
         cells
     }
 
-    /// Cells of one slot share it, so what one of them gets depends on which the others are.
+    /// Cells of one slot share it, so the result of one depends on the others.
     fn note_slot_mates(&mut self, all: &'a [Cell]) {
         let is_shared = |cell: &&Cell| cell.load == Load::Together;
         let mut slots: HashMap<u32, u64> = HashMap::new();
@@ -146,7 +147,7 @@ impl<'a> Cells<'a> {
         match self.list.get_mut(place) {
             None => self.list.push(measured),
             Some(first) => {
-                // Of a cell that was not measured to its end nothing is taken over, unless there is nothing else.
+                // A cell that was not measured to its end is used only when there is no other.
                 match (first.missing.is_some(), measured.missing.is_some()) {
                     (true, false) => {
                         (first.times, first.rounds) = (measured.times, measured.rounds);
@@ -198,7 +199,7 @@ impl<'a> Cells<'a> {
         self.place_of_id.get(&id).map(|place| &self.list[*place])
     }
 
-    /// Hosts of a cell, each once, in the order of its ranks; none when they are too many to be told apart, or not known.
+    /// Hosts of a cell, each once, in the order of its ranks; empty when there are too many, or they are not known.
     pub(super) fn hosts(&self, cell: &Cell) -> Vec<&'a str> {
         let mut seen = BTreeSet::new();
         let mut hosts = Vec::new();

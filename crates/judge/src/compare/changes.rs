@@ -1,4 +1,4 @@
-//! What about the runs themselves is not as it was, and what a reader must know before believing a comparison.
+//! What changed about the runs themselves, and what a reader must know before believing a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,8 @@ pub(super) fn remarks(old: &Side<'_>, new: &Side<'_>, counts: &ComparisonCounts)
     }
     if counts.other_partners > 0 {
         remarks.push(format!(
-            "the parts of {} pair{} of the old run were measured with other partners in the new one, which says nothing of their speed{}",
+            "the parts of {} pair{} of the old run were measured with other partners in the new one, \
+             which says nothing about their speed{}",
             counts.other_partners,
             plural(counts.other_partners as usize),
             match before.seed == after.seed {
@@ -63,7 +64,7 @@ fn hosts(run: &Run) -> BTreeSet<&str> {
     run.hosts.iter().map(|host| host.name.as_str()).collect()
 }
 
-/// What is set otherwise, in a fixed order.
+/// Settings that differ, in a fixed order.
 pub(super) fn of_run(old: &Run, new: &Run) -> Vec<RunChange> {
     let mut changes = Vec::new();
     let mut note = |what: &str, old: String, new: String| {
@@ -88,7 +89,7 @@ pub(super) fn of_run(old: &Run, new: &Run) -> Vec<RunChange> {
     note("NCCL", nccl(old), nccl(new));
     let rule = |run: &Run| {
         format!(
-            "confidence {}, budget {}, measured again {} time(s)",
+            "confidence {}, budget {}, re-measured {} time(s)",
             run.rule.confidence, run.rule.false_positive_budget, run.rule.remeasure
         )
     };
@@ -135,7 +136,7 @@ fn kernels(old: &Run, new: &Run) -> Vec<RunChange> {
     alike.into_iter().map(change).collect()
 }
 
-/// What nodes are made of and is not as it was, one sentence for parts with the same change.
+/// What changed in the inventory, one sentence for parts with the same change.
 pub(super) fn of_inventory(old: &Side<'_>, new: &Side<'_>) -> Vec<String> {
     let (Some(before), Some(after)) = (&old.recorded.inventory, &new.recorded.inventory) else {
         return Vec::new();

@@ -1,7 +1,8 @@
 //! What only one of two runs measured: cells, and cables that something crossed.
 //!
-//! A pair that only one run has is no gap where the other measured the same parts with other partners: every cable on its way, where
-//! the ways are known; both its ends, where the two runs had other seeds and so other pairs.
+//! A pair that only one run has is not a gap where the other measured the same parts with other partners: every cable
+//! on its path, where the paths are known; both its ends, where the two runs had different seeds and so different
+//! pairs.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -19,7 +20,7 @@ pub(super) struct OneSidedCells {
     pub(super) lines: Vec<OneSided>,
 }
 
-/// What `own` measured and `other` did not. `unplanned` is said of what the other did not even plan.
+/// What `own` measured and `other` did not. `unplanned` is the reason for what the other did not plan.
 pub(super) fn one_sided<'a>(
     own: &Cells<'a>,
     other: &Cells<'a>,
@@ -27,7 +28,7 @@ pub(super) fn one_sided<'a>(
     there: &Side<'_>,
     unplanned: &str,
 ) -> OneSidedCells {
-    // What a run measured only because of what it had seen is no part of any other run's job.
+    // Cells that a run added because of its own results are not expected of another run.
     let measured: Vec<&MeasuredCell<'a>> = own
         .list
         .iter()
@@ -75,7 +76,7 @@ pub(super) fn one_sided<'a>(
     }
 }
 
-/// Parts that a run measured, whoever took part.
+/// Parts that the other run measured, with any partner.
 struct OtherRun<'a> {
     links: BTreeSet<String>,
     /// Test, host and rail of both ends of every pair; none where another pair is another measurement.
@@ -136,7 +137,7 @@ fn crossed(side: &Side<'_>) -> BTreeSet<String> {
 
 /// Cables in one direction that something crossed here and nothing there.
 fn links(here: &Side<'_>, there: &Side<'_>) -> Vec<OneSided> {
-    // A run that was not told which cable is where knows of none.
+    // A run without a topology knows no cables.
     let known: BTreeMap<&str, Option<&String>> = there
         .judgement
         .coverage

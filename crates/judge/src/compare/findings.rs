@@ -1,6 +1,6 @@
 //! Findings and verdicts of tests side by side: new, still there, gone.
 //!
-//! A finding is the same when its kind and the part that it names are. One that is gone though nothing that it rests on was measured
+//! A finding is the same when its kind and its part are. One that is gone although nothing it rests on was measured
 //! again is not gone: it was not looked at.
 
 use std::collections::BTreeMap;

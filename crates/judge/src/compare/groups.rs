@@ -1,24 +1,24 @@
 //! What moved together, in as few lines as possible: a thousand slower cells of one rail are that rail.
 //!
-//! The part that explains most of what is left is taken first, when nearly all that could be told of it moved the same way; then the
-//! next, until nothing is left. Only cells like those that moved count for that: a cable that is slow with large messages is not
-//! cleared by small ones. What has nothing wider in common stands by itself.
+//! The part that explains most of what is left comes first, when nearly all of its clear cells moved the same way;
+//! then the next, until nothing is left. Only cells similar to those that moved count for that: a cable that is slow
+//! with large messages is not cleared by small ones. A cell that shares no wider part is listed on its own.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
 
 use record::{Cell, CommonPart};
 
-/// The share of a part's cells that must have moved for the part to be named.
+/// The fraction of a part's cells that must have moved for the part to be named.
 pub(super) const NEARLY_ALL: f64 = 0.75;
-/// The same for the run as a whole, which must not swallow a rail that is well.
+/// The same for the run as a whole, which must not hide a healthy rail.
 const ALL: f64 = 0.9;
 
-/// A cell that could be told.
+/// A cell that is not unclear.
 pub(super) struct Member<'a> {
     /// The cell.
     pub(super) cell: &'a Cell,
-    /// Its hosts, where they are few enough to be told apart.
+    /// Its hosts, where they are few.
     pub(super) hosts: Vec<&'a str>,
     /// Whether it moved.
     pub(super) moved: bool,
@@ -31,13 +31,13 @@ pub(super) struct Group {
     pub(super) common: CommonPart,
     /// Its name.
     pub(super) part: String,
-    /// Their places among the members.
+    /// Their positions among the members.
     pub(super) moved: Vec<usize>,
     /// Members that have it in common at all.
     pub(super) of: u32,
 }
 
-/// A part by name; the order is that in which names are preferred where they explain the same.
+/// A part by name; the order is the preference among parts that explain the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PartKey<'a> {
     Rail(&'a str),
@@ -102,7 +102,7 @@ impl GroupTally {
             && match part {
                 PartKey::Rail(_) => self.share() >= NEARLY_ALL,
                 PartKey::Everything => self.share() >= ALL,
-                // One cell alone says nothing about a part that others do not share.
+                // One cell alone says nothing about a part that others share.
                 PartKey::Port(..) | PartKey::Host(_) | PartKey::Link(_) => {
                     self.share() >= NEARLY_ALL && self.moved.len() > 1
                 }
@@ -131,12 +131,12 @@ pub(super) fn group(members: &[Member<'_>]) -> Vec<Group> {
             }
         }
     }
-    // In the order of names, so that a part can be told by its place.
+    // In the order of names, for binary search.
     let mut tallies: Vec<(PartKey<'_>, GroupTally)> = tallies
         .into_iter()
         .filter(|(part, tally)| tally.explains(part))
         .collect();
-    // What is left of a part only becomes less: the first of the heap is the best unless it was counted too high.
+    // What is left of a part only shrinks: the first of the heap is the best unless its count is outdated.
     let mut heap: BinaryHeap<(u32, Share, Reverse<usize>)> = tallies
         .iter()
         .enumerate()
@@ -200,7 +200,7 @@ pub(super) fn parts<'a>(member: &Member<'a>) -> BTreeSet<PartKey<'a>> {
     let mut parts = BTreeSet::from([PartKey::Everything]);
     parts.extend(cell.path.iter().map(|link| PartKey::Link(link)));
     parts.extend(member.hosts.iter().map(|host| PartKey::Host(host)));
-    // A payload that is striped over several rails says of none of them that it was this one.
+    // A payload that is striped over several rails is evidence against none of them alone.
     if let [rail] = cell.rails.as_slice() {
         let other = cell.to_rail.as_ref().unwrap_or(rail);
         parts.extend([PartKey::Rail(rail), PartKey::Rail(other)]);

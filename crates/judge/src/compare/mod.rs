@@ -1,12 +1,13 @@
 //! Two judged runs, the older and the newer: what became slower, faster, newly failing, no longer tested.
 //!
-//! Cells are the same when they measure the same on the same hosts and rails, whatever their numbers are (`cells`). Each pair of
-//! them is compared by its samples (`pace`); what moved together is one line (`groups`); findings, tests and what was left out are
-//! set side by side (`findings`, `coverage`); and what is no longer as it was about the runs themselves is said (`changes`).
+//! Cells are the same when they measure the same on the same hosts and rails, whatever their numbers are (`cells`).
+//! Each pair of them is compared by its samples (`pace`); cells that moved together become one line (`groups`,
+//! `shifts`); findings, tests and what was left out are compared (`findings`, `coverage`); and changes of the runs
+//! themselves are reported (`changes`).
 //!
-//! Held true: nothing is called slower or faster unless intervals, margin, every round and a test over all comparisons say so; two
-//! runs the other way round give the opposite answer; only what both runs measured is compared, and what only one of them did is
-//! said, never passed over.
+//! Invariants: nothing is called slower or faster unless intervals, margin, every round and a test over all
+//! comparisons agree; swapping the runs gives the opposite answer; only what both runs measured is compared, and what
+//! only one of them measured is reported.
 
 mod cells;
 mod changes;
@@ -29,8 +30,8 @@ use cells::Cells;
 use outcome::outcome;
 use record::{ComparedRun, Comparison, ComparisonCounts, Outcome, Pace, SCHEMA};
 
-/// Compares two runs. `margin` is how far a speed may move and still be the same; without one, each test has its own: that of its
-/// baseline, else the narrowest of its other references.
+/// Compares two runs. `margin` is how far a speed may move and still be the same. Without one, each test has its own:
+/// that of its baseline, else the narrowest of its other references.
 pub fn compare(old: Side<'_>, new: Side<'_>, margin: Option<f64>) -> Comparison {
     let (then, now) = (Cells::of(old.recorded), Cells::of(new.recorded));
     let (rule, pairs) = pace::compare(&old, &new, &then, &now, margin);

@@ -2,12 +2,12 @@
 
 use record::{Comparison, ComparisonCounts, FindingKind, FindingState, Outcome, Verdict};
 
-/// Whether a finding of this kind says that something is wrong, not only that something is not known.
+/// Whether a finding of this kind is a fault, and not only a gap in what is known.
 pub(super) fn is_fault(kind: FindingKind) -> bool {
     kind.exit_code() != Outcome::Incomplete.exit_code()
 }
 
-/// Whether nothing can be said of more cells than something can be said of: what is worse may be among them.
+/// Whether more cells are unclear than clear: what is worse may be among them.
 pub(super) fn is_mostly_unclear(counts: &ComparisonCounts) -> bool {
     counts.unclear > counts.compared - counts.unclear + counts.without_speed
 }

@@ -1,16 +1,18 @@
-//! One cell then and now: slower, faster, the same, or unclear.
+//! One cell in the old and in the new run: slower, faster, the same, or unclear.
 //!
-//! *Slower* is said only when all of this holds, and *faster* when it holds the other way round:
+//! *Slower* needs all of this, and *faster* the same in the other direction:
 //!
-//! 1. the interval of the new median lies beyond that of the old one by more than the margin, over all rounds together and for
-//!    every round of the one run beside every round of the other;
-//! 2. a rank-sum test of the new times against the old ones, moved by the margin, corrected by Holm for both questions about every
-//!    cell and every part, is below the false-positive budget. Or it is below it before the correction, and so many cells of one part look
-//!    the same way, nearly all that it has, that after the correction this is no chance (`Parts`).
+//! 1. the interval of the new median lies beyond that of the old one by more than the margin, over all rounds
+//!    together and for every round of one run against every round of the other;
+//! 2. a rank-sum test of the new times against the old ones, moved by the margin, corrected by Holm for both
+//!    questions about every cell and every part, is below the false-positive budget. Or it is below it before the
+//!    correction, and so many cells of one part look the same way, nearly all that it has, that this is significant
+//!    after the correction (`PartTests`).
 //!
-//! *The same* is said when the interval of the ratio lies within the margin to both sides: that is shown, not assumed. All else is
-//! unclear, and so is a cell that moved but shared its slot with other cells than before. What drifts between two runs though nothing broke (other load, another temperature) is what the margin is for: samples
-//! of one run know nothing of it.
+//! *The same* is said when the interval of the ratio lies within the margin on both sides: that is shown, not
+//! assumed. All else is unclear, and so is a cell that moved but shared its slot with other cells than before. What
+//! drifts between two runs without a fault (other load, another temperature) is what the margin is for: samples of
+//! one run do not show it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +23,7 @@ use record::stats::{MedianInterval, holm, interval_of_sorted, rank_sum_above, sa
 use record::units::Nanos;
 use record::{CellComparison, Collective, ComparisonRule, Interval, Pace, Reference, Run};
 
-/// How far a speed may move where neither the command nor the test says so.
+/// How far a speed may move where neither the command nor the test sets a margin.
 pub(super) const USUAL_MARGIN: f64 = 0.1;
 
 /// A cell of both runs.
@@ -78,8 +80,8 @@ pub(super) fn compare<'a>(
         pairs.push(Pair { now: now_cell, row });
     }
     let parts = PartTests::of(&pairs, &candidates, now, rule.confidence);
-    // Both questions are asked of every cell and every part; cells whose intervals are not apart enter with a p-value of 1, never less
-    // than the true one.
+    // Both questions are asked of every cell and every part; cells whose intervals are not separate enter with a
+    // p-value of 1, never less than the true one.
     let mut p_values: Vec<f64> = pairs.iter().map(|pair| pair.row.p_value).collect();
     p_values.resize(2 * pairs.len(), 1.0);
     p_values.extend(parts.list.iter().flat_map(|part| part.p_values));
@@ -94,7 +96,7 @@ pub(super) fn compare<'a>(
         if let Some(pace) = candidate {
             match pair.row.p_value < rule.false_positive_budget {
                 true => pair.row.pace = pace,
-                false => pair.row.why = Some(format!("it looks {pace}, but chance is not ruled out")),
+                false => pair.row.why = Some(format!("it looks {pace}, but the p-value is not significant")),
             }
         }
     }
@@ -103,9 +105,9 @@ pub(super) fn compare<'a>(
 
 /// Parts, each with how many of its cells look slower or faster.
 ///
-/// Where nothing moved beyond the margin, two intervals are that far apart only when one of them misses its median on that side, which
-/// happens with a chance of one less the confidence at most. So many cells of one part that look slower are soon no chance, though each of
-/// them has too few samples to be told among thousands.
+/// Where nothing moved beyond the margin, two intervals are that far apart only when one of them misses its median on
+/// that side, which happens with probability one less the confidence at most. So many cells of one part that look
+/// slower are soon significant, although each of them has too few samples to be significant among thousands.
 struct PartTests {
     list: Vec<PartTest>,
     /// The parts of every pair.
@@ -113,13 +115,13 @@ struct PartTests {
 }
 
 struct PartTest {
-    /// Chance of as many cells that look slower, and faster.
+    /// P-value of as many cells that look slower, and faster.
     p_values: [f64; 2],
     /// Whether nearly all of its cells look slower, and faster.
     nearly_all: [bool; 2],
 }
 
-/// Where a pace stands in what is kept for both.
+/// Index of a pace in the arrays above.
 fn side(pace: Pace) -> usize {
     usize::from(pace == Pace::Faster)
 }
@@ -135,7 +137,7 @@ impl PartTests {
                 hosts: now.hosts(pair.now.cell),
                 moved: candidate.is_some(),
             };
-            // What has no interval can look like nothing.
+            // Cells without an interval are skipped.
             let has_interval = pair.row.ratio.is_some();
             let mut own = Vec::new();
             for part in groups::parts(&member).into_iter().filter(|_| has_interval) {
@@ -171,7 +173,8 @@ impl PartTests {
     }
 }
 
-/// A bound of the chance that `count` or more of `of` independent cases happen, each with chance `q` (Chernoff's).
+/// A bound of the probability that `count` or more of `of` independent cases happen, each with probability `q`
+/// (Chernoff's).
 fn at_least(count: u32, of: u32, q: f64) -> f64 {
     let share = f64::from(count) / f64::from(of.max(1));
     if count == 0 || share <= q || !(q > 0.0 && q < 1.0) {
@@ -184,7 +187,8 @@ fn at_least(count: u32, of: u32, q: f64) -> f64 {
     (-f64::from(of) * (share * (share / q).ln() + rest)).exp()
 }
 
-/// What can be said of one cell before the others are known: its row, and what it looks like when its intervals are apart.
+/// The comparison of one cell before the others are known: its row, and what it looks like when its intervals are
+/// separate.
 fn one(
     then: &MeasuredCell<'_>,
     now: &MeasuredCell<'_>,

@@ -12,11 +12,11 @@ use record::{CommonPart, Pace, Run, Shift};
 
 /// What became slower or faster, one line for each part.
 pub(super) fn shifts(pairs: &[Pair<'_>], pace: Pace, now: &Cells<'_>, run: &Run) -> Vec<Shift> {
-    let told: Vec<&Pair<'_>> = pairs
+    let clear: Vec<&Pair<'_>> = pairs
         .iter()
         .filter(|pair| pair.row.pace != Pace::Unclear)
         .collect();
-    let members: Vec<Member<'_>> = told
+    let members: Vec<Member<'_>> = clear
         .iter()
         .map(|pair| Member {
             cell: pair.now.cell,
@@ -27,14 +27,14 @@ pub(super) fn shifts(pairs: &[Pair<'_>], pace: Pace, now: &Cells<'_>, run: &Run)
     let groups = group(&members);
     groups
         .iter()
-        .filter_map(|group| shift(group, &told, run))
+        .filter_map(|group| shift(group, &clear, run))
         .collect()
 }
 
-fn shift(group: &Group, told: &[&Pair<'_>], run: &Run) -> Option<Shift> {
-    let moved: Vec<&Pair<'_>> = group.moved.iter().map(|place| told[*place]).collect();
+fn shift(group: &Group, clear: &[&Pair<'_>], run: &Run) -> Option<Shift> {
+    let moved: Vec<&Pair<'_>> = group.moved.iter().map(|place| clear[*place]).collect();
     let ratio_of = |pair: &Pair<'_>| pair.row.ratio.map_or(1.0, |ratio| ratio.median);
-    // The median is of integers: a millionth of a ratio is far below what anybody measures.
+    // The median is of integers: a millionth of a ratio is far below the precision of any measurement.
     let ratios: Vec<u64> = moved
         .iter()
         .map(|pair| (ratio_of(pair) * 1e6).round() as u64)

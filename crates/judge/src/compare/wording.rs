@@ -15,7 +15,7 @@ fn by_how_much(ratio: f64) -> String {
     }
 }
 
-/// A line about cells that moved together, told by the one that moved furthest.
+/// A line about cells that moved together, described by the one that moved furthest.
 pub(super) fn shift(shift: &Shift, furthest: &CellComparison) -> String {
     let sizes = match shift.sizes {
         (least, most) if least == most => format!("at {least}"),
@@ -50,7 +50,7 @@ fn then_and_now(row: &CellComparison) -> String {
     };
     let ratio = row.ratio.map_or_else(String::new, |ratio| {
         format!(
-            "{:.2} [{:.2}, {:.2}] of the speed before",
+            "{:.2} [{:.2}, {:.2}] of the previous speed",
             ratio.median, ratio.lower, ratio.upper
         )
     });
@@ -121,7 +121,7 @@ fn better(comparison: &Comparison) -> Vec<String> {
 fn incomplete(comparison: &Comparison) -> Vec<String> {
     let mut said = Vec::new();
     if is_mostly_unclear(&comparison.counts) {
-        said.push("of most cells nothing can be said".to_string());
+        said.push("most cells are unclear".to_string());
     }
     let parts: Vec<String> = comparison
         .no_longer_tested
@@ -153,7 +153,7 @@ fn incomplete(comparison: &Comparison) -> Vec<String> {
 fn incomparable(comparison: &Comparison) -> Vec<String> {
     match comparison.counts.compared {
         0 => vec!["the runs have no measured cell in common".to_string()],
-        _ => vec!["of no cell can be said that it is as fast as before".to_string()],
+        _ => vec!["no cell is shown to be as fast as before".to_string()],
     }
 }
 
@@ -185,10 +185,10 @@ fn measured(comparison: &Comparison) -> String {
         counts.unclear
     )];
     if counts.only_old > 0 {
-        said.push(format!("{} measured then only", counts.only_old));
+        said.push(format!("{} only in the old run", counts.only_old));
     }
     if counts.only_new > 0 {
-        said.push(format!("{} measured now only", counts.only_new));
+        said.push(format!("{} only in the new run", counts.only_new));
     }
     said.join(", ")
 }

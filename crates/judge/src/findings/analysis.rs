@@ -29,13 +29,13 @@ pub struct RunAnalysis<'a> {
     pub(super) speeds: Vec<Speed>,
     /// Comparisons that the correction of p-values covers.
     pub(super) comparisons: u32,
-    /// Ranks that keep others waiting, and what the record does not allow to judge of that.
+    /// Ranks that keep others waiting, and what could not be judged about that.
     pub(super) stragglers: Stragglers,
     /// Shapes over message size and over iterations.
     pub(super) shapes: Shapes,
     /// Which part explains each slow cell.
     pub(super) blame: Blame,
-    /// What flows tell about the parts they crossed; none without flows between hosts.
+    /// What flows say about the parts they crossed; none without flows between hosts.
     pub(super) localisation: Option<Localisation>,
     /// How streams are spread over equal paths.
     pub(super) ecmp: Ecmp,
@@ -45,7 +45,7 @@ pub struct RunAnalysis<'a> {
     pub(super) silent_rails: Vec<SilentEnd>,
     /// Ids of cells that delivered wrong data.
     pub(super) corrupt: BTreeSet<u32>,
-    /// For every cell the place of the same cell by the other engine.
+    /// For every cell the position of the same cell by the other engine.
     pub(super) counterparts: Vec<Option<usize>>,
     /// What the inventory says. Filled in by `drift` when first needed: a search for suspects never needs it.
     pub(super) drift: OnceLock<Option<Drift>>,
@@ -105,7 +105,7 @@ impl<'a> RunAnalysis<'a> {
         &self.recorded.run
     }
 
-    /// What the counters of all ends of rails did over the whole run.
+    /// What the counters of all rail ends did over the whole run.
     pub(super) fn ends(&self) -> &CountersByEnd<'a> {
         self.ends
             .get_or_init(|| tally::ends(&self.index, &CounterQuery::ALL))
@@ -116,12 +116,12 @@ impl<'a> RunAnalysis<'a> {
         self.index.cell(id)
     }
 
-    /// The place of the planned cell with this id.
+    /// The position in the plan of the cell with this id.
     pub(super) fn place(&self, id: u32) -> Option<usize> {
         self.index.place(id)
     }
 
-    /// Ids of the cells at these places.
+    /// Ids of the cells at these positions.
     pub(super) fn ids(&self, places: &[usize]) -> Vec<u32> {
         places
             .iter()

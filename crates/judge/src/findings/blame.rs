@@ -1,10 +1,16 @@
-//! Whom the slow cells are laid at the door of: as few parts as explain them all.
+//! Which part explains each slow cell: as few parts as possible.
 //!
-//! In this order, each slow cell going to the first that explains it: a shape over message size (`shapes`); a straggling rank whose extra work is most of the
-//! missing time; one engine, where the other is as fast as expected in the same cell; a link, switch or host that `localise`
-//! accuses and that the cell uses; one rail, where others are judged and not slow (a cell striped over a slow rail is that rail's too); all
-//! rails at once, where each is below an absolute figure; one rank that all slow pairs share; single pairs; and what is
-//! left over stays with its test.
+//! Each slow cell is assigned to the first of these that explains it:
+//!
+//! 1. a shape over message size (`shapes`);
+//! 2. a straggling rank whose extra work is most of the missing time;
+//! 3. one engine, where the other is as fast as expected in the same cell;
+//! 4. a link, switch or host that `localise` accuses and that the cell uses;
+//! 5. one rail, where others are judged and not slow (a cell striped over a slow rail belongs to that rail);
+//! 6. all rails, where each is below an absolute figure;
+//! 7. one rank that all slow pairs share;
+//! 8. a single pair;
+//! 9. its test.
 
 use record::TestKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,20 +22,20 @@ use super::summary::CellSummary;
 use record::stats::median_of_sorted;
 use record::{Cell, Collective, Engine, Run};
 
-/// Slow cells by who is blamed; places in the plan.
+/// Slow cells by the part that explains them, as positions in the plan.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
     /// Explained by a straggling rank.
     pub(super) straggler: BTreeMap<u32, Vec<usize>>,
     /// One engine, where the other is as fast as expected.
     pub(super) engine: BTreeMap<(Engine, String), Vec<usize>>,
-    /// A part of the fabric, by the number of its cause: what it explains beside the flows it was found by.
+    /// A part of the fabric, by the number of its cause: the cells it explains beyond the flows it was found by.
     pub(super) link: BTreeMap<usize, Vec<usize>>,
-    /// Round trips: how long a way is, not how wide.
+    /// Round trips: latency of a path, not its bandwidth.
     pub(super) latency: Vec<usize>,
     /// One rail.
     pub(super) rail: BTreeMap<String, Vec<usize>>,
-    /// Every rail there is.
+    /// All rails.
     pub(super) all_rails: Vec<usize>,
     /// One rank in all its slow pairs.
     pub(super) shared_rank: Option<(u32, Vec<usize>)>,
@@ -229,7 +235,7 @@ impl<'a> Rails<'a> {
     }
 }
 
-/// The ranks of a pair in the direction the data flows; both ways counts as ascending.
+/// The ranks of a pair in the direction the data flows; in ascending order where it flows in both.
 fn direction(cell: &Cell) -> (u32, u32) {
     match (cell.collective, cell.ranks.as_slice()) {
         (Collective::PointToPoint, [from, to]) => (*from, *to),

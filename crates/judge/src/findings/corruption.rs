@@ -8,7 +8,7 @@ use super::repeat;
 use record::text;
 use record::{self, Event, Finding, FindingKind, Place};
 
-/// One finding per rank with wrong data, told by its first wrong element.
+/// One finding per rank with wrong data, described by its first wrong element.
 pub(super) struct Corruption;
 
 impl Detector for Corruption {
@@ -58,37 +58,47 @@ fn one_rank(
         .collect();
     if !also.is_empty() {
         evidence.push(format!(
-            "the same element is wrong on {}: it broke before the result was passed on",
+            "the same element is wrong on {}: it was corrupted before the result was forwarded",
             text::ranks(&also)
         ));
     }
     let mut terms = Vec::new();
     terms.extend(cell.map(|cell| ("test", cell.test.as_str())));
     terms.extend(rail.map(|rail| ("rail", rail)));
-    Some(Finding::new(FindingKind::Corruption, Place {
-            hosts: analysis.hosts(&[rank]),
-            ranks: vec![rank],
-            rail: rail.map(str::to_string),
-            ..Place::default()
-        }).with_sentence(format!(
-            "{name} got wrong data in iteration {} of round {}, {described}: element {} at byte {} is {}, expected {} ({}); \
-             {} wrong element{} in that result",
-            first.iter,
-            first.round,
-            first.element,
-            first.byte_offset,
-            first.found_bits,
-            first.expected_bits,
-            flipped(&first.expected_bits, &first.found_bits),
-            first.wrong_elements,
-            text::plural(usize::try_from(first.wrong_elements).unwrap_or(usize::MAX))
-        )).with_rule("corrupt: a checked result differs in any bit from the one computed independently").ambiguous_with(vec![
-            format!("memory, device or NIC of {name}"),
-            "every rank and link the data crossed on its way there".into(),
-        ]).with_evidence(evidence).with_cells(cells).with_next_step(format!(
-            "take {name} out of service until it is explained: read its ECC, PCIe replay and link error counters, then \
-             repeat with its data on another rail and another partner"
-        )).with_repeat(repeat::command(analysis.run(), &terms)))
+    let place = Place {
+        hosts: analysis.hosts(&[rank]),
+        ranks: vec![rank],
+        rail: rail.map(str::to_string),
+        ..Place::default()
+    };
+    Some(
+        Finding::new(FindingKind::Corruption, place)
+            .with_sentence(format!(
+                "{name} got wrong data in iteration {} of round {}, {described}: element {} at byte {} is \
+                 {}, expected {} ({}); {} wrong element{} in that result",
+                first.iter,
+                first.round,
+                first.element,
+                first.byte_offset,
+                first.found_bits,
+                first.expected_bits,
+                flipped(&first.expected_bits, &first.found_bits),
+                first.wrong_elements,
+                text::plural(usize::try_from(first.wrong_elements).unwrap_or(usize::MAX))
+            ))
+            .with_rule("corrupt: a checked result differs in any bit from the one computed independently")
+            .ambiguous_with(vec![
+                format!("memory, device or NIC of {name}"),
+                "every rank and link that the data crossed".into(),
+            ])
+            .with_evidence(evidence)
+            .with_cells(cells)
+            .with_next_step(format!(
+                "take {name} out of service until it is explained: read its ECC, PCIe replay and link \
+                 error counters, then repeat with its data on another rail and another partner"
+            ))
+            .with_repeat(repeat::command(analysis.run(), &terms)),
+    )
 }
 
 fn is_same_fault(a: &record::Corruption, b: &record::Corruption) -> bool {

@@ -7,7 +7,7 @@ use super::localise::Localisation;
 use record::{Coverage, LinkCoverage, LinkState, Untested};
 use topology::graph::LinkId;
 
-/// The coverage of a run. What the plan left out, and what the record does not allow to judge, is listed as untested.
+/// The coverage of a run. What the plan left out, and what could not be judged, is listed as untested.
 pub(super) fn of(analysis: &RunAnalysis<'_>) -> Coverage {
     let recorded = analysis.recorded;
     let mut untested = recorded.run.untested.clone();
@@ -32,7 +32,7 @@ pub(super) fn of(analysis: &RunAnalysis<'_>) -> Coverage {
     }
 }
 
-/// Every cable in each direction; nothing when the run was not told which cable is where.
+/// Every cable in each direction; empty when the run has no topology.
 fn links(analysis: &RunAnalysis<'_>) -> Vec<LinkCoverage> {
     let known = analysis
         .localisation
@@ -44,7 +44,7 @@ fn links(analysis: &RunAnalysis<'_>) -> Vec<LinkCoverage> {
     known.graph.links().map(|(id, _)| one_link(known, id)).collect()
 }
 
-/// The untested ones in a few words: nobody reads a list of hundreds.
+/// The untested links in one line: a list of hundreds helps no reader.
 fn untested_links(links: &[LinkCoverage]) -> Option<Untested> {
     let untested: Vec<&LinkCoverage> = links
         .iter()
@@ -68,7 +68,7 @@ fn one_link(known: &Localisation, id: LinkId) -> LinkCoverage {
     let (most, flows) = known.load(id);
     let state = known.state(id);
     let why = (state == LinkState::Untested).then(|| match known.graph.host_without_ranks(id) {
-        Some(host) => format!("{host} takes no part in this run"),
+        Some(host) => format!("{host} is not part of this run"),
         None => "no flow is known to have crossed it".to_string(),
     });
     LinkCoverage {

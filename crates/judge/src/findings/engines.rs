@@ -1,7 +1,7 @@
 //! Our engine and NCCL side by side: the same cell, run by both, one right after the other.
 //!
-//! Where both miss what is expected of a cell, the fabric is slow and not the software; where one does and the other does
-//! not, it is that one's software. Which is faster is said only when the intervals of their medians do not overlap.
+//! Where both miss what is expected of a cell, the fabric is slow and not the software; where only one does, it is
+//! that engine's software. One is called faster only when the intervals of the medians do not overlap.
 
 use super::analysis::RunAnalysis;
 use super::summary::CellSummary;
@@ -59,7 +59,7 @@ fn comparison(ours: &CellSummary<'_>, nccl: &CellSummary<'_>, confidence: f64) -
     })
 }
 
-/// Says of findings about slow parts when both engines are slow there: then it is not the software.
+/// Adds to findings about slow parts that both engines are slow there: then it is not the software.
 pub(super) fn note_where_both_are_slow(analysis: &RunAnalysis<'_>, findings: &mut [Finding]) {
     let about_parts = [
         FindingKind::SlowRail,

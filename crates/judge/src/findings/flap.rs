@@ -1,9 +1,9 @@
-//! A link that went down during the run and came back: what was measured went on, and still a cable is not to be trusted.
+//! A link that went down during the run and came back: the measurement continued, but the cable is suspect.
 //!
-//! Interfaces count how often their carrier changed (down and up are two), RDMA ports how often their link went down. Readings
-//! are compared over the whole run, so that a flap between two cells counts, too. How many are too many the suite says
-//! (`flaps_allowed`), and rules about counters may say so for a stretch of time. Where no link of a host went down and
-//! something further along the way did, packets are sent again until they get through: see `interruption`.
+//! Interfaces count how often their carrier changed (down and up are two), RDMA ports how often their link went down.
+//! Readings are compared over the whole run, so that a flap between two cells counts too. The suite sets how many are
+//! allowed (`flaps_allowed`), and counter rules may set a limit per time window. Where no link of a host went down
+//! and something further along the path did, packets are retransmitted until they get through: see `interruption`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use record::units::Nanos;
 use record::{CounterDelta, Event, Finding, FindingKind, Place, PortName};
 use topology::suite::counters::{Bound, CounterRule};
 
-/// Counters that say that the link itself went down, with how many steps one flap takes them.
+/// Counters of link-down events, with the increments per flap.
 const LINK: &[(&str, u64)] = &[
     ("carrier_changes", 2),
     ("link_downed", 1),
@@ -36,8 +36,8 @@ struct LinkFlaps<'a> {
     ranks: BTreeSet<u32>,
 }
 
-/// A counter over the run. One that goes back between readings was reset, or read earlier by another rank: neither is a movement.
-/// One that fell during a cell was reset, and counts on from there.
+/// A counter over the run. A decrease between readings is a reset, or an earlier reading by another rank: neither is
+/// a movement. A decrease during a cell is a reset, and counting continues from there.
 #[derive(Clone, Copy)]
 struct RunningCounter {
     highest: u64,
@@ -80,7 +80,7 @@ impl Detector for Flap {
     }
 }
 
-/// Rules that say how many within which time.
+/// Rules that limit flaps per time window.
 struct FlapRules<'s> {
     rules: Vec<&'s CounterRule>,
     watched: BTreeMap<(String, String), Nanos>,
@@ -98,7 +98,8 @@ impl<'s> FlapRules<'s> {
         FlapRules { rules, watched }
     }
 
-    /// The rule that this many flaps of an end break. Over a time longer than a rule's, they count as if spread evenly.
+    /// The rule that this many flaps of an end break. Over a time longer than the window, flaps count as if spread
+    /// evenly.
     fn broken(&self, rail: &str, host: &str, flaps: u64) -> Option<&'s CounterRule> {
         let watched = self.watched.get(&(rail.to_string(), host.to_string()));
         let watched = watched.copied().unwrap_or_default();
@@ -113,7 +114,7 @@ impl<'s> FlapRules<'s> {
     }
 }
 
-/// Every end of every rail whose counters were read.
+/// Every rail end whose counters were read.
 fn ends<'a>(analysis: &RunAnalysis<'a>) -> BTreeMap<(&'a str, &'a str), LinkFlaps<'a>> {
     let mut ends: BTreeMap<(&str, &str), LinkFlaps<'_>> = BTreeMap::new();
     for event in &analysis.recorded.events {
@@ -209,7 +210,7 @@ fn of_interrupted_path(analysis: &RunAnalysis<'_>, interruption: &Interruption) 
         hosts => format!("between {}", text::list(hosts)),
     };
     let sentence = format!(
-        "{rail} {at} passed nothing on for {} and recovered{}: {}",
+        "{rail} {at} forwarded nothing for {} and recovered{}: {}",
         interruption.stood,
         during(analysis, &interruption.cells),
         text::list(&interruption.evidence)
@@ -238,8 +239,10 @@ fn during(analysis: &RunAnalysis<'_>, cells: &BTreeSet<u32>) -> String {
 fn rule(analysis: &RunAnalysis<'_>) -> String {
     let allowed = analysis.run().rule.flaps_allowed;
     format!(
-        "flap: down more than {allowed} time{} during the run, by carrier_changes or link_downed; or packets \
-         retransmitted for lack of an acknowledgement in a cell with an iteration at least {} longer than its median",
+        "flap: down more than {allowed} time{} during the run, by \
+         carrier_changes or link_downed; or packets retransmitted for lack of an \
+         acknowledgement in a cell with an iteration at least {} longer than its \
+         median",
         text::plural(allowed as usize),
         interruption::SHORTEST
     )
@@ -247,7 +250,7 @@ fn rule(analysis: &RunAnalysis<'_>) -> String {
 
 fn next_step(rail: &str, at: &str) -> String {
     format!(
-        "look at {rail} {at}: kernel log for link messages, seat and clean cable and transceiver, log of the switch \
-         port; then repeat"
+        "look at {rail} {at}: kernel log for link messages, seat and clean \
+         cable and transceiver, log of the switch port; then repeat"
     )
 }

@@ -1,4 +1,4 @@
-//! Error counters of a GPU that moved while it was measured, beyond what the rules about counters accept.
+//! Error counters of a GPU that moved while it was measured, beyond what the counter rules accept.
 //!
 //! What stays below is evidence for other findings and a line of the report.
 
@@ -23,7 +23,7 @@ pub(super) struct GpuErrors;
 
 impl Detector for GpuErrors {
     fn question(&self) -> &'static str {
-        "Did a GPU's memory, PCIe link or NVLinks make errors while it was measured?"
+        "Did a GPU's memory, PCIe link or NVLinks have errors while it was measured?"
     }
 
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
@@ -47,7 +47,7 @@ fn one_gpu(analysis: &RunAnalysis<'_>, uuid: &str, readings: &[&GpuReading], lev
     for counter in of_source(CounterSource::Gpu).map(|counter| counter.name) {
         let moved = gpu.counters.get(counter).copied().flatten().unwrap_or(0);
         let is_broken = |rule: &&CounterRule| {
-            // Replays come in bursts: a few in a short cell are no rate, however short it was.
+            // Replays come in bursts: a few in a short cell are not a rate.
             let is_burst = matches!(rule.bound, Bound::Rate { most, .. } if moved as f64 <= most);
             rule.is_about(counter)
                 && !is_burst
@@ -108,30 +108,28 @@ fn one_gpu(analysis: &RunAnalysis<'_>, uuid: &str, readings: &[&GpuReading], lev
         actions.push("look at the GPU's NVLinks (nvidia-smi nvlink -s): seat, cable, switch tray");
     }
     let name = gpus::name(&gpu);
+    let place = Place {
+        hosts: gpu.hosts.clone(),
+        ranks: gpu.ranks.clone(),
+        rail: None,
+        ..Place::default()
+    };
     Some(
-        Finding::new(
-            FindingKind::GpuErrors,
-            Place {
-                hosts: gpu.hosts.clone(),
-                ranks: gpu.ranks.clone(),
-                rail: None,
-                ..Place::default()
-            },
-        )
-        .with_sentence(format!(
-            "{name}: {} while it was measured for {watched}, in {} of {} cells",
-            text::list(&parts),
-            cells.len(),
-            gpu.cells
-        ))
-        .with_rule(format!("errors of GPUs: {}", rules.join("; ")))
-        .ambiguous_with(match memory_is_bad {
-            true => Vec::new(),
-            false => vec!["the part at the other end of that link".to_string()],
-        })
-        .with_evidence(gpus::evidence(analysis, &gpu.ranks, &cells))
-        .with_next_step(format!("{name}: {}; then repeat", actions.join("; ")))
-        .with_cells(cells)
-        .with_repeat(repeat::command(analysis.run(), &[])),
+        Finding::new(FindingKind::GpuErrors, place)
+            .with_sentence(format!(
+                "{name}: {} while it was measured for {watched}, in {} of {} cells",
+                text::list(&parts),
+                cells.len(),
+                gpu.cells
+            ))
+            .with_rule(format!("GPU errors: {}", rules.join("; ")))
+            .ambiguous_with(match memory_is_bad {
+                true => Vec::new(),
+                false => vec!["the part at the other end of that link".to_string()],
+            })
+            .with_evidence(gpus::evidence(analysis, &gpu.ranks, &cells))
+            .with_next_step(format!("{name}: {}; then repeat", actions.join("; ")))
+            .with_cells(cells)
+            .with_repeat(repeat::command(analysis.run(), &[])),
     )
 }

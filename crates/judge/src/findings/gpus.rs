@@ -1,7 +1,8 @@
-//! What the sensors of GPUs say about a run: which limits really held clocks down, what moved, and a summary per GPU.
+//! What the sensors of GPUs report about a run: which limits really held clocks down, what moved, and a summary per
+//! GPU.
 //!
-//! A limit counts for a cell when the GPU itself counted it for a hundredth of the time, or when it was seen in two
-//! readings: one reading may catch a change of clocks, which the hardware reports as a slowdown for a moment. Ranks that
+//! A limit counts for a cell when the GPU itself counted it for a hundredth of the time, or when it was set in two
+//! readings: one reading may catch a change of clocks, which the hardware briefly reports as a slowdown. Ranks that
 //! share a GPU, and cells of one slot, see the same events: they are counted once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +12,9 @@ use record::text;
 use record::units::Nanos;
 use record::{ClockLimit, Event, Extremes, GpuReading, GpuSummary};
 
-/// Of the time of a cell; a limit that was on for less did not matter.
+/// Share of a cell's time; a limit that was active for less did not matter.
 pub(super) const LEAST_SHARE: f64 = 0.01;
-/// A limit seen less often was a change of clocks.
+/// A limit in fewer readings was a change of clocks.
 pub(super) const LEAST_READINGS: u32 = 2;
 
 /// What a limit did to one cell.
@@ -52,7 +53,7 @@ pub(super) fn limits_of(reading: &GpuReading) -> BTreeMap<ClockLimit, LimitActiv
         let time = reading.held_ns.get(&limit).copied();
         let counted = |time: Nanos| time.0 as f64 / reading.elapsed_ns.0.max(1) as f64;
         let by_readings = f64::from(readings) / f64::from(of.max(1));
-        // A count that stands still while the limit is seen again and again is not kept by this GPU.
+        // A count that stands still while the limit shows in reading after reading is not maintained by this GPU.
         let share = match time.map(counted) {
             Some(counted) if readings < LEAST_READINGS => counted,
             Some(counted) => counted.max(by_readings),
@@ -78,7 +79,7 @@ pub(super) fn limits_of(reading: &GpuReading) -> BTreeMap<ClockLimit, LimitActiv
 
 /// By how much each counter moved over these readings; none where that is unknown.
 pub(super) fn moved(analysis: &RunAnalysis<'_>, readings: &[&GpuReading]) -> BTreeMap<String, Option<u64>> {
-    // By slot and round: everybody who looked at the time saw the same errors.
+    // By slot and round: all ranks that read it then saw the same errors.
     let mut largest: BTreeMap<(&str, u32, u16), Option<u64>> = BTreeMap::new();
     for reading in readings {
         let slot = analysis.index.slot(reading.cell);
@@ -145,7 +146,7 @@ pub(super) fn summary(analysis: &RunAnalysis<'_>, uuid: &str, readings: &[&GpuRe
         ] {
             *all = Extremes::join(*all, one);
         }
-        // Heat and power last a little longer than the load: short cells are not left without.
+        // Temperature outlasts the load a little: short cells get a value too.
         sum.celsius = Extremes::with(sum.celsius, reading.after.celsius);
         sum.memory_celsius = Extremes::with(sum.memory_celsius, reading.after.memory_celsius);
         for (all, one) in [
@@ -200,7 +201,7 @@ fn held_down(analysis: &RunAnalysis<'_>, readings: &[&GpuReading], sum: &mut Gpu
     }
 }
 
-/// What the GPUs of `ranks` have to say about `cells`: limits, lanes, errors. Nothing when they were not watched.
+/// What the GPUs of `ranks` report about `cells`: limits, lanes, errors. Empty when they were not watched.
 pub(super) fn evidence(analysis: &RunAnalysis<'_>, ranks: &[u32], cells: &[u32]) -> Vec<String> {
     let mut lines = Vec::new();
     for (uuid, mut readings) in by_gpu(analysis) {

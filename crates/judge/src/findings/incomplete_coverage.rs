@@ -1,4 +1,4 @@
-//! Something planned was not measured, or the record does not say that the run ended.
+//! Something planned was not measured, or the run did not record its end.
 
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
@@ -45,13 +45,24 @@ impl Detector for IncompleteCoverage {
         );
         let mut evidence = Vec::new();
         if is_finished.is_none() {
-            evidence.push("the record has no end line: the run was killed or is still going on".into());
+            evidence.push("the record has no end line: the run was killed or is still running".into());
         }
         if analysis.recorded.truncated {
-            evidence.push("its last line is cut off".into());
+            evidence.push("its last line is truncated".into());
         }
-        vec![Finding::new(FindingKind::IncompleteCoverage, Place::default()).with_sentence(sentence).with_rule("incomplete: every planned cell is measured to its end, and the run says that it finished"
-                ).with_evidence(evidence).with_cells(missing.iter().map(|summary| summary.cell.id)).with_next_step("run it again to its end; what was measured is judged, the rest is not known to be healthy"
-                    ).with_repeat(repeat::command(analysis.run(), &[]))]
+        let cells = missing.iter().map(|summary| summary.cell.id);
+        let finding = Finding::new(FindingKind::IncompleteCoverage, Place::default())
+            .with_sentence(sentence)
+            .with_rule(
+                "incomplete: every planned cell is measured to its end, and the run records that it \
+                 finished",
+            )
+            .with_evidence(evidence)
+            .with_cells(cells)
+            .with_next_step(
+                "run it again to its end; what was measured is judged, the rest is not known to be healthy",
+            )
+            .with_repeat(repeat::command(analysis.run(), &[]));
+        vec![finding]
     }
 }

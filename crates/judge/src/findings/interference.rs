@@ -47,7 +47,7 @@ pub(super) fn of(analysis: &RunAnalysis<'_>) -> Vec<Interference> {
     rows
 }
 
-/// What identifies a measurement apart from its load: cells with equal keys differ only in who else was on the wire.
+/// What identifies a measurement apart from its load: cells with equal keys differ only in what else was on the wire.
 pub(super) fn key(cell: &Cell) -> impl Ord + '_ {
     (
         (

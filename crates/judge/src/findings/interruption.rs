@@ -1,10 +1,10 @@
-//! A way that passed nothing on for a while and recovered, with no link of a host down: packets were sent again until they
-//! were acknowledged.
+//! A path that forwarded nothing for a while and recovered, with no link of a host down: packets were retransmitted
+//! until they were acknowledged.
 //!
-//! Over RDMA the NIC does that and counts it. A fabric that loses packets all the time makes it count, too, and costs an
-//! iteration the time until a NIC sends again, over and over; so it takes an iteration that stood still for long, and next to
-//! no others that did. Of the hosts that sent again, each did so on its ways to others; the host that most of these ways share
-//! is where it was.
+//! Over RDMA the NIC does that and counts it. A fabric that loses packets all the time makes it count too, and delays
+//! iteration after iteration by the retransmission timeout. So an interruption needs one iteration with a long
+//! standstill and hardly any others with one. Each host that retransmitted did so on its paths to others; the host
+//! that most of these paths share is where it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::analysis::RunAnalysis;
 use record::units::Nanos;
 use record::{CounterDelta, Event, PortName};
 
-/// Counters that say that packets were sent again because nobody acknowledged them.
+/// Counters of packets retransmitted for lack of an acknowledgement.
 const SENT_AGAIN: &[&str] = &["completer_retry_err", "local_ack_timeout_err"];
 
 /// An iteration this much longer than the cell's median was interrupted.
@@ -30,7 +30,7 @@ const FEW_OF: usize = 20;
 pub(super) struct Interruption {
     /// Rail by name.
     pub(super) rail: String,
-    /// Where: one host, or several that cannot be told apart.
+    /// Where: one host, or several that fit equally well.
     pub(super) hosts: Vec<String>,
     /// Ranks there.
     pub(super) ranks: BTreeSet<u32>,
@@ -95,7 +95,7 @@ fn standstill(analysis: &RunAnalysis<'_>, cell: u32) -> Option<Nanos> {
     Some(Nanos(longest.saturating_sub(*median))).filter(|stood| *stood >= SHORTEST)
 }
 
-/// Whether iterations over a rail are held up time and again.
+/// Whether iterations over a rail are delayed repeatedly.
 fn loses_always(analysis: &RunAnalysis<'_>, rail: &str) -> bool {
     let over_it = analysis.summaries.iter().filter(|summary| {
         let mut rails = summary.cell.rails.iter();
@@ -113,7 +113,7 @@ fn loses_always(analysis: &RunAnalysis<'_>, rail: &str) -> bool {
     held_up > FEW.max(all / FEW_OF)
 }
 
-/// The host that most ways of those that sent again share, or several that are equal.
+/// The host that most paths of those that retransmitted share, or several that fit equally well.
 fn guilty(analysis: &RunAnalysis<'_>, rail: &str, cell: u32, counters: &[&CounterDelta]) -> Vec<String> {
     let senders: BTreeSet<&str> = counters
         .iter()

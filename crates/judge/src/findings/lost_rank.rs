@@ -1,4 +1,4 @@
-//! A rank vanished, or everybody waits: who was lost, who waited for whom, and for whom in the end.
+//! A rank vanished, or all ranks wait: which rank was lost, which ranks waited for which, and where the waits end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ impl Detector for LostRank {
                 .map(|loss| one_loss(analysis, loss, &stalled))
                 .collect();
         }
-        // Where a rail went silent everybody waits for everybody; the rail is what is wrong.
+        // Where a rail went silent all ranks wait for each other; the rail is the fault.
         let is_explained = !analysis.silent_rails.is_empty();
         match is_explained || stalled.is_empty() && !ended_lost {
             true => Vec::new(),
@@ -78,12 +78,13 @@ fn next_step(lost: &Lost) -> String {
     let (host, rank) = (&lost.host, lost.rank);
     match lost.cause {
         LossCause::Ended => format!(
-            "look on {host} for why the process of rank {rank} ended: kernel log (out of memory, device error), scheduler, \
-             reboot"
+            "look on {host} for why the process of rank {rank} ended: kernel log \
+             (out of memory, device error), scheduler, reboot"
         ),
         LossCause::Frozen => format!(
-            "look on {host} at the process of rank {rank}: stopped by a debugger or a signal, stuck in the kernel (state D), \
-             or the machine is out of memory"
+            "look on {host} at the process of rank {rank}: stopped by a debugger or \
+             a signal, stuck in the kernel (state D), or the machine is out of \
+             memory"
         ),
         LossCause::ManagementCut => {
             format!("check the management link of {host}: cable, switch port, address, filters")
@@ -93,7 +94,8 @@ fn next_step(lost: &Lost) -> String {
         }
         LossCause::Unclear => {
             format!(
-                "check whether {host} is up and reachable over the management network, then the process of rank {rank}"
+                "check whether {host} is up and reachable over the management network, \
+                 then the process of rank {rank}"
             )
         }
     }
@@ -112,7 +114,7 @@ fn hang(analysis: &RunAnalysis<'_>, stalled: &[&Stalled]) -> Finding {
         HangCause::Rank(rank) => {
             let name = analysis.run().rank_name(rank);
             (
-                format!("hang: everybody waited for {name}, directly or through others"),
+                format!("hang: all ranks waited for {name}, directly or through others"),
                 vec![rank],
             )
         }
@@ -124,10 +126,7 @@ fn hang(analysis: &RunAnalysis<'_>, stalled: &[&Stalled]) -> Finding {
             "a rank was lost or a step passed its deadline; the record does not say which".into(),
             ranks,
         ),
-        HangCause::Unclear(ranks) => (
-            format!("hang: waited for at the end: {}", text::ranks(&ranks)),
-            ranks,
-        ),
+        HangCause::Unclear(ranks) => (format!("hang: the waits end at {}", text::ranks(&ranks)), ranks),
     };
     let waits = waits(stalled, None);
     let at = cells
@@ -143,8 +142,8 @@ fn hang(analysis: &RunAnalysis<'_>, stalled: &[&Stalled]) -> Finding {
     let next_step = match ranks.as_slice() {
         [] => "repeat with a shorter deadline and watch which rank stops answering".into(),
         ranks if broken.is_some() => format!(
-            "look at {} first: kernel log, link and driver messages (`rdma link`, `ip -s link`); then at the path \
-             between them",
+            "look at {} first: kernel log, link and driver messages (`rdma link`, \
+             `ip -s link`); then at the path between them",
             text::ranks(ranks)
         ),
         ranks => format!(
@@ -195,7 +194,7 @@ fn iteration(analysis: &RunAnalysis<'_>, cell: u32, rank: u32) -> String {
     }
 }
 
-/// `rank 1 waited for rank 2 in step 3 for 2.10 s`: those who waited for `lost` first, then the longest.
+/// `rank 1 waited for rank 2 in step 3 for 2.10 s`: waits for `lost` first, then the longest.
 fn waits(stalled: &[&Stalled], lost: Option<u32>) -> Vec<String> {
     let mut stalled = stalled.to_vec();
     stalled.sort_by_key(|stall| {
@@ -221,7 +220,7 @@ fn waits(stalled: &[&Stalled], lost: Option<u32>) -> Vec<String> {
 /// Where following "waits for" leads in the end.
 #[derive(Debug, PartialEq)]
 enum HangCause {
-    /// Not by waiting: a connection between these broke, in words.
+    /// A connection between these ranks broke; the text says how.
     Broken(Vec<u32>, String),
     Rank(u32),
     Circle(Vec<u32>),
@@ -233,7 +232,7 @@ fn broken<'s>(stalled: &[&'s Stalled]) -> Option<&'s Stalled> {
     stalled.iter().copied().find(|stall| stall.broke.is_some())
 }
 
-/// Between whom, or at whose end: a device that is gone is its own host's affair.
+/// Between which ranks, or at which end: a device that is gone concerns its own host only.
 fn what_broke(analysis: &RunAnalysis<'_>, stall: &Stalled) -> HangCause {
     let what = stall.broke.as_deref().unwrap_or_default();
     if what.contains(DEVICE_GONE) {
@@ -254,7 +253,7 @@ fn rail_of(analysis: &RunAnalysis<'_>, stall: &Stalled) -> Option<String> {
     Some(rail.clone())
 }
 
-/// Follows every stalled rank to the one that waits for nobody.
+/// Follows every stalled rank to one that waits for no other.
 fn waited_for(stalled: &[&Stalled]) -> HangCause {
     let next: BTreeMap<u32, u32> = stalled
         .iter()
@@ -272,7 +271,7 @@ fn waited_for(stalled: &[&Stalled]) -> HangCause {
             false => _ = ends.insert(at),
         }
     }
-    // Whoever a rank on the circle waits for is on it too.
+    // A rank that a rank on the circle waits for is on it too.
     let mut on_circle = circle.clone();
     for start in &circle {
         let mut at = *start;

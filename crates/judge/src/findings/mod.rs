@@ -1,13 +1,13 @@
 //! Judging a recorded run: pure functions from what was recorded to verdicts and findings.
 //!
-//! The way a verdict is reached, in the order of the files: samples become one `summary` per cell; each cell's wire rate
-//! is compared with what its test expects (`speed`); each rank's own work with that of the others (`busy`); cells that
-//! are slow are laid at the door of as few parts as possible (`blame`); streams are judged by how they are spread
-//! (`ecmp`); the detectors put that, and what went wrong
-//! otherwise, into findings; `verdict` draws the conclusion for cells, tests and the run.
+//! How a verdict is reached: samples become one `summary` per cell. Each cell's wire rate is compared with what its
+//! test expects (`speed`), and each rank's own work with that of the others (`busy`, `straggling_ranks`). Flows are
+//! explained by as few parts as possible (`localise`), and every slow cell is assigned to the part that explains it
+//! (`blame`). Streams are judged by how they are spread (`ecmp`). All of this is a `RunAnalysis`. The detectors turn
+//! it into findings, and `verdict` draws the conclusion for cells, tests and the run.
 //!
-//! Held true: nothing is accused on one measurement; nothing unmeasured is healthy; whatever is in the record, however
-//! strange, is judged without a panic; the same record gives the same judgement.
+//! Invariants: no part is accused on one measurement; nothing unmeasured is healthy; no record, however malformed,
+//! causes a panic; the same record gives the same judgement.
 
 mod analysis;
 mod blame;
@@ -64,7 +64,7 @@ use std::collections::BTreeSet;
 
 use record::{Event, Finding, Judgement, Recorded, SCHEMA};
 
-/// Every detector there is. A new one is a file and a line here.
+/// All detectors. A new one is a file and a line here.
 pub const DETECTORS: &[&dyn Detector] = &[
     &corruption::Corruption,
     &lost_rank::LostRank,
@@ -132,7 +132,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
     }
 }
 
-/// Slow cells and wrong data may have their cause in a GPU: what its sensors said stands beside them.
+/// Slow cells and wrong data may be caused by a GPU: what its sensors reported is added as evidence.
 fn add_gpu_evidence(analysis: &RunAnalysis<'_>, findings: &mut [Finding]) {
     use record::FindingKind::{GpuErrors, IncompleteCoverage, Throttled};
     let others = |finding: &&mut Finding| !matches!(finding.kind, Throttled | GpuErrors | IncompleteCoverage);
@@ -142,12 +142,12 @@ fn add_gpu_evidence(analysis: &RunAnalysis<'_>, findings: &mut [Finding]) {
     }
 }
 
-/// What the flows of a run so far tell about the parts they crossed; none without flows between hosts.
+/// What the flows of a run so far say about the parts they crossed; none without flows between hosts.
 pub fn localise(recorded: &Recorded) -> Option<Localisation> {
     RunAnalysis::of(recorded).localisation
 }
 
-/// What a run must do without to go on after a loss.
+/// What a run must continue without after a loss.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Hosts that were lost.
@@ -156,7 +156,7 @@ pub struct Losses {
     pub rails: BTreeSet<(String, String)>,
 }
 
-/// What was lost so far, as far as it can be told.
+/// What was lost so far, as far as the record shows.
 pub fn losses(recorded: &Recorded) -> Losses {
     let host_of = |rank: u32| recorded.run.ranks.iter().find(|record| record.rank == rank);
     let lost = recorded.events.iter().filter_map(|event| match event {
@@ -177,13 +177,14 @@ pub fn losses(recorded: &Recorded) -> Losses {
     }
 }
 
-/// Ids of the cells that look slow so far, or in which a rank seems to keep the others waiting, and have not been measured often enough to be accused.
+/// Ids of the cells that look slow so far, or in which a rank seems to keep the others waiting, and that were not
+/// measured often enough to accuse a part.
 ///
-/// The runner measures them again, together with their peers where the reference is their peers, before it asks anew.
+/// The runner measures them again before it asks anew, together with their peers where the peers are the reference.
 pub fn suspects(recorded: &Recorded) -> Vec<u32> {
     let analysis = RunAnalysis::of(recorded);
     let wanted = usize::from(recorded.run.rule.remeasure) + 1;
-    // Where parts are told apart, the parts are measured again and not the cells.
+    // In adaptive tests, parts are measured again instead of cells.
     let is_adaptive = |index: usize| {
         let test = recorded.run.test_of(analysis.summaries[index].cell);
         test.is_some_and(|test| test.adaptive)

@@ -1,9 +1,9 @@
 //! Peers: cells of a run that measure the same on other parts, and what they reach together.
 //!
-//! The reference is the median of the peers' medians, and it is the one or two peers in the middle whose times stand for
-//! it: pooled with all the others, several slow parts would hide each other.
+//! The reference is the median of the peers' medians, represented by the times of the one or two median peers: pooled
+//! with all the others, several slow parts would mask each other.
 //!
-//! Groups are formed and sorted once, so that a tournament of thousands of pairs is compared in a moment.
+//! Groups are formed and sorted once, so that a tournament of thousands of pairs is compared quickly.
 
 use std::collections::BTreeMap;
 
@@ -73,8 +73,8 @@ impl PeerGroups {
             .filter(move |peer| peer.place != place)
     }
 
-    /// The median of what those peers reached in one round; none unless every one of them was measured in it, because those
-    /// that were measured again may be just the slow ones.
+    /// The median of what those peers reached in one round; none unless all of them were measured in it, because
+    /// those that were measured again may be just the slow ones.
     pub(super) fn rate_in_round(
         &self,
         summaries: &[CellSummary<'_>],
@@ -118,7 +118,7 @@ pub(super) struct PeerReference<'a> {
     pub(super) rate: Rate,
     /// How many they are.
     pub(super) count: usize,
-    /// The one or two in the middle, whose rates make that median.
+    /// The one or two median peers.
     pub(super) middle: Vec<&'a Peer>,
 }
 
@@ -133,7 +133,7 @@ pub(super) fn peer_noun<'a>(cell: &Cell, mut peers: impl Iterator<Item = &'a Cel
     }
 }
 
-/// For every cell the place of the same cell by the other engine, where there is one.
+/// For every cell the position of the same cell by the other engine, where there is one.
 pub(super) fn engine_counterparts(summaries: &[CellSummary<'_>]) -> Vec<Option<usize>> {
     let mut found = vec![None; summaries.len()];
     let mut by_nccl = BTreeMap::new();
@@ -148,7 +148,7 @@ pub(super) fn engine_counterparts(summaries: &[CellSummary<'_>]) -> Vec<Option<u
         return found;
     }
     for (ours, summary) in of(Engine::Ours) {
-        // A cell that was planned anew after a loss stands for the same work: the first takes the counterpart.
+        // A cell that was planned again after a loss is the same work: the first one gets the counterpart.
         if let Some(nccl) = by_nccl.remove(&summary.cell.work_key()) {
             (found[ours], found[nccl]) = (Some(nccl), Some(ours));
         }

@@ -1,4 +1,4 @@
-//! A port whose error counters move more than a healthy port's, whether anything was slow there or not.
+//! A port whose error counters move more than those of a healthy port, whether anything is slow there or not.
 
 use super::analysis::RunAnalysis;
 use super::counters::breach::{Breach, breaches, level};
@@ -17,7 +17,7 @@ pub(super) struct PortErrors;
 
 impl Detector for PortErrors {
     fn question(&self) -> &'static str {
-        "Does a port make errors, whether or not anything is slow?"
+        "Does a port have errors, whether or not anything is slow?"
     }
 
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
@@ -72,36 +72,34 @@ fn one_port(
         node: host,
         port: rail,
     };
+    let place = Place {
+        hosts: vec![host.to_string()],
+        ranks: end.ranks.iter().copied().collect(),
+        rail: Some(rail.to_string()),
+        ..Place::default()
+    };
     Some(
-        Finding::new(
-            FindingKind::PortErrors,
-            Place {
-                hosts: vec![host.to_string()],
-                ranks: end.ranks.iter().copied().collect(),
-                rail: Some(rail.to_string()),
-                ..Place::default()
-            },
-        )
-        .with_sentence(format!(
-            "{rail} at {host}: {}{watched}; {}",
-            text::list(&said),
-            first.rule.means
-        ))
-        .with_rule(format!("port errors: {}", rules.join("; ")))
-        .ambiguous_with(vec!["the port at the other end of that cable".to_string()])
-        .with_evidence(
-            broken
-                .iter()
-                .map(|breach| format!("{}: {}", breach.words(), breach.rule.means))
-                .collect(),
-        )
-        .with_cells(cells)
-        .with_next_step(format!("{} ({port}); then repeat", actions.join("; ")))
-        .with_repeat(repeat::command(analysis.run(), &[("rail", rail)])),
+        Finding::new(FindingKind::PortErrors, place)
+            .with_sentence(format!(
+                "{rail} at {host}: {}{watched}; {}",
+                text::list(&said),
+                first.rule.means
+            ))
+            .with_rule(format!("port errors: {}", rules.join("; ")))
+            .ambiguous_with(vec!["the port at the other end of that cable".to_string()])
+            .with_evidence(
+                broken
+                    .iter()
+                    .map(|breach| format!("{}: {}", breach.words(), breach.rule.means))
+                    .collect(),
+            )
+            .with_cells(cells)
+            .with_next_step(format!("{} ({port}); then repeat", actions.join("; ")))
+            .with_repeat(repeat::command(analysis.run(), &[("rail", rail)])),
     )
 }
 
-/// A port that another finding is about is not accused a second time: what it counted stands there as evidence.
+/// A port that another finding is about gets no finding of its own: its counters become evidence there.
 pub(super) fn join(findings: &mut Vec<Finding>) {
     let mut joined = Vec::new();
     for place in (0..findings.len()).rev() {
@@ -113,7 +111,7 @@ pub(super) fn join(findings: &mut Vec<Finding>) {
     }
     for port in joined.iter().rev() {
         for other in findings.iter_mut().filter(|other| is_about(other, port)) {
-            let line = format!("the port makes errors: {}", port.sentence);
+            let line = format!("the port has errors: {}", port.sentence);
             other.evidence.push(line);
         }
     }
@@ -132,7 +130,7 @@ fn is_about(other: &Finding, port: &Finding) -> bool {
     let Some(host) = port.place.hosts.first() else {
         return false;
     };
-    // A cable between switches may be accused with a host's as its second suspect.
+    // A cable between switches may be accused with a host's cable as second suspect.
     let mut suspects = other.suspects.iter();
     let is_suspect = suspects.any(|suspect| match LinkName::parse(&suspect.part) {
         Some(link) => link.touches(host),

@@ -1,18 +1,21 @@
 //! The command that repeats a measurement: the one that was typed, narrowed to the suspect.
 //!
-//! Names come from other machines, so every word is quoted for a shell: pasted, it runs this command and nothing else.
+//! Names come from other machines, so every word is quoted for a shell: pasted, it runs this command and nothing
+//! else.
 
 use record::Run;
 
-/// Options of the original command that a repetition leaves out: it goes to a folder of its own, is no night of a history and wakes nobody.
+/// Options of the original command that a repetition drops: it writes to its own folder, is not part of a history and
+/// notifies no one.
 const LEFT_OUT: [&str; 4] = ["--out", "--history", "--notify", "--notify-severity"];
-/// The one that it replaces when it has another filter.
+/// The option it replaces when it has another filter.
 const FILTER: &str = "--only";
-/// The command that looks for a suspect by itself, and its options that name one.
+/// The command that searches for a suspect itself, and its options that name one.
 const DIAGNOSE: &str = "diagnose";
 const NAMING: [&str; 3] = ["--out", "--suspect", "--rail"];
 
-/// The original command with `--only filter`, after whatever it was started with on every host. Filter terms are `key=value`, joined by commas.
+/// The original command with `--only filter`, after what it was launched with on every host. Filter terms are
+/// `key=value`, joined by commas.
 pub(crate) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
     let mut words = started_as(run);
     let arguments = match run.command.get(1..) {
@@ -32,7 +35,7 @@ pub(crate) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
     quoted(&words)
 }
 
-/// The same about one part: `diagnose` looks at nothing else then.
+/// The same for one part: `diagnose` then measures nothing else.
 pub(super) fn command_about(run: &Run, terms: &[(&str, &str)], part: &str, rail: Option<&str>) -> String {
     if run.command.get(1).is_none_or(|subcommand| subcommand != DIAGNOSE) {
         return command(run, terms);
@@ -44,7 +47,7 @@ pub(super) fn command_about(run: &Run, terms: &[(&str, &str)], part: &str, rail:
     quoted(&words)
 }
 
-/// An option and its value; a value that looks like an option is tied to it.
+/// An option and its value; a value that looks like an option is joined with `=`.
 fn option(name: &str, value: &str) -> Vec<String> {
     match value.starts_with('-') {
         false => vec![name.to_string(), value.to_string()],
@@ -95,14 +98,14 @@ fn quote(word: &str) -> String {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_string();
     }
-    // Marks that reorder or hide text are none of a name's letters; written out, they do nothing.
+    // Characters that reorder or hide text are written as escapes.
     let is_hidden = |c: char| c.is_control() || !(c.is_ascii() || c.is_alphanumeric());
     if word.chars().any(is_hidden) {
         let escaped: String = word
             .chars()
             .map(|c| match c {
                 '\\' => r"\\".to_string(),
-                // A shell that does not know this kind of quotes would take `\'` for their end.
+                // A shell without $'...' quotes would take `\'` for their end.
                 '\'' => r"\x27".to_string(),
                 c if is_hidden(c) => c
                     .to_string()

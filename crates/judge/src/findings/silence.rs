@@ -1,19 +1,19 @@
-//! Which rail went silent, and at whose end: packets that were sent again and again and never acknowledged.
+//! Which rail went silent, and at which end: packets that were retransmitted and never acknowledged.
 //!
-//! A rank that waits knows only that nothing comes; the sender's kernel knows that nothing gets through. Every way that
-//! is stuck has two ends; the end that most of them share is at fault, and one whose interface has lost its carrier is at
-//! fault for certain. A connection that broke at a rank whose own interface has no carrier broke because of that; RDMA notices
-//! it before anything had to be sent again. Ways to and from a lost host are stuck because it is lost, and say nothing about its
-//! rails.
+//! A rank that waits knows only that nothing arrives; the sender's kernel knows that nothing gets through. Every
+//! stuck path has two ends. The end that most of them share is at fault, and an end whose interface has lost its
+//! carrier is certainly at fault. A connection that broke at a rank whose own interface has no carrier broke because
+//! of that; RDMA notices it before anything is retransmitted. Paths to and from a lost host are stuck because the
+//! host is lost, and say nothing about its rails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use record::{Event, Recorded, Stalled};
 
-/// Retries in a row without an answer from which packets count as lost for good: one may be bad luck.
+/// Consecutive retransmissions from which packets count as lost for good: one may be bad luck.
 const ENOUGH_RETRIES: u32 = 2;
 
-/// A way on which packets do not get through.
+/// A path on which packets do not get through.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StuckPath {
     /// Sending world rank.
@@ -22,22 +22,22 @@ pub(super) struct StuckPath {
     pub(super) to: u32,
     /// Bytes sent and not acknowledged.
     pub(super) bytes: u64,
-    /// How often the oldest was sent again; 0 without a connection.
+    /// How often the oldest was retransmitted; 0 without a connection.
     pub(super) retries: u32,
     /// What is known about a connection that broke.
     pub(super) broke: Option<String>,
 }
 
-/// A rail that went silent.
+/// A rail that went silent at one end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SilentEnd {
     /// Rail by name.
     pub(super) rail: String,
-    /// The host at whose end it is, or both ends when the ways do not tell.
+    /// The host at fault, or both where the paths do not decide.
     pub(super) hosts: Vec<String>,
     /// Whether the interface there has no carrier.
     pub(super) without_carrier: bool,
-    /// The ways that are stuck because of it.
+    /// The paths that are stuck because of it.
     pub(super) paths: Vec<StuckPath>,
     /// Cells in which that was seen.
     pub(super) cells: BTreeSet<u32>,
@@ -95,7 +95,7 @@ pub(super) fn silent_rails(recorded: &Recorded) -> Vec<SilentEnd> {
     silent
 }
 
-/// What survivors said about where they stood.
+/// What the ranks reported about where they stalled.
 fn stalls(recorded: &Recorded) -> impl Iterator<Item = &Stalled> {
     recorded.events.iter().filter_map(|event| match event {
         Event::Stalled(stalled) => Some(stalled),
@@ -103,7 +103,7 @@ fn stalls(recorded: &Recorded) -> impl Iterator<Item = &Stalled> {
     })
 }
 
-/// Takes the ways that one end explains out of `ways`: an end without carrier first, else the one that most share.
+/// Takes the paths that one end explains out of `paths`: an end without carrier first, else the one that most share.
 fn take_worst(
     rail: &str,
     paths: &mut Vec<(StuckPath, u32)>,
@@ -129,7 +129,8 @@ fn take_worst(
         .copied()
         .filter(|host| rank_of(host) == most)
         .collect();
-    // Two ends of one way cannot be told apart; of several equal candidates the first is taken, the rest come next.
+    // The two ends of a single path are ambiguous. Of several equal candidates the first is taken, the others come
+    // next.
     let guilty: Vec<String> = match (worst.as_slice(), most) {
         ([one, other], (false, 1)) => vec![one.to_string(), other.to_string()],
         _ => worst.first().map(|host| host.to_string()).into_iter().collect(),

@@ -1,4 +1,4 @@
-//! A rail on which nothing gets through any more, while the ranks at its ends are alive.
+//! A rail on which nothing gets through, while the ranks at its ends are alive.
 
 use super::analysis::RunAnalysis;
 use super::detector::Detector;
@@ -27,7 +27,7 @@ impl Detector for SilentRail {
 
 fn finding(analysis: &RunAnalysis<'_>, silence: &SilentEnd) -> Finding {
     let rail = &silence.rail;
-    let place = match silence.hosts.as_slice() {
+    let at = match silence.hosts.as_slice() {
         [one] => format!("at {one}"),
         hosts => format!("between {}", hosts.join(" and ")),
     };
@@ -54,7 +54,7 @@ fn finding(analysis: &RunAnalysis<'_>, silence: &SilentEnd) -> Finding {
             (_, Some(broke)) => format!("{from} to {to}: {broke}"),
             (0, None) => format!("{from} to {to}: no connection"),
             (retries, None) => format!(
-                "{from} to {to}: {} not acknowledged, sent again {retries} times in a row",
+                "{from} to {to}: {} not acknowledged, retransmitted {retries} times in a row",
                 Bytes(path.bytes)
             ),
         }
@@ -69,24 +69,34 @@ fn finding(analysis: &RunAnalysis<'_>, silence: &SilentEnd) -> Finding {
     let others: usize = silence.paths.len().saturating_sub(1);
     let more = match others {
         0 => String::new(),
-        more => format!(" and {more} more way{}", text::plural(more)),
+        more => format!(" and {more} more path{}", text::plural(more)),
     };
-    Finding::new(FindingKind::SilentRail, Place {
-            hosts: silence.hosts.clone(),
-            ranks,
-            rail: Some(rail.clone()),
-            ..Place::default()
-        }).with_sentence(format!(
-            "{rail} {place} went silent{}: {}{more}{carrier}; all its ranks are alive",
+    let place = Place {
+        hosts: silence.hosts.clone(),
+        ranks,
+        rail: Some(rail.clone()),
+        ..Place::default()
+    };
+    Finding::new(FindingKind::SilentRail, place)
+        .with_sentence(format!(
+            "{rail} {at} went silent{}: {}{more}{carrier}; all its ranks are alive",
             cell.map_or_else(String::new, |cell| format!(" in {}", cell.describe())),
             paths.first().map_or("", String::as_str),
-        )).with_rule("silent: packets sent again and again within the deadline, and never acknowledged, or a connection that broke at an \
-               interface without a carrier, while both ranks answer"
-            ).ambiguous_with(match (silence.without_carrier, silence.hosts.len()) {
+        ))
+        .with_rule(
+            "silent: packets retransmitted until the deadline and never acknowledged, or a connection \
+             that broke at an interface without carrier, while both ranks answer",
+        )
+        .ambiguous_with(match (silence.without_carrier, silence.hosts.len()) {
             (true, _) => vec!["the port at the other end of that cable".to_string()],
             (false, 1) => vec!["the switch port behind it".to_string()],
-            _ => vec!["anything on the way between the two".to_string()],
-        }).with_evidence(paths).with_cells(silence.cells.iter().copied()).with_next_step(format!(
-            "look at {rail} {place}: link state, cable, transceiver, switch port; then routes and filters on the way"
-        )).with_repeat(repeat::command(analysis.run(), &[("rail", rail)]))
+            _ => vec!["anything on the path between the two".to_string()],
+        })
+        .with_evidence(paths)
+        .with_cells(silence.cells.iter().copied())
+        .with_next_step(format!(
+            "look at {rail} {at}: link state, cable, transceiver, switch port; then routes and filters on \
+             the path"
+        ))
+        .with_repeat(repeat::command(analysis.run(), &[("rail", rail)]))
 }

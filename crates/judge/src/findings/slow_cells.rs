@@ -19,8 +19,8 @@ pub(super) fn worst_of(analysis: &RunAnalysis<'_>, places: &[usize]) -> Option<u
     places.min_by(|a, b| ratio(analysis, *a).total_cmp(&ratio(analysis, *b)))
 }
 
-/// A finding about slow cells, told by the worst of them: numbers, rule, confirmation, sizes and loads. Place and sentence
-/// are as far as the cells themselves say.
+/// A finding about slow cells, described by the worst of them: numbers, rule, confirmation, sizes and loads. Place
+/// and sentence contain what the cells themselves show.
 pub(super) fn slow_places(
     analysis: &RunAnalysis<'_>,
     kind: FindingKind,

@@ -45,6 +45,8 @@ fn one_test(analysis: &RunAnalysis<'_>, test: &str, places: &[usize]) -> Option<
         ));
     }
     finding.next_step =
-        "run the rails and pairs tests on the same ranks: they tell a slow part from a limit that all parts share".into();
+        "run the rails and pairs tests on the same ranks: they distinguish a slow part from a limit that \
+         all parts share"
+            .into();
     Some(finding)
 }

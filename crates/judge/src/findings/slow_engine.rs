@@ -28,14 +28,15 @@ fn one_engine(analysis: &RunAnalysis<'_>, engine: Engine, test: &str, places: &[
         Engine::Ours => (
             "railgauge's own engine",
             "NCCL",
-            "nothing to replace: take the bandwidth of this machine from the NCCL cells, and report the run's folder so that \
-             the engine can be mended",
+            "nothing to replace: take the bandwidth of this machine from the NCCL cells, and report the \
+             run's folder so that the engine can be fixed",
         ),
         Engine::Nccl => (
             "NCCL",
             "railgauge's own engine",
-            "nothing to replace: look at what NCCL chose (NCCL_DEBUG=INFO shows transport, interfaces, channels, algorithm), \
-             at NCCL_* variables and nccl.conf, and at its version",
+            "nothing to replace: look at what NCCL chose (NCCL_DEBUG=INFO shows \
+             transport, interfaces, channels, algorithm), at NCCL_* variables and \
+             nccl.conf, and at its version",
         ),
     };
     finding.sentence = format!(
@@ -54,7 +55,7 @@ fn one_engine(analysis: &RunAnalysis<'_>, engine: Engine, test: &str, places: &[
             finding.evidence.push(line);
         }
     }
-    // Both engines again: one alone could not be told from the fabric.
+    // Both engines again: one alone does not distinguish software from fabric.
     finding.repeat = Some(repeat::command(analysis.run(), &[("test", test)]));
     finding.next_step = next_step.to_string();
     Some(finding)

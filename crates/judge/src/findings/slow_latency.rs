@@ -47,7 +47,7 @@ fn one(analysis: &RunAnalysis<'_>, rails: &[String], places: &[usize]) -> Option
         Some(rank) => {
             finding.place.ranks = vec![rank];
             finding.place.hosts = analysis.hosts(&[rank]);
-            format!("{} with everybody", analysis.run().rank_name(rank))
+            format!("{} with all partners", analysis.run().rank_name(rank))
         }
         None => text::list(
             &places
@@ -72,11 +72,12 @@ fn one(analysis: &RunAnalysis<'_>, rails: &[String], places: &[usize]) -> Option
     );
     finding.not_told_apart_from = vec![
         "settings of the hosts at its ends".to_string(),
-        "a longer way through the fabric".to_string(),
+        "a longer path through the fabric".to_string(),
     ];
     finding.next_step = format!(
-        "{prefix}{who}: compare power management, interrupt placement, NUMA node, PCIe settings and the number of hops with a \
-         healthy peer; then repeat"
+        "{prefix}{who}: compare power management, interrupt placement, NUMA \
+         node, PCIe settings and the number of hops with a healthy peer; then \
+         repeat"
     );
     finding.repeat = Some(repeat::command(analysis.run(), &[("test", cell.test.as_str())]));
     Some(finding)

@@ -11,7 +11,7 @@ use record::{
     BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkName, LinkState, Place, Suspect, SuspectKind,
 };
 
-/// Other suspects are named in the sentence from this share of the first one's confidence on.
+/// Other suspects are named in the sentence from this fraction of the first one's confidence on.
 const LIKELY: f64 = 0.1;
 
 /// One finding per part that is accused.
@@ -142,7 +142,7 @@ fn rail_of(analysis: &RunAnalysis<'_>, places: &[usize]) -> Option<String> {
         .then(|| first.clone())
 }
 
-/// How many other directed links were seen to be fine.
+/// How many other directed links are healthy.
 fn normal_beside(localisation: &Localisation, fault: &FaultyPart, rail: Option<&str>) -> Option<String> {
     fault.link?;
     let of_rail = localisation
@@ -179,9 +179,11 @@ fn rule(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyP
     let rule = &analysis.run().rule;
     let cause = &localisation.causes[fault.causes[0]];
     format!(
-        "slow link: every flow it explains misses its expectation with its whole {} interval, in {} measurements (at least {}), \
-         with {} different partners, and the sign test over all of them, corrected for {} parts, is below {}; every other part \
-         of their paths carried more at another time, unless it is named as a suspect",
+        "slow link: every flow it explains misses its expectation with its \
+         whole {} interval, in {} measurements (at least {}), with {} different \
+         partners, and the sign test over all of them, corrected for {} parts, \
+         is below {}; every other part of their paths carried more at another \
+         time, unless it is named as a suspect",
         text::percent(rule.confidence),
         cause.measurements,
         u32::from(rule.remeasure) + 1,
@@ -194,16 +196,18 @@ fn rule(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyP
 fn next_step(suspect: &Suspect) -> String {
     match suspect.kind {
         SuspectKind::HostCable | SuspectKind::FabricCable | SuspectKind::Port => format!(
-            "look at both ends of {}: link speed, width, error counters, optics; reseat or replace the cable or move it to \
-             another port, then repeat",
+            "look at both ends of {}: link speed, width, error counters, optics; \
+             reseat or replace the cable or move it to another port, then repeat",
             suspect.cable.as_deref().unwrap_or(&suspect.part)
         ),
         SuspectKind::Node | SuspectKind::Gpu => format!(
-            "look at {} itself: PCIe generation and width, CPU and memory placement, other load; then repeat",
+            "look at {} itself: PCIe generation and width, CPU and memory \
+             placement, other load; then repeat",
             suspect.part
         ),
         SuspectKind::Leaf | SuspectKind::Spine | SuspectKind::Core => format!(
-            "look at switch {}: its load, buffers, firmware and configuration against its neighbours; then repeat",
+            "look at switch {}: its load, buffers, firmware and configuration \
+             against its neighbours; then repeat",
             suspect.part
         ),
         SuspectKind::Path => "probe the path, or give the topology, then repeat".to_string(),

@@ -53,8 +53,8 @@ fn one_pair(analysis: &RunAnalysis<'_>, (from, to): (u32, u32), places: &[usize]
         "any link on the path between them".into(),
     ];
     finding.next_step = format!(
-        "check cable, port and routing between {source} and {sink}; measure each against another healthy partner to see \
-         which end it is"
+        "check cable, port and routing between {source} and {sink}; measure \
+         each against another healthy partner to see which end it is"
     );
     if let Some(diagnosis) = diagnosis {
         diagnosis.add_to(&mut finding);
@@ -113,7 +113,7 @@ fn one_rank(analysis: &RunAnalysis<'_>, rank: u32, places: &[usize]) -> Option<F
     Some(finding)
 }
 
-/// What counters of the ranks of these cells say, with what moved in the sentence already.
+/// What the counters of the ranks of these cells say; what moved is added to the sentence.
 fn diagnose(analysis: &RunAnalysis<'_>, finding: &mut Finding) -> Option<CounterDiagnosis> {
     let rail = finding.place.rail.clone()?;
     let ranks = finding.place.ranks.clone();

@@ -53,8 +53,8 @@ fn one_rail(analysis: &RunAnalysis<'_>, rail: &str, places: &[usize]) -> Option<
         .not_told_apart_from
         .push(format!("any one cable, NIC or switch port of {rail}"));
     finding.next_step = format!(
-        "compare link speed, width and error counters of {rail} on {}; reseat or replace its cable or move it to another \
-         switch port, then repeat",
+        "compare link speed, width and error counters of {rail} on {}; reseat \
+         or replace its cable or move it to another switch port, then repeat",
         text::list(&finding.place.hosts)
     );
     diagnosis.add_to(&mut finding);
@@ -81,10 +81,9 @@ fn all_rails(analysis: &RunAnalysis<'_>, places: &[usize]) -> Option<Finding> {
     finding
         .not_told_apart_from
         .push("a spec that does not describe this fabric".into());
-    finding.next_step =
-        "check that the spec fits this fabric, then what all rails share: host configuration, PCIe, MTU, \
-                         and the switches"
-            .into();
+    finding.next_step = "check that the spec fits this fabric, then what all rails share: host \
+                         configuration, PCIe, MTU, and the switches"
+        .into();
     Some(finding)
 }
 

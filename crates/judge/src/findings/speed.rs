@@ -1,19 +1,20 @@
 //! Is a cell as fast as expected? Each measured cell against each reference of its test.
 //!
-//! A spec row applies to transports with links, from the size it speaks of on, and to the algorithm it was published for.
-//! A baseline is what the same cell reached in a recorded run, as absolute as a spec.
-//! Peers are the cells that measure the same on other parts; their reference is the median of their medians. The threshold
-//! is the reference less its tolerance or margin. A cell is *slow* only when all of this holds:
+//! A spec row applies to transports with links, from its size on, and to the algorithm it was published for. A
+//! baseline is what the same cell reached in a recorded run, as absolute as a spec. Peers are the cells that measure
+//! the same on other parts; their reference is the median of their medians. The threshold is the reference less its
+//! tolerance or margin. A cell is *slow* only when all of this holds:
 //!
-//! 1. the upper end of its rate interval is below the threshold, over all rounds together and in every single round, where
-//!    a round is compared with what its peers reached in the same round: machines drift, and what drifts for all is no fault;
+//! 1. the upper end of its rate interval is below the threshold, over all rounds together and in every single round,
+//!    where a round is compared with what its peers reached in the same round: machines drift, and common drift is
+//!    not a fault;
 //! 2. it was measured `1 + remeasure` times or more;
-//! 3. its p-value (sign test against a spec, rank-sum test against the peers in the middle), corrected by Holm for every comparison of the
-//!    run, is below the false-positive budget.
+//! 3. its p-value (sign test against a spec, rank-sum test against the median peers), corrected by Holm for every
+//!    comparison of the run, is below the false-positive budget.
 //!
-//! With only the first it is *suspected*: inconclusive until measured again. Comparisons that fail the first condition
-//! enter the correction with a p-value of 1: that is never smaller than the true one, so the budget holds, and the test
-//! itself need not be computed for healthy cells.
+//! With only the first it is *suspected*: inconclusive until measured again. Comparisons that fail the first
+//! condition enter the correction with a p-value of 1, which is never smaller than the true one: so the budget holds,
+//! and the test need not be computed for healthy cells.
 
 use rayon::prelude::*;
 
@@ -72,8 +73,8 @@ impl Comparison {
     /// The rule that a slow cell broke, with its numbers.
     pub(super) fn rule_in_words(&self, rule: &DecisionRule) -> String {
         format!(
-            "slow: the upper end of the {} interval is below {} in each of {} rounds (at least {}), and the corrected p-value \
-             is below {}",
+            "slow: the upper end of the {} interval is below {} in each of {} \
+             rounds (at least {}), and the corrected p-value is below {}",
             text::percent(rule.confidence),
             self.threshold,
             self.rounds.0,
@@ -96,9 +97,9 @@ impl Comparison {
 pub(super) enum Speed {
     /// Not measured, and why.
     NotRun(String),
-    /// Measured, but not to be judged, and why.
+    /// Measured, but cannot be judged, and why.
     Unclear(String),
-    /// Smaller than the sizes its spec speaks of, and nothing else applies.
+    /// Smaller than the sizes its spec applies to, and no other reference applies.
     BelowSpec(String),
     /// Meets every reference; this is the most demanding.
     Good(Comparison),
@@ -189,7 +190,7 @@ fn suspicion(suspect: &Comparison, rule: &DecisionRule) -> String {
     } else if slow < measured {
         format!("slow in {slow} of {measured} rounds only")
     } else {
-        format!("chance is not ruled out: {}", text::p_value(suspect.p_value))
+        format!("not significant: {}", text::p_value(suspect.p_value))
     };
     format!("suspected slow, {}; {why}", suspect.in_words())
 }
@@ -202,7 +203,7 @@ fn compare(
 ) -> Result<Applied, Speed> {
     let summary = &summaries[place];
     let rule = &recorded.run.rule;
-    // Streams take the time they are given: they are judged by how they are spread.
+    // Streams run for a fixed time: they are judged by how they are spread.
     if summary.cell.collective == Collective::Streams {
         return Err(match summary.done {
             true => Speed::Unclear("streams have no speed of their own".into()),
@@ -221,10 +222,9 @@ fn compare(
     };
     for reference in references {
         let comparison = match reference {
-            Reference::Spec(row) if is_congested => Err(format!(
-                "spec {} is about links that nothing else is asked of",
-                row.id
-            )),
+            Reference::Spec(row) if is_congested => {
+                Err(format!("spec {} applies to links without other load", row.id))
+            }
             Reference::Spec(row) => {
                 against_spec(summary, row, bytes, measured, rule, &mut applied.is_below_spec)
             }
@@ -294,19 +294,19 @@ fn against_spec(
     let cell = summary.cell;
     if cell.transport == TransportKind::Shm {
         return Err(format!(
-            "spec {} is about links, and shared memory is none",
+            "spec {} applies to links, and shared memory is not a link",
             row.id
         ));
     }
     if let Some(algorithm) = row.algorithm.filter(|algorithm| *algorithm != cell.algorithm) {
         return Err(format!(
-            "spec {} is about {algorithm}, not {}",
+            "spec {} applies to {algorithm}, not {}",
             row.id, cell.algorithm
         ));
     }
     if cell.size < row.from_size {
         *is_below_spec = true;
-        return Err(format!("spec {} speaks of {} and above", row.id, row.from_size));
+        return Err(format!("spec {} applies to {} and above", row.id, row.from_size));
     }
     let threshold = checked_threshold(row.rate, row.tolerance, &format!("spec {}", row.id))?;
     let from = format!("spec {}, tolerance {}", row.id, text::percent(row.tolerance));
@@ -369,7 +369,7 @@ fn against_peers(
         summary, bytes, measured, expected, threshold, from, rule, of_round,
     );
     if comparison.looks_slow {
-        // Times per byte, so that peers with other amounts on the wire stay comparable.
+        // Times per byte, so that peers with other byte counts stay comparable.
         let per_byte = |times: &[u64], bytes: Bytes, scale: f64| -> Vec<f64> {
             times
                 .iter()
@@ -386,7 +386,7 @@ fn against_peers(
     Ok(comparison)
 }
 
-/// The rate that must be reached; an error in words when the reference makes no sense.
+/// The rate that must be reached; an error text when the reference is unusable.
 fn checked_threshold(expected: Rate, slack: f64, what: &str) -> Result<Rate, String> {
     let threshold = expected * (1.0 - slack);
     let makes_sense = threshold.0.is_finite() && threshold.0 > 0.0 && slack >= 0.0;
@@ -412,7 +412,7 @@ fn compare_rates(
         rate_interval(&round.times, bytes, rule.confidence).is_some_and(|rate| rate.upper < threshold)
     };
     let looks_slow = measured.upper < threshold;
-    // Rounds are looked at one by one only where it matters: a healthy tournament has thousands of peers.
+    // Rounds are compared one by one only for suspects: a healthy tournament has thousands of peers.
     let slow_rounds = if looks_slow {
         summary.rounds.iter().filter(|round| is_slow_round(round)).count()
     } else {

@@ -20,7 +20,7 @@ use record::{Algorithm, Cell, Collective, DecisionRule, Engine, Recorded, Untest
 pub(super) struct Stragglers {
     /// Ranks that keep the others waiting, measured as often as the rule asks for.
     pub(super) confirmed: Vec<StragglingRank>,
-    /// Places of cells in which a rank looks like one and that have not been measured often enough.
+    /// Positions of cells in which a rank looks like one and that were not measured often enough.
     pub(super) suspected: Vec<usize>,
     /// What could not be judged.
     pub(super) unjudged: Vec<Untested>,
@@ -39,7 +39,7 @@ pub(super) struct StragglingRank {
     pub(super) worst: usize,
     /// Its busy time there.
     pub(super) busy: Busy,
-    /// Chance of data like this from a rank like the others, corrected.
+    /// P-value of its busy times against those of the other ranks, corrected.
     pub(super) p_value: f64,
     /// Ranks judged.
     pub(super) comparisons: u32,
@@ -169,7 +169,7 @@ pub(super) fn crowded_hosts(recorded: &Recorded) -> (BTreeSet<&str>, Vec<Unteste
         *ranks_on.entry(machine(&rank.host)).or_default() += 1;
     }
     let names: BTreeSet<&str> = recorded.run.ranks.iter().map(|rank| rank.host.as_str()).collect();
-    // Streams give ranks no work to be slow at.
+    // Streams give ranks no work of their own.
     let has_work = recorded
         .run
         .cells
@@ -181,7 +181,10 @@ pub(super) fn crowded_hosts(recorded: &Recorded) -> (BTreeSet<&str>, Vec<Unteste
         let ranks = ranks_on.get(&machine(name)).copied().unwrap_or(0);
         let why = match host(name).map(|host| host.cores) {
             Some(cores) if ranks <= cores => continue,
-            Some(cores) => format!("{ranks} ranks share {cores} cores there, so who is slow is chance"),
+            Some(cores) => format!(
+                "{ranks} ranks share {cores} cores there, so which rank is slow is \
+                 random"
+            ),
             None => "its number of cores is not recorded".to_string(),
         };
         if has_work {

@@ -1,8 +1,8 @@
 //! From samples to one summary per cell.
 //!
-//! A collective's time is the maximum over its ranks; only iterations that every rank of the cell completed count. Rounds
-//! are pooled for the numbers that are reported and kept apart for confirmation. Samples are bucketed by cell in one pass
-//! and each cell is summarised on its own, so a million of them take a fraction of a second.
+//! A collective's time is the maximum over its ranks; only iterations that every rank of the cell completed count.
+//! Rounds are pooled for the reported numbers and kept separate for confirmation. Samples are bucketed by cell in one
+//! pass and each cell is summarised on its own, so a million of them take a fraction of a second.
 
 use std::collections::HashMap;
 
@@ -118,7 +118,7 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
         .collect()
 }
 
-/// How a run ended, as the start of a reason.
+/// How a run ended, as the beginning of a reason.
 pub(crate) fn how_it_ended(recorded: &Recorded) -> &'static str {
     let end = recorded.events.iter().rev().find_map(|event| match event {
         Event::End { reason, .. } => Some(*reason),

@@ -1,7 +1,7 @@
 //! A GPU whose clocks were held down while it was measured.
 //!
-//! Heat, a power brake and hardware slowdowns are trouble wherever they show. A power cap, lower application clocks and
-//! sync boost are settings: they are a finding only where a cell on that GPU is slow, and a line of the report otherwise.
+//! Heat, a power brake and hardware slowdowns are always a finding. A power cap, lower application clocks and sync
+//! boost are settings: they are a finding only where a cell on that GPU is slow, and a line of the report otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ fn one_gpu(
             }
         }
     }
-    // Gravest first, as the limits are ordered.
+    // Most severe first, as the limits are ordered.
     let (gravest, (held, reading)) = worst.first_key_value()?;
     let (all, sum) = (
         gpus::summary(analysis, uuid, readings),
@@ -72,7 +72,7 @@ fn one_gpu(
     let cells: BTreeSet<u32> = guilty.iter().map(|reading| reading.cell).collect();
     let cell = analysis.cell(reading.cell).map(|cell| cell.describe());
     let consequence = match gravest.is_trouble() {
-        true => "what was measured there is no measure of the fabric",
+        true => "rates measured there say nothing about the fabric",
         false => "these cells are slow",
     };
     let mut evidence: Vec<String> = worst
@@ -85,12 +85,15 @@ fn one_gpu(
         &Vec::from_iter(cells.iter().copied()),
     ));
     let rank = reading.rank.to_string();
-    Some(Finding::new(FindingKind::Throttled, Place {
-            hosts: all.hosts.clone(),
-            ranks: all.ranks.clone(),
-            rail: None,
-            ..Place::default()
-        }).with_sentence(format!(
+    let place = Place {
+        hosts: all.hosts.clone(),
+        ranks: all.ranks.clone(),
+        rail: None,
+        ..Place::default()
+    };
+    Some(
+        Finding::new(FindingKind::Throttled, place)
+        .with_sentence(format!(
             "{}: clocks held down by {} in {} of {} cells ({} of the time at worst, in {}){}; {consequence}",
             gpus::name(&all),
             text::list(&names),
@@ -99,11 +102,18 @@ fn one_gpu(
             text::percent((held.share * 100.0).round() / 100.0),
             cell.unwrap_or_else(|| format!("cell {}", reading.cell)),
             figures(&sum),
-        )).with_rule(format!(
-            "throttled: the GPU reports a limit of its clocks for {} of a cell's time, or in {LEAST_READINGS} readings; a \
-             power cap or clocks set lower only where the cell is slow",
+        ))
+        .with_rule(format!(
+            "throttled: the GPU reports a limit of its clocks for {} of a cell's \
+             time, or in {LEAST_READINGS} readings; a power cap or clocks set lower \
+             only where the cell is slow",
             text::percent(LEAST_SHARE)
-        )).with_evidence(evidence).with_cells(cells).with_next_step(next_step(*gravest, &all)).with_repeat(repeat::command(analysis.run(), &[("rank", &rank)])))
+        ))
+        .with_evidence(evidence)
+        .with_cells(cells)
+        .with_next_step(next_step(*gravest, &all))
+        .with_repeat(repeat::command(analysis.run(), &[("rank", &rank)])),
+    )
 }
 
 /// `; SM clock down to 990 of 1980 MHz, up to 91 C (slows down from 87 C), up to 412 of 700 W`.
@@ -132,7 +142,7 @@ fn said(analysis: &RunAnalysis<'_>, limit: ClockLimit, held: &LimitActivity, rea
     let cell = cell.map_or(format!("cell {}", reading.cell), |cell| cell.describe());
     let time = match held.time {
         Some(time) => format!("for {time} of {}", reading.elapsed_ns),
-        None => "for a time that this GPU does not count".to_string(),
+        None => "for a time that this GPU does not report".to_string(),
     };
     format!(
         "{}: {time}, in {} of {} readings, round {} of {cell}",
@@ -147,15 +157,16 @@ fn next_step(limit: ClockLimit, gpu: &GpuSummary) -> String {
     let name = gpus::name(gpu);
     match limit {
         ClockLimit::HardwareThermal | ClockLimit::SoftwareThermal => format!(
-            "cool {name}: air flow or coolant, fans, dust, heat sink, inlet temperature; then repeat before anything else is \
-             judged"
+            "cool {name}: air flow or coolant, fans, dust, heat sink, inlet \
+             temperature; then repeat before anything else is judged"
         ),
         ClockLimit::PowerBrake | ClockLimit::HardwareSlowdown => format!(
-            "look at the power of {name}: supplies, cables, a power brake set by the chassis or the rack; then at its cooling"
+            "look at the power of {name}: supplies, cables, a power brake set by \
+             the chassis or the rack; then at its cooling"
         ),
         ClockLimit::SoftwarePowerCap => format!(
-            "compare the power limit of {name} with its neighbours' and its default (nvidia-smi -q -d POWER); raise it, or \
-             expect less"
+            "compare the power limit of {name} with its neighbours' and its default \
+             (nvidia-smi -q -d POWER); raise it, or expect less"
         ),
         ClockLimit::ApplicationClocks => {
             format!("reset the application clocks of {name} (nvidia-smi -rac, -rgc) and repeat")

@@ -1,17 +1,19 @@
 //! The conclusions: verdicts of cells, of tests, and of the run.
 //!
-//! A **cell** passes when at least one reference applied, none is missed or suspected, and no checked result was wrong.
+//! A **cell** passes when at least one reference applied, none is missed or suspected, and no checked result was
+//! wrong.
 //! A **test**, by the first rule that applies:
 //!
 //! 1. a cell failed: fail;
 //! 2. no cell was planned or measured: not run;
-//! 3. it has no reference at all, because none was asked for or none was to be had, and it is not about the spread of
-//!    streams, which is compared with chance: inconclusive;
-//! 4. a cell was not measured, or is inconclusive for any reason but being smaller than its spec speaks of: inconclusive;
+//! 3. it has no reference at all, because none was requested or none was available, and it does not test the spread
+//!    of streams, which needs none: inconclusive;
+//! 4. a cell was not measured, or is inconclusive for any reason but being smaller than its spec applies to:
+//!    inconclusive;
 //! 5. no cell passed (all are too small for the spec): inconclusive; else pass.
 //!
-//! The **run** fails when a finding accuses; it passes only when there is no finding and every test passed, and at least
-//! one was planned. The exit code is the highest that any of this calls for.
+//! The **run** fails when a finding is a fault. It passes only when there is no finding, every test passed, and at
+//! least one was planned. The exit code is the highest that applies.
 
 use super::analysis::RunAnalysis;
 use super::speed::Speed;
@@ -20,7 +22,7 @@ use record::text;
 use record::units::{Nanos, Rate};
 use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict};
 
-/// Exit code of a run about which nothing can be said.
+/// Exit code of an inconclusive run.
 const INCONCLUSIVE: u8 = 20;
 
 /// The verdict of every planned cell, in plan order.
@@ -81,13 +83,16 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
     }
 }
 
-/// The verdict of a cell of streams: chance is what is expected, and a fault of the spread that concerns it is a failure.
+/// The verdict of a cell of streams: a fair hash is the expectation, and a fault of the spread that concerns the cell
+/// fails it.
 fn of_streams(analysis: &RunAnalysis<'_>, cell: u32) -> Verdict {
     match analysis.ecmp.fault_of(cell) {
         Some(fault) => Verdict::Fail(fault.to_string()),
         None if analysis.ecmp.judges(cell) => Verdict::Pass,
         None => Verdict::Inconclusive(
-            "how its streams are spread cannot be judged: their ways are not known, and no counters were read".into(),
+            "how its streams are spread cannot be judged: their paths are not known, and no counters were \
+             read"
+                .into(),
         ),
     }
 }
@@ -140,7 +145,7 @@ pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec
                     cells[place].cell.describe()
                 ))
             } else if passed == 0 {
-                Verdict::Inconclusive("every cell is smaller than its spec speaks of".into())
+                Verdict::Inconclusive("every cell is smaller than the sizes its spec applies to".into())
             } else {
                 Verdict::Pass
             };
@@ -154,7 +159,7 @@ pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec
         .collect()
 }
 
-/// Why a test has no cells: what the plan says of the test as a whole, when it says anything.
+/// Why a test has no cells: the plan's reason for the whole test, if it gives one.
 fn why_unplanned(run: &Run, test: &str) -> String {
     let whole = format!("test `{test}`");
     match run.untested.iter().find(|gap| gap.what == whole) {

@@ -29,7 +29,7 @@ impl Wire {
         let mut busiest = None;
         for done in rounds {
             let (planned, moved) = (per_link(&done.planned), per_link(&done.moved));
-            // NCCL does not say what it moves; its rates are for the bytes of our schedule of that name.
+            // NCCL does not report what it moves; its rates use the bytes of our schedule of that name.
             let is_counted = engine == Engine::Ours;
             if let Some(text) = contradiction(&planned, &moved).filter(|_| is_counted) {
                 return Wire::Contradiction(text);

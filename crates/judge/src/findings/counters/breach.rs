@@ -1,8 +1,8 @@
-//! Which rules the counters of an end break.
+//! Which rules the counters of a rail end break.
 //!
-//! A rate is broken when it is above its bound and chance is ruled out: that many would come from a port exactly at the bound less
-//! often than the level, which is the run's false-positive budget shared by all ends and counters. Where it is not known how
-//! long, or over how much, a counter was watched, a rate is not judged.
+//! A rate breaks its rule when it is above the bound and the excess is significant: a port exactly at the bound would
+//! count that many less often than the level, which is the run's false-positive budget divided over all ends and
+//! counters. Where it is not known how long, or over how much traffic, a counter was watched, its rate is not judged.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -16,14 +16,14 @@ use topology::suite::counters::{self, Bound, CounterRule, Per, Severity, in_shor
 
 /// The rules a run is judged by.
 pub(in crate::findings) struct CounterRules {
-    /// Its own, or the built-in ones.
+    /// The run's own rules, or the built-in ones.
     pub(in crate::findings) rules: Cow<'static, [CounterRule]>,
-    /// Why its own could not be used.
+    /// Why the run's own rules could not be used.
     pub(in crate::findings) trouble: Option<String>,
 }
 
 impl CounterRules {
-    /// Those of a recorded run. A run whose own cannot be read is judged by the built-in ones, and says so.
+    /// The rules of a recorded run. Where its own cannot be read, the built-in ones apply, and `trouble` says so.
     pub(in crate::findings) fn of(recorded: &Recorded) -> CounterRules {
         let own = recorded.counter_rules.as_deref();
         match own.map(|text| counters::parse(text, record::files::COUNTER_RULES)) {
@@ -54,20 +54,20 @@ impl CounterRules {
 pub(in crate::findings) enum BoundCheck {
     /// Too much, and how much in the rule's own terms: `4.1e-9 per bit`.
     Broken(Option<String>),
-    /// Within the bound, or not beyond chance.
+    /// Within the bound, or not significantly above it.
     Within,
-    /// It is not known over how much.
+    /// The exposure (time, packets or bits) is not known.
     Unjudged,
 }
 
 /// A broken rule.
 #[derive(Debug, Clone)]
 pub(in crate::findings) struct Breach<'r> {
-    /// Which.
+    /// The rule.
     pub(in crate::findings) rule: &'r CounterRule,
-    /// By which counter.
+    /// The counter that broke it.
     pub(in crate::findings) counter: String,
-    /// What that speaks of.
+    /// What kind of counter that is.
     pub(in crate::findings) kind: CounterKind,
     /// By how much it moved.
     pub(in crate::findings) moved: CounterIncrease,
@@ -94,12 +94,13 @@ impl Breach<'_> {
     }
 }
 
-/// How unlikely a rate must be where this many ends are judged.
+/// The significance level where this many ends are judged.
 pub(in crate::findings) fn level(budget: f64, ends: &CountersByEnd<'_>) -> f64 {
     budget / (ends.len() * COUNTERS.len()).max(1) as f64
 }
 
-/// The rules that an end breaks, of each counter the gravest; the gravest first. Links going down are judged elsewhere.
+/// The rules that an end breaks: for each counter the most severe, and the most severe first. Links going down are
+/// judged by `flap`.
 pub(in crate::findings) fn breaches<'r>(
     end: &EndCounters<'_>,
     rules: &'r CounterRules,
@@ -154,7 +155,8 @@ pub(in crate::findings) fn check_rule(
     check_bound(rule.bound, moved.by, end.watched, carried, level)
 }
 
-/// Whether a counter that moved by so much in some time breaks a bound; `carried` is what passed meanwhile, in packets or bits.
+/// Whether a counter that moved by that much in some time breaks a bound; `carried` is the traffic meanwhile, in
+/// packets or bits.
 pub(in crate::findings) fn check_bound(
     bound: Bound,
     moved: u64,

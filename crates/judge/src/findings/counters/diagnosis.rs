@@ -1,8 +1,9 @@
-//! What counters say about why a part is slow: they stand at both ends of a cable, and tell its optics from congestion, from the
-//! host's bus, from loss elsewhere, and from settings.
+//! What counters say about why a part is slow. There are counters at both ends of a cable; they distinguish its
+//! optics from congestion, the host's bus, loss elsewhere, and settings.
 //!
-//! What breaks a rule speaks. Wrong bits and errors of the bus speak also where no rate could be judged: at a part that is slow
-//! for a reason not known yet, they are no accident. "Nothing moved" is said only where all of that could be read.
+//! A broken rule is a symptom. Wrong bits and bus errors are symptoms also where no rate could be judged: at a slow
+//! part without another explanation they are significant. "No counter moved" is reported only where all of them could
+//! be read.
 
 use super::breach::{BoundCheck, Breach, breaches, check_rule, level};
 use super::of_ends;
@@ -22,7 +23,7 @@ pub(in crate::findings) struct CounterDiagnosis {
     advice: Option<String>,
 }
 
-/// What breaks at one end.
+/// A broken rule at one end, with the counters that broke it.
 struct EndSymptom<'s> {
     host: &'s str,
     words: String,
@@ -31,7 +32,7 @@ struct EndSymptom<'s> {
     action: String,
 }
 
-/// Kinds that speak louder come first: wrong bits make packets lost and sent again.
+/// Most specific first: wrong bits also cause loss and retransmissions.
 const ORDER: [CounterKind; 4] = [
     CounterKind::Physical,
     CounterKind::Pcie,
@@ -39,10 +40,10 @@ const ORDER: [CounterKind; 4] = [
     CounterKind::Loss,
 ];
 
-/// Counters of a receiver that does not take what comes.
+/// The rule about receivers that do not keep up.
 const OF_THE_RECEIVER: &str = "receiver-out-of-room";
 
-/// What the counters of `rail` at the ranks that are concerned say about cells that are slow.
+/// What the counters of `rail` at the ranks in question say about slow cells.
 pub(in crate::findings) fn of(
     analysis: &RunAnalysis<'_>,
     rail: &str,
@@ -72,7 +73,8 @@ pub(in crate::findings) fn of(
     }
 }
 
-/// The same about a cable between switches. Counters of hosts do not speak of its optics, only of what packets met on the way.
+/// The same about a cable between switches. Counters of hosts say nothing about its optics, only about congestion and
+/// loss on the path.
 pub(in crate::findings) fn between_switches(
     analysis: &RunAnalysis<'_>,
     rail: &str,
@@ -104,7 +106,7 @@ pub(in crate::findings) fn between_switches(
 }
 
 impl CounterDiagnosis {
-    /// Says it in a finding: as evidence, as the first thing to do, and for the likeliest suspect.
+    /// Adds it to a finding: as evidence, as the first step, and to the likeliest suspect.
     pub(in crate::findings) fn add_to(&self, finding: &mut Finding) {
         finding.evidence.extend(self.facts.iter().cloned());
         if let Some(points_to) = &self.points_to {
@@ -119,7 +121,7 @@ impl CounterDiagnosis {
     }
 }
 
-/// Everything that speaks, per end and rule.
+/// All symptoms, per end and rule.
 fn symptoms<'s>(analysis: &RunAnalysis<'_>, ends: &'s CountersByEnd<'_>) -> Vec<EndSymptom<'s>> {
     let level = level(analysis.run().rule.false_positive_budget, ends);
     let mut all: Vec<EndSymptom<'_>> = Vec::new();
@@ -217,7 +219,7 @@ fn of_kind_at(
     }
 }
 
-/// What it means that nothing speaks.
+/// The diagnosis where no counter is a symptom.
 fn without_symptoms(rail: &str, ends: &CountersByEnd<'_>) -> (Option<String>, Option<String>) {
     if ends.values().all(|end| end.known.is_empty()) {
         return (None, None);
@@ -236,25 +238,22 @@ fn without_symptoms(rail: &str, ends: &CountersByEnd<'_>) -> (Option<String>, Op
     if blind.is_empty() {
         return (
             Some(format!(
-                "counters of wire, congestion and bus of {rail} were read, and none moved beyond what is healthy: configuration \
-                 (rate, width, MTU, firmware, routing)"
+                "counters of wire, congestion and bus of {rail} were read and none moved beyond its \
+                 bound: suspect the configuration (rate, width, MTU, firmware, routing)"
             )),
             Some("compare rate, width, MTU, firmware and routing of that part with its peers".to_string()),
         );
     }
-    let why = format!(
-        "counters do not tell why: could not be read: {}",
-        text::list(&blind)
-    );
+    let why = format!("counters do not explain it; unreadable: {}", text::list(&blind));
     (Some(why), None)
 }
 
-/// What could not be read of an end that would have told: wire, congestion, bus.
+/// Which of the needed counters of an end could not be read: wire, congestion, bus.
 fn unread(end: &EndCounters<'_>) -> Vec<String> {
     let needed = [
-        (CounterKind::Physical, "errors of the wire"),
-        (CounterKind::Congestion, "signs of congestion"),
-        (CounterKind::Pcie, "errors of the PCI bus"),
+        (CounterKind::Physical, "wire errors"),
+        (CounterKind::Congestion, "congestion counters"),
+        (CounterKind::Pcie, "PCI bus errors"),
     ];
     let lacking = needed.into_iter().filter(|(kind, _)| !end.knows(*kind));
     let mut unread: Vec<String> = lacking.map(|(_, what)| what.to_string()).collect();
@@ -264,7 +263,7 @@ fn unread(end: &EndCounters<'_>) -> Vec<String> {
         }
     }
     if end.missing.get("ethtool/*") == Some(&&CounterState::Absent) {
-        unread.push("what its driver counts".to_string());
+        unread.push("driver counters".to_string());
     }
     unread
 }

@@ -1,6 +1,6 @@
-//! Counters that moved: what the hardware itself says about a rail.
+//! Counters that moved: what the hardware reports about a rail.
 //!
-//! Traffic counters always move and say nothing. A counter that was absent or unreadable is unknown, never zero.
+//! Traffic counters always move and are ignored here. A counter that was absent or unreadable is unknown, never zero.
 
 pub(in crate::findings) mod breach;
 pub(in crate::findings) mod diagnosis;
@@ -18,7 +18,7 @@ use tally::{CounterQuery, CountersByEnd, ends};
 /// Counters that a sentence spells out; the others are counted.
 const MOST_SPELLED: usize = 8;
 
-/// One sentence part per counter of `rail` that moved during these cells, or one that says that nothing is known.
+/// One phrase per counter of `rail` that moved during these cells, or one that says that none could be read.
 pub(super) fn evidence(analysis: &RunAnalysis<'_>, rail: &str, cells: &[u32]) -> Vec<String> {
     let query = CounterQuery {
         rail: Some(rail),
@@ -28,7 +28,7 @@ pub(super) fn evidence(analysis: &RunAnalysis<'_>, rail: &str, cells: &[u32]) ->
     of_ends(&ends(&analysis.index, &query), rail)
 }
 
-/// The same, of ends that were looked up already.
+/// The same for ends that were looked up already.
 fn of_ends(ends: &CountersByEnd<'_>, rail: &str) -> Vec<String> {
     if ends.values().all(|end| end.known.is_empty()) {
         return vec![format!("no counter of {rail} could be read")];
@@ -41,7 +41,7 @@ fn of_ends(ends: &CountersByEnd<'_>, rail: &str) -> Vec<String> {
     if moved.is_empty() {
         return vec![format!("no error counter of {rail} moved")];
     }
-    // Wrong bits first, and of those the most: what merely waits moves everywhere under load.
+    // Wrong bits first, and of those the largest movement: waiting counters move everywhere under load.
     moved.sort_by_key(|(host, name, by)| {
         let kind = kind(name);
         (kind.is_none(), kind, Reverse(by.by), *name, **host)

@@ -7,7 +7,7 @@ use crate::findings::analysis::RunAnalysis;
 use record::counters::named;
 use record::{CounterReport, CounterState, MovedCounter, UnreadCounter};
 
-/// Rows that a judgement keeps; whoever needs more has the record.
+/// Rows that a judgement keeps; the record has all.
 const MOST_ROWS: usize = 1000;
 
 /// The counters of all ends; none where none was read.
@@ -40,7 +40,7 @@ pub(in crate::findings) fn of(analysis: &RunAnalysis<'_>) -> Option<CounterRepor
         for (name, state) in &end.missing {
             match state {
                 CounterState::Unreadable(why) => *unread.entry((name, Some(why))).or_default() += 1,
-                // That a driver lacks one counter of another's is no news; that it has none at all is.
+                // A driver that lacks one counter is normal; one without any counters is worth a row.
                 CounterState::Absent if name.ends_with("/*") => *unread.entry((name, None)).or_default() += 1,
                 CounterState::Absent | CounterState::Present => {}
             }

@@ -1,7 +1,8 @@
-//! What the counters of the ends of rails did over some cells.
+//! What the counters of rail ends did over some cells.
 //!
-//! An end is one host's connection to one rail, however many ranks read it: per slot and round the largest movement that anybody
-//! saw counts once. Whether a counter is known is a matter of the whole run: one that stands still is written only once.
+//! A rail end is one host's connection to one rail, however many ranks read it: per slot and round the largest
+//! movement that any rank read counts once. Whether a counter is known is decided over the whole run, because one
+//! that stands still is written only once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -15,7 +16,7 @@ use record::{CounterDelta, CounterState, Event, Movement};
 pub(in crate::findings) struct CounterIncrease {
     /// This much.
     pub(in crate::findings) by: u64,
-    /// Or more: it stands at its end.
+    /// Or more: the counter is saturated.
     pub(in crate::findings) or_more: bool,
     /// Cells in which it moved.
     pub(in crate::findings) cells: BTreeSet<u32>,
@@ -38,11 +39,11 @@ pub(in crate::findings) struct EndCounters<'a> {
     pub(in crate::findings) ranks: BTreeSet<u32>,
     /// Counters that moved, and by how much. Traffic is among them.
     pub(in crate::findings) moved: BTreeMap<&'a str, CounterIncrease>,
-    /// Counters that are there.
+    /// Counters that exist.
     pub(in crate::findings) known: BTreeSet<&'a str>,
-    /// Counters that are not, and why.
+    /// Counters that do not, and why.
     pub(in crate::findings) missing: BTreeMap<&'a str, &'a CounterState>,
-    /// How long it was watched; nothing in runs that do not say.
+    /// How long it was watched; zero in runs that did not record it.
     pub(in crate::findings) watched: Nanos,
     /// Speed of its link.
     pub(in crate::findings) speed_mbit: Option<u64>,
@@ -51,7 +52,7 @@ pub(in crate::findings) struct EndCounters<'a> {
 /// The ends of rails, by rail and host.
 pub(in crate::findings) type CountersByEnd<'a> = BTreeMap<(&'a str, &'a str), EndCounters<'a>>;
 
-/// Which counters are asked for.
+/// Which counters to look at.
 pub(in crate::findings) struct CounterQuery<'q> {
     /// Of this rail only.
     pub(in crate::findings) rail: Option<&'q str>,
@@ -70,7 +71,7 @@ impl CounterQuery<'_> {
     };
 }
 
-/// The ends that a question is about.
+/// The counters of the ends that match a query.
 pub(in crate::findings) fn ends<'a>(index: &RunIndex<'a>, query: &CounterQuery<'_>) -> CountersByEnd<'a> {
     let run = index.run();
     let hosts: HashMap<u32, &str> = run
@@ -81,7 +82,7 @@ pub(in crate::findings) fn ends<'a>(index: &RunIndex<'a>, query: &CounterQuery<'
     let cells: Option<HashSet<u32>> = query.cells.map(|cells| cells.iter().copied().collect());
     let mut ends: Vec<((&str, &str), EndCounters<'a>)> = Vec::new();
     let mut places: HashMap<(&str, &str), usize> = HashMap::new();
-    // By end, counter, slot and round: whoever looked at the time saw the same.
+    // By end, counter, slot and round: all ranks that read it then read the same counter.
     let mut largest: HashMap<(usize, &str, u32, u16), CounterIncrease> = HashMap::new();
     let mut longest: HashMap<(usize, u32, u16), Nanos> = HashMap::new();
     for event in &index.recorded.events {
@@ -135,7 +136,7 @@ pub(in crate::findings) fn ends<'a>(index: &RunIndex<'a>, query: &CounterQuery<'
 }
 
 impl<'a> EndCounters<'a> {
-    /// Who read it, and whether a counter is there.
+    /// Notes who read the counter and whether it exists.
     fn note(&mut self, delta: &'a CounterDelta) {
         let name = delta.name.as_str();
         self.ranks.insert(delta.rank);
@@ -158,7 +159,7 @@ impl<'a> EndCounters<'a> {
             .map(|(name, moved)| (*name, moved))
     }
 
-    /// Whether a counter of that kind is there.
+    /// Whether a counter of that kind exists.
     pub(in crate::findings) fn knows(&self, kind: CounterKind) -> bool {
         let mut known = self.known.iter().filter_map(|name| named(name));
         known.any(|counter| counter.kind == kind)

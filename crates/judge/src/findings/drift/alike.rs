@@ -1,4 +1,5 @@
-//! Parts that are alike, compared fact by fact: who says something else than most.
+//! Parts that are alike, compared fact by fact: which ones deviate from the majority, where no golden file says what
+//! is right.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ fn one_fact<'a>(
                 );
             }
         }
-        // The parts themselves may say which of them could do more: that settles it.
+        // The parts themselves may show which of them could do more: that decides.
         Majority::Split
             if known
                 .iter()
@@ -87,23 +88,23 @@ fn one_fact<'a>(
     }
 }
 
-/// What a group of like parts says about one fact.
+/// The majority among like parts about one fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Majority<'a> {
-    /// All say the same.
+    /// All have the same value.
     Agreed,
-    /// More than half say this, and the others do not.
+    /// More than half have this value, and the others do not.
     Most {
-        /// What they say.
+        /// Their value.
         value: &'a str,
         /// How many.
         agree: usize,
     },
-    /// No value has more than half: which is right cannot be told.
+    /// No value has more than half: which is right is unknown.
     Split,
 }
 
-/// The opinion of `values`, those that are known.
+/// The majority of the known `values`.
 fn majority<'a>(values: &[&'a str]) -> Majority<'a> {
     let mut count: BTreeMap<&'a str, usize> = BTreeMap::new();
     for value in values {

@@ -1,7 +1,8 @@
-//! What a value has to do with what was slow, in sentences, and beside the findings about what was slow.
+//! Whether a value is associated with what was slow, in sentences, and as evidence of findings about what was slow.
 //!
-//! A slow part is joined with a value only when that explains it, or when it coincides so closely that somebody should look; the words
-//! tell which of the two. That a value has nothing to do with what is slow stands beside the drift alone.
+//! A slow part is associated with a value only when the value explains it, or when the two coincide so closely that
+//! someone should look; the words say which. A value that is not associated with anything slow is reported with the
+//! drift only.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::findings::analysis::RunAnalysis;
 use record::text;
 use record::{Drift, DriftEffect, EffectUnit, Finding, FindingKind, PartAt, PartClass};
 
-/// What a class of parts is called, one and several.
+/// The noun for a class of parts, singular and plural.
 pub(super) fn noun(class: PartClass, count: u32) -> &'static str {
     let (one, several) = match class {
         PartClass::Host => ("host", "hosts"),
@@ -26,7 +27,7 @@ pub(super) fn noun(class: PartClass, count: u32) -> &'static str {
     if count == 1 { one } else { several }
 }
 
-/// What was found slow, where it is a part of this class.
+/// The noun for what was found slow, where it is a part of this class.
 fn slow_noun(class: PartClass, count: u32) -> &'static str {
     match class {
         PartClass::Host | PartClass::Gpu | PartClass::Switch => noun(class, count),
@@ -35,7 +36,7 @@ fn slow_noun(class: PartClass, count: u32) -> &'static str {
     }
 }
 
-/// Whether everything that is slow has the value, and that may still be chance.
+/// Whether everything slow has the value, although that is not significant.
 pub(super) fn coincides(effect: &DriftEffect) -> bool {
     !effect.explains && effect.slow_with > 0 && effect.slow_without == 0 && effect.without > 0
 }
@@ -56,7 +57,7 @@ pub(super) fn shown(value: Option<&str>) -> &str {
     }
 }
 
-/// What a value has to do with what was slow.
+/// How a value is associated with what was slow.
 pub(super) fn in_words(named: &NamedValue<'_>, effect: &DriftEffect) -> String {
     let NamedValue { class, fact, value } = *named;
     let value = shown((!value.is_empty()).then_some(value));
@@ -95,7 +96,8 @@ pub(super) fn in_words(named: &NamedValue<'_>, effect: &DriftEffect) -> String {
         format!("{slow_ones} {are} exactly {those}; none of the {without} others is slow ({p})")
     } else if effect.explains {
         format!(
-            "{slow_with} of {slow_ones} {are} {}; slow are {slow_with} of {with} with it and {slow_without} of {without} without ({p})",
+            "{slow_with} of {slow_ones} {are} {}; slow are {slow_with} of {with} \
+             with it and {slow_without} of {without} without ({p})",
             whose
         )
     } else if coincides(effect) {
@@ -109,7 +111,8 @@ pub(super) fn in_words(named: &NamedValue<'_>, effect: &DriftEffect) -> String {
         )
     } else {
         format!(
-            "no connection with what is slow: {slow_with} of {with} with it, {slow_without} of {without} without ({p})"
+            "not associated with what is slow: {slow_with} of {with} with it, {slow_without} of {without} \
+             without ({p})"
         )
     }
 }
@@ -143,7 +146,7 @@ fn odds(effect: &DriftEffect) -> String {
     text
 }
 
-/// A value that goes with what is slow, and the parts that have it.
+/// A value that is associated with what is slow, and the parts that have it.
 struct Association<'d> {
     named: NamedValue<'d>,
     effect: &'d DriftEffect,
@@ -151,7 +154,7 @@ struct Association<'d> {
     advice: Option<&'d str>,
 }
 
-/// Puts the drift that explains it, or coincides with it, beside every finding about something slow.
+/// Adds the drift that explains it, or coincides with it, to every finding about something slow.
 pub(in crate::findings) fn explain_slow(analysis: &RunAnalysis<'_>, drift: &Drift, findings: &mut [Finding]) {
     let Some(inventory) = &analysis.recorded.inventory else {
         return;
@@ -190,7 +193,7 @@ pub(in crate::findings) fn explain_slow(analysis: &RunAnalysis<'_>, drift: &Drif
                 }
                 false => finding
                     .evidence
-                    .push(format!("beside it in the inventory: {said}")),
+                    .push(format!("possibly related in the inventory: {said}")),
             }
         }
     }

@@ -1,16 +1,16 @@
-//! Both ends of a cable: what is plugged together must be set up alike.
+//! Both ends of a cable must have the same settings.
 //!
-//! Each end is looked at through all parts that have something to say about it: an interface, the port of the RDMA device behind
-//! it, the port of a switch. Rates are compared as numbers, because everybody writes them differently. An end that deviates from its
-//! like already is not accused again.
+//! Each end is looked up in all parts that describe it: an interface, the port of the RDMA device behind it, the port
+//! of a switch. Rates are compared as numbers, because sources write them differently. An end that already deviates
+//! from its like is not reported again.
 
 use super::log::DriftLog;
 use super::parts::{LocatedPart, Parts, SettledFacts};
 use record::{Cable, Deviation, DriftBasis, Inventory, PartAt, PartClass};
 
-const BECAUSE: &str = "what is plugged together must be set up alike";
+const BECAUSE: &str = "both ends of a cable must have the same settings";
 
-/// What must agree at both ends.
+/// A setting that must agree at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinkSetting {
     Rate,
@@ -28,7 +28,7 @@ impl LinkSetting {
         LinkSetting::Fec,
     ];
 
-    /// The facts that tell it, by class, the one that knows best first.
+    /// The facts that contain it, by class, the most reliable first.
     fn facts(self) -> &'static [(PartClass, &'static str)] {
         use PartClass::{Interface, Port};
         match self {
@@ -42,21 +42,22 @@ impl LinkSetting {
     fn advice(self) -> &'static str {
         match self {
             LinkSetting::Rate | LinkSetting::Width => {
-                "set both ports to the same speed or to negotiate it, and look at the cable: lanes may be down"
+                "set both ports to the same speed or to negotiate it, and look at the \
+                 cable: lanes may be down"
             }
             LinkSetting::Mtu => "set the MTU of both ends; a switch must take at least what the host sends",
             LinkSetting::Fec => "set the same forward error correction at both ends",
         }
     }
 
-    /// Whether what the two ends say goes together; none when that cannot be told.
+    /// Whether the two ends agree; none when that is not known.
     fn agrees(self, one: &CableEnd<'_>, other: &CableEnd<'_>) -> Option<bool> {
         match self {
             LinkSetting::Rate => Some(megabits(one.value)? == megabits(other.value)?),
             LinkSetting::Width => Some(lanes(one.value)? == lanes(other.value)?),
             LinkSetting::Mtu => {
                 let (a, b): (u32, u32) = (one.value.parse().ok()?, other.value.parse().ok()?);
-                // Switches count headers that hosts do not: they may take more than hosts send.
+                // Switches count headers that hosts do not: they may accept more than hosts send.
                 Some(match (one.located.of_switch, other.located.of_switch) {
                     (false, true) => a <= b,
                     (true, false) => b <= a,
@@ -68,7 +69,7 @@ impl LinkSetting {
     }
 }
 
-/// What one end says of a matter.
+/// One end of a cable and its value of a setting.
 struct CableEnd<'a> {
     located: LocatedPart<'a>,
     fact: &'static str,
@@ -106,7 +107,7 @@ fn one_setting<'a>(
     if setting.agrees(&one, &other) != Some(false) || is_known(&one) || is_known(&other) {
         return;
     }
-    // Named is the end that has less, or else the host's: it is the one that an operator looks at first.
+    // The end with less is named, or else the host's: an operator looks there first.
     let is_less = match setting {
         LinkSetting::Rate => megabits(other.value) < megabits(one.value),
         LinkSetting::Width => lanes(other.value) < lanes(one.value),
@@ -136,7 +137,7 @@ fn one_setting<'a>(
     log.add(&[named.located], deviation);
 }
 
-/// The first of the parts at an end that knows.
+/// The first part at an end that has the fact.
 fn end<'a>(at: &'a PartAt, setting: LinkSetting, parts: &Parts<'a>) -> Option<CableEnd<'a>> {
     let named: Vec<LocatedPart<'a>> = parts.named(at).copied().collect();
     let is_there = |class: PartClass| named.iter().find(move |located| located.part.class == class);
@@ -159,7 +160,7 @@ fn end<'a>(at: &'a PartAt, setting: LinkSetting, parts: &Parts<'a>) -> Option<Ca
     })
 }
 
-/// `400 Gb/sec`, `400G` and `400000` (as the kernel has it) are the same.
+/// `400 Gb/sec`, `400G` and `400000` (as the kernel writes it) are the same.
 fn megabits(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');

@@ -1,7 +1,7 @@
-//! A part against what it says that it could do itself.
+//! A part against its own capability.
 //!
-//! A device may be able to do more than the slot it is in. Then all of its kind fall short in the same way, and that is one finding
-//! which says so. Who falls short of its like is told by its like.
+//! A device may be capable of more than its slot. Then all of its kind fall short in the same way, and that is one
+//! finding. Where a part falls short of parts like it, `alike` reports that.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ struct Capability {
     advice: &'static str,
 }
 
-/// All that parts say of themselves.
+/// Every capability that parts report.
 const CAPABILITIES: &[Capability] = &[
     Capability {
         name: "pci-width",
@@ -29,7 +29,8 @@ const CAPABILITIES: &[Capability] = &[
         fact: "width",
         most: "width-capable",
         because: "a card on half its lanes moves half the data",
-        advice: "reseat the card, clean its contacts, try another slot; if the slot has no more lanes, pin this width in a golden file",
+        advice: "reseat the card, clean its contacts, try another slot; if the slot has \
+                 no more lanes, pin this width in a golden file",
     },
     Capability {
         name: "pci-speed",
@@ -37,22 +38,23 @@ const CAPABILITIES: &[Capability] = &[
         fact: "speed",
         most: "speed-capable",
         because: "a link that trained to a lower generation moves half the data for each that it is lower",
-        advice: "reseat the card and look at the slot's settings in the firmware setup; if the slot can do no more, pin this speed in a golden file",
+        advice: "reseat the card and look at the slot's settings in the firmware setup; \
+                 if the slot can do no more, pin this speed in a golden file",
     },
 ];
 
-/// Whether a part says itself that it could do more.
+/// Whether a part reports that it could do more.
 pub(super) fn falls_short(located: &LocatedPart<'_>, fact: &str) -> bool {
     let of_it = |capability: &&Capability| capability.class == located.part.class && capability.fact == fact;
     let mut known = CAPABILITIES.iter().filter(of_it);
     known.any(|capability| shortfall(located, capability).is_some())
 }
 
-/// What a part says and what it could say, when that is more.
+/// The current value and the capability, when that is more.
 fn shortfall<'a>(located: &LocatedPart<'a>, capability: &Capability) -> Option<(&'a str, &'a str)> {
     let (value, most) = (located.value(capability.fact)?, located.value(capability.most)?);
     let (now, could) = (number(value)?, number(most)?);
-    // Functions without a link of their own say 0 lanes of 255.
+    // Functions without a link of their own report 0 lanes of 255.
     (now > 0.0 && now < could && could < 255.0).then_some((value, most))
 }
 

@@ -1,14 +1,14 @@
-//! What is not as it was: two inventories of the same cluster, part by part.
+//! What changed between two inventories of the same cluster, part by part.
 //!
-//! Only what was known both times is compared. What could not be read once says nothing, and a node that is in one inventory only
-//! is told of as a whole and is no change of anything: the other may have been of fewer nodes.
+//! Only values known both times are compared. A value that could not be read once is skipped, and a node that is in
+//! one inventory only is reported as a whole and not as a change: the other inventory may have covered fewer nodes.
 
 use std::collections::BTreeMap;
 
 use super::rules::is_momentary;
 use record::{Change, Fact, Inventory, InventoryPart, NodeInventory, PartAt, PartClass};
 
-/// Facts that may change while nobody changes anything, and why.
+/// Facts that may change without anyone changing them, and why.
 pub const MAY_CHANGE: &[(PartClass, &str, &str)] = &[
     (
         PartClass::Port,
@@ -42,7 +42,7 @@ pub const MAY_CHANGE: &[(PartClass, &str, &str)] = &[
     ),
 ];
 
-/// Facts that name one very part: another value is another part.
+/// Facts that identify one part: another value is another part.
 pub const IDENTITY: &[(PartClass, &str)] = &[
     (PartClass::Nic, "serial"),
     (PartClass::Nic, "guid"),
@@ -62,7 +62,7 @@ pub(crate) fn between(before: &Inventory, after: &Inventory) -> Vec<Change> {
 }
 
 fn of_nodes(before: &[NodeInventory], after: &[NodeInventory], class: PartClass, changes: &mut Vec<Change>) {
-    // A kind of node that was not looked at does not go missing.
+    // A kind of node that was not looked at is not missing.
     if before.is_empty() || after.is_empty() {
         return;
     }

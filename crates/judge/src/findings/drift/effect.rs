@@ -1,12 +1,13 @@
-//! Does a value go with what was slow? Fisher's exact test over parts, corrected for all that was tried.
+//! Is a value associated with what was slow? Fisher's exact test over parts, corrected for all values tried.
 //!
-//! Every value that deviates, every value of a disagreement, and every value of a few traits that may differ within a healthy fleet
-//! (whose optics, which board) is tried on the parts that were measured: are those with it slow more often than those without? It *explains*
-//! what is slow only when the corrected chance is below the run's false-positive budget and nearly all that is slow has it.
+//! Every value that deviates, every value of a disagreement, and every value of a few traits that may differ within a
+//! healthy fleet (vendor of the optics, board) is tried on the parts that were measured: are those with it slow more
+//! often than those without? It *explains* what is slow only when the corrected p-value is below the run's
+//! false-positive budget and nearly all that is slow has it.
 //!
-//! Ends of one host share everything else of that host, and so do ends of one rail. Where a value is the same for all ends of
-//! each host, hosts are counted as well, likewise rails, and the least convincing count decides: one host on other firmware whose eight
-//! rails are slow is one coincidence, not eight.
+//! Ends of one host share everything else of that host, and so do ends of one rail. Where a value is the same for all
+//! ends of each host, hosts are counted as well, likewise rails, and the least significant count decides: one host on
+//! other firmware whose eight rails are slow is one coincidence, not eight.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +16,10 @@ use crate::findings::analysis::RunAnalysis;
 use record::stats::{holm, more_often};
 use record::{Drift, DriftEffect, EffectUnit, PartAt, PartClass, Trait};
 
-/// What is slow has the value, nearly all of it: this share at least.
+/// At least this fraction of what is slow has the value.
 const NEARLY_ALL: f64 = 0.9;
 
-/// Facts that may differ in a healthy fleet, and are tried all the same.
+/// Facts that may differ in a healthy fleet and are tried nevertheless.
 const TRAITS: &[(PartClass, &str)] = &[
     (PartClass::Module, "vendor"),
     (PartClass::Module, "part-number"),
@@ -29,7 +30,7 @@ const TRAITS: &[(PartClass, &str)] = &[
     (PartClass::Host, "product"),
 ];
 
-/// Where what is found goes.
+/// What the tried value belongs to.
 #[derive(Clone, Copy)]
 enum Target {
     Deviation(usize),
@@ -81,7 +82,7 @@ impl ContingencyTable {
     }
 }
 
-/// Fills in what every value has to do with what was slow.
+/// Fills in how every value is associated with what was slow.
 pub(super) fn fill(analysis: &RunAnalysis<'_>, drift: &mut Drift) {
     let Some(inventory) = &analysis.recorded.inventory else {
         return;
@@ -192,7 +193,7 @@ fn of_parts(
     measured: &MeasuredParts<'_>,
 ) -> Option<TriedValue> {
     let is_with = |unit: &MeasuredPart<'_>| parts.contains(&unit.at());
-    // Others count when they are known to say something else; who lacks a wanted fact is among the parts anyway.
+    // Others count when their value is known; parts without a wanted fact are among `parts` anyway.
     let knows = |unit: &&MeasuredPart<'_>| unit.part.value(fact).is_some() || is_with(unit);
     let units: Vec<&MeasuredPart<'_>> = measured.of_class(class).filter(knows).collect();
     let candidate = candidate(target, class, fact, value, &units, is_with);

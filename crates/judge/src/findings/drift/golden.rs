@@ -1,4 +1,4 @@
-//! Parts against what the golden file says, and parts of one node against each other where the file says what goes together.
+//! Parts against the golden file, and parts of one node against each other where the file says what goes together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,16 +14,16 @@ pub(super) const COMPATIBLE: &str = "compatible";
 const ADVICE: &str = "bring it to what the golden file says, or correct the file";
 const BECAUSE: &str = "the golden file says what this fleet was qualified with";
 
-/// What the golden file settles, and the lines of it that are about nothing.
+/// What the golden file decides, and its lines that match no part.
 #[derive(Default)]
 pub(super) struct GoldenVerdict<'a> {
-    /// Facts of parts that it speaks of: nobody else is asked about them.
+    /// Facts of parts that it covers: no other rule compares them.
     pub(super) settled: SettledFacts<'a>,
-    /// Lines about no part.
+    /// Lines that match no part.
     pub(super) unused: Vec<String>,
 }
 
-/// Facts that a golden file speaks of.
+/// Facts that a golden file covers.
 pub(super) fn facts(golden: &Golden) -> BTreeSet<(PartClass, &str)> {
     let lines = golden.entries.iter();
     let mut facts: BTreeSet<(PartClass, &str)> = lines
@@ -112,7 +112,7 @@ fn deviation(golden: &Golden, entry: &GoldenEntry, line: &GoldenLine, value: Opt
     }
 }
 
-/// Checks on every node what the golden file says goes together.
+/// Checks on every node the combinations that the golden file requires.
 pub(super) fn compatible<'a>(golden: &'a Golden, parts: &Parts<'a>, log: &mut DriftLog) {
     if golden.compatible.is_empty() {
         return;
@@ -185,7 +185,7 @@ fn broken<'a>(
             .iter()
             .filter(|located| located.part.class == required.class)
         {
-            // A rule about parts of one class speaks of the very part.
+            // A rule within one class applies to the very same part.
             if classes.contains(&required.class) && !meets(located) {
                 continue;
             }

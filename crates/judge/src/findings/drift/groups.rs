@@ -46,7 +46,7 @@ fn nodes_by_name<'a>(rule: &Rule, parts: &Parts<'a>) -> HashMap<&'a str, usize> 
         .collect()
 }
 
-/// What makes parts like this one, in words: `board MT_0000000838`.
+/// What makes parts alike, in words: `board MT_0000000838`.
 pub(super) fn in_words(rule: &Rule, part: &LocatedPart<'_>) -> Option<String> {
     let facts = rule.alike.iter().chain(rule.alike_if_known);
     let known = facts.filter_map(|fact| Some(format!("{fact} {}", part.part.value(fact)?)));

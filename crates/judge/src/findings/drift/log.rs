@@ -1,4 +1,4 @@
-//! What was found so far: parts with the same deviation become one.
+//! Deviations found so far: parts with the same deviation become one entry.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,7 +27,7 @@ pub(super) struct DriftLog {
 }
 
 impl DriftLog {
-    /// Adds parts that deviate. Like ones that are there already take them in; their majorities add up.
+    /// Adds parts that deviate. An equal deviation takes them in; their majorities add up.
     pub(super) fn add(&mut self, parts: &[LocatedPart<'_>], mut deviation: Deviation) {
         if parts.is_empty() {
             return;

@@ -1,9 +1,9 @@
 //! Which parts were measured, and which of them turned out slow.
 //!
-//! What is measured is the end of a rail on a host. Its parts are the interface, what is plugged into it, the RDMA device and its port behind
-//! it, and the card's place on the bus; they are slow when that end is accused. A pair that is slow with neither end accused
-//! says nothing about either, and both are left out. Hosts are slow when they, or an end of theirs, are accused; switches when they
-//! are; GPUs when their rank keeps the others waiting.
+//! What is measured is the end of a rail on a host. Its parts are the interface, what is plugged into it, the RDMA
+//! device and its port behind it, and the card's place on the bus; they are slow when that end is accused. A pair
+//! that is slow with neither end accused says nothing about either, and both are left out. Hosts are slow when they,
+//! or one of their ends, are accused; switches when they are accused; GPUs when their rank keeps the others waiting.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -162,7 +162,7 @@ fn parts_of<'a>(end: &'a RailEnd, host: &'a str, parts: &Parts<'a>) -> Vec<&'a I
     found
 }
 
-/// Who was judged, and how they stand.
+/// Rail ends by verdict.
 #[derive(Default)]
 struct JudgedEnds<'a> {
     judged: RailEndSet<'a>,

@@ -1,10 +1,11 @@
-//! Who is made of something else than the others: parts that are alike, compared fact by fact.
+//! Which parts differ from parts like them, fact by fact.
 //!
-//! Pure functions from inventories. What is right is what the golden file says (`golden`); where it says nothing, what more than half of
-//! the like parts say (`alike`), what the part itself could do (`capability`), and what the other end of its cable is set to
-//! (`cables`). What is not known is not compared: unreadable is no drift. One who deviates among two is nobody's fault that could be
-//! named, so ties are inconclusive. What changed since an earlier inventory (`changes`) is apart from what differs now.
-//! In a run, every value that deviates is set against what was slow (`measured`, `effect`, `joined`).
+//! Pure functions from inventories. The golden file says what is right (`golden`); where it says nothing, the
+//! majority of like parts (`alike`), what the part itself is capable of (`capability`), and the settings of the other
+//! end of its cable (`cables`). Unknown values are not compared: unreadable is not drift. Where two parts differ and
+//! no majority exists, the result is inconclusive. What changed since an earlier inventory (`changes`) is separate
+//! from what differs now. In a run, every value that deviates is tested against what was slow (`measured`, `effect`,
+//! `association`).
 
 mod alike;
 mod association;
@@ -35,7 +36,8 @@ use parts::Parts;
 use record::{Drift, Fact, Finding, Inventory, PartClass, Unreadable, files};
 use topology::suite::Golden;
 
-/// What an inventory says: who deviates, where that cannot be told, what changed since `before`, what could not be read.
+/// Judges an inventory: what deviates, where that cannot be decided, what changed since `before`, what could not be
+/// read.
 pub fn judge(inventory: &Inventory, golden: Option<&Golden>, before: Option<&Inventory>) -> Drift {
     let parts = Parts::of(inventory);
     let mut log = DriftLog::default();
@@ -51,7 +53,7 @@ pub fn judge(inventory: &Inventory, golden: Option<&Golden>, before: Option<&Inv
     capability::compare(&parts, &verdict.settled, &mut log);
     cables::compare(inventory, &parts, &verdict.settled, &mut log);
     let (deviations, disagreements) = log.into_parts();
-    let spoken_of = golden.map_or_else(BTreeSet::new, golden::facts);
+    let golden_facts = golden.map_or_else(BTreeSet::new, golden::facts);
     Drift {
         nodes: (inventory.nodes.len() + inventory.switches.len()) as u32,
         golden: golden.map(|golden| golden.origin.clone()),
@@ -59,14 +61,15 @@ pub fn judge(inventory: &Inventory, golden: Option<&Golden>, before: Option<&Inv
         disagreements,
         since: before.map(|before| before.taken.clone()),
         changes: before.map_or_else(Vec::new, |before| changes::between(before, inventory)),
-        unreadable: unreadable(&parts, &spoken_of),
+        unreadable: unreadable(&parts, &golden_facts),
         unused: verdict.unused,
         traits: Vec::new(),
         troubles: Vec::new(),
     }
 }
 
-/// Every fact that a rule or `others` would have compared and that could not be read, with the nodes where.
+/// Every fact that a rule or `others` would have compared and that could not be read, with its nodes: never drift,
+/// and never silently left out.
 fn unreadable(parts: &Parts<'_>, others: &BTreeSet<(PartClass, &str)>) -> Vec<Unreadable> {
     let mut compared: BTreeSet<(PartClass, &str)> = others.clone();
     for rule in RULES {
@@ -122,12 +125,12 @@ fn judge_run(analysis: &RunAnalysis<'_>) -> Option<Drift> {
     Some(drift)
 }
 
-/// Findings about what the nodes of a run are made of.
+/// Findings about the inventory of a run.
 pub(in crate::findings) struct FirmwareDrift;
 
 impl Detector for FirmwareDrift {
     fn question(&self) -> &'static str {
-        "Is a part made of something else than its like, or than it should be, or than it was?"
+        "Does a part differ from parts like it, from the golden file, or from an earlier inventory?"
     }
 
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! The parts of an inventory, numbered, so that whatever is said of one can be looked up.
+//! The parts of an inventory, numbered and indexed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -27,7 +27,7 @@ impl<'a> LocatedPart<'a> {
         }
     }
 
-    /// The value of a fact, when it is known and means something.
+    /// The value of a fact, when it is known and meaningful.
     pub(super) fn value(&self, fact: &str) -> Option<&'a str> {
         let value = self.part.value(fact)?;
         (!is_momentary(self.part, fact)).then_some(value)
@@ -99,12 +99,12 @@ impl<'a> Parts<'a> {
         Some(self.all[*number])
     }
 
-    /// What is called so there.
+    /// The parts of that name on a node.
     pub(super) fn named(&self, at: &'a PartAt) -> impl Iterator<Item = &LocatedPart<'a>> {
         let numbers = self.by_name.get(&(at.node.as_str(), at.part.as_str()));
         numbers.into_iter().flatten().map(|number| &self.all[*number])
     }
 }
 
-/// Facts of parts by the parts' numbers: those about which nothing more is to be said.
+/// Facts that are already decided, by part number: they are not compared again.
 pub(super) type SettledFacts<'a> = HashSet<(usize, &'a str)>;

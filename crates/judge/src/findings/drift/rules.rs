@@ -1,4 +1,4 @@
-//! What must agree: the one list of rules by which parts are compared with their like.
+//! What must agree: the list of rules by which parts are compared with parts like them.
 
 use record::{InventoryPart, PartClass};
 
@@ -20,9 +20,9 @@ pub struct Rule {
     pub name: &'static str,
     /// What it is about.
     pub class: PartClass,
-    /// Parts with the same values of these facts are alike; one whose value is not known is like nobody.
+    /// Parts with the same values of these facts are alike; a part whose value is not known is compared with none.
     pub alike: &'static [&'static str],
-    /// These, too, must be the same where they are known; those that do not know are alike.
+    /// These must be the same too, where they are known.
     pub alike_if_known: &'static [&'static str],
     /// Which of them are compared.
     pub scope: Scope,
@@ -43,7 +43,8 @@ pub const RULES: &[Rule] = &[
         alike_if_known: &["type"],
         scope: Scope::Fleet,
         agree: &["firmware"],
-        because: "NICs of one board id run one firmware across a fleet: its congestion control and defaults change with it",
+        because: "NICs of one board id run one firmware across a fleet: its congestion \
+                  control and defaults change with it",
         advice: "bring its firmware to the fleet's, or hold the node back until that is done",
     },
     Rule {
@@ -141,7 +142,8 @@ pub const RULES: &[Rule] = &[
         scope: Scope::Fleet,
         agree: &["nics"],
         because: "machines of one model hold the same cards",
-        advice: "look for the card that is not seen: in the kernel's log, in the firmware setup; reseat or replace it",
+        advice: "look for the card that is not detected: in the kernel's log, in the firmware setup; \
+                 reseat or replace it",
     },
     Rule {
         name: "software",
@@ -175,10 +177,11 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Vendors whose GPUs lower the speed of their PCI link while they are idle: what it is at the moment says nothing.
+/// Vendors whose GPUs lower the speed of their PCI link while idle: its current speed says nothing.
 const SLEEPERS: [&str; 2] = ["0x10de", "0x1002"];
 
-/// Whether a value says nothing about the part, because it changes with what the part is doing: an idle GPU, a port without a link.
+/// Whether a value says nothing about the part, because it depends on what the part is doing: an idle GPU, a port
+/// without a link.
 pub(super) fn is_momentary(part: &InventoryPart, fact: &str) -> bool {
     match (part.class, fact) {
         (PartClass::Pci, "speed") => part
@@ -191,7 +194,7 @@ pub(super) fn is_momentary(part: &InventoryPart, fact: &str) -> bool {
     }
 }
 
-/// Facts that follow from another one of the same part: where that deviates, they are not told as well.
+/// Facts that follow from another one of the same part: where that deviates, they are not reported as well.
 const FOLLOWS: &[(PartClass, &str, &str)] = &[(PartClass::Port, "rate", "width")];
 
 /// The fact that another one follows from.

@@ -124,7 +124,7 @@ fn of_two_that_differ_neither_is_accused() {
     assert_eq!(
         sentences(&drift),
         [
-            "nic firmware differs and no value has more than half of 2 that are alike (board MT_0000000838): 28.39.1002 on n0/mlx5_0; \
+            "nic firmware differs, and no value has a majority among 2 that are alike (board MT_0000000838): 28.39.1002 on n0/mlx5_0; \
           28.43.2026 on n1/mlx5_0"
         ]
     );
@@ -276,7 +276,8 @@ fn cards_that_all_sit_in_slots_that_do_less_are_one_finding_that_says_all() {
     assert_eq!(
         sentences(&drift),
         [
-            "pci width 8 on all 8 of the kind (vendor 0x15b3, device 0x1021), on 4 nodes; each could do 16 (width-capable): it may be their slots"
+            "pci width 8 on all 8 of the kind (vendor 0x15b3, device 0x1021), on 4 nodes; each could do \
+             16 (width-capable): their slots may be the limit"
         ]
     );
 }
@@ -388,7 +389,7 @@ fn the_golden_file_is_right_even_against_the_majority() {
     assert_eq!(
         sentences(&drift),
         [
-            "nic firmware 28.39.1002 on n0/mlx5_0 and n1/mlx5_0; 28.43.2026 is wanted by golden.toml line 3: nic firmware = 28.43.2026"
+            "nic firmware 28.39.1002 on n0/mlx5_0 and n1/mlx5_0; golden.toml line 3 requires 28.43.2026: nic firmware = 28.43.2026"
         ]
     );
     assert!(findings(&drift)[0].rule.contains("qualified"));
@@ -453,7 +454,7 @@ fn a_part_that_lacks_what_the_golden_file_wants_deviates() {
     let drift = judge(&inventory(vec![node("n0", vec![host])]), Some(&golden), None);
     assert_eq!(
         sentences(&drift),
-        ["host nccl missing on n0; >= 2.28 is wanted by golden.toml line 2: host nccl = >= 2.28"]
+        ["host nccl missing on n0; golden.toml line 2 requires >= 2.28: host nccl = >= 2.28"]
     );
 }
 
@@ -479,7 +480,7 @@ fn what_must_go_together_is_checked_on_each_node_by_itself() {
     assert_eq!(
         sentences(&drift),
         [
-            "host mlx5-driver 23.10-1.1.9 on n1; >= 24.07 is wanted by golden.toml line 1: nic firmware >= 28.42 requires \
+            "host mlx5-driver 23.10-1.1.9 on n1; golden.toml line 1 requires >= 24.07: nic firmware >= 28.42 requires \
           host mlx5-driver >= 24.07"
         ]
     );

@@ -34,15 +34,12 @@ fn finding(kind: FindingKind, sentence: String, parts: &[&PartAt], class: PartCl
     let nodes: BTreeSet<&str> = parts.iter().map(|at| at.node.as_str()).collect();
     let nodes: Vec<String> = nodes.into_iter().map(str::to_string).collect();
     let is_switch = class == PartClass::Switch;
-    Finding::new(
-        kind,
-        Place {
-            switch: nodes.first().filter(|_| is_switch && nodes.len() == 1).cloned(),
-            hosts: if is_switch { Vec::new() } else { nodes },
-            ..Place::default()
-        },
-    )
-    .with_sentence(sentence)
+    let place = Place {
+        switch: nodes.first().filter(|_| is_switch && nodes.len() == 1).cloned(),
+        hosts: if is_switch { Vec::new() } else { nodes },
+        ..Place::default()
+    };
+    Finding::new(kind, place).with_sentence(sentence)
 }
 
 fn unusable(why: &str) -> Finding {
@@ -92,7 +89,7 @@ fn like(deviation: &Deviation) -> String {
     like.map_or_else(String::new, |like| format!(" ({like})"))
 }
 
-/// What should be, and who says so: `28.43.2026 on 254 of 256 like it (board MT_0000000838)`.
+/// The expected value and its basis: `28.43.2026 on 254 of 256 like it (board MT_0000000838)`.
 pub fn basis_in_words(deviation: &Deviation) -> String {
     let expected = &deviation.expected;
     match &deviation.basis {
@@ -101,7 +98,7 @@ pub fn basis_in_words(deviation: &Deviation) -> String {
                 true => text.clone(),
                 false => format!("{} {text}", deviation.class),
             };
-            format!("{expected} is wanted by {file} line {line}: {words}")
+            format!("{file} line {line} requires {expected}: {words}")
         }
         DriftBasis::Majority { agree, of } => {
             format!("{expected} on {agree} of {of} like it{}", like(deviation))
@@ -113,7 +110,7 @@ pub fn basis_in_words(deviation: &Deviation) -> String {
         DriftBasis::Capability { fact, .. } => {
             let each = if deviation.parts.len() == 1 { "it" } else { "each" };
             let slots = if is_all(deviation) {
-                ": it may be their slots"
+                ": their slots may be the limit"
             } else {
                 ""
             };
@@ -122,7 +119,7 @@ pub fn basis_in_words(deviation: &Deviation) -> String {
     }
 }
 
-/// What a deviation has to do with what was slow; none where its parts were not measured.
+/// How a deviation is associated with what was slow; none where its parts were not measured.
 pub fn effect_of(deviation: &Deviation) -> Option<String> {
     let named = NamedValue {
         class: deviation.class,
@@ -133,7 +130,7 @@ pub fn effect_of(deviation: &Deviation) -> Option<String> {
     Some(association::in_words(&named, effect))
 }
 
-/// What slow parts have in common though it is no drift.
+/// What slow parts have in common although it is not drift.
 pub fn of_trait(found: &Trait) -> String {
     let named = NamedValue {
         class: found.class,
@@ -159,7 +156,7 @@ fn of_disagreement(split: &Disagreement) -> Finding {
         .as_ref()
         .map_or_else(String::new, |like| format!(" ({like})"));
     let mut sentence = format!(
-        "{} {} differs and no value has more than half of {of} that are alike{like}: {}",
+        "{} {} differs, and no value has a majority among {of} that are alike{like}: {}",
         split.class,
         split.fact,
         groups.join("; ")
@@ -185,13 +182,14 @@ fn of_disagreement(split: &Disagreement) -> Finding {
         split.rule
     );
     finding.next_step = format!(
-        "say in a golden file which {} {} is right, then judge again",
+        "state in a golden file which {} {} is right, then judge again",
         split.class, split.fact
     );
     finding
 }
 
-/// Changes of the same fact from the same value to the same are one finding; a part that is another one is that and nothing more.
+/// Changes of the same fact from the same value to the same are one finding; a replaced part is reported as replaced
+/// only.
 fn of_changes(drift: &Drift) -> Vec<Finding> {
     let since = drift.since.as_deref().unwrap_or("an earlier inventory");
     let is_identity = |change: &&Change| {
@@ -238,7 +236,7 @@ fn of_changes(drift: &Drift) -> Vec<Finding> {
         }
         finding.rule = "changed: another serial number or GUID is another part".into();
         finding.next_step =
-            "check that the replacement was meant, and that its firmware and settings are the fleet's".into();
+            "check that the replacement was intended and has the fleet's firmware and settings".into();
         findings.push(finding);
     }
     for ((class, fact, before, after), parts) in alike {
@@ -253,10 +251,9 @@ fn of_changes(drift: &Drift) -> Vec<Finding> {
         finding.rule = "changed: something is not as it was in the earlier inventory".into();
         finding.next_step = match fact {
             Some(_) => {
-                "check that the change was meant; where it was, compare with a newer inventory from now on"
-                    .into()
+                "check that the change was intended; if so, compare with a newer inventory from now on".into()
             }
-            None => "check that this was meant: a card that is not seen any more may have failed".into(),
+            None => "check that this was intended: a card that is no longer detected may have failed".into(),
         };
         findings.push(finding);
     }
@@ -265,10 +262,10 @@ fn of_changes(drift: &Drift) -> Vec<Finding> {
 
 /// Lines of evidence of one finding.
 const MOST_EVIDENCE: usize = 20;
-/// What a part that is not there any more is called.
+/// The value of a part that no longer exists.
 const GONE: &str = "not there";
 
-/// A node that is in one of the inventories only: nothing changed on it that could be told.
+/// A node that is in one of the inventories only: it is not known what changed on it.
 pub(super) fn is_node(change: &Change) -> bool {
     change.fact.is_none() && change.at.node == change.at.part
 }
@@ -296,7 +293,7 @@ fn arrow(change: &Change) -> String {
     )
 }
 
-/// All parts by name, where they are more than the sentence names.
+/// All parts by name, where there are more than the sentence names.
 fn each(parts: &[&PartAt]) -> Vec<String> {
     let names: Vec<String> = parts.iter().map(|at| at.to_string()).collect();
     match names.len() {

@@ -14,12 +14,13 @@ use topology::graph::LinkId;
 /// Trials of the band in which a member's share lies.
 const BAND_TRIALS: usize = 20_000;
 
-/// Bands by flows and members, remembered.
+/// Bands by flows and members, cached.
 #[derive(Default)]
 pub(super) struct Bands(HashMap<(u32, u32), (f64, f64)>);
 
 impl Bands {
-    /// Between these two the flows on one of `members` lie in 99 of 100 cases, when there are `flows` in all.
+    /// The number of flows on one of `members` lies between these two in 99 of 100 cases, when there are `flows` in
+    /// all.
     fn of(&mut self, flows: u32, members: u32) -> (f64, f64) {
         *self.0.entry((flows, members)).or_insert_with(|| {
             let null = Null::simulate(BAND_TRIALS, 17, |random| {
@@ -164,7 +165,7 @@ fn cells_of_bad_member(view: &RailView<'_, '_>, number: usize, cause: EcmpCause)
         EcmpCause::SlowMember => slow.iter().flat_map(|slow| slow.cells.iter().copied()).collect(),
         _ => return None,
     };
-    // A member that nothing is sent to concerns everybody who chooses.
+    // A member that nothing is sent to concerns all flows of this switch.
     (!cells.is_empty()).then_some(cells)
 }
 

@@ -1,7 +1,8 @@
-//! The switches that had a choice: which equal links each one chose among, for whom, and what it chose.
+//! The switches that had a choice: which equal links each one chose among, for which flows, and what it chose.
 //!
-//! A switch has a choice where several of its links lead nearer to the receiver. The first on a way is tier 1, the next tier 2.
-//! A spine with parallel cables has one choice for every leaf it leads to; those are its *sets* of members.
+//! A switch has a choice where several of its links lead nearer to the receiver. The first on a path is tier 1, the
+//! next tier 2. A spine with parallel cables has one choice for every leaf it leads to; those are its *sets* of
+//! members.
 
 use std::collections::HashMap;
 
@@ -25,7 +26,7 @@ pub(super) struct Choice {
 pub(super) struct Chooser {
     /// Its name.
     pub(super) switch: String,
-    /// The how-manieth choice on the way it is.
+    /// The ordinal of this choice on the path: 1 for the first.
     pub(super) tier: u8,
     /// What it chose among, one list for every direction, each in the order of names.
     pub(super) sets: Vec<Vec<LinkId>>,
@@ -47,14 +48,15 @@ impl Chooser {
 /// All choosers of a rail.
 #[derive(Debug, Default)]
 pub(super) struct Choosers {
-    /// In the order they were met.
+    /// In order of first use.
     pub(super) all: Vec<Chooser>,
     number_of: HashMap<(u32, u8), usize>,
     set_of: HashMap<(usize, LinkId, usize), usize>,
 }
 
 impl Choosers {
-    /// The choices on the way of a flow, up to the first that is not known; and all of the way, when none is left open.
+    /// The choices on the path of a flow, up to the first that is not known; and the whole path, when none is left
+    /// open.
     pub(super) fn choices(
         &mut self,
         graph: &Graph,
@@ -100,7 +102,7 @@ impl Choosers {
                 member: taken.map(|(_, member)| member),
                 came_by,
             });
-            // Where a way is lost it is not followed any further: no link has this number.
+            // Where a path is lost it is not followed any further: no link has this number.
             taken.map_or(usize::MAX, |(place, _)| place)
         });
         (choices, whole)

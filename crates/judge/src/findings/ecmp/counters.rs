@@ -1,7 +1,7 @@
 //! What switches counted at the ports of their members, beside the flows that were sent over them.
 //!
-//! A counter tells of bytes, and flows differ in what they deliver. So the null is the same as for flows, with each of them
-//! weighing what it delivered.
+//! A counter counts bytes, and flows deliver different amounts. So the null is the same as for flows, with each of
+//! them weighted by what it delivered.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,14 +14,14 @@ use topology::graph::{Graph, LinkId};
 
 /// Trials of the null.
 const TRIALS: usize = 2000;
-/// A p-value below this after those is worth many more.
+/// A p-value below this after those trials is worth many more.
 const ODD: f64 = 0.02;
 const MOST_TRIALS: usize = 100_000;
-/// A member that sent less than this share of the mean sent acknowledgements at most.
+/// A member that sent less than this fraction of the mean sent acknowledgements at most.
 const IDLE: f64 = 0.05;
-/// Members are not full while their flows deliver less than this share of what they carry together.
+/// Members are not full while their flows deliver less than this fraction of what they carry together.
 const ROOM: f64 = 0.6;
-/// More flows than this are not thrown one by one.
+/// More flows than this are not simulated one by one.
 const MOST_FLOWS: usize = 4096;
 
 /// Bytes sent from every port in every slot.
@@ -60,22 +60,22 @@ impl PortCounters {
     }
 }
 
-/// How uneven what a switch counted is.
+/// How uneven the bytes that a switch counted are.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CountedSpread {
     /// Bytes per member, in the order of the chooser's members.
     pub(super) bytes: Vec<u64>,
-    /// Chance of such unevenness, or more.
+    /// Probability of such unevenness, or more, under a fair hash.
     pub(super) p_value: f64,
-    /// Chance of such evenness, or more.
+    /// Probability of such evenness, or more, under a fair hash.
     pub(super) p_even: f64,
     /// The busiest over the mean.
     pub(super) max_over_mean: f64,
-    /// The middle of that under the null.
+    /// Its median under the null.
     pub(super) null_median: f64,
     /// Whether it is the same member in nearly every slot.
     same_always: bool,
-    /// Whether members had room: full ones carry the same, however flows are spread.
+    /// Whether members had spare capacity: full ones carry the same, however flows are spread.
     has_room: bool,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn counted(
         .map(|link| counters.of_link(graph, *link, &slots))
         .collect();
     let bytes = bytes?;
-    // The same five-tuple goes the same way in every slot.
+    // The same five-tuple takes the same path in every slot.
     let mut tuples: HashMap<(usize, Option<u16>), f64> = HashMap::new();
     let mut weights: Vec<f64> = Vec::new();
     for flow in &own {
@@ -168,7 +168,7 @@ impl CountedSpread {
         (0..self.bytes.len()).filter(move |place| (self.bytes[*place] as f64) < IDLE * mean)
     }
 
-    /// What counters alone say.
+    /// The cause by counters alone.
     pub(super) fn cause(&self, level: f64) -> EcmpCause {
         let idle = self.idle().next().is_some();
         if self.p_value > level && !self.has_room {
@@ -190,7 +190,7 @@ impl CountedSpread {
     }
 }
 
-/// Whether flows together asked for less than the members carry.
+/// Whether the flows together demanded less than the members carry.
 fn has_room(graph: &Graph, members: &[LinkId], own: &[&Flow]) -> bool {
     let carry: f64 = members.iter().map(|link| graph.link(*link).rate.0).sum();
     let mut slots: BTreeMap<u32, f64> = BTreeMap::new();

@@ -1,8 +1,9 @@
-//! Links between switches that no delivering flow ever crossed, although chance would have sent many over them.
+//! Links between switches that no delivering flow ever crossed, although a fair hash would have sent many over them.
 //!
-//! A flow that delivered clears every link on its way there. One that did not says little by itself: it may have been swallowed
-//! on the way, or its acknowledgements on the way back. So it is the links without any delivering flow that are accused, and flows that
-//! vanished where such a link begins are what tells a dead link from one that nothing is ever sent to.
+//! A flow that delivered clears every link on its path. One that did not says little by itself: it may have been
+//! dropped on its path, or its acknowledgements on the return path. So the links without any delivering flow are
+//! accused, and flows that vanished where such a link begins distinguish a dead link from one that nothing is ever
+//! sent to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,11 +17,11 @@ pub(super) struct DeadMember {
     pub(super) link: LinkId,
     /// Others that fit as well.
     pub(super) or: Vec<LinkId>,
-    /// Flows that would have crossed it and delivered, by chance.
+    /// Delivering flows that a fair hash would have sent over it.
     pub(super) expected: f64,
-    /// Chance that none does.
+    /// Probability that none crosses it.
     pub(super) p_value: f64,
-    /// The same if the flows of a pair all went together.
+    /// The same if all flows of a pair took one path.
     pub(super) p_of_pairs: f64,
     /// Flows that delivered nothing and were last seen where it begins, or on it.
     pub(super) vanished: u32,
@@ -28,10 +29,10 @@ pub(super) struct DeadMember {
     pub(super) cells: Vec<u32>,
 }
 
-/// What chance makes of one link.
+/// A link under a fair hash.
 #[derive(Debug, Clone, Copy, Default)]
 struct FairHashOdds {
-    /// Logarithm of the chance that no delivering flow crosses it.
+    /// Logarithm of the probability that no delivering flow crosses it.
     none: f64,
     /// The same if all flows of a pair went together.
     none_of_pairs: f64,
@@ -60,7 +61,7 @@ pub(super) fn dead_links(graph: &Graph, rail: &str, flows: &[Flow], level: f64) 
             .filter(is_suspect)
             .map(|(link, _)| (vanished(graph, &mut paths, &dead, *link).len() as u32, *link))
             .collect();
-        // Who has most vanished flows first; among equals the one that chance spares least.
+        // Most vanished flows first; among equals the least probable.
         suspects.sort_by(|a, b| {
             let none = |link: &LinkId| odds[link].none;
             b.0.cmp(&a.0)
@@ -87,7 +88,7 @@ pub(super) fn dead_links(graph: &Graph, rail: &str, flows: &[Flow], level: f64) 
             return found;
         };
         closed.insert(link);
-        // Equal suspects that are no longer suspect without this one were only behind it, or before it.
+        // Equal suspects that are cleared without this one were only behind it, or before it.
         let without = self::odds(&mut paths, flows, &closed);
         let or: Vec<LinkId> = suspects[1..]
             .iter()
@@ -119,7 +120,7 @@ fn vanished(graph: &Graph, paths: &mut PathCache<'_>, dead: &[&Flow], link: Link
     cells
 }
 
-/// What chance makes of every link between switches, for flows that keep away from `closed`.
+/// Every link between switches under a fair hash, for flows that avoid `closed`.
 fn odds(
     paths: &mut PathCache<'_>,
     flows: &[Flow],
@@ -133,7 +134,7 @@ fn odds(
     for (ranks, count) in pairs {
         for (link, share) in paths.shares(ranks, closed) {
             let odds_of_link = odds.entry(link).or_default();
-            // A link that all must cross has no logarithm: as good as certain is enough.
+            // A link that all must cross has no logarithm: almost certain is enough.
             let none = (1.0 - share).max(1e-12).ln();
             odds_of_link.none += f64::from(count) * none;
             odds_of_link.none_of_pairs += none;
@@ -143,7 +144,7 @@ fn odds(
     odds
 }
 
-/// The shortest ways between ranks of a rail, remembered.
+/// The shortest paths between ranks of a rail, cached.
 struct PathCache<'g> {
     graph: &'g Graph,
     rail: &'g str,
@@ -165,7 +166,7 @@ impl<'g> PathCache<'g> {
         known.or_insert_with(|| graph.paths(from, to, rail))
     }
 
-    /// The share of a pair's flows that each link between switches gets from fair hashes, of those that keep away from `closed`.
+    /// The share of a pair's flows that fair hashes give each link between switches, for flows that avoid `closed`.
     fn shares(&mut self, ranks: (u32, u32), closed: &HashSet<LinkId>) -> Vec<(LinkId, f64)> {
         let graph = self.graph;
         let paths = self.of(ranks);
@@ -183,14 +184,15 @@ impl<'g> PathCache<'g> {
     }
 }
 
-/// The chance of every way when each switch chooses fairly among its links; ways are sorted.
+/// The probability of every path when each switch chooses fairly among its links; paths are sorted.
 fn split<'w>(paths: &'w [Path], depth: usize, weight: f64, into: &mut Vec<(f64, &'w Path)>) {
     match paths {
         [] => {}
         [path] => into.push((weight, path)),
         _ => {
             let branches: Vec<&[Path]> = paths.chunk_by(|a, b| a.get(depth) == b.get(depth)).collect();
-            // All ways are equally long and different, so they part somewhere; if not, they are shared out as they are.
+            // All paths are equally long and different, so they part somewhere; if not, the weight is divided
+            // equally.
             if paths.iter().any(|path| depth >= path.len()) {
                 into.extend(paths.iter().map(|path| (weight / paths.len() as f64, path)));
                 return;

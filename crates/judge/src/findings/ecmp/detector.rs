@@ -25,7 +25,7 @@ fn finding(analysis: &RunAnalysis<'_>, fault: &EcmpFault) -> Finding {
     let rule = &analysis.run().rule;
     let measured = &fault.measured;
     let mut evidence = vec![format!(
-        "{}: {:.3}; {:.3} in the middle under a fair hash; {}",
+        "{}: {:.3}; median under a fair hash {:.3}; {}",
         measured.name,
         measured.value,
         measured.null_median,
@@ -43,22 +43,33 @@ fn finding(analysis: &RunAnalysis<'_>, fault: &EcmpFault) -> Finding {
         confidence: share * 0.99,
         why: fault.cause.to_string(),
     });
-    Finding::new(FindingKind::EcmpImbalance, Place {
-            hosts: fault.hosts.clone(),
-            ranks: Vec::new(),
-            rail: Some(fault.rail.clone()),
-            link: fault.link.clone(),
-            switch: fault.switches.first().cloned(),
-        }).with_sentence(format!("{} ({})", fault.sentence, fault.cause)).with_rate(fault.carried, fault.expected).with_rule(format!(
-            "{}: beyond what a fair hash does by chance, at a false-positive budget of {} of which this has one part in \
-             {comparisons}",
+    let place = Place {
+        hosts: fault.hosts.clone(),
+        ranks: Vec::new(),
+        rail: Some(fault.rail.clone()),
+        link: fault.link.clone(),
+        switch: fault.switches.first().cloned(),
+    };
+    Finding::new(FindingKind::EcmpImbalance, place)
+        .with_sentence(format!("{} ({})", fault.sentence, fault.cause))
+        .with_rate(fault.carried, fault.expected)
+        .with_rule(format!(
+            "{}: beyond what a fair hash does by chance, at one part in {comparisons} of a false-positive \
+             budget of {}",
             fault.cause, rule.false_positive_budget
-        )).with_confirmation(Confirmation {
+        ))
+        .with_confirmation(Confirmation {
             rounds: 1,
             p_value: (measured.p_value * f64::from(comparisons)).min(1.0),
             comparisons,
-        }).ambiguous_with(fault.or.clone()).with_evidence(evidence).with_cells(fault.cells.clone()).with_next_step(fault.advice.clone()).with_repeat(repeat::command(
+        })
+        .ambiguous_with(fault.or.clone())
+        .with_evidence(evidence)
+        .with_cells(fault.cells.clone())
+        .with_next_step(fault.advice.clone())
+        .with_repeat(repeat::command(
             analysis.run(),
             &[("test", &fault.test), ("rail", &fault.rail)],
-        )).with_suspects(suspects.collect())
+        ))
+        .with_suspects(suspects.collect())
 }

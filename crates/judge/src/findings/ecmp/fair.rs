@@ -1,6 +1,7 @@
-//! What flows should get when they share links fairly: no flow can have more without one that has no more than it having less.
+//! What flows should get when they share links fairly (max-min fairness): no flow can have more without one that has
+//! no more than it having less.
 //!
-//! Water is poured into all flows at the same pace; a link that is full stops those that cross it; the rest goes on.
+//! All flows are filled at the same pace; a full link stops those that cross it; the rest continues.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -22,7 +22,7 @@ pub(super) struct EcmpFault {
     pub(super) switches: Vec<String>,
     pub(super) link: Option<String>,
     pub(super) hosts: Vec<String>,
-    /// What cannot be told apart from it.
+    /// Parts it is ambiguous with.
     pub(super) or: Vec<String>,
     pub(super) measured: TestStatistic,
     pub(super) carried: Option<Interval<Rate>>,
@@ -98,8 +98,8 @@ fn no_entropy(view: &RailView<'_, '_>) -> Option<EcmpFault> {
     let all = total(view, 0..view.rail.choosers.all.len());
     let mut fault = base(view.rail, EcmpCause::NoEntropy, wording::entropy(view), cells);
     fault.sentence = format!(
-        "{}: sender without entropy: {} send{} all streams of a pair from one source port ({} streams from {} port{}), so that no \
-         switch can tell them apart{}",
+        "{}: sender without entropy: {} send{} all streams of a pair from one source port ({} streams \
+         from {} port{}), so that no switch can distinguish them{}",
         view.rail.rail,
         list(&hosts),
         if hosts.len() == 1 { "s" } else { "" },
@@ -123,7 +123,7 @@ fn bad_link(view: &RailView<'_, '_>, link: LinkId, cause: EcmpCause) -> EcmpFaul
     let of = view.graph.link(link);
     let mut cells = bad.cells;
     if cells.is_empty() {
-        // Nothing is sent there: it concerns everybody whose flows could have been.
+        // Nothing is sent there: it concerns all flows that could have been.
         let could = |flow: &&super::flows::Flow| {
             let mut choices = flow.choices.iter();
             choices.any(|choice| view.rail.choosers.all[choice.chooser].members().contains(&link))
@@ -146,14 +146,15 @@ fn bad_link(view: &RailView<'_, '_>, link: LinkId, cause: EcmpCause) -> EcmpFaul
     let dead = view.rail.flows.iter().filter(|flow| flow.dead).count();
     if cause == EcmpCause::DeadMember && dead > 0 {
         fault.evidence.push(format!(
-            "{dead} of {} flows delivered nothing; those whose own way is whole lost their acknowledgements on the way back",
+            "{dead} of {} flows delivered nothing; those with an intact path lost their acknowledgements \
+             on the return path",
             view.rail.flows.len()
         ));
     }
     if let Some(slow) = view.slow.iter().find(|slow| slow.link == link) {
         fault.expected = Some(Rate(slow.should));
         fault.evidence.push(format!(
-            "carried {} of what fair sharing gives it, in the middle of {} measurements",
+            "carried {} of its fair share, median of {} measurements",
             percent(slow.ratio),
             slow.short
         ));
@@ -200,10 +201,11 @@ fn at_switches(view: &RailView<'_, '_>, cause: EcmpCause) -> Option<EcmpFault> {
     let paths = choosers[worst].sets.iter().map(Vec::len).max().unwrap_or(0);
     let what = match cause {
         EcmpCause::Polarised => {
-            "polarised: the hash keeps flows together that it could tell apart by their ports".to_string()
+            "polarised: the hash keeps flows together that it could distinguish by their ports".to_string()
         }
         EcmpCause::PolarisedSecondTier => {
-            "polarised, second tier: these switches choose as the ones before them did, and leave part of their links unused"
+            "polarised, second tier: these switches choose as the ones before them \
+             did, and leave part of their links unused"
                 .to_string()
         }
         EcmpCause::UnequalWeights => {
@@ -218,15 +220,17 @@ fn at_switches(view: &RailView<'_, '_>, cause: EcmpCause) -> Option<EcmpFault> {
             )
         }
         EcmpCause::DeadMember => {
-            let idle = numbers.iter().flat_map(|number| wording::idle_members(view, *number));
+            let idle = numbers
+                .iter()
+                .flat_map(|number| wording::idle_members(view, *number));
             let idle: Vec<String> = idle.collect();
-            format!("dead member: next to no bytes were counted at {}", list(&idle))
+            format!("dead member: almost no bytes were counted at {}", list(&idle))
         }
-        _ => "less even than chance, for a reason that does not show".to_string(),
+        _ => "less even than a fair hash makes it, for an unknown reason".to_string(),
     };
     let mut fault = base(view.rail, cause, measured, cells);
     fault.sentence = format!(
-        "{}: {} of {paths} paths: {what}; {} {:.1} where chance makes {:.1} ({}){}",
+        "{}: {} of {paths} paths: {what}; {} {:.1}, median under a fair hash {:.1} ({}){}",
         view.rail.rail,
         list(&switches),
         measured.name,
@@ -240,7 +244,7 @@ fn at_switches(view: &RailView<'_, '_>, cause: EcmpCause) -> Option<EcmpFault> {
         .iter()
         .filter(|chooser| chooser.tier == choosers[worst].tier);
     fault.evidence.push(format!(
-        "{} of {} switches that had choice number {} on {} show it",
+        "{} of {} switches with choice number {} on {} show it",
         numbers.len(),
         of_tier.count(),
         choosers[worst].tier,
@@ -297,13 +301,13 @@ fn unexplained_dead(view: &RailView<'_, '_>) -> Option<EcmpFault> {
     Some(fault)
 }
 
-/// What is wrong with a rail whose ways are not known.
+/// What is wrong with a rail whose paths are not known.
 pub(super) fn of_unknown_paths(rail: &RailFlows<'_>, verdict: &EcmpVerdict) -> Option<EcmpFault> {
     if !verdict.cause.is_fault() {
         return None;
     }
     let measured = TestStatistic {
-        name: "goodput or flows, without their ways",
+        name: "goodput or flows, paths unknown",
         value: verdict.value,
         null_median: verdict.null_median,
         p_value: verdict.p_value,

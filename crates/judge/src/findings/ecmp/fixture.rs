@@ -118,7 +118,8 @@ impl Streams {
             let mbit = rate * 8.0 / 1e6;
             let _ = writeln!(
                 text,
-                "[[link]]\nname = \"{name}\"\nends = [\"{near}\", \"{far}\"]\nrate = \"{mbit} Mb/s\"\nrail = \"rail0\""
+                "[[link]]\nname = \"{name}\"\nends = [\"{near}\", \"{far}\"]\nrate = \
+                 \"{mbit} Mb/s\"\nrail = \"rail0\""
             );
         };
         for host in 0..self.hosts() {

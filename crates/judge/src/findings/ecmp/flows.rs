@@ -1,8 +1,8 @@
-//! Flows: what switches can tell apart, with the way each one takes and what it delivered.
+//! Flows: what switches can distinguish, with the path each one takes and what it delivered.
 //!
-//! Streams of one pair of hosts from one source port are one flow, whatever their number: no switch can part them. A flow that
-//! could not be connected, or broke, and delivered nothing is dead; one that is connected and starves is not: its packets got through.
-//! A flow of which nothing was recorded is left out.
+//! Streams of one pair of hosts from one source port are one flow, whatever their number: no switch can separate
+//! them. A flow that could not be connected, or broke, and delivered nothing is dead; one that is connected and
+//! starves is not: its packets got through. A flow of which nothing was recorded is left out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use super::choosers::{Choice, Choosers};
 use record::{Cell, Collective, Event, Recorded, StreamRecord};
 use topology::graph::{Graph, LinkId};
 
-/// One flow: a five-tuple of its own, as far as ports tell.
+/// One flow: a distinct five-tuple, as far as ports show.
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
     /// Id of its cell.
@@ -25,15 +25,15 @@ pub(super) struct Flow {
     pub(super) port: Option<u16>,
     /// What arrived per second, iteration by iteration.
     pub(super) rates: Vec<f64>,
-    /// Whether it broke, or never was, and nothing ever arrived.
+    /// Whether it broke or was never connected, and nothing ever arrived.
     pub(super) dead: bool,
     /// The links it is known to cross, from its sender on.
     pub(super) path: Vec<LinkId>,
     /// Whether that is all of them.
     pub(super) whole: bool,
-    /// Whether it took the same way when asked again.
+    /// Whether it took the same path when traced again.
     pub(super) steady: Option<bool>,
-    /// Whether its five-tuple was not there before in this test: only those are draws of their own.
+    /// Whether its five-tuple is new in this test: only those are independent draws.
     pub(super) fresh: bool,
     /// The choices that switches had for it, in order.
     pub(super) choices: Vec<Choice>,
@@ -80,9 +80,9 @@ pub(super) struct RailFlows<'a> {
     pub(super) low_entropy: Vec<LowEntropyCell>,
 }
 
-/// A pair of hosts has so many streams or more from one port before its sender is called monotonous.
+/// Fewest streams of a pair of hosts from one port before its sender has too little entropy.
 const FEWEST_STREAMS: u32 = 2;
-/// So many streams for every port are too many.
+/// This many streams per port are too many.
 const STREAMS_PER_PORT: u32 = 4;
 
 /// The flows of a run, by test and rail, in plan order.
@@ -192,7 +192,7 @@ impl<'a, 'g> Collector<'a, 'g> {
             };
             let mut whole = path.is_some_and(|path| path.whole) && !links.is_empty();
             let mut links = links;
-            // What delivers went on where the last switch that answered leads, if it leads one way only.
+            // A flow that delivers continued where the last switch that answered leads, if it leads to one link only.
             let goes_on =
                 |rest: &Vec<LinkId>| !dead && !whole && !links.is_empty() && rest.starts_with(&links);
             if let Some(rest) = rest.filter(goes_on) {
@@ -254,7 +254,7 @@ fn merged(cell: &Cell, from: u32, rounds: &[&[StreamRecord]]) -> Vec<Stream> {
         .collect()
 }
 
-/// Streams that come from the same port are together; those whose port is not known are each by themselves.
+/// Streams from the same port are together; those whose port is not known are each on their own.
 fn by_port(streams: Vec<Stream>) -> Vec<(Option<u16>, Vec<Stream>)> {
     let mut flows: Vec<(Option<u16>, Vec<Stream>)> = Vec::with_capacity(streams.len());
     let mut place_of: HashMap<u16, usize> = HashMap::new();

@@ -10,7 +10,7 @@ use topology::graph::{Graph, LinkId};
 
 /// Trials of a spread whose cost is asked for.
 const TRIALS: usize = 200;
-/// More flows than this are no advice.
+/// More flows than this are not useful advice.
 const MOST_FLOWS: u32 = 1 << 14;
 /// What counts as half: trials differ a little.
 const HALF: f64 = 0.55;
@@ -114,7 +114,7 @@ impl HostCableSharing {
         HostCableSharing(shared)
     }
 
-    /// What the cables at its ends leave a pair.
+    /// What the cables at its ends leave for a pair.
     fn limit(&self, graph: &Graph, rail: &str, slot: u32, (from, to): (u32, u32)) -> f64 {
         let cables = [graph.up(from, rail), graph.down(to, rail)];
         let share = |cable: LinkId| {
@@ -132,13 +132,13 @@ impl HostCableSharing {
     }
 }
 
-/// Answers to "how many flows would halve it", remembered.
+/// Answers to "how many flows would halve it", cached.
 #[derive(Default)]
 pub(super) struct FlowCountAdvice(HashMap<(u32, u32, u32), Option<u32>>);
 
 impl FlowCountAdvice {
-    /// By which factor flows must grow so that collisions of `flows` flows, which together ask for `demand` times what a path
-    /// carries, cost half of what they do; none when they cost next to nothing, or no number does.
+    /// The factor by which flows must grow so that collisions of `flows` flows, which together demand `demand` times
+    /// what a path carries, cost half as much; none when they cost almost nothing, or no number does.
     pub(super) fn factor(&mut self, flows: u32, paths: u32, demand: f64) -> Option<u32> {
         let demand = (demand * 20.0).round() / 20.0;
         let key = (flows, paths, (demand * 20.0) as u32);

@@ -1,12 +1,13 @@
-//! How flows are spread over equal paths: bad luck, a bad hash, a bad member, or a sender that gives the hash nothing to work with.
+//! How flows are spread over equal paths: bad luck, a bad hash, a bad member, or a sender without entropy.
 //!
-//! From the streams of a run (`flows`) and the ways they took follows which switch had a choice, among which links, and what it chose
-//! (`choosers`). Chance is acted out with the very same flows (`nulls`), and what is beyond it is told apart by its shape
-//! (`spread`). What links carried is compared with fair shares of it (`fair`, `model`), which shows slow members (`slow`); links
-//! that nothing came over are dead (`dead`). Counters of switches stand beside it (`counters`); where no way is known, what
-//! flows delivered must do (`blind`). `accuse` puts it together by precedence, `assemble` and `words` make verdicts of it.
+//! The streams of a run (`flows`) and the paths they took show which switch had a choice, among which links, and what
+//! it chose (`choosers`). A fair hash is simulated with the very same flows (`nulls`), and a significant deviation
+//! from it is classified by its shape (`spread`). What links carried is compared with their fair shares (`fair`,
+//! `model`), which shows slow members (`slow`); links that nothing was delivered over are dead (`dead`). Counters of
+//! switches complement this (`counters`). Where no path is known, the goodput of flows must do (`unknown_paths`).
+//! `rail_view` combines it by precedence, `faults` names what is wrong, `assemble` and `wording` make verdicts of it.
 //!
-//! Held true: nothing is called a fault that a fair hash does by chance more often than the false-positive budget allows, over
+//! Invariant: nothing is called a fault that a fair hash does more often than the false-positive budget allows, over
 //! all switches and links of the run. Half of the budget is for how flows are spread, half for links.
 
 mod assemble;
@@ -63,7 +64,7 @@ pub(super) struct Ecmp {
     levels: SignificanceLevels,
 }
 
-/// Chances below which something is called a fault: the false-positive budget, shared out.
+/// Significance levels: the false-positive budget, divided.
 #[derive(Debug, Clone, Copy, Default)]
 struct SignificanceLevels {
     budget: f64,
@@ -79,13 +80,13 @@ impl SignificanceLevels {
         SignificanceLevels {
             budget,
             spread: half / (TESTS_PER_SWITCH * choosers).max(1) as f64,
-            // That a link is dead shows plainly: most is for slow ones.
+            // A dead link is obvious: most of the budget is for slow ones.
             dead: DEAD_SHARE * half / links.max(1) as f64,
             slow: (1.0 - DEAD_SHARE) * half / links.max(1) as f64,
         }
     }
 
-    /// By how much the p-value of a cause counts for more, as it is one of many that were looked at.
+    /// The number of comparisons that the p-value of a cause is corrected for.
     fn comparisons(&self, cause: EcmpCause) -> u32 {
         let level = match cause {
             EcmpCause::DeadMember => self.dead,
@@ -144,11 +145,11 @@ impl Ecmp {
                 .as_ref()
                 .filter(|_| !rail.choosers.all.is_empty())
                 .map(|graph| RailView::of(rail, graph, &mut context));
-            let is_told = |view: &RailView<'_, '_>| {
+            let is_judged = |view: &RailView<'_, '_>| {
                 let mut causes = view.causes.iter();
                 causes.any(|cause| *cause != EcmpCause::Unjudged) || !view.dead.is_empty()
             };
-            match view.filter(is_told) {
+            match view.filter(is_judged) {
                 Some(view) => {
                     let judged = rail.flows.iter().filter(|flow| {
                         let mut choices = flow.choices.iter();

@@ -1,8 +1,9 @@
 //! What every link carried in every slot, beside what it should have: fair shares of the flows that crossed it.
 //!
-//! Flows take what they can get. So given their ways and what links can carry, what each should get is known, and with it the
-//! load of every link. What hosts and headers take off is the same for all: the *efficiency* of the run is what links that should be
-//! full carried of their rate, in the middle of all of them, so that a few slow ones do not count.
+//! Flows take what they can get. So the paths of flows and the capacities of links determine what each flow should
+//! get, and with it the load of every link. The overhead of hosts and headers is the same for all: the *efficiency*
+//! of the run is the median, over links that should be full, of what they carried of their rate, so that a few slow
+//! ones do not count.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,11 +13,11 @@ use super::fair;
 use super::flows::Flow;
 use topology::graph::{Graph, LinkId};
 
-/// A link is full when its flows should take this share of its rate.
+/// A link is full when its flows should take this fraction of its rate.
 const FULL: f64 = 0.98;
-/// Less than this is no efficiency: something else is wrong.
+/// A lower efficiency means that something else is wrong.
 const LEAST: f64 = 0.5;
-/// A slot with more flows than this share whose ways are not known says nothing about links.
+/// A slot with more than this fraction of flows whose paths are not known says nothing about links.
 const UNKNOWN: f64 = 0.1;
 
 /// One link in one slot.
@@ -42,7 +43,7 @@ impl SlotLoad {
     }
 }
 
-/// The flows of one slot whose ways are known and that delivered something.
+/// The flows of one slot whose paths are known and that delivered something.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     /// Numbers of the flows.
@@ -62,7 +63,7 @@ pub(super) struct Model {
     pub(super) slots: Vec<Slot>,
 }
 
-/// What every link carries, by its number; without bound where that is not known.
+/// What every link carries, by its number; infinite where that is not known.
 pub(super) fn capacities(graph: &Graph) -> Vec<f64> {
     let rates = graph.links().map(|(_, link)| link.rate.0);
     rates
@@ -71,7 +72,7 @@ pub(super) fn capacities(graph: &Graph) -> Vec<f64> {
 }
 
 impl Model {
-    /// The loads of all slots; none when no link's rate or no way is known.
+    /// The loads of all slots; none when no link's rate or no path is known.
     pub(super) fn of(graph: &Graph, flows: &[Flow]) -> Option<Model> {
         let capacity = capacities(graph);
         let mut by_slot: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -109,7 +110,7 @@ impl Model {
         Some(model)
     }
 
-    /// Works out what every link should carry with the capacities as they are.
+    /// Computes what every link should carry with the current capacities.
     pub(super) fn expect(&mut self, flows: &[Flow]) {
         let capacity = &self.capacity;
         self.slots

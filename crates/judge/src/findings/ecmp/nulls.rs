@@ -1,8 +1,8 @@
-//! What chance makes of the flows of one switch: the same flows in the same groups, thrown at its members by a fair hash.
+//! A fair hash for the flows of one switch: the same flows in the same groups, thrown at its members at random.
 //!
-//! How evenly flows are spread is asked in up to three ways: over all flows of a set of members (*pooled*), within every group
-//! of flows that belong together (*within*: those of one pair of hosts; at the second switch those that came by one link), and
-//! at the second switch also within pairs (*paired*). Each is a sum of chi-squares, and each is compared with what it comes to
+//! Evenness is tested in up to three ways: over all flows of a set of members (*pooled*), within every group of flows
+//! that belong together (*within*: those of one pair of hosts; at the second switch those that came by one link), and
+//! at the second switch also within pairs (*paired*). Each is a sum of chi-squares, compared with its distribution
 //! when every flow picks a member at random. Switches whose flows have the same structure share their trials.
 
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use record::stats::hashing::{chi_square, pick};
 
 /// Trials to begin with.
 const FEW: usize = 2000;
-/// Ten times as many are made while fewer than this are as odd as what was measured.
+/// Ten times as many are run while fewer than this are as extreme as what was measured.
 const AS_ODD: f64 = 40.0;
 const MORE: usize = 10;
-/// Enough is so many for every chance in one that must be told.
+/// Enough trials to resolve the significance level: this many for one expected exceedance.
 const PER_CHANCE: f64 = 3.0;
 const MOST: usize = 400_000;
 
@@ -180,7 +180,7 @@ impl MemberCounts {
 pub(super) struct NullStore {
     seed: u64,
     known: HashMap<Structure, Arc<Nulls>>,
-    /// Chance below which something is accused.
+    /// Significance level.
     pub(super) level: f64,
 }
 
@@ -194,7 +194,7 @@ impl NullStore {
         }
     }
 
-    /// The null distributions for these values: of a few trials, or of many where the values are odd.
+    /// The null distributions for these values: of a few trials, or of many where the values are extreme.
     pub(super) fn of(&mut self, structure: &Structure, values: &Statistics) -> Arc<Nulls> {
         let seed = self.seed;
         let nulls = self

@@ -1,7 +1,8 @@
-//! What a rail comes to: every switch that had a choice gets a verdict, every fault an accusation.
+//! Everything known about one rail: every switch that had a choice gets a cause, every fault is collected.
 //!
-//! Where several causes fit one place, the first of these is it: a sender without entropy, a dead member, a slow one, a polarised
-//! hash, a second tier that repeats the first, unequal weights. A fault that shows at many switches is accused once.
+//! Where several causes fit one place, the first of these applies: a sender without entropy, a dead member, a slow
+//! one, a polarised hash, a second tier that repeats the first, unequal weights. A fault that shows at many switches
+//! is reported once.
 
 use std::collections::HashSet;
 
@@ -16,21 +17,22 @@ use super::spread::{Spread, SpreadKind, spread};
 use record::EcmpCause;
 use topology::graph::{Graph, LinkId};
 
-/// From this share of flows on that took another way when asked again, flows are not pinned to paths.
+/// From this fraction of flows on that took another path when traced again, flows are not pinned to paths.
 const UNSTEADY: f64 = 0.2;
-/// At least so many flows of which that is known.
+/// Fewest flows of which that must be known.
 const FEWEST_ASKED: usize = 4;
-/// Share of flows whose first choice must be known for a switch to be judged by its flows.
+/// Fraction of flows whose first choice must be known for a switch to be judged by its flows.
 const KNOWN: f64 = 0.5;
-/// Flows that deliver nothing and that nothing explains: this many are a fault, and this share.
+/// Flows that deliver nothing for no known reason: this many are a fault, and this fraction.
 const UNEXPLAINED_DEAD: (usize, f64) = (2, 0.02);
-/// Of the choices of one tier, this share may leave out a member before it is the hash and not the member.
+/// Of the choices of one tier, up to this fraction may leave out a member before the hash and not the member is at
+/// fault.
 const LEFT_OUT: f64 = 0.25;
 
-/// Pairs that each stick to one member leave out another by chance more often than this: then they may be the reason.
+/// Above this p-value, pairs that each stick to one member may be the reason that another is left out.
 const STICKY: f64 = 0.01;
 
-/// Everything that was worked out about one rail.
+/// The analysis of one rail.
 pub(super) struct RailView<'r, 'a> {
     /// Its flows.
     pub(super) rail: &'r RailFlows<'a>,
@@ -52,7 +54,7 @@ pub(super) struct RailView<'r, 'a> {
     pub(super) goodput: Vec<Goodput>,
     /// Per chooser: what it comes to.
     pub(super) causes: Vec<EcmpCause>,
-    /// Flows that took another way when asked again, and those of which it is known.
+    /// Flows that took another path when traced again, and those of which it is known.
     pub(super) unsteady: (usize, usize),
     /// Flows that delivered nothing although no link explains it.
     pub(super) unexplained_dead: usize,
@@ -63,15 +65,15 @@ pub(super) struct DecisionContext<'b> {
     pub(super) counters: &'b PortCounters,
     pub(super) store: NullStore,
     pub(super) advice: FlowCountAdvice,
-    /// Chance below which a link is called dead.
+    /// Significance level for dead links.
     pub(super) dead_level: f64,
-    /// Chance below which it is called slow.
+    /// Significance level for slow links.
     pub(super) slow_level: f64,
     pub(super) seed: u64,
 }
 
 impl<'r, 'a> RailView<'r, 'a> {
-    /// Works everything out.
+    /// Analyses the flows of a rail.
     pub(super) fn of(
         rail: &'r RailFlows<'a>,
         graph: &'r Graph,
@@ -104,7 +106,8 @@ impl<'r, 'a> RailView<'r, 'a> {
             if let Some(model) = &mut view.model {
                 view.slow = slow_links(graph, flows, model);
                 let level = context.slow_level;
-                // A host's own cable explains what others lack, but is no member of equal paths: other tests judge it.
+                // A host's own cable may explain a shortfall but is not a member of equal paths: other tests judge
+                // it.
                 view.slow
                     .retain(|slow| slow.p_value <= level && !graph.link(slow.link).is_host);
             }
@@ -139,7 +142,7 @@ impl<'r, 'a> RailView<'r, 'a> {
         view
     }
 
-    /// Whether the fabric moves flows about.
+    /// Whether the fabric moves flows between paths.
     pub(super) fn is_adaptive(&self) -> bool {
         let (moved, asked) = self.unsteady;
         asked >= FEWEST_ASKED && moved as f64 >= UNSTEADY * asked as f64
@@ -155,7 +158,7 @@ impl<'r, 'a> RailView<'r, 'a> {
             .collect();
     }
 
-    /// A member without flows is not at fault where it is the hash that leaves members out, here or all over the tier. Where it
+    /// A member without flows is not at fault where the hash leaves members out, here or all over the tier. Where it
     /// is at fault, flows are judged by how they are spread over the others.
     fn settle_idle_members(&mut self, context: &mut DecisionContext<'_>) {
         let choosers = &self.rail.choosers.all;
@@ -194,7 +197,7 @@ impl<'r, 'a> RailView<'r, 'a> {
             let elsewhere = of_tier
                 .iter()
                 .any(|number| !has_idle(*number) && polarised(&self.spreads[*number]));
-            // With one member left there is no spread to look at: pairs that stick to it by chance must be out of the question.
+            // With one member left there is no spread to test: pairs that stick to it by chance must be ruled out.
             let of_owner = |dead: &&DeadMember| {
                 let mut links = choosers[owner].sets.iter().flatten();
                 dead.vanished == 0 && links.any(|link| *link == dead.link)

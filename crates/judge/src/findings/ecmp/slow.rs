@@ -1,12 +1,14 @@
-//! A member that carries less than it should, and what follows from it for everything else.
+//! A member that carries less than it should, and what follows for everything else.
 //!
-//! A slow link makes others look slow: the cable of a host whose flows wait for it, the downlink behind it. So a suspect is tried
-//! out: with its rate set to the most it ever carried, does what all other links carried come out as expected? Whoever explains
-//! most is the one; whoever explains as much cannot be told apart from it. A link that carried nearly its rate in any slot is cleared.
+//! A slow link makes others look slow: the cable of a host whose flows wait for it, the downlink behind it. So a
+//! suspect is tried out: with its rate set to the most it ever carried, do all other links carry what is expected?
+//! The link that explains most is slow; links that explain as much are ambiguous with it. A link that carried nearly
+//! its rate in any slot is cleared.
 //!
-//! The chance that a healthy link falls short like that is taken from the run itself: how often the other links carried as small
-//! a share of what was expected as the suspect did at its best, once for every slot that asked for more. Real flows do not share
-//! quite fairly, and links with few of them carry less than they should in one slot or another; none does so in all of them.
+//! The probability that a healthy link falls short like that is estimated from the run itself: how often the other
+//! links carried as small a share of what was expected as the suspect did at its best, once for every slot with more
+//! demand. Real flows do not share quite fairly, and links with few of them carry less than they should in one slot
+//! or another; none does so in all of them.
 
 use std::collections::HashSet;
 
@@ -20,17 +22,17 @@ use topology::graph::{Graph, LinkId};
 pub(super) const MARGIN: f64 = 0.18;
 /// It must do so in this many slots.
 const FEWEST_SLOTS: usize = 2;
-/// And in this share of the slots that ask for more than it gives.
+/// And in this fraction of the slots with more demand than it carried.
 const ALWAYS: f64 = 0.75;
-/// Links that should carry less than this share of their rate are not asked for anything.
+/// Links that should carry less than this fraction of their rate have too little demand.
 const ASKED: f64 = 0.25;
 /// Suspects that are tried out.
 const TRIED: usize = 12;
 /// The most slow links that are looked for.
 const MOST: usize = 4;
-/// A suspect must explain this share of what is odd about the flows of all suspects.
+/// A suspect must explain this fraction of what is odd about the flows of all suspects.
 const EXPLAINS: f64 = 0.1;
-/// Whoever explains this share of what the best explains cannot be told apart from it.
+/// Links that explain this fraction of what the best explains are ambiguous with it.
 const ALIKE: f64 = 0.85;
 
 /// A link that is slow.
@@ -44,14 +46,14 @@ pub(super) struct SlowMember {
     pub(super) carries: f64,
     /// What it should be able to carry.
     pub(super) should: f64,
-    /// Slots in which it fell short, and those that asked for more than it gives.
+    /// Slots in which it fell short, and slots with more demand than it carried.
     pub(super) short: usize,
     pub(super) asked: usize,
-    /// Carried over expected, in the middle of the slots that asked for more.
+    /// Carried over expected, the median of the slots with more demand.
     pub(super) ratio: f64,
     /// The same at its best.
     best: f64,
-    /// Chance that a healthy link falls short as often.
+    /// Probability that a healthy link falls short as often.
     pub(super) p_value: f64,
     /// Ids of the cells whose flows crossed it.
     pub(super) cells: Vec<u32>,
@@ -62,7 +64,7 @@ pub(super) struct SlowMember {
 struct LinkRecord {
     /// Slots in which it fell short in every iteration.
     short: Vec<usize>,
-    /// Carried over expected in the slots that asked for more than it ever carried.
+    /// Carried over expected in the slots with more demand than it ever carried.
     asked: Vec<f64>,
     carries: f64,
     cleared: bool,
@@ -203,8 +205,8 @@ fn oddness(model: &Model, slot: &super::model::Slot, links: &HashSet<LinkId>) ->
     loads.map(of).sum()
 }
 
-/// The chance that a link carries no more than this share of what is expected in every slot that asks, when each time it is drawn
-/// from what the other links of its kind carried.
+/// The probability that a link carries no more than this share of what is expected in every slot with demand, when
+/// each share is drawn from what the other links of its kind carried.
 fn p_value_of(graph: &Graph, model: &Model, healthy: &[f64], slow: &SlowMember) -> f64 {
     let (mut as_low, mut all) = (0usize, 0usize);
     let is_host = graph.link(slow.link).is_host;

@@ -1,9 +1,9 @@
 //! How the flows of one switch are spread over its members, and what kind of unevenness it is.
 //!
-//! Whether something is wrong is decided against chance ([`nulls`](super::nulls)). What it is, by whether the groups agree with
-//! each other: a hash that cannot tell the flows of a group apart gives every group members of its own (*polarised*); unequal
-//! weights give all groups the same shares. Agreement is tested by shuffling the members among the flows, which keeps the
-//! shares and breaks everything that groups have of their own.
+//! Whether something is wrong is tested against a fair hash ([`nulls`](super::nulls)). What it is depends on whether
+//! the groups agree: a hash that cannot distinguish the flows of a group gives every group its own members
+//! (*polarised*); unequal weights give all groups the same shares. Agreement is tested by shuffling the members among
+//! the flows, which keeps the shares and breaks everything specific to groups.
 
 use std::collections::HashSet;
 
@@ -14,23 +14,23 @@ use record::stats::Null;
 use record::stats::hashing::pick;
 use topology::graph::LinkId;
 
-/// Groups disagree with each other when chance makes them disagree as much less often than this.
+/// P-value below which groups disagree with each other.
 const DISAGREE: f64 = 0.005;
 
-/// A statistic beside what chance makes of it.
+/// A statistic and its null distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TestStatistic {
     pub(super) name: &'static str,
     pub(super) value: f64,
     pub(super) null_median: f64,
-    /// Chance of this or more.
+    /// Probability of this or more under a fair hash.
     pub(super) p_value: f64,
 }
 
 /// What kind of spread it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SpreadKind {
-    /// As by chance.
+    /// As under a fair hash.
     Fair,
     /// Flows of a group stick together, or members are left out.
     Polarised,
@@ -41,7 +41,7 @@ pub(super) enum SpreadKind {
 /// The spread of one switch's flows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Spread {
-    /// Flows with five-tuples of their own whose member is known.
+    /// Flows with distinct five-tuples whose member is known.
     pub(super) flows: u32,
     /// Flows per set and member.
     pub(super) counts: Vec<Vec<u32>>,
@@ -174,7 +174,7 @@ fn kind(
     }
 }
 
-/// The chance that groups, and pairs, differ as much when members are shuffled among the flows of a set.
+/// P-values that groups, and pairs, differ as much when members are shuffled among the flows of a set.
 fn disagreement(structure: &Structure, values: &Statistics, sets: &[usize], chosen: &[usize]) -> (f64, f64) {
     let trials = (2_000_000 / chosen.len().max(1)).clamp(400, 2000);
     let [within, paired] = Null::simulate_together(
@@ -205,7 +205,7 @@ pub(super) fn weights(counts: &[u32]) -> String {
     }
     let mut sorted: Vec<f64> = counts.iter().map(|count| f64::from(*count)).collect();
     sorted.sort_unstable_by(f64::total_cmp);
-    // The light ones are everything below the widest step; their mean is one.
+    // The light ones are everything below the widest step; their mean is the unit.
     let steps = sorted.windows(2).map(|pair| pair[1] / pair[0].max(0.5));
     let widest = steps
         .enumerate()

@@ -1,8 +1,8 @@
-//! When nobody tells which way flows take: what they deliver must do.
+//! Judging a rail whose paths are not known, by what flows deliver.
 //!
-//! With a topology the number of paths is known, and with it what flows deliver together when a fair hash throws them at the
-//! paths. Much less than that is an imbalance, for whatever reason. Without a topology the number of paths is not known
-//! either, and nothing is said but what is plain: flows that deliver nothing.
+//! With a topology the number of paths is known, and so is what flows deliver together under a fair hash. Much less
+//! than that is an imbalance, whatever the reason. Without a topology the number of paths is unknown too, and only
+//! the obvious is reported: flows that deliver nothing.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use topology::graph::{Graph, LinkId};
 
 /// Trials of the null.
 const TRIALS: usize = 1000;
-/// More flows than this are not thrown: trials would take too long.
+/// More flows than this are not simulated: trials would take too long.
 const MOST_FLOWS: usize = 2048;
-/// Goodput must fall short of the middle of the null by this share to be called an imbalance.
+/// Goodput must fall short of the null median by this fraction to be called an imbalance.
 const MATTERS: f64 = 0.1;
-/// Flows that deliver nothing: this many are a fault, and this share.
+/// Flows that deliver nothing: this many are a fault, and this fraction.
 const DEAD: (usize, f64) = (2, 0.02);
 
-/// The verdict on a rail whose ways are not known.
+/// The verdict on a rail whose paths are not known.
 pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, seed: u64) -> EcmpVerdict {
     let flows = &rail.flows;
     let dead = flows.iter().filter(|flow| flow.dead).count();
@@ -62,8 +62,8 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
         members: Vec::new(),
         pairs: Vec::new(),
         cells: rail.cells.clone(),
-        advice: "give a topology file (--topology), let switches answer packets whose time to live ends there, or read their \
-                 counters (--switch-counters)"
+        advice: "give a topology file (--topology), let switches answer packets whose TTL expires there, \
+                 or read their counters (--switch-counters)"
             .to_string(),
     };
     let name = rail.rail;
@@ -76,7 +76,7 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
         verdict.null_median = f64::from(streams);
         verdict.p_value = (1.0f64 / 16_384.0).powf(f64::from(streams.saturating_sub(ports).min(60)));
         verdict.sentence = format!(
-            "{name}: {} send {streams} streams from {ports} source ports: no switch can tell them apart",
+            "{name}: {} send {streams} streams from {ports} source ports: no switch can distinguish them",
             text::list(&hosts)
         );
         verdict.advice =
@@ -88,8 +88,8 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
         (verdict.statistic, verdict.value) = ("flows that delivered nothing".to_string(), dead as f64);
         verdict.p_value = 0.0;
         verdict.sentence = format!(
-            "{name}: {dead} of {} flows delivered nothing while others between the same hosts did: a path is dead; which one \
-             cannot be told, as the ways of flows are not known",
+            "{name}: {dead} of {} flows delivered nothing while others between the same hosts did: a path \
+             is dead; which one is unknown, as the paths of flows are not known",
             flows.len()
         );
         return verdict;
@@ -97,8 +97,8 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
     let thrown = graph.and_then(|graph| goodput_against_chance(graph, rail, seed));
     let Some((measured, null)) = thrown else {
         verdict.sentence = format!(
-            "{name}: neither the ways of flows nor the number of paths is known: {fresh} flows, which delivered what {} paths \
-             carry at least",
+            "{name}: neither the paths of flows nor the number of paths is known: {fresh} flows, which \
+             delivered what at least {} paths carry",
             verdict.paths_used
         );
         return verdict;
@@ -108,7 +108,7 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
     verdict.p_value = null.p_lower(measured);
     verdict.lost = Some((1.0 - measured).clamp(0.0, 1.0));
     let against = format!(
-        "goodput {} of what the hosts' cables carry, where chance makes {} ({})",
+        "goodput {} of what the hosts' cables carry, median under a fair hash {} ({})",
         percent(measured),
         percent(null.median()),
         p_value(verdict.p_value)
@@ -116,10 +116,11 @@ pub(super) fn verdict(rail: &RailFlows<'_>, graph: Option<&Graph>, level: f64, s
     if verdict.p_value <= level.max(1.0 / (TRIALS as f64)) && measured < (1.0 - MATTERS) * null.median() {
         verdict.cause = EcmpCause::Unexplained;
         verdict.sentence = format!(
-            "{name}: flows are spread worse than by chance; where cannot be told, as their ways are not known: {against}"
+            "{name}: flows are spread worse than by a fair hash; at which switch is unknown, as their \
+             paths are not known: {against}"
         );
     } else {
-        verdict.sentence = format!("{name}: the ways of flows are not known; {against}");
+        verdict.sentence = format!("{name}: the paths of flows are not known; {against}");
     }
     verdict
 }
@@ -140,7 +141,7 @@ fn paths_used(flows: &[Flow]) -> u32 {
     }
 }
 
-/// The goodput of all flows over what the hosts' cables carry, and what chance makes of it; none without rates.
+/// The goodput of all flows over what the hosts' cables carry, and its null distribution; none without rates.
 fn goodput_against_chance(graph: &Graph, rail: &RailFlows<'_>, seed: u64) -> Option<(f64, Null)> {
     let flows = &rail.flows;
     if flows.is_empty() || flows.len() > MOST_FLOWS {
@@ -189,7 +190,7 @@ fn goodput_against_chance(graph: &Graph, rail: &RailFlows<'_>, seed: u64) -> Opt
     Some((measured / efficiency.min(1.0) / hosts, null))
 }
 
-/// A way that fair hashes may give a flow.
+/// A path that fair hashes may give a flow.
 fn throw(graph: &Graph, rail: &str, flow: &Flow, random: &mut ChaCha8Rng) -> Vec<LinkId> {
     let path = graph.route(flow.ranks.0, flow.ranks.1, rail, |_, nearer| {
         pick(nearer.len(), random)

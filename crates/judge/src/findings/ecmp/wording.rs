@@ -1,4 +1,4 @@
-//! What is said: the sentence of a verdict, the statistic it rests on, and what to do.
+//! The wording of verdicts: the sentence, the statistic it rests on, and what to do.
 
 use super::rail_view::{DecisionContext, RailView};
 use super::spread::{TestStatistic, weights};
@@ -73,7 +73,7 @@ pub(super) fn deciding(view: &RailView<'_, '_>, number: usize) -> TestStatistic 
         EcmpCause::DeadMember if !dead.is_empty() => of_bad_link(view, dead[0].link).measured,
         EcmpCause::SlowMember if !slow.is_empty() => of_bad_link(view, slow[0].link).measured,
         EcmpCause::AdaptiveRouting if view.is_adaptive() => TestStatistic {
-            name: "share of flows that took another way when asked again",
+            name: "share of flows that took another path when traced again",
             value: view.unsteady.0 as f64 / view.unsteady.1.max(1) as f64,
             null_median: 0.0,
             p_value: 0.0,
@@ -109,7 +109,7 @@ pub(super) fn entropy(view: &RailView<'_, '_>) -> TestStatistic {
             (streams + cell.streams, ports + cell.ports)
         });
     let cells = view.rail.low_entropy.len().max(1) as f64;
-    // Ports that are drawn are all different but for one in a thousand; that all of them meet has no chance to speak of.
+    // Random ports are all different but for one in a thousand; that all of them coincide has almost no probability.
     let p = (1.0f64 / 16_384.0).powf(f64::from(streams.saturating_sub(ports).min(60)));
     TestStatistic {
         name: "source ports per pair",
@@ -127,7 +127,7 @@ pub(super) struct BadLink {
     pub(super) or: Vec<String>,
 }
 
-/// What is said about a dead or slow link.
+/// The wording for a dead or slow link.
 pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
     let name = view.graph.name(link);
     let far = &view.graph.link(link).to.node;
@@ -148,8 +148,8 @@ pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
         };
         return BadLink {
             sentence: format!(
-                "{name}{}: dead member towards {far}: no flow delivered anything over it where chance alone makes {:.0} (\
-                 {}); {what}",
+                "{name}{}: dead member towards {far}: no flow delivered anything over it; a fair hash \
+                 gives it {:.0} ({}); {what}",
                 or(&dead.or),
                 dead.expected,
                 p_value(dead.p_value)
@@ -167,8 +167,8 @@ pub(super) fn of_bad_link(view: &RailView<'_, '_>, link: LinkId) -> BadLink {
     if let Some(slow) = view.slow.iter().find(|slow| slow.link == link) {
         return BadLink {
             sentence: format!(
-                "{name}{}: slow member: carried {} at most of the {} it should, in {} of {} measurements that asked for more \
-                 ({}); flows that do not cross it got what they should",
+                "{name}{}: slow member: carried at most {} of the {} it should, in {} of {} measurements \
+                 with more demand ({}); flows that do not cross it got what they should",
                 or(&slow.or),
                 Rate(slow.carries),
                 Rate(slow.should),
@@ -224,7 +224,7 @@ pub(super) fn sentence(
     let paths = chooser.sets.iter().map(Vec::len).max().unwrap_or(0);
     let deciding = deciding(view, number);
     let against = format!(
-        "{} {:.1} where chance makes {:.1} ({})",
+        "{} {:.1}, median under a fair hash {:.1} ({})",
         deciding.name,
         deciding.value,
         deciding.null_median,
@@ -242,53 +242,59 @@ pub(super) fn sentence(
         EcmpCause::NoEntropy => {
             let hosts = low_entropy_at(view, number);
             format!(
-                "{switch}: {} send all streams of a pair from {:.0} source port, so that no switch can tell them apart: they \
-                 share one of {paths} paths{cost}",
+                "{switch}: {} send all streams of a pair from {:.0} source port, so that no switch can \
+                 distinguish them: they share one of {paths} paths{cost}",
                 list(&hosts),
                 deciding.value.max(1.0)
             )
         }
         EcmpCause::Polarised => format!(
-            "{switch}: polarised: the hash keeps flows of a pair together that it could tell apart, on {:.1} of {paths} paths on \
-             average: {against}{cost}",
+            "{switch}: polarised: the hash keeps flows of a pair together that it could distinguish, on \
+             {:.1} of {paths} paths on average: {against}{cost}",
             used_per_pair(view, number)
         ),
         EcmpCause::PolarisedSecondTier => format!(
-            "{switch}: polarised, second tier: it chooses as the switch before it did, and leaves part of what it has unused: \
-             {against}"
+            "{switch}: polarised, second tier: it chooses as the switch before it \
+             did, and leaves part of what it has unused: {against}"
         ),
         EcmpCause::UnequalWeights => format!(
-            "{switch}: unequal weights, about {}: all {paths} members are used, always some more than others: {against}{cost}",
+            "{switch}: unequal weights, about {}: all {paths} members are used, \
+             always some more than others: {against}{cost}",
             weights(&member_counts(view, number))
         ),
         EcmpCause::Unexplained => {
-            format!("{switch}: less even than chance, for a reason that does not show: {against}{cost}")
+            format!(
+                "{switch}: less even than a fair hash makes it, for an unknown reason: \
+                 {against}{cost}"
+            )
         }
         EcmpCause::AdaptiveRouting => format!(
-            "{switch}: adaptive routing: flows have no path of their own ({} of {} took another one when asked again)",
+            "{switch}: adaptive routing: flows have no fixed path ({} of {} took another one when traced \
+             again)",
             view.unsteady.0, view.unsteady.1
         ),
         EcmpCause::DeadMember => format!(
-            "{switch}: dead member: next to no bytes were counted at {}: {against}{cost}",
+            "{switch}: dead member: almost no bytes were counted at {}: {against}{cost}",
             list(&idle_members(view, number))
         ),
         EcmpCause::Unjudged | EcmpCause::SlowMember => format!(
-            "{switch}: the ways of too few of {flows} flows are known to judge how they are spread over {paths} members"
+            "{switch}: the paths of too few of {flows} flows are known to judge how they are spread over \
+             {paths} members"
         ),
         EcmpCause::ExpectedCollision => {
             let busiest = spread.map_or(1.0, |spread| spread.max_over_mean.value);
             let usual = spread.map_or(1.0, |spread| spread.max_over_mean.null_median);
             let more = more_flows(view, number, context);
             format!(
-                "{switch}: as even as chance allows: {flows} flows over {paths} paths, the busiest has {busiest:.2} times the \
-                 mean where chance makes {usual:.2} ({}){cost}{more}",
+                "{switch}: as even as a fair hash makes it: {flows} flows over {paths} paths, the busiest \
+                 has {busiest:.2} times the mean, median under a fair hash {usual:.2} ({}){cost}{more}",
                 p_value(deciding.p_value)
             )
         }
     }
 }
 
-/// Flows per position of a chooser's members, over all its sets; where no way is known, megabytes that were counted.
+/// Flows per position of a chooser's members, over all its sets; where no path is known, counted megabytes.
 pub(super) fn member_counts(view: &RailView<'_, '_>, number: usize) -> Vec<u32> {
     match (&view.spreads[number], &view.counted[number]) {
         (Some(spread), _) => {
@@ -358,37 +364,42 @@ fn more_flows(view: &RailView<'_, '_>, number: usize, context: &mut DecisionCont
 pub(super) fn advice(view: &RailView<'_, '_>, cause: EcmpCause, paths: u32) -> String {
     let rail = view.rail.rail;
     match cause {
-        EcmpCause::NoEntropy => "vary the source port: more connections or queue pairs, each from a port of its own (NCCL: \
-                                 NCCL_IB_QPS_PER_CONNECTION, NCCL_IB_SPLIT_DATA_ON_QPS; flow labels per queue pair)"
+        EcmpCause::NoEntropy => "vary the source port: more connections or queue pairs, each from a \
+                                 port of its own (NCCL: NCCL_IB_QPS_PER_CONNECTION, \
+                                 NCCL_IB_SPLIT_DATA_ON_QPS; flow labels per queue pair)"
             .to_string(),
-        EcmpCause::DeadMember => "look at the port at both ends and at the next hop's neighbour entry; withdraw the route until it \
-                                  delivers"
+        EcmpCause::DeadMember => "look at the port at both ends and at the next hop's neighbour entry; \
+                                  withdraw the route until it delivers"
             .to_string(),
-        EcmpCause::SlowMember => "look at this port: negotiated speed and width, lanes, errors, buffers; reseat or replace the cable"
+        EcmpCause::SlowMember => "look at this port: negotiated speed and width, lanes, errors, buffers; \
+                                  reseat or replace the cable"
             .to_string(),
-        EcmpCause::Polarised => "let the switch hash ports as well as addresses (layer 3 + 4; for RoCE the UDP source port), and \
-                                 check that the fields are not masked out"
+        EcmpCause::Polarised => "let the switch hash ports as well as addresses (layer 3 + 4; for RoCE \
+                                 the UDP source port), and check that the fields are not masked out"
             .to_string(),
         EcmpCause::PolarisedSecondTier => {
-            "give the switches of every tier a hash seed of their own, or other hash fields or offset".to_string()
+            "give the switches of every tier a hash seed of their own, or other hash fields or offset"
+                .to_string()
         }
         EcmpCause::UnequalWeights => format!(
-            "compare next hops and weights of this switch's routes with those of its peers on {rail}: it has {paths} members \
-             of the same rate"
+            "compare next hops and weights of this switch's routes with those of \
+             its peers on {rail}: it has {paths} members of the same rate"
         ),
         EcmpCause::Unexplained => {
-            "read the ports' counters while it runs (--switch-counters), and let switches answer probes, to see which way flows go"
+            "read the ports' counters while it runs (--switch-counters), and let switches answer probes, \
+             to see which paths flows take"
                 .to_string()
         }
         EcmpCause::AdaptiveRouting => {
-            "nothing to mend: the fabric spreads packets or moves flows; judge it by goodput, not by paths".to_string()
+            "nothing to fix: the fabric spreads packets or moves flows; judge it by goodput, not by paths"
+                .to_string()
         }
         EcmpCause::ExpectedCollision => {
-            "nothing to mend: more flows (connections or queue pairs) per pair make it more even".to_string()
+            "nothing to fix: more flows (connections or queue pairs) per pair make it more even".to_string()
         }
         EcmpCause::Unjudged => {
-            "give a topology file (--topology), let switches answer packets whose time to live ends there, or read their \
-             counters (--switch-counters)"
+            "give a topology file (--topology), let switches answer packets whose TTL expires there, or \
+             read their counters (--switch-counters)"
                 .to_string()
         }
     }

@@ -1,9 +1,10 @@
 //! The fewest parts that explain all slow flows.
 //!
-//! The rate of a flow is that of the tightest part it crosses. So a part is out of the question for a slow flow when it was
-//! seen to carry more at another time than it carried while that flow was slow; what is left are the flow's candidates. The part
-//! that is a candidate of most slow flows explains those that ran at its rate; what is slower still, or does not cross it, needs
-//! another one. A slow flow without a candidate has been slow by chance: everything it crossed carried more.
+//! The rate of a flow is that of the slowest part it crosses. So a part is ruled out for a slow flow when it carried
+//! more at another time than it carried while that flow was slow; the parts that are left are the flow's candidates.
+//! The part that is a candidate of most slow flows explains those that ran at its rate; a flow that is slower still,
+//! or does not cross it, needs another one. A slow flow without a candidate was slow by chance: everything it crossed
+//! carried more.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +14,23 @@ use super::loads::Loads;
 
 /// How far below the rate of the part that explains it a flow may lie: noise of two measurements.
 const ALIKE: f64 = 0.2;
-/// Weight of a rank against that of a cable it cannot be told apart from: cables fail more often than hosts.
+/// Weight of a rank relative to a cable that explains the same: cables fail more often than hosts.
 const RANK_WEIGHT: f64 = 0.25;
 /// Weight of every further fault that an explanation needs.
 const ANOTHER_FAULT: f64 = 0.05;
-/// Explanations that weigh less than this are not worth telling.
+/// Explanations below this weight are not reported.
 const LIGHTEST: f64 = 0.01;
 
 /// A part that explains some slow flows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Explanation {
-    /// The part, and what else it may be, with their shares of belief; the first has the largest.
+    /// The part and its alternatives, with their shares of belief; the first has the largest.
     pub(super) suspects: Vec<(Element, f64)>,
     /// The flows it explains, as numbers into the list of flows.
     pub(super) flows: Vec<usize>,
 }
 
-/// What became of the slow flows.
+/// The explanations of all slow flows.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Explanations {
     /// Parts, the one that explains most first.
@@ -38,7 +39,8 @@ pub(super) struct Explanations {
     pub(super) transient: Vec<usize>,
 }
 
-/// Explains the slow flows among `evidence`. `slack` says for a flow by which share two rates must differ to differ.
+/// Explains the slow flows that `is_evidence` accepts. `slack` is the relative difference from which two rates of a
+/// flow count as different.
 pub(super) fn explain(
     flows: &[MeasuredFlow],
     loads: &Loads,
@@ -129,7 +131,7 @@ impl<'e> Covers<'e> {
     }
 }
 
-/// The suspects for what `best` explains: itself, and whatever else could, with further faults if need be.
+/// The suspects for what `best` explains: itself, and every alternative, with further faults where it needs them.
 fn weigh(
     best: usize,
     covered: &[usize],

@@ -1,7 +1,7 @@
-//! Who is accused in the end: causes that are the same part are one accusation.
+//! The parts that are accused: causes that are the same part become one.
 //!
-//! Both directions of one cable are one cable. All measured cables of a switch, three or more, are the switch. All rails of a
-//! host, two or more, in the same direction, are the host.
+//! Both directions of a cable are one cable. All measured cables of a switch, three or more, are the switch. All
+//! rails of a host, two or more, in the same direction, are the host.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use record::text;
 use record::{BOTH_DIRECTIONS, Cell, LinkState, Run, Suspect, SuspectKind};
 use topology::graph::{LinkId, Tier};
 
-/// From so many slow cables on, and no healthy one beside them, it is the switch.
+/// From this many slow cables on, with no healthy one beside them, it is the switch.
 const CABLES_OF_A_SWITCH: usize = 3;
 
 /// One part that is accused.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::findings) struct FaultyPart {
-    /// Numbers of the causes it stands for.
+    /// Numbers of the causes that it combines.
     pub(in crate::findings) causes: Vec<usize>,
-    /// Who it is, the likeliest first.
+    /// The suspects, the likeliest first.
     pub(in crate::findings) suspects: Vec<Suspect>,
     /// The link it is, when it is one; one direction of it when both are slow.
     pub(in crate::findings) link: Option<LinkId>,
@@ -26,7 +26,7 @@ pub(in crate::findings) struct FaultyPart {
     pub(in crate::findings) switch: Option<String>,
 }
 
-/// Whether a slow cell is laid at the door of a part.
+/// What explains a slow cell.
 pub(in crate::findings) enum ExplainedBy {
     /// It is one of the flows the part was found by.
     OwnFlow,
@@ -48,7 +48,7 @@ impl Localisation {
         if confirmed().any(|(_, cause)| cause.places.contains(&place)) {
             return ExplainedBy::OwnFlow;
         }
-        // What two ranks do is known by its path; larger groups use all the cables of their ranks.
+        // Two ranks use a known path; larger groups use all cables of their ranks.
         if cell.ranks.len() <= 2 {
             return ExplainedBy::Nothing;
         }
@@ -76,7 +76,7 @@ impl Localisation {
         guilty.map_or(ExplainedBy::Nothing, |(number, _)| ExplainedBy::Cause(number))
     }
 
-    /// Everybody who is accused, whoever explains most first.
+    /// All accused parts, the one that explains most first.
     pub(in crate::findings) fn faulty_parts(&self, run: &Run) -> Vec<FaultyPart> {
         let mut left: Vec<usize> = (0..self.causes.len())
             .filter(|cause| self.causes[*cause].confirmed)
@@ -212,7 +212,7 @@ impl Localisation {
                     cable: None,
                     direction: None,
                     confidence,
-                    why: format!("{} of its cables are slow, and none is not", causes.len()),
+                    why: format!("{} of its cables are slow and none is healthy", causes.len()),
                 }],
                 causes,
                 link: None,

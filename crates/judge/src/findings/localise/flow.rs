@@ -1,7 +1,7 @@
 //! Flows: the measured cells between two ranks, with what their data crosses.
 //!
-//! Where the path is recorded, it is what was crossed. Where it is not, every shortest way through the fabric may have been
-//! taken: what all of them share was crossed for sure, the rest perhaps.
+//! Where the path is recorded, it is what was crossed. Where it is not, every shortest path through the fabric may
+//! have been taken: what all of them share was certainly crossed, the rest possibly.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -32,9 +32,9 @@ pub(super) struct MeasuredFlow {
     pub(super) slot: u32,
     /// Sender and receiver.
     pub(super) ends: (u32, u32),
-    /// Numbers of the elements that it crossed for sure.
+    /// Numbers of the elements that it certainly crossed.
     pub(super) certain: Vec<usize>,
-    /// Numbers of those that it may have crossed.
+    /// Numbers of those that it possibly crossed.
     pub(super) possible: Vec<usize>,
     /// What it reached.
     pub(super) rate: Interval<Rate>,
@@ -61,7 +61,7 @@ pub(super) fn flows(
 ) -> Vec<MeasuredFlow> {
     let mut crossed_links = CrossedLinks::new(graph);
     let mut flows = Vec::new();
-    // What a flow reaches beside something that is none says nothing about its links.
+    // A flow that shares its slot with something other than flows says nothing about its links.
     let disturbed: HashSet<u32> = summaries
         .iter()
         .filter(|summary| ends(summary.cell).is_none() && summary.cell.load == Load::Together)
@@ -116,7 +116,7 @@ fn ends(cell: &Cell) -> Option<(u32, u32)> {
     );
     let over_links = matches!(cell.transport, TransportKind::Tcp | TransportKind::Verbs);
     match (cell.ranks.as_slice(), cell.rails.as_slice()) {
-        // Rails that meet somewhere are not told apart from where they do.
+        // Where a flow changes its rail, the two rails are ambiguous.
         ([from, to], [_]) if is_flow && over_links && from != to && cell.to_rail.is_none() => {
             Some((*from, *to))
         }
@@ -140,7 +140,7 @@ impl<'g> CrossedLinks<'g> {
         }
     }
 
-    /// The links crossed for sure, and those crossed perhaps; none when the fabric has no way between the two.
+    /// The links certainly crossed, and those possibly crossed; none when the fabric has no path between the two.
     fn of(&mut self, cell: &Cell, (from, to): (u32, u32)) -> Option<Links> {
         if cell.collective == Collective::PointToPoint && !cell.path.is_empty() {
             let path: Option<Vec<LinkId>> = cell.path.iter().map(|name| self.graph.named(name)).collect();
@@ -209,7 +209,7 @@ fn mark_contended(graph: &Graph, flows: &mut [MeasuredFlow]) {
     }
 }
 
-/// What a flow would take if nothing but the cables at its ends held it back; more than any link carries when unknown.
+/// What a flow would reach if only the cables at its ends limited it; infinite when unknown.
 fn host_rate(graph: &Graph, flow: &MeasuredFlow) -> f64 {
     let of_hosts = flow
         .certain

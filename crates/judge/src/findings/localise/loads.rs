@@ -1,4 +1,4 @@
-//! What every element was seen to carry: the sum of the flows of one slot that crossed it for sure, at its largest.
+//! What every element was shown to carry: the largest sum, over slots, of the flows that certainly crossed it.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub(super) struct Loads {
     demonstrated: Vec<f64>,
     /// Per element: the largest load by medians.
     most: Vec<f64>,
-    /// Per element: flows that crossed it for sure.
+    /// Per element: flows that certainly crossed it.
     flows: Vec<u32>,
     /// Per slot and element, by the upper ends and by the medians, where several flows share the element.
     shared: HashMap<(u32, usize), (f64, f64)>,
@@ -50,7 +50,7 @@ impl Loads {
         loads
     }
 
-    /// The most an element is sure to have carried at one time.
+    /// The most an element certainly carried at one time.
     pub(super) fn demonstrated(&self, element: usize) -> f64 {
         self.demonstrated[element]
     }
@@ -60,7 +60,7 @@ impl Loads {
         (self.flows[element] > 0).then(|| Rate(self.most[element]))
     }
 
-    /// How many flows crossed it for sure.
+    /// How many flows certainly crossed it.
     pub(super) fn flows(&self, element: usize) -> u32 {
         self.flows[element]
     }

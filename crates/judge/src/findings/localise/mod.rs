@@ -1,17 +1,18 @@
 //! From flows to the part at fault.
 //!
-//! The rate of a flow is that of the tightest part on its way. `flow` says what every measured flow crossed, `loads` what
-//! every part was seen to carry, `explain` lays the slow flows at the door of as few parts as possible, and here it is
-//! decided which of those are accused. A cause is *confirmed* when
+//! The rate of a flow is that of the slowest part on its path. `flow` lists what every measured flow crossed, `loads`
+//! what every part was shown to carry, `explain` finds as few parts as possible that explain the slow flows, and this
+//! file decides which of those are accused. A cause is *confirmed* when
 //!
 //! 1. every flow it explains missed its expectation with its whole interval;
 //! 2. those flows were measured `1 + remeasure` times or more, counting rounds;
-//! 3. they have at least two different far ends, where the fabric has so many: one slow partner is no fault of the link;
-//! 4. the sign test over all their iterations, corrected for every directed link and every rank that was crossed, stays below
-//!    the false-positive budget.
+//! 3. they have at least two different far ends, where the fabric has that many: one slow partner is not a fault of
+//!    the link;
+//! 4. the sign test over all their iterations, corrected for every directed link and every rank that was crossed,
+//!    stays below the false-positive budget.
 //!
-//! How sure it is who did it: the share of belief of the suspect among all that explain the same, times the chance that the
-//! slow measurements were not all disturbances, as often as disturbances were seen in this very run.
+//! The confidence of a suspect is its share among all parts that explain the same flows, times the probability that
+//! the slow measurements were not all disturbances, estimated from how often disturbances occurred in this run.
 
 mod element;
 mod explain;
@@ -39,27 +40,27 @@ use record::{DecisionRule, Interval, LinkState, Recorded};
 use topology::Topology;
 use topology::graph::{Graph, LinkId};
 
-/// A link that carried this share of its rate has shown what it can; the rest is headers and the hosts.
+/// A link that carried this fraction of its rate is healthy; the rest is headers and the hosts.
 const LOADED: f64 = 0.85;
-/// Nobody is surer than this: what was never thought of is not ruled out.
+/// The highest confidence: causes outside the model are never ruled out.
 const SUREST: f64 = 0.99;
 
 /// A part that slows flows down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
-    /// Who it is, the likeliest first, with shares of belief that add up to less than 1.
+    /// The suspects, the likeliest first, with confidences that add up to less than 1.
     pub suspects: Vec<(Element, f64)>,
-    /// Places of the cells it explains.
+    /// Positions of the cells it explains.
     pub places: Vec<usize>,
-    /// The far ends of those flows, seen from the suspect: different partners.
+    /// Number of different far ends of those flows, as seen from the suspect.
     pub partners: usize,
     /// How often they were measured.
     pub measurements: u32,
-    /// Chance of such data from a healthy part, corrected for all parts.
+    /// P-value of this data for a healthy part, corrected for all parts.
     pub p_value: f64,
     /// How many parts the correction covers.
     pub family: u32,
-    /// What the part lets through.
+    /// What the part carried.
     pub carried: Interval<Rate>,
     /// Whether it may be accused.
     pub confirmed: bool,
@@ -67,15 +68,15 @@ pub struct Cause {
     pub why_not: Option<String>,
 }
 
-/// What the flows of a run tell about its parts.
+/// What the flows of a run say about its parts.
 pub struct Localisation {
     /// The fabric, as the topology file says or as inferred from the rails.
     pub graph: Graph,
     /// The parts at fault, the one that explains most first.
     pub causes: Vec<Cause>,
-    /// Places of flows that were slow by chance: everything they crossed carried more at another time.
+    /// Positions of flows that were slow by chance: everything they crossed carried more at another time.
     pub transient: Vec<usize>,
-    /// Places of slow flows that may have shared a link with others by chance.
+    /// Positions of slow flows that may have shared a link with others by chance.
     pub contended: Vec<usize>,
     loads: Loads,
     flows: Vec<MeasuredFlow>,
@@ -86,8 +87,8 @@ pub struct Localisation {
 }
 
 impl Localisation {
-    /// What can be said; none when the run has no flows between hosts. `is_explained` says which cells are slow for a reason
-    /// that is known and no part of the fabric.
+    /// Localises the slow flows of a run; none when it has no flows between hosts. `is_explained` says which cells
+    /// are slow for a known reason outside the fabric.
     pub(super) fn of(
         recorded: &Recorded,
         summaries: &[CellSummary<'_>],
@@ -188,11 +189,11 @@ impl Localisation {
             .collect();
         let possible = ranks.len().saturating_sub(1);
         let why_not = if measurements < wanted {
-            Some(format!("measured {measurements} times of {wanted}"))
+            Some(format!("measured {measurements} of {wanted} times"))
         } else if partners < possible.min(2) {
             Some("seen with one partner only".to_string())
         } else if p_value >= rule.false_positive_budget {
-            Some(format!("chance is not ruled out: {}", text::p_value(p_value)))
+            Some(format!("not significant: {}", text::p_value(p_value)))
         } else {
             None
         };
@@ -245,7 +246,7 @@ impl Localisation {
         }
         for cause in &self.causes {
             let first = cause.suspects.first();
-            // Where others are as likely, none is known to be slow.
+            // Where another suspect is almost as likely, neither is called slow.
             let rival = cause.suspects.get(1).map_or(0.0, |(_, share)| *share);
             let is_clear = first.is_some_and(|(_, share)| rival < share / 2.0);
             for link in cause.suspects.iter().filter_map(|(element, _)| element.link()) {
@@ -264,7 +265,8 @@ impl Localisation {
         self.states[link.index()]
     }
 
-    /// Whether a flow crossed a link as fast as was expected of the flow. A link that should carry several at once may still be slow.
+    /// Whether a flow crossed a link at the speed expected of the flow. A link that should carry several at once may
+    /// still be slow.
     pub fn lets_flows_pass(&self, link: LinkId) -> bool {
         self.good[link.index()]
     }
@@ -275,7 +277,7 @@ impl Localisation {
     }
 }
 
-/// By which share two rates must differ to differ: half of what is tolerated.
+/// Relative difference from which two rates count as different: half of the margin.
 fn slack(speed: &Speed) -> f64 {
     let margin = speed.comparison().map_or(0.1, |comparison| {
         1.0 - comparison.threshold.0 / comparison.expected.0
@@ -283,7 +285,7 @@ fn slack(speed: &Speed) -> f64 {
     (margin / 2.0).clamp(0.02, 0.1)
 }
 
-/// Rails on which no flow is as fast as expected, while others have some: those are slow as a whole.
+/// Rails without any flow at its expected speed, while others have some: those are slow as a whole.
 fn rails_without_a_good_flow<'a>(flows: &[MeasuredFlow], summaries: &[CellSummary<'a>]) -> HashSet<&'a str> {
     let mut good: BTreeMap<&str, usize> = BTreeMap::new();
     for flow in flows.iter().filter(|flow| flow.state != FlowState::Unjudged) {

@@ -1,4 +1,5 @@
-//! What the parts tell about the cells: a cell is no longer judged by itself where it is known what it crossed.
+//! What the localised parts mean for the cells: a cell is no longer judged on its own where it is known what it
+//! crossed.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,9 @@ use crate::findings::summary::CellSummary;
 use record::Recorded;
 
 impl Localisation {
-    /// Corrects the speed of cells: slow where a confirmed part explains it; not yet to be said where others may have taken the
-    /// room by chance; and, in tests that measure the parts again and not the cells, good where a flow was slow by chance.
+    /// Corrects the speed of cells: slow where a confirmed part explains it; suspected where other flows may have
+    /// shared a link by chance; and, in tests that measure parts again instead of cells, good where a flow was slow
+    /// by chance.
     pub(in crate::findings) fn correct_speeds(
         &mut self,
         recorded: &Recorded,
@@ -28,8 +30,9 @@ impl Localisation {
         for place in &self.contended {
             if let Speed::Slow(comparison) | Speed::Suspected(comparison, _) = &speeds[*place] {
                 let why = format!(
-                    "suspected slow, {}; it may have shared a link with other flows of its slot: measure it with pinned source \
-                     ports, or with schedule = \"topology\" or \"adaptive\"",
+                    "suspected slow, {}; it may have shared a link with other flows of its \
+                     slot: measure it with pinned source ports, or with schedule = \
+                     \"topology\" or \"adaptive\"",
                     comparison.in_words()
                 );
                 speeds[*place] = Speed::Suspected(comparison.clone(), why);
@@ -51,7 +54,8 @@ impl Localisation {
                     true if flows.len() >= wanted => Speed::Slow(comparison),
                     true => {
                         let why = format!(
-                            "suspected slow, {}, in all of {} measurements of {wanted}, while each part it crosses is not",
+                            "suspected slow, {}, in all of {} measurements of {wanted}, while no part it \
+                             crosses is slow",
                             comparison.in_words(),
                             flows.len()
                         );
@@ -64,8 +68,8 @@ impl Localisation {
         self.transient.retain(|place| !is_stubborn(place));
     }
 
-    /// Slow flows that everything they crossed speaks against: all measurements of the same flow together, and whether it was slow
-    /// in every one of them, and in more than one.
+    /// Slow flows whose parts all carried more at another time: all measurements of the same flow together, and
+    /// whether it was slow in every one of them, and in more than one.
     pub(in crate::findings) fn repeated(&self) -> Vec<(bool, Vec<usize>)> {
         let mut alike: BTreeMap<_, Vec<&MeasuredFlow>> = BTreeMap::new();
         for flow in &self.flows {
@@ -84,7 +88,7 @@ impl Localisation {
             .collect()
     }
 
-    /// Places of flows that were slow by chance, as far as one measurement tells: worth another one.
+    /// Positions of flows that were slow in their only measurement, by chance as far as it shows: worth another one.
     pub fn slow_once(&self) -> Vec<usize> {
         let repeated = self.repeated().into_iter();
         repeated
@@ -105,7 +109,8 @@ impl Localisation {
         self.flows.iter().filter(alike).count() > 1
     }
 
-    /// A flow that may have had to share is explained by a confirmed part it crossed, if it ran no slower than that part.
+    /// A flow that may have shared a link is explained by a confirmed part it crossed, if it ran no slower than that
+    /// part.
     fn give_contended_to_causes(&mut self) {
         let mut given = Vec::new();
         for flow in self

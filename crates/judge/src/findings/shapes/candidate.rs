@@ -2,7 +2,7 @@
 
 use record::{DecisionRule, FindingKind};
 
-/// Rounds a shape was looked for in, and in how many of them it was there.
+/// Rounds in which a shape was tested, and in how many of them it showed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(in crate::findings) struct RoundTally {
     /// Rounds with all that it takes.
@@ -28,9 +28,9 @@ pub(in crate::findings) struct Candidate {
     pub(super) kind: FindingKind,
     /// The curve, where it is about one.
     pub(super) curve: Option<usize>,
-    /// Places of the cells that show it.
+    /// Positions of the cells that show it.
     pub(super) places: Vec<usize>,
-    /// Places of cells they are compared with on the same curve.
+    /// Positions of cells they are compared with on the same curve.
     pub(super) beside: Vec<usize>,
     /// Ranks concerned.
     pub(super) ranks: Vec<u32>,
@@ -40,9 +40,9 @@ pub(in crate::findings) struct Candidate {
     pub(super) suspicious: bool,
     /// Round by round.
     pub(super) rounds_shown: RoundTally,
-    /// Chance of data like this from a healthy part, corrected once all are known.
+    /// P-value of this data for a healthy part, corrected once all are known.
     pub(super) p_value: f64,
-    /// Left out where its cells are called slow: that says more.
+    /// Dropped where its cells are called slow: that is more specific.
     pub(super) unless_slow: bool,
     /// What was seen, in words.
     pub(super) sentence: String,

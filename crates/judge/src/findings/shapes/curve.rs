@@ -1,7 +1,8 @@
 //! Curves: what one part reaches over message sizes, and what its peers reach at the same sizes.
 //!
-//! A *curve* is the cells that differ in size only; a *family* is the curves that differ in ranks or rails only, and so each
-//! other's peers. Medians of a family are sorted once per size, so that a tournament of thousands is compared in a moment.
+//! A *curve* is the cells that differ in size only. A *family* is the curves that differ in ranks or rails only: each
+//! other's peers. Medians of a family are sorted once per size, so that a tournament of thousands is compared
+//! quickly.
 
 use std::collections::BTreeMap;
 

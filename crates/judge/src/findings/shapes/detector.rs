@@ -1,4 +1,5 @@
-//! Findings about shapes: candidates of one kind on one part become one finding, told by the clearest of them.
+//! Findings about shapes: candidates of one kind on one part become one finding, described by the most significant of
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,36 +104,34 @@ fn one(analysis: &RunAnalysis<'_>, group: &[&ConfirmedShape]) -> Option<Finding>
     let mut terms = vec![("test", test)];
     terms.extend(rail.map(|rail| ("rail", rail)));
     let expected = curve.iter().find(|point| point.cell == cells[0]);
+    let place = Place {
+        hosts: analysis.hosts(&ranks),
+        ranks,
+        rail: rail.map(str::to_string),
+        ..Place::default()
+    };
     Some(
-        Finding::new(
-            kind,
-            Place {
-                hosts: analysis.hosts(&ranks),
-                ranks,
-                rail: rail.map(str::to_string),
-                ..Place::default()
-            },
-        )
-        .with_sentence(sentence)
-        .with_rate(expected.map(|point| point.rate), None)
-        .with_rule(format!(
-            "{}; in each of {} rounds (at least {}), and the corrected p-value is below {}",
-            candidate.rule,
-            candidate.rounds_shown.rounds,
-            u32::from(run.rule.remeasure) + 1,
-            run.rule.false_positive_budget
-        ))
-        .with_confirmation(Confirmation {
-            rounds: candidate.rounds_shown.shown,
-            p_value: candidate.p_value,
-            comparisons: analysis.shapes.comparisons,
-        })
-        .ambiguous_with(not_told_apart(kind, rail))
-        .with_evidence(evidence)
-        .with_cells(cells)
-        .with_next_step(next_step(kind, &part))
-        .with_repeat(repeat::command(run, &terms))
-        .with_curve(curve.clone()),
+        Finding::new(kind, place)
+            .with_sentence(sentence)
+            .with_rate(expected.map(|point| point.rate), None)
+            .with_rule(format!(
+                "{}; in each of {} rounds (at least {}), and the corrected p-value is below {}",
+                candidate.rule,
+                candidate.rounds_shown.rounds,
+                u32::from(run.rule.remeasure) + 1,
+                run.rule.false_positive_budget
+            ))
+            .with_confirmation(Confirmation {
+                rounds: candidate.rounds_shown.shown,
+                p_value: candidate.p_value,
+                comparisons: analysis.shapes.comparisons,
+            })
+            .ambiguous_with(not_told_apart(kind, rail))
+            .with_evidence(evidence)
+            .with_cells(cells)
+            .with_next_step(next_step(kind, &part))
+            .with_repeat(repeat::command(run, &terms))
+            .with_curve(curve.clone()),
     )
 }
 
@@ -140,14 +139,14 @@ fn not_told_apart(kind: FindingKind, rail: Option<&str>) -> Vec<String> {
     let hosts = "settings of the hosts at its ends";
     match (kind, rail) {
         (FindingKind::Intermittent, Some(rail)) => vec![
-            format!("any cable, NIC or switch port of {rail} on that way"),
+            format!("any cable, NIC or switch port of {rail} on that path"),
             hosts.to_string(),
         ],
         (FindingKind::Dip, _) => vec![
             hosts.to_string(),
             "a change of protocol or of buffering at that size".to_string(),
         ],
-        _ => vec![hosts.to_string(), "a longer way through the fabric".to_string()],
+        _ => vec![hosts.to_string(), "a longer path through the fabric".to_string()],
     }
 }
 
@@ -155,16 +154,19 @@ fn not_told_apart(kind: FindingKind, rail: Option<&str>) -> Vec<String> {
 fn next_step(kind: FindingKind, part: &str) -> String {
     let look = match kind {
         FindingKind::Dip => {
-            "compare MTU, flow control and buffer settings with a healthy peer, and pause and drop counters at that size"
+            "compare MTU, flow control and buffer settings with a healthy peer, and \
+             pause and drop counters at that size"
         }
         FindingKind::LatencyFloor => {
-            "compare power management, interrupt placement, NUMA node, PCIe settings and the number of hops with a healthy peer"
+            "compare power management, interrupt placement, NUMA node, PCIe \
+             settings and the number of hops with a healthy peer"
         }
         FindingKind::SlowRamp => {
             "compare queue depth, segment size, MTU and interrupt moderation with a healthy peer"
         }
         _ => {
-            "look at error, drop and retransmission counters and the kernel log of its ends; reseat and clean cable and transceiver"
+            "look at error, drop and retransmission counters and the kernel log of \
+             its ends; reseat and clean cable and transceiver"
         }
     };
     format!("{part}: {look}; then repeat")

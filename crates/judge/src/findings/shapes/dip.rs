@@ -1,7 +1,7 @@
-//! A dip: as messages grow the rate falls, and for still larger ones it recovers.
+//! A dip: the rate falls as messages grow, and recovers for larger ones.
 //!
-//! A fall that does not recover is a dip only where the peers do not fall alike: caches and token buckets make every curve
-//! of a healthy machine fall at its end. Where such a part is called slow at the sizes in question, that says it all.
+//! A fall without recovery is a dip only where the peers do not fall alike: caches and token buckets make every curve
+//! of a healthy machine fall at its end. Where such a part is called slow at those sizes, the dip is dropped.
 
 use super::candidate::{Candidate, RoundTally};
 use super::curve::{Curve, Curves, Point};
@@ -9,7 +9,7 @@ use record::FindingKind;
 use record::stats::{median, rank_sum_above};
 use record::text;
 
-/// Which way a curve went down.
+/// A fall of the rate over one curve.
 struct RateDip<'a> {
     peak: &'a Point,
     bottom: &'a Point,
@@ -59,7 +59,8 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
         dip.peak.size, dip.bottom.size
     );
     candidate.rule = format!(
-        "dip: as messages grow the rate falls by more than {} beyond both intervals, and recovers or falls alone",
+        "dip: as messages grow the rate falls by more than {} beyond both intervals, and recovers, or the \
+         rate of the peers does not fall",
         text::percent(margin)
     );
     Some(candidate)
@@ -100,7 +101,7 @@ fn deepest<'a>(curves: &Curves<'_>, curve: &'a Curve, margin: f64) -> Option<Rat
     best.map(|(_, dip)| dip)
 }
 
-/// Whether the peers' curves fall by about as much between the same two sizes; so they do when there are none to ask.
+/// Whether the peers' curves fall by about as much between the same two sizes; true when there are none.
 fn peers_dip_alike(curves: &Curves<'_>, number: usize, dip: &RateDip<'_>, margin: f64) -> bool {
     let rate = |point: &Point| curves.rate(point, None).map(|rate| rate.median.0);
     let ratios = curves
@@ -117,7 +118,7 @@ fn peers_dip_alike(curves: &Curves<'_>, number: usize, dip: &RateDip<'_>, margin
     median(&ratios.collect::<Vec<f64>>()).is_none_or(|peers| own >= (1.0 - margin) * peers)
 }
 
-/// Whether chance explains it: times per byte at the bottom against those at the peak, with the margin.
+/// P-value: times per byte at the bottom against those at the peak, with the margin.
 fn p_value(curves: &Curves<'_>, dip: &RateDip<'_>, margin: f64) -> f64 {
     let per_byte = |point: &Point, scale: f64| -> Vec<f64> {
         let times = curves.times(point, None).iter();

@@ -7,7 +7,7 @@ use record::FindingKind;
 use record::stats::rank_sum_above;
 use record::units::{Bytes, Nanos};
 
-/// Messages up to this size take as long as the way is, not as wide.
+/// Up to this size, latency and not bandwidth sets the time of a message.
 const SMALL: Bytes = Bytes(8 << 10);
 
 /// The floor of one curve beside its peers'; none where it cannot be judged.
@@ -43,7 +43,7 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
     Some(candidate)
 }
 
-/// Whether chance explains it: own times against those of the peers in the middle, times the factor.
+/// P-value: own times against those of the median peer, times the factor.
 fn p_value(curves: &Curves<'_>, number: usize, point: &Point, factor: f64) -> f64 {
     let Some(middle) = curves.peers_time(number, point) else {
         return 1.0;

@@ -5,9 +5,9 @@
 //! - a *slow ramp*: half of the best rate is reached at much larger messages than by the peers;
 //! - *intermittent*: two clusters of times, or single iterations that stall, on one part.
 //!
-//! As with slow cells, nobody is accused on one measurement: the shape must show in every round, as often as the rule asks for,
-//! and chance must be ruled out after Holm's correction over all shapes that were looked at. Only cells between hosts
-//! are judged, and only those whose ranks each have a core: on a crowded machine times take any shape.
+//! As with slow cells, no part is accused on one measurement: the shape must show in every round, in as many rounds
+//! as the rule asks for, and be significant after Holm's correction over all shapes that were tested. Only cells
+//! between hosts are judged, and only those whose ranks each have a core: on a crowded machine times take any shape.
 
 mod candidate;
 mod curve;
@@ -39,18 +39,18 @@ use record::{Collective, FindingKind, Interval, Recorded, TransportKind, Unteste
 pub(super) struct Shapes {
     /// Confirmed, with the points of their curves.
     pub(super) confirmed: Vec<(Candidate, Vec<CurvePoint>)>,
-    /// Places of cells that look odd and have not been measured often enough.
+    /// Positions of cells that look suspicious and were not measured often enough.
     pub(super) suspected: BTreeSet<usize>,
-    /// Places of slow cells that a shape explains, as the large messages of the same part are as fast as expected.
+    /// Positions of slow cells that a shape explains: the large messages of the same part are as fast as expected.
     pub(super) explained: BTreeSet<usize>,
-    /// How many shapes were looked at.
+    /// How many shapes were tested.
     pub(super) comparisons: u32,
     /// What could not be judged.
     pub(super) unjudged: Vec<Untested>,
 }
 
 impl Shapes {
-    /// Looks at the shapes of a run.
+    /// Tests the shapes of a run.
     pub(super) fn of(recorded: &Recorded, summaries: &[CellSummary<'_>], speeds: &[Speed]) -> Shapes {
         let rule = &recorded.run.rule;
         let (places, unjudged) = judged_places(recorded, summaries);
@@ -90,7 +90,7 @@ impl Shapes {
         shapes
     }
 
-    /// Accuses a part, or has it measured again.
+    /// Confirms a shape, or marks its cells for another measurement.
     fn settle(&mut self, curves: &Curves<'_>, mut candidate: Candidate) {
         if let Some(number) = candidate.curve
             && let Some(point) = curves.all[number].points.first()
@@ -111,7 +111,7 @@ impl Shapes {
     }
 }
 
-/// Whether the largest messages of the same part are slow, too: then it is slow, and no shape.
+/// Whether the largest messages of the same part are slow too: then the part is slow, and this is not a shape.
 fn slow_as_a_whole(curves: &Curves<'_>, candidate: &Candidate, speeds: &[Speed]) -> bool {
     let is_about_time = candidate.kind == FindingKind::Intermittent;
     let points = candidate.curve.map(|number| &curves.all[number].points);
@@ -176,7 +176,7 @@ fn judged_places(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec<usi
         let mut hosts = cell.ranks.iter().map(|rank| host_of.get(rank));
         let first = hosts.next();
         let crosses = hosts.any(|host| Some(host) != first);
-        // Streams take the time they are given.
+        // Streams run for a fixed time.
         let is_timed = cell.collective != Collective::Streams;
         cell.transport != TransportKind::Shm && crosses && is_timed && summaries[*place].done
     };
@@ -191,7 +191,7 @@ fn judged_places(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec<usi
     (judged, unjudged.into_iter().collect())
 }
 
-/// Places by test and number of ranks: only those are alike enough to count stalls over.
+/// Positions by test and number of ranks: only those are similar enough to count stalls over.
 fn by_test<'a>(summaries: &[CellSummary<'a>], places: &[usize]) -> BTreeMap<(&'a str, usize), Vec<usize>> {
     let mut tests: BTreeMap<(&str, usize), Vec<usize>> = BTreeMap::new();
     for place in places {

@@ -1,4 +1,4 @@
-//! A ramp that is too slow: smallest messages and best rate are as those of the peers, and yet half of the best rate is
+//! A ramp that is too slow: smallest messages and best rate match those of the peers, but half of the best rate is
 //! reached at much larger messages.
 
 use super::candidate::{Candidate, RoundTally};
@@ -48,12 +48,13 @@ pub(super) fn of(curves: &Curves<'_>, number: usize, halves: &[Option<f64>]) -> 
         Bytes(peers as u64)
     );
     candidate.rule = format!(
-        "slow ramp: at {factor} times the size at which the peers reach half of their best rate, it does not reach half of its own"
+        "slow ramp: at {factor} times the size at which the peers reach half of \
+         their best rate, it does not reach half of its own"
     );
     Some(candidate)
 }
 
-/// The size at which every curve reaches half of its best rate; none where that is not to be seen.
+/// The size at which every curve reaches half of its best rate; none where it does not show.
 pub(super) fn halves(curves: &Curves<'_>) -> Vec<Option<f64>> {
     curves.all.iter().map(|curve| half(curves, curve)).collect()
 }

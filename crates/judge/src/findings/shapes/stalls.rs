@@ -1,8 +1,8 @@
-//! Sporadic stalls: single iterations that take tens of milliseconds longer than the others, on one part more often than on
-//! the rest. Medians do not show them; a job that waits for the slowest of a thousand links does.
+//! Sporadic stalls: single iterations that take tens of milliseconds longer than the others, on one part more often
+//! than on the rest. Medians do not show them; a job that waits for the slowest of a thousand links does.
 //!
-//! Iterations are counted per end of a rail, per pair and per rail, and the part is named on which they are least likely to
-//! have gathered by chance; then the rest is looked at again.
+//! Iterations are counted per end of a rail, per pair and per rail. The part with the smallest p-value is named; then
+//! the rest is tested again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,10 +39,10 @@ impl StallCount {
     }
 }
 
-/// A part that cells have in common.
+/// A group of cells that share a part.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum StallGroup<'a> {
-    /// One way between two ranks.
+    /// One path between two ranks.
     Pair(&'a [String], &'a [u32]),
     /// One rank's end of a rail.
     End(&'a [String], u32),
@@ -180,8 +180,8 @@ fn candidate(
         Nanos(own.longest)
     );
     candidate.rule = format!(
-        "intermittent: iterations that take {} longer than the median of their cell, and twice as long, more often than elsewhere \
-         in every round",
+        "intermittent: iterations that take {} longer than the median of their \
+         cell, and twice as long, more often than elsewhere in every round",
         rule.shapes.stall
     );
     candidate

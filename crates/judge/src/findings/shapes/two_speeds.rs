@@ -1,5 +1,5 @@
-//! Two speeds: the times of one cell fall into two clusters with nothing in between, in every round, and those of its peers
-//! do not. So does a way that is sometimes one and sometimes another, or a link that retrains.
+//! Two speeds: the times of one cell fall into two clusters with nothing in between, in every round, and those of its
+//! peers do not. Alternating paths and a link that retrains look like this.
 
 use super::candidate::{Candidate, RoundTally};
 use super::curve::{Curves, Point};
@@ -38,7 +38,8 @@ fn one(curves: &Curves<'_>, number: usize, point: &Point) -> Option<Candidate> {
         typical(slow)
     );
     candidate.rule = format!(
-        "two speeds: the times fall into two clusters, each of a fifth of them or more, with a gap of {} or more between them",
+        "two speeds: the times fall into two clusters, each of a fifth of them \
+         or more, with a gap of {} or more between them",
         text::percent(wanted - 1.0)
     );
     Some(candidate)
@@ -50,7 +51,7 @@ fn is_split(curves: &Curves<'_>, point: &Point, round: Option<u16>, wanted: f64)
     widest_gap(curves.times(point, round)).is_some_and(|gap| gap.ratio >= wanted && gap.p_value < bound)
 }
 
-/// Whether a quarter of the peers or more look the same: then it is what they share.
+/// Whether a quarter of the peers or more look the same: then the cause is shared.
 fn peers_split_alike(curves: &Curves<'_>, number: usize, point: &Point, wanted: f64) -> bool {
     let peers: Vec<bool> = curves
         .peers_at(number, point.size)

@@ -231,7 +231,7 @@ fn symbol_errors_on_a_slow_rail_point_to_optics_and_are_no_second_finding() {
         "symbol errors rising on node02/rail1 (symbol_error +4112, 1e-9 per bit): optics or cable"
     ));
     assert!(
-        says("the port makes errors: rail1 at node02: symbol_error"),
+        says("the port has errors: rail1 at node02: symbol_error"),
         "{:#?}",
         finding.evidence
     );
@@ -334,8 +334,8 @@ fn what_could_not_be_read_is_never_called_configuration() {
     );
     missing(&mut recorded, 2, "pcie/*", CounterState::Absent);
     let said = only(&recorded).evidence.join("\n");
-    let part = "counters do not tell why: could not be read: signs of congestion, errors of the PCI bus and ethtool/* \
-                (permission denied) on node02/rail1";
+    let part = "counters do not explain it; unreadable: congestion counters, PCI bus errors and \
+                ethtool/* (permission denied) on node02/rail1";
     assert!(said.contains(part), "{said}");
     assert!(!said.contains("configuration"), "{said}");
     let unknown = only(&slow()).evidence.join("\n");

@@ -130,7 +130,7 @@ fn one_drifted_host_that_is_the_slow_one_is_called_a_coincidence_with_its_odds()
                 a coincidence to look at, not proven";
     assert_eq!(
         says_inventory(slow[0]).map(String::as_str),
-        Some(format!("beside it in the inventory: {said}").as_str())
+        Some(format!("possibly related in the inventory: {said}").as_str())
     );
     assert!(!slow[0].next_step.contains("firmware"), "{}", slow[0].next_step);
     let drift = judgement.drift.unwrap();

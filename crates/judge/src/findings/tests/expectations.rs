@@ -83,7 +83,7 @@ fn a_spec_of_another_algorithm_or_of_links_says_nothing_about_shared_memory() {
     }
     let judgement = judge(&fixture.recorded());
     assert!(
-        judgement.summary.contains("is about tree, not ring"),
+        judgement.summary.contains("applies to tree, not ring"),
         "{}",
         judgement.summary
     );

@@ -83,7 +83,7 @@ fn packets_sent_again_are_a_flap_only_where_something_stood_still() {
     assert_eq!(kinds(&judgement), [FindingKind::Flap]);
     let sentence = &judgement.findings[0].sentence;
     assert!(
-        sentence.contains("rail1 at node03 passed nothing on for 2.0")
+        sentence.contains("rail1 at node03 forwarded nothing for 2.0")
             && sentence.contains(
                 "completer_retry_err +4 on node02/rail1 and completer_retry_err +7 on node03/rail1"
             ),

@@ -82,7 +82,7 @@ fn a_lost_rank_is_named_with_those_who_waited_for_it() {
     assert!(
         hang.findings[0]
             .sentence
-            .contains("everybody waited for rank 2 (node02)"),
+            .contains("all ranks waited for rank 2 (node02)"),
         "{}",
         hang.findings[0].sentence
     );
