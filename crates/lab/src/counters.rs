@@ -1,7 +1,7 @@
 //! The counters of every switch port, read the way the product reads them from any tree.
 
 use super::{Lab, Node};
-use probe::switches::{OwnFile, OwnPort};
+use probe::switches::{CounterFile, PortEntry};
 use probe::sysfs;
 
 /// The counters of one port.
@@ -30,12 +30,12 @@ pub fn counters(lab: &Lab) -> Vec<PortCounters> {
 }
 
 /// The same as a file that any run can be told to read.
-pub fn counters_file(counters: &[PortCounters]) -> OwnFile {
-    let port = |port: &PortCounters| OwnPort {
+pub fn counters_file(counters: &[PortCounters]) -> CounterFile {
+    let port = |port: &PortCounters| PortEntry {
         switch: port.switch.to_string(),
         port: port.port.clone(),
         bits: None,
         counters: port.counters.iter().cloned().collect(),
     };
-    OwnFile::of(counters.iter().map(port).collect())
+    CounterFile::of(counters.iter().map(port).collect())
 }

@@ -3,7 +3,7 @@
 //! They are routers of this machine's kernel; model, firmware and serials are made up, so that drift between switches can be had.
 
 use super::{Lab, LabError, Node};
-use probe::switches::inventory::{OwnCable, OwnInventory, OwnModule, OwnPort, OwnSwitch, Said};
+use probe::switches::inventory::{CableEntry, InventoryFile, ModuleEntry, PortEntry, SwitchEntry, TextOrNumber};
 
 /// The firmware all switches have unless a fault says otherwise.
 const FIRMWARE: &str = "31.2012.4036";
@@ -11,9 +11,9 @@ const OS: &str = "3.11.4002";
 const MODEL: &str = "MQM9700";
 
 /// All switches and cables of a lab.
-pub fn switch_inventory(lab: &Lab) -> OwnInventory {
-    let said = |text: &str| Some(Said::from(text));
-    let switch = |node: Node| OwnSwitch {
+pub fn switch_inventory(lab: &Lab) -> InventoryFile {
+    let said = |text: &str| Some(TextOrNumber::from(text));
+    let switch = |node: Node| SwitchEntry {
         name: node.to_string(),
         model: said(MODEL),
         firmware: said(lab.in_force().switch_firmware(node).unwrap_or(FIRMWARE)),
@@ -27,24 +27,24 @@ pub fn switch_inventory(lab: &Lab) -> OwnInventory {
         }),
         ports: ports(lab, node),
     };
-    let cable = |cable: &super::Cable| OwnCable {
+    let cable = |cable: &super::Cable| CableEntry {
         name: Some(cable.name.clone()),
         ends: cable.ends.iter().map(ToString::to_string).collect(),
-        module: OwnModule {
+        module: ModuleEntry {
             serial: said(&format!("LAB-{}", cable.name)),
-            ..OwnModule::default()
+            ..ModuleEntry::default()
         },
     };
-    OwnInventory {
+    InventoryFile {
         switches: lab.wiring.shape.switches().map(switch).collect(),
         cables: lab.wiring.cables.iter().map(cable).collect(),
     }
 }
 
-fn ports(lab: &Lab, node: Node) -> Vec<OwnPort> {
+fn ports(lab: &Lab, node: Node) -> Vec<PortEntry> {
     let shape = &lab.wiring.shape;
     let ports = lab.wiring.ports_of(node);
-    let port = ports.map(|(port, cable)| OwnPort {
+    let port = ports.map(|(port, cable)| PortEntry {
         name: port.interface.clone(),
         // Soft-RoCE in a guest makes up a rate of its own: with this one beside it, every cable would seem to disagree.
         speed: shape
@@ -52,7 +52,7 @@ fn ports(lab: &Lab, node: Node) -> Vec<OwnPort> {
             .is_none()
             .then(|| format!("{} Mb/s", cable.rate.0 * 8e-6).into()),
         mtu: Some(shape.mtu.to_string().into()),
-        ..OwnPort::default()
+        ..PortEntry::default()
     });
     port.collect()
 }

@@ -1,4 +1,4 @@
-//! Running a program that the operator names: without a shell, for so long and no longer, reading so much and no more.
+//! Running a program that the operator names: without a shell, with a time limit and a limit on its output.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -9,23 +9,23 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-/// How often a command is looked at.
+/// How often a running command is polled.
 const TICK: Duration = Duration::from_millis(5);
-/// How much of what it complains about is passed on.
-const MOST_COMPLAINT: usize = 400;
+/// How much of its standard error is passed on.
+const MAX_STDERR: usize = 400;
 
-/// The program and its arguments, as they stand between spaces; none when there is none. No shell reads them, so quotes mean nothing.
+/// The program and its arguments, separated by spaces; none when the text is blank. No shell reads them: quotes have no meaning.
 pub fn words(text: &str) -> Option<Vec<String>> {
     let words: Vec<String> = text.split_whitespace().map(str::to_string).collect();
     (!words.is_empty()).then_some(words)
 }
 
-/// What the program prints, at most `most` bytes of it.
+/// The standard output of a program, at most `most` bytes.
 pub fn output(words: &[String], most: u64, patience: Duration) -> Result<Vec<u8>, String> {
     answer(words, Vec::new(), &[], most, patience)
 }
 
-/// What it prints when it is told `input` on its standard input and finds `variables` in its environment.
+/// The standard output of a program that gets `input` on its standard input and `variables` in its environment.
 pub fn answer(
     words: &[String],
     input: Vec<u8>,
@@ -49,23 +49,23 @@ pub fn answer(
         .spawn()
         .map_err(|error| format!("cannot start it: {error}"))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not want to hear it all need not.
+        // A program need not read all of its input.
         std::thread::spawn(move || stdin.write_all(&input));
     }
     let printed = collect(child.stdout.take(), most + 1);
-    let complained = collect(child.stderr.take(), MOST_COMPLAINT as u64);
+    let errors = collect(child.stderr.take(), MAX_STDERR as u64);
     let ended = wait(&mut child, until);
-    // Whoever it left behind would keep its output open.
+    // Processes it left behind would keep its output open.
     let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
     let _ = child.wait();
-    let complaint = complained.recv_timeout(TICK).unwrap_or_default();
-    let complaint = String::from_utf8_lossy(&complaint);
-    let because = match complaint.trim() {
+    let stderr = errors.recv_timeout(TICK).unwrap_or_default();
+    let stderr = String::from_utf8_lossy(&stderr);
+    let because = match stderr.trim() {
         "" => String::new(),
         text => format!(": {}", text.escape_debug()),
     };
     match ended {
-        None => return Err(format!("no end within {patience:?}{because}")),
+        None => return Err(format!("it did not end within {patience:?}{because}")),
         Some(status) if !status.success() => return Err(format!("{status}{because}")),
         Some(_) => {}
     }
@@ -74,12 +74,12 @@ pub fn answer(
         .recv_timeout(left)
         .map_err(|_| "its output did not end".to_string())?;
     match printed.len() as u64 > most {
-        true => Err(format!("it printed more than {most} bytes")),
+        true => Err(format!("it printed more than the {most} bytes allowed")),
         false => Ok(printed),
     }
 }
 
-/// How it ended; none when it did not in time.
+/// Its exit status; none when it did not end in time.
 fn wait(child: &mut Child, until: Instant) -> Option<std::process::ExitStatus> {
     loop {
         match child.try_wait() {
@@ -96,9 +96,9 @@ fn collect(stream: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Ve
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // What broke off is noticed when it is read.
+            // A truncated output is an error of its reader.
             let _ = stream.by_ref().take(most).read_to_end(&mut bytes);
-            // A command that still writes must not wait for a reader, nor be told off for it.
+            // A command that still writes must neither block nor get SIGPIPE.
             let _ = sender.send(bytes);
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_program_that_does_not_end_is_ended() {
         let why = output(&shell("sleep 1000"), 100, Duration::from_millis(50)).unwrap_err();
-        assert!(why.contains("no end within 50ms"), "{why}");
+        assert!(why.contains("did not end within 50ms"), "{why}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What drivers tell of their devices by devlink: serial numbers, and the versions that are fixed, that run and that are stored.
+//! Device information from devlink: serial numbers, and fixed, running and stored versions.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::ethtool::Missing;
+use super::ethtool::Unavailable;
 use super::netlink::Family;
 use super::netlink::message::{Attributes, attributes, text};
 
@@ -21,13 +21,13 @@ const VERSION_NAME: u16 = 103;
 const VERSION: u16 = 104;
 const BOARD_SERIAL: u16 = 146;
 
-/// One device. What its driver does not say is left out.
+/// One device. Facts that its driver does not report are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Device {
     /// The bus it is on: `pci`.
     pub bus: String,
-    /// Where it is on that: `0000:17:00.0`.
+    /// Its address there: `0000:17:00.0`.
     pub device: String,
     /// Its driver.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct Device {
     /// Its serial number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
-    /// That of the board that it is on.
+    /// The serial number of its board.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub board_serial: Option<String>,
     /// What cannot change: `fw.psid`, `board.id`.
@@ -49,13 +49,13 @@ pub struct Device {
     pub stored: BTreeMap<String, String>,
 }
 
-/// All devices that drivers tell of.
-pub fn devices() -> Result<Vec<Device>, Missing> {
+/// All devices that drivers report.
+pub fn devices() -> Result<Vec<Device>, Unavailable> {
     let answers = Family::find("devlink", 1)?.ask(GET_INFO, Attributes::new(), true)?;
     Ok(answers.iter().filter_map(|answer| device(answer)).collect())
 }
 
-/// One device from one answer; none when it does not say which.
+/// One device from one answer; none when the answer does not identify it.
 fn device(answer: &[u8]) -> Option<Device> {
     let mut device = Device {
         bus: text(answer, BUS)?,
@@ -107,8 +107,8 @@ mod tests {
     fn a_kernel_without_devlink_is_told_from_one_without_devices() {
         match devices() {
             Ok(_) => {}
-            Err(Missing::Unreadable { why, .. }) => assert!(!why.is_empty()),
-            Err(Missing::Absent) => panic!("nobody said that there are no devices"),
+            Err(Unavailable::Unreadable { why, .. }) => assert!(!why.is_empty()),
+            Err(Unavailable::Absent) => panic!("devlink itself is either there or unreadable"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The rails of a host when nobody named any: its interfaces for data.
+//! The rails of a host when none are named: its data interfaces.
 //!
 //! An interface is a rail when it is up, has an IPv4 address, and is neither the loopback, nor a bridge, nor the one that
 //! holds the management address. Rails are named after their interfaces, `rail2` before `rail10`. RDMA ports without such an
@@ -7,10 +7,19 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use super::rails::{InterfaceAddress, RailError};
+use super::rails::{InterfaceAddress, RailError, addresses_here, loopback};
 use super::{rdma, sysfs};
 use record::RailEnd;
 use record::text::natural;
+
+/// The rails of this host when none is named and it is one of several: its interfaces for data.
+pub fn discover_here(management: IpAddr) -> Result<Vec<RailEnd>, RailError> {
+    if management.is_loopback() {
+        // Ranks that meet over loopback are on one machine.
+        return loopback();
+    }
+    discover(&addresses_here()?, management, Path::new(sysfs::SYS))
+}
 
 /// The rails among `addresses`; what an interface is, is read below `root`.
 pub fn discover(

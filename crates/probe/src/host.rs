@@ -40,12 +40,12 @@ fn kernel() -> String {
     }
 }
 
-/// What tells this machine and its network from another of the same name: the boot of its kernel and the network namespace.
+/// What distinguishes this machine and its network from another of the same name: the boot id and the network namespace.
 pub fn identity() -> Identity {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let network = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
     Identity {
-        // Without it, machines are told apart by name only.
+        // Without a boot id, machines are distinguished by name only.
         machine: Some(boot.trim().to_string())
             .filter(|boot| !boot.is_empty())
             .unwrap_or_else(name),

@@ -1,4 +1,4 @@
-//! What hardware says of itself: hosts and their interfaces, RDMA ports, counters, drivers, transceivers, inventories of
+//! What the hardware reports: hosts and their interfaces, RDMA ports, counters, drivers, transceivers, inventories of
 //! nodes and of switches. Readers take a root path, so a tree recorded on another machine is read the same way.
 
 pub mod command;

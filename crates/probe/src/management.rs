@@ -1,8 +1,7 @@
-//! The address of this host that control traffic uses when nobody named one.
+//! The address of this host that control traffic uses when none is given.
 //!
-//! In this order: the address that the host's own name stands for, if it is really one of this host's; the address of the
-//! interface of the default route; the only address there is. More than one candidate is a question for the operator, not
-//! for a guess.
+//! In this order: the address that the host's own name resolves to, if it is one of this host's; the address of the interface of
+//! the default route; the only address there is. With more than one candidate the operator must choose.
 
 use std::net::{IpAddr, ToSocketAddrs};
 
@@ -12,17 +11,17 @@ use super::rails::{InterfaceAddress, RailError, addresses_here};
 /// Lines of a routing table that are looked at.
 const MOST_ROUTES: usize = 65_536;
 
-/// The management address cannot be told.
+/// The management address cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManagementError {
     /// There is none, or there are several.
     #[error(
-        "which of this host's addresses is on the management network? Candidates: {}; name one with --management or \
+        "cannot tell which address of this host is on the management network (candidates: {}); name one with --management or \
 RAILGAUGE_MANAGEMENT",
         if .0.is_empty() { "none but loopback".to_string() } else { .0.join(", ") }
     )]
     Unclear(Vec<String>),
-    /// The host does not tell its addresses.
+    /// The addresses of the host cannot be listed.
     #[error(transparent)]
     Unlisted(#[from] RailError),
 }
@@ -36,7 +35,7 @@ pub fn management_here() -> Result<IpAddr, ManagementError> {
     derive(&resolved, &routes, &addresses_here()?)
 }
 
-/// The management address, given what the host's name stands for, the kernel's IPv4 routes and the host's addresses.
+/// The management address, given the addresses of the host's name, the kernel's IPv4 routes and the host's addresses.
 pub fn derive(
     resolved: &[IpAddr],
     routes: &str,
@@ -46,20 +45,20 @@ pub fn derive(
         IpAddr::V4(v4) => !v4.is_loopback(),
         IpAddr::V6(v6) => !v6.is_loopback() && !v6.is_unicast_link_local(),
     };
-    let held: Vec<(&str, IpAddr)> = addresses
+    let local: Vec<(&str, IpAddr)> = addresses
         .iter()
         .filter_map(|entry| Some((entry.interface.as_str(), entry.address.filter(usable)?)))
         .collect();
-    let is_held = |address: &&IpAddr| held.iter().any(|(_, held)| held == *address);
-    if let Some(address) = resolved.iter().find(is_held) {
+    let is_local = |address: &&IpAddr| local.iter().any(|(_, local)| local == *address);
+    if let Some(address) = resolved.iter().find(is_local) {
         return Ok(*address);
     }
     if let Some(interface) = default_interface(routes)
-        && let Some((_, address)) = held.iter().find(|(name, _)| *name == interface)
+        && let Some((_, address)) = local.iter().find(|(name, _)| *name == interface)
     {
         return Ok(*address);
     }
-    match held.as_slice() {
+    match local.as_slice() {
         [(_, address)] => Ok(*address),
         several => {
             let candidate = |(interface, address): &(&str, IpAddr)| format!("{address} ({interface})");
@@ -119,7 +118,7 @@ mod tests {
         assert_eq!(derive(&[], "", &addresses[..2]), Ok(ip("10.99.0.1")));
         let error = derive(&[], "", &addresses).unwrap_err().to_string();
         assert!(
-            error.contains("10.99.0.1 (mg0), 10.0.0.1 (rail0);") && error.contains("--management"),
+            error.contains("10.99.0.1 (mg0), 10.0.0.1 (rail0))") && error.contains("--management"),
             "{error}"
         );
         assert!(

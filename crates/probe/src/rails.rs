@@ -1,4 +1,4 @@
-//! Rails as people name them, resolved to addresses and interfaces of this host.
+//! Rails as given by the operator, resolved to addresses and interfaces of this host.
 //!
 //! A rail is written `NAME=ADDRESS`, `NAME=SUBNET`, `NAME=INTERFACE`, `NAME=DEVICE`, or without its name. A subnet
 //! (`10.0.0.0/16`) stands for this host's address in it, so that one command line fits all hosts. A device is one for RDMA, with
@@ -24,7 +24,7 @@ const LONGEST_NAME: usize = 32;
 /// What is wrong with a rail.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RailError {
-    /// It is not written as a rail is written.
+    /// It is malformed.
     #[error("rail `{0}`: {1}; write NAME=ADDRESS, NAME=SUBNET, ADDRESS, an interface or an RDMA device")]
     Unreadable(String, &'static str),
     /// Two rails have one name.
@@ -41,7 +41,7 @@ pub enum RailError {
         present: Vec<String>,
     },
     /// The interface has no address to bind to.
-    #[error("rail `{rail}`: interface `{interface}` has no IP address traffic could be bound to")]
+    #[error("rail `{rail}`: interface `{interface}` has no IP address to bind to")]
     NoAddress {
         /// Rail.
         rail: String,
@@ -75,7 +75,7 @@ them, for instance --rails {}", .present.first().map_or("eth1", String::as_str)
         /// RDMA devices, and interfaces that have addresses.
         present: Vec<String>,
     },
-    /// The host does not tell its addresses.
+    /// The addresses of the host cannot be listed.
     #[error("the addresses of this host cannot be listed: {0}")]
     NoList(String),
 }
@@ -89,24 +89,24 @@ pub struct InterfaceAddress {
     pub address: Option<IpAddr>,
 }
 
-/// The host that rails are resolved on.
+/// The interfaces and RDMA ports of the host that rails are resolved on.
 #[derive(Debug, Clone)]
-pub struct Place<'a> {
+pub struct HostNetwork<'a> {
     /// Addresses of its interfaces.
     pub addresses: Vec<InterfaceAddress>,
     /// Its RDMA ports.
     pub ports: Vec<Port>,
-    /// Its management address: where ranks meet to set up a rail that has no address of its own.
+    /// Its management address, by which ranks set up a rail that has no address of its own.
     pub management: IpAddr,
-    /// Where link speeds are read.
+    /// The root of sysfs, for link speeds.
     pub root: &'a Path,
 }
 
-impl Place<'static> {
+impl HostNetwork<'static> {
     /// This host; `management` is its address there, none when all ranks are on this machine.
-    pub fn here(management: Option<IpAddr>) -> Result<Place<'static>, RailError> {
+    pub fn here(management: Option<IpAddr>) -> Result<HostNetwork<'static>, RailError> {
         let root = Path::new(sysfs::SYS);
-        Ok(Place {
+        Ok(HostNetwork {
             addresses: addresses_here()?,
             ports: rdma::ports(root),
             management: management.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
@@ -118,7 +118,7 @@ impl Place<'static> {
 /// The rails named in `specs`, resolved on this host; `management` is its address there, none when all ranks are on this
 /// machine.
 pub fn resolve_here(specs: &[String], management: Option<IpAddr>) -> Result<Vec<RailEnd>, RailError> {
-    resolve(specs, &Place::here(management)?)
+    resolve(specs, &HostNetwork::here(management)?)
 }
 
 /// The loopback rails of a local run for which none was named.
@@ -126,32 +126,23 @@ pub fn loopback() -> Result<Vec<RailEnd>, RailError> {
     resolve_here(&LOOPBACK_RAILS.map(String::from), None)
 }
 
-/// The rails of this host when none is named and it is one of several: its interfaces for data.
-pub fn discover_here(management: IpAddr) -> Result<Vec<RailEnd>, RailError> {
-    if management.is_loopback() {
-        // Whoever meets over loopback is on one machine.
-        return loopback();
-    }
-    super::discover::discover(&addresses_here()?, management, Path::new(sysfs::SYS))
-}
-
 /// The address of this host that an interface, address or subnet stands for.
 pub fn address_here(spec: &str) -> Result<IpAddr, RailError> {
-    let place = Place {
+    let network = HostNetwork {
         ports: Vec::new(),
-        ..Place::here(None)?
+        ..HostNetwork::here(None)?
     };
-    let end = resolve_one(&format!("management={spec}"), 0, &place)?;
+    let end = resolve_one(&format!("management={spec}"), 0, &network)?;
     let bad = || RailError::Unreadable(end.address.clone(), "no address");
     end.address.parse().map_err(|_| bad())
 }
 
 /// The rails named in `specs`, resolved on a host.
-pub fn resolve(specs: &[String], place: &Place<'_>) -> Result<Vec<RailEnd>, RailError> {
+pub fn resolve(specs: &[String], network: &HostNetwork<'_>) -> Result<Vec<RailEnd>, RailError> {
     let mut names = HashSet::new();
     let mut rails = Vec::new();
     for (position, spec) in specs.iter().enumerate() {
-        let rail = resolve_one(spec, position, place)?;
+        let rail = resolve_one(spec, position, network)?;
         if !names.insert(rail.rail.clone()) {
             return Err(RailError::Twice(rail.rail));
         }
@@ -176,29 +167,29 @@ pub fn addresses_here() -> Result<Vec<InterfaceAddress>, RailError> {
     Ok(addresses)
 }
 
-fn resolve_one(spec: &str, position: usize, place: &Place<'_>) -> Result<RailEnd, RailError> {
+fn resolve_one(spec: &str, position: usize, network: &HostNetwork<'_>) -> Result<RailEnd, RailError> {
     let (name, target) = split(spec, position)?;
-    let addresses = &place.addresses;
+    let addresses = &network.addresses;
     let (interface, address, named) = match (target.parse::<IpAddr>(), target.parse::<Subnet>()) {
         (Ok(address), _) => (holder(&name, address, addresses)?, address, None),
         (_, Ok(subnet)) => {
             let (interface, address) = address_in(&name, subnet, addresses)?;
             (interface, address, None)
         }
-        _ => match rdma::named(&place.ports, target).filter(|_| !is_interface(target, place)) {
+        _ => match rdma::named(&network.ports, target).filter(|_| !is_interface(target, network)) {
             Some(port) => {
-                let (interface, address) = way_to(port, place);
+                let (interface, address) = setup_address(port, network);
                 (interface, address, Some(port))
             }
             None => {
-                let address = address_of(&name, target, place)?;
+                let address = address_of(&name, target, network)?;
                 (Some(target.to_string()), address, None)
             }
         },
     };
-    let behind = |interface: &String| rdma::behind(&place.ports, interface);
+    let behind = |interface: &String| rdma::behind(&network.ports, interface);
     let port = named.or_else(|| interface.as_ref().and_then(behind));
-    let speed = |interface: &String| sysfs::speed_mbit(place.root, interface);
+    let speed = |interface: &String| sysfs::speed_mbit(network.root, interface);
     Ok(RailEnd {
         speed_mbit: interface.as_ref().and_then(speed).or_else(|| port_speed(port?)),
         address: address.to_string(),
@@ -208,23 +199,23 @@ fn resolve_one(spec: &str, position: usize, place: &Place<'_>) -> Result<RailEnd
     })
 }
 
-/// What an InfiniBand port says about its speed. On Ethernet the interface knows, and software devices make one up.
+/// The speed of an InfiniBand port. On Ethernet the interface has it, and software devices invent one.
 fn port_speed(port: &Port) -> Option<u64> {
     port.rate_mbit.filter(|_| port.link_layer == "InfiniBand")
 }
 
-/// The interface and address by which ranks meet to set up connections of an RDMA port: its own where it has one.
-fn way_to(port: &Port, place: &Place<'_>) -> (Option<String>, IpAddr) {
+/// The interface and address by which connections of an RDMA port are set up: its own where it has one.
+fn setup_address(port: &Port, network: &HostNetwork<'_>) -> (Option<String>, IpAddr) {
     let own = port.interfaces.iter().find_map(|interface| {
-        let address = bindable(interface, &place.addresses)?;
+        let address = bindable(interface, &network.addresses)?;
         Some((Some(interface.clone()), address))
     });
-    own.unwrap_or((None, place.management))
+    own.unwrap_or((None, network.management))
 }
 
-fn is_interface(name: &str, place: &Place<'_>) -> bool {
-    let listed = place.addresses.iter().any(|entry| entry.interface == name);
-    listed || sysfs::interface(place.root, name).is_some()
+fn is_interface(name: &str, network: &HostNetwork<'_>) -> bool {
+    let listed = network.addresses.iter().any(|entry| entry.interface == name);
+    listed || sysfs::interface(network.root, name).is_some()
 }
 
 /// The name of a rail and the address or interface behind it.
@@ -236,7 +227,7 @@ fn split(spec: &str, position: usize) -> Result<(String, &str), RailError> {
         None if spec.parse::<IpAddr>().is_ok() || spec.parse::<Subnet>().is_ok() => {
             (format!("rail{position}"), spec)
         }
-        // `mlx5_1:2` is not a name as it stands.
+        // `mlx5_1:2` is not a valid name as it is.
         None => (spec.replace(':', "-"), spec),
     };
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -244,7 +235,7 @@ fn split(spec: &str, position: usize) -> Result<(String, &str), RailError> {
         return Err(unreadable("a name is 1 to 32 letters, digits, `-`, `_` and `.`"));
     }
     if target.is_empty() {
-        return Err(unreadable("nothing behind `=`"));
+        return Err(unreadable("nothing follows `=`"));
     }
     Ok((name, target))
 }
@@ -291,13 +282,13 @@ fn bindable(interface: &str, addresses: &[InterfaceAddress]) -> Option<IpAddr> {
     held.find(|address| !needs_scope(address))
 }
 
-fn address_of(rail: &str, interface: &str, place: &Place<'_>) -> Result<IpAddr, RailError> {
-    if !is_interface(interface, place) {
-        let names = place.addresses.iter().map(|entry| entry.interface.clone());
+fn address_of(rail: &str, interface: &str, network: &HostNetwork<'_>) -> Result<IpAddr, RailError> {
+    if !is_interface(interface, network) {
+        let names = network.addresses.iter().map(|entry| entry.interface.clone());
         let mut present: Vec<String> = names.collect();
         present.sort();
         present.dedup();
-        let devices = place.ports.iter().map(|port| port.device.clone());
+        let devices = network.ports.iter().map(|port| port.device.clone());
         present.extend(devices);
         present.dedup();
         return Err(RailError::NoInterface {
@@ -306,7 +297,7 @@ fn address_of(rail: &str, interface: &str, place: &Place<'_>) -> Result<IpAddr, 
             present,
         });
     }
-    bindable(interface, &place.addresses).ok_or_else(|| RailError::NoAddress {
+    bindable(interface, &network.addresses).ok_or_else(|| RailError::NoAddress {
         rail: rail.to_string(),
         interface: interface.to_string(),
     })

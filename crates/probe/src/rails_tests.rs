@@ -31,7 +31,7 @@ fn resolved(specs: &[&str]) -> Result<Vec<RailEnd>, String> {
         rate_mbit: Some(400_000),
         interfaces: interfaces.iter().map(|name| name.to_string()).collect(),
     };
-    let place = Place {
+    let network = HostNetwork {
         addresses: host(),
         ports: vec![
             port("mlx5_0", 1, "Ethernet", &["eth0"]),
@@ -41,7 +41,7 @@ fn resolved(specs: &[&str]) -> Result<Vec<RailEnd>, String> {
         management: "192.0.2.7".parse().unwrap(),
         root: root.path(),
     };
-    resolve(&specs, &place).map_err(|error| error.to_string())
+    resolve(&specs, &network).map_err(|error| error.to_string())
 }
 
 #[test]

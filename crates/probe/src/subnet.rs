@@ -11,7 +11,7 @@ pub struct Subnet {
     bits: u8,
 }
 
-/// A text that is no subnet.
+/// A text that is not a subnet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a subnet is written ADDRESS/BITS, such as 10.0.0.0/16")]
 pub struct BadSubnet;

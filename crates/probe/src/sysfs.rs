@@ -76,8 +76,8 @@ pub fn has_carrier(root: &Path, interface: &str) -> Option<bool> {
     }
 }
 
-/// Whether an interface is up and no bridge. One that the tree does not know is believed to be: in a container the tree may
-/// be another network namespace's.
+/// Whether an interface is up and no bridge. One that is not in the tree is assumed to be: in a container the
+/// tree may be that of another network namespace.
 pub fn carries_data(root: &Path, name: &str) -> bool {
     match (folder_of(root, name), interface(root, name)) {
         (Some(folder), Some(interface)) => {

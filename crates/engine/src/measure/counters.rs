@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
-use probe::counters::{self, Driver, Reading, Value};
+use probe::counters::{self, DriverQuery, Reading, Value};
 use record::counters::{CounterSource, is_traffic};
 use record::units::Nanos;
 use record::{CounterDelta, CounterState, RailEnd};
@@ -78,11 +78,11 @@ impl Counters {
 
 impl Written {
     /// Whether the driver behind a rail is to be asked for its counters.
-    fn driver(&self, rail: &str) -> Driver {
+    fn driver(&self, rail: &str) -> DriverQuery {
         let all = (rail.to_string(), CounterSource::Ethtool.all());
         match self.0.get(&all) {
-            Some(Err(CounterState::Absent)) => Driver::KnownToHaveNone,
-            _ => Driver::Asked,
+            Some(Err(CounterState::Absent)) => DriverQuery::SkipKnownEmpty,
+            _ => DriverQuery::Ask,
         }
     }
 
@@ -241,11 +241,11 @@ mod tests {
             Counters::read(std::slice::from_ref(&end), &["loop0".to_string()], sys, written)
         };
         let mut written = Written::default();
-        assert_eq!(written.driver("loop0"), Driver::Asked);
+        assert_eq!(written.driver("loop0"), DriverQuery::Ask);
         let first = read(&written).until(read(&written), (0, 0, 0), &mut written);
         assert!(first.iter().any(|delta| delta.name == "ethtool/*"), "{first:?}");
-        assert_eq!(written.driver("loop0"), Driver::KnownToHaveNone);
-        assert_eq!(written.driver("loop1"), Driver::Asked);
+        assert_eq!(written.driver("loop0"), DriverQuery::SkipKnownEmpty);
+        assert_eq!(written.driver("loop1"), DriverQuery::Ask);
         let second = read(&written).until(read(&written), (1, 0, 0), &mut written);
         assert!(
             second.iter().all(|delta| delta.name != "ethtool/*"),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::session::Progress;
 use super::sink::{Sink, SinkError};
-use probe::switches::{PortBytes, PortTable, Source, counted_on};
+use probe::switches::{PortBytes, PortTable, Source, unwrap_counter};
 use record::{Cell, Collective, Event, PortDelta};
 use topology::graph::Graph;
 
@@ -175,7 +175,7 @@ impl SwitchWatch {
                     port: port.to_string(),
                     name: name.to_string(),
                     before,
-                    after: counted_on(before, after, is.width),
+                    after: unwrap_counter(before, after, is.width),
                 });
             }
         }

@@ -18,7 +18,7 @@ use crate::transport::Mesh;
 use crate::transport::shm::Hub;
 use crate::transport::tcp::Local;
 use probe::host;
-use probe::rails;
+use probe::{discover, rails};
 use record::{DeviceKind, RailEnd};
 
 /// What the ranks of one process share.
@@ -127,7 +127,7 @@ impl Rank {
         self.met = None;
         let rails = match (setup.rails.as_slice(), self.shared.management) {
             ([], None) => rails::loopback(),
-            ([], Some(management)) => rails::discover_here(management),
+            ([], Some(management)) => discover::discover_here(management),
             (named, management) => rails::resolve_here(named, management),
         };
         let rails = rails.map_err(|error| error.to_string())?;

@@ -1,15 +1,14 @@
 //! The counters of one end of a rail at one moment: of its interface, its RDMA port, their driver, and the PCI bus.
 //!
-//! Which counters there are is the catalogue's to say ([`record::counters`]). As everywhere readers take the root of a
-//! tree; a counter that is not there is told from one that is there and cannot be read; nothing in a tree makes a reader fail,
-//! wait or read without bound.
+//! The counters are those of the catalogue ([`record::counters`]). Readers take the root of a tree. An absent counter is
+//! distinguished from an unreadable one; nothing in a tree makes a reader fail, block or read without bound.
 
-mod attribute;
-mod pci;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::path::{Path, PathBuf};
 
-use std::path::Path;
-
-use super::ethtool::{self, Missing};
+use super::ethtool::{self, Unavailable};
 use super::sysfs::SYS;
 use super::{rdma, sysfs};
 use record::counters::{self, Counter, CounterSource};
@@ -23,9 +22,9 @@ pub type Value = Result<u64, CounterState>;
 pub struct Reading {
     /// Its name; `ethtool/*` and the like stand for all counters of a source that has none to show.
     pub name: String,
-    /// What it stands at.
+    /// Its value.
     pub value: Value,
-    /// How many bits it has where that is fewer than 64.
+    /// Its width in bits where that is less than 64.
     pub bits: Option<u8>,
 }
 
@@ -39,18 +38,18 @@ impl Reading {
     }
 }
 
-/// Whether a driver is asked: every question to one waits for the lock that all changes of a machine's network take.
+/// Whether the driver is queried. Every query waits for the kernel's network configuration lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Driver {
-    /// It is.
-    Asked,
-    /// It has told before that it has none of the counters that are known.
-    KnownToHaveNone,
+pub enum DriverQuery {
+    /// Query it.
+    Ask,
+    /// An earlier query showed that it has none of the known counters.
+    SkipKnownEmpty,
 }
 
-/// All counters of an end of a rail, in the order of the catalogue. A counter that the port and the driver both have is told
-/// once, as the port counts it.
-pub fn read(root: &Path, end: &RailEnd, driver: Driver) -> Vec<Reading> {
+/// All counters of an end of a rail, in the order of the catalogue. A counter that both the port and the driver have is
+/// read once, from the port.
+pub fn read(root: &Path, end: &RailEnd, driver: DriverQuery) -> Vec<Reading> {
     let mut readings = Vec::new();
     if let Some(interface) = &end.interface {
         readings.extend(of_interface(root, interface));
@@ -60,8 +59,8 @@ pub fn read(root: &Path, end: &RailEnd, driver: Driver) -> Vec<Reading> {
     }
     if let Some(interface) = &end.interface {
         readings.extend(match driver {
-            Driver::Asked => of_driver(root, interface),
-            Driver::KnownToHaveNone => vec![none_of(CounterSource::Ethtool, CounterState::Absent)],
+            DriverQuery::Ask => of_driver(root, interface),
+            DriverQuery::SkipKnownEmpty => vec![none_of(CounterSource::Ethtool, CounterState::Absent)],
         });
     }
     let device = end.rdma.as_ref().map(|port| port.device.as_str());
@@ -73,8 +72,8 @@ fn of_interface(root: &Path, interface: &str) -> Vec<Reading> {
     let folder = sysfs::folder_of(root, interface);
     let value = |counter: &Counter| match &folder {
         None => Err(CounterState::Absent),
-        Some(folder) if counter.name == "carrier_changes" => attribute::number(&folder.join(counter.name)),
-        Some(folder) => attribute::number(&folder.join("statistics").join(counter.name)),
+        Some(folder) if counter.name == "carrier_changes" => number(&folder.join(counter.name)),
+        Some(folder) => number(&folder.join("statistics").join(counter.name)),
     };
     of_source(CounterSource::Interface, value)
 }
@@ -85,7 +84,7 @@ fn of_port(root: &Path, device: &str, port: u8) -> Vec<Reading> {
         let folder = folder.as_ref().map(|folder| folder.join(kind));
         move |counter: &Counter| match &folder {
             None => Err(CounterState::Absent),
-            Some(folder) => attribute::number(&folder.join(counter.name)),
+            Some(folder) => number(&folder.join(counter.name)),
         }
     };
     let mut readings = of_source(CounterSource::Port, below("counters"));
@@ -106,21 +105,21 @@ fn of_port(root: &Path, device: &str, port: u8) -> Vec<Reading> {
     readings
 }
 
-/// What the driver counts. A tree that was recorded somewhere has no driver to ask.
+/// The counters of the driver. A recorded tree has no driver to query.
 fn of_driver(root: &Path, interface: &str) -> Vec<Reading> {
     let source = CounterSource::Ethtool;
     if root != Path::new(SYS) {
-        let why = "a recorded tree has no driver to ask".to_string();
+        let why = "a recorded tree has no driver to query".to_string();
         return vec![none_of(source, CounterState::Unreadable(why))];
     }
     match ethtool::statistics(interface) {
-        Err(Missing::Absent) => vec![none_of(source, CounterState::Absent)],
-        Err(Missing::Unreadable { why, .. }) => vec![none_of(source, CounterState::Unreadable(why))],
+        Err(Unavailable::Absent) => vec![none_of(source, CounterState::Absent)],
+        Err(Unavailable::Unreadable { why, .. }) => vec![none_of(source, CounterState::Unreadable(why))],
         Ok(statistics) => of_statistics(&statistics),
     }
 }
 
-/// Those counters of a driver that are known, and which of the known ones it lacks.
+/// The known counters of a driver, and as absent the known ones that it lacks.
 fn of_statistics(statistics: &[(String, u64)]) -> Vec<Reading> {
     let source = CounterSource::Ethtool;
     let mut readings = Vec::new();
@@ -146,7 +145,7 @@ fn of_bus(root: &Path, device: Option<&str>, interface: Option<&str>) -> Vec<Rea
     let folder = folders
         .map(|folder| folder.join("device"))
         .find(|folder| folder.is_dir());
-    let mut errors = pci::Errors::below(folder.as_deref());
+    let mut errors = PciErrors::below(folder.as_deref());
     of_source(CounterSource::Pcie, |counter| errors.count(counter.name))
 }
 
@@ -169,6 +168,77 @@ fn none_of(source: CounterSource, state: CounterState) -> Reading {
         value: Err(state),
         bits: None,
     }
+}
+
+/// Errors that the PCI bus reports about a device: files `aer_dev_*`, each a list of `NAME COUNT`, read once.
+struct PciErrors {
+    folder: Option<PathBuf>,
+    lists: BTreeMap<String, Result<String, CounterState>>,
+}
+
+impl PciErrors {
+    /// Those of the device with this folder; of none, all are absent.
+    fn below(folder: Option<&Path>) -> PciErrors {
+        PciErrors {
+            folder: folder.map(Path::to_path_buf),
+            lists: BTreeMap::new(),
+        }
+    }
+
+    /// The counter `FILE/NAME`.
+    fn count(&mut self, counter: &str) -> Value {
+        let (Some(folder), Some((file, name))) = (&self.folder, counter.split_once('/')) else {
+            return Err(CounterState::Absent);
+        };
+        let list = self.lists.entry(file.to_string());
+        let list = list.or_insert_with(|| text(&folder.join(file)));
+        let list = list.as_ref().map_err(CounterState::clone)?;
+        let mut lines = list.lines().filter_map(|line| line.trim().split_once(' '));
+        let (_, count) = lines
+            .find(|(found, _)| *found == name)
+            .ok_or(CounterState::Absent)?;
+        let number = count.trim().parse();
+        number.map_err(|_| unreadable("not a number"))
+    }
+}
+
+/// The longest file of counters.
+const LONGEST: u64 = 4096;
+
+/// The number in a file.
+fn number(path: &Path) -> Value {
+    let text = text(path)?;
+    text.trim().parse().map_err(|_| unreadable("not a number"))
+}
+
+/// The text of a file. Only plain files are opened: reading a pipe in a recorded tree could block forever.
+fn text(path: &Path) -> Result<String, CounterState> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err(unreadable("not a plain file")),
+        Err(error) => return Err(state(&error)),
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| state(&error))?;
+    file.take(LONGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| state(&error))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(unreadable("longer than 4096 bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| unreadable("not text"))
+}
+
+fn state(error: &Error) -> CounterState {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => CounterState::Absent,
+        // The kind alone: the full message differs between machines.
+        kind => CounterState::Unreadable(kind.to_string()),
+    }
+}
+
+fn unreadable(why: &str) -> CounterState {
+    CounterState::Unreadable(why.to_string())
 }
 
 #[cfg(test)]

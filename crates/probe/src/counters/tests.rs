@@ -56,7 +56,7 @@ fn every_source_of_an_end_is_read_and_what_is_missing_says_why() {
         ("infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent", "5\n"),
         ("infiniband/mlx5_0/device/aer_dev_correctable", AER),
     ]);
-    let readings = read(root.path(), &end(Some("ib0"), Some("mlx5_0")), Driver::Asked);
+    let readings = read(root.path(), &end(Some("ib0"), Some("mlx5_0")), DriverQuery::Ask);
     let found = |name: &str| value(&readings, name);
     assert_eq!(found("carrier_changes"), Some(Ok(2)));
     assert_eq!(found("rx_bytes"), Some(Ok(0)));
@@ -64,7 +64,7 @@ fn every_source_of_an_end_is_read_and_what_is_missing_says_why() {
     assert_eq!(found("symbol_error"), Some(Ok(65535)));
     assert_eq!(
         found("port_rcv_errors"),
-        Some(Err(CounterState::Unreadable("it is no number".to_string())))
+        Some(Err(CounterState::Unreadable("not a number".to_string())))
     );
     assert_eq!(found("link_downed"), Some(Ok(3)), "as the port counts it");
     assert_eq!(found("np_cnp_sent"), Some(Ok(5)));
@@ -87,7 +87,7 @@ fn every_source_of_an_end_is_read_and_what_is_missing_says_why() {
 #[test]
 fn a_software_device_counts_falls_of_its_link_itself() {
     let root = tree(&[("infiniband/rxe0/ports/1/hw_counters/link_downed", "1\n")]);
-    let readings = read(root.path(), &end(None, Some("rxe0")), Driver::Asked);
+    let readings = read(root.path(), &end(None, Some("rxe0")), DriverQuery::Ask);
     assert_eq!(value(&readings, "link_downed"), Some(Ok(1)));
     assert_eq!(value(&readings, "port/*"), Some(Err(CounterState::Absent)));
     assert_eq!(
@@ -103,14 +103,14 @@ fn a_software_device_counts_falls_of_its_link_itself() {
 #[test]
 fn sources_that_an_end_does_not_have_take_one_line_each() {
     let root = tree(&[]);
-    let readings = read(root.path(), &end(Some("eth9"), Some("mlx5_9")), Driver::Asked);
+    let readings = read(root.path(), &end(Some("eth9"), Some("mlx5_9")), DriverQuery::Ask);
     let names: Vec<&str> = readings.iter().map(|reading| reading.name.as_str()).collect();
     assert_eq!(
         names,
         ["interface/*", "port/*", "hardware/*", "ethtool/*", "pcie/*"]
     );
     assert_eq!(
-        read(root.path(), &end(None, None), Driver::Asked).len(),
+        read(root.path(), &end(None, None), DriverQuery::Ask).len(),
         1,
         "of the bus nothing is known"
     );
@@ -151,7 +151,7 @@ fn a_hostile_tree_yields_reasons_and_no_failure() {
     let net = root.path().join("class/net/eth0");
     symlink(net.join("carrier_changes"), net.join("carrier_changes")).unwrap();
     nix::unistd::mkfifo(&net.join("statistics/rx_dropped"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let readings = read(root.path(), &end(Some("eth0"), Some("../..")), Driver::Asked);
+    let readings = read(root.path(), &end(Some("eth0"), Some("../..")), DriverQuery::Ask);
     assert!(readings.iter().all(|reading| reading.value.is_err()));
     for name in [
         "rx_bytes",
@@ -168,14 +168,14 @@ fn a_hostile_tree_yields_reasons_and_no_failure() {
         );
     }
     for name in ["..", "", "a/b", "eth0\0"] {
-        let readings = read(root.path(), &end(Some(name), None), Driver::Asked);
+        let readings = read(root.path(), &end(Some(name), None), DriverQuery::Ask);
         assert!(readings.iter().all(|reading| reading.value.is_err()), "{name:?}");
     }
 }
 
 #[test]
 fn the_machine_itself_can_be_read() {
-    let readings = read(Path::new(SYS), &end(Some("lo"), None), Driver::Asked);
+    let readings = read(Path::new(SYS), &end(Some("lo"), None), DriverQuery::Ask);
     assert!(matches!(value(&readings, "rx_bytes"), Some(Ok(_))));
     assert_eq!(value(&readings, "ethtool/*"), Some(Err(CounterState::Absent)));
 }
@@ -184,7 +184,7 @@ proptest! {
     #[test]
     fn whatever_a_list_of_errors_holds_it_is_read_or_says_why(text in "\\PC{0,200}", number in any::<u64>()) {
         let root = tree(&[("net/eth0/device/aer_dev_correctable", &format!("{text}\nBadTLP {number}\n"))]);
-        let readings = read(root.path(), &end(Some("eth0"), None), Driver::Asked);
+        let readings = read(root.path(), &end(Some("eth0"), None), DriverQuery::Ask);
         let found = value(&readings, "aer_dev_correctable/BadTLP").unwrap();
         prop_assert!(text.contains("BadTLP") || found == Ok(number));
     }

@@ -1,8 +1,7 @@
-//! Asking a driver by `SIOCETHTOOL`: one request, answered into the memory that holds it.
+//! Querying a driver by `SIOCETHTOOL`: the answer overwrites the request in the same buffer.
 //!
-//! The kernel writes as much as it has to say, for some requests without looking at how much room there is. So a request lies
-//! in pages of its own with one behind them that nobody may write: an answer that is too long fails with `EFAULT` there and
-//! never reaches anything else.
+//! For some requests the kernel does not check the size of the buffer. So the buffer has pages of its own and a guard page
+//! behind them: an answer that is too long fails with `EFAULT` there and does not overwrite anything else.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -15,22 +14,22 @@ use nix::libc;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 
-/// Longer requests are refused: no driver has that much to say.
+/// The longest buffer; no answer is that long.
 const MOST: usize = 8 << 20;
 
-/// Pages are a whole part of this on every machine.
+/// A multiple of the page size on every machine.
 const PAGE: usize = 64 << 10;
 
 /// Memory for one request and its answer, zeroed.
-pub(super) struct Room {
+pub(super) struct RequestBuffer {
     memory: NonNull<c_void>,
-    /// Bytes that may be read and written; a page that may not be follows them.
+    /// Bytes that may be read and written; a guard page follows them.
     len: usize,
 }
 
-impl Room {
-    /// Room for at least `bytes`, the first four of which are the command.
-    pub(super) fn new(command: u32, bytes: usize) -> Result<Room, Errno> {
+impl RequestBuffer {
+    /// RequestBuffer for at least `bytes`, the first four of which are the command.
+    pub(super) fn new(command: u32, bytes: usize) -> Result<RequestBuffer, Errno> {
         let len = bytes.max(4).next_multiple_of(PAGE);
         let all = NonZeroUsize::new(len + PAGE).filter(|_| len <= MOST);
         let all = all.ok_or(Errno::EMSGSIZE)?;
@@ -43,14 +42,14 @@ impl Room {
                 MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE,
             )?
         };
-        let mut room = Room { memory, len };
+        let mut buffer = RequestBuffer { memory, len };
         // SAFETY: the first `len` bytes of the mapping just made, which is not used by anyone yet.
         unsafe { mprotect(memory, len, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE)? };
-        room.put(0, command);
-        Ok(room)
+        buffer.put(0, command);
+        Ok(buffer)
     }
 
-    /// Everything in it.
+    /// Its content.
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: `len` bytes are mapped readable and zeroed for as long as `self` lives, and written through `&mut` only.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.len) }
@@ -61,14 +60,14 @@ impl Room {
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr().cast(), self.len) }
     }
 
-    /// Writes a number at a place, in the machine's order. A place outside is not written to.
+    /// Writes a number at an offset, in native byte order. An offset outside is ignored.
     pub(super) fn put(&mut self, at: usize, number: u32) {
         if let Some(place) = self.bytes_mut().get_mut(at..at + 4) {
             place.copy_from_slice(&number.to_ne_bytes());
         }
     }
 
-    /// Has the driver of an interface answer what is in here.
+    /// Sends the request to the driver of an interface; the answer replaces it.
     pub(super) fn ask(&mut self, interface: &str) -> Result<(), Errno> {
         let name = interface.as_bytes();
         if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(&0) {
@@ -93,11 +92,11 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for RequestBuffer {
     fn drop(&mut self) {
         // SAFETY: the whole mapping, made in `new`, to which no reference outlives `self`.
         if let Err(error) = unsafe { munmap(self.memory, self.len + PAGE) } {
-            tracing::warn!("memory of a request to a driver was not given back: {error}");
+            tracing::warn!("cannot unmap the memory of an ethtool request: {error}");
         }
     }
 }
@@ -108,30 +107,30 @@ mod tests {
 
     #[test]
     fn a_request_is_as_long_as_was_asked_and_not_without_bound() {
-        let mut room = Room::new(7, PAGE + 1).unwrap();
-        assert_eq!(room.bytes().len(), 2 * PAGE);
-        assert_eq!(room.bytes()[..4], 7u32.to_ne_bytes());
-        room.put(2 * PAGE - 4, u32::MAX);
-        room.put(2 * PAGE - 3, 1);
-        assert_eq!(room.bytes()[2 * PAGE - 4..], [0xff; 4]);
-        assert_eq!(Room::new(7, MOST + 1).err(), Some(Errno::EMSGSIZE));
+        let mut buffer = RequestBuffer::new(7, PAGE + 1).unwrap();
+        assert_eq!(buffer.bytes().len(), 2 * PAGE);
+        assert_eq!(buffer.bytes()[..4], 7u32.to_ne_bytes());
+        buffer.put(2 * PAGE - 4, u32::MAX);
+        buffer.put(2 * PAGE - 3, 1);
+        assert_eq!(buffer.bytes()[2 * PAGE - 4..], [0xff; 4]);
+        assert_eq!(RequestBuffer::new(7, MOST + 1).err(), Some(Errno::EMSGSIZE));
     }
 
     #[test]
     fn an_answer_that_is_too_long_stops_where_the_room_ends() {
-        let mut room = Room::new(0, 4).unwrap();
-        let (file, beyond) = (std::fs::File::open("/dev/zero").unwrap(), room.len + PAGE / 2);
-        room.bytes_mut().fill(1);
+        let mut buffer = RequestBuffer::new(0, 4).unwrap();
+        let (file, beyond) = (std::fs::File::open("/dev/zero").unwrap(), buffer.len + PAGE / 2);
+        buffer.bytes_mut().fill(1);
         // SAFETY: a read of the kernel into our mapping, beyond whose end it must not write.
-        let read = unsafe { libc::read(file.as_raw_fd(), room.memory.as_ptr(), beyond) };
-        assert!(read <= room.len as isize, "{read}");
+        let read = unsafe { libc::read(file.as_raw_fd(), buffer.memory.as_ptr(), beyond) };
+        assert!(read <= buffer.len as isize, "{read}");
     }
 
     #[test]
     fn a_name_that_no_interface_can_have_is_not_asked_about() {
-        let mut room = Room::new(3, 196).unwrap();
+        let mut buffer = RequestBuffer::new(3, 196).unwrap();
         for name in ["", "sixteen-bytes-xx", "et\0h0"] {
-            assert_eq!(room.ask(name), Err(Errno::ENODEV), "{name:?}");
+            assert_eq!(buffer.ask(name), Err(Errno::ENODEV), "{name:?}");
         }
     }
 }

@@ -1,14 +1,14 @@
-//! The memory of a transceiver or cable, as far as its driver gives it out. Takes CAP_NET_ADMIN.
+//! The memory (EEPROM) of a transceiver or cable. Needs CAP_NET_ADMIN.
 //!
-//! Newer drivers give it out page by page by netlink, older ones at once by ioctl, where modules of the newest kinds do not exist.
+//! Newer drivers return it page by page by netlink, older ones at once by ioctl, which does not support the newest module types.
 
 use serde::{Deserialize, Serialize};
 
 use super::super::netlink::message::attribute;
 use super::super::transceiver::has_page_one;
-use super::ioctl::Room;
+use super::ioctl::RequestBuffer;
 use super::lanes::{about, family};
-use super::missing::Missing;
+use super::unavailable::Unavailable;
 use super::number;
 
 const MODULE_INFO: u32 = 0x42;
@@ -22,14 +22,14 @@ const BANK: u16 = 5;
 const I2C_ADDRESS: u16 = 6;
 const DATA: u16 = 7;
 
-/// Where every module answers on its bus.
+/// The I2C address of every module.
 const MODULE: u8 = 0x50;
-/// Half a page: no more is given out at once.
+/// Half a page: the most that one request returns.
 const HALF: u32 = 128;
-/// No module shows more at once.
+/// The most bytes of one module.
 const MOST: u32 = 4096;
 
-/// What a module has written down about itself: its pages one after another, from the lower one. Written in hexadecimal digits.
+/// The pages of a module's memory, the lower one first. Serialized as hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct ModuleMemory(pub Vec<u8>);
@@ -49,19 +49,19 @@ impl TryFrom<String> for ModuleMemory {
         let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
         let bytes = bytes.filter(|bytes| bytes.len() <= MOST as usize);
         Ok(ModuleMemory(bytes.ok_or(
-            "the memory of a module is pairs of hexadecimal digits, not too many",
+            "the memory of a module must be pairs of hexadecimal digits, at most 4,096 pairs",
         )?))
     }
 }
 
 /// The memory of the module in an interface's port.
-pub fn module_memory(interface: &str) -> Result<ModuleMemory, Missing> {
-    // A kernel that does not know the newer way refuses it as a driver does that has no module: the older one tells.
+pub fn module_memory(interface: &str) -> Result<ModuleMemory, Unavailable> {
+    // A kernel without the netlink request refuses it like a driver without a module; the ioctl distinguishes them.
     by_page(interface).or_else(|_| at_once(interface))
 }
 
-/// The newer way.
-fn by_page(interface: &str) -> Result<ModuleMemory, Missing> {
+/// By netlink.
+fn by_page(interface: &str) -> Result<ModuleMemory, Unavailable> {
     let mut bytes = half(interface, 0, 0)?;
     bytes.extend(half(interface, 0, HALF)?);
     if has_page_one(&bytes) {
@@ -71,33 +71,33 @@ fn by_page(interface: &str) -> Result<ModuleMemory, Missing> {
 }
 
 /// Half a page from an offset on.
-fn half(interface: &str, page: u8, offset: u32) -> Result<Vec<u8>, Missing> {
-    let question = about(interface)
+fn half(interface: &str, page: u8, offset: u32) -> Result<Vec<u8>, Unavailable> {
+    let request = about(interface)
         .with(OFFSET, &offset.to_ne_bytes())
         .with(LENGTH, &HALF.to_ne_bytes())
         .with(PAGE, &[page])
         .with(BANK, &[0])
         .with(I2C_ADDRESS, &[MODULE]);
-    let answers = family()?.ask(GET_MODULE_MEMORY, question, false)?;
+    let answers = family()?.ask(GET_MODULE_MEMORY, request, false)?;
     let data = answers.iter().find_map(|answer| attribute(answer, DATA));
     match data {
         Some(data) if data.len() == HALF as usize => Ok(data.to_vec()),
-        _ => Err(Missing::because(
-            "its driver gave out less of the module than was asked",
+        _ => Err(Unavailable::because(
+            "its driver returned less of the module's memory than requested",
         )),
     }
 }
 
-/// The older way.
-fn at_once(interface: &str) -> Result<ModuleMemory, Missing> {
-    let mut info = Room::new(MODULE_INFO, 44)?;
+/// By ioctl.
+fn at_once(interface: &str) -> Result<ModuleMemory, Unavailable> {
+    let mut info = RequestBuffer::new(MODULE_INFO, 44)?;
     info.ask(interface)?;
     let len = number(info.bytes(), 8).filter(|len| (1..=MOST).contains(len));
-    let len = len.ok_or_else(|| Missing::because("its driver says that the module has no memory"))?;
-    let mut room = Room::new(MODULE_MEMORY, 16 + len as usize)?;
-    room.put(12, len);
-    room.ask(interface)?;
-    Ok(ModuleMemory(room.bytes()[16..16 + len as usize].to_vec()))
+    let len = len.ok_or_else(|| Unavailable::because("its driver reports a module without memory"))?;
+    let mut buffer = RequestBuffer::new(MODULE_MEMORY, 16 + len as usize)?;
+    buffer.put(12, len);
+    buffer.ask(interface)?;
+    Ok(ModuleMemory(buffer.bytes()[16..16 + len as usize].to_vec()))
 }
 
 #[cfg(test)]
@@ -107,10 +107,10 @@ mod tests {
 
     #[test]
     fn an_interface_without_a_cage_has_no_module() {
-        // Without the privilege the kernel does not even say that.
-        let without = Missing::from(nix::errno::Errno::EPERM);
+        // Without the privilege the kernel refuses the request.
+        let without = Unavailable::from(nix::errno::Errno::EPERM);
         let asked = module_memory("lo").unwrap_err();
-        assert!(asked == Missing::Absent || asked == without, "{asked:?}");
+        assert!(asked == Unavailable::Absent || asked == without, "{asked:?}");
     }
 
     proptest! {

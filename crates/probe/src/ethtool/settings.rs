@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ioctl::Room;
-use super::missing::Missing;
+use super::ioctl::RequestBuffer;
+use super::unavailable::Unavailable;
 use super::{number, text};
 
 const DRIVER_INFO: u32 = 0x03;
@@ -12,101 +12,101 @@ const PAUSE: u32 = 0x12;
 const LINK_SETTINGS: u32 = 0x4c;
 const FEC: u32 = 0x50;
 
-/// Most words of a set of link modes; the kernel has four.
+/// The most words of a set of link modes; the kernel uses four.
 const MOST_WORDS: i8 = 64;
 
-/// Ways of error correction by the bit that stands for each.
-const CORRECTIONS: [&str; 6] = ["none", "auto", "off", "rs", "baser", "llrs"];
+/// FEC modes by their bit.
+const FEC_MODES: [&str; 6] = ["none", "auto", "off", "rs", "baser", "llrs"];
 
 /// Kinds of ports by number.
 const PORTS: [&str; 6] = ["twisted-pair", "aui", "mii", "fibre", "bnc", "direct-attach"];
 
-/// Who drives an interface.
+/// The driver of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Driver {
     /// The driver's name.
     pub driver: Option<String>,
-    /// Its version; drivers of the kernel itself say the kernel's.
+    /// Its version; in-tree drivers report the kernel's.
     pub version: Option<String>,
-    /// The firmware of the device, with its board id where the driver says it.
+    /// The firmware of the device, with its board id where the driver reports it.
     pub firmware: Option<String>,
-    /// Where the device is on its bus.
+    /// The bus address of the device.
     pub bus: Option<String>,
 }
 
-/// How the link of an interface is set.
+/// The link settings of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// Mbit/s; none when the driver does not know.
     pub speed_mbit: Option<u32>,
     /// `full` or `half`.
     pub duplex: Option<String>,
-    /// Whether both ends agree on a speed by themselves; none when the driver does not know.
+    /// Whether autonegotiation is on; none when the driver does not know.
     pub autonegotiation: Option<bool>,
-    /// What is plugged in, as the driver sees it.
+    /// The port type, as the driver reports it.
     pub port: Option<String>,
 }
 
 /// Pause frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// Agreed on with the other end.
+    /// Autonegotiated.
     pub autonegotiation: bool,
-    /// Obeyed.
+    /// Received pause frames are obeyed.
     pub receive: bool,
-    /// Sent.
+    /// Pause frames are sent.
     pub transmit: bool,
 }
 
-/// Packets that fit into the rings of a queue.
+/// Ring sizes of a queue, in packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rings {
-    /// Of the receiving side.
+    /// Receive ring.
     pub receive: u32,
     /// The most of that side.
     pub receive_most: u32,
-    /// Of the sending side.
+    /// Transmit ring.
     pub transmit: u32,
     /// The most of that side.
     pub transmit_most: u32,
 }
 
-/// Asks one question of fixed length.
-fn ask(interface: &str, command: u32, bytes: usize) -> Result<Room, Missing> {
-    let mut room = Room::new(command, bytes)?;
-    room.ask(interface)?;
-    Ok(room)
+/// Sends one request of fixed length.
+fn ask(interface: &str, command: u32, bytes: usize) -> Result<RequestBuffer, Unavailable> {
+    let mut buffer = RequestBuffer::new(command, bytes)?;
+    buffer.ask(interface)?;
+    Ok(buffer)
 }
 
-/// Who drives an interface.
-pub fn driver(interface: &str) -> Result<Driver, Missing> {
-    let room = ask(interface, DRIVER_INFO, 196)?;
-    let field = |index: usize| text(room.bytes().get(4 + 32 * index..36 + 32 * index)?);
-    // Drivers without firmware say so in a word.
-    let said = |index: usize| field(index).filter(|text| !matches!(text.as_str(), "N/A" | "n/a"));
+/// The driver of an interface.
+pub fn driver(interface: &str) -> Result<Driver, Unavailable> {
+    let buffer = ask(interface, DRIVER_INFO, 196)?;
+    let field = |index: usize| text(buffer.bytes().get(4 + 32 * index..36 + 32 * index)?);
+    // Drivers without firmware report "N/A".
+    let reported = |index: usize| field(index).filter(|text| !matches!(text.as_str(), "N/A" | "n/a"));
     Ok(Driver {
-        driver: said(0),
-        version: said(1),
-        firmware: said(2),
-        bus: said(3),
+        driver: reported(0),
+        version: reported(1),
+        firmware: reported(2),
+        bus: reported(3),
     })
 }
 
-/// How its link is set.
-pub fn link(interface: &str) -> Result<Link, Missing> {
-    // The first answer says, as a negative number, for how many words there must be room.
-    let mut room = ask(interface, LINK_SETTINGS, 48)?;
-    let words = room.bytes()[15] as i8;
+/// The link settings of an interface.
+pub fn link(interface: &str) -> Result<Link, Unavailable> {
+    // The first answer gives, as a negative number, how many words the buffer must have room for.
+    let mut buffer = ask(interface, LINK_SETTINGS, 48)?;
+    let words = buffer.bytes()[15] as i8;
     if !(-MOST_WORDS..0).contains(&words) {
-        return Err(Missing::because(
-            "its driver answers in a way that makes no sense",
+        return Err(Unavailable::because(
+            "its driver returned an invalid number of link mode words",
         ));
     }
     let words = words.unsigned_abs();
-    room = Room::new(LINK_SETTINGS, 48 + 12 * usize::from(words))?;
-    room.put(12, u32::from_ne_bytes([0, 0, 0, words]));
-    room.ask(interface)?;
-    Ok(link_of(room.bytes()))
+    buffer = RequestBuffer::new(LINK_SETTINGS, 48 + 12 * usize::from(words))?;
+    buffer.put(12, u32::from_ne_bytes([0, 0, 0, words]));
+    buffer.ask(interface)?;
+    Ok(link_of(buffer.bytes()))
 }
 
 fn link_of(answer: &[u8]) -> Link {
@@ -128,22 +128,22 @@ fn link_of(answer: &[u8]) -> Link {
     }
 }
 
-/// The ways of error correction in use, `rs` or `rs baser`; what is configured when the link uses none yet.
-pub fn fec(interface: &str) -> Result<String, Missing> {
-    let room = ask(interface, FEC, 16)?;
-    let bits = |at: usize| number(room.bytes(), at).unwrap_or(0);
-    match (corrections(bits(4)), corrections(bits(8))) {
+/// The FEC modes in use, `rs` or `rs baser`; those configured when the link uses none yet.
+pub fn fec(interface: &str) -> Result<String, Unavailable> {
+    let buffer = ask(interface, FEC, 16)?;
+    let bits = |at: usize| number(buffer.bytes(), at).unwrap_or(0);
+    match (fec_modes(bits(4)), fec_modes(bits(8))) {
         (Some(active), _) => Ok(active),
         (None, Some(configured)) => Ok(configured),
-        (None, None) => Err(Missing::because("its driver does not know it")),
+        (None, None) => Err(Unavailable::because("its driver does not know it")),
     }
 }
 
-/// Ways of error correction by their bits; bits that nobody knows are told as they are.
-fn corrections(bits: u32) -> Option<String> {
+/// The names of FEC modes; unknown bits are named by their number.
+fn fec_modes(bits: u32) -> Option<String> {
     let names = (0..32)
         .filter(|bit| bits & 1 << bit != 0)
-        .map(|bit| match CORRECTIONS.get(bit as usize) {
+        .map(|bit| match FEC_MODES.get(bit as usize) {
             Some(name) => name.to_string(),
             None => format!("bit{bit}"),
         });
@@ -152,9 +152,9 @@ fn corrections(bits: u32) -> Option<String> {
 }
 
 /// Whether pause frames are sent and obeyed.
-pub fn pause(interface: &str) -> Result<Pause, Missing> {
-    let room = ask(interface, PAUSE, 16)?;
-    let is_set = |at: usize| number(room.bytes(), at).is_some_and(|value| value != 0);
+pub fn pause(interface: &str) -> Result<Pause, Unavailable> {
+    let buffer = ask(interface, PAUSE, 16)?;
+    let is_set = |at: usize| number(buffer.bytes(), at).is_some_and(|value| value != 0);
     Ok(Pause {
         autonegotiation: is_set(4),
         receive: is_set(8),
@@ -162,10 +162,10 @@ pub fn pause(interface: &str) -> Result<Pause, Missing> {
     })
 }
 
-/// How long its rings are.
-pub fn rings(interface: &str) -> Result<Rings, Missing> {
-    let room = ask(interface, RINGS, 36)?;
-    let at = |at: usize| number(room.bytes(), at).unwrap_or(0);
+/// Its ring sizes.
+pub fn rings(interface: &str) -> Result<Rings, Unavailable> {
+    let buffer = ask(interface, RINGS, 36)?;
+    let at = |at: usize| number(buffer.bytes(), at).unwrap_or(0);
     Ok(Rings {
         receive: at(20),
         receive_most: at(4),
@@ -204,27 +204,27 @@ mod tests {
 
     #[test]
     fn error_correction_is_told_by_name_and_a_new_way_is_not_lost() {
-        assert_eq!(corrections(1 << 3).as_deref(), Some("rs"));
+        assert_eq!(fec_modes(1 << 3).as_deref(), Some("rs"));
         assert_eq!(
-            corrections(1 << 3 | 1 << 4 | 1 << 9).as_deref(),
+            fec_modes(1 << 3 | 1 << 4 | 1 << 9).as_deref(),
             Some("rs baser bit9")
         );
-        assert_eq!(corrections(0), None);
+        assert_eq!(fec_modes(0), None);
     }
 
     #[test]
     fn an_interface_that_is_not_there_has_no_answers_but_a_reason() {
         let missing = driver("nowhere0").unwrap_err();
-        assert_eq!(missing, Missing::because("there is no such interface"));
+        assert_eq!(missing, Unavailable::because("there is no such interface"));
         assert!(link("nowhere0").is_err() && fec("nowhere0").is_err());
         assert!(pause("nowhere0").is_err() && rings("nowhere0").is_err());
     }
 
     #[test]
     fn the_loopback_has_neither_rings_nor_error_correction() {
-        assert_eq!(rings("lo"), Err(Missing::Absent));
-        assert_eq!(fec("lo"), Err(Missing::Absent));
-        assert_eq!(pause("lo"), Err(Missing::Absent));
+        assert_eq!(rings("lo"), Err(Unavailable::Absent));
+        assert_eq!(fec("lo"), Err(Unavailable::Absent));
+        assert_eq!(pause("lo"), Err(Unavailable::Absent));
     }
 
     proptest! {
@@ -232,7 +232,7 @@ mod tests {
         fn no_answer_of_a_driver_makes_a_reader_fail(answer in proptest::collection::vec(any::<u8>(), 0..64)) {
             link_of(&answer);
             if let Some(number) = number(&answer, 8) {
-                prop_assert_eq!(corrections(number).is_none(), number == 0);
+                prop_assert_eq!(fec_modes(number).is_none(), number == 0);
             }
             if let Some(text) = text(&answer) {
                 prop_assert!(!text.is_empty() && !text.contains('\0'));

@@ -1,61 +1,61 @@
-//! The counters that a driver keeps, by its own names. No privilege is needed.
+//! The counters of a driver, by its own names. No privilege is needed.
 
-use super::ioctl::Room;
-use super::missing::Missing;
+use super::ioctl::RequestBuffer;
+use super::unavailable::Unavailable;
 use super::{number, text};
 
 const SET_INFO: u32 = 0x37;
 const STRINGS: u32 = 0x1b;
 const STATISTICS: u32 = 0x1d;
 
-/// Which of a driver's sets of names the counters are.
+/// The string set of the counters.
 const COUNTERS: u32 = 1;
-/// Bytes of a name.
+/// The length of a name.
 const NAME: usize = 32;
-/// More counters than any driver has; some have dozens for each of hundreds of queues.
+/// The most counters; some drivers have dozens for each of hundreds of queues.
 const MOST: u32 = 100_000;
 
-/// The counters of an interface's driver and what they stand at, in the driver's order. A driver that counts nothing has none.
-pub fn statistics(interface: &str) -> Result<Vec<(String, u64)>, Missing> {
+/// The counters of an interface's driver and their values, in the driver's order.
+pub fn statistics(interface: &str) -> Result<Vec<(String, u64)>, Unavailable> {
     let count = count(interface)?;
     if count == 0 {
         return Ok(Vec::new());
     }
-    let mut names = Room::new(STRINGS, 12 + NAME * count as usize)?;
+    let mut names = RequestBuffer::new(STRINGS, 12 + NAME * count as usize)?;
     names.put(4, COUNTERS);
     names.put(8, count);
     names.ask(interface)?;
-    let mut values = Room::new(STATISTICS, 8 + 8 * count as usize)?;
+    let mut values = RequestBuffer::new(STATISTICS, 8 + 8 * count as usize)?;
     values.put(4, count);
     values.ask(interface)?;
     joined(names.bytes(), values.bytes())
 }
 
 /// How many counters there are.
-fn count(interface: &str) -> Result<u32, Missing> {
-    let mut room = Room::new(SET_INFO, 24)?;
-    // A mask of 64 bits: one number says how many are in the one set that is asked for.
+fn count(interface: &str) -> Result<u32, Unavailable> {
+    let mut buffer = RequestBuffer::new(SET_INFO, 24)?;
+    // A mask of 64 bits; the answer has the size of the one set requested.
     let mask = (1u64 << COUNTERS).to_ne_bytes();
     for (at, half) in [(8, &mask[..4]), (12, &mask[4..])] {
-        room.put(at, number(half, 0).unwrap_or(0));
+        buffer.put(at, number(half, 0).unwrap_or(0));
     }
-    room.ask(interface)?;
-    let is_known = room.bytes()[8..16].iter().any(|byte| *byte != 0);
-    match number(room.bytes(), 16) {
-        _ if !is_known => Err(Missing::Absent),
+    buffer.ask(interface)?;
+    let is_known = buffer.bytes()[8..16].iter().any(|byte| *byte != 0);
+    match number(buffer.bytes(), 16) {
+        _ if !is_known => Err(Unavailable::Absent),
         Some(count) if count <= MOST => Ok(count),
-        _ => Err(Missing::because(
-            "its driver says it has more counters than any has",
+        _ => Err(Unavailable::because(
+            "its driver reports more than 100,000 counters",
         )),
     }
 }
 
 /// Names and values as the driver answered them.
-fn joined(names: &[u8], values: &[u8]) -> Result<Vec<(String, u64)>, Missing> {
+fn joined(names: &[u8], values: &[u8]) -> Result<Vec<(String, u64)>, Unavailable> {
     let (named, valued) = (number(names, 8), number(values, 4));
     if named != valued {
-        // Queues come and go: the next question may be answered.
-        return Err(Missing::because("its counters changed while they were read"));
+        // Queues come and go; the next query may succeed.
+        return Err(Unavailable::because("its counters changed while they were read"));
     }
     let names = names.get(12..).unwrap_or_default().chunks_exact(NAME);
     let values = values.get(8..).unwrap_or_default().chunks_exact(8);
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn an_interface_without_counters_says_so_and_one_that_is_not_there_says_that() {
-        assert_eq!(statistics("lo"), Err(Missing::Absent));
-        assert!(matches!(statistics("nowhere0"), Err(Missing::Unreadable { .. })));
+        assert_eq!(statistics("lo"), Err(Unavailable::Absent));
+        assert!(matches!(statistics("nowhere0"), Err(Unavailable::Unreadable { .. })));
     }
 
     proptest! {

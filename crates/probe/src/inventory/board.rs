@@ -1,15 +1,15 @@
-//! What a NIC's board says of itself: by devlink, and by the vital product data of its PCI device, which takes root.
+//! Facts about a NIC's board, from devlink and from the vital product data (VPD) of its PCI device, which needs root.
 
 use std::collections::BTreeMap;
 
 use super::super::devlink::Device;
-use super::super::ethtool::Missing;
-use super::asked::Asked;
+use super::super::ethtool::Unavailable;
+use super::driver_answers::DriverAnswers;
 use super::read::unreadable;
 use super::tree::Tree;
 use record::{Fact, InventoryPart};
 
-/// No device has more of it.
+/// The longest VPD.
 const LONGEST: u64 = 32 << 10;
 /// What a large item of product data begins with: its kind, with this bit set.
 const IS_LARGE: u8 = 0x80;
@@ -18,24 +18,24 @@ const READ_ONLY: u8 = 0x90;
 const END: u8 = 0x78;
 
 /// The part, completed by what is known of the board at its PCI address.
-pub(super) fn completed(tree: &Tree, mut part: InventoryPart, asked: &Asked) -> InventoryPart {
+pub(super) fn completed(tree: &Tree, mut part: InventoryPart, answers: &DriverAnswers) -> InventoryPart {
     let Some(address) = part.value("pci").map(str::to_string) else {
         return part;
     };
-    let device = asked.device(&address);
-    for (name, said) in [
+    let device = answers.device(&address);
+    for (name, fact) in [
         ("firmware", running(&device)),
         ("board", fixed(&device, &["fw.psid"])),
     ] {
-        // What cannot be read where it should be said is a fact of its own.
+        // An unreadable fact stays unreadable.
         let is_absent = part.facts.get(name).is_none_or(|fact| *fact == Fact::Absent);
-        if is_absent && said.value().is_some() {
-            part = part.with(name, said);
+        if is_absent && fact.value().is_some() {
+            part = part.with(name, fact);
         }
     }
-    let serial = said(&device, |device| device.board_serial.clone());
+    let serial = reported(&device, |device| device.board_serial.clone());
     let number = fixed(&device, &["board.part_number", "board.id"]);
-    // Reading product data takes milliseconds: only for what nobody else tells.
+    // Reading product data takes milliseconds: only for facts without another source.
     let (serial, number) = match (serial.value(), number.value()) {
         (Some(_), Some(_)) => (serial, number),
         _ => {
@@ -53,7 +53,7 @@ pub(super) fn completed(tree: &Tree, mut part: InventoryPart, asked: &Asked) -> 
             (or_field(serial, "SN"), or_field(number, "PN"))
         }
     };
-    let stored = said(&device, |device| version(&device.stored));
+    let stored = reported(&device, |device| version(&device.stored));
     part.with("serial", serial)
         .with("part-number", number)
         .with("firmware-stored", stored)
@@ -64,18 +64,18 @@ fn version(versions: &BTreeMap<String, String>) -> Option<String> {
     versions.get("fw.version").or_else(|| versions.get("fw")).cloned()
 }
 
-fn running(device: &Result<&Device, Missing>) -> Fact {
-    said(device, |device| version(&device.running))
+fn running(device: &Result<&Device, Unavailable>) -> Fact {
+    reported(device, |device| version(&device.running))
 }
 
 /// The first of these that is fixed.
-fn fixed(device: &Result<&Device, Missing>, names: &[&str]) -> Fact {
-    said(device, |device| {
+fn fixed(device: &Result<&Device, Unavailable>, names: &[&str]) -> Fact {
+    reported(device, |device| {
         names.iter().find_map(|name| device.fixed.get(*name)).cloned()
     })
 }
 
-fn said(device: &Result<&Device, Missing>, what: impl Fn(&Device) -> Option<String>) -> Fact {
+fn reported(device: &Result<&Device, Unavailable>, what: impl Fn(&Device) -> Option<String>) -> Fact {
     match device {
         Ok(device) => what(device).map_or(Fact::Absent, Fact::Value),
         Err(missing) => missing.clone().into(),
@@ -84,23 +84,23 @@ fn said(device: &Result<&Device, Missing>, what: impl Fn(&Device) -> Option<Stri
 
 /// The fields of vital product data by their keywords (`PN`, `SN`, `EC`), and the product's name as `name`.
 fn product_data(mut data: &[u8]) -> Result<BTreeMap<String, String>, Fact> {
-    let nonsense = || unreadable("the product data makes no sense");
+    let malformed = || unreadable("malformed vital product data");
     let mut found = BTreeMap::new();
     loop {
-        let kind = *data.first().ok_or_else(nonsense)?;
+        let kind = *data.first().ok_or_else(malformed)?;
         if kind == END {
             return Ok(found);
         }
         if kind & IS_LARGE == 0 {
             let len = usize::from(kind & 7);
-            data = data.get(1 + len..).ok_or_else(nonsense)?;
+            data = data.get(1 + len..).ok_or_else(malformed)?;
             continue;
         }
         let len = match data.get(1..3) {
             Some(len) => usize::from(u16::from_le_bytes([len[0], len[1]])),
-            None => return Err(nonsense()),
+            None => return Err(malformed()),
         };
-        let content = data.get(3..3 + len).ok_or_else(nonsense)?;
+        let content = data.get(3..3 + len).ok_or_else(malformed)?;
         data = &data[3 + len..];
         match kind {
             NAME => found.extend(text(content).map(|text| ("name".to_string(), text))),
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(found["name"], "ConnectX-7 400G");
         assert_eq!(found["PN"], "MCX75310AASX");
         assert_eq!(found["SN"], "MT2303XZ0N9L");
-        assert!(!found.contains_key("RV"), "a checksum is no text");
+        assert!(!found.contains_key("RV"), "a checksum is not text");
         assert!(product_data(&data[..20]).is_err());
         assert!(product_data(&[]).is_err());
     }

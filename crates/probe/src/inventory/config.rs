@@ -1,6 +1,6 @@
-//! The configuration of a PCI device, as the kernel shows it: chains of capabilities, of which two matter here.
+//! PCI configuration space: the capability lists, of which two capabilities are used here.
 //!
-//! Chains come from the device: one that turns in a circle ends.
+//! The lists come from the device: reading one with a loop ends.
 
 use super::read::unreadable;
 use super::tree::Tree;
@@ -10,7 +10,7 @@ use record::Fact;
 const EXPRESS: u8 = 0x10;
 /// The extended capability that has access control services.
 const ACCESS_CONTROL: u16 = 0x0d;
-/// Without privilege the kernel shows no more of the configuration.
+/// Without privilege the kernel shows only these bytes.
 const SHOWN_TO_ALL: usize = 64;
 /// Where extended capabilities begin.
 const EXTENDED: usize = 0x100;
@@ -19,7 +19,7 @@ const WHOLE: u64 = 4096;
 /// Requests and completions between peers are sent up to the root instead of directly.
 const REDIRECTS: u16 = 0x04 | 0x08;
 
-/// A device's configuration, longer than what everybody is shown.
+/// A device's configuration beyond the bytes that need no privilege.
 pub(super) struct Config(Vec<u8>);
 
 impl Config {
@@ -52,10 +52,10 @@ impl Config {
             }
             at = usize::from(next & !3);
         }
-        Err(unreadable("it names no PCI Express capability"))
+        Err(unreadable("it has no PCI Express capability"))
     }
 
-    /// Whether a bridge sends what goes between devices below it up to the root; none when it has no say in that.
+    /// Whether a bridge redirects peer-to-peer traffic to the root complex (ACS); none when it has no such control.
     pub(super) fn redirects(&self) -> Result<Option<bool>, Fact> {
         if self.0.len() <= EXTENDED {
             return Err(hidden(self.0.len()));

@@ -1,13 +1,12 @@
-//! What this node is made of: one small collector per source, each reading from the root of a tree.
+//! The inventory of this node: one small collector per source, each reading from the root of a tree.
 //!
-//! No collector fails: what cannot be read is a fact, too. So a tree recorded on another machine, a broken one, and the machine
-//! itself are all read the same way, and without privilege most of it is known. Only the tree at `/` asks this machine's kernel.
+//! No collector fails: that something cannot be read is a fact, too. So a tree recorded on another machine, a broken one, and the
+//! machine itself are read the same way, and most of it needs no privilege. Only the tree at `/` queries this machine's kernel.
 
-mod asked;
+mod driver_answers;
 mod board;
 mod config;
 mod host;
-mod module;
 mod net;
 mod nic;
 mod pci;
@@ -20,23 +19,25 @@ use std::path::Path;
 
 pub use recording::record_tree;
 
-use asked::Asked;
-use record::{Fact, InventoryPart, NodeInventory};
+use driver_answers::DriverAnswers;
+use record::{Fact, InventoryPart, NodeInventory, PartClass};
+use super::ethtool::{ModuleMemory, Unavailable};
+use super::transceiver;
 use tree::Tree;
 
 /// Where a recorded tree has its GPUs: a list of parts.
 const GPUS: &str = "railgauge/gpus.json";
 
-/// Everything that the tree at `root` (`/` on a running machine) tells of the node called `name`. GPUs are told by their own
-/// library, so a running machine's are not among it; a recorded one's are.
+/// The inventory of the node called `name` from the tree at `root` (`/` on a running machine). GPUs are read by their own
+/// library, so those of a running machine are not included; those of a recorded one are.
 pub fn of_tree(root: &Path, name: &str) -> NodeInventory {
     collect(&Tree::open(root), name).0
 }
 
-/// The same, and what was asked for it.
-fn collect(tree: &Tree, name: &str) -> (NodeInventory, Asked) {
+/// The same, and the answers of drivers.
+fn collect(tree: &Tree, name: &str) -> (NodeInventory, DriverAnswers) {
     let interfaces = net::names(tree);
-    let asked = Asked::of(tree, interfaces.as_deref().unwrap_or_default());
+    let answers = DriverAnswers::of(tree, interfaces.as_deref().unwrap_or_default());
     let devices = nic::names(tree);
     let addresses = pci::names(tree);
     let count = |names: &Result<Vec<String>, Fact>| match names {
@@ -48,42 +49,73 @@ fn collect(tree: &Tree, name: &str) -> (NodeInventory, Asked) {
             .with("nics", count(&devices))
             .with("pci-devices", count(&addresses)),
     ];
-    let nics = nic::parts(tree, &devices.unwrap_or_default(), &asked);
-    let ends = net::parts(tree, interfaces.as_deref().unwrap_or_default(), &asked, &nics);
-    // Others come and go with containers.
+    let nics = nic::parts(tree, &devices.unwrap_or_default(), &answers);
+    let ends = net::parts(tree, interfaces.as_deref().unwrap_or_default(), &answers, &nics);
+    // Virtual interfaces come and go with containers.
     let has_device = |part: &&InventoryPart| part.facts.get("pci") != Some(&Fact::Absent);
     let of_devices = interfaces.map(|_| ends.iter().filter(has_device).count().to_string());
     let of_devices = of_devices.map_or_else(|fact| fact, Fact::Value);
     parts[0].facts.insert("interfaces".to_string(), of_devices);
-    let modules = module::parts(&ends, &asked);
+    let modules = modules_of(&ends, &answers);
     parts.extend(nics);
     parts.extend(ends);
     parts.extend(modules);
     parts.extend(pci::parts(tree, &addresses.unwrap_or_default()));
-    let mut trouble = tree.trouble().cloned();
+    let mut recording_error = tree.recording_error().cloned();
     match recorded_gpus(tree) {
         Ok(gpus) => parts.extend(gpus),
         Err(Fact::Absent) => {}
-        Err(fact) => trouble = trouble.or(Some(fact)),
+        Err(fact) => recording_error = recording_error.or(Some(fact)),
     }
-    if let Some(fact) = trouble {
+    if let Some(fact) = recording_error {
         parts[0].facts.insert("recording".to_string(), fact);
     }
     let node = NodeInventory {
         node: name.to_string(),
         parts,
     };
-    (node, asked)
+    (node, answers)
 }
 
 fn recorded_gpus(tree: &Tree) -> Result<Vec<InventoryPart>, Fact> {
     match tree.is_live() {
         true => Err(Fact::Absent),
-        false => tree.own(GPUS),
+        false => tree.own_file(GPUS),
     }
 }
 
+/// The modules plugged into interfaces of bus devices whose drivers support modules. Needs CAP_NET_ADMIN.
+fn modules_of(interfaces: &[InventoryPart], answers: &DriverAnswers) -> Vec<InventoryPart> {
+    let has_device = |part: &&InventoryPart| part.facts.get("pci").is_some_and(|pci| *pci != Fact::Absent);
+    let one = |part: &InventoryPart| {
+        let module = match answers.interface(&part.name).module {
+            Err(Unavailable::Absent) => return None,
+            Ok(ModuleMemory(memory)) => transceiver::facts(&memory),
+            // Every fact is unavailable for the same reason.
+            Err(missing) => {
+                let names = transceiver::facts(&[]).into_keys();
+                names.map(|name| (name, missing.clone().into())).collect()
+            }
+        };
+        Some(InventoryPart {
+            class: PartClass::Module,
+            name: part.name.clone(),
+            facts: module,
+        })
+    };
+    let with_interface = |part: InventoryPart| {
+        let name = Fact::Value(part.name.clone());
+        part.with("interface", name)
+    };
+    interfaces
+        .iter()
+        .filter(has_device)
+        .filter_map(one)
+        .map(with_interface)
+        .collect()
+}
+
 #[cfg(test)]
-mod corruption;
+mod corruption_tests;
 #[cfg(test)]
 mod tests;

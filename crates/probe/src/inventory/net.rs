@@ -1,7 +1,7 @@
 //! Network interfaces, from `/sys/class/net` and from their drivers. No privilege is needed.
 
-use super::super::ethtool::Missing;
-use super::asked::{Asked, OfInterface};
+use super::super::ethtool::Unavailable;
+use super::driver_answers::{DriverAnswers, InterfaceAnswers};
 use super::read::{REFUSED, unreadable};
 use super::tree::Tree;
 use super::{board, pci};
@@ -27,10 +27,10 @@ const FACTS_OR_NOTHING: &[(&str, &str)] = &[
     ("bond-active", "bonding/active_slave"),
 ];
 
-/// What is in the folder of interfaces and is none: the loopback, and a file that lists bonds.
+/// Entries of the folder that are not counted as interfaces: the loopback, and a file that lists bonds.
 const NO_INTERFACES: [&str; 2] = ["lo", "bonding_masters"];
 
-/// How drivers say that they do not know a speed or duplex.
+/// Values for an unknown speed or duplex.
 const UNKNOWN: [&str; 3] = ["-1", "4294967295", "unknown"];
 
 /// All interfaces but the loopback, by name.
@@ -44,24 +44,24 @@ pub(super) fn names(tree: &Tree) -> Result<Vec<String>, Fact> {
 pub(super) fn parts(
     tree: &Tree,
     names: &[String],
-    asked: &Asked,
+    answers: &DriverAnswers,
     nics: &[InventoryPart],
 ) -> Vec<InventoryPart> {
     let one = |name: &String| {
-        let part = part(tree, name, &asked.interface(name));
+        let part = part(tree, name, &answers.interface(name));
         let address = part.value("pci");
-        let is_told = nics
+        let is_nic = nics
             .iter()
             .any(|nic| address.is_some() && nic.value("pci") == address);
-        match is_told || address.is_none() {
+        match is_nic || address.is_none() {
             true => part,
-            false => board::completed(tree, part, asked),
+            false => board::completed(tree, part, answers),
         }
     };
     names.iter().map(one).collect()
 }
 
-fn part(tree: &Tree, name: &str, answers: &OfInterface) -> InventoryPart {
+fn part(tree: &Tree, name: &str, answers: &InterfaceAnswers) -> InventoryPart {
     let folder = format!("{CLASS}/{name}");
     let mut part = InventoryPart::new(PartClass::Interface, name);
     for (name, file) in FACTS {
@@ -82,7 +82,7 @@ fn part(tree: &Tree, name: &str, answers: &OfInterface) -> InventoryPart {
     of_driver(part, answers)
 }
 
-/// A driver that does not know is not believed, and one that is down refuses to tell.
+/// Replaces placeholder values for unknown, and the refusal of an interface that is down.
 fn if_known(fact: Fact, is_down: bool) -> Fact {
     match fact {
         Fact::Value(value) if UNKNOWN.contains(&value.as_str()) => match is_down {
@@ -94,12 +94,12 @@ fn if_known(fact: Fact, is_down: bool) -> Fact {
     }
 }
 
-/// With what the driver answered.
-fn of_driver(mut part: InventoryPart, answers: &OfInterface) -> InventoryPart {
+/// Adds the answers of the driver.
+fn of_driver(mut part: InventoryPart, answers: &InterfaceAnswers) -> InventoryPart {
     let driver = answers.driver.as_ref();
-    let said = |value: &Option<String>| value.clone().map_or(Fact::Absent, Fact::Value);
+    let optional = |value: &Option<String>| value.clone().map_or(Fact::Absent, Fact::Value);
     if part.facts["driver"] == Fact::Absent {
-        part = part.with("driver", told(&answers.driver, |driver| said(&driver.driver)));
+        part = part.with("driver", fact_of(&answers.driver, |driver| optional(&driver.driver)));
     }
     let firmware = driver
         .ok()
@@ -111,30 +111,30 @@ fn of_driver(mut part: InventoryPart, answers: &OfInterface) -> InventoryPart {
     let is_set = |set: bool| if set { "on" } else { "off" }.to_string();
     part.with(
         "driver-version",
-        told(&answers.driver, |driver| said(&driver.version)),
+        fact_of(&answers.driver, |driver| optional(&driver.version)),
     )
     .with(
         "firmware",
-        told(&answers.driver, |_| {
+        fact_of(&answers.driver, |_| {
             firmware.map_or(Fact::Absent, |(version, _)| Fact::Value(version.to_string()))
         }),
     )
     .with(
         "autonegotiation",
-        told(&answers.link, |link| {
+        fact_of(&answers.link, |link| {
             link.autonegotiation
                 .map_or(Fact::Absent, |set| Fact::Value(is_set(set)))
         }),
     )
-    .with("port-type", told(&answers.link, |link| said(&link.port)))
+    .with("port-type", fact_of(&answers.link, |link| optional(&link.port)))
     .with(
         "lanes",
-        told(&answers.lanes, |lanes| Fact::Value(lanes.to_string())),
+        fact_of(&answers.lanes, |lanes| Fact::Value(lanes.to_string())),
     )
-    .with("fec", told(&answers.fec, |fec| Fact::Value(fec.clone())))
+    .with("fec", fact_of(&answers.fec, |fec| Fact::Value(fec.clone())))
     .with(
         "pause",
-        told(&answers.pause, |pause| {
+        fact_of(&answers.pause, |pause| {
             let directions = match (pause.receive, pause.transmit) {
                 (true, true) => "receive and transmit",
                 (true, false) => "receive",
@@ -146,16 +146,16 @@ fn of_driver(mut part: InventoryPart, answers: &OfInterface) -> InventoryPart {
     )
     .with(
         "rx-ring",
-        told(&answers.rings, |rings| Fact::Value(rings.receive.to_string())),
+        fact_of(&answers.rings, |rings| Fact::Value(rings.receive.to_string())),
     )
     .with(
         "tx-ring",
-        told(&answers.rings, |rings| Fact::Value(rings.transmit.to_string())),
+        fact_of(&answers.rings, |rings| Fact::Value(rings.transmit.to_string())),
     )
 }
 
-/// The fact of an answer, or why there is none.
-fn told<T>(answer: &Result<T, Missing>, fact: impl Fn(&T) -> Fact) -> Fact {
+/// The fact in an answer, or why it is unavailable.
+fn fact_of<T>(answer: &Result<T, Unavailable>, fact: impl Fn(&T) -> Fact) -> Fact {
     match answer {
         Ok(answer) => fact(answer),
         Err(missing) => missing.clone().into(),

@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 use std::panic::resume_unwind;
 
-use super::asked::Asked;
+use super::driver_answers::DriverAnswers;
 use super::read::{REFUSED, unreadable};
 use super::tree::Tree;
 use super::{board, pci};
@@ -48,13 +48,13 @@ pub(super) fn names(tree: &Tree) -> Result<Vec<String>, Fact> {
     Ok(names)
 }
 
-/// The devices of these names and their ports. Boards take their time to tell what they are, so they are asked side by side.
-pub(super) fn parts(tree: &Tree, devices: &[String], asked: &Asked) -> Vec<InventoryPart> {
+/// The devices of these names and their ports. Boards answer slowly, so they are read in parallel.
+pub(super) fn parts(tree: &Tree, devices: &[String], answers: &DriverAnswers) -> Vec<InventoryPart> {
     let share = devices.len().div_ceil(MOST_THREADS).max(1);
     let some = |devices: &[String]| -> Vec<InventoryPart> {
         devices
             .iter()
-            .flat_map(|device| one(tree, device, asked))
+            .flat_map(|device| one(tree, device, answers))
             .collect()
     };
     if !tree.is_live() {
@@ -74,7 +74,7 @@ pub(super) fn parts(tree: &Tree, devices: &[String], asked: &Asked) -> Vec<Inven
 }
 
 /// A device and its ports.
-fn one(tree: &Tree, device: &str, asked: &Asked) -> Vec<InventoryPart> {
+fn one(tree: &Tree, device: &str, answers: &DriverAnswers) -> Vec<InventoryPart> {
     let folder = format!("{CLASS}/{device}");
     let ports = tree.names(format!("{folder}/ports"), |_| true).map(|mut ports| {
         ports.sort_by_cached_key(|name| natural(name));
@@ -95,7 +95,7 @@ fn one(tree: &Tree, device: &str, asked: &Asked) -> Vec<InventoryPart> {
         .with("pci", pci::address_of(tree, &format!("{folder}/device")))
         .with("driver", driver)
         .with("driver-version", version);
-    let mut parts = vec![board::completed(tree, nic, asked)];
+    let mut parts = vec![board::completed(tree, nic, answers)];
     let ports = ports.unwrap_or_default();
     parts.extend(
         ports
@@ -129,7 +129,7 @@ fn port(tree: &Tree, device: &str, name: &str, number: &str, ports: usize) -> In
 /// The network interface that shares a port: what its addresses were made for, or the one in the device's folder.
 fn interface(tree: &Tree, device: &str, number: &str, ports: usize) -> Fact {
     let made_for = match tree.fact(format!("{device}/ports/{number}/gid_attrs/ndevs/0")) {
-        // Addresses of InfiniBand are made for nobody.
+        // InfiniBand addresses belong to no interface.
         Fact::Unreadable { why, .. } if why == REFUSED => Fact::Absent,
         fact => fact,
     };
@@ -140,7 +140,7 @@ fn interface(tree: &Tree, device: &str, number: &str, ports: usize) -> Fact {
         Ok(beside) => beside,
         Err(fact) => return fact,
     };
-    // A device with two ports has an interface for each, which say whose they are, from zero.
+    // A device with two ports has an interface for each, with its port number from zero.
     let is_its = |name: &&String| {
         let port = || tree.fact(format!("{device}/device/net/{name}/dev_port"));
         ports < 2
@@ -153,7 +153,7 @@ fn interface(tree: &Tree, device: &str, number: &str, ports: usize) -> Fact {
         .map_or(Fact::Absent, |name| Fact::Value(name.clone()))
 }
 
-/// The largest payload of a packet. On Ethernet it follows from the interface, as the kernel works it out.
+/// The largest payload of a packet. On Ethernet it follows from the interface, as the kernel computes it.
 fn mtu(tree: &Tree, link_layer: Option<&str>, interface: Option<&str>) -> Fact {
     match (link_layer, interface) {
         (Some("Ethernet"), Some(interface)) => match tree.fact(format!("sys/class/net/{interface}/mtu")) {
@@ -161,16 +161,16 @@ fn mtu(tree: &Tree, link_layer: Option<&str>, interface: Option<&str>) -> Fact {
                 Ok(mtu) => {
                     let fits = PAYLOADS.iter().find(|payload| **payload + HEADERS <= mtu);
                     fits.map_or_else(
-                        || unreadable("packets of its interface are too small for any"),
+                        || unreadable("the MTU of its interface is too small for RDMA"),
                         |payload| Fact::Value(payload.to_string()),
                     )
                 }
-                Err(_) => unreadable("the MTU of its interface is no number"),
+                Err(_) => unreadable("the MTU of its interface is not a number"),
             },
             fact => fact,
         },
         (Some("Ethernet"), None) => unreadable("it has no interface"),
-        _ => unreadable("the kernel tells it to programs that open the device only"),
+        _ => unreadable("only programs that open the device can read it"),
     }
 }
 
@@ -199,7 +199,7 @@ fn gids(tree: &Tree, port: &str) -> Fact {
         found.push(match tree.fact(format!("{port}/gid_attrs/types/{index}")) {
             Fact::Value(kind) => format!("{index} {address} ({kind})"),
             Fact::Unreadable { why, .. } => {
-                format!("{index} {address} (of a kind that is unreadable: {why})")
+                format!("{index} {address} (kind unreadable: {why})")
             }
             Fact::Absent => format!("{index} {address}"),
         });

@@ -1,5 +1,5 @@
-//! Where devices sit on the PCI bus: generation and width against what they could do, how they are set, and whether the bridges
-//! above let them talk to each other. The settings and the bridges take root.
+//! PCI devices: link generation and width against their maximum, settings, and whether the bridges above allow peer-to-peer
+//! traffic. The settings and the bridges need root.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn is_class(text: &str) -> bool {
     digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// The PCI address of the device behind a link, whatever bus is between: virtual devices sit on one of their own.
+/// The PCI address of the device behind a link, also where a virtual bus is between.
 pub(super) fn address_of(tree: &Tree, link: &str) -> Fact {
     match (tree.real(link), tree.link_name(link)) {
         (Some(real), _) => addresses(&real).pop().map_or(Fact::Absent, Fact::Value),
@@ -56,7 +56,7 @@ pub(super) fn address_of(tree: &Tree, link: &str) -> Fact {
     }
 }
 
-/// The devices on the way to a place, from the root down.
+/// The PCI addresses in a path, from the root down.
 fn addresses(real: &Path) -> Vec<String> {
     let names = real.components().filter_map(|name| name.as_os_str().to_str());
     names
@@ -111,11 +111,11 @@ fn part(tree: &Tree, name: &str) -> InventoryPart {
         .with("acs-at", at)
 }
 
-/// Whether a bridge above sends what goes between devices up to the root, and which do. Devices without a bridge above have none.
+/// Whether a bridge above redirects peer-to-peer traffic to the root complex, and which bridges do.
 fn redirection(tree: &Tree, device: &str) -> (Fact, Fact) {
     let both = |fact: Fact| (fact.clone(), fact);
     let Some(real) = tree.real(device) else {
-        return both(unreadable("what is above it is not known"));
+        return both(unreadable("the bridges above it are not known"));
     };
     let mut bridges: Vec<&Path> = real.ancestors().skip(1).collect();
     bridges.retain(|path| {
@@ -135,7 +135,7 @@ fn redirection(tree: &Tree, device: &str) -> (Fact, Fact) {
             }
             Ok(None) => {}
             Err(Fact::Absent) => {
-                return both(unreadable("the configuration of a bridge above is not there"));
+                return both(unreadable("the configuration of a bridge above it is missing"));
             }
             Err(fact) => return both(fact),
         }

@@ -1,4 +1,4 @@
-//! Reading at one place: whatever is there, it ends, and what the system answers says whether something is gone or cannot be read.
+//! Bounded reads of one path; the error says whether it is absent or unreadable.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
@@ -8,15 +8,15 @@ use nix::libc;
 
 use record::Fact;
 
-/// Why a driver tells nothing now that it tells at other times.
+/// The reason when a driver refuses to read an attribute now.
 pub(super) const REFUSED: &str = "its driver refuses to tell";
 
 /// At most `most` bytes of a plain file.
 pub(super) fn read(place: &Path, most: u64) -> Result<Vec<u8>, Fact> {
-    // Opening anything but a plain file may wait for somebody.
+    // Opening anything but a plain file may block.
     match std::fs::metadata(place) {
         Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err(unreadable("it is no file")),
+        Ok(_) => return Err(unreadable("it is not a plain file")),
         Err(error) => return Err(of(place, &error)),
     }
     let mut bytes = Vec::new();
@@ -24,12 +24,12 @@ pub(super) fn read(place: &Path, most: u64) -> Result<Vec<u8>, Fact> {
     let read = file.take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| of(place, &error))?;
     match bytes.len() as u64 > most {
-        true => Err(unreadable("it is longer than anything of its kind")),
+        true => Err(unreadable(&format!("longer than {most} bytes"))),
         false => Ok(bytes),
     }
 }
 
-/// What an error of the system says about what should be at a place.
+/// The fact that a system error stands for.
 pub(super) fn of(place: &Path, error: &Error) -> Fact {
     match (error.kind(), error.raw_os_error()) {
         (ErrorKind::NotFound, _) if leads_nowhere(place) => unreadable("a link leads nowhere"),
@@ -39,14 +39,14 @@ pub(super) fn of(place: &Path, error: &Error) -> Fact {
             why: "permission denied".to_string(),
             needs: Some("root".to_string()),
         },
-        // What drivers answer that have no such thing.
+        // The errors of drivers without such an attribute.
         (_, Some(libc::EOPNOTSUPP | libc::ENODATA)) => Fact::Absent,
         (_, Some(libc::EINVAL)) => unreadable(REFUSED),
         _ => unreadable(&error.to_string()),
     }
 }
 
-/// Whether a link on the way to a place leads nowhere: then something is wrong, and not just absent.
+/// Whether a link of the path dangles: then something is wrong, not just absent.
 fn leads_nowhere(place: &Path) -> bool {
     let there = place.ancestors().find(|path| path.symlink_metadata().is_ok());
     there.is_some_and(|path| path.metadata().is_err())

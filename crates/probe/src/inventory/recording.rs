@@ -1,5 +1,5 @@
-//! Copying of a machine just what its inventory is made from, so that it can be read anywhere: the files that collectors look at, the
-//! answers of drivers, and what could not be read.
+//! Copying the sources of a machine's inventory so that it can be read anywhere: the files that collectors access, the answers of
+//! drivers, and what could not be read.
 
 use std::fs;
 use std::io::{self, Read};
@@ -8,15 +8,15 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
-use super::asked::{Asked, DEVLINK, ETHTOOL};
+use super::driver_answers::{DriverAnswers, DEVLINK, ETHTOOL};
 use super::tree::{LONGEST_OWN, Tree, UNREADABLE};
 use super::{GPUS, collect};
 use record::{InventoryPart, NodeInventory, PartClass};
 
-/// Links that lead to links are followed no further than the kernel does.
+/// As many links are followed as the kernel follows.
 const MOST_LINKS: usize = 40;
 
-/// Records the tree at `root` (`/`: this machine) in a folder, together with its GPUs, which others know. Returns the inventory that
+/// Records the tree at `root` (`/`: this machine) in a folder, together with its GPUs, which the caller knows. Returns the inventory that
 /// the folder now holds.
 pub fn record_tree(
     root: &Path,
@@ -24,19 +24,19 @@ pub fn record_tree(
     name: &str,
     gpus: &[InventoryPart],
 ) -> io::Result<NodeInventory> {
-    let tree = Tree::watched(root);
-    let (mut node, asked) = collect(&tree, name);
+    let tree = Tree::logged(root);
+    let (mut node, answers) = collect(&tree, name);
     let root = tree.root().to_path_buf();
-    let seen = tree.seen();
+    let log = tree.log();
     fs::create_dir_all(into)?;
-    for path in &seen.read {
+    for path in &log.read {
         copy(&root, into, path, true)?;
     }
-    for path in &seen.there {
+    for path in &log.present {
         copy(&root, into, path, false)?;
     }
-    write_answers(into, &asked)?;
-    write(into, UNREADABLE, &seen.unreadable)?;
+    write_answers(into, &answers)?;
+    write(into, UNREADABLE, &log.unreadable)?;
     let mut all: Vec<InventoryPart> = node.parts.iter().filter(|part| is_gpu(part)).cloned().collect();
     all.extend_from_slice(gpus);
     if !all.is_empty() {
@@ -50,9 +50,9 @@ fn is_gpu(part: &InventoryPart) -> bool {
     part.class == PartClass::Gpu
 }
 
-fn write_answers(into: &Path, asked: &Asked) -> io::Result<()> {
-    write(into, DEVLINK, &asked.devices)?;
-    for (name, answers) in &asked.interfaces {
+fn write_answers(into: &Path, answers: &DriverAnswers) -> io::Result<()> {
+    write(into, DEVLINK, &answers.devices)?;
+    for (name, answers) in &answers.interfaces {
         write(into, &format!("{ETHTOOL}/{name}.json"), answers)?;
     }
     Ok(())
@@ -84,7 +84,7 @@ fn copy(root: &Path, into: &Path, path: &Path, whole: bool) -> io::Result<()> {
                 let target = fs::read_link(&from)?;
                 let inner = target.strip_prefix(root).ok().filter(|_| target.is_absolute());
                 let target = match inner {
-                    // Below the root it must lead to the same place wherever the copy lies.
+                    // Below the root it must lead to the same path wherever the copy is.
                     Some(inner) => at
                         .components()
                         .skip(1)

@@ -1,5 +1,4 @@
-//! The software of a host, by the marks that it leaves: versions in the names of libraries, releases in files, containers. Nothing
-//! is run to find out.
+//! The software of a host: versions in the names of libraries, releases in files, containers. No program is run.
 
 use super::read::unreadable;
 use super::tree::Tree;
@@ -36,13 +35,13 @@ const LONGEST_TOOL: u64 = 4 << 20;
 /// What releases begin with in there.
 const RELEASE_NAMES: [&str; 2] = ["MLNX_OFED_LINUX-", "OFED-internal-"];
 
-/// Files that only containers have, and what each says.
+/// Files that only containers have, and the kind of container.
 const MARKS: [(&str, &str); 3] = [
     (".dockerenv", "docker"),
     ("run/.containerenv", "podman"),
     (".singularity.d", "singularity"),
 ];
-/// What is in the names of the groups that containers run in.
+/// Words in the names of containers' control groups.
 const GROUPS: [(&str, &str); 5] = [
     ("kubepods", "kubernetes"),
     ("docker", "docker"),
@@ -58,7 +57,7 @@ pub(super) fn library(tree: &Tree, prefix: &str) -> Fact {
         None => false,
     };
     let mut found: Vec<String> = Vec::new();
-    let mut trouble = Fact::Absent;
+    let mut unavailable = Fact::Absent;
     for folder in FOLDERS {
         match tree.names(folder, is_version) {
             Ok(names) => found.extend(
@@ -67,12 +66,12 @@ pub(super) fn library(tree: &Tree, prefix: &str) -> Fact {
                     .filter_map(|name| name.strip_prefix(prefix))
                     .map(str::to_string),
             ),
-            Err(fact) => trouble = fact,
+            Err(fact) => unavailable = fact,
         }
     }
-    // What says more digits is the file, what says fewer a link to it.
+    // The longer version is the file, the shorter ones are links to it.
     found.sort_by_cached_key(|version| (version.matches('.').count(), natural(version)));
-    found.pop().map_or(trouble, Fact::Value)
+    found.pop().map_or(unavailable, Fact::Value)
 }
 
 /// `PRETTY_NAME` of `/etc/os-release`.
@@ -82,14 +81,14 @@ pub(super) fn distribution(tree: &Tree) -> Fact {
             let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
             match name {
                 Some(name) => Fact::Value(name.trim_matches('"').to_string()),
-                None => unreadable("the file names no system"),
+                None => unreadable("the file has no PRETTY_NAME"),
             }
         }
         other => other,
     }
 }
 
-/// The release of the vendor's stack, where it left its mark; `inbox` where the kernel's own drivers are used.
+/// The release of the vendor's stack; `inbox` where the kernel's own drivers are used.
 pub(super) fn ofed(tree: &Tree) -> Fact {
     for file in RELEASES {
         match tree.fact(file) {
@@ -117,14 +116,14 @@ fn release_in(text: &str) -> Fact {
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         Some(rest[..end].to_string())
     });
-    named.map_or_else(|| unreadable("the vendor's tool names no release"), Fact::Value)
+    named.map_or_else(|| unreadable("the vendor's tool contains no release"), Fact::Value)
 }
 
 /// The kind of container that this is inside of, or `none`.
 pub(super) fn container(tree: &Tree) -> Fact {
-    let said = |kind: &str| Fact::Value(kind.to_string());
+    let value = |kind: &str| Fact::Value(kind.to_string());
     if let Some((_, kind)) = MARKS.iter().find(|(file, _)| tree.has(file)) {
-        return said(kind);
+        return value(kind);
     }
     match tree.fact("run/systemd/container") {
         Fact::Absent => {}
@@ -133,13 +132,13 @@ pub(super) fn container(tree: &Tree) -> Fact {
     match tree.fact("proc/1/cgroup") {
         // Every line is a number, controllers, and a group.
         Fact::Value(groups) if groups.lines().any(|line| line.matches(':').count() < 2) => {
-            unreadable("the groups of processes make no sense")
+            unreadable("malformed control groups")
         }
         Fact::Value(groups) => {
             let inside = GROUPS.iter().find(|(group, _)| groups.contains(group));
-            said(inside.map_or("none", |(_, kind)| kind))
+            value(inside.map_or("none", |(_, kind)| kind))
         }
-        Fact::Absent => said("none"),
+        Fact::Absent => value("none"),
         fact => fact,
     }
 }

@@ -5,9 +5,9 @@ use super::*;
 use record::PartClass::{Host, Interface, Module, Nic, Pci, Port};
 use record::{PartClass, PartClass::Gpu};
 
-/// A recorded tree of the tests' own.
+/// A recorded tree of the tests' own_file.
 fn recorded(name: &str) -> NodeInventory {
-    of_tree(&super::corruption::tree_of(name), name)
+    of_tree(&super::corruption_tests::tree_of(name), name)
 }
 
 fn value<'n>(node: &'n NodeInventory, class: PartClass, name: &str, fact: &str) -> &'n str {
@@ -98,7 +98,7 @@ fn a_bond_names_its_members_and_its_members_their_cables_and_settings() {
     let gids = value(&node, Port, "mlx5_bond_0/1", "gids");
     assert!(gids.contains("3 ::ffff:10.20.0.7 (RoCE v2)"), "{gids}");
     assert_eq!(value(&node, Nic, "mlx5_bond_0", "serial"), "MT2211J00042");
-    // The second port has no RDMA device of its own: what its board says goes to the interface.
+    // The second port has no RDMA device of its own_file: what its board says goes to the interface.
     assert_eq!(value(&node, Interface, "ens1f1np1", "serial"), "MT2211J00042");
     assert_eq!(value(&node, Pci, "0000:31:00.0", "acs"), "on");
     assert_eq!(value(&node, Pci, "0000:31:00.0", "acs-at"), "0000:30:01.0");
@@ -186,7 +186,7 @@ fn a_machine_is_read_the_same_once_it_is_recorded() {
     let gpu = InventoryPart::new(Gpu, "gpu0").with("name", Fact::Value("H200".to_string()));
     for root in ["/", "cx7-8x-ib", "roce-bond", "soft-roce", "no-rdma"] {
         let folder = tempfile::tempdir().unwrap();
-        let root = super::corruption::tree_of(root);
+        let root = super::corruption_tests::tree_of(root);
         let there = record_tree(&root, folder.path(), "node", std::slice::from_ref(&gpu)).unwrap();
         let here = of_tree(folder.path(), "node");
         let in_order = |node: &NodeInventory| {
@@ -228,7 +228,7 @@ fn nobody_in_particular_can_tell_what_a_machine_is() {
         return;
     }
     let mut again = Command::new("/proc/self/exe");
-    let name = "fabric::inventory::tests::nobody_in_particular_can_tell_what_a_machine_is";
+    let name = "inventory::tests::nobody_in_particular_can_tell_what_a_machine_is";
     again.args(["--exact", name]).env(AS_NOBODY, "1").current_dir("/");
     if nix::unistd::geteuid().is_root() {
         again.uid(65_534).gid(65_534);

@@ -1,8 +1,8 @@
 //! The files of a machine, or of one that was recorded: every read of a collector goes through here.
 //!
-//! Whatever is there, reading ends: only plain files are opened, and no more is read than anything of its kind has. What is gone
-//! is told from what cannot be read. A recorded tree is read as it lies there: links that lead out of it are not followed, and what
-//! could not be read where it was recorded says so here, too.
+//! Reading always ends: only plain files are opened, with a limit on their length. An absent file is distinguished from an
+//! unreadable one. In a recorded tree links that lead out of it are not followed, and what could not be read where it was recorded
+//! is unreadable here, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,23 +14,23 @@ use super::super::sysfs::is_name;
 use super::read::{of, read, unreadable};
 use record::Fact;
 
-/// No attribute is longer: more is not one.
+/// The longest attribute.
 const LONGEST: u64 = 4096;
-/// No folder has more in it, and none more that is wanted.
+/// The most names in a folder, and the most of them that are wanted.
 const MOST_NAMES: usize = 65_536;
 const MOST_WANTED: usize = 4096;
 /// Where recorded trees say what could not be read.
 pub(super) const UNREADABLE: &str = "railgauge/unreadable.json";
-/// Longest of our own files in a recorded tree.
+/// The longest of our own files in a recorded tree.
 pub(super) const LONGEST_OWN: u64 = 16 << 20;
 
-/// What collectors looked at, to be copied.
+/// The paths that collectors accessed, to be copied.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct AccessLog {
     /// Files that were read and links that were followed.
     pub(super) read: BTreeSet<PathBuf>,
-    /// Whatever was only seen to be there.
-    pub(super) there: BTreeSet<PathBuf>,
+    /// Paths whose existence alone matters.
+    pub(super) present: BTreeSet<PathBuf>,
     /// What could not be read.
     pub(super) unreadable: BTreeMap<String, Fact>,
 }
@@ -43,8 +43,8 @@ pub(super) struct Tree {
     /// What could not be read where it was recorded, by path.
     unreadable: BTreeMap<String, Fact>,
     /// Why that is not known.
-    trouble: Option<Fact>,
-    seen: Option<Mutex<Seen>>,
+    recording_error: Option<Fact>,
+    log: Option<Mutex<AccessLog>>,
     /// Folders of a recorded tree, and whether they are in it.
     folders: Mutex<HashMap<PathBuf, Result<(), Fact>>>,
 }
@@ -57,37 +57,37 @@ impl Tree {
             is_live: root == Path::new("/"),
             root,
             unreadable: BTreeMap::new(),
-            trouble: None,
-            seen: None,
+            recording_error: None,
+            log: None,
             folders: Mutex::default(),
         };
         if !tree.is_live {
-            match tree.own(UNREADABLE) {
+            match tree.own_file(UNREADABLE) {
                 Ok(unreadable) => tree.unreadable = unreadable,
                 Err(Fact::Absent) => {}
-                Err(fact) => tree.trouble = Some(fact),
+                Err(fact) => tree.recording_error = Some(fact),
             }
         }
         tree
     }
 
-    /// The same, and it keeps in mind what is looked at.
-    pub(super) fn watched(root: &Path) -> Tree {
+    /// The same, with a log of all accesses.
+    pub(super) fn logged(root: &Path) -> Tree {
         Tree {
-            seen: Some(Mutex::default()),
+            log: Some(Mutex::default()),
             ..Tree::open(root)
         }
     }
 
-    /// What was looked at.
-    pub(super) fn seen(self) -> Seen {
-        let seen = self
-            .seen
-            .map(|seen| seen.into_inner().unwrap_or_else(|held| held.into_inner()));
-        seen.unwrap_or_default()
+    /// The log of accesses.
+    pub(super) fn log(self) -> AccessLog {
+        let log = self
+            .log
+            .map(|log| log.into_inner().unwrap_or_else(|held| held.into_inner()));
+        log.unwrap_or_default()
     }
 
-    /// Whether it is this machine and no recorded tree.
+    /// Whether it is this machine, not a recorded tree.
     pub(super) fn is_live(&self) -> bool {
         self.is_live
     }
@@ -98,8 +98,8 @@ impl Tree {
     }
 
     /// Why it is not known what could not be read where it was recorded.
-    pub(super) fn trouble(&self) -> Option<&Fact> {
-        self.trouble.as_ref()
+    pub(super) fn recording_error(&self) -> Option<&Fact> {
+        self.recording_error.as_ref()
     }
 
     /// The text of a small file, without the white space around it.
@@ -130,11 +130,11 @@ impl Tree {
 
     /// At most `most` bytes of a file; the fact that it is absent or unreadable otherwise.
     pub(super) fn bytes(&self, path: impl AsRef<Path>, most: u64) -> Result<Vec<u8>, Fact> {
-        self.watch(path.as_ref(), |place| read(place, most))
+        self.access(path.as_ref(), |place| read(place, most))
     }
 
     /// One of our own files in a recorded tree.
-    pub(super) fn own<T: serde::de::DeserializeOwned>(&self, path: impl AsRef<Path>) -> Result<T, Fact> {
+    pub(super) fn own_file<T: serde::de::DeserializeOwned>(&self, path: impl AsRef<Path>) -> Result<T, Fact> {
         let bytes = self
             .place(path.as_ref())
             .and_then(|place| read(&place, LONGEST_OWN))?;
@@ -142,11 +142,11 @@ impl Tree {
             .map_err(|error| unreadable(&format!("{}: {error}", path.as_ref().display())))
     }
 
-    /// The name of what a link leads to: drivers, devices and the like are told that way.
+    /// The file name of a link's target: how sysfs names drivers and devices.
     pub(super) fn link_name(&self, path: impl AsRef<Path>) -> Fact {
-        let name = self.watch(path.as_ref(), |place| {
+        let name = self.access(path.as_ref(), |place| {
             let target = std::fs::read_link(place).map_err(|error| match error.raw_os_error() {
-                Some(libc::EINVAL) => unreadable("it is no link"),
+                Some(libc::EINVAL) => unreadable("it is not a link"),
                 _ => of(place, &error),
             })?;
             let name = target.file_name().and_then(|name| name.to_str());
@@ -163,7 +163,7 @@ impl Tree {
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Vec<String>, Fact> {
         let path = path.as_ref();
-        let names = self.watch(path, |place| {
+        let names = self.access(path, |place| {
             let folder = std::fs::read_dir(place).map_err(|error| of(place, &error))?;
             let name = |entry: std::io::Result<std::fs::DirEntry>| {
                 entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -171,7 +171,7 @@ impl Tree {
             let names: std::io::Result<Vec<String>> = folder.take(MOST_NAMES + 1).map(name).collect();
             let names = names.map_err(|error| of(place, &error))?;
             match names.len() > MOST_NAMES {
-                true => Err(unreadable("there is more in it than in anything of its kind")),
+                true => Err(unreadable("too many entries")),
                 false => Ok(names),
             }
         });
@@ -181,57 +181,57 @@ impl Tree {
         };
         names.retain(|name| is_name(name) && wanted(name));
         if names.len() > MOST_WANTED {
-            return Err(unreadable("there is more in it than in anything of its kind"));
+            return Err(unreadable("too many entries"));
         }
         names.sort();
         for name in &names {
-            self.note(&path.join(name));
+            self.log_presence(&path.join(name));
         }
         Ok(names)
     }
 
     /// Whether something of that name is there, whatever it is.
     pub(super) fn has(&self, path: impl AsRef<Path>) -> bool {
-        self.note(path.as_ref());
+        self.log_presence(path.as_ref());
         let place = self.place(path.as_ref());
         place.is_ok_and(|place| place.symlink_metadata().is_ok())
     }
 
     /// Where something really is, below the root; none when links lead nowhere or out of the tree.
     pub(super) fn real(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
-        self.note(path.as_ref());
+        self.log_presence(path.as_ref());
         let real = self.root.join(path).canonicalize().ok()?;
         real.strip_prefix(&self.root).ok().map(Path::to_path_buf)
     }
 
-    /// Looks at a place and keeps in mind that it did.
-    fn watch<T>(&self, path: &Path, look: impl Fn(&Path) -> Result<T, Fact>) -> Result<T, Fact> {
+    /// Accesses a path and logs it.
+    fn access<T>(&self, path: &Path, look: impl Fn(&Path) -> Result<T, Fact>) -> Result<T, Fact> {
         let known = path.to_str().and_then(|path| self.unreadable.get(path));
         let found = match known {
             Some(fact) => Err(fact.clone()),
             None => self.place(path).and_then(|place| look(&place)),
         };
-        if let Some(Ok(mut seen)) = self.seen.as_ref().map(Mutex::lock) {
+        if let Some(Ok(mut log)) = self.log.as_ref().map(Mutex::lock) {
             match &found {
                 Ok(_) => {
-                    seen.read.insert(path.to_path_buf());
+                    log.read.insert(path.to_path_buf());
                 }
                 Err(fact @ Fact::Unreadable { .. }) => {
-                    seen.unreadable
+                    log.unreadable
                         .insert(path.to_string_lossy().into_owned(), fact.clone());
-                    seen.there.insert(path.to_path_buf());
+                    log.present.insert(path.to_path_buf());
                 }
-                // A file may be there whose driver has nothing to say: then it is not in the copy.
+                // A file may exist while its driver has no value: then it is not in the copy.
                 Err(_) => {}
             }
         }
         found
     }
 
-    /// Keeps in mind that something is there.
-    fn note(&self, path: &Path) {
-        if let Some(Ok(mut seen)) = self.seen.as_ref().map(Mutex::lock) {
-            seen.there.insert(path.to_path_buf());
+    /// Logs that only the existence of a path matters.
+    fn log_presence(&self, path: &Path) {
+        if let Some(Ok(mut log)) = self.log.as_ref().map(Mutex::lock) {
+            log.present.insert(path.to_path_buf());
         }
     }
 
@@ -241,8 +241,8 @@ impl Tree {
         if self.is_live {
             return Ok(place);
         }
-        self.inside(place.parent().unwrap_or(&place))?;
-        // The last step may be a link that is only read, and may lead nowhere. What is no link is where its folder is.
+        self.check_inside(place.parent().unwrap_or(&place))?;
+        // The last component may be a link that is only read, and may dangle.
         match place.symlink_metadata() {
             Ok(found) if found.is_symlink() => match place.canonicalize() {
                 Ok(real) if !real.starts_with(&self.root) => Err(unreadable("it leads out of the tree")),
@@ -252,8 +252,8 @@ impl Tree {
         }
     }
 
-    /// Whether a folder of a recorded tree is in it; what is found out is kept, since many files are in one folder.
-    fn inside(&self, folder: &Path) -> Result<(), Fact> {
+    /// Whether a folder of a recorded tree is in it; cached, since many files are in one folder.
+    fn check_inside(&self, folder: &Path) -> Result<(), Fact> {
         let known = self
             .folders
             .lock()
@@ -267,7 +267,7 @@ impl Tree {
             Ok(real) if real.starts_with(&self.root) => Ok(()),
             Ok(_) => outside(),
             Err(error) => {
-                // Of a folder that is not there, what is there of the way to it tells where it would be.
+                // An absent folder is where its nearest existing ancestor is.
                 let there = folder
                     .ancestors()
                     .skip(1)
@@ -360,6 +360,6 @@ mod tests {
         assert_eq!(why(tree.fact("serial")), "permission denied");
         assert_eq!(tree.fact("other"), Fact::Absent);
         std::fs::write(folder.path().join(UNREADABLE), "{").unwrap();
-        assert!(Tree::open(folder.path()).trouble().is_some());
+        assert!(Tree::open(folder.path()).recording_error().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Messages of generic netlink, taken apart and put together. Nothing that is received makes a reader fail or read on for ever.
+//! Encoding and decoding of generic netlink messages. No received data makes a reader fail or loop forever.
 
 const HEADER: usize = 16;
 const GENERIC_HEADER: usize = 4;
@@ -76,8 +76,8 @@ pub(super) enum Answer<'b> {
     Content(&'b [u8]),
     /// No more follows; a number of the system's errors, or zero.
     End(i32),
-    /// Not a message; whatever follows cannot be read either.
-    Nonsense,
+    /// Not a message; what follows cannot be read either.
+    Malformed,
 }
 
 /// The messages in what was received.
@@ -85,7 +85,7 @@ pub(super) fn answers(mut bytes: &[u8]) -> Vec<Answer<'_>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
         let Some((kind, content, rest)) = split(bytes) else {
-            found.push(Answer::Nonsense);
+            found.push(Answer::Malformed);
             return found;
         };
         bytes = rest;
@@ -94,11 +94,11 @@ pub(super) fn answers(mut bytes: &[u8]) -> Vec<Answer<'_>> {
             .and_then(|code| code.try_into().ok())
             .map(i32::from_ne_bytes);
         found.push(match (kind, code) {
-            (ERROR, None) => Answer::Nonsense,
+            (ERROR, None) => Answer::Malformed,
             (ERROR | DONE, code) => Answer::End(code.unwrap_or(0).checked_neg().unwrap_or(i32::MAX)),
             _ => content
                 .get(GENERIC_HEADER..)
-                .map_or(Answer::Nonsense, Answer::Content),
+                .map_or(Answer::Malformed, Answer::Content),
         });
     }
     found
@@ -113,7 +113,7 @@ fn split(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, content, rest))
 }
 
-/// The attributes in order, by kind. Ends where they make no sense.
+/// The attributes in order, by kind, up to the first malformed one.
 pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let len = usize::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(text(&content[4..], 3).as_deref(), Some("mlx5"));
         let refusal = message(ERROR, &(-95i32).to_ne_bytes());
         assert_eq!(answers(&refusal), [Answer::End(95)]);
-        assert_eq!(answers(&all[..20]).last(), Some(&Answer::Nonsense));
+        assert_eq!(answers(&all[..20]).last(), Some(&Answer::Malformed));
     }
 
     #[test]

@@ -1,7 +1,6 @@
-//! Asking families of the kernel by generic netlink: one request, its answers, and an end to waiting.
+//! Queries by generic netlink: one request, its answers, and a timeout.
 //!
-//! A family that the kernel does not have is a reason, not a failure. Everything that comes back is bounded in length and in time
-//! and taken apart by [`message`], which fails on nothing.
+//! A family that the kernel lacks is a reason, not a failure. Answers are bounded in length and time.
 
 pub(super) mod message;
 
@@ -15,23 +14,23 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeVal;
 
-use super::ethtool::Missing;
+use super::ethtool::Unavailable;
 use message::{Answer, Attributes, answers, attribute, request};
 
-/// The family that knows the others.
+/// The controller family.
 const CONTROL: u16 = 0x10;
 const GET_FAMILY: u8 = 3;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
 
-/// Longer than the kernel takes to answer; drivers ask firmware meanwhile.
+/// Longer than the kernel takes to answer, firmware included.
 const PATIENCE_S: i64 = 2;
-/// More than any family has to say.
+/// The most bytes of all answers.
 const MOST_BYTES: usize = 16 << 20;
-/// The kernel sends no longer piece at once.
+/// The longest message of the kernel.
 const PIECE: usize = 256 << 10;
 
-/// A family and the way to it.
+/// A family and the socket to query it.
 pub(super) struct Family {
     socket: OwnedFd,
     id: u16,
@@ -40,14 +39,14 @@ pub(super) struct Family {
 
 impl Family {
     /// The family of that name; why not, when the kernel does not have it.
-    pub(super) fn find(name: &str, version: u8) -> Result<Family, Missing> {
+    pub(super) fn find(name: &str, version: u8) -> Result<Family, Unavailable> {
         let socket = socket(
             AddressFamily::Netlink,
             SockType::Raw,
             SockFlag::SOCK_CLOEXEC,
             SockProtocol::NetlinkGeneric,
         );
-        let socket = socket.map_err(|error| Missing::because(format!("no netlink: {}", error.desc())))?;
+        let socket = socket.map_err(|error| Unavailable::because(format!("no netlink: {}", error.desc())))?;
         bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         setsockopt(&socket, ReceiveTimeout, &TimeVal::new(PATIENCE_S, 0))?;
         let mut family = Family {
@@ -59,13 +58,13 @@ impl Family {
         let answer = match found {
             Ok(answers) => answers.into_iter().next().unwrap_or_default(),
             Err(Errno::ENOENT | Errno::EOPNOTSUPP) => {
-                return Err(Missing::because(format!("this kernel has no {name}")));
+                return Err(Unavailable::because(format!("this kernel has no {name}")));
             }
             Err(error) => return Err(error.into()),
         };
         let id = attribute(&answer, FAMILY_ID).and_then(|id| Some(u16::from_ne_bytes(id.try_into().ok()?)));
         family.id =
-            id.ok_or_else(|| Missing::because(format!("the kernel does not say how to ask {name}")))?;
+            id.ok_or_else(|| Unavailable::because(format!("the kernel returned no id for {name}")))?;
         family.version = version;
         Ok(family)
     }
@@ -98,7 +97,7 @@ impl Family {
                     Answer::Content(attributes) => found.push(attributes.to_vec()),
                     Answer::End(0) => return Ok(found),
                     Answer::End(error) => return Err(Errno::from_raw(error)),
-                    Answer::Nonsense => return Err(Errno::EBADMSG),
+                    Answer::Malformed => return Err(Errno::EBADMSG),
                 }
             }
         }
@@ -112,7 +111,7 @@ mod tests {
     #[test]
     fn a_family_that_the_kernel_lacks_is_a_reason_with_its_name() {
         match Family::find("no-such-family", 1).err() {
-            Some(Missing::Unreadable { why, .. }) => {
+            Some(Unavailable::Unreadable { why, .. }) => {
                 assert!(why.contains("netlink") || why.contains("no-such-family"))
             }
             other => panic!("{other:?}"),

@@ -15,7 +15,7 @@ pub struct Gid(pub [u8; 16]);
 pub enum GidKind {
     /// Of InfiniBand.
     Infiniband,
-    /// Ethernet frames of their own, which no router passes on.
+    /// Ethernet frames, which routers do not forward.
     RoceV1,
     /// UDP over IP.
     RoceV2,
@@ -40,7 +40,7 @@ impl Gid {
         Some(Gid(text.parse::<Ipv6Addr>().ok()?.octets()))
     }
 
-    /// Whether it is the address of nobody: an entry that is not in use.
+    /// Whether the entry is not in use.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 16]
     }

@@ -1,6 +1,6 @@
 //! RDMA devices and their ports as the kernel shows them under `/sys/class/infiniband`.
 //!
-//! As in [`super::sysfs`] every reader takes the root of the tree, what is absent or makes no sense is `None` or left out, and
+//! As in [`super::sysfs`] every reader takes the root of the tree, what is absent or malformed is `None` or left out, and
 //! nothing in a tree makes a reader fail or read without bound.
 
 mod gid;

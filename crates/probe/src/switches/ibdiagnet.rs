@@ -11,8 +11,8 @@
 //! END_PM_INFO
 //! ```
 //!
-//! Data is counted in words of four bytes. Where a device has no wide counters the narrow ones are taken, which stop at their end
-//! instead of going round: then they are unknown. Nodes and ports are named as an imported `ibnetdiscover` names them.
+//! Data is counted in words of four bytes. Where a device has no 64-bit counters the 32-bit ones are used, which saturate instead
+//! of wrapping: then they are unknown. Nodes and ports are named as an imported `ibnetdiscover` names them.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use super::{PortBytes, PortTable, TextError, Width, number};
 
 const BYTES_PER_WORD: u64 = 4;
 const COUNTERS: &str = "PM_INFO";
-/// How columns say that a device does not have them: the two highest values.
+/// The two highest values mean that a device does not have the counter.
 const NOT_SUPPORTED: u64 = u64::MAX - 1;
 
 pub(super) fn recognises(text: &str) -> bool {
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str) -> Result<PortTable, TextError> {
     };
     let Some(counters) = table(text, COUNTERS)? else {
         return Err(TextError::whole_text(
-            "there is no table PM_INFO: the counters of ports were not collected",
+            "table PM_INFO is missing; run ibdiagnet with port counters",
         ));
     };
     let (guid, port) = (counters.column("NodeGUID")?, counters.column("PortNumber")?);
@@ -62,33 +62,33 @@ pub(super) fn read(text: &str) -> Result<PortTable, TextError> {
     Ok(ports)
 }
 
-/// A column of data in words, and the value at which it has stopped to count.
-struct Words {
+/// A column of data in words of four bytes, and the value at which it saturates.
+struct WordCounter {
     column: usize,
-    stuck_at: u64,
+    saturates_at: u64,
 }
 
-impl Words {
+impl WordCounter {
     fn bytes(&self, row: &Row<'_>) -> Option<u64> {
         let words = number::of_text(row.get(self.column))?;
-        (words < self.stuck_at).then(|| words.checked_mul(BYTES_PER_WORD))?
+        (words < self.saturates_at).then(|| words.checked_mul(BYTES_PER_WORD))?
     }
 }
 
-/// The wide counter, or the narrow one where there is no other.
-fn either(table: &Table<'_>, wide: &str, narrow: &str) -> Result<Words, TextError> {
+/// The 64-bit counter, or else the 32-bit one.
+fn either(table: &Table<'_>, wide: &str, narrow: &str) -> Result<WordCounter, TextError> {
     if let Some(column) = table.find(wide) {
-        return Ok(Words {
+        return Ok(WordCounter {
             column,
-            stuck_at: NOT_SUPPORTED,
+            saturates_at: NOT_SUPPORTED,
         });
     }
     let column = table.column(narrow).map_err(|_| {
         let message = format!("table {} has neither `{wide}` nor `{narrow}`", table.name);
         TextError::at(table.line, message)
     })?;
-    Ok(Words {
+    Ok(WordCounter {
         column,
-        stuck_at: u64::from(u32::MAX),
+        saturates_at: u64::from(u32::MAX),
     })
 }

@@ -1,18 +1,17 @@
-//! Byte counters of switch ports, as several kinds of switches hand them out.
+//! Byte counters of switch ports, in the formats of several kinds of switches.
 //!
-//! Every reader takes a text or the root of a tree, so that what real switches printed can be read here. Ports are named as a
-//! topology file names them, `rail0-leaf0/u1`. What is absent, unreadable or no number is unknown, never zero. A text is
+//! Every reader takes a text or the root of a tree, so that recorded output of real switches can be read. Ports are named as a
+//! topology file names them, `rail0-leaf0/u1`. What is absent, unreadable or not a number is unknown, never zero. A text is
 //! recognised by what is in it, never by the name of its file; errors name file and place; sizes are bounded.
 
 mod ibdiagnet;
 pub mod inventory;
 mod number;
 mod nvue;
-mod own;
+mod native;
 mod sonic;
 mod source;
 mod tables;
-mod tree;
 
 use std::collections::BTreeMap;
 
@@ -21,26 +20,26 @@ use serde_json::Value;
 use topology::import::{node_name, port_name};
 use topology::text_error::TextError;
 
-pub use own::{OwnFile, OwnPort};
+pub use native::{CounterFile, PortEntry};
 pub use source::{Source, SourceError};
 
 /// The most ports that are kept; a fabric of 1,024 switches has fewer.
 const MOST_PORTS: usize = 1 << 17;
 
-/// How wide a counter is: where it begins again at zero.
+/// The width of a counter: where it wraps to zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Width {
-    /// 64 bits: never within a lifetime. A value that fell was set back.
+    /// 64 bits: never wraps. A value that fell was reset.
     #[default]
     Bits64,
-    /// 32 bits: one that fell went round, once as far as anybody can tell.
+    /// 32 bits: a value that fell wrapped, presumably once.
     Bits32,
 }
 
-/// What one port said.
+/// The byte counters of one port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortBytes {
-    /// Bytes it sent since it began to count.
+    /// Bytes it sent since the counter started.
     pub tx_bytes: Option<u64>,
     /// Bytes it received.
     pub rx_bytes: Option<u64>,
@@ -48,7 +47,7 @@ pub struct PortBytes {
     pub width: Width,
 }
 
-/// What all ports said at one moment, by their names.
+/// The byte counters of all ports at one moment, by port name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortTable(BTreeMap<String, PortBytes>);
 
@@ -61,24 +60,24 @@ impl PortTable {
         let name = format!("{}/{}", node_name(switch), port_name(port));
         match self.0.insert(name.clone(), bytes) {
             None => Ok(()),
-            Some(_) => Err(format!("port `{name}` is there twice")),
+            Some(_) => Err(format!("port `{name}` is listed twice")),
         }
     }
 
-    /// Puts in what another table has; a port that both have is trouble.
+    /// Adds another table; a port that both have is an error.
     fn join(&mut self, other: PortTable) -> Result<(), String> {
         for (name, bytes) in other.0 {
             if self.0.len() >= MOST_PORTS {
                 return Err(format!("more than {MOST_PORTS} ports"));
             }
             if self.0.insert(name.clone(), bytes).is_some() {
-                return Err(format!("port `{name}` is there twice"));
+                return Err(format!("port `{name}` is listed twice"));
             }
         }
         Ok(())
     }
 
-    /// What a port said; none when nobody speaks of it.
+    /// The counters of a port, when there are any.
     pub fn get(&self, port: &str) -> Option<PortBytes> {
         self.0.get(port).copied()
     }
@@ -88,14 +87,14 @@ impl PortTable {
         self.0.iter().map(|(name, bytes)| (name.as_str(), *bytes))
     }
 
-    /// Whether nothing was said.
+    /// Whether there are no ports.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// What a counter came to after `before`: counted on where it went round, unknown where it was set back.
-pub fn counted_on(before: Option<u64>, after: Option<u64>, width: Width) -> Option<u64> {
+/// The value of a counter after `before`, unwrapped; unknown where it was reset.
+pub fn unwrap_counter(before: Option<u64>, after: Option<u64>, width: Width) -> Option<u64> {
     match (before, after?, width) {
         (Some(before), after, Width::Bits32) if after < before && before <= u64::from(u32::MAX) => {
             after.checked_add(1 << 32)
@@ -105,8 +104,8 @@ pub fn counted_on(before: Option<u64>, after: Option<u64>, width: Width) -> Opti
     }
 }
 
-/// Reads a text that a switch, a manager of switches or somebody's script printed. `switch` is the name of the switch where the
-/// text does not say it itself, as what one switch prints about its own ports does not.
+/// Reads a text that a switch, a switch manager or a script printed. `switch` is the name of the switch where the
+/// text does not say it itself, as the output of one switch about its own ports does not.
 fn read_text(text: &str, switch: Option<&str>) -> Result<PortTable, TextError> {
     let table = if text.trim_start().starts_with(['{', '[']) {
         read_json(text, switch)?
@@ -114,26 +113,26 @@ fn read_text(text: &str, switch: Option<&str>) -> Result<PortTable, TextError> {
         ibdiagnet::read(text)?
     } else {
         return Err(TextError::whole_text(
-            "not recognised: neither JSON of railgauge, SONiC or NVUE, nor ibdiagnet's db_csv",
+            "unknown format; supported are JSON of railgauge, SONiC or NVUE, and ibdiagnet's db_csv",
         ));
     };
     let knows = |bytes: PortBytes| bytes.tx_bytes.is_some() || bytes.rx_bytes.is_some();
     let known = table.iter().any(|(_, bytes)| knows(bytes));
     match known {
         true => Ok(table),
-        false => Err(TextError::whole_text("no port has a counter of bytes")),
+        false => Err(TextError::whole_text("no port has a byte counter")),
     }
 }
 
 fn read_json(text: &str, switch: Option<&str>) -> Result<PortTable, TextError> {
     let value: Value = serde_json::from_str(text).map_err(|error| TextError::json(&error))?;
-    if let Some(ours) = own::read(&value) {
+    if let Some(ours) = native::read(&value) {
         return ours.map_err(TextError::whole_text);
     }
     if let Some(named) = of_one_switch(&value) {
         let Some(switch) = switch else {
             return Err(TextError::whole_text(
-                "it does not say which switch it is about: one file per switch, called as the switch, \
+                "it does not say which switch it is about; use one file per switch, named like the switch, \
                  or one object with the switches by name",
             ));
         };
@@ -150,7 +149,7 @@ fn read_json(text: &str, switch: Option<&str>) -> Result<PortTable, TextError> {
     match table.is_empty() {
         false => Ok(table),
         true => Err(TextError::whole_text(
-            "JSON, but not of railgauge, SONiC or NVUE: no interface with counters in it",
+            "JSON without interface counters of railgauge, SONiC or NVUE",
         )),
     }
 }

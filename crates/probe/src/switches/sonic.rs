@@ -2,8 +2,8 @@
 //!
 //! Three forms are read: interfaces by name with `SAI_PORT_STAT_IF_OUT_OCTETS` and `SAI_PORT_STAT_IF_IN_OCTETS`; a dump of the
 //! database (`sonic-db-dump -n COUNTERS_DB -y`, `redis-dump`), where ports have object ids and `COUNTERS_PORT_NAME_MAP` their
-//! names; and `show interfaces counters --json`, which has `RX_OK` and `TX_OK`: packets. Packets are no bytes, so the ports of the
-//! last are known and what they carried is not, unless it has the counters of bytes beside them.
+//! names; and `show interfaces counters --json`, which has `RX_OK` and `TX_OK`: packets. Packets are not bytes, so the ports of
+//! the last are known and their bytes are not, unless it has byte counters as well.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ pub(super) fn read(value: &Value) -> Option<Vec<(String, PortBytes)>> {
         let id = key.strip_prefix(TABLE).unwrap_or(key);
         let name = match (names.get(id), id.starts_with("oid:")) {
             (Some(name), _) => (*name).to_string(),
-            // Queues, buffers and the like have ids, too; what has no name is no port.
+            // Queues, buffers and the like have ids, too; an entry without a name is not a port.
             (None, true) => continue,
             (None, false) => id.to_string(),
         };

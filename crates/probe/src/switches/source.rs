@@ -1,4 +1,4 @@
-//! Where counters of switches are read from, as often as somebody asks: a folder, a file, or a command.
+//! The source of switch counters: a folder, a file, or a command.
 
 use std::fmt;
 use std::fs::File;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{PortTable, TextError, read_text, tree};
-use crate::command;
+use super::{PortBytes, PortTable, TextError, Width, read_text};
+use crate::{command, sysfs};
 
 /// The largest file, and the most that a command may print.
 const LARGEST: u64 = 64 << 20;
@@ -26,7 +26,7 @@ pub enum Source {
     Command(Vec<String>),
 }
 
-/// Counters cannot be read, and where it went wrong.
+/// Why counters cannot be read, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}{}: {message}", .line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct SourceError {
@@ -62,7 +62,7 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// What all ports say now. A command gets `patience` to end.
+    /// Reads the counters of all ports now. A command gets `patience` to end.
     pub fn read(&self, patience: Duration) -> Result<PortTable, SourceError> {
         match self {
             Source::Path(path) if path.is_dir() => folder(path),
@@ -84,7 +84,7 @@ pub(super) fn whole(place: &str, message: impl Into<String>) -> SourceError {
     }
 }
 
-/// A folder: trees and files of switches, or the tree of one. What is neither is passed over; if nothing is left, that is an error.
+/// A folder: trees and files of switches, or the tree of one. Other entries are skipped; no switch at all is an error.
 fn folder(path: &Path) -> Result<PortTable, SourceError> {
     let place = path.display().to_string();
     let names = names_in(path)?;
@@ -93,7 +93,7 @@ fn folder(path: &Path) -> Result<PortTable, SourceError> {
         let entry = path.join(&name);
         let shown = entry.display().to_string();
         if entry.is_dir() {
-            tree::read(&entry, &name, &mut table).map_err(|message| whole(&shown, message))?;
+            read_tree(&entry, &name, &mut table).map_err(|message| whole(&shown, message))?;
         } else if entry.is_file() {
             let stem = entry.file_stem().and_then(|stem| stem.to_str());
             let one = file(&entry, stem)?;
@@ -104,12 +104,37 @@ fn folder(path: &Path) -> Result<PortTable, SourceError> {
         false => Ok(table),
         true => Err(whole(
             &place,
-            "no switch in it: one sub-folder per switch with its sys/class/net, or one file per switch",
+            "no switch in it; expected one sub-folder per switch with its sys/class/net, or one file per switch",
         )),
     }
 }
 
-/// A file about the switch of this name, unless it says itself whom it is about.
+/// Where in a switch's folder its sysfs may begin.
+const ROOTS: &[&str] = &["sys", "."];
+
+/// Puts in the ports of one switch, whose folder this is. Whether it is one at all.
+fn read_tree(folder: &Path, switch: &str, table: &mut PortTable) -> Result<bool, String> {
+    let roots = ROOTS.iter().map(|root| folder.join(root));
+    let Some(root) = roots.into_iter().find(|root| root.join("class/net").is_dir()) else {
+        return Ok(false);
+    };
+    for interface in sysfs::interfaces(&root) {
+        let counters = sysfs::read_counters(&root, &interface.name);
+        let counter = |name: &str| {
+            let mut named = counters.iter().filter(|(found, _)| found == name);
+            named.find_map(|(_, value)| *value)
+        };
+        let bytes = PortBytes {
+            tx_bytes: counter("tx_bytes"),
+            rx_bytes: counter("rx_bytes"),
+            width: Width::Bits64,
+        };
+        table.put(switch, &interface.name, bytes)?;
+    }
+    Ok(true)
+}
+
+/// A file about the switch of this name, unless the file names its switch.
 fn file(path: &Path, switch: Option<&str>) -> Result<PortTable, SourceError> {
     let place = path.display().to_string();
     let switch = switch.or_else(|| path.file_stem().and_then(|stem| stem.to_str()));
@@ -140,8 +165,8 @@ pub(super) fn bytes_of(path: &Path) -> Result<Vec<u8>, SourceError> {
     let place = path.display().to_string();
     let about = std::fs::metadata(path).map_err(|error| whole(&place, error.to_string()))?;
     if !about.is_file() {
-        // A pipe would be waited on for ever.
-        return Err(whole(&place, "neither a file nor a folder"));
+        // Reading a pipe could block forever.
+        return Err(whole(&place, "not a file or a folder"));
     }
     let too_large = || whole(&place, format!("larger than {LARGEST} bytes"));
     if about.len() > LARGEST {
@@ -167,7 +192,7 @@ pub(super) fn bytes_printed(
 
 /// The text in some bytes.
 pub(super) fn text_in<'b>(place: &str, bytes: &'b [u8]) -> Result<&'b str, SourceError> {
-    std::str::from_utf8(bytes).map_err(|error| whole(place, format!("no text: {error}")))
+    std::str::from_utf8(bytes).map_err(|error| whole(place, format!("not text: {error}")))
 }
 
 impl SourceError {
@@ -183,5 +208,5 @@ impl SourceError {
 
 fn read_bytes(place: &str, bytes: &[u8], switch: Option<&str>) -> Result<PortTable, SourceError> {
     let text = text_in(place, bytes)?;
-    read_text(text, switch).map_err(|trouble| SourceError::with_place(place, trouble))
+    read_text(text, switch).map_err(|error| SourceError::with_place(place, error))
 }

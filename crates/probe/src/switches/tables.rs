@@ -1,6 +1,6 @@
 //! The tables of ibdiagnet's `db_csv`, and the nodes that its table NODES tells of.
 //!
-//! A table that is cut off is none: half a fabric must not be taken for the whole.
+//! A truncated table is an error: half a fabric must not be taken for the whole.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ impl Table<'_> {
             .position(|name| name.eq_ignore_ascii_case(column))
     }
 
-    /// Rows that end before the table does; whatever they say may be somebody else's.
+    /// Errors about rows with too few columns, whose values may be shifted.
     pub fn cut_off(&self) -> impl Iterator<Item = TextError> {
         let short = self.rows.iter().filter(|row| !self.is_whole(row));
         short.map(|row| {
@@ -79,7 +79,7 @@ pub(super) fn table<'t>(text: &'t str, name: &'static str) -> Result<Option<Tabl
         return Ok(None);
     };
     let Some((line, header)) = lines.next() else {
-        return Err(TextError::at(began, format!("table {name} is cut off")));
+        return Err(TextError::at(began, format!("table {name} is truncated")));
     };
     let mut rows = Vec::new();
     for (number, line) in lines {
@@ -100,7 +100,7 @@ pub(super) fn table<'t>(text: &'t str, name: &'static str) -> Result<Option<Tabl
     }
     Err(TextError::at(
         line,
-        format!("table {name} is cut off: `{end}` is missing"),
+        format!("table {name} is truncated: `{end}` is missing"),
     ))
 }
 

@@ -47,13 +47,13 @@ fn our_own_format_keeps_what_is_absent_apart_from_zero() {
 
 #[test]
 fn what_is_written_is_what_is_read() {
-    let port = OwnPort {
+    let port = PortEntry {
         switch: "s".to_string(),
         port: "p".to_string(),
         bits: None,
         counters: [("tx_bytes".to_string(), Some(3)), ("rx_bytes".to_string(), None)].into(),
     };
-    let text = serde_json::to_string(&OwnFile::of(vec![port])).unwrap();
+    let text = serde_json::to_string(&CounterFile::of(vec![port])).unwrap();
     let read = read(&text, "elsewhere").get("s/p").unwrap();
     assert_eq!((read.tx_bytes, read.rx_bytes), (Some(3), None));
 }
@@ -78,7 +78,7 @@ fn a_mistake_in_our_own_format_is_named() {
         (
             r#"{"switch_counters": 1, "ports": [{"switch": "s", "port": "u0", "counters": {"tx_bytes": 1}},
                 {"switch": "s", "port": "u0", "counters": {"tx_bytes": 1}}]}"#,
-            "port `s/u0` is there twice",
+            "port `s/u0` is listed twice",
         ),
         (
             r#"{"switch_counters": 1, "ports": []}"#,
@@ -86,7 +86,7 @@ fn a_mistake_in_our_own_format_is_named() {
         ),
         ("{\n\"switch_counters\": 1,\n", "3: "),
         ("{\"some\": \"thing\"}", "not of railgauge, SONiC or NVUE"),
-        ("tx_bytes 7", "not recognised"),
+        ("tx_bytes 7", "unknown format"),
     ] {
         assert!(complaint(text).contains(said), "{text}: {}", complaint(text));
     }
@@ -192,18 +192,18 @@ fn a_cut_off_table_is_no_smaller_fabric() {
 fn a_counter_that_went_round_is_counted_on_and_one_that_was_set_back_is_unknown() {
     let round = (1 << 32) - 10;
     assert_eq!(
-        counted_on(Some(round), Some(5), Width::Bits32),
+        unwrap_counter(Some(round), Some(5), Width::Bits32),
         Some((1 << 32) + 5)
     );
-    assert_eq!(counted_on(Some(round), Some(5), Width::Bits64), None);
+    assert_eq!(unwrap_counter(Some(round), Some(5), Width::Bits64), None);
     assert_eq!(
-        counted_on(Some(1 << 40), Some(5), Width::Bits32),
+        unwrap_counter(Some(1 << 40), Some(5), Width::Bits32),
         None,
         "it never was that narrow"
     );
-    assert_eq!(counted_on(Some(5), Some(5), Width::Bits64), Some(5));
-    assert_eq!(counted_on(None, Some(5), Width::Bits64), Some(5));
-    assert_eq!(counted_on(Some(5), None, Width::Bits32), None);
+    assert_eq!(unwrap_counter(Some(5), Some(5), Width::Bits64), Some(5));
+    assert_eq!(unwrap_counter(None, Some(5), Width::Bits64), Some(5));
+    assert_eq!(unwrap_counter(Some(5), None, Width::Bits32), None);
 }
 
 fn write(root: &Path, path: &str, text: &str) {
@@ -277,7 +277,7 @@ fn a_command_is_read_and_its_complaint_passed_on() {
         ),
         (&["sh", "-c", "exit 3"][..], "exit status: 3"),
         (&["/no/such/program"][..], "cannot start it"),
-        (&["echo", "hello"][..], "not recognised"),
+        (&["echo", "hello"][..], "unknown format"),
     ] {
         let error = run(words).unwrap_err().to_string();
         assert!(error.contains(said) && error.starts_with("exec:"), "{error}");
@@ -292,7 +292,7 @@ fn a_command_that_hangs_is_ended_with_whoever_it_started() {
     let error = Source::Command(words)
         .read(Duration::from_millis(50))
         .unwrap_err();
-    assert!(error.to_string().contains("no end within"), "{error}");
+    assert!(error.to_string().contains("did not end within"), "{error}");
     let left_behind = ["sh", "-c", "sleep 1000 & echo '{}'"]
         .map(str::to_string)
         .to_vec();

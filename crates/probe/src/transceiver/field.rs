@@ -35,7 +35,7 @@ impl Fields {
         }
     }
 
-    /// In the order of the words for them.
+    /// In the order of their names.
     pub(super) fn in_order(&self) -> [Fact; 8] {
         [
             self.vendor.clone(),
@@ -83,7 +83,7 @@ pub(super) fn text(memory: &[u8], range: Range<usize>) -> Fact {
     }
 }
 
-/// `230417  ` is 2023-04-17; two more characters are the maker's lot. One that is no date is told as it is written.
+/// `230417  ` is 2023-04-17; two more characters are the maker's lot. A text that is not a date stays as it is.
 pub(super) fn date(memory: &[u8], range: Range<usize>) -> Fact {
     let Fact::Value(text) = text(memory, range.clone()) else {
         return text(memory, range);

@@ -1,7 +1,7 @@
-//! What transceivers and cables say about themselves in their memory: one standard per file, all told in the same words.
+//! The memory of transceivers and cables: one standard per file, with the same facts for all.
 //!
-//! Which standard it is, the first byte says. Memory that is too short, of a kind that nobody knows, or no text where text should
-//! be is said so; nothing in it makes a reader fail.
+//! The first byte selects the standard. Memory that is too short, of an unknown kind, or without text where text should be is
+//! unreadable; nothing in it makes a reader fail.
 
 mod cmis;
 mod field;
@@ -38,8 +38,8 @@ enum Standard {
     Cmis,
 }
 
-/// What every standard says somewhere.
-const WORDS: [&str; 8] = [
+/// The names of the facts that every standard has.
+const NAMES: [&str; 8] = [
     "vendor",
     "part-number",
     "serial",
@@ -57,7 +57,7 @@ fn kind_of(memory: &[u8]) -> Option<(&'static str, Standard)> {
     Some((known.1, known.2))
 }
 
-/// Everything that a module's memory says, by the names that inventories use.
+/// The facts in a module's memory, by the names that inventories use.
 pub fn facts(memory: &[u8]) -> BTreeMap<String, Fact> {
     let mut facts = BTreeMap::new();
     let fields = match kind_of(memory) {
@@ -71,15 +71,15 @@ pub fn facts(memory: &[u8]) -> BTreeMap<String, Fact> {
         }
         None => {
             let why = match memory.first() {
-                Some(first) => format!("nobody knows modules of kind {first:#04x}"),
+                Some(first) => format!("unknown module type {first:#04x}"),
                 None => "the module's memory is empty".to_string(),
             };
             facts.insert("kind".to_string(), unreadable(&why));
             Fields::all_unreadable(&why)
         }
     };
-    let words = WORDS.iter().zip(fields.in_order());
-    facts.extend(words.map(|(word, fact)| (word.to_string(), fact)));
+    let named = NAMES.iter().zip(fields.in_order());
+    facts.extend(named.map(|(name, fact)| (name.to_string(), fact)));
     facts.insert("checksum".to_string(), fields.checksum);
     facts
 }

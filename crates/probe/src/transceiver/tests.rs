@@ -170,7 +170,7 @@ proptest! {
     ) {
         let memory = if is_known { [vec![kind], rest].concat() } else { rest };
         let facts = facts(&memory);
-        for word in WORDS.iter().chain(&["kind", "checksum"]) {
+        for word in NAMES.iter().chain(&["kind", "checksum"]) {
             prop_assert!(facts.contains_key(*word), "{word}");
         }
         for value in facts.values().filter_map(Fact::value) {

@@ -1,4 +1,4 @@
-//! Files that are damaged: whatever happened to them, reading ends, nothing panics, and what is lost is told.
+//! Files that are damaged: whatever happened to them, reading ends, nothing panics, and what is lost is parsed.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -10,7 +10,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::format_tests::data;
-use super::json::About;
+use super::fields::SwitchHint;
 use super::read::of_text;
 use super::*;
 use crate::switches::Source;
@@ -238,15 +238,15 @@ fn files_of_a_hundred_thousand_switches_are_read_to_the_end() {
         nodes.join(",\n")
     );
     for text in [&tables, &lines, &own, &strangers] {
-        let told = of_text(text, About::Unknown).unwrap();
-        assert!(told.parts.len() + told.troubles.len() >= 20_000);
+        let parsed = of_text(text, SwitchHint::Unknown).unwrap();
+        assert!(parsed.parts.len() + parsed.errors.len() >= 20_000);
     }
 }
 
 proptest! {
     #[test]
     fn no_text_makes_a_reader_panic(text in "\\PC{0,300}|.*") {
-        for about in [About::Unknown, About::Named("leaf1"), About::Perhaps("x")] {
+        for about in [SwitchHint::Unknown, SwitchHint::Named("leaf1"), SwitchHint::Perhaps("x")] {
             let _ = of_text(&text, about);
         }
     }
@@ -255,8 +255,8 @@ proptest! {
     fn nor_any_text_behind_what_a_format_is_recognised_by(which in 0usize..9, text in ".*", more in "[\\[\\]{}\":,=\n ]{0,80}") {
         let heads = ["[[switch]]\n", "[[cable]]\nends=", "START_NODES\nNodeDesc,NodeGUID\n", "Switch : 0x1 ports 2 ", "{\"PORT\":",
             "{\"lldp\": ", "{\"product-release\": ", "{\"swp1\": {\"link\": ", "START_LINKS\n"];
-        let _ = of_text(&format!("{}{text}{more}", heads[which]), About::Named("leaf1"));
-        let _ = of_text(&format!("{}{more}{text}", heads[which]), About::Named("leaf1"));
+        let _ = of_text(&format!("{}{text}{more}", heads[which]), SwitchHint::Named("leaf1"));
+        let _ = of_text(&format!("{}{more}{text}", heads[which]), SwitchHint::Named("leaf1"));
     }
 
     #[test]
@@ -266,12 +266,12 @@ proptest! {
         let text = fs::read_to_string(data(FILES[which])).unwrap();
         let at = at % text.chars().count();
         let kept: String = text.chars().take(at).chain(put.chars()).chain(text.chars().skip(at + less)).collect();
-        if let Ok(told) = of_text(&kept, About::Named("leaf1")) {
+        if let Ok(parsed) = of_text(&kept, SwitchHint::Named("leaf1")) {
             let legal = |name: &str| !name.is_empty() && name.len() <= 200 && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:/".contains(c));
-            for (switch, part) in &told.parts {
+            for (switch, part) in &parsed.parts {
                 prop_assert!(legal(switch) && legal(&part.name), "{switch} {}", part.name);
             }
-            for cable in &told.cables {
+            for cable in &parsed.cables {
                 prop_assert!(legal(&cable.name) && cable.ends.iter().all(|end| legal(&end.node) && legal(&end.part)), "{cable:?}");
             }
         }

@@ -124,18 +124,18 @@ fn ibswitches_and_ibdiagnet_call_switches_alike() {
 #[test]
 fn a_table_that_is_cut_off_costs_that_table_only() {
     let text = std::fs::read_to_string(data("switches/ibdiagnet2.db_csv")).unwrap();
-    let told = |text: &str| {
+    let parsed = |text: &str| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
         std::fs::write(&path, text).unwrap();
         let inventory = read(&Source::Path(path), Duration::from_secs(20));
         (inventory.troubles.join("\n"), inventory)
     };
-    let (said, cut) = told(&text.replace("END_CABLE_INFO\n", ""));
-    assert!(said.contains("table CABLE_INFO is cut off"), "{said}");
+    let (said, cut) = parsed(&text.replace("END_CABLE_INFO\n", ""));
+    assert!(said.contains("table CABLE_INFO is truncated"), "{said}");
     assert_eq!(switch(&cut, "leaf-a", "firmware"), Some("31.2012.4036"));
     assert_eq!(cut.cables.len(), 8);
-    let (said, short) = told(&text.replace(
+    let (said, short) = parsed(&text.replace(
         "0xfc6a1c0300d00200,MT2306X00322,MQM9700-NS2F,A7,\"Gorilla\"",
         "0xfc6a1c0300d00200,MT2306",
     ));
@@ -144,7 +144,7 @@ fn a_table_that_is_cut_off_costs_that_table_only() {
         "{said}"
     );
     assert_eq!(switch(&short, "leaf-b", "serial"), None);
-    let (said, renamed) = told(
+    let (said, renamed) = parsed(
         &text
             .replace("FWInfo_Extended_Major", "Other")
             .replace("FWInfo_Major", "Another"),
@@ -154,7 +154,7 @@ fn a_table_that_is_cut_off_costs_that_table_only() {
         "{said}"
     );
     assert_eq!(switch(&renamed, "leaf-b", "serial"), Some("MT2306X00322"));
-    let (said, without) = told(&text.replace("START_NODES\n", "START_KNOTS\n"));
+    let (said, without) = parsed(&text.replace("START_NODES\n", "START_KNOTS\n"));
     assert!(said.contains("there is no table NODES"), "{said}");
     assert_eq!(without.switches.len(), 0);
 }
@@ -246,20 +246,20 @@ fn neighbours_tell_of_cables_whoever_was_asked() {
     assert_eq!(
         everybody.cables.len(),
         topology.links.len(),
-        "each is told of from both ends, and is one"
+        "each is parsed of from both ends, and is one"
     );
 }
 
 #[test]
 fn a_node_that_printed_something_else_is_named_with_its_line() {
     let text = "{\"leaf1\": {\"product-release\": \"5.11.0\"},\n \"leaf2\": {\"error\": \"unauthorized\"},\n \"gpu1\": {\"lldp\": {\"interface\": {\"eth0\": {}}}}}";
-    let told = super::read::of_text(text, super::json::About::Unknown).unwrap();
-    let said: Vec<String> = told
-        .troubles
+    let parsed = super::read::of_text(text, super::fields::SwitchHint::Unknown).unwrap();
+    let said: Vec<String> = parsed
+        .errors
         .iter()
-        .map(|trouble| format!("{:?} {}", trouble.line, trouble.message))
+        .map(|error| format!("{:?} {}", error.line, error.message))
         .collect();
-    assert_eq!(told.parts.len(), 1);
+    assert_eq!(parsed.parts.len(), 1);
     assert!(said[0].starts_with("Some(3) `gpu1`: "), "{said:?}");
     assert_eq!(said[1], "Some(2) `leaf2`: not of SONiC, NVUE or LLDP");
     for (text, why) in [
@@ -271,7 +271,7 @@ fn a_node_that_printed_something_else_is_named_with_its_line() {
         ("{\n\"product-release\": ", "EOF"),
         ("[{\"product-release\": \"5.11.0\"}]", "which switch it is about"),
     ] {
-        let trouble = super::read::of_text(text, super::json::About::Unknown).unwrap_err();
+        let trouble = super::read::of_text(text, super::fields::SwitchHint::Unknown).unwrap_err();
         assert!(trouble.message.contains(why), "{text}: {}", trouble.message);
     }
 }

@@ -1,21 +1,21 @@
 //! `ibdiagnet2.db_csv`: the whole InfiniBand subnet in one file of many tables.
 //!
-//! | table | tells |
+//! | table | contains |
 //! |---|---|
-//! | NODES | which nodes are switches, and how they are called |
+//! | NODES | which nodes are switches, and their names |
 //! | NODES_INFO | firmware and board id |
 //! | SYSTEM_GENERAL_INFORMATION | serial and part number of switches |
 //! | PORTS | state, rate, width and MTU of their ports |
 //! | LINKS | cables |
-//! | CABLE_INFO | what is plugged into ports |
+//! | CABLE_INFO | modules in ports |
 //!
-//! A table that is not there tells nothing, one that is cut off is a trouble; the others are read. Of adapters only what belongs
-//! to a cable is kept: what they are made of their own hosts tell better.
+//! A missing table is skipped, a truncated one is an error; the others are read. Of adapters only the facts of their cables are
+//! kept: their own hosts have better data about the rest.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::ibswitches::type_in_description;
-use super::told::{Told, cable, fact, module_part, port_part, put, switch_part};
+use super::parsed::{ParsedInventory, cable, fact, module_part, port_part, put, switch_part};
 use crate::switches::number;
 use crate::switches::tables::{NODES, Node, Row, Table, id_of, nodes_in, table};
 use record::{Fact, InventoryPart, PartAt};
@@ -88,17 +88,17 @@ pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(is_start)
 }
 
-pub(super) fn read(text: &str) -> Told {
+pub(super) fn read(text: &str) -> ParsedInventory {
     let mut reading = Reading::default();
     let Some(nodes) = reading.table(text, NODES) else {
-        // Without it nobody can tell a switch from an adapter.
-        if reading.told.troubles.is_empty() {
+        // Without it switches and adapters cannot be distinguished.
+        if reading.parsed.errors.is_empty() {
             reading
-                .told
-                .troubles
-                .push(TextError::whole_text("there is no table NODES"));
+                .parsed
+                .errors
+                .push(TextError::whole_text("table NODES is missing"));
         }
-        return reading.told;
+        return reading.parsed;
     };
     reading.run(&nodes, Reading::nodes);
     for (name, step) in [
@@ -112,14 +112,14 @@ pub(super) fn read(text: &str) -> Told {
             reading.run(&table, step);
         }
     }
-    reading.told
+    reading.parsed
 }
 
 type Step = fn(&mut Reading, &Table<'_>) -> Result<(), TextError>;
 
 #[derive(Default)]
 struct Reading {
-    told: Told,
+    parsed: ParsedInventory,
     nodes: HashMap<String, Node>,
     firmware: HashMap<String, String>,
     modules: HashMap<(String, u64), BTreeMap<String, Fact>>,
@@ -129,17 +129,17 @@ impl Reading {
     fn table<'t>(&mut self, text: &'t str, name: &'static str) -> Option<Table<'t>> {
         match table(text, name) {
             Ok(table) => table,
-            Err(trouble) => {
-                self.told.troubles.push(trouble);
+            Err(error) => {
+                self.parsed.errors.push(error);
                 None
             }
         }
     }
 
     fn run(&mut self, table: &Table<'_>, step: Step) {
-        self.told.troubles.extend(table.cut_off());
-        if let Err(trouble) = step(self, table) {
-            self.told.troubles.push(trouble);
+        self.parsed.errors.extend(table.cut_off());
+        if let Err(error) = step(self, table) {
+            self.parsed.errors.push(error);
         }
     }
 
@@ -164,7 +164,7 @@ impl Reading {
             put(&mut part, "description", Some(row.get(description)));
             put(&mut part, "type", type_in_description(row.get(description)));
             put(&mut part, "ports", ports.map(|ports| row.get(ports)));
-            self.told.part(&name, part);
+            self.parsed.part(&name, part);
         }
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Reading {
             for (fact, column) in columns {
                 put(&mut part, fact, table.find(column).map(|column| row.get(column)));
             }
-            self.told.part(&name, part);
+            self.parsed.part(&name, part);
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Reading {
                     Some(version.as_deref().unwrap_or_default()),
                 );
                 put(&mut part, "board", board.map(|board| row.get(board)));
-                self.told.part(&name, part);
+                self.parsed.part(&name, part);
             }
         }
         Ok(())
@@ -233,12 +233,12 @@ impl Reading {
             let mut part = port_part(&format!("p{number}"));
             put(&mut part, "state", word(STATES, code("PortState")));
             put(&mut part, "physical-state", word(PHYSICAL, code("PortPhyState")));
-            // A port that is down was asked for nothing.
+            // Of a port that is down only its state is known.
             if code("PortState") == Some(4) {
                 put(&mut part, "mtu", word(MTUS, code("NMTU")));
                 add_rate(&mut part, code("LinkSpeedActv"), code("LinkWidthActv"));
             }
-            self.told.part(&name, part);
+            self.parsed.part(&name, part);
         }
         Ok(())
     }
@@ -252,14 +252,14 @@ impl Reading {
             };
             let mut part = module_part(&format!("p{number}"));
             for (name, columns) in MODULE {
-                let told = columns.iter().filter_map(|column| table.find(column));
-                let mut told = told.map(|column| row.get(column)).filter(|text| !text.is_empty());
-                put(&mut part, name, told.next());
+                let parsed = columns.iter().filter_map(|column| table.find(column));
+                let mut parsed = parsed.map(|column| row.get(column)).filter(|text| !text.is_empty());
+                put(&mut part, name, parsed.next());
             }
             let facts = part.facts.iter().filter(|(name, _)| *name != "interface");
             let facts = facts.map(|(name, fact)| (name.clone(), fact.clone())).collect();
             if let Some(name) = self.switch(&id) {
-                self.told.part(&name, part);
+                self.parsed.part(&name, part);
             }
             self.modules.insert((id, number), facts);
         }
@@ -290,7 +290,7 @@ impl Reading {
             for firmware in adapters.filter_map(|(id, _)| self.firmware.get(id)) {
                 cable.facts.insert("adapter-firmware".to_string(), fact(firmware));
             }
-            self.told.cables.push(cable);
+            self.parsed.cables.push(cable);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::told::{Told, put, switch_part};
+use super::parsed::{ParsedInventory, put, switch_part};
 use crate::switches::tables::id_of;
 use topology::import::name_in_description;
 use topology::text_error::TextError;
@@ -25,8 +25,8 @@ pub(super) fn recognises(text: &str) -> bool {
     first.is_some_and(|line| after_the_word(line).is_some())
 }
 
-pub(super) fn read(text: &str) -> Told {
-    let mut told = Told::default();
+pub(super) fn read(text: &str) -> ParsedInventory {
+    let mut parsed = ParsedInventory::default();
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         match line.trim() {
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Told {
                 None => {
                     let shown: String = line.chars().take(60).flat_map(char::escape_default).collect();
                     let message = format!("not a line of ibswitches: `{shown}`");
-                    told.troubles.push(TextError::at(number, message));
+                    parsed.errors.push(TextError::at(number, message));
                 }
             },
         }
@@ -59,9 +59,9 @@ pub(super) fn read(text: &str) -> Told {
         put(&mut part, "type", type_in_description(line.description));
         put(&mut part, "ports", Some(line.ports));
         put(&mut part, "lid", line.lid);
-        told.part(&name, part);
+        parsed.part(&name, part);
     }
-    told
+    parsed
 }
 
 /// `MF0;leaf1:MQM9700/U1` is an MQM9700, `Quantum-2 Mellanox Technologies` a Quantum-2.

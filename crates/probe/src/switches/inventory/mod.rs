@@ -1,29 +1,28 @@
-//! What switches and cables are made of, as switches and their managers tell it.
+//! The inventory of switches and cables, as switches and their managers report it.
 //!
-//! Reading never fails: one bad file, or one bad line of it, is a trouble that is told, and the rest is read. A text is recognised
-//! by what is in it, never by the name of its file. Switches and ports are named as topology files name them; what is told of
-//! them is kept as it was said. Of two sources that contradict each other neither is believed.
+//! Reading never fails: one bad file, or one bad line of it, is reported, and the rest is read. A text is recognised
+//! by what is in it, never by the name of its file. Switches and ports are named as topology files name them; their
+//! facts are kept as written. A fact about which two sources contradict each other is unknown.
 
-mod gathered;
+mod builder;
+mod fields;
 mod ibdiagnet;
 mod ibswitches;
 mod json;
-mod lldp;
 mod nvue;
-mod own;
+mod native;
 mod read;
-mod same_node;
 mod sonic;
-mod told;
+mod parsed;
 mod topology;
 
 use record::{Cable, NodeInventory};
 
-pub use own::{OwnCable, OwnInventory, OwnModule, OwnPort, OwnSwitch, Said};
+pub use native::{CableEntry, InventoryFile, ModuleEntry, PortEntry, SwitchEntry, TextOrNumber};
 pub use read::read;
 pub use topology::apply_topology;
 
-/// Every switch and cable that somebody told of.
+/// Every known switch and cable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SwitchInventory {
     /// Switches, in order of names: one part of class `switch` named as the switch, its ports, and what is plugged into them.

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::json::{About, as_text, first, nameless, text};
-use super::told::{Told, cable, end, module_part, port_part, put, speed, switch_part};
+use super::fields::{SwitchHint, as_text, first, nameless, text};
+use super::parsed::{ParsedInventory, cable, end, module_part, port_part, put, speed, switch_part};
 
 /// Branches of the whole object.
 const BRANCHES: &[&str] = &["system", "platform", "interface"];
@@ -27,7 +27,7 @@ const MODULE_FACTS: &[(&str, &[&str])] = &[
 ];
 
 /// What one switch tells; none when it is not NVUE's.
-pub(super) fn read(object: &Map<String, Value>, about: About<'_>) -> Option<Result<Told, String>> {
+pub(super) fn read(object: &Map<String, Value>, about: SwitchHint<'_>) -> Option<Result<ParsedInventory, String>> {
     let branches: Vec<&Map<String, Value>> = BRANCHES
         .iter()
         .filter_map(|branch| object.get(*branch)?.as_object())
@@ -43,11 +43,11 @@ pub(super) fn read(object: &Map<String, Value>, about: About<'_>) -> Option<Resu
     let Some(name) = about.name(own) else {
         return Some(Err(nameless()));
     };
-    let mut told = Told::default();
+    let mut parsed = ParsedInventory::default();
     for fields in all {
-        add(&mut told, name, fields);
+        add(&mut parsed, name, fields);
     }
-    Some(Ok(told))
+    Some(Ok(parsed))
 }
 
 /// Whether it is one of the things that are read.
@@ -92,7 +92,7 @@ fn actual(fields: &Map<String, Value>, part: &str) -> Option<String> {
     first(part, &["actual-firmware", "fw-version", "firmware"])
 }
 
-fn add(told: &mut Told, switch: &str, fields: &Map<String, Value>) {
+fn add(parsed: &mut ParsedInventory, switch: &str, fields: &Map<String, Value>) {
     let mut part = switch_part(switch);
     if is_system(fields) {
         let image = fields
@@ -126,17 +126,17 @@ fn add(told: &mut Told, switch: &str, fields: &Map<String, Value>) {
         }
     }
     if !part.facts.is_empty() {
-        told.part(switch, part);
+        parsed.part(switch, part);
     }
     let modules = fields.get("transceiver").and_then(Value::as_object);
     for (name, value) in fields.iter().chain(modules.into_iter().flatten()) {
         if let Some(value) = value.as_object() {
-            add_interface(told, switch, name, value);
+            add_interface(parsed, switch, name, value);
         }
     }
 }
 
-fn add_interface(told: &mut Told, switch: &str, name: &str, interface: &Map<String, Value>) {
+fn add_interface(parsed: &mut ParsedInventory, switch: &str, name: &str, interface: &Map<String, Value>) {
     let link = interface.get("link").and_then(Value::as_object);
     if let Some(link) = link.filter(|_| is_port(interface)) {
         let mut part = port_part(name);
@@ -151,8 +151,8 @@ fn add_interface(told: &mut Told, switch: &str, name: &str, interface: &Map<Stri
         ] {
             put(&mut part, fact, text(link, field).as_deref());
         }
-        told.part(switch, part);
-        neighbours(told, switch, name, interface);
+        parsed.part(switch, part);
+        neighbours(parsed, switch, name, interface);
     }
     let inner = ["transceiver", "pluggable"]
         .iter()
@@ -162,7 +162,7 @@ fn add_interface(told: &mut Told, switch: &str, name: &str, interface: &Map<Stri
         for (fact, names) in MODULE_FACTS {
             put(&mut part, fact, first(fields, names).as_deref());
         }
-        told.part(switch, part);
+        parsed.part(switch, part);
     }
 }
 
@@ -175,7 +175,7 @@ fn state_of(link: &Map<String, Value>) -> Option<String> {
 }
 
 /// `{"lldp": {"neighbor": {"leaf2": {"port": {"name": "swp1"}}}}}`; older releases have the neighbours right under `lldp`.
-fn neighbours(told: &mut Told, switch: &str, name: &str, interface: &Map<String, Value>) {
+fn neighbours(parsed: &mut ParsedInventory, switch: &str, name: &str, interface: &Map<String, Value>) {
     let lldp = interface.get("lldp").and_then(Value::as_object);
     let inner = lldp
         .and_then(|lldp| lldp.get("neighbor"))
@@ -184,7 +184,7 @@ fn neighbours(told: &mut Told, switch: &str, name: &str, interface: &Map<String,
         let port = seen.get("port").and_then(Value::as_object);
         let port = port.and_then(|port| first(port, &["name", "description", "id"]));
         if let Some(port) = port.filter(|port| !port.trim().is_empty()) {
-            told.cables.push(cable([end(switch, name), end(other, &port)]));
+            parsed.cables.push(cable([end(switch, name), end(other, &port)]));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! SONiC: `show version`, `config_db.json`, and dumps of its databases, as JSON of one switch.
 //!
-//! A database is told either as tables with their entries inside (`{"PORT": {"Ethernet0": {...}}}`, as in `config_db.json`) or with
+//! A database is printed either as tables with their entries inside (`{"PORT": {"Ethernet0": {...}}}`, as in `config_db.json`) or with
 //! table and entry in one key (`{"PORT|Ethernet0": {"value": {...}}}`, as `sonic-db-dump -y` prints it).
 
 use serde_json::{Map, Value};
 
-use super::json::{About, first, nameless, text};
-use super::told::{Told, cable, end, module_part, port_part, put, speed, switch_part};
+use super::fields::{SwitchHint, first, nameless, text};
+use super::parsed::{ParsedInventory, cable, end, module_part, port_part, put, speed, switch_part};
 use record::InventoryPart;
 
 const METADATA: &str = "DEVICE_METADATA";
@@ -18,7 +18,7 @@ const NEIGHBOUR: &str = "LLDP_ENTRY_TABLE";
 const TABLES: &[&str] = &[METADATA, PORT, PORT_STATE, MODULE, MODULE_FIRMWARE, NEIGHBOUR];
 /// Fields that only `show version` has.
 const VERSION: &[&str] = &["sonic_software_version", "build_version"];
-/// How a neighbour says that its port is told by an address: then its description is the name.
+/// The subtype of a port id that is an address: then the description has the name.
 const BY_ADDRESS: &str = "3";
 
 /// Facts of a switch and the fields that tell them.
@@ -54,7 +54,7 @@ struct Entry<'v> {
 }
 
 /// What one switch tells; none when it is not SONiC's.
-pub(super) fn read(object: &Map<String, Value>, about: About<'_>) -> Option<Result<Told, String>> {
+pub(super) fn read(object: &Map<String, Value>, about: SwitchHint<'_>) -> Option<Result<ParsedInventory, String>> {
     let entries: Vec<Entry<'_>> = object
         .iter()
         .flat_map(|(key, value)| entries_of(key, value))
@@ -75,22 +75,22 @@ pub(super) fn read(object: &Map<String, Value>, about: About<'_>) -> Option<Resu
     let Some(name) = about.name(own) else {
         return Some(Err(nameless()));
     };
-    let mut told = Told::default();
+    let mut parsed = ParsedInventory::default();
     for fields in facts {
         let mut part = switch_part(name);
         add(&mut part, SWITCH_FACTS, fields);
-        told.part(name, part);
+        parsed.part(name, part);
     }
     for entry in &entries {
-        add_entry(&mut told, name, entry);
+        add_entry(&mut parsed, name, entry);
     }
-    Some(Ok(told))
+    Some(Ok(parsed))
 }
 
-fn add_entry(told: &mut Told, switch: &str, entry: &Entry<'_>) {
+fn add_entry(parsed: &mut ParsedInventory, switch: &str, entry: &Entry<'_>) {
     let fields = entry.fields;
     match entry.table {
-        // The database says here, too, when it is complete: `PORT_TABLE:PortInitDone`.
+        // The table also has status entries without a port: `PORT_TABLE:PortInitDone`.
         PORT | PORT_STATE if fields.contains_key("speed") || fields.contains_key("lanes") => {
             let mut part = port_part(entry.key);
             let megabits = text(fields, "speed").map(|said| speed(&said));
@@ -105,12 +105,12 @@ fn add_entry(told: &mut Told, switch: &str, entry: &Entry<'_>) {
             ] {
                 put(&mut part, fact, text(fields, field).as_deref());
             }
-            told.part(switch, part);
+            parsed.part(switch, part);
         }
         MODULE | MODULE_FIRMWARE => {
             let mut part = module_part(entry.key);
             add(&mut part, MODULE_FACTS, fields);
-            told.part(switch, part);
+            parsed.part(switch, part);
         }
         NEIGHBOUR => {
             let by_address = text(fields, "lldp_rem_port_id_subtype").as_deref() == Some(BY_ADDRESS);
@@ -124,7 +124,7 @@ fn add_entry(told: &mut Told, switch: &str, entry: &Entry<'_>) {
                 .iter()
                 .find_map(filled);
             if let (Some(other), Some(port)) = (other, port) {
-                told.cables
+                parsed.cables
                     .push(cable([end(switch, entry.key), end(&other, &port)]));
             }
         }

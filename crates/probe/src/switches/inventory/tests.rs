@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::json::About;
+use super::fields::SwitchHint;
 use super::read::of_text;
 use super::*;
 use crate::switches::Source;
@@ -96,8 +96,8 @@ fn our_own_format_tells_of_switches_ports_modules_and_cables() {
 
 #[test]
 fn what_is_written_is_what_is_read() {
-    let file: OwnInventory = toml::from_str(OWN).unwrap();
-    assert_eq!(toml::from_str::<OwnInventory>(&file.to_toml()).unwrap(), file);
+    let file: InventoryFile = toml::from_str(OWN).unwrap();
+    assert_eq!(toml::from_str::<InventoryFile>(&file.to_toml()).unwrap(), file);
     assert_eq!(
         of_files(&[("a.toml", OWN)]).switches,
         of_files(&[("b.toml", &file.to_toml())]).switches
@@ -118,7 +118,7 @@ fn a_mistake_is_named_with_file_and_line_and_the_rest_is_read() {
     assert!(said.contains("bad.toml:3: unknown field `firmwear`"), "{said}");
     assert!(said.contains("cable.toml:5: a cable has two `ends`"), "{said}");
     assert!(said.contains("cable.toml:8: a switch without `name`"), "{said}");
-    assert!(said.contains("notes.txt: not recognised"), "{said}");
+    assert!(said.contains("notes.txt: unknown format"), "{said}");
     assert_eq!(inventory.troubles.len(), 4, "{said}");
 }
 
@@ -138,7 +138,7 @@ fn ibswitches_names_switches_as_the_topology_does_and_says_that_it_knows_no_firm
     );
     assert_eq!(of_switch(&inventory, "leaf-a", "lid"), Some("7"));
     let firmware = &inventory.switches[0].parts[0].facts["firmware"];
-    assert!(matches!(firmware, Fact::Unreadable { why, .. } if why == "no source tells it"));
+    assert!(matches!(firmware, Fact::Unreadable { why, .. } if why == "no source has it"));
     assert_eq!(
         inventory.troubles,
         ["printed:4: not a line of ibswitches: `ibwarn: [12] discovery failed`"]
@@ -293,7 +293,7 @@ fn what_is_no_file_is_told_and_never_waited_for() {
     let said = inventory.troubles.join("\n");
     for name in [
         "binary: no text",
-        "empty: not recognised",
+        "empty: unknown format",
         "pipe: neither a file",
         "round: ",
     ] {
@@ -301,6 +301,6 @@ fn what_is_no_file_is_told_and_never_waited_for() {
     }
     let nowhere = read(&Source::Path(path("nowhere")), PATIENCE);
     assert_eq!(nowhere.troubles.len(), 1);
-    let text = of_text("", About::Unknown).unwrap_err();
+    let text = of_text("", SwitchHint::Unknown).unwrap_err();
     assert_eq!(text.line, None);
 }

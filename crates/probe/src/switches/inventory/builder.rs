@@ -1,84 +1,84 @@
-//! What several texts told, put together: the same switch and the same cable may be told of by many.
+//! Merges the inventories of several texts: the same switch or cable may be in many of them.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::SwitchInventory;
-use super::told::Told;
+use super::parsed::ParsedInventory;
 use crate::switches::source::SourceError;
 use record::text::natural;
 use record::{Cable, Fact, InventoryPart, NodeInventory, PartAt, PartClass};
 
 /// The most parts that are kept; a fabric of 1,024 switches with 128 ports and what is plugged into them has fewer.
 const MOST_PARTS: usize = 1 << 19;
-/// The most troubles that are told one by one.
-const MOST_TROUBLES: usize = 1000;
+/// The most errors that are listed.
+const MAX_ERRORS: usize = 1000;
 /// What begins the reason of a fact about which two sources disagree.
 const CONTRADICTION: &str = "sources contradict each other: ";
 
 type Facts = BTreeMap<String, Fact>;
 
-/// Everything that was told so far.
+/// Everything merged so far.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct InventoryBuilder {
     switches: BTreeMap<String, HashMap<(PartClass, String), InventoryPart>>,
     parts: usize,
     cables: Vec<Cable>,
     by_port: HashMap<PartAt, usize>,
-    troubles: Vec<String>,
-    untold: usize,
+    errors: Vec<String>,
+    omitted: usize,
 }
 
-impl Gathered {
-    /// What was gathered before, to be added to.
-    pub fn of(inventory: SwitchInventory) -> Gathered {
-        let mut gathered = Gathered::default();
+impl InventoryBuilder {
+    /// Continues from a finished inventory.
+    pub fn of(inventory: SwitchInventory) -> InventoryBuilder {
+        let mut builder = InventoryBuilder::default();
         for node in inventory.switches {
             let parts = node.parts.into_iter();
-            gathered.parts += parts.len();
+            builder.parts += parts.len();
             let parts = parts.map(|part| ((part.class, part.name.clone()), part));
-            gathered.switches.insert(node.node, parts.collect());
+            builder.switches.insert(node.node, parts.collect());
         }
         for (index, cable) in inventory.cables.iter().enumerate() {
             let ends = cable.ends.iter().map(|end| (key(end), index));
-            gathered.by_port.extend(ends);
+            builder.by_port.extend(ends);
         }
-        gathered.cables = inventory.cables;
-        gathered.troubles = inventory.troubles;
-        gathered
+        builder.cables = inventory.cables;
+        builder.errors = inventory.troubles;
+        builder
     }
 
-    /// Adds what one text told.
-    pub fn add(&mut self, place: &str, told: Told) {
-        for trouble in told.troubles {
-            self.trouble(SourceError::with_place(place, trouble).to_string());
+    /// Adds the inventory of one text.
+    pub fn add(&mut self, place: &str, parsed: ParsedInventory) {
+        for error in parsed.errors {
+            self.error(SourceError::with_place(place, error).to_string());
         }
-        for (switch, part) in told.parts {
+        for (switch, part) in parsed.parts {
             self.part(place, switch, part);
         }
-        for cable in told.cables {
+        for cable in parsed.cables {
             self.cable(place, cable);
         }
     }
 
-    /// Something that could not be read.
-    pub fn trouble(&mut self, trouble: String) {
-        match self.troubles.len() < MOST_TROUBLES {
-            true => self.troubles.push(trouble),
-            false => self.untold += 1,
+    /// Adds an error.
+    pub fn error(&mut self, error: String) {
+        match self.errors.len() < MAX_ERRORS {
+            true => self.errors.push(error),
+            false => self.omitted += 1,
         }
     }
 
-    /// Whether a switch was told of.
+    /// Whether a switch is known.
     pub fn knows(&self, switch: &str) -> bool {
         self.switches.contains_key(switch)
     }
 
-    /// All switches that were told of.
+    /// All known switches.
     pub fn names(&self) -> Vec<String> {
         self.switches.keys().cloned().collect()
     }
 
-    /// Whether nobody told of any switch.
+    /// Whether no switch is known.
     pub fn has_no_switches(&self) -> bool {
         self.switches.is_empty()
     }
@@ -93,7 +93,7 @@ impl Gathered {
         let contradictions = match known {
             Some(known) => join(&mut known.facts, part.facts),
             None if self.parts >= MOST_PARTS => {
-                return self.trouble(format!("{place}: `{name}`: more than {MOST_PARTS} parts"));
+                return self.error(format!("{place}: `{name}`: more than {MOST_PARTS} parts"));
             }
             None => {
                 self.parts += 1;
@@ -101,8 +101,8 @@ impl Gathered {
                 Vec::new()
             }
         };
-        for said in contradictions {
-            self.trouble(format!("{place}: `{name}`: {said}"));
+        for contradiction in contradictions {
+            self.error(format!("{place}: `{name}`: {contradiction}"));
         }
     }
 
@@ -118,11 +118,11 @@ impl Gathered {
             }
             [None, None] => {
                 let [one, other] = &cable.ends;
-                self.trouble(format!("{place}: no cable leads from `{one}` to `{other}`"));
+                self.error(format!("{place}: a cable cannot lead from `{one}` to `{other}`"));
             }
             [Some(one), Some(other)] if one == other => {
-                for said in join(&mut self.cables[one].facts, cable.facts) {
-                    self.trouble(format!("{place}: cable `{}`: {said}", cable.name));
+                for contradiction in join(&mut self.cables[one].facts, cable.facts) {
+                    self.error(format!("{place}: cable `{}`: {contradiction}", cable.name));
                 }
             }
             [one, other] => {
@@ -130,8 +130,8 @@ impl Gathered {
                 let there = one.or(other).map(|there| &self.cables[there].name);
                 let there = there.map_or("", String::as_str);
                 let end = &cable.ends[at];
-                self.trouble(format!(
-                    "{place}: port `{end}` holds two cables: `{}`, and `{there}` as another source says",
+                self.error(format!(
+                    "{place}: port `{end}` holds two cables: `{}`, and `{there}` in another source",
                     cable.name
                 ));
             }
@@ -150,9 +150,9 @@ impl Gathered {
 
     /// Everything in order.
     pub fn finish(mut self) -> SwitchInventory {
-        if self.untold > 0 {
-            self.troubles
-                .push(format!("and {} more of that kind", self.untold));
+        if self.omitted > 0 {
+            self.errors
+                .push(format!("and {} more of that kind", self.omitted));
         }
         let node = |(node, parts): (String, HashMap<_, InventoryPart>)| {
             let mut parts: Vec<InventoryPart> = parts.into_values().collect();
@@ -164,12 +164,12 @@ impl Gathered {
         SwitchInventory {
             switches: self.switches.into_iter().map(node).collect(),
             cables: self.cables,
-            troubles: self.troubles,
+            troubles: self.errors,
         }
     }
 }
 
-/// Adds facts to those known. What contradicts is not known any more, and is told.
+/// Adds facts to those known. Facts that contradict each other become unreadable and are returned.
 fn join(known: &mut Facts, new: Facts) -> Vec<String> {
     let mut contradictions = Vec::new();
     for (name, new) in new {
@@ -197,7 +197,7 @@ fn join(known: &mut Facts, new: Facts) -> Vec<String> {
     contradictions
 }
 
-/// A port by the one name of it that all sources share: the first port of a device is called as the device by some.
+/// The canonical name of a port: some sources name the first port of a device like the device.
 fn key(end: &PartAt) -> PartAt {
     let numbered = end.part.rsplit_once(['/', ':']);
     let is_device = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic());

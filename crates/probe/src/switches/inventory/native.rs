@@ -1,4 +1,4 @@
-//! railgauge's own format, TOML: what `railgauge lab inventory` prints, and what a script should that asks switches some other way.
+//! railgauge's own format, TOML: as `railgauge lab inventory` prints it: the format for scripts that query switches in another way.
 //!
 //! ```toml
 //! [[switch]]
@@ -26,7 +26,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::told::{self, Told, cable, module_part, port_part, put, speed, switch_part};
+use super::parsed::{self, ParsedInventory, cable, module_part, port_part, put, speed, switch_part};
 use record::PartAt;
 use topology::import::{node_name, port_name};
 use topology::text_error::{Lines, TextError};
@@ -34,109 +34,109 @@ use topology::text_error::{Lines, TextError};
 /// The file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OwnInventory {
+pub struct InventoryFile {
     /// Switches.
     #[serde(default, rename = "switch", skip_serializing_if = "Vec::is_empty")]
-    pub switches: Vec<OwnSwitch>,
+    pub switches: Vec<SwitchEntry>,
     /// Cables.
     #[serde(default, rename = "cable", skip_serializing_if = "Vec::is_empty")]
-    pub cables: Vec<OwnCable>,
+    pub cables: Vec<CableEntry>,
 }
 
 /// A value: a text, or a number as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Said(pub String);
+pub struct TextOrNumber(pub String);
 
-impl<T: Into<String>> From<T> for Said {
-    fn from(text: T) -> Said {
-        Said(text.into())
+impl<T: Into<String>> From<T> for TextOrNumber {
+    fn from(text: T) -> TextOrNumber {
+        TextOrNumber(text.into())
     }
 }
 
 /// A switch. All but its name may be unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct OwnSwitch {
+pub struct SwitchEntry {
     /// Name, as the topology has it.
     pub name: String,
     /// Model.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub model: Option<Said>,
+    pub model: Option<TextOrNumber>,
     /// Version of its firmware.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub firmware: Option<Said>,
+    pub firmware: Option<TextOrNumber>,
     /// Version of its operating system.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub os: Option<Said>,
+    pub os: Option<TextOrNumber>,
     /// Serial number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub serial: Option<Said>,
+    pub serial: Option<TextOrNumber>,
     /// Part number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub part_number: Option<Said>,
+    pub part_number: Option<TextOrNumber>,
     /// Its place: leaf, spine or core.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tier: Option<Said>,
+    pub tier: Option<TextOrNumber>,
     /// Its ports.
     #[serde(rename = "port", skip_serializing_if = "Vec::is_empty")]
-    pub ports: Vec<OwnPort>,
+    pub ports: Vec<PortEntry>,
 }
 
 /// A port of a switch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct OwnPort {
+pub struct PortEntry {
     /// Name.
     pub name: String,
     /// Whether it is up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<Said>,
+    pub state: Option<TextOrNumber>,
     /// Speed: `400 Gb/s`, or in Mbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub speed: Option<Said>,
+    pub speed: Option<TextOrNumber>,
     /// Largest packet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mtu: Option<Said>,
+    pub mtu: Option<TextOrNumber>,
     /// Forward error correction.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fec: Option<Said>,
+    pub fec: Option<TextOrNumber>,
     /// What is plugged in.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub module: Option<OwnModule>,
+    pub module: Option<ModuleEntry>,
 }
 
 /// What is plugged into a port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct OwnModule {
+pub struct ModuleEntry {
     /// Who made it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub vendor: Option<Said>,
+    pub vendor: Option<TextOrNumber>,
     /// Part number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub part_number: Option<Said>,
+    pub part_number: Option<TextOrNumber>,
     /// Serial number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub serial: Option<Said>,
+    pub serial: Option<TextOrNumber>,
     /// Version of its firmware.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub firmware: Option<Said>,
+    pub firmware: Option<TextOrNumber>,
     /// Revision.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub revision: Option<Said>,
+    pub revision: Option<TextOrNumber>,
     /// Kind: `OSFP`, `copper`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Said>,
+    pub kind: Option<TextOrNumber>,
     /// Length of the cable that is part of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub length: Option<Said>,
+    pub length: Option<TextOrNumber>,
 }
 
 /// A cable.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct OwnCable {
+pub struct CableEntry {
     /// Name; the topology's goes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -144,10 +144,10 @@ pub struct OwnCable {
     pub ends: Vec<String>,
     /// What is known of it.
     #[serde(flatten)]
-    pub module: OwnModule,
+    pub module: ModuleEntry,
 }
 
-impl OwnInventory {
+impl InventoryFile {
     /// As a file.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
@@ -160,9 +160,9 @@ pub(super) fn recognises(text: &str) -> bool {
     lines.any(|line| heads.iter().any(|head| line.starts_with(head)))
 }
 
-pub(super) fn read(text: &str) -> Result<Told, TextError> {
-    let file: OwnInventory = toml::from_str(text).map_err(|error| TextError::toml(text, &error))?;
-    let mut told = Told::default();
+pub(super) fn read(text: &str) -> Result<ParsedInventory, TextError> {
+    let file: InventoryFile = toml::from_str(text).map_err(|error| TextError::toml(text, &error))?;
+    let mut parsed = ParsedInventory::default();
     // Where in the file the nth of a kind begins.
     let lines = Lines::of(text);
     let starts =
@@ -170,28 +170,28 @@ pub(super) fn read(text: &str) -> Result<Told, TextError> {
     let (switches, cables) = (starts("[[switch]]"), starts("[[cable]]"));
     for (index, switch) in file.switches.iter().enumerate() {
         match switch.name.trim().is_empty() {
-            true => told.troubles.push(TextError {
+            true => parsed.errors.push(TextError {
                 line: switches.get(index).copied(),
                 message: "a switch without `name`".to_string(),
             }),
-            false => add_switch(&mut told, switch, switches.get(index).copied()),
+            false => add_switch(&mut parsed, switch, switches.get(index).copied()),
         }
     }
     for (index, cable) in file.cables.iter().enumerate() {
         match cable_of(cable) {
-            Ok(cable) => told.cables.push(cable),
-            Err(message) => told.troubles.push(TextError {
+            Ok(cable) => parsed.cables.push(cable),
+            Err(message) => parsed.errors.push(TextError {
                 line: cables.get(index).copied(),
                 message,
             }),
         }
     }
-    Ok(told)
+    Ok(parsed)
 }
 
-fn add_switch(told: &mut Told, switch: &OwnSwitch, line: Option<usize>) {
+fn add_switch(parsed: &mut ParsedInventory, switch: &SwitchEntry, line: Option<usize>) {
     let mut part = switch_part(&switch.name);
-    for (name, said) in [
+    for (name, value) in [
         ("type", &switch.model),
         ("firmware", &switch.firmware),
         ("os", &switch.os),
@@ -199,33 +199,33 @@ fn add_switch(told: &mut Told, switch: &OwnSwitch, line: Option<usize>) {
         ("part-number", &switch.part_number),
         ("tier", &switch.tier),
     ] {
-        put(&mut part, name, said.as_ref().map(|said| said.0.as_str()));
+        put(&mut part, name, value.as_ref().map(|value| value.0.as_str()));
     }
-    told.part(&switch.name, part);
+    parsed.part(&switch.name, part);
     for port in &switch.ports {
         if port.name.trim().is_empty() {
             let message = format!("switch `{}` has a port without `name`", node_name(&switch.name));
-            told.troubles.push(TextError { line, message });
+            parsed.errors.push(TextError { line, message });
             continue;
         }
         let mut part = port_part(&port.name);
-        let megabits = port.speed.as_ref().map(|said| speed(&said.0));
+        let megabits = port.speed.as_ref().map(|value| speed(&value.0));
         put(&mut part, "speed", megabits.as_deref());
-        for (name, said) in [("state", &port.state), ("mtu", &port.mtu), ("fec", &port.fec)] {
-            put(&mut part, name, said.as_ref().map(|said| said.0.as_str()));
+        for (name, value) in [("state", &port.state), ("mtu", &port.mtu), ("fec", &port.fec)] {
+            put(&mut part, name, value.as_ref().map(|value| value.0.as_str()));
         }
-        told.part(&switch.name, part);
+        parsed.part(&switch.name, part);
         if let Some(module) = &port.module {
             let mut part = module_part(&port.name);
-            for (name, said) in facts_of(module) {
-                put(&mut part, name, said.map(|said| said.0.as_str()));
+            for (name, value) in facts_of(module) {
+                put(&mut part, name, value.map(|value| value.0.as_str()));
             }
-            told.part(&switch.name, part);
+            parsed.part(&switch.name, part);
         }
     }
 }
 
-fn facts_of(module: &OwnModule) -> [(&'static str, Option<&Said>); 7] {
+fn facts_of(module: &ModuleEntry) -> [(&'static str, Option<&TextOrNumber>); 7] {
     [
         ("vendor", module.vendor.as_ref()),
         ("part-number", module.part_number.as_ref()),
@@ -237,7 +237,7 @@ fn facts_of(module: &OwnModule) -> [(&'static str, Option<&Said>); 7] {
     ]
 }
 
-fn cable_of(own: &OwnCable) -> Result<record::Cable, String> {
+fn cable_of(own: &CableEntry) -> Result<record::Cable, String> {
     let [one, other] = own.ends.as_slice() else {
         return Err("a cable has two `ends`, as in [\"h1/rail0\", \"leaf0/p1\"]".to_string());
     };
@@ -245,9 +245,9 @@ fn cable_of(own: &OwnCable) -> Result<record::Cable, String> {
     if let Some(name) = own.name.as_deref().filter(|name| !name.trim().is_empty()) {
         cable.name = node_name(name);
     }
-    for (name, said) in facts_of(&own.module) {
-        if let Some(said) = said {
-            cable.facts.insert(name.to_string(), told::fact(&said.0));
+    for (name, value) in facts_of(&own.module) {
+        if let Some(value) = value {
+            cable.facts.insert(name.to_string(), parsed::fact(&value.0));
         }
     }
     Ok(cable)
@@ -271,28 +271,28 @@ fn end_of(text: &str) -> Result<PartAt, String> {
     Ok(PartAt { node, part })
 }
 
-impl<'de> Deserialize<'de> for Said {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Said, D::Error> {
-        struct Words;
-        impl serde::de::Visitor<'_> for Words {
-            type Value = Said;
+impl<'de> Deserialize<'de> for TextOrNumber {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<TextOrNumber, D::Error> {
+        struct TextOrNumberVisitor;
+        impl serde::de::Visitor<'_> for TextOrNumberVisitor {
+            type Value = TextOrNumber;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a text or a number")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Said, E> {
-                Ok(Said(text.to_string()))
+            fn visit_str<E>(self, text: &str) -> Result<TextOrNumber, E> {
+                Ok(TextOrNumber(text.to_string()))
             }
 
-            fn visit_i64<E>(self, number: i64) -> Result<Said, E> {
-                Ok(Said(number.to_string()))
+            fn visit_i64<E>(self, number: i64) -> Result<TextOrNumber, E> {
+                Ok(TextOrNumber(number.to_string()))
             }
 
-            fn visit_u64<E>(self, number: u64) -> Result<Said, E> {
-                Ok(Said(number.to_string()))
+            fn visit_u64<E>(self, number: u64) -> Result<TextOrNumber, E> {
+                Ok(TextOrNumber(number.to_string()))
             }
         }
-        deserializer.deserialize_any(Words)
+        deserializer.deserialize_any(TextOrNumberVisitor)
     }
 }

@@ -1,12 +1,12 @@
-//! What one text told, in the words of the record.
+//! The inventory parsed from one text.
 
 use record::{Cable, Fact, InventoryPart, PartAt, PartClass};
 use topology::import::{node_name, port_name};
 use topology::text_error::TextError;
 
-/// No value is longer: more is not one.
+/// The longest value.
 const LONGEST_VALUE: usize = 1024;
-/// How switches and their managers say that they have no value.
+/// Texts that stand for no value.
 const NO_VALUE: &[&str] = &[
     "",
     "n/a",
@@ -20,34 +20,34 @@ const NO_VALUE: &[&str] = &[
     "--",
 ];
 
-/// What one text told of switches and cables, and what is wrong with parts of it.
+/// The switches and cables of one text, and the errors in it.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ParsedInventory {
     /// Parts, each with the switch it belongs to.
     pub parts: Vec<(String, InventoryPart)>,
     /// Cables.
     pub cables: Vec<Cable>,
-    /// What could not be understood.
-    pub troubles: Vec<TextError>,
+    /// Errors in the text.
+    pub errors: Vec<TextError>,
 }
 
-impl Told {
-    /// One more part of a switch, under the names that topology files use.
+impl ParsedInventory {
+    /// Adds a part of a switch, under the names that topology files use.
     pub fn part(&mut self, switch: &str, part: InventoryPart) {
         self.parts.push((node_name(switch), part));
     }
 
-    /// What two tell.
-    pub fn and(mut self, other: Told) -> Told {
+    /// Both together.
+    pub fn and(mut self, other: ParsedInventory) -> ParsedInventory {
         self.parts.extend(other.parts);
         self.cables.extend(other.cables);
-        self.troubles.extend(other.troubles);
+        self.errors.extend(other.errors);
         self
     }
 
-    /// Whether nothing was told, not even that something is wrong.
+    /// Whether there is neither a part, a cable nor an error.
     pub fn is_empty(&self) -> bool {
-        self.parts.is_empty() && self.cables.is_empty() && self.troubles.is_empty()
+        self.parts.is_empty() && self.cables.is_empty() && self.errors.is_empty()
     }
 }
 
@@ -61,11 +61,11 @@ pub(super) fn port_part(name: &str) -> InventoryPart {
     InventoryPart::new(PartClass::Port, port_name(name))
 }
 
-/// What is plugged into a port of a switch.
+/// The module in a port of a switch.
 pub(super) fn module_part(port: &str) -> InventoryPart {
     let name = port_name(port);
-    let said = Fact::Value(name.clone());
-    InventoryPart::new(PartClass::Module, name).with("interface", said)
+    let text = Fact::Value(name.clone());
+    InventoryPart::new(PartClass::Module, name).with("interface", text)
 }
 
 /// The end of a cable at a switch port or a host's interface.
@@ -76,7 +76,7 @@ pub(super) fn end(node: &str, port: &str) -> PartAt {
     }
 }
 
-/// A cable, called by one of its ends until a topology has a name for it.
+/// A cable, named after one of its ends until a topology names it.
 pub(super) fn cable(ends: [PartAt; 2]) -> Cable {
     Cable {
         name: format!("{}:{}", ends[0].node, ends[0].part.replace('/', ":")),
@@ -85,32 +85,32 @@ pub(super) fn cable(ends: [PartAt; 2]) -> Cable {
     }
 }
 
-/// A value as it was said.
-pub(super) fn fact(said: &str) -> Fact {
-    let said = said.trim();
-    let lower = said.to_ascii_lowercase();
+/// A value as it was text.
+pub(super) fn fact(text: &str) -> Fact {
+    let text = text.trim();
+    let lower = text.to_ascii_lowercase();
     if NO_VALUE.contains(&lower.as_str()) {
         return Fact::Absent;
     }
-    match said.len() > LONGEST_VALUE {
-        false => Fact::Value(said.to_string()),
+    match text.len() > LONGEST_VALUE {
+        false => Fact::Value(text.to_string()),
         true => Fact::Unreadable {
-            why: "it is longer than anything of its kind".to_string(),
+            why: "longer than 1024 bytes".to_string(),
             needs: None,
         },
     }
 }
 
-/// Adds a fact to a part, if anything was said about it.
-pub(super) fn put(part: &mut InventoryPart, name: &str, said: Option<&str>) {
-    if let Some(said) = said {
-        part.facts.insert(name.to_string(), fact(said));
+/// Adds a fact to a part, if anything was text about it.
+pub(super) fn put(part: &mut InventoryPart, name: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        part.facts.insert(name.to_string(), fact(text));
     }
 }
 
-/// A speed in Mbit/s, as kernels tell it: `400G`, `400 Gb/s`, `400gbit` and `400000` are the same. What is none stays as it was said.
-pub(super) fn speed(said: &str) -> String {
-    let text = said.trim();
+/// A speed in Mbit/s, as kernels tell it: `400G`, `400 Gb/s`, `400gbit` and `400000` are the same. What is none stays as it was text.
+pub(super) fn speed(text: &str) -> String {
+    let text = text.trim();
     let lower = text.to_ascii_lowercase();
     let digits = lower.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit: String = lower[digits.len()..]

@@ -18,7 +18,7 @@ const SEED: u64 = 8;
 /// The small ones: a tree of eight NICs breaks in no other way than one of four.
 const TREES: [&str; 5] = ["half-width", "port-down", "roce-bond", "soft-roce", "no-rdma"];
 
-/// A recorded tree of the tests' own, or this machine's for `/`.
+/// A recorded tree of the tests' own_file, or this machine's for `/`.
 pub(super) fn tree_of(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .join("tests/data/inventory")
@@ -179,13 +179,13 @@ fn copy(from: &Path, to: &Path) {
 
 /// The files whose content makes a difference, where they really are.
 fn read_by_collectors(root: &Path) -> BTreeSet<PathBuf> {
-    let tree = Tree::watched(root);
+    let tree = Tree::logged(root);
     collect(&tree, "node");
-    let mut read: BTreeSet<PathBuf> = tree.seen().read.iter().map(|path| root.join(path)).collect();
-    let own = |path: &PathBuf| path.starts_with(root.join("railgauge"));
+    let mut read: BTreeSet<PathBuf> = tree.log().read.iter().map(|path| root.join(path)).collect();
+    let own_file = |path: &PathBuf| path.starts_with(root.join("railgauge"));
     let mut all = Vec::new();
     everything(root, &mut all);
-    read.extend(all.into_iter().filter(own));
+    read.extend(all.into_iter().filter(own_file));
     let files = read.iter().filter(|path| path.is_file());
     files.map(|path| path.canonicalize().unwrap()).collect()
 }
@@ -274,7 +274,7 @@ fn a_thousand_broken_trees_are_read_to_the_end_and_say_what_is_broken() {
             continue;
         }
         if read.contains(place) && !is_told {
-            failures.push(format!("{what}: nobody is told"));
+            failures.push(format!("{what}: not reported"));
         }
         // A folder in the place of another is one whose content was removed.
         let is_removed = corruption == Folder && !is_file;

@@ -1,5 +1,5 @@
-//! railgauge's own format, as `railgauge lab counters --json` prints it: what a script that asks switches in some other way
-//! should print.
+//! railgauge's own format, as `railgauge lab counters --json` prints it: the format for scripts that query switches in another
+//! way.
 //!
 //! ```json
 //! {"switch_counters": 1, "ports": [
@@ -19,31 +19,31 @@ const VERSION: u64 = 1;
 
 /// The counters of switch ports, as they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnFile {
+pub struct CounterFile {
     /// Version of the format.
     pub switch_counters: u64,
     /// All ports.
-    pub ports: Vec<OwnPort>,
+    pub ports: Vec<PortEntry>,
 }
 
 /// The counters of one port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnPort {
+pub struct PortEntry {
     /// The switch.
     pub switch: String,
     /// The port there.
     pub port: String,
-    /// Bits of its counters, where they go round within hours: 32. 64 when it is not written down.
+    /// Width of its counters in bits: 32 or 64; 64 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<u8>,
     /// By the kernel's names; absent is not zero.
     pub counters: BTreeMap<String, Option<u64>>,
 }
 
-impl OwnFile {
+impl CounterFile {
     /// A file of the current version.
-    pub fn of(ports: Vec<OwnPort>) -> OwnFile {
-        OwnFile {
+    pub fn of(ports: Vec<PortEntry>) -> CounterFile {
+        CounterFile {
             switch_counters: VERSION,
             ports,
         }
@@ -63,13 +63,13 @@ pub(super) fn read(value: &Value) -> Option<Result<PortTable, String>> {
 
 fn ports(value: &Value) -> Result<PortTable, String> {
     let ports = value.get("ports").and_then(Value::as_array);
-    let ports = ports.ok_or("`ports` is missing, or no list")?;
+    let ports = ports.ok_or("`ports` is missing or not a list")?;
     let mut table = PortTable::default();
     for (index, port) in ports.iter().enumerate() {
         let text = |key: &str| {
             let text = port.get(key).and_then(Value::as_str);
             text.filter(|text| !text.is_empty())
-                .ok_or_else(|| format!("`ports[{index}].{key}` is missing, or no text"))
+                .ok_or_else(|| format!("`ports[{index}].{key}` is missing or not a text"))
         };
         let (switch, name) = (text("switch")?, text("port")?);
         let width = match port.get("bits").map(|bits| number::of_value(Some(bits))) {
@@ -79,7 +79,7 @@ fn ports(value: &Value) -> Result<PortTable, String> {
         };
         let counters = port.get("counters").and_then(Value::as_object);
         let counters =
-            counters.ok_or_else(|| format!("`ports[{index}].counters` is missing, or no object"))?;
+            counters.ok_or_else(|| format!("`ports[{index}].counters` is missing or not an object"))?;
         let bytes = PortBytes {
             tx_bytes: number::of_value(counters.get("tx_bytes")),
             rx_bytes: number::of_value(counters.get("rx_bytes")),
