@@ -116,7 +116,7 @@ fn what_is_wrong_with_a_rail_is_said_with_its_name() {
             "rail `r`: no interface of this host has the address 10.9.9.9",
         ),
         (&["eth0", "eth0"], "rail `eth0` is named twice"),
-        (&["r="], "rail `r=`: nothing behind `=`"),
+        (&["r="], "rail `r=`: nothing follows `=`"),
         (&["a,b=eth0"], "rail `a,b=eth0`: a name is"),
         (&[""], "rail ``: a name is"),
     ];

@@ -155,7 +155,7 @@ fn a_table_that_is_cut_off_costs_that_table_only() {
     );
     assert_eq!(switch(&renamed, "leaf-b", "serial"), Some("MT2306X00322"));
     let (said, without) = parsed(&text.replace("START_NODES\n", "START_KNOTS\n"));
-    assert!(said.contains("there is no table NODES"), "{said}");
+    assert!(said.contains("table NODES is missing"), "{said}");
     assert_eq!(without.switches.len(), 0);
 }
 
@@ -265,7 +265,7 @@ fn a_node_that_printed_something_else_is_named_with_its_line() {
     for (text, why) in [
         (
             "{\"error\": \"unauthorized\"}",
-            "JSON, but not of SONiC, NVUE or LLDP",
+            "JSON without a switch of SONiC, NVUE or LLDP",
         ),
         ("{\"product-release\": \"5.11.0\"}", "which switch it is about"),
         ("{\n\"product-release\": ", "EOF"),
