@@ -3,7 +3,9 @@
 //! They are routers of this machine's kernel; model, firmware and serials are made up, so that drift between switches can be had.
 
 use super::{Lab, LabError, Node};
-use probe::switches::inventory::{CableEntry, InventoryFile, ModuleEntry, PortEntry, SwitchEntry, TextOrNumber};
+use probe::switches::inventory::{
+    CableEntry, InventoryFile, ModuleEntry, PortEntry, SwitchEntry, TextOrNumber,
+};
 
 /// The firmware all switches have unless a fault says otherwise.
 const FIRMWARE: &str = "31.2012.4036";

@@ -2,8 +2,8 @@
 
 use super::super::netlink::Family;
 use super::super::netlink::message::{Attributes, attribute};
-use super::unavailable::Unavailable;
 use super::number;
+use super::unavailable::Unavailable;
 
 const GET_LINK_MODES: u8 = 4;
 const HEADER: u16 = 1;

@@ -5,16 +5,16 @@
 
 mod ioctl;
 mod lanes;
-mod unavailable;
 mod module;
 mod settings;
 mod statistics;
+mod unavailable;
 
 pub use lanes::lanes;
-pub use unavailable::Unavailable;
 pub use module::{ModuleMemory, module_memory};
 pub use settings::{Driver, Link, Pause, Rings, driver, fec, link, pause, rings};
 pub use statistics::statistics;
+pub use unavailable::Unavailable;
 
 /// A number of four bytes at an offset, in native byte order.
 fn number(bytes: &[u8], at: usize) -> Option<u32> {

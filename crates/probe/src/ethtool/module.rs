@@ -8,8 +8,8 @@ use super::super::netlink::message::attribute;
 use super::super::transceiver::has_page_one;
 use super::ioctl::RequestBuffer;
 use super::lanes::{about, family};
-use super::unavailable::Unavailable;
 use super::number;
+use super::unavailable::Unavailable;
 
 const MODULE_INFO: u32 = 0x42;
 const MODULE_MEMORY: u32 = 0x43;

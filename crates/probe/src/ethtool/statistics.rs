@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn an_interface_without_counters_says_so_and_one_that_is_not_there_says_that() {
         assert_eq!(statistics("lo"), Err(Unavailable::Absent));
-        assert!(matches!(statistics("nowhere0"), Err(Unavailable::Unreadable { .. })));
+        assert!(matches!(
+            statistics("nowhere0"),
+            Err(Unavailable::Unreadable { .. })
+        ));
     }
 
     proptest! {

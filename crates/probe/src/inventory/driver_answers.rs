@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use serde::{Deserialize, Serialize};
 
 use super::super::devlink::{self, Device};
-use super::super::ethtool::{self, Driver, Link, Unavailable, ModuleMemory, Pause, Rings};
+use super::super::ethtool::{self, Driver, Link, ModuleMemory, Pause, Rings, Unavailable};
 use super::tree::Tree;
 use record::Fact;
 

@@ -3,9 +3,9 @@
 //! No collector fails: that something cannot be read is a fact, too. So a tree recorded on another machine, a broken one, and the
 //! machine itself are read the same way, and most of it needs no privilege. Only the tree at `/` queries this machine's kernel.
 
-mod driver_answers;
 mod board;
 mod config;
+mod driver_answers;
 mod host;
 mod net;
 mod nic;
@@ -19,10 +19,10 @@ use std::path::Path;
 
 pub use recording::record_tree;
 
-use driver_answers::DriverAnswers;
-use record::{Fact, InventoryPart, NodeInventory, PartClass};
 use super::ethtool::{ModuleMemory, Unavailable};
 use super::transceiver;
+use driver_answers::DriverAnswers;
+use record::{Fact, InventoryPart, NodeInventory, PartClass};
 use tree::Tree;
 
 /// Where a recorded tree has its GPUs: a list of parts.

@@ -99,7 +99,10 @@ fn of_driver(mut part: InventoryPart, answers: &InterfaceAnswers) -> InventoryPa
     let driver = answers.driver.as_ref();
     let optional = |value: &Option<String>| value.clone().map_or(Fact::Absent, Fact::Value);
     if part.facts["driver"] == Fact::Absent {
-        part = part.with("driver", fact_of(&answers.driver, |driver| optional(&driver.driver)));
+        part = part.with(
+            "driver",
+            fact_of(&answers.driver, |driver| optional(&driver.driver)),
+        );
     }
     let firmware = driver
         .ok()

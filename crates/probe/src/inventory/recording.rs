@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
-use super::driver_answers::{DriverAnswers, DEVLINK, ETHTOOL};
+use super::driver_answers::{DEVLINK, DriverAnswers, ETHTOOL};
 use super::tree::{LONGEST_OWN, Tree, UNREADABLE};
 use super::{GPUS, collect};
 use record::{InventoryPart, NodeInventory, PartClass};

@@ -116,7 +116,10 @@ fn release_in(text: &str) -> Fact {
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         Some(rest[..end].to_string())
     });
-    named.map_or_else(|| unreadable("the vendor's tool contains no release"), Fact::Value)
+    named.map_or_else(
+        || unreadable("the vendor's tool contains no release"),
+        Fact::Value,
+    )
 }
 
 /// The kind of container that this is inside of, or `none`.

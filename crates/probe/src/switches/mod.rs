@@ -6,9 +6,9 @@
 
 mod ibdiagnet;
 pub mod inventory;
+mod native;
 mod number;
 mod nvue;
-mod native;
 mod sonic;
 mod source;
 mod tables;

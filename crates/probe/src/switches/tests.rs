@@ -253,10 +253,7 @@ fn an_error_names_the_file_and_the_line() {
     let pipe = empty.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let error = Source::Path(pipe).read(PATIENCE).unwrap_err();
-    assert!(
-        error.to_string().contains("not a file or a folder"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("not a file or a folder"), "{error}");
 }
 
 #[test]
@@ -297,7 +294,10 @@ fn a_command_that_hangs_is_ended_with_whoever_it_started() {
         .map(str::to_string)
         .to_vec();
     let error = Source::Command(left_behind).read(PATIENCE).unwrap_err();
-    assert!(error.to_string().contains("of railgauge, SONiC or NVUE"), "{error}");
+    assert!(
+        error.to_string().contains("of railgauge, SONiC or NVUE"),
+        "{error}"
+    );
 }
 
 #[test]

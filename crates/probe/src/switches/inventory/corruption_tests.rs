@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::format_tests::data;
 use super::fields::SwitchHint;
+use super::format_tests::data;
 use super::read::of_text;
 use super::*;
 use crate::switches::Source;

@@ -253,7 +253,9 @@ impl Reading {
             let mut part = module_part(&format!("p{number}"));
             for (name, columns) in MODULE {
                 let parsed = columns.iter().filter_map(|column| table.find(column));
-                let mut parsed = parsed.map(|column| row.get(column)).filter(|text| !text.is_empty());
+                let mut parsed = parsed
+                    .map(|column| row.get(column))
+                    .filter(|text| !text.is_empty());
                 put(&mut part, name, parsed.next());
             }
             let facts = part.facts.iter().filter(|(name, _)| *name != "interface");

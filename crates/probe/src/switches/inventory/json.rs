@@ -86,7 +86,11 @@ fn of_one(value: &Value, about: SwitchHint<'_>) -> Option<Result<ParsedInventory
     of_one_within(value, about, DEEPEST)
 }
 
-fn of_one_within(value: &Value, about: SwitchHint<'_>, deep: usize) -> Option<Result<ParsedInventory, String>> {
+fn of_one_within(
+    value: &Value,
+    about: SwitchHint<'_>,
+    deep: usize,
+) -> Option<Result<ParsedInventory, String>> {
     let deep = deep.checked_sub(1)?;
     match value {
         // The output of several commands.

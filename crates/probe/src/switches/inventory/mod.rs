@@ -9,11 +9,11 @@ mod fields;
 mod ibdiagnet;
 mod ibswitches;
 mod json;
-mod nvue;
 mod native;
+mod nvue;
+mod parsed;
 mod read;
 mod sonic;
-mod parsed;
 mod topology;
 
 use record::{Cable, NodeInventory};

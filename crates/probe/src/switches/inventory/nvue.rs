@@ -27,7 +27,10 @@ const MODULE_FACTS: &[(&str, &[&str])] = &[
 ];
 
 /// What one switch tells; none when it is not NVUE's.
-pub(super) fn read(object: &Map<String, Value>, about: SwitchHint<'_>) -> Option<Result<ParsedInventory, String>> {
+pub(super) fn read(
+    object: &Map<String, Value>,
+    about: SwitchHint<'_>,
+) -> Option<Result<ParsedInventory, String>> {
     let branches: Vec<&Map<String, Value>> = BRANCHES
         .iter()
         .filter_map(|branch| object.get(*branch)?.as_object())

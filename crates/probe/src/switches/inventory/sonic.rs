@@ -54,7 +54,10 @@ struct Entry<'v> {
 }
 
 /// What one switch tells; none when it is not SONiC's.
-pub(super) fn read(object: &Map<String, Value>, about: SwitchHint<'_>) -> Option<Result<ParsedInventory, String>> {
+pub(super) fn read(
+    object: &Map<String, Value>,
+    about: SwitchHint<'_>,
+) -> Option<Result<ParsedInventory, String>> {
     let entries: Vec<Entry<'_>> = object
         .iter()
         .flat_map(|(key, value)| entries_of(key, value))
@@ -124,7 +127,8 @@ fn add_entry(parsed: &mut ParsedInventory, switch: &str, entry: &Entry<'_>) {
                 .iter()
                 .find_map(filled);
             if let (Some(other), Some(port)) = (other, port) {
-                parsed.cables
+                parsed
+                    .cables
                     .push(cable([end(switch, entry.key), end(&other, &port)]));
             }
         }

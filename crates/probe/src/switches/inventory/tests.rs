@@ -178,7 +178,10 @@ fn a_port_holds_one_cable() {
     assert_eq!(inventory.cables.len(), 1);
     let said = inventory.troubles.join("\n");
     assert!(said.contains("port `s/p1` holds two cables"), "{said}");
-    assert!(said.contains("a cable cannot lead from `s/p9` to `s/p9`"), "{said}");
+    assert!(
+        said.contains("a cable cannot lead from `s/p9` to `s/p9`"),
+        "{said}"
+    );
     assert_eq!(inventory.troubles.len(), 2, "{said}");
 }
 
