@@ -6,7 +6,7 @@
 //! |---|---|
 //! | port of a node | `h2/rail1` |
 //! | directed link | `h2/rail1->leaf1/p0` |
-//! | host's end of a rail | `h2/rail1 out`, `h2/rail1 in` |
+//! | host's end of a rail | `h2/rail1 out`, `h2/rail1 in`, `h2/rail1` for both |
 //! | host, switch, cable, rail, GPU | its name |
 //! | NIC of a host | `h2/mlx5_0` |
 //! | fabric | `the whole fabric` |
@@ -48,15 +48,15 @@ pub enum EndDirection {
     In,
 }
 
-/// A host's end of a rail in one direction: `h2/rail1 out`.
+/// A host's end of a rail, in one direction (`h2/rail1 out`) or both (`h2/rail1`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RailEndName<'a> {
     /// The host.
     pub host: &'a str,
     /// The rail.
     pub rail: &'a str,
-    /// Which way data crosses it.
-    pub direction: EndDirection,
+    /// Which way data crosses it; none when both are meant, as a round trip does.
+    pub direction: Option<EndDirection>,
 }
 
 /// A part of a cluster.
@@ -64,7 +64,7 @@ pub struct RailEndName<'a> {
 pub enum Part<'a> {
     /// A host with all it has.
     Host(&'a str),
-    /// A host's end of a rail, in one direction.
+    /// A host's end of a rail.
     RailEnd(RailEndName<'a>),
     /// A cable, in both directions.
     Cable(&'a str),
@@ -115,6 +115,16 @@ impl<'a> LinkName<'a> {
         })
     }
 
+    /// The name of a link between two ends, whatever they are called.
+    pub fn between(from: impl fmt::Display, to: impl fmt::Display) -> String {
+        format!("{from}{ARROW}{to}")
+    }
+
+    /// The hosts and switches at the ends of what is written as a link, with ports or without; one for the name of a port.
+    pub fn nodes_of(text: &'a str) -> impl Iterator<Item = &'a str> {
+        text.split(ARROW).map(PortName::node_of)
+    }
+
     /// Both ends, where data enters first.
     pub fn ends(&self) -> [PortName<'a>; 2] {
         [self.from, self.to]
@@ -135,20 +145,57 @@ impl<'a> LinkName<'a> {
 }
 
 impl<'a> RailEndName<'a> {
-    /// Reads `h2/rail1 out`.
+    /// Reads `h2/rail1 out`, `h2/rail1 in` and `h2/rail1`.
     pub fn parse(text: &'a str) -> Option<RailEndName<'a>> {
-        let (end, direction) = text.rsplit_once(' ')?;
-        let direction = match direction {
-            "out" => EndDirection::Out,
-            "in" => EndDirection::In,
-            _ => return None,
+        let (end, direction) = match text.rsplit_once(' ') {
+            Some((end, "out")) => (end, Some(EndDirection::Out)),
+            Some((end, "in")) => (end, Some(EndDirection::In)),
+            _ => (text, None),
         };
-        let PortName { node, port } = PortName::parse(end)?;
+        let PortName { node, port } = PortName::parse(end).filter(|_| !end.contains(ARROW))?;
         Some(RailEndName {
             host: node,
             rail: port,
             direction,
         })
+    }
+
+    /// Where data leaves the host.
+    pub fn out(host: &'a str, rail: &'a str) -> RailEndName<'a> {
+        let direction = Some(EndDirection::Out);
+        RailEndName {
+            host,
+            rail,
+            direction,
+        }
+    }
+
+    /// Where data enters the host.
+    pub fn into(host: &'a str, rail: &'a str) -> RailEndName<'a> {
+        let direction = Some(EndDirection::In);
+        RailEndName {
+            host,
+            rail,
+            direction,
+        }
+    }
+
+    /// Both directions of it.
+    pub fn both(host: &'a str, rail: &'a str) -> RailEndName<'a> {
+        let direction = None;
+        RailEndName {
+            host,
+            rail,
+            direction,
+        }
+    }
+
+    /// Its host and rail as a port.
+    pub fn port(&self) -> PortName<'a> {
+        PortName {
+            node: self.host,
+            port: self.rail,
+        }
     }
 }
 
@@ -166,16 +213,10 @@ impl<'a> Part<'a> {
     }
 
     /// The ports in its name: both ends of a link, the one of a rail's end.
-    pub fn ports(&self) -> impl Iterator<Item = PortName<'a>> {
+    pub fn ports(self) -> impl Iterator<Item = PortName<'a>> {
         let (first, second) = match self {
             Part::Link(link) => (Some(link.from), Some(link.to)),
-            Part::RailEnd(end) => (
-                Some(PortName {
-                    node: end.host,
-                    port: end.rail,
-                }),
-                None,
-            ),
+            Part::RailEnd(end) => (Some(end.port()), None),
             _ => (None, None),
         };
         first.into_iter().chain(second)
@@ -214,7 +255,10 @@ impl fmt::Display for EndDirection {
 
 impl fmt::Display for RailEndName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{} {}", self.host, self.rail, self.direction)
+        match self.direction {
+            Some(direction) => write!(f, "{} {direction}", self.port()),
+            None => self.port().fmt(f),
+        }
     }
 }
 
@@ -261,9 +305,14 @@ mod tests {
         let end = RailEndName::parse("h2/rail1 in").unwrap();
         assert_eq!(
             (end.host, end.rail, end.direction),
-            ("h2", "rail1", EndDirection::In)
+            ("h2", "rail1", Some(EndDirection::In))
         );
         assert_eq!(end.to_string(), "h2/rail1 in");
+        assert_eq!(
+            RailEndName::parse("h2/rail1"),
+            Some(RailEndName::both("h2", "rail1"))
+        );
+        assert_eq!(RailEndName::out("h2", "rail1").to_string(), "h2/rail1 out");
     }
 
     #[test]
@@ -280,14 +329,7 @@ mod tests {
         ] {
             assert_eq!(LinkName::parse(text), None, "{text}");
         }
-        for text in [
-            "",
-            "h2/rail1",
-            "h2 out",
-            "h2/rail1 up",
-            "/ out",
-            "h2/rail1->leaf1/p0",
-        ] {
+        for text in ["", "h2 out", "/ out", "h2/rail1->leaf1/p0"] {
             assert_eq!(RailEndName::parse(text), None, "{text}");
         }
     }
@@ -307,6 +349,11 @@ mod tests {
         assert_eq!(
             (nic.to_string(), Part::Fabric.to_string()),
             ("h2/mlx5_0".into(), FABRIC.into())
+        );
+        let nodes = |text| LinkName::nodes_of(text).collect::<Vec<_>>();
+        assert_eq!(
+            (nodes("h2/rail1->leaf1/p0"), nodes("h2/rail1 out")),
+            (vec!["h2", "leaf1"], vec!["h2"])
         );
         assert_eq!(PortName::node_of("leaf1/p0"), "leaf1");
         assert_eq!(PortName::node_of("leaf1"), "leaf1");

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::known::Index;
 use super::timeline::Timeline;
+use record::LinkName;
 
 /// Hosts without whose flows a part was read.
 pub(super) type Without = BTreeSet<String>;
@@ -55,11 +56,8 @@ impl<'a> Away<'a> {
 
 /// Whether a flow begins or ends at one of some hosts.
 pub(super) fn is_of(flow: &[String], hosts: &Without) -> bool {
-    let node = |end: &str| end.split_once('/').map_or(end, |(node, _)| node).to_string();
-    !hosts.is_empty()
-        && flow
-            .iter()
-            .any(|part| part.split("->").any(|end| hosts.contains(&node(end))))
+    let touches = |part: &String| LinkName::nodes_of(part).any(|node| hosts.contains(node));
+    !hosts.is_empty() && flow.iter().any(touches)
 }
 
 fn crossed(known: &Index<'_>, host: &str) -> BTreeSet<String> {

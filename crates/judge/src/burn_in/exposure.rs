@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::{Blamed, Index, split_end};
+use super::known::{Blamed, Index, directed_end};
 use super::timeline::Timeline;
-use record::PartKind;
 use record::units::Nanos;
+use record::{PartKind, RailEndName};
 
 /// Numbers of cycles by part.
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl Exposure {
     pub(super) fn ends(&self) -> impl Iterator<Item = &str> {
         let parts = self.measured.keys();
         parts
-            .filter(|(kind, part)| *kind == PartKind::RailEnd && split_end(part).is_some())
+            .filter(|(kind, part)| *kind == PartKind::RailEnd && directed_end(part).is_some())
             .map(|(_, part)| part.as_str())
     }
 }
@@ -128,7 +128,7 @@ impl Exposure {
 fn host_of<'a>(known: &'a Index<'_>, kind: PartKind, part: &'a str) -> Vec<&'a str> {
     let host = match kind {
         PartKind::Node => Some(part),
-        PartKind::RailEnd => part.rsplit_once('/').map(|(host, _)| host),
+        PartKind::RailEnd => RailEndName::parse(part).map(|end| end.host),
         PartKind::Link => known.link(part).and_then(|link| link.host.as_deref()),
         PartKind::Gpu => known.gpu(part).map(|gpu| gpu.host.as_str()),
         PartKind::Rail | PartKind::Collective => None,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::{Known, KnownGpu, KnownLink, end_name};
-use record::{Cell, LinkCoverage, Run};
+use super::known::{Known, KnownGpu, KnownLink};
+use record::{Cell, LinkCoverage, LinkName, RailEndName, Run};
 
 /// The hosts, cables, GPUs and flows of a run; `links` is what its judgement says of cables.
 pub fn known(run: &Run, links: &[LinkCoverage]) -> Known {
@@ -55,9 +55,8 @@ pub fn known(run: &Run, links: &[LinkCoverage]) -> Known {
 
 /// The nodes at both ends of `h2/rail1->leaf1/p0`.
 fn nodes_of(link: &str) -> Option<(&str, &str)> {
-    let (from, to) = link.split_once("->")?;
-    let node = |end: &str| end.split_once('/').map_or(end.len(), |(node, _)| node.len());
-    Some((&from[..node(from)], &to[..node(to)]))
+    let mut nodes = LinkName::nodes_of(link);
+    nodes.next().zip(nodes.next())
 }
 
 /// What the flows between two ranks cross, each way once.
@@ -73,8 +72,8 @@ fn flows(run: &Run, are_links_known: bool) -> Vec<Vec<String>> {
         let (from, to) = (host(from)?, host(to)?);
         let to_rail = cell.to_rail.as_ref().unwrap_or(rail);
         Some(vec![
-            end_name(&from.host, rail, true),
-            end_name(&to.host, to_rail, false),
+            RailEndName::out(&from.host, rail).to_string(),
+            RailEndName::into(&to.host, to_rail).to_string(),
         ])
     };
     let all: BTreeSet<Vec<String>> = run.cells.iter().filter_map(crossed).collect();

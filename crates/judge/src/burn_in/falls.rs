@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::away::{Without, is_of};
 use super::courses::{Series, SeriesKey};
-use super::known::{Blamed, Index, split_end};
+use super::known::{Blamed, Index, directed_end};
 use super::timeline::Timeline;
-use record::{PartKind, Quantity};
+use record::{EndDirection, LinkName, PartKind, Quantity};
 
 /// Changes so many cycles apart may be the same one.
 const SAME_TIME: u32 = 2;
@@ -134,14 +134,14 @@ fn at_once(a: &Fallen, b: &Fallen) -> bool {
 
 /// The name under which flows know a part: the link, where an end of a rail is one.
 fn flow_name(known: &Index<'_>, fallen: &Fallen) -> String {
-    let link = match (fallen.kind, split_end(&fallen.part)) {
-        (PartKind::RailEnd, Some((host, rail, away))) => match known.read(fallen.kind, &fallen.part) {
+    let link = match (fallen.kind, directed_end(&fallen.part)) {
+        (PartKind::RailEnd, Some(end)) => match known.read(fallen.kind, &fallen.part) {
             Blamed::Cable(cable) => known
                 .of_cable(&cable)
                 .find(|link| {
-                    link.host.as_deref() == Some(host)
-                        && link.rail.as_deref() == Some(rail)
-                        && link.away == away
+                    link.host.as_deref() == Some(end.host)
+                        && link.rail.as_deref() == Some(end.rail)
+                        && link.away == (end.direction == Some(EndDirection::Out))
                 })
                 .map(|link| link.name.clone()),
             _ => None,
@@ -206,12 +206,8 @@ fn may_follow(known: &Index<'_>, part: &str, other: &str) -> bool {
     let (Some(link), Some(other)) = (known.link(part), known.link(other)) else {
         return false;
     };
-    let leaf = |name: &str| {
-        let ends = name.split("->").filter_map(|end| end.split_once('/'));
-        ends.map(|(node, _)| node.to_string())
-            .find(|node| link.host.as_deref() != Some(node))
-    };
-    link.host.is_some() && other.host.is_none() && leaf(&link.name).is_some_and(|leaf| other.touches(&leaf))
+    let leaf = LinkName::nodes_of(&link.name).find(|node| link.host.as_deref() != Some(node));
+    link.host.is_some() && other.host.is_none() && leaf.is_some_and(|leaf| other.touches(leaf))
 }
 
 fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {

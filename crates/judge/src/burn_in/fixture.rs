@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::known::{Known, KnownLink, end_name};
+use super::known::{Known, KnownLink};
 use record::units::Nanos;
 use record::{
     BurnIn, Criteria, EndReason, FindingKind, FindingSummary, Journal, JournalLine, LinkLoad, Night,
@@ -184,8 +184,7 @@ pub fn cycle(known: &Known, number: u32, mut rate: impl FnMut(&str) -> f64) -> N
         let value = best[link.name.as_str()];
         let parts = &mut night.readings.parts;
         parts.push(reading(PartKind::Link, &link.name, Quantity::Bandwidth, value));
-        if let (Some(host), Some(rail)) = (&link.host, &link.rail) {
-            let end = end_name(host, rail, link.away);
+        if let Some(end) = link.end() {
             parts.push(reading(PartKind::RailEnd, &end, Quantity::Bandwidth, value));
         }
         night.readings.loads.push(LinkLoad {

@@ -9,7 +9,7 @@ use super::matters::Matter;
 use super::phrase::{cycles, list, percent, plural, when};
 use super::timeline::Timeline;
 use record::units::Rate;
-use record::{FindingKind, Incident, Quantity};
+use record::{EndDirection, FindingKind, Incident, Quantity, RailEndName};
 
 /// More facts than this do not help.
 const MOST_EVIDENCE: usize = 6;
@@ -82,7 +82,9 @@ fn part_of(matter: &Matter<'_, '_>, known: &Index<'_>) -> String {
         }
     }
     // Where nobody says, the direction away from the host.
-    let is_away = |name: &str| known.link(name).is_some_and(|link| link.away) || name.ends_with(" out");
+    let is_out =
+        |name: &str| RailEndName::parse(name).is_some_and(|end| end.direction == Some(EndDirection::Out));
+    let is_away = |name: &str| known.link(name).is_some_and(|link| link.away) || is_out(name);
     let most = named
         .into_iter()
         .max_by_key(|(name, count)| (*count, is_away(name)));

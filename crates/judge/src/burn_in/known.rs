@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use record::{FindingKind, FindingSummary, PartKind};
+use record::{FindingKind, FindingSummary, LinkName, PartKind, RailEndName};
 
 /// The parts that a burn-in decides on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -50,19 +50,17 @@ impl KnownLink {
     /// The end of a rail that this is, as readings name it: `h2/rail1 out`.
     pub fn end(&self) -> Option<String> {
         let (host, rail) = (self.host.as_ref()?, self.rail.as_ref()?);
-        Some(end_name(host, rail, self.away))
+        let end = match self.away {
+            true => RailEndName::out(host, rail),
+            false => RailEndName::into(host, rail),
+        };
+        Some(end.to_string())
     }
 
     /// Whether one of its ends is at that node, host or switch.
     pub(super) fn touches(&self, node: &str) -> bool {
-        let of = |end: &str| end.split_once('/').map_or(end, |(node, _)| node) == node;
-        self.host.as_deref() == Some(node) || self.name.split("->").any(of)
+        self.host.as_deref() == Some(node) || LinkName::nodes_of(&self.name).any(|end| end == node)
     }
-}
-
-/// `h2/rail1 out` or `h2/rail1 in`.
-pub(super) fn end_name(host: &str, rail: &str, away: bool) -> String {
-    format!("{host}/{rail} {}", if away { "out" } else { "in" })
 }
 
 /// The part that a finding lays the blame on.
@@ -176,8 +174,8 @@ impl<'k> Index<'k> {
                 Some(link) => Blamed::Cable(link.cable.clone()),
                 None => Blamed::Other(part.to_string()),
             },
-            PartKind::RailEnd => match split_end(part) {
-                Some((host, rail, _)) => self.end(host, rail),
+            PartKind::RailEnd => match directed_end(part) {
+                Some(end) => self.end(end.host, end.rail),
                 None => Blamed::Other(part.to_string()),
             },
             PartKind::Node => Blamed::Node(part.to_string()),
@@ -210,7 +208,9 @@ impl<'k> Index<'k> {
     pub(super) fn names_of(&self, blamed: &Blamed) -> Vec<String> {
         match blamed {
             Blamed::Cable(cable) => self.of_cable(cable).map(|link| link.name.clone()).collect(),
-            Blamed::End { host, rail } => vec![end_name(host, rail, true), end_name(host, rail, false)],
+            Blamed::End { host, rail } => [RailEndName::out(host, rail), RailEndName::into(host, rail)]
+                .map(|end| end.to_string())
+                .to_vec(),
             Blamed::Node(name)
             | Blamed::Gpu(name)
             | Blamed::Switch(name)
@@ -220,16 +220,9 @@ impl<'k> Index<'k> {
     }
 }
 
-/// Host, rail and whether data leaves the host, of `h2/rail1 out`.
-pub(super) fn split_end(part: &str) -> Option<(&str, &str, bool)> {
-    let (end, direction) = part.rsplit_once(' ')?;
-    let (host, rail) = end.split_once('/')?;
-    let away = match direction {
-        "out" => true,
-        "in" => false,
-        _ => return None,
-    };
-    Some((host, rail, away))
+/// A host's end of a rail in one direction; none for what is read of both at once, which is not decided on.
+pub(super) fn directed_end(part: &str) -> Option<RailEndName<'_>> {
+    RailEndName::parse(part).filter(|end| end.direction.is_some())
 }
 
 fn is_gpu_of(gpu: &KnownGpu, found: &FindingSummary) -> bool {

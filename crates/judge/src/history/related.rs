@@ -2,7 +2,7 @@
 //! its rails, a collective and the part that holds it up.
 
 use super::told::Told;
-use record::{ChangeShape, PartKind};
+use record::{ChangeShape, Part, PartKind, PortName, RailEndName};
 
 /// How many runs apart two steps may seem to begin and still be one; slopes are dated less well.
 const APART: usize = 2;
@@ -116,9 +116,8 @@ fn may_hold_up(local: &Told, whole: &Told) -> bool {
     match whole.change.kind {
         _ if whole.is_common => false,
         PartKind::Rail => {
-            let places = places(local);
-            let is_link_by_other_name = local.change.kind == PartKind::Link;
-            is_link_by_other_name || places.iter().any(|(_, rail)| *rail == whole.change.part)
+            // The port of a link may be called otherwise than its rail.
+            local.change.kind == PartKind::Link || ports(local).any(|port| port.port == whole.change.part)
         }
         _ => true,
     }
@@ -128,37 +127,29 @@ fn may_hold_up(local: &Told, whole: &Told) -> bool {
 fn are_near(a: &Told, b: &Told) -> bool {
     use PartKind::{Collective, Link, Node, RailEnd};
     let similar = (a.change.effect.abs() / b.change.effect.abs()).log2().abs() <= 1.0;
-    let share_a_place = || places(a).iter().any(|place| places(b).contains(place));
-    let share_a_host = || {
-        places(a)
-            .iter()
-            .any(|(host, _)| places(b).iter().any(|(other, _)| other == host))
-    };
+    let share_a_port = || ports(a).any(|port| ports(b).any(|other| other == port));
+    let share_a_host = || ports(a).any(|port| ports(b).any(|other| other.node == port.node));
     match (a.change.kind, b.change.kind) {
-        (Link, Link) => share_a_place(),
-        (Link, RailEnd) => share_a_place() || similar && share_a_host(),
+        (Link, Link) => share_a_port(),
+        (Link, RailEnd) => share_a_port() || similar && share_a_host(),
         (RailEnd, RailEnd) => {
-            let rail = |told: &Told| places(told).first().map(|(_, rail)| rail.to_string());
-            let way = |told: &Told| told.change.part.rsplit(' ').next().map(str::to_string);
-            share_a_host() || similar && rail(a) == rail(b) && way(a) != way(b)
+            let (a, b) = (
+                RailEndName::parse(&a.change.part),
+                RailEndName::parse(&b.change.part),
+            );
+            let are_opposite = a
+                .zip(b)
+                .is_some_and(|(a, b)| a.rail == b.rail && a.direction != b.direction);
+            share_a_host() || similar && are_opposite
         }
-        (Node, RailEnd | Link) => places(b).iter().any(|(host, _)| *host == a.change.part),
+        (Node, RailEnd | Link) => ports(b).any(|port| port.node == a.change.part),
         (Collective, Collective) => true,
         _ => false,
     }
 }
 
-/// The node and port, or host and rail, that a part is at.
-fn places(told: &Told) -> Vec<(&str, &str)> {
-    let part = told.change.part.as_str();
-    let ends: Vec<&str> = match told.change.kind {
-        PartKind::Link => part.split("->").collect(),
-        PartKind::RailEnd => vec![
-            part.strip_suffix(" out")
-                .or(part.strip_suffix(" in"))
-                .unwrap_or(part),
-        ],
-        _ => Vec::new(),
-    };
-    ends.into_iter().filter_map(|end| end.split_once('/')).collect()
+/// The ports that a link or the end of a rail is at.
+fn ports(told: &Told) -> impl Iterator<Item = PortName<'_>> {
+    let part = Part::parse(told.change.kind, &told.change.part);
+    part.into_iter().flat_map(Part::ports)
 }

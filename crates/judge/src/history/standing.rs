@@ -3,7 +3,9 @@
 //! Nothing is remembered between runs: what was said before follows from the row of nights alone.
 
 use super::severity::SeverityRule;
-use record::{EndReason, FindingKind, FindingSummary, IssueStatus, Night, PartKind, PartReading, Severity};
+use record::{
+    EndReason, FindingKind, FindingSummary, IssueStatus, Night, Part, PartKind, PartReading, Severity,
+};
 
 /// One finding over the nights.
 #[derive(Debug, Clone)]
@@ -159,21 +161,16 @@ pub(super) fn is_about_part(found: &FindingSummary, kind: PartKind, part: &str) 
     if let Some(link) = &place.link {
         return link == part;
     }
-    let ends = || part.split("->").filter_map(|end| end.split_once('/'));
+    let part = Part::parse(kind, part);
     if let Some(switch) = &place.switch {
-        return kind == PartKind::Link && ends().any(|(node, _)| node == switch);
+        return matches!(part, Some(Part::Link(link)) if link.touches(switch));
     }
     let is_host = |host: &str| place.hosts.iter().any(|named| named == host);
     let is_rail = |rail: &str| place.rail.as_ref().is_none_or(|named| named == rail);
-    match kind {
-        PartKind::RailEnd => part
-            .strip_suffix(" out")
-            .or(part.strip_suffix(" in"))
-            .unwrap_or(part)
-            .split_once('/')
-            .is_some_and(|(host, rail)| (place.hosts.is_empty() || is_host(host)) && is_rail(rail)),
-        PartKind::Node => place.rail.is_none() && is_host(part),
-        PartKind::Rail => place.hosts.is_empty() && place.rail.as_deref() == Some(part),
-        PartKind::Link | PartKind::Gpu | PartKind::Collective => false,
+    match part {
+        Some(Part::RailEnd(end)) => (place.hosts.is_empty() || is_host(end.host)) && is_rail(end.rail),
+        Some(Part::Host(host)) => place.rail.is_none() && is_host(host),
+        Some(Part::Rail(rail)) => place.hosts.is_empty() && place.rail.as_deref() == Some(rail),
+        _ => false,
     }
 }

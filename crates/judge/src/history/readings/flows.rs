@@ -6,15 +6,12 @@ use super::identity::Identities;
 use super::{Kept, reading};
 use record::units::Bytes;
 use record::{
-    Cell, CellVerdict, Collective, Interval, Judgement, Load, PartKind, PartReading, Quantity, Recorded,
-    TransportKind,
+    Cell, CellVerdict, Collective, EndDirection, Interval, Judgement, Load, PartKind, PartReading, Quantity,
+    RailEndName, Recorded, TransportKind,
 };
 
 /// Messages up to here are about latency.
 const SMALL: Bytes = Bytes(8192);
-
-/// One direction at one end of a rail: host, rail, `out` or `in`.
-type End<'a> = (&'a str, &'a str, &'static str);
 
 /// Adds what flows say.
 pub(super) fn read(recorded: &Recorded, judgement: &Judgement, identities: &Identities<'_>, kept: &mut Kept) {
@@ -67,7 +64,7 @@ pub(super) fn read(recorded: &Recorded, judgement: &Judgement, identities: &Iden
             for host in [out, into] {
                 let of = reading(
                     PartKind::RailEnd,
-                    format!("{host}/{rail}"),
+                    RailEndName::both(host, rail).to_string(),
                     Quantity::Latency,
                     latency,
                 );
@@ -80,22 +77,16 @@ pub(super) fn read(recorded: &Recorded, judgement: &Judgement, identities: &Iden
         let Some(rate) = large_rate(verdict) else { continue };
         for end in ends_of(cell, &hosts) {
             if slots.is_alone_at(cell, end) {
-                let (host, rail, way) = end;
-                let of = reading(
-                    PartKind::RailEnd,
-                    format!("{host}/{rail} {way}"),
-                    Quantity::Bandwidth,
-                    rate,
-                );
-                // The link of a rail's end is the first or the last of the way, of which only one direction is known.
-                let link = match way {
-                    "out" if host == *out => cell.path.first(),
-                    "in" if host == *into => cell.path.last(),
+                let of = reading(PartKind::RailEnd, end.to_string(), Quantity::Bandwidth, rate);
+                // The link of a rail end is the first or the last of the path, of which only one direction is known.
+                let link = match end.direction {
+                    Some(EndDirection::Out) if end.host == *out => cell.path.first(),
+                    Some(EndDirection::In) if end.host == *into => cell.path.last(),
                     _ => None,
                 };
                 kept.add(PartReading {
                     expected: link.and_then(|link| rates.get(link.as_str()).copied()),
-                    identity: identities.rail_end(host, rail),
+                    identity: identities.rail_end(end.host, end.rail),
                     ..of
                 });
             }
@@ -147,16 +138,16 @@ fn latency(verdict: &CellVerdict) -> Option<Interval<f64>> {
 }
 
 /// The ends of rails that a cell of two ranks sends from or receives at.
-fn ends_of<'a>(cell: &'a Cell, hosts: &HashMap<u32, &'a str>) -> Vec<End<'a>> {
+fn ends_of<'a>(cell: &'a Cell, hosts: &HashMap<u32, &'a str>) -> Vec<RailEndName<'a>> {
     let ([from, to], [rail]) = (cell.ranks.as_slice(), cell.rails.as_slice()) else {
         return Vec::new();
     };
     let (Some(from), Some(to)) = (hosts.get(from), hosts.get(to)) else {
         return Vec::new();
     };
-    let mut ends = vec![(*from, rail.as_str(), "out"), (*to, rail.as_str(), "in")];
+    let mut ends = vec![RailEndName::out(from, rail), RailEndName::into(to, rail)];
     if matches!(cell.collective, Collective::Bidirectional | Collective::RoundTrip) {
-        ends.extend([(*to, rail.as_str(), "out"), (*from, rail.as_str(), "in")]);
+        ends.extend([RailEndName::out(to, rail), RailEndName::into(from, rail)]);
     }
     ends
 }
@@ -166,7 +157,7 @@ struct Slots<'a> {
     cells: HashMap<u32, u32>,
     /// Slots in which something ran that is no flow: what flows reach beside it says nothing.
     disturbed: HashSet<u32>,
-    at_end: HashMap<(u32, End<'a>), u32>,
+    at_end: HashMap<(u32, RailEndName<'a>), u32>,
     on_link: HashMap<(u32, &'a str), u32>,
 }
 
@@ -206,7 +197,7 @@ impl<'a> Slots<'a> {
         self.cells.get(&slot).copied().unwrap_or(1)
     }
 
-    fn is_alone_at(&self, cell: &Cell, end: End<'_>) -> bool {
+    fn is_alone_at(&self, cell: &Cell, end: RailEndName<'_>) -> bool {
         cell.load == Load::Alone || self.at_end.get(&(cell.slot, end)).is_none_or(|users| *users <= 1)
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use record::{Cable, Fact, Inventory, Judgement, PartClass, RailEnd, Recorded};
+use record::{Cable, Fact, Inventory, Judgement, LinkName, PartClass, PortName, RailEnd, Recorded};
 
 /// Identities of the parts of one run.
 pub(super) struct Identities<'a> {
@@ -26,8 +26,8 @@ impl<'a> Identities<'a> {
         let mut cables = HashMap::new();
         for cable in inventory.map_or(&[][..], |inventory| &inventory.cables) {
             let [a, b] = &cable.ends;
-            cables.insert(format!("{a}->{b}"), cable);
-            cables.insert(format!("{b}->{a}"), cable);
+            cables.insert(LinkName::between(a, b), cable);
+            cables.insert(LinkName::between(b, a), cable);
         }
         // Ends have several names; the topology's name of a cable is one.
         let all = inventory.map_or(&[][..], |inventory| &inventory.cables);
@@ -86,15 +86,17 @@ impl<'a> Identities<'a> {
 
     /// Serial numbers of the modules at both ends, or else of the switches.
     fn between_switches(&self, link: &str) -> Option<String> {
-        let (from, to) = link.split_once("->")?;
-        let one = |key: &'static str, end: &str| {
-            let (node, port) = end.split_once('/')?;
+        let [from, to] = LinkName::parse(link)?.ends();
+        let one = |key: &'static str, PortName { node, port }: PortName<'_>| {
             let module = self.fact(node, PartClass::Module, port, "serial");
             let switch = || self.fact(node, PartClass::Switch, node, "serial");
             Some((key, module.or_else(switch)?))
         };
         // The same cable has the same identity in both directions.
-        let (first, second) = if from <= to { (from, to) } else { (to, from) };
+        let (first, second) = match from.to_string() <= to.to_string() {
+            true => (from, to),
+            false => (to, from),
+        };
         self.said([one("one-end", first), one("other-end", second)])
     }
 

@@ -5,13 +5,18 @@
 use super::identity::Identities;
 use super::{Kept, reading};
 use record::stats::median;
-use record::{Interval, PartKind, PartReading, Quantity, Recorded};
+use record::{Interval, PartKind, PartReading, PortName, Quantity, Recorded};
 
 /// One reading per host and quantity that its ends of rails have.
 pub(super) fn of(recorded: &Recorded, kept: &Kept, identities: &Identities<'_>) -> Vec<PartReading> {
     let mut nodes = Vec::new();
     for host in &recorded.run.hosts {
-        let prefix = format!("{}/", host.name);
+        // All ends of rails of a host, in their order: their names begin with the same.
+        let prefix = PortName {
+            node: &host.name,
+            port: "",
+        }
+        .to_string();
         let from = (PartKind::RailEnd, prefix.clone(), Quantity::Bandwidth);
         let ends: Vec<&PartReading> = kept
             .0
