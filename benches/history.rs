@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use judge::history::{Rule, alarms, tonight};
+use judge::history::{Rule, alarms, since_earlier_runs};
 use plan::twin::Noise;
 use plan::twin::nights::{Incident, Nights, Wobble};
 use record::Readings;
@@ -56,7 +56,7 @@ fn speed() -> Result<(), Box<dyn std::error::Error>> {
     println!("every night judged  {judged:.3} s: {} changes", found.len());
 
     let start = Instant::now();
-    let last = tonight(&row);
+    let last = since_earlier_runs(&row);
     let told = start.elapsed().as_secs_f64();
     println!("tonight             {told:.3} s: {}", last.summary);
 

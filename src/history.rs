@@ -128,7 +128,7 @@ fn compare(parent: &Path, executed: &ExecutedRun) -> Result<(History, Vec<Unsent
     nights.push(tonight);
     let history = History {
         skipped,
-        ..history::tonight(&nights)
+        ..history::since_earlier_runs(&nights)
     };
     let cannot = || CliError::system("cannot write the history");
     let text = serde_json::to_string_pretty(&history).map_err(std::io::Error::from);

@@ -2,6 +2,7 @@
 //! here touches hardware, so a run recorded anywhere can be judged again.
 
 pub mod burn_in;
+mod change_point;
 pub mod compare;
 pub mod findings;
 pub mod history;

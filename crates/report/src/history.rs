@@ -4,7 +4,7 @@ use std::fmt::{Error, Write};
 
 use super::escape::{line, markdown as inert};
 use super::table::{Entry, Table, Tone, text};
-use judge::history::words;
+use judge::history::describe;
 use record::text::counted_as;
 use record::{History, Issue, IssueStatus, Severity, files};
 
@@ -46,7 +46,7 @@ pub(super) fn matters(history: &History, most: usize) -> Table {
     for matter in history.matters.iter().take(most) {
         table.row([
             Entry::ours(loudness(matter)).toned(tone(matter)),
-            Entry::ours(words::standing(&matter.standing)),
+            Entry::ours(describe::standing(&matter.standing)),
             Entry::from(&matter.part),
             Entry::from(&matter.first),
             Entry::from(without_standing(matter)),
@@ -74,7 +74,7 @@ pub(super) fn replaced(history: &History, most: usize) -> Table {
 /// The sentence without where it stands, which is said beside it.
 fn without_standing(matter: &Issue) -> &str {
     let sentence = matter.sentence.as_str();
-    let rest = sentence.strip_prefix(&words::standing(&matter.standing));
+    let rest = sentence.strip_prefix(&describe::standing(&matter.standing));
     rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(sentence)
 }
 
@@ -142,7 +142,7 @@ pub(super) fn lines(history: &History) -> Vec<String> {
         .collect();
     told.sort_by_key(|matter| !matter.due);
     let line_of = |matter: &Issue| {
-        let standing = words::standing(&matter.standing);
+        let standing = describe::standing(&matter.standing);
         format!(
             "{}: {standing}: {}",
             matter.severity,

@@ -6,7 +6,7 @@ use super::terminal::{self, Page};
 use super::{WRITERS, writer_of};
 use judge::findings::fixture::Fixture;
 use judge::findings::judge;
-use judge::history::words;
+use judge::history::describe;
 use record::{
     ChangeShape, FindingKind, History, Issue, IssueStatus, PartChange, PartKind, Quantity, Recorded,
     Replaced, SCHEMA, Severity, files,
@@ -16,7 +16,7 @@ fn matter(part: &str, standing: IssueStatus, severity: Severity, due: bool) -> I
     Issue {
         kind: Some(FindingKind::SlowRail),
         part: part.to_string(),
-        sentence: format!("{}: {part} is slow", words::standing(&standing)),
+        sentence: format!("{}: {part} is slow", describe::standing(&standing)),
         standing,
         severity,
         due,

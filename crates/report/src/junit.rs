@@ -9,7 +9,7 @@ use std::io;
 
 use super::escape::markup as inert;
 use crate::writer::Writer;
-use judge::history::words;
+use judge::history::describe;
 use record::{Event, Finding, History, Judgement, Recorded, Severity, TestVerdict, Untested, Verdict, files};
 
 /// Things that were not tested, each with a case of its own; more than these share one.
@@ -262,7 +262,7 @@ fn since_last_nights(judgement: &Judgement, history: Option<&History>) -> Option
                 message: matter.sentence.clone(),
                 details: vec![
                     matter.sentence.clone(),
-                    format!("status: {}", words::standing(&matter.standing)),
+                    format!("status: {}", describe::standing(&matter.standing)),
                     format!("first seen: {}", matter.first),
                 ],
             },

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use crate::error::CliError;
-use judge::burn_in::{self, BurnInFolder, Ledger, SoFar};
+use judge::burn_in::{self, BurnInFolder, CycleStore, BurnInProgress};
 use record::{BurnIn, Certificate, Night, PartReading, Readings, Ruling, burn_in_files};
 use report::escape;
 
 /// The decision so far. Cycles that finished since the last call are added to the ledger.
-pub fn decide(folder: &BurnInFolder, request: &BurnIn, ledger: &mut Ledger) -> Result<Certificate, CliError> {
+pub fn decide(folder: &BurnInFolder, request: &BurnIn, ledger: &mut CycleStore) -> Result<Certificate, CliError> {
     let journal = folder.read_journal()?;
-    for (cycle, took) in SoFar::of(&journal).finished {
+    for (cycle, took) in BurnInProgress::of(&journal).finished {
         if !ledger.has(cycle) {
             ledger.add(&folder.night(cycle, took)?);
         }
@@ -20,10 +20,10 @@ pub fn decide(folder: &BurnInFolder, request: &BurnIn, ledger: &mut Ledger) -> R
 }
 
 /// Decides and writes the certificate.
-pub fn write(folder: &BurnInFolder, request: &BurnIn, ledger: &mut Ledger) -> Result<Certificate, CliError> {
+pub fn write(folder: &BurnInFolder, request: &BurnIn, ledger: &mut CycleStore) -> Result<Certificate, CliError> {
     let certificate = decide(folder, request, ledger)?;
     let mut drawn: Vec<Night> = Vec::new();
-    for (cycle, took) in SoFar::of(&folder.read_journal()?).finished {
+    for (cycle, took) in BurnInProgress::of(&folder.read_journal()?).finished {
         let mut night = folder.night(cycle, took)?;
         keep_rejected(&mut night.readings, &certificate);
         drawn.push(night);
@@ -56,7 +56,7 @@ pub fn is_burn_in(folder: &Path) -> bool {
 /// Decides again on a recorded burn-in and prints the decision; the exit code.
 pub fn write_and_print(path: &Path, json: bool, quiet: bool) -> Result<u8, CliError> {
     let (folder, request) = BurnInFolder::open(path)?;
-    let certificate = write(&folder, &request, &mut Ledger::default())?;
+    let certificate = write(&folder, &request, &mut CycleStore::default())?;
     print(&certificate, &folder, json, quiet)?;
     Ok(certificate.exit_code)
 }

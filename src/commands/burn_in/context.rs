@@ -6,7 +6,7 @@ use super::status_board::StatusBoard;
 use crate::error::CliError;
 use crate::flags::RunFlags;
 use crate::run_clock::now;
-use judge::burn_in::{BurnInFolder, JournalFile, Ledger};
+use judge::burn_in::{BurnInFolder, JournalFile, CycleStore};
 use plan::replan::LostParts;
 use record::units::Nanos;
 use record::{BurnIn, Journal, JournalLine};
@@ -31,7 +31,7 @@ pub struct BurnInContext<'a> {
     /// Time under load before the cycle that this process resumes.
     pub load_before_resumed_cycle: Nanos,
     /// What the decision needs of finished cycles.
-    pub ledger: RefCell<Ledger>,
+    pub ledger: RefCell<CycleStore>,
 }
 
 impl BurnInContext<'_> {

@@ -11,7 +11,7 @@ use crate::execution::executor::{RunEnd, RunExecutor};
 use crate::execution::space_for_samples;
 use crate::run_clock::now;
 use engine::measure::{Progress, RunFolder};
-use judge::burn_in::{Doing, known};
+use judge::burn_in::{BurnInPhase, part_catalog};
 use judge::findings::judge;
 use plan::interleave::interleaved;
 use plan::replan::LostParts;
@@ -69,11 +69,11 @@ impl BurnInContext<'_> {
                 cells: 0,
             });
         }
-        self.board.update(|status| status.doing = Doing::Judging);
+        self.board.update(|status| status.doing = BurnInPhase::Judging);
         let recorded = Recorded::read(&path)?;
         let judgement = judge(&recorded);
         write_reports(&path, &recorded, &judgement)?;
-        let known = known(&recorded.run, &judgement.coverage.links);
+        let known = part_catalog(&recorded.run, &judgement.coverage.links);
         self.folder.keep_known(&known)?;
         *earlier = last_link_counters(&recorded);
         let took = self.load_before_resume(cycle) + self.board.load().since(load_before);
@@ -150,7 +150,7 @@ impl BurnInContext<'_> {
             resumable: true,
             on_loss: &on_loss,
         };
-        self.board.update(|status| status.doing = Doing::Measuring);
+        self.board.update(|status| status.doing = BurnInPhase::Measuring);
         self.board.start_load();
         let ended = executor.measure(&mut connected.session, progress, switches)?;
         Ok((ended, false))

@@ -14,7 +14,7 @@ use crate::run_clock::RunClock;
 use crate::signals::interrupt_flag;
 use engine::device::heap;
 use engine::measure::Progress;
-use judge::burn_in::{SoFar, condense};
+use judge::burn_in::{BurnInProgress, condense};
 use judge::findings::judge;
 use plan::replan::LostParts;
 use probe::host;
@@ -35,7 +35,7 @@ impl BurnInContext<'_> {
     pub(super) fn execute(
         &self,
         role: Role,
-        so_far: SoFar,
+        so_far: BurnInProgress,
         progress: &dyn Progress,
     ) -> Result<Vec<String>, CliError> {
         let inputs = InventoryInputs::read(&InventorySources::of(
@@ -70,7 +70,7 @@ impl BurnInContext<'_> {
     fn run_cycles(
         &self,
         connected: &mut ConnectedRun,
-        so_far: &SoFar,
+        so_far: &BurnInProgress,
         progress: &dyn Progress,
     ) -> Result<EndReason, CliError> {
         let hosts = connected.session.fabric().hosts.iter();
@@ -148,7 +148,7 @@ impl BurnInContext<'_> {
         }
     }
 
-    fn record_connected(&self, hosts: &[String], so_far: &SoFar) -> Result<(), CliError> {
+    fn record_connected(&self, hosts: &[String], so_far: &BurnInProgress) -> Result<(), CliError> {
         let kept = so_far
             .cut_off
             .map(|cycle| Recorded::read(&self.folder.cycle(cycle)));
@@ -252,7 +252,7 @@ impl BurnInContext<'_> {
 
     /// Condenses finished cycles that are older than the window of raw samples.
     fn condense_old_cycles(&self) -> Result<(), CliError> {
-        let so_far = SoFar::of(&self.folder.read_journal()?);
+        let so_far = BurnInProgress::of(&self.folder.read_journal()?);
         let window = self.request.criteria.raw_cycles.value as usize;
         let old = so_far.finished.len().saturating_sub(window);
         let old = so_far.finished[..old].iter().map(|(cycle, _)| *cycle);
@@ -275,7 +275,7 @@ impl BurnInContext<'_> {
     }
 
     /// The last values of link counters, if the last cycle still has its samples.
-    fn last_counters(&self, so_far: &SoFar) -> Vec<Event> {
+    fn last_counters(&self, so_far: &BurnInProgress) -> Vec<Event> {
         let last = so_far.finished.last().map(|(cycle, _)| self.folder.cycle(*cycle));
         let last = last.filter(|folder| folder.join(files::RUN).exists());
         let recorded = last.and_then(|folder| Recorded::read(&folder).ok());

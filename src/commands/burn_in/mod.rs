@@ -17,7 +17,7 @@ use crate::error::CliError;
 use crate::launch::ranks::warn_of_separate_worlds;
 use crate::launch::role::Role;
 use crate::progress;
-use judge::burn_in::Doing;
+use judge::burn_in::BurnInPhase;
 
 /// Base of the data ports without --data-port: below the ephemeral ports, above the ports of pinned flows.
 const DATA_PORT: u16 = 28_000;
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         &context.request,
         &mut context.ledger.borrow_mut(),
     )?;
-    board.update(|status| status.doing = Doing::Ended);
+    board.update(|status| status.doing = BurnInPhase::Ended);
     drop(writer);
     board.write(&context.folder)?;
     drop(progress);

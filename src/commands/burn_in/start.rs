@@ -8,7 +8,7 @@ use crate::error::CliError;
 use crate::flags::RunFlags;
 use crate::run_clock::now;
 use crate::run_folders::default_folder;
-use judge::burn_in::{BurnInFolder, SoFar, Status};
+use judge::burn_in::{BurnInFolder, BurnInProgress, Status};
 use record::units::Nanos;
 use record::{BurnIn, Journal, SCHEMA, burn_in_files};
 use topology::suite::{Suite, SuiteFile};
@@ -137,8 +137,8 @@ fn parse_recorded(command: &[String]) -> Result<Arguments, String> {
 }
 
 /// How far the burn-in got. The status file knows about time under load since the journal's last line.
-pub fn progress_so_far(folder: &BurnInFolder) -> Result<SoFar, CliError> {
-    let mut so_far = SoFar::of(&folder.read_journal()?);
+pub fn progress_so_far(folder: &BurnInFolder) -> Result<BurnInProgress, CliError> {
+    let mut so_far = BurnInProgress::of(&folder.read_journal()?);
     let status = std::fs::read(folder.path().join(burn_in_files::STATUS));
     let status = status
         .ok()

@@ -11,7 +11,7 @@ use crate::run_clock::rfc3339;
 use crate::terminal;
 use engine::device::heap;
 use engine::measure::{CellResult, Progress};
-use judge::burn_in::{BurnInFolder, Doing, Status};
+use judge::burn_in::{BurnInFolder, BurnInPhase, Status};
 use record::units::Nanos;
 use record::{BurnIn, Cell, SCHEMA, burn_in_files};
 
@@ -43,7 +43,7 @@ impl StatusBoard {
                     resident: None,
                     suite: request.suite.clone(),
                     started: request.started.clone(),
-                    doing: Doing::Meeting,
+                    doing: BurnInPhase::Meeting,
                     cycle: 0,
                     cycles_done: 0,
                     cells_done: 0,

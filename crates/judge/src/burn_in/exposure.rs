@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::{Blamed, Index, directed_end};
+use super::catalog::{AccusedPart, CatalogIndex, directed_end};
 use super::timeline::Timeline;
 use record::units::Nanos;
 use record::{PartKind, RailEndName};
@@ -22,7 +22,7 @@ pub(super) struct Exposure {
 }
 
 impl Exposure {
-    pub(super) fn of(timeline: &Timeline<'_>, known: &Index<'_>, least_share: f64) -> Exposure {
+    pub(super) fn of(timeline: &Timeline<'_>, known: &CatalogIndex<'_>, least_share: f64) -> Exposure {
         let mut exposure = Exposure::default();
         for cycle in &timeline.cycles {
             let number = cycle.number();
@@ -55,7 +55,7 @@ impl Exposure {
                     loaded.entry(load.link.to_string()).or_default().insert(number);
                 }
             }
-            // Without rails nothing names a host: everybody who was not away took part.
+            // MissingHosts rails nothing names a host: everybody who was not away took part.
             if hosts.is_empty() && cycle.said.is_measured() {
                 hosts.extend(
                     known
@@ -81,15 +81,15 @@ impl Exposure {
     }
 
     /// Cycles that measured what a finding accuses; all of them where that is nothing that is read.
-    pub(super) fn of_blamed(&self, known: &Index<'_>, blamed: &Blamed) -> BTreeSet<u32> {
-        let kind = match blamed {
-            Blamed::Cable(_) => PartKind::Link,
-            Blamed::End { .. } => PartKind::RailEnd,
-            Blamed::Node(_) => PartKind::Node,
-            Blamed::Gpu(_) => PartKind::Gpu,
+    pub(super) fn of_blamed(&self, known: &CatalogIndex<'_>, accused: &AccusedPart) -> BTreeSet<u32> {
+        let kind = match accused {
+            AccusedPart::Cable(_) => PartKind::Link,
+            AccusedPart::End { .. } => PartKind::RailEnd,
+            AccusedPart::Node(_) => PartKind::Node,
+            AccusedPart::Gpu(_) => PartKind::Gpu,
             _ => return self.all.clone(),
         };
-        let names = known.names_of(blamed);
+        let names = known.names_of(accused);
         names.iter().flat_map(|name| self.measured(kind, name)).collect()
     }
 
@@ -125,7 +125,7 @@ impl Exposure {
 }
 
 /// The host that a reading speaks of.
-fn host_of<'a>(known: &'a Index<'_>, kind: PartKind, part: &'a str) -> Vec<&'a str> {
+fn host_of<'a>(known: &'a CatalogIndex<'_>, kind: PartKind, part: &'a str) -> Vec<&'a str> {
     let host = match kind {
         PartKind::Node => Some(part),
         PartKind::RailEnd => RailEndName::parse(part).map(|end| end.host),

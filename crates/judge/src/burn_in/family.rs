@@ -1,4 +1,4 @@
-//! Kinds of findings that are one matter over cycles: a part that is slow is found as a slow link today and as a slow pair tomorrow.
+//! Kinds of findings that are one issue over cycles: a part that is slow is found as a slow link today and as a slow pair tomorrow.
 
 use record::FindingKind;
 
@@ -26,7 +26,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// The family of a finding; none for what says that something was not measured, which is a matter of coverage.
+    /// The family of a finding; none for what says that something was not measured, which is a issue of coverage.
     pub(super) fn of(kind: FindingKind) -> Option<Family> {
         Some(match kind {
             FindingKind::Corruption => Family::Corruption,

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::known::{Known, KnownLink};
+use super::catalog::{CatalogLink, PartCatalog};
 use record::units::Nanos;
 use record::{
     BurnIn, Criteria, EndReason, FindingKind, FindingSummary, Journal, JournalLine, LinkLoad, Night,
@@ -32,10 +32,10 @@ impl Noise {
 }
 
 /// Both directions of a cable: `low` is the host or the leaf.
-fn cable(links: &mut Vec<KnownLink>, name: &str, low: &str, high: &str, rail: &str, host: Option<&str>) {
+fn cable(links: &mut Vec<CatalogLink>, name: &str, low: &str, high: &str, rail: &str, host: Option<&str>) {
     for away in [true, false] {
         let (from, to) = if away { (low, high) } else { (high, low) };
-        links.push(KnownLink {
+        links.push(CatalogLink {
             name: format!("{from}->{to}"),
             cable: name.to_string(),
             rail: Some(rail.to_string()),
@@ -46,10 +46,10 @@ fn cable(links: &mut Vec<KnownLink>, name: &str, low: &str, high: &str, rail: &s
 }
 
 /// Hosts h0 to h3; rail r has the leaves 2r (h0, h1) and 2r + 1 (h2, h3), named `leaf0` to `leaf3`, and spines of its own.
-pub fn clos() -> Known {
-    let mut known = Known {
+pub fn clos() -> PartCatalog {
+    let mut known = PartCatalog {
         hosts: (0..4).map(|host| format!("h{host}")).collect(),
-        ..Known::default()
+        ..PartCatalog::default()
     };
     for rail in 0..2 {
         let rail_name = format!("rail{rail}");
@@ -162,7 +162,7 @@ pub fn reading(kind: PartKind, part: &str, quantity: Quantity, value: f64) -> Pa
 }
 
 /// A cycle in which every flow runs at what its slowest link carries, as `rate` says; links and ends are read from their best flow.
-pub fn cycle(known: &Known, number: u32, mut rate: impl FnMut(&str) -> f64) -> Night {
+pub fn cycle(known: &PartCatalog, number: u32, mut rate: impl FnMut(&str) -> f64) -> Night {
     let mut night = night(number);
     let mut best: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
     let rates: std::collections::BTreeMap<&str, f64> = known

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use super::known::Known;
+use super::catalog::PartCatalog;
 use record::units::Nanos;
 use record::{BurnIn, JournalLine, Night, Readings, burn_in_files, cut_after_last_line, files, replace};
 
@@ -128,16 +128,16 @@ impl BurnInFolder {
     }
 
     /// The parts that there are to decide on; none before the first cycle is complete.
-    pub fn known(&self) -> Result<Known, FolderError> {
+    pub fn known(&self) -> Result<PartCatalog, FolderError> {
         let path = self.path.join(burn_in_files::KNOWN);
         match path.exists() {
             true => parse(&path),
-            false => Ok(Known::default()),
+            false => Ok(PartCatalog::default()),
         }
     }
 
     /// Keeps what there is to decide on, unless more is known already: a cycle that was cut short knows less.
-    pub fn keep_known(&self, known: &Known) -> Result<(), FolderError> {
+    pub fn keep_known(&self, known: &PartCatalog) -> Result<(), FolderError> {
         let path = self.path.join(burn_in_files::KNOWN);
         let before = self.known()?;
         if (known.hosts.len(), known.links.len()) < (before.hosts.len(), before.links.len()) {

@@ -1,77 +1,82 @@
-//! A matter in words: what, where, from when to when, how often.
+//! A issue in words: what, where, from when to when, how often.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::falls::{Fall, Fallen, Shape};
+use super::catalog::{AccusedPart, CatalogIndex};
+use super::degradations::{Degradation, DegradedSeries, Shape};
+use super::describe::{cycles, when};
 use super::family::Family;
-use super::known::{Blamed, Index};
-use super::matters::Matter;
-use super::phrase::{cycles, list, percent, plural, when};
+use super::issues::PartIssue;
 use super::timeline::Timeline;
+use record::text::{first_of, percent, plural};
 use record::units::Rate;
 use record::{EndDirection, FindingKind, Incident, Quantity, RailEndName};
 
 /// More facts than this do not help.
 const MOST_EVIDENCE: usize = 6;
 
-/// The matter as the certificate tells it.
-pub(super) fn incident(matter: &Matter<'_, '_>, timeline: &Timeline<'_>, known: &Index<'_>) -> Incident {
-    let (first, last) = matter.moments(timeline);
-    let part = part_of(matter, known);
+/// The issue as the certificate tells it.
+pub(super) fn incident(
+    issue: &PartIssue<'_, '_>,
+    timeline: &Timeline<'_>,
+    known: &CatalogIndex<'_>,
+) -> Incident {
+    let (first, last) = issue.moments(timeline);
+    let part = part_of(issue, known);
     Incident {
-        kind: kind_of(matter),
-        part_kind: matter.parts(known).first().map(|(kind, _)| *kind),
-        sentence: sentence(matter, &part, timeline),
+        kind: kind_of(issue),
+        part_kind: issue.parts(known).first().map(|(kind, _)| *kind),
+        sentence: sentence(issue, &part, timeline),
         part,
         first,
         last,
-        cycles: matter.cycles.iter().copied().collect(),
-        of_cycles: u32::try_from(matter.of_cycles.len()).unwrap_or(u32::MAX),
-        is_still_there: matter.is_still_there(),
-        counts: matter.counts,
-        evidence: evidence(matter),
-        next_step: next_step(matter),
-        repeat: matter
+        cycles: issue.cycles.iter().copied().collect(),
+        of_cycles: u32::try_from(issue.of_cycles.len()).unwrap_or(u32::MAX),
+        is_still_there: issue.is_still_there(),
+        counts: issue.counts,
+        evidence: evidence(issue),
+        next_step: next_step(issue),
+        repeat: issue
             .seen
             .iter()
             .rev()
-            .find_map(|sighting| sighting.found.repeat.clone()),
+            .find_map(|finding| finding.found.repeat.clone()),
     }
 }
 
 /// The kind with the highest exit code among what was seen, the most frequent of those.
-fn kind_of(matter: &Matter<'_, '_>) -> FindingKind {
+fn kind_of(issue: &PartIssue<'_, '_>) -> FindingKind {
     let mut kinds: BTreeMap<FindingKind, usize> = BTreeMap::new();
-    for sighting in &matter.seen {
-        *kinds.entry(sighting.found.kind).or_default() += 1;
+    for finding in &issue.seen {
+        *kinds.entry(finding.found.kind).or_default() += 1;
     }
     let worst = kinds
         .into_iter()
         .max_by_key(|(kind, count)| (kind.exit_code(), *count));
-    match (worst, matter.family, &matter.blamed) {
+    match (worst, issue.family, &issue.accused) {
         (_, Family::Lost, _) => FindingKind::LostRank,
-        (_, Family::Slow, Blamed::Cable(_) | Blamed::End { .. }) if matter.fall.is_some() => {
+        (_, Family::Slow, AccusedPart::Cable(_) | AccusedPart::End { .. }) if issue.degradation.is_some() => {
             FindingKind::SlowLink
         }
         (Some((kind, _)), _, _) => kind,
-        (None, Family::Slow, Blamed::Gpu(_) | Blamed::Node(_)) => FindingKind::StragglerRank,
+        (None, Family::Slow, AccusedPart::Gpu(_) | AccusedPart::Node(_)) => FindingKind::StragglerRank,
         (None, _, _) => FindingKind::SlowLink,
     }
 }
 
 /// The name of what it accuses: the direction of a cable that most findings name.
-fn part_of(matter: &Matter<'_, '_>, known: &Index<'_>) -> String {
-    let fell = matter
-        .fall
-        .and_then(|fall| fall.parts.first())
-        .map(|fallen| fallen.part.clone());
-    let names = matter.parts(known);
+fn part_of(issue: &PartIssue<'_, '_>, known: &CatalogIndex<'_>) -> String {
+    let fell = issue
+        .degradation
+        .and_then(|degradation| degradation.parts.first())
+        .map(|degraded| degraded.part.clone());
+    let names = issue.parts(known);
     if let Some(name) = fell.filter(|name| names.iter().any(|(_, part)| part == name)) {
         return name;
     }
     let mut named: BTreeMap<&str, usize> = names.iter().map(|(_, name)| (name.as_str(), 0)).collect();
-    for sighting in &matter.seen {
-        let found = sighting.found;
+    for finding in &issue.seen {
+        let found = finding.found;
         for name in [Some(&found.part), found.place.link.as_ref()]
             .into_iter()
             .flatten()
@@ -91,27 +96,27 @@ fn part_of(matter: &Matter<'_, '_>, known: &Index<'_>) -> String {
     match most {
         Some((name, _)) => name.to_string(),
         None => known
-            .names_of(&matter.blamed)
+            .names_of(&issue.accused)
             .into_iter()
             .next()
             .unwrap_or_default(),
     }
 }
 
-fn sentence(matter: &Matter<'_, '_>, part: &str, timeline: &Timeline<'_>) -> String {
-    if let Some(fall) = matter.fall {
-        return fallen(fall, part, timeline);
+fn sentence(issue: &PartIssue<'_, '_>, part: &str, timeline: &Timeline<'_>) -> String {
+    if let Some(degradation) = issue.degradation {
+        return degraded(degradation, part, timeline);
     }
-    if !matter.absences.is_empty() {
-        return lost(matter, part);
+    if !issue.absences.is_empty() {
+        return lost(issue, part);
     }
-    let (first, _) = matter.moments(timeline);
-    let (count, of) = (matter.cycles.len(), matter.of_cycles.len());
-    let told = matter
+    let (first, _) = issue.moments(timeline);
+    let (count, of) = (issue.cycles.len(), issue.of_cycles.len());
+    let told = issue
         .seen
         .last()
-        .map_or("", |sighting| sighting.found.sentence.as_str());
-    let what = match matter.family {
+        .map_or("", |finding| finding.found.sentence.as_str());
+    let what = match issue.family {
         Family::Corruption => "delivered wrong data",
         Family::Lost => "was lost",
         Family::Flap => "went down",
@@ -125,7 +130,7 @@ fn sentence(matter: &Matter<'_, '_>, part: &str, timeline: &Timeline<'_>) -> Str
         1 => format!("once, in {}", when(&first)),
         _ => format!("in {count} of {of} cycles since {}", when(&first)),
     };
-    let counted = match (matter.counts, matter.family) {
+    let counted = match (issue.counts, issue.family) {
         (true, _) | (_, Family::Inventory) => "",
         (false, Family::Slow) if count == 1 => "; seen once, not counted",
         (false, Family::Slow) => "; no more than chance does, not counted",
@@ -139,8 +144,8 @@ fn sentence(matter: &Matter<'_, '_>, part: &str, timeline: &Timeline<'_>) -> Str
     format!("{part} {what} {often}{counted}{told}")
 }
 
-fn lost(matter: &Matter<'_, '_>, host: &str) -> String {
-    let each: Vec<String> = matter
+fn lost(issue: &PartIssue<'_, '_>, host: &str) -> String {
+    let each: Vec<String> = issue
         .absences
         .iter()
         .map(|absence| {
@@ -160,8 +165,8 @@ fn lost(matter: &Matter<'_, '_>, host: &str) -> String {
 }
 
 /// `h2/rail1->leaf1/p0 lost 15.2 % of its bandwidth in cycle 11 (...): 24.9 MB/s before, 21.1 MB/s since`.
-fn fallen(fall: &Fall, part: &str, timeline: &Timeline<'_>) -> String {
-    let Some(worst) = fall.parts.first() else {
+fn degraded(degradation: &Degradation, part: &str, timeline: &Timeline<'_>) -> String {
+    let Some(worst) = degradation.parts.first() else {
         return format!("{part} got slower");
     };
     let what = quantity(worst.quantity);
@@ -170,7 +175,7 @@ fn fallen(fall: &Fall, part: &str, timeline: &Timeline<'_>) -> String {
         Shape::Step => format!(
             "{part} lost {} of its {what} in {}: {before} before, {after} in the {} cycle{} since",
             percent(-worst.effect),
-            when(&timeline.moment(fall.since())),
+            when(&timeline.moment(degradation.since())),
             worst.cycles,
             plural(worst.cycles)
         ),
@@ -183,19 +188,25 @@ fn fallen(fall: &Fall, part: &str, timeline: &Timeline<'_>) -> String {
         ),
     };
     // One that fell while a host was away, and again when it was back, is named once.
-    let names: BTreeSet<String> = fall
+    let names: BTreeSet<String> = degradation
         .parts
         .iter()
         .skip(1)
-        .map(|fallen| fallen.part.clone())
+        .map(|degraded| degraded.part.clone())
         .filter(|name| name != part)
         .collect();
     let names: Vec<String> = names.into_iter().collect();
     if !names.is_empty() {
-        told.push_str(&format!("; together with {}", list(&names, 3)));
+        told.push_str(&format!(
+            "; together with {}",
+            first_of(&names, 3, ", ", String::clone)
+        ));
     }
-    if !fall.apart.is_empty() {
-        told.push_str(&format!("; not told apart from {}", list(&fall.apart, 3)));
+    if !degradation.apart.is_empty() {
+        told.push_str(&format!(
+            "; not told apart from {}",
+            first_of(&degradation.apart, 3, ", ", String::clone)
+        ));
     }
     told
 }
@@ -210,31 +221,34 @@ fn quantity(quantity: Quantity) -> &'static str {
     }
 }
 
-fn figure(fallen: &Fallen, value: f64) -> String {
-    match fallen.quantity {
+fn figure(degraded: &DegradedSeries, value: f64) -> String {
+    match degraded.quantity {
         Quantity::Bandwidth => Rate(value).to_string(),
         Quantity::Clock => format!("{value:.0} MHz"),
         _ => format!("{value:.3}"),
     }
 }
 
-fn evidence(matter: &Matter<'_, '_>) -> Vec<String> {
+fn evidence(issue: &PartIssue<'_, '_>) -> Vec<String> {
     let mut evidence = Vec::new();
-    if let Some(fall) = matter.fall {
-        for fallen in fall.parts.iter().chain(&fall.followers) {
-            let (before, after) = (figure(fallen, fallen.at_first), figure(fallen, fallen.at_last));
-            let away: Vec<String> = fallen.without.iter().cloned().collect();
+    if let Some(degradation) = issue.degradation {
+        for degraded in degradation.parts.iter().chain(&degradation.followers) {
+            let (before, after) = (
+                figure(degraded, degraded.at_first),
+                figure(degraded, degraded.at_last),
+            );
+            let away: Vec<String> = degraded.without.iter().cloned().collect();
             let away = match away.is_empty() {
                 true => String::new(),
-                false => format!(", without {}", list(&away, 3)),
+                false => format!(", without {}", first_of(&away, 3, ", ", String::clone)),
             };
-            evidence.push(format!("{}{away}: {before} before, {after} after", fallen.part));
+            evidence.push(format!("{}{away}: {before} before, {after} after", degraded.part));
         }
     }
     let mut sentences: BTreeSet<&str> = BTreeSet::new();
-    for sighting in &matter.seen {
-        if sentences.insert(&sighting.found.sentence) {
-            evidence.push(format!("cycle {}: {}", sighting.cycle, sighting.found.sentence));
+    for finding in &issue.seen {
+        if sentences.insert(&finding.found.sentence) {
+            evidence.push(format!("cycle {}: {}", finding.cycle, finding.found.sentence));
         }
     }
     let more = evidence.len().saturating_sub(MOST_EVIDENCE);
@@ -243,40 +257,40 @@ fn evidence(matter: &Matter<'_, '_>) -> Vec<String> {
         evidence.push(format!("and {more} more like these"));
     }
     let mut explained: BTreeMap<(FindingKind, &str), BTreeSet<u32>> = BTreeMap::new();
-    for sighting in &matter.explained {
-        let key = (sighting.found.kind, sighting.found.part.as_str());
-        explained.entry(key).or_default().insert(sighting.cycle);
+    for finding in &issue.explained {
+        let key = (finding.found.kind, finding.found.part.as_str());
+        explained.entry(key).or_default().insert(finding.cycle);
     }
     let others: Vec<String> = explained
         .into_iter()
         .map(|((kind, part), numbers)| format!("{kind} of {part} in {}", cycles(&numbers)))
         .collect();
     if !others.is_empty() {
-        evidence.push(format!("it explains {}", list(&others, MOST_EVIDENCE)));
+        evidence.push(format!(
+            "it explains {}",
+            first_of(&others, MOST_EVIDENCE, ", ", String::clone)
+        ));
     }
     evidence
 }
 
-fn next_step(matter: &Matter<'_, '_>) -> String {
-    let said = matter
-        .seen
-        .last()
-        .map(|sighting| sighting.found.next_step.clone());
+fn next_step(issue: &PartIssue<'_, '_>) -> String {
+    let said = issue.seen.last().map(|finding| finding.found.next_step.clone());
     let explained = || {
-        matter
+        issue
             .explained
             .iter()
-            .find(|sighting| sighting.family == matter.family)
+            .find(|finding| finding.family == issue.family)
     };
-    if let Some(step) = said.or_else(|| explained().map(|sighting| sighting.found.next_step.clone())) {
+    if let Some(step) = said.or_else(|| explained().map(|finding| finding.found.next_step.clone())) {
         return step;
     }
-    match (&matter.blamed, matter.family) {
-        (Blamed::Node(host), Family::Lost) => {
+    match (&issue.accused, issue.family) {
+        (AccusedPart::Node(host), Family::Lost) => {
             format!("look on {host} for why it went: console, kernel log, power, scheduler; then load it again")
         }
-        (Blamed::Gpu(gpu), _) => format!("look at {gpu}: clocks, temperature, power and errors; then load it again"),
-        (Blamed::Node(host), _) => {
+        (AccusedPart::Gpu(gpu), _) => format!("look at {gpu}: clocks, temperature, power and errors; then load it again"),
+        (AccusedPart::Node(host), _) => {
             format!("look at {host}: what all its rails share (PCIe, memory, other processes); then load it again")
         }
         _ => "clean and seat the cable and its transceivers, look at the ports at both ends, replace the cable; then load it again"

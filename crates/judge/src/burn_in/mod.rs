@@ -1,62 +1,62 @@
 //! A burn-in: hours of load in cycles, each an ordinary run, and what is decided then: accept, reject or extend, for every node, cable and GPU.
 //!
-//! `folder` is where it is kept, `progress` how far it came, `status` what a watchdog sees, `condense` how it makes room, `fabric` what there is to decide on.
+//! `folder` is where it is kept, `progress` how far it came, `status` what a watchdog sees, `condense` how it makes room, `catalog` which parts there
+//! are to decide on.
 //!
-//! The decision is a pure function of what was recorded: what was asked, the journal, and the readings of every cycle. Findings of cycles
-//! become matters (`matters`), each laid at as few doors as explain it (`sightings`, `falls`); a matter that is more than the suite's criteria
-//! accept and more than chance does is an incident that counts. A part of which too little was seen is never accepted.
+//! The decision is a pure function of what was recorded: what was asked, the journal, and the readings of every cycle. Findings of cycles become
+//! issues (`issues`), attributed to as few parts as explain them (`attribution`, `degradations`). An issue beyond the suite's criteria and beyond
+//! chance is an incident that counts. A part of which too little was seen is never accepted.
 
-mod away;
+mod absent_hosts;
 #[cfg(test)]
-mod away_proofs;
+mod absent_hosts_tests;
+mod attribution;
+mod catalog;
+mod catalog_of_run;
 mod condense;
-mod courses;
+mod cycle_store;
+mod degradations;
+mod describe;
 mod exposure;
-mod fabric;
-mod falls;
 mod family;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixture;
 mod folder;
 mod incidents;
-mod known;
-mod ledger;
+mod issues;
 #[cfg(test)]
-mod loss_proofs;
-mod matters;
+mod loss_tests;
 #[cfg(test)]
-mod odd_records;
-mod phrase;
+mod malformed_records_tests;
+mod part_decisions;
 mod progress;
+mod series;
 #[cfg(test)]
-mod proofs;
-mod rulings;
-mod shift;
-mod sightings;
-#[cfg(test)]
-mod simulations;
+mod simulation_tests;
 mod status;
+#[cfg(test)]
+mod tests;
 mod timeline;
 
 use std::cmp::Reverse;
 
+pub use catalog::{CatalogGpu, CatalogLink, PartCatalog};
+pub use catalog_of_run::part_catalog;
 pub use condense::{CellHistogram, Condensed, condense, size_of};
-pub use fabric::known;
+pub use cycle_store::CycleStore;
 pub use folder::{BurnInFolder, FolderError, JournalFile};
-pub use known::{Known, KnownGpu, KnownLink};
-pub use ledger::Ledger;
-pub use progress::SoFar;
-pub use status::{Doing, Status};
+pub use progress::BurnInProgress;
+pub use status::{BurnInPhase, Status};
 
+use attribution::DegradedPart;
+use catalog::CatalogIndex;
 use exposure::Exposure;
 use incidents::incident;
-use known::Index;
-use phrase::plural;
+use part_decisions::{DecisionContext, DescribedIssue};
+use record::text::{percent, plural};
 use record::{
     BurnIn, Certificate, Criteria, Incident, JournalLine, Night, PartDecision, Ruling, SCHEMA, Untested,
 };
-use rulings::{Bench, Told};
-use sightings::Worse;
 use timeline::Timeline;
 
 /// The exit code of a decision that has to wait.
@@ -65,37 +65,49 @@ const EXTEND: u8 = 20;
 const REJECT: u8 = 12;
 
 /// Decides on everything that is known, by what was asked. `cycles` are the readings of cycles, named `cycle 1` and so on.
-pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: &Known) -> Certificate {
-    decide_on(asked, journal, &Ledger::of(cycles), known)
+pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: &PartCatalog) -> Certificate {
+    decide_on(asked, journal, &CycleStore::of(cycles), known)
 }
 
 /// The same, on what is kept of cycles.
-pub fn decide_on(asked: &BurnIn, journal: &[JournalLine], ledger: &Ledger, known: &Known) -> Certificate {
-    let timeline = Timeline::of(journal, ledger);
-    let index = Index::of(known);
+pub fn decide_on(
+    asked: &BurnIn,
+    journal: &[JournalLine],
+    store: &CycleStore,
+    known: &PartCatalog,
+) -> Certificate {
+    let timeline = Timeline::of(journal, store);
+    let index = CatalogIndex::of(known);
     let criteria = &asked.criteria;
     let exposure = Exposure::of(&timeline, &index, criteria.least_share.value);
-    let unexplained = sightings::all(&timeline, &index, &[]);
-    let series = courses::all(&timeline, &index, &unexplained);
-    let falls = falls::all(&series, &timeline, &index, criteria.drift.value);
-    let worse: Vec<Worse> = falls
+    let unexplained = attribution::all(&timeline, &index, &[]);
+    let series = series::all(&timeline, &index, &unexplained);
+    let degradations = degradations::all(&series, &timeline, &index, criteria.drift.value);
+    let worse: Vec<DegradedPart> = degradations
         .iter()
-        .map(|fall| Worse {
-            blamed: fall.blamed.clone(),
-            since: fall.since(),
+        .map(|degradation| DegradedPart {
+            accused: degradation.accused.clone(),
+            since: degradation.since(),
         })
         .collect();
-    let sightings = sightings::all(&timeline, &index, &worse);
-    let matters = matters::all(&sightings, &falls, &timeline, &index, &exposure, criteria);
-    let told: Vec<Told<'_, '_>> = matters
+    let cycle_findings = attribution::all(&timeline, &index, &worse);
+    let issues = issues::all(
+        &cycle_findings,
+        &degradations,
+        &timeline,
+        &index,
+        &exposure,
+        criteria,
+    );
+    let told: Vec<DescribedIssue<'_, '_>> = issues
         .into_iter()
-        .map(|matter| Told {
-            incident: incident(&matter, &timeline, &index),
-            parts: matter.parts(&index),
-            matter,
+        .map(|issue| DescribedIssue {
+            incident: incident(&issue, &timeline, &index),
+            parts: issue.parts(&index),
+            issue,
         })
         .collect();
-    let bench = Bench {
+    let context = DecisionContext {
         timeline: &timeline,
         known: &index,
         exposure: &exposure,
@@ -103,8 +115,8 @@ pub fn decide_on(asked: &BurnIn, journal: &[JournalLine], ledger: &Ledger, known
         series: &series,
         told: &told,
     };
-    let (links, gpus) = (bench.links(), bench.gpus());
-    let nodes = bench.nodes(&links, &gpus);
+    let (links, gpus) = (context.links(), context.gpus());
+    let nodes = context.nodes(&links, &gpus);
     let mut incidents: Vec<Incident> = told.into_iter().map(|told| told.incident).collect();
     incidents.sort_by_key(|one| {
         (
@@ -114,7 +126,7 @@ pub fn decide_on(asked: &BurnIn, journal: &[JournalLine], ledger: &Ledger, known
         )
     });
     let ruling = overall(&incidents, [&nodes, &links, &gpus]);
-    let (iterations, verified) = ledger.iterations();
+    let (iterations, verified) = store.iterations();
     Certificate {
         schema: SCHEMA,
         version: record::VERSION.to_string(),
@@ -203,7 +215,7 @@ fn summary(
 /// What cycles say they did not measure, each once, and cables that they did not load; what only some cycles say tells so.
 fn untested(
     timeline: &Timeline<'_>,
-    known: &Index<'_>,
+    known: &CatalogIndex<'_>,
     exposure: &Exposure,
     criteria: &Criteria,
 ) -> Vec<Untested> {
@@ -233,7 +245,7 @@ fn untested(
             what: format!("cable {}", link.name),
             why: format!(
                 "carried {} of its rate in {loaded} of {cycles} cycles only{}",
-                phrase::percent(criteria.least_share.value),
+                percent(criteria.least_share.value),
                 because.unwrap_or_default()
             ),
         })

@@ -7,7 +7,7 @@ use record::{EndReason, Journal, JournalLine};
 
 /// How far it came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SoFar {
+pub struct BurnInProgress {
     /// Cycles that ended, with the time each took.
     pub finished: Vec<(u32, Nanos)>,
     /// The cycle that began and did not end.
@@ -26,10 +26,10 @@ pub struct SoFar {
     pub condensed: BTreeSet<u32>,
 }
 
-impl SoFar {
+impl BurnInProgress {
     /// Reads a journal.
-    pub fn of(journal: &[JournalLine]) -> SoFar {
-        let mut so_far = SoFar::default();
+    pub fn of(journal: &[JournalLine]) -> BurnInProgress {
+        let mut so_far = BurnInProgress::default();
         for line in journal {
             so_far.load = so_far.load.max(line.load_ns);
             match &line.what {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_journal_says_where_to_go_on() {
-        assert_eq!(SoFar::of(&[]).next_cycle(), 1);
+        assert_eq!(BurnInProgress::of(&[]).next_cycle(), 1);
         let met = || Journal::Met {
             hosts: Vec::new(),
             resumes: None,
@@ -112,7 +112,7 @@ mod tests {
             ),
             line(9, Journal::CycleBegan { cycle: 2, seed: 8 }),
         ];
-        let so_far = SoFar::of(&journal);
+        let so_far = BurnInProgress::of(&journal);
         assert_eq!(so_far.finished, [(1, Nanos::from_secs(9))]);
         assert_eq!((so_far.cut_off, so_far.cut_off_seed), (Some(2), Some(8)));
         assert_eq!(so_far.next_cycle(), 3);
@@ -123,9 +123,9 @@ mod tests {
                 reason: EndReason::Interrupted,
             },
         ));
-        assert_eq!(SoFar::of(&journal).ended, Some(EndReason::Interrupted));
+        assert_eq!(BurnInProgress::of(&journal).ended, Some(EndReason::Interrupted));
         journal.push(line(11, met()));
-        let again = SoFar::of(&journal);
+        let again = BurnInProgress::of(&journal);
         assert_eq!(
             (again.ended, again.meetings, again.load),
             (None, 2, Nanos::from_secs(11))

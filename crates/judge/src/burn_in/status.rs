@@ -12,7 +12,7 @@ use record::{EndReason, Ruling};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Doing {
+pub enum BurnInPhase {
     /// Ranks are meeting.
     Meeting,
     /// Cells are measured.
@@ -39,7 +39,7 @@ pub struct Status {
     /// Start, RFC 3339 in UTC.
     pub started: String,
     /// What it is doing.
-    pub doing: Doing,
+    pub doing: BurnInPhase,
     /// The cycle, from 1; 0 before the first.
     pub cycle: u32,
     /// Complete cycles.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ledger::{Ledger, Page};
+use super::cycle_store::{CycleStore, CycleView};
 use record::units::Nanos;
 use record::{EndReason, Journal, JournalLine, Moment};
 
@@ -14,7 +14,7 @@ pub(super) struct Cycle<'a> {
     /// How long it loaded the fabric.
     pub(super) took: Nanos,
     /// What it said.
-    pub(super) said: Page<'a>,
+    pub(super) said: CycleView<'a>,
 }
 
 impl Cycle<'_> {
@@ -58,7 +58,7 @@ pub(super) struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    pub(super) fn of(journal: &[JournalLine], ledger: &'a Ledger) -> Timeline<'a> {
+    pub(super) fn of(journal: &[JournalLine], store: &'a CycleStore) -> Timeline<'a> {
         let mut began: BTreeMap<u32, &JournalLine> = BTreeMap::new();
         let mut took: BTreeMap<u32, Nanos> = BTreeMap::new();
         let mut timeline = Timeline {
@@ -85,7 +85,7 @@ impl<'a> Timeline<'a> {
         }
         timeline.resumed = met.saturating_sub(1);
         let mut passed = Nanos(0);
-        for said in ledger.pages() {
+        for said in store.views() {
             let number = said.number();
             let line = began.get(&number);
             let took = said.took().or_else(|| took.get(&number).copied());
@@ -152,12 +152,6 @@ fn moment(line: &JournalLine, cycle: u32) -> Moment {
     }
 }
 
-/// The number at the end of `cycle 12`.
-pub(super) fn number_in(name: &str) -> Option<u32> {
-    let digits = name.rsplit(|c: char| !c.is_ascii_digit()).next()?;
-    digits.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{line, night};
@@ -168,8 +162,8 @@ mod tests {
         let nights = [night(2), night(1)];
         let began = |cycle, load| line(load, Journal::CycleBegan { cycle, seed: 1 });
         let journal = [began(1, 0), began(2, 70), began(2, 75)];
-        let ledger = Ledger::of(&nights);
-        let timeline = Timeline::of(&journal, &ledger);
+        let store = CycleStore::of(&nights);
+        let timeline = Timeline::of(&journal, &store);
         let numbers: Vec<u32> = timeline.cycles.iter().map(Cycle::number).collect();
         assert_eq!(numbers, [1, 2]);
         assert_eq!(
@@ -198,7 +192,7 @@ mod tests {
             reason: "silent".into(),
         };
         let journal = [line(100, lost), line(200, back), line(300, again)];
-        let absences = Timeline::of(&journal, &Ledger::default()).absences;
+        let absences = Timeline::of(&journal, &CycleStore::default()).absences;
         let told: Vec<(&str, u32, Option<u32>)> = absences
             .iter()
             .map(|a| {
@@ -210,13 +204,5 @@ mod tests {
             })
             .collect();
         assert_eq!(told, [("h1", 3, None), ("h2", 3, Some(5)), ("h2", 7, None)]);
-    }
-
-    #[test]
-    fn folders_are_numbered_by_their_names_or_by_their_order() {
-        assert_eq!(number_in("cycle 12"), Some(12));
-        assert_eq!(number_in("cycle-007"), Some(7));
-        assert_eq!(number_in("tonight"), None);
-        assert_eq!(number_in("cycle 99999999999999"), None);
     }
 }

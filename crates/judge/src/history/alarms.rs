@@ -1,8 +1,8 @@
 //! Every change with the run that proved it: how well the history would have done.
 
-use super::course::Course;
+use super::dated_change;
+use super::part_histories::PartHistories;
 use super::rule::Rule;
-use super::told;
 use record::{Night, PartChange};
 
 /// A change, and when it was known.
@@ -20,8 +20,8 @@ pub struct Alarm {
 
 /// Every change that was proved at any time, each night judged as it came, in the order of the runs that proved them.
 pub fn alarms(nights: &[Night], rule: &Rule) -> Vec<Alarm> {
-    let course = Course::of(nights, rule);
-    let mut alarms: Vec<Alarm> = told::all(&course, nights)
+    let course = PartHistories::of(nights, rule);
+    let mut alarms: Vec<Alarm> = dated_change::all(&course, nights)
         .into_iter()
         .map(|told| Alarm {
             proved: told.proved,

@@ -1,7 +1,7 @@
 //! A change of one part, from the run that proves it to the run that ends it.
 
-use super::baseline::{Baseline, MEDIAN_COST};
-use super::change::{self, Fit};
+use crate::change_point::{Baseline, MEDIAN_COST};
+use crate::change_point::{Fit, online};
 use record::ChangeShape;
 use record::stats::median;
 
@@ -133,7 +133,7 @@ impl Open {
     /// Whether the last two runs, taken together, still show it.
     pub(super) fn lasts(&self) -> bool {
         let last = &self.since[self.since.len().saturating_sub(2)..];
-        let sum: f64 = last.iter().map(|point| point.own - self.before.middle).sum();
+        let sum: f64 = last.iter().map(|point| point.own - self.before.median).sum();
         let now = sum / last.len().max(1) as f64;
         now * self.proven.signum() >= STILL * self.proven.abs()
     }
@@ -145,11 +145,11 @@ impl Open {
             ChangeShape::Slope => &self.since[self.since.len().saturating_sub(3)..],
             ChangeShape::Step | ChangeShape::Blip => &self.since[..],
         };
-        let shape = match self.since.len() <= change::LEAST_SLOPE {
+        let shape = match self.since.len() <= online::LEAST_SLOPE {
             true => self.episode.shape,
             false => ChangeShape::Step,
         };
-        let of_now = effect(shape, recent, self.before.middle);
+        let of_now = effect(shape, recent, self.before.median);
         if self.episode.runs > 0 {
             self.episode.effect = of_now;
         }

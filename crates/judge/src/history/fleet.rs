@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::baseline::Baseline;
 use super::rule::{self, Rule};
-use super::score::Pool;
 use super::series::{FEWEST, Learnt, Series, Terms};
+use crate::change_point::Pool;
+use crate::change_point::{self, Baseline};
 use record::stats::median;
 use record::{PartKind, PartReading, Quantity, Replaced};
 
@@ -86,8 +86,8 @@ impl Fleet {
 
     /// Parts among these readings whose past is long enough to judge them, and those whose past is not. Parts that are others than
     /// before begin anew.
-    pub(super) fn meet(&mut self, readings: &[&PartReading], run: usize, rule: &Rule) -> Met {
-        let mut met = Met::default();
+    pub(super) fn meet(&mut self, readings: &[&PartReading], run: usize, rule: &Rule) -> PresentParts {
+        let mut met = PresentParts::default();
         for reading in readings {
             let place = *self.places.entry(reading.part.clone()).or_insert_with(|| {
                 self.series.push((reading.part.clone(), Series::default()));
@@ -182,14 +182,14 @@ fn pooled(pool: &mut Pool, learnt: Vec<Learnt>) {
 
 /// How far parts are from their usual, in the middle; none of a few.
 fn common_level(arrivals: &[Arrival<'_>]) -> Option<f64> {
-    let of = |arrival: &Arrival<'_>| arrival.usual.map(|usual| arrival.log - usual.middle);
+    let of = |arrival: &Arrival<'_>| arrival.usual.map(|usual| arrival.log - usual.median);
     let distances: Vec<f64> = arrivals.iter().filter_map(of).collect();
-    median(&distances).filter(|_| distances.len() >= CROWD)
+    change_point::common_level(&distances, CROWD)
 }
 
 /// Parts that were read in a run.
 #[derive(Debug, Default)]
-pub(super) struct Met {
+pub(super) struct PresentParts {
     /// Parts with a past to be compared with.
     pub(super) grown: u32,
     /// Parts without.

@@ -11,29 +11,26 @@
 //! strange, is judged without a panic.
 
 mod alarms;
-mod baseline;
-mod change;
-mod course;
+mod dated_change;
+pub mod describe;
 mod episode;
+mod finding_track;
 mod fleet;
 mod identity;
+mod issues;
+mod part_histories;
 mod readings;
 mod related;
 mod rule;
-mod score;
 mod series;
 mod severity;
-mod standing;
-mod told;
-mod tonight;
 mod trends;
-pub mod words;
 
 pub use alarms::{Alarm, alarms};
+pub use issues::{since_earlier_runs, since_earlier_runs_by};
 pub use readings::readings;
 pub use rule::Rule;
 pub use severity::SeverityRule;
-pub use tonight::{tonight, tonight_by};
 pub use trends::{trends, trends_by};
 
 #[cfg(any(test, feature = "fixtures"))]

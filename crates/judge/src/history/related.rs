@@ -1,7 +1,7 @@
 //! Changes that are one matter: both directions of a cable, a cable and the end of the rail that it is plugged into, a host and
 //! its rails, a collective and the part that holds it up.
 
-use super::told::Told;
+use super::dated_change::DatedChange;
 use record::{ChangeShape, Part, PartKind, PortName, RailEndName};
 
 /// How many runs apart two steps may seem to begin and still be one; slopes are dated less well.
@@ -9,7 +9,7 @@ const APART: usize = 2;
 const SLOPES_APART: usize = 5;
 
 /// Changes that are one matter become one: that of the part that says most about where, with the others' names.
-pub(super) fn joined(all: Vec<Told>) -> Vec<Told> {
+pub(super) fn joined(all: Vec<DatedChange>) -> Vec<DatedChange> {
     let mut group: Vec<usize> = (0..all.len()).collect();
     for at in 0..all.len() {
         for other in 0..at {
@@ -38,7 +38,7 @@ pub(super) fn joined(all: Vec<Told>) -> Vec<Told> {
                 .for_each(|number| *number = to);
         }
     }
-    let mut matters: Vec<(usize, Vec<Told>)> = Vec::new();
+    let mut matters: Vec<(usize, Vec<DatedChange>)> = Vec::new();
     for (told, number) in all.into_iter().zip(group) {
         match matters.iter_mut().find(|(known, _)| *known == number) {
             Some((_, members)) => members.push(told),
@@ -52,17 +52,17 @@ pub(super) fn joined(all: Vec<Told>) -> Vec<Told> {
 }
 
 /// Whether it is a part at one place, rather than something that many parts make together.
-fn is_local(told: &Told) -> bool {
+fn is_local(told: &DatedChange) -> bool {
     !told.is_common && !matches!(told.change.kind, PartKind::Rail | PartKind::Collective)
 }
 
-fn one(mut members: Vec<Told>) -> Option<Told> {
+fn one(mut members: Vec<DatedChange>) -> Option<DatedChange> {
     let ends = members
         .iter()
         .filter(|member| member.change.kind == PartKind::RailEnd)
         .count();
     // A host is more than its rails only when several of them say so.
-    let rank = |told: &Told| match told.change.kind {
+    let rank = |told: &DatedChange| match told.change.kind {
         _ if told.is_common => 0,
         PartKind::Node if ends > 2 => 1,
         PartKind::Link => 2,
@@ -100,19 +100,19 @@ fn one(mut members: Vec<Told>) -> Option<Told> {
 }
 
 /// Whether they began at about the same time and go the same way.
-fn coincide(a: &Told, b: &Told) -> bool {
+fn coincide(a: &DatedChange, b: &DatedChange) -> bool {
     let is_slope = [a, b].iter().any(|told| told.change.shape == ChangeShape::Slope);
     let apart = if is_slope { SLOPES_APART } else { APART };
     a.change.is_worse == b.change.is_worse && a.since.abs_diff(b.since) <= apart
 }
 
-fn is_one(a: &Told, b: &Told) -> bool {
+fn is_one(a: &DatedChange, b: &DatedChange) -> bool {
     coincide(a, b)
         && (a.is_common && b.is_common || a.change.part == b.change.part || are_near(a, b) || are_near(b, a))
 }
 
 /// Whether a local change may be why something on the whole changed.
-fn may_hold_up(local: &Told, whole: &Told) -> bool {
+fn may_hold_up(local: &DatedChange, whole: &DatedChange) -> bool {
     match whole.change.kind {
         _ if whole.is_common => false,
         PartKind::Rail => {
@@ -124,7 +124,7 @@ fn may_hold_up(local: &Told, whole: &Told) -> bool {
 }
 
 /// Whether the parts touch each other.
-fn are_near(a: &Told, b: &Told) -> bool {
+fn are_near(a: &DatedChange, b: &DatedChange) -> bool {
     use PartKind::{Collective, Link, Node, RailEnd};
     let similar = (a.change.effect.abs() / b.change.effect.abs()).log2().abs() <= 1.0;
     let share_a_port = || ports(a).any(|port| ports(b).any(|other| other == port));
@@ -149,7 +149,7 @@ fn are_near(a: &Told, b: &Told) -> bool {
 }
 
 /// The ports that a link or the end of a rail is at.
-fn ports(told: &Told) -> impl Iterator<Item = PortName<'_>> {
+fn ports(told: &DatedChange) -> impl Iterator<Item = PortName<'_>> {
     let part = Part::parse(told.change.kind, &told.change.part);
     part.into_iter().flat_map(Part::ports)
 }

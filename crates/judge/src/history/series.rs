@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::baseline::Baseline;
-use super::change::{self, Fit};
 use super::episode::{Ending, Episode, Open, Point, Proof, effect};
 use super::identity;
 use super::rule::Rule;
-use super::score::Pool;
+use crate::change_point::Baseline;
+use crate::change_point::Pool;
+use crate::change_point::{Fit, online};
 use record::ChangeShape;
 
 /// Distances are pooled only when so many runs have not turned them into a change: a fault must not teach what is usual.
@@ -81,7 +81,7 @@ impl Series {
     /// Whether there are enough runs to find a change with the next one: some before it, and the least that show it.
     pub(super) fn is_grown(&self, rule: &Rule) -> bool {
         // Tonight is not among them yet.
-        self.points.len() + 1 >= rule.least_runs + change::LEAST_STEP
+        self.points.len() + 1 >= rule.least_runs + online::LEAST_STEP
     }
 
     /// The change that lasts.
@@ -132,7 +132,7 @@ impl Series {
         let usual = usual.filter(|usual| usual.runs >= FEWEST);
         let distance = usual.map(|usual| {
             let spread = usual.spread_among(terms.spread, terms.weight, terms.least_spread);
-            (own - usual.middle) / (spread * (1.0 + usual.uncertainty()).sqrt())
+            (own - usual.median) / (spread * (1.0 + usual.uncertainty()).sqrt())
         });
         let score = distance.map_or(0.0, |distance| terms.pool.score(distance));
         self.points.push(Point {
@@ -144,7 +144,7 @@ impl Series {
         self.follow(terms);
         let is_proven = self.look(terms);
         if let (false, Some(usual)) = (is_proven, usual) {
-            let effect = own - usual.middle;
+            let effect = own - usual.median;
             let stands_out =
                 score.abs() >= BLIP * terms.threshold && effect.abs() >= 2.0 * terms.least_effect;
             if stands_out && self.open.is_none() && usual.runs >= terms.rule.least_runs {
@@ -211,16 +211,16 @@ impl Series {
         else {
             return false;
         };
-        if most < change::LEAST_STEP {
+        if most < online::LEAST_STEP {
             return false;
         }
         let from = self.points.len() - most;
         let scores: Vec<f64> = self.points[from..].iter().map(|point| point.score).collect();
         let likeness = terms.pool.likeness();
         let mut best: Option<(Fit, Proof)> = None;
-        for (shape, age) in change::shapes(most, most) {
+        for (shape, age) in online::shapes(most, most) {
             // A quick look first: what is far from beyond chance as it came need not be looked at closely.
-            let quick = change::fit(&scores, shape, age, likeness);
+            let quick = online::fit(&scores, shape, age, likeness);
             if quick.is_none_or(|quick| quick.score.abs() < 0.6 * terms.threshold) {
                 continue;
             }
@@ -257,13 +257,13 @@ impl Series {
         let last = &self.points[self.points.len() - most..];
         let unexplained = |(shape, age): &(ChangeShape, usize)| {
             let from = most - age;
-            let effect = effect(*shape, &last[from..], proof.before.middle);
+            let effect = effect(*shape, &last[from..], proof.before.median);
             let share = |at: usize| match shape {
                 _ if at < from => 0.0,
                 ChangeShape::Slope => (at - from + 1) as f64 / *age as f64,
                 ChangeShape::Step | ChangeShape::Blip => 1.0,
             };
-            let rest = |(at, point): (usize, &Point)| point.own - proof.before.middle - effect * share(at);
+            let rest = |(at, point): (usize, &Point)| point.own - proof.before.median - effect * share(at);
             last.iter()
                 .enumerate()
                 .map(rest)
@@ -271,7 +271,7 @@ impl Series {
                 .sum::<f64>()
         };
         let best = |wanted: ChangeShape| {
-            let all = change::shapes(most, most).filter(move |(shape, _)| *shape == wanted);
+            let all = online::shapes(most, most).filter(move |(shape, _)| *shape == wanted);
             all.map(|shape| (shape, unexplained(&shape)))
                 .min_by(|a, b| a.1.total_cmp(&b.1))
         };
@@ -290,7 +290,7 @@ impl Series {
         let unit = spread * (1.0 + before.uncertainty()).sqrt();
         let distances: Vec<f64> = since
             .iter()
-            .map(|point| (point.own - before.middle) / unit)
+            .map(|point| (point.own - before.median) / unit)
             .collect();
         let scores: Vec<f64> = distances
             .iter()
@@ -298,14 +298,14 @@ impl Series {
             .collect();
         let shared = before.uncertainty() / (1.0 + before.uncertainty());
         let likeness = terms.pool.likeness().max(shared);
-        let mut fit = change::fit(&scores, shape, age, likeness)?;
+        let mut fit = online::fit(&scores, shape, age, likeness)?;
         if shape == ChangeShape::Step {
-            let row = change::row(&distances, likeness.sqrt(), terms.pool);
+            let row = online::row(&distances, likeness.sqrt(), terms.pool);
             if row.abs() > fit.score.abs() {
                 fit.score = row;
             }
         }
-        let effect = effect(shape, since, before.middle);
+        let effect = effect(shape, since, before.median);
         Some((
             fit,
             Proof {

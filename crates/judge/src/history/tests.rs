@@ -8,7 +8,7 @@ use record::{ChangeShape, FindingKind, Issue, IssueStatus, Night, PartKind, Quan
 
 /// What is said out loud.
 fn loud(nights: &[Night]) -> Vec<Issue> {
-    let matters = tonight(nights).matters.into_iter();
+    let matters = since_earlier_runs(nights).matters.into_iter();
     matters
         .filter(|matter| matter.severity > Severity::Info)
         .collect()
@@ -72,7 +72,7 @@ fn one_bad_night_wakes_nobody_and_neither_does_a_bad_night_of_all() {
         assert_eq!(loud(&row[..count]), [], "night {count}");
         assert_eq!(loud(&dip[..count]), [], "night {count}");
     }
-    let told = tonight(&row[..21]).matters;
+    let told = since_earlier_runs(&row[..21]).matters;
     assert_eq!(told.len(), 1);
     assert_eq!(
         (told[0].part.as_str(), told[0].severity, told[0].due),
@@ -97,7 +97,7 @@ fn a_change_that_is_gone_is_said_to_be_gone_and_its_past_is_not_forgotten() {
     let row = nights(8, 40, broken);
     let gone: Vec<usize> = (8..=40)
         .filter(|count| {
-            tonight(&row[..*count])
+            since_earlier_runs(&row[..*count])
                 .matters
                 .iter()
                 .any(|m| matches!(m.standing, IssueStatus::Gone { .. }))
@@ -105,7 +105,7 @@ fn a_change_that_is_gone_is_said_to_be_gone_and_its_past_is_not_forgotten() {
         .collect();
     assert_eq!(gone.len(), 1, "{gone:?}");
     assert!((27..=28).contains(&gone[0]), "{gone:?}");
-    let history = tonight(&row[..30]);
+    let history = since_earlier_runs(&row[..30]);
     assert_eq!(history.young, 0);
 }
 
@@ -125,7 +125,7 @@ fn a_replaced_part_begins_anew_without_an_alarm() {
     for count in 8..=40 {
         assert_eq!(loud(&row[..count]), [], "night {count}");
     }
-    let first = tonight(&row[..21]);
+    let first = since_earlier_runs(&row[..21]);
     let names: Vec<&str> = first
         .replaced
         .iter()
@@ -140,7 +140,7 @@ fn a_replaced_part_begins_anew_without_an_alarm() {
         ("nic A", "night20")
     );
     assert_eq!(first.young, 2);
-    assert_eq!(tonight(&row[..22]).replaced, []);
+    assert_eq!(since_earlier_runs(&row[..22]).replaced, []);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn findings_are_new_then_counted_then_gone_and_back_within_days_they_are_not_new
         row[number].readings.findings.push(slow());
     }
     let standing = |count: usize| {
-        let told = tonight(&row[..count]).matters;
+        let told = since_earlier_runs(&row[..count]).matters;
         let of_slow = told
             .iter()
             .find(|matter| matter.kind == Some(FindingKind::SlowLink));
@@ -177,7 +177,7 @@ fn findings_are_new_then_counted_then_gone_and_back_within_days_they_are_not_new
     );
     // Nothing was measured there: nobody knows.
     row[5].readings.parts.retain(|part| !part.part.starts_with("h2/"));
-    let matters = tonight(&row[..6]).matters;
+    let matters = since_earlier_runs(&row[..6]).matters;
     assert_eq!(matters[0].standing, IssueStatus::Unknown { nights: 3 });
 }
 
@@ -228,7 +228,7 @@ fn both_ends_of_a_cable_that_change_together_are_told_once() {
 #[test]
 fn few_nights_are_young_and_judged_by_nobody() {
     let row = nights(4, 6, step(3));
-    let history = tonight(&row);
+    let history = since_earlier_runs(&row);
     assert_eq!(
         (history.compared, history.young, history.matters.len()),
         (0, 16, 0)
@@ -248,7 +248,7 @@ fn few_nights_are_young_and_judged_by_nobody() {
         .map(|series| series.part.as_str())
         .collect();
     assert_eq!(series, ["h1/rail0 out"]);
-    assert_eq!(tonight(&[]).matters, []);
+    assert_eq!(since_earlier_runs(&[]).matters, []);
     assert_eq!(trends(&[]).exit_code, 20);
 }
 
@@ -302,7 +302,7 @@ proptest! {
             }
         }
         for count in 0..=row.len() {
-            let history = tonight(&row[..count]);
+            let history = since_earlier_runs(&row[..count]);
             prop_assert!(history.matters.iter().all(|matter| !matter.sentence.is_empty()));
         }
         let trends = trends(&row);

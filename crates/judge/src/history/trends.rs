@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::course::Course;
+use super::dated_change::{self, DatedChange};
 use super::episode::Ending;
 use super::fleet::Fleet;
+use super::part_histories::PartHistories;
 use super::rule::Rule;
 use super::series::Series;
-use super::told::{self, Told};
 use record::{Night, PartKind, PastChange, Quantity, SCHEMA, Trend, TrendRun, Trends};
 
 /// Every part over the nights, which are in the order of their start and of one suite.
@@ -17,8 +17,8 @@ pub fn trends(nights: &[Night]) -> Trends {
 
 /// The same by another rule.
 pub fn trends_by(nights: &[Night], rule: &Rule) -> Trends {
-    let course = Course::of(nights, rule);
-    let lasting = told::lasting(&course, nights);
+    let course = PartHistories::of(nights, rule);
+    let lasting = dated_change::lasting(&course, nights);
     let values = values(nights);
     let mut series: Vec<Trend> = Vec::new();
     for fleet in &course.fleets {
@@ -52,7 +52,7 @@ pub fn trends_by(nights: &[Night], rule: &Rule) -> Trends {
         exit_code,
         compared: course.compared,
         young: course.young,
-        over: told::over(&course, nights)
+        over: dated_change::over(&course, nights)
             .into_iter()
             .filter_map(|told| past(told, nights))
             .collect(),
@@ -86,7 +86,7 @@ fn trend(
     part: &str,
     series: &Series,
     values: Option<&Vec<Option<f64>>>,
-    lasting: &[Told],
+    lasting: &[DatedChange],
     rule: &Rule,
 ) -> Trend {
     let values = values.cloned().unwrap_or_default();
@@ -94,13 +94,13 @@ fn trend(
     let usual = series.usual(rule).filter(|usual| usual.runs >= rule.least_runs);
     let level = fleet.level();
     let at = |log: f64| (log + level).exp();
-    let is_of = |told: &Told| {
+    let is_of = |told: &DatedChange| {
         let change = &told.change;
         let is_it = change.kind == fleet.kind && change.quantity == fleet.quantity && change.part == part;
         is_it && !told.is_common || change.with.iter().any(|with| with == part)
     };
     let is_changed = series.episode().is_some();
-    let usual_figure = usual.map(|usual| at(usual.middle));
+    let usual_figure = usual.map(|usual| at(usual.median));
     Trend {
         kind: fleet.kind,
         part: part.to_string(),
@@ -109,7 +109,7 @@ fn trend(
         usual: usual_figure,
         usual_band: usual.map(|usual| {
             let half = 1.96 * fleet.spread_of(&usual);
-            (at(usual.middle - half), at(usual.middle + half))
+            (at(usual.median - half), at(usual.median + half))
         }),
         last,
         deviation: last.zip(usual_figure).map(|(last, usual)| last / usual - 1.0),
@@ -122,7 +122,7 @@ fn trend(
     }
 }
 
-fn past(told: Told, nights: &[Night]) -> Option<PastChange> {
+fn past(told: DatedChange, nights: &[Night]) -> Option<PastChange> {
     let (run, ending) = told.ended?;
     let ending = match ending {
         Ending::Gone => "gone",
@@ -137,7 +137,7 @@ fn past(told: Told, nights: &[Night]) -> Option<PastChange> {
     })
 }
 
-fn summary(course: &Course, lasting: &[Told], runs: usize, rule: &Rule) -> String {
+fn summary(course: &PartHistories, lasting: &[DatedChange], runs: usize, rule: &Rule) -> String {
     if course.compared == 0 {
         let needed = rule.least_runs + 1;
         return format!(

@@ -4,14 +4,14 @@ use super::*;
 use crate::hostile_tests::{attacks, check_lines, check_markdown, poisoned};
 use crate::html::parser_tests::elements;
 use judge::burn_in::fixture::{asked, clos, cycle, found, line};
-use judge::burn_in::{Known, decide};
+use judge::burn_in::{PartCatalog, decide};
 use record::{EndReason, FindingKind, Journal, Place, Ruling, Untested};
 
 const BAD: &str = "h2/rail1->leaf3/p0";
 
 /// A cable that loses 15 % in cycle 8, a flap elsewhere, a node lost and returned.
 fn troubled() -> (Certificate, Vec<Night>) {
-    let known: Known = clos();
+    let known: PartCatalog = clos();
     let rate = |number: u32, link: &str| if link == BAD && number >= 8 { 21.25e9 } else { 25e9 };
     let mut nights: Vec<Night> = (1..=20)
         .map(|number| cycle(&known, number, |link| rate(number, link)))

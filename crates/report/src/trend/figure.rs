@@ -5,7 +5,7 @@ use std::io;
 use super::rows::change_of;
 use crate::figure::Figure;
 use crate::figures::run_chart::{RunChart, drawing_of};
-use judge::history::words;
+use judge::history::describe;
 use record::{Quantity, Trend, Trends};
 
 /// The figure of one part.
@@ -27,7 +27,7 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
     let since = change.and_then(|change| trends.runs.iter().position(|run| run.name == change.since));
     let title = format!(
         "{} {}: {}",
-        words::kind(series.kind),
+        describe::kind(series.kind),
         series.part,
         series.quantity
     );
@@ -45,8 +45,8 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
     let usual = match series.usual_band {
         Some((low, high)) => format!(
             "Band: the range expected for 95 % of runs, {} to {}.",
-            words::figure(series.quantity, low),
-            words::figure(series.quantity, high)
+            describe::figure(series.quantity, low),
+            describe::figure(series.quantity, high)
         ),
         None => "Too few runs for a usual range.".to_string(),
     };
@@ -59,7 +59,7 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
             Some(format!(
                 "{} {}",
                 run.name,
-                words::figure(series.quantity, (*value)?)
+                describe::figure(series.quantity, (*value)?)
             ))
         })
         .collect();

@@ -1,7 +1,8 @@
 //! The rows of trends, told once for the terminal and for the page.
 
 use crate::table::{Entry, Table, Tone, figure, text};
-use judge::history::words;
+use judge::history::describe;
+use record::text::signed_percent;
 use record::{PartChange, PastChange, Trend, Trends};
 
 /// Runs that a line of blocks shows: the last ones.
@@ -65,10 +66,10 @@ pub(super) fn changed(trends: &Trends) -> Table {
                 format!("{}, better", change.shape)
             })
             .toned(tone),
-            Entry::ours(words::percent(change.effect)),
-            Entry::ours(format!("{} to {}", words::percent(lower), words::percent(upper))),
-            Entry::ours(words::figure(change.quantity, change.before)),
-            Entry::ours(words::figure(change.quantity, change.after)),
+            Entry::ours(signed_percent(change.effect)),
+            Entry::ours(format!("{} to {}", signed_percent(lower), signed_percent(upper))),
+            Entry::ours(describe::figure(change.quantity, change.before)),
+            Entry::ours(describe::figure(change.quantity, change.after)),
             Entry::from(format!("{} ({} runs)", change.since, change.runs)),
             Entry::from(change.with.join(", ")),
         ]);
@@ -96,7 +97,7 @@ pub(super) fn over(trends: &Trends, most: usize) -> Table {
         table.row([
             Entry::from(&change.part),
             Entry::ours(change.quantity),
-            Entry::ours(words::percent(change.effect)),
+            Entry::ours(signed_percent(change.effect)),
             Entry::from(&change.since),
             Entry::from(until),
             Entry::from(ending),
@@ -132,14 +133,14 @@ fn part(trends: &Trends, series: &Trend) -> [Entry; 8] {
         None => Tone::Plain,
     };
     let figure =
-        |value: Option<f64>| Entry::or_dash(value.map(|value| words::figure(series.quantity, value)));
+        |value: Option<f64>| Entry::or_dash(value.map(|value| describe::figure(series.quantity, value)));
     [
         Entry::from(&series.part),
         Entry::ours(series.quantity),
         Entry::ours(series.runs),
         figure(series.usual),
         figure(series.last),
-        Entry::or_dash(series.deviation.map(words::percent)).toned(tone),
+        Entry::or_dash(series.deviation.map(signed_percent)).toned(tone),
         Entry::from(change.map_or("", |change| change.since.as_str())),
         Entry::ours(spark(&series.values)),
     ]

@@ -3,7 +3,8 @@
 use super::rows::{change_of, ranked, spark};
 use crate::escape;
 use crate::terminal::Page;
-use judge::history::words;
+use judge::history::describe;
+use record::text::signed_percent;
 use record::{PartChange, Trend, Trends, Verdict};
 
 /// Parts that are shown beside those that changed, in a log.
@@ -96,7 +97,10 @@ pub fn terminal(trends: &Trends, page: Page) -> String {
 /// Columns as wide as their widest entry; the course comes last, because it may be cut.
 fn table(trends: &Trends, parts: &[&Trend]) -> Vec<String> {
     let figure = |series: &Trend, value: Option<f64>| {
-        value.map_or_else(|| "-".to_string(), |value| words::figure(series.quantity, value))
+        value.map_or_else(
+            || "-".to_string(),
+            |value| describe::figure(series.quantity, value),
+        )
     };
     let head = [
         "part", "quantity", "runs", "usual", "last", "change", "since", "history",
@@ -111,7 +115,7 @@ fn table(trends: &Trends, parts: &[&Trend]) -> Vec<String> {
             series.runs.to_string(),
             figure(series, series.usual),
             figure(series, series.last),
-            by.map_or_else(|| "-".to_string(), words::percent),
+            by.map_or_else(|| "-".to_string(), signed_percent),
             change.map_or_else(String::new, |change| short(&escape::line(&change.since))),
             spark(&series.values),
         ]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::identity::Identities;
-use super::{Kept, reading};
+use super::{ReadingSet, reading};
 use record::units::Bytes;
 use record::{
     Cell, CellVerdict, Collective, EndDirection, Interval, Judgement, Load, PartKind, PartReading, Quantity,
@@ -14,7 +14,12 @@ use record::{
 const SMALL: Bytes = Bytes(8192);
 
 /// Adds what flows say.
-pub(super) fn read(recorded: &Recorded, judgement: &Judgement, identities: &Identities<'_>, kept: &mut Kept) {
+pub(super) fn read(
+    recorded: &Recorded,
+    judgement: &Judgement,
+    identities: &Identities<'_>,
+    kept: &mut ReadingSet,
+) {
     let hosts: HashMap<u32, &str> = recorded
         .run
         .ranks

@@ -22,7 +22,7 @@ use record::{
 /// Everything that a judged run says about parts.
 pub fn readings(recorded: &Recorded, judgement: &Judgement) -> Readings {
     let identities = Identities::of(recorded, judgement);
-    let mut kept = Kept::default();
+    let mut kept = ReadingSet::default();
     flows::read(recorded, judgement, &identities, &mut kept);
     whole::read(recorded, judgement, &mut kept);
     let nodes = nodes::of(recorded, &kept, &identities);
@@ -57,9 +57,9 @@ pub fn readings(recorded: &Recorded, judgement: &Judgement) -> Readings {
 
 /// Readings so far, the best of each part and quantity.
 #[derive(Default)]
-struct Kept(BTreeMap<(PartKind, String, Quantity), PartReading>);
+struct ReadingSet(BTreeMap<(PartKind, String, Quantity), PartReading>);
 
-impl Kept {
+impl ReadingSet {
     /// Adds one more reading: the better one is kept, and cells add up.
     fn add(&mut self, reading: PartReading) {
         let is_figure = |value: f64| value.is_finite() && value > 0.0;

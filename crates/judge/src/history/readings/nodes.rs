@@ -3,12 +3,12 @@
 //! One slow rail does not move it; what slows down most of a host's rails (its memory, its bridges, its clocks) does.
 
 use super::identity::Identities;
-use super::{Kept, reading};
+use super::{ReadingSet, reading};
 use record::stats::median;
 use record::{Interval, PartKind, PartReading, PortName, Quantity, Recorded};
 
 /// One reading per host and quantity that its ends of rails have.
-pub(super) fn of(recorded: &Recorded, kept: &Kept, identities: &Identities<'_>) -> Vec<PartReading> {
+pub(super) fn of(recorded: &Recorded, kept: &ReadingSet, identities: &Identities<'_>) -> Vec<PartReading> {
     let mut nodes = Vec::new();
     for host in &recorded.run.hosts {
         // All ends of rails of a host, in their order: their names begin with the same.

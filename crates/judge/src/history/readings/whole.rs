@@ -3,7 +3,7 @@
 use record::TestKind;
 use std::collections::BTreeMap;
 
-use super::{Kept, reading};
+use super::{ReadingSet, reading};
 use record::stats;
 use record::units::Bytes;
 use record::{
@@ -11,14 +11,14 @@ use record::{
 };
 
 /// Adds what is said of whole rails, of collectives and by the sensors of GPUs.
-pub(super) fn read(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
+pub(super) fn read(recorded: &Recorded, judgement: &Judgement, kept: &mut ReadingSet) {
     rails(recorded, judgement, kept);
     collectives(recorded, judgement, kept);
     gpus(recorded, judgement, kept);
 }
 
 /// Rails alone, each at the largest size that it was measured at.
-fn rails(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
+fn rails(recorded: &Recorded, judgement: &Judgement, kept: &mut ReadingSet) {
     let mut largest: BTreeMap<&str, (Bytes, Vec<&CellVerdict>)> = BTreeMap::new();
     for verdict in &judgement.cells {
         let cell = &verdict.cell;
@@ -54,7 +54,7 @@ fn rails(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
 }
 
 /// Collectives that are about no single part: all that all ranks of the run take part in.
-fn collectives(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
+fn collectives(recorded: &Recorded, judgement: &Judgement, kept: &mut ReadingSet) {
     for verdict in &judgement.cells {
         let cell = &verdict.cell;
         let is_about_rails = recorded
@@ -94,7 +94,7 @@ fn collectives(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
 }
 
 /// The hottest a GPU was, and its clock under load: of each cell the middle between the least and the most, of these the median.
-fn gpus(recorded: &Recorded, judgement: &Judgement, kept: &mut Kept) {
+fn gpus(recorded: &Recorded, judgement: &Judgement, kept: &mut ReadingSet) {
     let mut clocks: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for event in &recorded.events {
         let Event::Gpu(seen) = event else { continue };

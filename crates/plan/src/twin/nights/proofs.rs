@@ -1,7 +1,7 @@
 //! What the history finds in nights with known incidents, and what it leaves alone. The whole tally is in `docs/detection.md`.
 
 use super::*;
-use judge::history::{Alarm, Rule, alarms, tonight};
+use judge::history::{Alarm, Rule, alarms, since_earlier_runs};
 use record::Severity;
 
 const STEP: &str = "node003/rail2 out";
@@ -109,7 +109,7 @@ fn a_blip_a_dip_and_a_new_card_page_nobody() {
     (calm.hosts, calm.rails, calm.wild) = (32, 2, 0.0);
     let nights = calm.nights();
     for count in 8..=nights.len() {
-        let pages: Vec<String> = tonight(&nights[..count])
+        let pages: Vec<String> = since_earlier_runs(&nights[..count])
             .matters
             .into_iter()
             .filter(|matter| matter.severity == Severity::Page)
@@ -117,7 +117,7 @@ fn a_blip_a_dip_and_a_new_card_page_nobody() {
             .collect();
         assert_eq!(pages, Vec::<String>::new(), "night {count}");
     }
-    let replaced = tonight(&nights[..41]).replaced;
+    let replaced = since_earlier_runs(&nights[..41]).replaced;
     assert_eq!(replaced.len(), 1);
     assert_eq!(replaced[0].part, card);
 }

@@ -9,6 +9,8 @@ use std::f64::consts::SQRT_2;
 
 use record::stats::median;
 
+use super::baseline::OF_MEDIAN_DEVIATION;
+
 /// Figures needed before a step.
 const BEFORE: usize = 3;
 /// Figures needed after it.
@@ -21,28 +23,26 @@ const MOST_FOR_A_SLOPE: usize = 60;
 const AGREE: f64 = 0.85;
 /// Figures farther from their median than so many deviations count as that far.
 const WILD: f64 = 6.0;
-/// A standard deviation over the median absolute deviation, for normal noise.
-const OF_MEDIAN_DEVIATION: f64 = 1.4826;
 
 /// A step beyond chance.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// Place of the first figure after it.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// Median after less median before.
-    pub(super) by: f64,
+    pub(crate) by: f64,
 }
 
 /// A slope with its interval, per unit of the times.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Slope {
-    pub(super) by: f64,
-    pub(super) lower: f64,
-    pub(super) upper: f64,
+pub(crate) struct Slope {
+    pub(crate) by: f64,
+    pub(crate) lower: f64,
+    pub(crate) upper: f64,
 }
 
 /// What neighbouring figures differ by, as a standard deviation of one figure: a step or slope hardly touches it.
-pub(super) fn noise(figures: &[f64]) -> Option<f64> {
+pub(crate) fn noise(figures: &[f64]) -> Option<f64> {
     let differences: Vec<f64> = figures.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     Some(median(&differences)? * OF_MEDIAN_DEVIATION / SQRT_2)
 }
@@ -53,7 +53,7 @@ fn bound(chance: f64) -> f64 {
 }
 
 /// The step of a series, when there is one: `noise` is the deviation of a single figure, `chance` the chance of a false one that is accepted.
-pub(super) fn step(figures: &[f64], noise: f64, chance: f64) -> Option<Step> {
+pub(crate) fn step(figures: &[f64], noise: f64, chance: f64) -> Option<Step> {
     let count = figures.len();
     let places = (count + 1)
         .checked_sub(BEFORE + AFTER)
@@ -113,7 +113,7 @@ fn agreement(before: &[f64], after: &[f64], by: f64) -> f64 {
 }
 
 /// The slope of a series over its times, with an interval that misses it with this chance.
-pub(super) fn slope(times: &[f64], figures: &[f64], chance: f64) -> Option<Slope> {
+pub(crate) fn slope(times: &[f64], figures: &[f64], chance: f64) -> Option<Slope> {
     let points = thinned(times, figures);
     let count = points.len();
     if count < FOR_A_SLOPE {
@@ -151,7 +151,7 @@ fn thinned(times: &[f64], figures: &[f64]) -> Vec<(f64, f64)> {
 }
 
 /// Sum of distances of figures from a fit.
-pub(super) fn distance(figures: &[f64], fit: impl Fn(usize) -> f64) -> f64 {
+pub(crate) fn distance(figures: &[f64], fit: impl Fn(usize) -> f64) -> f64 {
     figures
         .iter()
         .enumerate()
@@ -161,8 +161,8 @@ pub(super) fn distance(figures: &[f64], fit: impl Fn(usize) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::Noise;
     use super::*;
+    use crate::burn_in::fixture::Noise;
     use proptest::prelude::*;
 
     #[test]

@@ -1,8 +1,8 @@
 //! Burn-ins in which a host is away for long, and what is said of those that stayed.
 
-use super::away::{Without, is_of};
+use super::absent_hosts::{MissingHosts, is_of};
 use super::fixture::{asked, clos, cycle, line};
-use super::proofs::{RATE, ruling};
+use super::tests::{RATE, ruling};
 use super::*;
 use record::{FindingKind, Journal};
 
@@ -10,10 +10,10 @@ use record::{FindingKind, Journal};
 const SLOW: [&str; 2] = ["h1/rail0->leaf0/p1", "leaf0/p1->h1/rail0"];
 
 /// The fabric with few pairs: h0 and h3 talk to h1 and h2 only.
-fn few_pairs() -> Known {
+fn few_pairs() -> PartCatalog {
     let mut known = clos();
     let is_between = |flow: &[String], a: &str, b: &str| {
-        is_of(flow, &Without::from([a.to_string()])) && is_of(flow, &Without::from([b.to_string()]))
+        is_of(flow, &MissingHosts::from([a.to_string()])) && is_of(flow, &MissingHosts::from([b.to_string()]))
     };
     let pairs = [("h0", "h1"), ("h0", "h2"), ("h3", "h1"), ("h3", "h2")];
     known
@@ -23,17 +23,17 @@ fn few_pairs() -> Known {
 }
 
 /// What is left of it without a host.
-fn without(known: &Known, host: &str) -> Known {
+fn without(known: &PartCatalog, host: &str) -> PartCatalog {
     let mut left = known.clone();
     left.flows
-        .retain(|flow| !is_of(flow, &Without::from([host.to_string()])));
+        .retain(|flow| !is_of(flow, &MissingHosts::from([host.to_string()])));
     left.links
         .retain(|link| left.flows.iter().any(|flow| flow.contains(&link.name)));
     left
 }
 
 /// So many cycles in which h2 is away from one until before another, and a cable degrades in a third.
-fn burn_in(known: &Known, count: u32, away: std::ops::Range<u32>, degrades: u32) -> Vec<Night> {
+fn burn_in(known: &PartCatalog, count: u32, away: std::ops::Range<u32>, degrades: u32) -> Vec<Night> {
     let few = without(known, "h2");
     let night = |number: u32| {
         let is_slow = |link: &str| number >= degrades && SLOW.contains(&link);
@@ -65,7 +65,7 @@ fn journal(away: &std::ops::Range<u32>, count: u32) -> Vec<JournalLine> {
     journal
 }
 
-/// Who is blamed for being slow, and since when.
+/// Who is accused for being slow, and since when.
 fn slow(certificate: &Certificate) -> Vec<(String, u32)> {
     let counting = certificate.incidents.iter().filter(|incident| incident.counts);
     counting

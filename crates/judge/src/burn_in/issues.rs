@@ -1,12 +1,12 @@
-//! What happened, over all cycles that show it: one matter per part and family, and whether it counts.
+//! What happened, over all cycles that show it: one issue per part and family, and whether it counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::attribution::{CycleFinding, Key};
+use super::catalog::{AccusedPart, CatalogIndex};
+use super::degradations::Degradation;
 use super::exposure::Exposure;
-use super::falls::Fall;
 use super::family::Family;
-use super::known::{Blamed, Index};
-use super::sightings::{Key, Sighting};
 use super::timeline::{Absence, Timeline};
 use record::units::Nanos;
 use record::{Criteria, Moment, PartKind};
@@ -20,17 +20,17 @@ const CLEAN: usize = 5;
 
 /// Everything about one part and family.
 #[derive(Debug)]
-pub(super) struct Matter<'m, 'a> {
+pub(super) struct PartIssue<'m, 'a> {
     pub(super) family: Family,
-    pub(super) blamed: Blamed,
+    pub(super) accused: AccusedPart,
     /// Findings that are it.
-    pub(super) seen: Vec<&'m Sighting<'a>>,
+    pub(super) seen: Vec<&'m CycleFinding<'a>>,
     /// Findings that it explains.
-    pub(super) explained: Vec<&'m Sighting<'a>>,
+    pub(super) explained: Vec<&'m CycleFinding<'a>>,
     /// When a host was away.
     pub(super) absences: Vec<Absence>,
     /// How figures fell.
-    pub(super) fall: Option<&'m Fall>,
+    pub(super) degradation: Option<&'m Degradation>,
     /// Cycles that show it.
     pub(super) cycles: BTreeSet<u32>,
     /// Cycles that measured the part, from the first of those on.
@@ -41,63 +41,63 @@ pub(super) struct Matter<'m, 'a> {
     pub(super) counts: bool,
 }
 
-/// All matters; `counts` is decided.
+/// All issues; `counts` is decided.
 pub(super) fn all<'m, 'a>(
-    sightings: &'m [Sighting<'a>],
-    falls: &'m [Fall],
+    cycle_findings: &'m [CycleFinding<'a>],
+    degradations: &'m [Degradation],
     timeline: &Timeline<'a>,
-    known: &Index<'_>,
+    known: &CatalogIndex<'_>,
     exposure: &Exposure,
     criteria: &Criteria,
-) -> Vec<Matter<'m, 'a>> {
-    let mut matters: BTreeMap<Key, Matter<'m, 'a>> = BTreeMap::new();
-    for absence in absences(sightings, timeline, exposure) {
-        let matter = of(&mut matters, Family::Lost, Blamed::Node(absence.host.clone()));
-        matter.absences.push(absence);
+) -> Vec<PartIssue<'m, 'a>> {
+    let mut issues: BTreeMap<Key, PartIssue<'m, 'a>> = BTreeMap::new();
+    for absence in absences(cycle_findings, timeline, exposure) {
+        let issue = of(&mut issues, Family::Lost, AccusedPart::Node(absence.host.clone()));
+        issue.absences.push(absence);
     }
-    for fall in falls {
-        of(&mut matters, Family::Slow, fall.blamed.clone()).fall = Some(fall);
+    for degradation in degradations {
+        of(&mut issues, Family::Slow, degradation.accused.clone()).degradation = Some(degradation);
     }
-    for sighting in sightings {
-        let (family, blamed) = sighting.matter();
-        let matter = of(&mut matters, family, blamed);
-        match sighting.family == family && sighting.blamed == matter.blamed {
-            true => matter.seen.push(sighting),
-            false => matter.explained.push(sighting),
+    for finding in cycle_findings {
+        let (family, accused) = finding.issue();
+        let issue = of(&mut issues, family, accused);
+        match finding.family == family && finding.accused == issue.accused {
+            true => issue.seen.push(finding),
+            false => issue.explained.push(finding),
         }
     }
-    let mut matters: Vec<Matter<'m, 'a>> = matters.into_values().collect();
-    for matter in &mut matters {
-        let measured = exposure.of_blamed(known, &matter.blamed);
-        matter.cycles = matter.seen.iter().map(|sighting| sighting.cycle).collect();
-        matter
+    let mut issues: Vec<PartIssue<'m, 'a>> = issues.into_values().collect();
+    for issue in &mut issues {
+        let measured = exposure.of_blamed(known, &issue.accused);
+        issue.cycles = issue.seen.iter().map(|finding| finding.cycle).collect();
+        issue
             .cycles
-            .extend(matter.absences.iter().map(|absence| absence.lost.cycle));
-        if let Some(fall) = matter.fall {
-            matter.cycles.extend(measured.range(fall.since()..));
+            .extend(issue.absences.iter().map(|absence| absence.lost.cycle));
+        if let Some(degradation) = issue.degradation {
+            issue.cycles.extend(measured.range(degradation.since()..));
         }
-        let first = matter.cycles.first().copied().unwrap_or(0);
+        let first = issue.cycles.first().copied().unwrap_or(0);
         let since = measured.range(first..).copied();
-        matter.of_cycles = since.chain(matter.cycles.iter().copied()).collect();
-        matter.measured = measured.len();
+        issue.of_cycles = since.chain(issue.cycles.iter().copied()).collect();
+        issue.measured = measured.len();
     }
-    let rate = chance_of_one(&matters, known, exposure);
-    for matter in &mut matters {
-        matter.counts = matter.fall.is_some() || matter.is_beyond(criteria, rate);
+    let rate = chance_of_one(&issues, known, exposure);
+    for issue in &mut issues {
+        issue.counts = issue.degradation.is_some() || issue.is_beyond(criteria, rate);
     }
-    matters
+    issues
 }
 
 /// How often chance accuses one part in one cycle, and how many parts there are. What was seen once and never again is what chance
 /// does here: where it does more than a run's budget of false positives allows, a part must stand out from that.
-fn chance_of_one(matters: &[Matter<'_, '_>], known: &Index<'_>, exposure: &Exposure) -> Chance {
+fn chance_of_one(issues: &[PartIssue<'_, '_>], known: &CatalogIndex<'_>, exposure: &Exposure) -> Chance {
     let known = known.known;
     let parts = known.links.len().max(exposure.ends().count()) + known.hosts.len() + known.gpus.len();
-    let once = |matter: &&Matter<'_, '_>| {
-        matter.family == Family::Slow && matter.fall.is_none() && matter.cycles.len() == 1
+    let once = |issue: &&PartIssue<'_, '_>| {
+        issue.family == Family::Slow && issue.degradation.is_none() && issue.cycles.len() == 1
     };
     let (parts, cycles) = (parts.max(1) as f64, exposure.all.len().max(1) as f64);
-    let once = matters.iter().filter(once).count() as f64;
+    let once = issues.iter().filter(once).count() as f64;
     Chance {
         rate: ((once + FALSE_IN_A_CYCLE * cycles) / (parts * cycles)).min(0.5),
         parts,
@@ -121,47 +121,53 @@ impl Chance {
 }
 
 fn of<'x, 'm, 'a>(
-    matters: &'x mut BTreeMap<Key, Matter<'m, 'a>>,
+    issues: &'x mut BTreeMap<Key, PartIssue<'m, 'a>>,
     family: Family,
-    blamed: Blamed,
-) -> &'x mut Matter<'m, 'a> {
-    matters.entry((family, blamed.clone())).or_insert_with(|| Matter {
-        family,
-        blamed,
-        seen: Vec::new(),
-        explained: Vec::new(),
-        absences: Vec::new(),
-        fall: None,
-        cycles: BTreeSet::new(),
-        of_cycles: BTreeSet::new(),
-        measured: 0,
-        counts: false,
-    })
+    accused: AccusedPart,
+) -> &'x mut PartIssue<'m, 'a> {
+    issues
+        .entry((family, accused.clone()))
+        .or_insert_with(|| PartIssue {
+            family,
+            accused,
+            seen: Vec::new(),
+            explained: Vec::new(),
+            absences: Vec::new(),
+            degradation: None,
+            cycles: BTreeSet::new(),
+            of_cycles: BTreeSet::new(),
+            measured: 0,
+            counts: false,
+        })
 }
 
 /// Losses that the journal tells, and those that only a finding does: the node is back when it is measured again.
-fn absences(sightings: &[Sighting<'_>], timeline: &Timeline<'_>, exposure: &Exposure) -> Vec<Absence> {
+fn absences(
+    cycle_findings: &[CycleFinding<'_>],
+    timeline: &Timeline<'_>,
+    exposure: &Exposure,
+) -> Vec<Absence> {
     let mut all = timeline.absences.clone();
-    for sighting in sightings
+    for finding in cycle_findings
         .iter()
-        .filter(|sighting| sighting.family == Family::Lost && sighting.laid_to.is_none())
+        .filter(|finding| finding.family == Family::Lost && finding.explained_by.is_none())
     {
-        let Blamed::Node(host) = &sighting.blamed else {
+        let AccusedPart::Node(host) = &finding.accused else {
             continue;
         };
         let measured = exposure.measured(PartKind::Node, host);
-        let back = measured.range(sighting.cycle + 1..).next();
+        let back = measured.range(finding.cycle + 1..).next();
         all.push(Absence {
             host: host.clone(),
-            lost: timeline.moment(sighting.cycle),
-            reason: sighting.found.sentence.clone(),
+            lost: timeline.moment(finding.cycle),
+            reason: finding.found.sentence.clone(),
             returned: back.map(|cycle| timeline.moment(*cycle)),
         });
     }
     all
 }
 
-impl Matter<'_, '_> {
+impl PartIssue<'_, '_> {
     /// Whether it is more than the criteria accept and more than chance does.
     fn is_beyond(&self, criteria: &Criteria, chance: Chance) -> bool {
         let (seen, of) = (self.cycles.len(), self.measured.max(1));
@@ -186,7 +192,7 @@ impl Matter<'_, '_> {
                 .absences
                 .last()
                 .is_none_or(|absence| absence.returned.is_none()),
-            _ => self.fall.is_some() || self.of_cycles.last() == self.cycles.last(),
+            _ => self.degradation.is_some() || self.of_cycles.last() == self.cycles.last(),
         }
     }
 
@@ -212,27 +218,26 @@ impl Matter<'_, '_> {
     }
 
     /// The parts that are decided on and that it is about.
-    pub(super) fn parts(&self, known: &Index<'_>) -> BTreeSet<(PartKind, String)> {
-        let kind = match &self.blamed {
-            Blamed::Cable(_) => PartKind::Link,
-            Blamed::End { .. } => PartKind::RailEnd,
-            Blamed::Node(_) => PartKind::Node,
-            Blamed::Gpu(_) => PartKind::Gpu,
-            Blamed::Switch(_) | Blamed::Rail(_) | Blamed::Other(_) => return BTreeSet::new(),
+    pub(super) fn parts(&self, known: &CatalogIndex<'_>) -> BTreeSet<(PartKind, String)> {
+        let kind = match &self.accused {
+            AccusedPart::Cable(_) => PartKind::Link,
+            AccusedPart::End { .. } => PartKind::RailEnd,
+            AccusedPart::Node(_) => PartKind::Node,
+            AccusedPart::Gpu(_) => PartKind::Gpu,
+            AccusedPart::Switch(_) | AccusedPart::Rail(_) | AccusedPart::Other(_) => return BTreeSet::new(),
         };
-        let names = known.names_of(&self.blamed);
+        let names = known.names_of(&self.accused);
         let mut named: BTreeSet<String> = BTreeSet::new();
-        let is_both = self.seen.iter().any(|sighting| sighting.found.both_directions);
+        let is_both = self.seen.iter().any(|finding| finding.found.both_directions);
         if self.family == Family::Slow && !is_both {
-            let seen = self.seen.iter().flat_map(|sighting| {
-                [&sighting.found.part]
-                    .into_iter()
-                    .chain(&sighting.found.place.link)
-            });
+            let seen = self
+                .seen
+                .iter()
+                .flat_map(|finding| [&finding.found.part].into_iter().chain(&finding.found.place.link));
             let fell = self
-                .fall
+                .degradation
                 .into_iter()
-                .flat_map(|fall| fall.parts.iter().map(|fallen| &fallen.part));
+                .flat_map(|degradation| degradation.parts.iter().map(|degraded| &degraded.part));
             named = seen
                 .chain(fell)
                 .filter(|name| names.contains(name))
@@ -283,7 +288,7 @@ mod tests {
         assert!(!chance(0.0, 30.0).is_exceeded(1, 30));
         assert!(!chance(0.0, 1440.0).is_exceeded(2, 1440));
         assert!(chance(0.0, 1440.0).is_exceeded(8, 1440));
-        // Where single sightings are common, two of one part are no surprise.
+        // Where single cycle_findings are common, two of one part are no surprise.
         assert!(!chance(4.0, 30.0).is_exceeded(2, 30));
         assert!(chance(4.0, 30.0).is_exceeded(5, 30));
         assert!((at_least(2, 3, 0.5) - 0.5).abs() < 1e-12);

@@ -18,7 +18,7 @@ const MOST: usize = 200_000;
 
 /// Distances from the usual, of all parts of one kind.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     /// Ascending.
     sorted: Vec<f64>,
     /// Sum of the products of successive scores, and how many.
@@ -27,7 +27,7 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Adds distances, each with the scores of its run and of the run before, when there was one.
-    pub(super) fn add(&mut self, mut distances: Vec<f64>, pairs: &[(f64, f64)]) {
+    pub(crate) fn add(&mut self, mut distances: Vec<f64>, pairs: &[(f64, f64)]) {
         for (one, next) in pairs {
             self.products.0 += (one * next).clamp(-9.0, 9.0);
             self.products.1 += 1.0;
@@ -49,12 +49,12 @@ impl Pool {
     }
 
     /// The normal score of a distance, with its sign.
-    pub(super) fn score(&self, distance: f64) -> f64 {
+    pub(crate) fn score(&self, distance: f64) -> f64 {
         normal_score(self.share_beyond(distance).min(0.5)).copysign(distance)
     }
 
     /// How often a distance is at least as far out, on the same side.
-    pub(super) fn share_beyond(&self, distance: f64) -> f64 {
+    pub(crate) fn share_beyond(&self, distance: f64) -> f64 {
         let beyond = match distance < 0.0 {
             true => self.sorted.partition_point(|pooled| *pooled <= distance),
             false => self.sorted.len() - self.sorted.partition_point(|pooled| *pooled < distance),
@@ -64,7 +64,7 @@ impl Pool {
     }
 
     /// How alike successive scores of one part are, from 0 (not at all) to 1.
-    pub(super) fn likeness(&self) -> f64 {
+    pub(crate) fn likeness(&self) -> f64 {
         let (sum, pairs) = self.products;
         (sum / (pairs + IMAGINED_PAIRS)).clamp(0.0, 0.9)
     }

@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::away::{Away, Without};
-use super::known::Index;
-use super::shift::{self, Slope, Step};
-use super::sightings::Sighting;
+use super::absent_hosts::{AbsentHosts, MissingHosts};
+use super::attribution::CycleFinding;
+use super::catalog::CatalogIndex;
 use super::timeline::Timeline;
+use crate::change_point::common_level;
+use crate::change_point::offline::{self, Slope, Step};
 use record::stats::median;
 use record::{BurnInTrend, PartKind, Quantity};
 
@@ -23,7 +24,7 @@ const FOR_COMMON: usize = 3;
 const LEAST_NOISE: f64 = 0.001;
 
 /// What a series is of: kind, name and quantity of a part, and the hosts that were away.
-pub(super) type SeriesKey = (PartKind, String, Quantity, Without);
+pub(super) type SeriesKey = (PartKind, String, Quantity, MissingHosts);
 
 /// One figure over the cycles, and what it shows.
 #[derive(Debug, Clone)]
@@ -45,11 +46,11 @@ pub(super) struct Series {
 /// Every series.
 pub(super) fn all(
     timeline: &Timeline<'_>,
-    known: &Index<'_>,
-    sightings: &[Sighting<'_>],
+    known: &CatalogIndex<'_>,
+    cycle_findings: &[CycleFinding<'_>],
 ) -> BTreeMap<SeriesKey, Series> {
-    let mut series = collect(timeline, known, sightings);
-    take_out_what_is_common(timeline, &mut series);
+    let mut series = collect(timeline, known, cycle_findings);
+    remove_common_mode(timeline, &mut series);
     let judged = series
         .values()
         .filter(|one| one.values.len() >= FEWEST)
@@ -57,7 +58,7 @@ pub(super) fn all(
         .max(1);
     let noise = usual_noise(&series);
     for ((kind, _, quantity, _), one) in &mut series {
-        let own = shift::noise(&one.adjusted).unwrap_or(0.0);
+        let own = offline::noise(&one.adjusted).unwrap_or(0.0);
         let usual = noise.get(&(*kind, *quantity)).copied().unwrap_or(0.0);
         one.look(timeline, own.max(usual).max(LEAST_NOISE), CHANCE / judged as f64);
     }
@@ -71,7 +72,7 @@ pub(super) fn longest<'s>(
     part: &str,
     quantity: Quantity,
 ) -> Option<&'s Series> {
-    let from = (kind, part.to_string(), quantity, Without::new());
+    let from = (kind, part.to_string(), quantity, MissingHosts::new());
     let of_part = series
         .range(from..)
         .take_while(|(key, _)| (key.0, key.1.as_str(), key.2) == (kind, part, quantity));
@@ -82,20 +83,20 @@ pub(super) fn longest<'s>(
 
 fn collect(
     timeline: &Timeline<'_>,
-    known: &Index<'_>,
-    sightings: &[Sighting<'_>],
+    known: &CatalogIndex<'_>,
+    cycle_findings: &[CycleFinding<'_>],
 ) -> BTreeMap<SeriesKey, Series> {
-    let disturbed: BTreeSet<(u32, &super::known::Blamed)> = sightings
+    let disturbed: BTreeSet<(u32, &super::catalog::AccusedPart)> = cycle_findings
         .iter()
-        .filter(|sighting| sighting.family == super::family::Family::Flap)
-        .map(|sighting| (sighting.cycle, &sighting.blamed))
+        .filter(|finding| finding.family == super::family::Family::Flap)
+        .map(|finding| (finding.cycle, &finding.accused))
         .collect();
     let lost: BTreeSet<(u32, &str)> = timeline
         .absences
         .iter()
         .map(|absence| (absence.lost.cycle, absence.host.as_str()))
         .collect();
-    let away = Away::of(timeline, known);
+    let away = AbsentHosts::of(timeline, known);
     let mut series: BTreeMap<SeriesKey, Series> = BTreeMap::new();
     let mut identities: BTreeMap<(PartKind, &str, Quantity), &str> = BTreeMap::new();
     for (place, cycle) in timeline.cycles.iter().enumerate() {
@@ -132,7 +133,7 @@ fn collect(
     series
 }
 
-fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, Series>) {
+fn remove_common_mode(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, Series>) {
     let mut apart: BTreeMap<(PartKind, Quantity), Vec<Vec<f64>>> = BTreeMap::new();
     for ((kind, _, quantity, _), one) in series.iter_mut() {
         one.adjusted = one.values.iter().map(|value| value.ln()).collect();
@@ -149,11 +150,7 @@ fn take_out_what_is_common(timeline: &Timeline<'_>, series: &mut BTreeMap<Series
     let common: BTreeMap<(PartKind, Quantity), Vec<f64>> = apart
         .into_iter()
         .map(|(group, cycles)| {
-            let of = |parts: Vec<f64>| {
-                median(&parts)
-                    .filter(|_| parts.len() >= FOR_COMMON)
-                    .unwrap_or(0.0)
-            };
+            let of = |parts: Vec<f64>| common_level(&parts, FOR_COMMON).unwrap_or(0.0);
             (group, cycles.into_iter().map(of).collect())
         })
         .collect();
@@ -173,7 +170,7 @@ fn usual_noise(series: &BTreeMap<SeriesKey, Series>) -> BTreeMap<(PartKind, Quan
         let enough = one.adjusted.len() >= FEWEST;
         all.entry((*kind, *quantity))
             .or_default()
-            .extend(shift::noise(&one.adjusted).filter(|_| enough));
+            .extend(offline::noise(&one.adjusted).filter(|_| enough));
     }
     all.into_iter()
         .filter_map(|(group, noise)| Some((group, median(&noise)?)))
@@ -205,8 +202,8 @@ impl Series {
             .last()
             .zip(times.first())
             .map_or(0.0, |(last, first)| (last - first).max(0.0));
-        self.step = shift::step(&self.adjusted, noise, chance);
-        self.slope = shift::slope(&times, &self.adjusted, chance);
+        self.step = offline::step(&self.adjusted, noise, chance);
+        self.slope = offline::slope(&times, &self.adjusted, chance);
     }
 
     /// Cycles it was read in.
@@ -245,8 +242,8 @@ impl Series {
             .map(|(figure, time)| figure - slope.by * time)
             .collect();
         let offset = median(&offsets).unwrap_or(0.0);
-        let by_step = shift::distance(&self.adjusted, |at| levels[usize::from(at >= step.at)]);
-        let by_slope = shift::distance(&self.adjusted, |at| offset + slope.by * times[at]);
+        let by_step = offline::distance(&self.adjusted, |at| levels[usize::from(at >= step.at)]);
+        let by_slope = offline::distance(&self.adjusted, |at| offset + slope.by * times[at]);
         by_step <= by_slope
     }
 

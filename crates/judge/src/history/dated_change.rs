@@ -1,16 +1,16 @@
 //! Changes as they are told: in units, with dates, and those that are one matter as one.
 
-use super::course::Course;
+use super::describe;
 use super::episode::{Ending, Episode};
 use super::fleet::Fleet;
+use super::part_histories::PartHistories;
 use super::related;
 use super::series::Series;
-use super::words;
 use record::{ChangeShape, Night, PartChange};
 
 /// A change of one part, or of several that are one matter.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Told {
+pub(super) struct DatedChange {
     /// The change, with the others in `with`.
     pub(super) change: PartChange,
     /// The run it began with.
@@ -30,7 +30,7 @@ pub(super) struct Told {
 }
 
 /// Changes that last after the last run, those that are one matter as one, the farthest out first.
-pub(super) fn lasting(course: &Course, nights: &[Night]) -> Vec<Told> {
+pub(super) fn lasting(course: &PartHistories, nights: &[Night]) -> Vec<DatedChange> {
     let mut all = Vec::new();
     each(course, |fleet, part, series, is_common| {
         if let Some(episode) = series.episode() {
@@ -38,7 +38,7 @@ pub(super) fn lasting(course: &Course, nights: &[Night]) -> Vec<Told> {
                 Some((run, Ending::Gone)) => Some(run),
                 _ => None,
             });
-            all.push(Told {
+            all.push(DatedChange {
                 away: last.map(|gone| episode.since.saturating_sub(gone)),
                 ..told(fleet, part, episode, is_common, nights)
             });
@@ -56,7 +56,7 @@ pub(super) fn lasting(course: &Course, nights: &[Night]) -> Vec<Told> {
 }
 
 /// Changes that are over, the latest first.
-pub(super) fn over(course: &Course, nights: &[Night]) -> Vec<Told> {
+pub(super) fn over(course: &PartHistories, nights: &[Night]) -> Vec<DatedChange> {
     let mut all = Vec::new();
     each(course, |fleet, part, series, is_common| {
         all.extend(
@@ -73,7 +73,7 @@ pub(super) fn over(course: &Course, nights: &[Night]) -> Vec<Told> {
 }
 
 /// Every change there was, each by itself, whether it lasts or not.
-pub(super) fn all(course: &Course, nights: &[Night]) -> Vec<Told> {
+pub(super) fn all(course: &PartHistories, nights: &[Night]) -> Vec<DatedChange> {
     let mut all = Vec::new();
     each(course, |fleet, part, series, is_common| {
         let episodes = series.over.iter().chain(series.episode());
@@ -83,7 +83,7 @@ pub(super) fn all(course: &Course, nights: &[Night]) -> Vec<Told> {
 }
 
 /// Parts that stood out in the last run alone, the farthest out first.
-pub(super) fn blips(course: &Course, nights: &[Night]) -> Vec<Told> {
+pub(super) fn blips(course: &PartHistories, nights: &[Night]) -> Vec<DatedChange> {
     let Some(last) = nights.len().checked_sub(1) else {
         return Vec::new();
     };
@@ -122,7 +122,7 @@ pub(super) fn blips(course: &Course, nights: &[Night]) -> Vec<Told> {
 }
 
 /// Every part of every fleet, and each fleet as a whole.
-fn each<'a>(course: &'a Course, mut visit: impl FnMut(&'a Fleet, &str, &'a Series, bool)) {
+fn each<'a>(course: &'a PartHistories, mut visit: impl FnMut(&'a Fleet, &str, &'a Series, bool)) {
     for fleet in &course.fleets {
         for (part, series) in &fleet.series {
             visit(fleet, part, series, false);
@@ -131,7 +131,7 @@ fn each<'a>(course: &'a Course, mut visit: impl FnMut(&'a Fleet, &str, &'a Serie
     }
 }
 
-fn told(fleet: &Fleet, part: &str, episode: &Episode, is_common: bool, nights: &[Night]) -> Told {
+fn told(fleet: &Fleet, part: &str, episode: &Episode, is_common: bool, nights: &[Night]) -> DatedChange {
     // What is common has no figure of its own: its level is that over what it was in the beginning.
     let after = episode.after.exp();
     let factor = |log: f64| log.exp() - 1.0;
@@ -158,8 +158,8 @@ fn told(fleet: &Fleet, part: &str, episode: &Episode, is_common: bool, nights: &
         with: Vec::new(),
         sentence: String::new(),
     };
-    change.sentence = words::change(&change, is_common);
-    Told {
+    change.sentence = describe::change(&change, is_common);
+    DatedChange {
         change,
         since: episode.since,
         proved: episode.proved,

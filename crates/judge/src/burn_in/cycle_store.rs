@@ -3,15 +3,14 @@
 
 use std::collections::HashMap;
 
-use super::timeline::number_in;
 use record::units::Nanos;
 use record::{EndReason, FindingSummary, Night, PartKind, Quantity, Untested};
 
 /// All cycles so far, for [`decide_on`](super::decide_on).
 #[derive(Debug, Clone, Default)]
-pub struct Ledger {
+pub struct CycleStore {
     names: Names,
-    cycles: Vec<Kept>,
+    cycles: Vec<StoredCycle>,
 }
 
 /// Texts that come again and again.
@@ -23,7 +22,7 @@ struct Names {
 
 /// What is kept of one cycle.
 #[derive(Debug, Clone)]
-struct Kept {
+struct StoredCycle {
     number: u32,
     took: Option<Nanos>,
     started: String,
@@ -31,7 +30,7 @@ struct Kept {
     iterations: u64,
     verified: u64,
     figures: Box<[Figure<u32>]>,
-    loads: Box<[Carried<u32>]>,
+    loads: Box<[LinkShare<u32>]>,
     untested: Box<[(u32, u32)]>,
     findings: Box<[FindingSummary]>,
 }
@@ -48,7 +47,7 @@ pub(super) struct Figure<N> {
 
 /// What one link carried.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Carried<N> {
+pub(super) struct LinkShare<N> {
     pub(super) link: N,
     pub(super) share: Option<f64>,
     pub(super) why: Option<N>,
@@ -56,9 +55,9 @@ pub(super) struct Carried<N> {
 
 /// A cycle, to be read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Page<'a> {
+pub(super) struct CycleView<'a> {
     names: &'a Names,
-    kept: &'a Kept,
+    kept: &'a StoredCycle,
 }
 
 impl Names {
@@ -77,12 +76,12 @@ impl Names {
     }
 }
 
-impl Ledger {
+impl CycleStore {
     /// All of some cycles.
-    pub fn of(nights: &[Night]) -> Ledger {
-        let mut ledger = Ledger::default();
-        nights.iter().for_each(|night| ledger.add(night));
-        ledger
+    pub fn of(nights: &[Night]) -> CycleStore {
+        let mut store = CycleStore::default();
+        nights.iter().for_each(|night| store.add(night));
+        store
     }
 
     /// One more cycle, named `cycle 12`, or the next one where its name has no number.
@@ -103,7 +102,7 @@ impl Ledger {
             value: reading.value,
         });
         let figures = figures.collect();
-        let loads = readings.loads.iter().map(|load| Carried {
+        let loads = readings.loads.iter().map(|load| LinkShare {
             link: names.place(&load.link),
             share: load.share,
             why: load.why.as_deref().map(|why| names.place(why)),
@@ -112,7 +111,7 @@ impl Ledger {
         let untested = readings.untested.iter();
         let untested = untested.map(|one| (names.place(&one.what), names.place(&one.why)));
         let untested = untested.collect();
-        self.cycles.push(Kept {
+        self.cycles.push(StoredCycle {
             number: number_in(&night.name).unwrap_or(self.cycles.len() as u32 + 1),
             took: night.took,
             started: readings.started.clone(),
@@ -132,23 +131,23 @@ impl Ledger {
     }
 
     /// Every cycle, in the order of their numbers; the first of several with one number.
-    pub(super) fn pages(&self) -> Vec<Page<'_>> {
-        let mut pages: Vec<Page<'_>> = self
+    pub(super) fn views(&self) -> Vec<CycleView<'_>> {
+        let mut views: Vec<CycleView<'_>> = self
             .cycles
             .iter()
-            .map(|kept| Page {
+            .map(|kept| CycleView {
                 names: &self.names,
                 kept,
             })
             .collect();
-        pages.sort_by_key(|page| page.number());
-        pages.dedup_by_key(|page| page.number());
-        pages
+        views.sort_by_key(|page| page.number());
+        views.dedup_by_key(|page| page.number());
+        views
     }
 
     /// Timed iterations of all cycles, and how many of them had their data checked.
     pub(super) fn iterations(&self) -> (u64, u64) {
-        let add = |(timed, checked): (u64, u64), kept: &Kept| {
+        let add = |(timed, checked): (u64, u64), kept: &StoredCycle| {
             let timed = timed.saturating_add(kept.iterations);
             (timed, checked.saturating_add(kept.verified))
         };
@@ -156,7 +155,7 @@ impl Ledger {
     }
 }
 
-impl<'a> Page<'a> {
+impl<'a> CycleView<'a> {
     pub(super) fn number(self) -> u32 {
         self.kept.number
     }
@@ -190,9 +189,9 @@ impl<'a> Page<'a> {
         })
     }
 
-    pub(super) fn loads(self) -> impl Iterator<Item = Carried<&'a str>> {
+    pub(super) fn loads(self) -> impl Iterator<Item = LinkShare<&'a str>> {
         let names = self.names;
-        self.kept.loads.iter().map(|load| Carried {
+        self.kept.loads.iter().map(|load| LinkShare {
             link: names.at(load.link),
             share: load.share,
             why: load.why.map(|why| names.at(why)),
@@ -212,6 +211,12 @@ impl<'a> Page<'a> {
     }
 }
 
+/// The number at the end of `cycle 12`.
+fn number_in(name: &str) -> Option<u32> {
+    let digits = name.rsplit(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{clos, cycle};
@@ -221,10 +226,10 @@ mod tests {
     fn names_are_kept_once_and_figures_come_back_as_they_were() {
         let known = clos();
         let nights: Vec<Night> = (1..=50).map(|number| cycle(&known, number, |_| 25e6)).collect();
-        let once = Ledger::of(&nights[..1]);
-        let ledger = Ledger::of(&nights);
-        assert_eq!(ledger.names.texts, once.names.texts);
-        let page = ledger.pages()[49];
+        let once = CycleStore::of(&nights[..1]);
+        let store = CycleStore::of(&nights);
+        assert_eq!(store.names.texts, once.names.texts);
+        let page = store.views()[49];
         let read: Vec<(PartKind, String, f64)> = page
             .figures()
             .map(|figure| (figure.kind, figure.part.to_string(), figure.value))
@@ -234,15 +239,23 @@ mod tests {
             .map(|part| (part.kind, part.part.clone(), part.value))
             .collect();
         assert_eq!(read, told);
-        assert!(ledger.has(50) && !ledger.has(51));
+        assert!(store.has(50) && !store.has(51));
     }
 
     #[test]
     fn cycles_come_in_order_and_each_once() {
         let known = clos();
         let of = |number: u32| cycle(&known, number, |_| 25e6);
-        let ledger = Ledger::of(&[of(3), of(1), of(3)]);
-        let numbers: Vec<u32> = ledger.pages().iter().map(|page| page.number()).collect();
+        let store = CycleStore::of(&[of(3), of(1), of(3)]);
+        let numbers: Vec<u32> = store.views().iter().map(|page| page.number()).collect();
         assert_eq!(numbers, [1, 3]);
+    }
+
+    #[test]
+    fn folders_are_numbered_by_their_names_or_by_their_order() {
+        assert_eq!(number_in("cycle 12"), Some(12));
+        assert_eq!(number_in("cycle-007"), Some(7));
+        assert_eq!(number_in("tonight"), None);
+        assert_eq!(number_in("cycle 99999999999999"), None);
     }
 }

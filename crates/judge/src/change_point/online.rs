@@ -7,46 +7,46 @@
 //! A step has a second proof. That every run since lies at least as far out as the least of them is as rare as that one, to the
 //! power of their number. Where wild runs are common, a row of runs that all lie out by the same is the rarer thing.
 
-use super::score::Pool;
+use super::pool::Pool;
 use record::ChangeShape;
 use record::stats::normal_score;
 
 /// Runs that a step must have lasted.
-pub(super) const LEAST_STEP: usize = 2;
+pub(crate) const LEAST_STEP: usize = 2;
 /// Runs that a slope must have lasted.
-pub(super) const LEAST_SLOPE: usize = 4;
+pub(crate) const LEAST_SLOPE: usize = 4;
 /// Without its rarest run a change must still be this far out: one wild run and a middling one beside it are none.
 const WITHOUT_RAREST: f64 = 3.0;
 
 /// The best explanation of the last scores by a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Fit {
+pub(crate) struct Fit {
     /// How.
-    pub(super) shape: ChangeShape,
+    pub(crate) shape: ChangeShape,
     /// Runs since it began, the last one included.
-    pub(super) age: usize,
+    pub(crate) age: usize,
     /// How far out, in standard deviations of what chance does, with its sign.
-    pub(super) score: f64,
+    pub(crate) score: f64,
     /// The same without the run that speaks most for it.
-    pub(super) without_rarest: f64,
+    pub(crate) without_rarest: f64,
 }
 
 impl Fit {
     /// Whether it is beyond chance, and more than one wild run.
-    pub(super) fn is_beyond(&self, threshold: f64) -> bool {
+    pub(crate) fn is_beyond(&self, threshold: f64) -> bool {
         self.score.abs() >= threshold && self.without_rarest >= WITHOUT_RAREST
     }
 }
 
 /// Every shape and every age that the scores (the oldest first) can show, at most `most` runs old.
-pub(super) fn shapes(runs: usize, most: usize) -> impl Iterator<Item = (ChangeShape, usize)> {
+pub(crate) fn shapes(runs: usize, most: usize) -> impl Iterator<Item = (ChangeShape, usize)> {
     let most = most.min(runs);
     let steps = (LEAST_STEP..=most).map(|age| (ChangeShape::Step, age));
     steps.chain((LEAST_SLOPE..=most).map(|age| (ChangeShape::Slope, age)))
 }
 
 /// How far out the last `age` scores are as a change of that shape.
-pub(super) fn fit(scores: &[f64], shape: ChangeShape, age: usize, likeness: f64) -> Option<Fit> {
+pub(crate) fn fit(scores: &[f64], shape: ChangeShape, age: usize, likeness: f64) -> Option<Fit> {
     let since = scores.len().checked_sub(age).map(|from| &scores[from..])?;
     let weight = |at: usize| match shape {
         ChangeShape::Slope => (at + 1) as f64,
@@ -83,7 +83,7 @@ pub(super) fn fit(scores: &[f64], shape: ChangeShape, age: usize, likeness: f64)
 
 /// How far out it is that all of these distances lie at least as far as the least of them, with its sign; 0 when they lie on both
 /// sides. Their baseline errs by a standard deviation of `error`, alike for all: that is averaged over.
-pub(super) fn row(distances: &[f64], error: f64, pool: &Pool) -> f64 {
+pub(crate) fn row(distances: &[f64], error: f64, pool: &Pool) -> f64 {
     let least = distances
         .iter()
         .copied()

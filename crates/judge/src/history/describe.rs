@@ -1,5 +1,6 @@
 //! Changes and standings in words.
 
+use record::text::{counted, ordinal, signed_percent};
 use record::units::{Nanos, Rate};
 use record::{ChangeShape, IssueStatus, PartChange, PartKind, Quantity};
 
@@ -13,11 +14,6 @@ pub fn figure(quantity: Quantity, value: f64) -> String {
         Quantity::Temperature => format!("{value:.0} °C"),
         Quantity::Clock => format!("{value:.0} MHz"),
     }
-}
-
-/// A change as a share: `-5.0 %`.
-pub fn percent(share: f64) -> String {
-    format!("{:+.1} %", 100.0 * share)
 }
 
 /// What a part is, before its name.
@@ -41,7 +37,7 @@ pub(super) fn change(change: &PartChange, is_common: bool) -> String {
     let (lower, upper) = change.effect_interval;
     let by = format!(
         "{} [{:+.1}, {:+.1}]",
-        percent(change.effect),
+        signed_percent(change.effect),
         100.0 * lower,
         100.0 * upper
     );
@@ -65,20 +61,14 @@ pub(super) fn change(change: &PartChange, is_common: bool) -> String {
         ),
         ChangeShape::Blip => format!(
             "{name}: {quantity} {} in this run only so far{figures}",
-            percent(change.effect)
+            signed_percent(change.effect)
         ),
     }
 }
 
 /// Where a matter stands, in a few words.
 pub fn standing(standing: &IssueStatus) -> String {
-    let nights = |nights: u32| {
-        if nights == 1 {
-            "1 night".to_string()
-        } else {
-            format!("{nights} nights")
-        }
-    };
+    let nights = |nights: u32| counted(nights as usize, "night");
     match standing {
         IssueStatus::New => "new tonight".to_string(),
         IssueStatus::Still { night } => format!("{} night", ordinal(*night)),
@@ -88,22 +78,6 @@ pub fn standing(standing: &IssueStatus) -> String {
             format!("not measured tonight; there for {}", nights(*there))
         }
     }
-}
-
-/// `second`, `third`, `21st`.
-fn ordinal(number: u32) -> String {
-    const FIRST: [&str; 10] = [
-        "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
-    ];
-    let known = number.checked_sub(1).and_then(|at| FIRST.get(at as usize));
-    let suffix = match (number % 100, number % 10) {
-        (11..=13, _) => "th",
-        (_, 1) => "st",
-        (_, 2) => "nd",
-        (_, 3) => "rd",
-        _ => "th",
-    };
-    known.map_or_else(|| format!("{number}{suffix}"), |known| known.to_string())
 }
 
 #[cfg(test)]
@@ -127,6 +101,5 @@ mod tests {
         assert_eq!(figure(Quantity::Bandwidth, 48e9), "48.00 GB/s");
         assert_eq!(figure(Quantity::Temperature, 61.4), "61 °C");
         assert_eq!(figure(Quantity::Latency, f64::NAN), Nanos(0).to_string());
-        assert_eq!(percent(-0.0512), "-5.1 %");
     }
 }

@@ -4,42 +4,42 @@
 //! faults of its own only; while one of its cables is rejected it is extended, because its NIC cannot be told apart from
 //! that cable.
 
-use super::courses::{self, FEWEST, Series, SeriesKey};
+use super::catalog::CatalogIndex;
+use super::degradations::Degradation;
 use super::exposure::Exposure;
-use super::falls::Fall;
 use super::family::Family;
 use super::incidents::under_load;
-use super::known::Index;
-use super::matters::Matter;
-use super::phrase::{list, percent, plural};
+use super::issues::PartIssue;
+use super::series::{self, FEWEST, Series, SeriesKey};
 use super::timeline::Timeline;
+use record::text::{first_of, percent, plural};
 use record::{Check, Criteria, Incident, PartDecision, PartKind, Quantity, Ruling};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What all parts are decided by.
-pub(super) struct Bench<'b, 'a> {
+pub(super) struct DecisionContext<'b, 'a> {
     pub(super) timeline: &'b Timeline<'a>,
-    pub(super) known: &'b Index<'b>,
+    pub(super) known: &'b CatalogIndex<'b>,
     pub(super) exposure: &'b Exposure,
     pub(super) criteria: &'b Criteria,
     pub(super) series: &'b BTreeMap<SeriesKey, Series>,
-    pub(super) told: &'b [Told<'b, 'a>],
+    pub(super) told: &'b [DescribedIssue<'b, 'a>],
 }
 
-/// A matter with how it is told and the parts that it is about.
-pub(super) struct Told<'m, 'a> {
-    pub(super) matter: Matter<'m, 'a>,
+/// A issue with how it is told and the parts that it is about.
+pub(super) struct DescribedIssue<'m, 'a> {
+    pub(super) issue: PartIssue<'m, 'a>,
     pub(super) incident: Incident,
     pub(super) parts: BTreeSet<(PartKind, String)>,
 }
 
-impl Told<'_, '_> {
+impl DescribedIssue<'_, '_> {
     fn is_about(&self, kind: PartKind, part: &str) -> bool {
         self.parts.iter().any(|(of, name)| *of == kind && name == part)
     }
 }
 
-impl Bench<'_, '_> {
+impl DecisionContext<'_, '_> {
     /// Every cable in each direction, or every end of a rail.
     pub(super) fn links(&self) -> Vec<PartDecision> {
         let links = &self.known.known.links;
@@ -193,19 +193,19 @@ impl Bench<'_, '_> {
 
     fn drift(&self, kind: PartKind, part: &str) -> Check {
         let limit = percent(self.criteria.drift.value);
-        let falls = || self.told.iter().filter(|told| told.matter.fall.is_some());
-        if let Some(told) = falls().find(|told| told.is_about(kind, part)) {
+        let degradations = || self.told.iter().filter(|told| told.issue.degradation.is_some());
+        if let Some(told) = degradations().find(|told| told.is_about(kind, part)) {
             let what = format!("{}; {limit} accepted", told.incident.sentence);
             return check("drift", Ruling::Reject, what);
         }
-        let follows = |told: &&Told<'_, '_>| {
-            let fall: Option<&Fall> = told.matter.fall;
-            let mut fallen = fall
+        let follows = |told: &&DescribedIssue<'_, '_>| {
+            let degradation: Option<&Degradation> = told.issue.degradation;
+            let mut degraded = degradation
                 .into_iter()
-                .flat_map(|fall| fall.parts.iter().chain(&fall.followers));
-            fallen.any(|fallen| fallen.kind == kind && fallen.part == part)
+                .flat_map(|degradation| degradation.parts.iter().chain(&degradation.followers));
+            degraded.any(|degraded| degraded.kind == kind && degraded.part == part)
         };
-        if let Some(told) = falls().find(follows) {
+        if let Some(told) = degradations().find(follows) {
             let what = format!(
                 "fell with {}, which explains it and hides what it can do itself",
                 told.incident.part
@@ -213,7 +213,7 @@ impl Bench<'_, '_> {
             return check("drift", Ruling::Extend, what);
         }
         let judged = |quantity: Quantity| {
-            let one = courses::longest(self.series, kind, part, quantity)?;
+            let one = series::longest(self.series, kind, part, quantity)?;
             (one.count() >= FEWEST).then(|| one.ends())
         };
         let moved: Vec<String> = [Quantity::Bandwidth, Quantity::Clock]
@@ -239,15 +239,15 @@ impl Bench<'_, '_> {
     fn about(&self, kind: PartKind, part: &str, family: Family) -> Check {
         let criterion = family.criterion().unwrap_or("inventory");
         let about = self.told.iter().filter(|told| {
-            // A fall is told under drift.
-            let matter = &told.matter;
-            let is_fall_only = matter.fall.is_some() && matter.seen.is_empty() && kind != PartKind::Node;
-            matter.family == family && !is_fall_only && told.is_about(kind, part)
+            // A degradation is told under drift.
+            let issue = &told.issue;
+            let is_fall_only = issue.degradation.is_some() && issue.seen.is_empty() && kind != PartKind::Node;
+            issue.family == family && !is_fall_only && told.is_about(kind, part)
         });
-        match about.max_by_key(|told| (told.matter.counts, told.matter.is_open())) {
+        match about.max_by_key(|told| (told.issue.counts, told.issue.is_open())) {
             None => check(criterion, Ruling::Accept, format!("{} not seen", words(family))),
             Some(told) => {
-                let ruling = match (told.matter.counts, told.matter.is_open()) {
+                let ruling = match (told.issue.counts, told.issue.is_open()) {
                     (true, _) => Ruling::Reject,
                     (false, true) => Ruling::Extend,
                     (false, false) => Ruling::Accept,
@@ -274,7 +274,7 @@ impl Bench<'_, '_> {
             }
         };
         let of_part = |quantity: Quantity| {
-            let one = courses::longest(self.series, kind, part, quantity)?;
+            let one = series::longest(self.series, kind, part, quantity)?;
             Some(one.course(quantity, self.timeline))
         };
         let quantities = [
@@ -313,7 +313,7 @@ fn of_its_parts(criterion: &str, rejected: &[String], why: &str) -> Check {
         false => check(
             criterion,
             Ruling::Extend,
-            format!("rejected: {}; {why}", list(rejected, 4)),
+            format!("rejected: {}; {why}", first_of(rejected, 4, ", ", String::clone)),
         ),
     }
 }

@@ -8,7 +8,7 @@ const CYCLES: u32 = 30;
 const RATE: f64 = 25e6;
 
 /// Cycles with noise of a part, and a busy machine now and then; `bad` links lose `loss` from cycle `since` on.
-fn nights(known: &Known, seed: u64, sigma: f64, bad: &[&str], since: u32, loss: f64) -> Vec<Night> {
+fn nights(known: &PartCatalog, seed: u64, sigma: f64, bad: &[&str], since: u32, loss: f64) -> Vec<Night> {
     let mut noise = Noise::new(seed);
     (1..=CYCLES)
         .map(|number| {

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::known::{Known, KnownGpu, KnownLink};
+use super::catalog::{CatalogGpu, CatalogLink, PartCatalog};
 use record::{Cell, LinkCoverage, LinkName, RailEndName, Run};
 
 /// The hosts, cables, GPUs and flows of a run; `links` is what its judgement says of cables.
-pub fn known(run: &Run, links: &[LinkCoverage]) -> Known {
+pub fn part_catalog(run: &Run, links: &[LinkCoverage]) -> PartCatalog {
     let hosts: BTreeSet<&str> = run.hosts.iter().map(|host| host.name.as_str()).collect();
-    let mut gpus: BTreeMap<&str, KnownGpu> = BTreeMap::new();
+    let mut gpus: BTreeMap<&str, CatalogGpu> = BTreeMap::new();
     for record in &run.ranks {
         if let Some(gpu) = &record.gpu {
-            let known = gpus.entry(&gpu.uuid).or_insert_with(|| KnownGpu {
+            let known = gpus.entry(&gpu.uuid).or_insert_with(|| CatalogGpu {
                 name: gpu.uuid.clone(),
                 host: record.host.clone(),
                 ranks: Vec::new(),
@@ -37,7 +37,7 @@ pub fn known(run: &Run, links: &[LinkCoverage]) -> Known {
             Some(host) => host == from,
             None => leaves.contains(from) && !leaves.contains(to),
         };
-        KnownLink {
+        CatalogLink {
             name: coverage.link.clone(),
             cable: coverage.cable.clone(),
             rail: coverage.rail.clone(),
@@ -45,7 +45,7 @@ pub fn known(run: &Run, links: &[LinkCoverage]) -> Known {
             away,
         }
     };
-    Known {
+    PartCatalog {
         hosts: run.hosts.iter().map(|host| host.name.clone()).collect(),
         links: links.iter().zip(&ends).map(link).collect(),
         gpus: gpus.into_values().collect(),
@@ -114,7 +114,7 @@ mod tests {
             link("spine0/d0->leaf0/u0", "leaf0-spine0", None),
             link("not a link", "?", None),
         ];
-        let known = known(&run, &links);
+        let known = part_catalog(&run, &links);
         let away: Vec<bool> = known.links.iter().map(|link| link.away).collect();
         assert_eq!(away, [true, false, true, false, false]);
         let hosts: Vec<Option<&str>> = known.links.iter().map(|link| link.host.as_deref()).collect();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::fleet::{Fleet, Met};
+use super::fleet::{Fleet, PresentParts};
 use super::rule::Rule;
 use record::{Night, PartKind, PartReading, Quantity, Replaced};
 
 /// What became of every part over the runs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Course {
+pub(super) struct PartHistories {
     /// By kind and quantity.
     pub(super) fleets: Vec<Fleet>,
     /// Parts that were replaced, with the run that saw the new one first.
@@ -19,10 +19,10 @@ pub(super) struct Course {
     pub(super) young: u32,
 }
 
-impl Course {
+impl PartHistories {
     /// Goes through the runs in their order.
-    pub(super) fn of(nights: &[Night], rule: &Rule) -> Course {
-        let mut course = Course::default();
+    pub(super) fn of(nights: &[Night], rule: &Rule) -> PartHistories {
+        let mut course = PartHistories::default();
         for (run, night) in nights.iter().enumerate() {
             course.add(run, night, rule);
         }
@@ -39,7 +39,7 @@ impl Course {
                     .push(reading);
             }
         }
-        let mut met = Met::default();
+        let mut met = PresentParts::default();
         for ((kind, quantity), readings) in &by_fleet {
             let known = self
                 .fleets

@@ -2,13 +2,13 @@
 //!
 //! A link is read from the best flow that crossed it, so a bad cable lowers itself and those parts all of whose flows cross it, nothing else. Of all that
 //! fell at the same time the part that explains most is at fault; the others follow it. Parts that explain each other cannot be told apart and are
-//! named together. Both directions of one cable are one matter, and all cables of a host are the host.
+//! named together. Both directions of one cable are one issue, and all cables of a host are the host.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::away::{Without, is_of};
-use super::courses::{Series, SeriesKey};
-use super::known::{Blamed, Index, directed_end};
+use super::absent_hosts::{MissingHosts, is_of};
+use super::catalog::{AccusedPart, CatalogIndex, directed_end};
+use super::series::{Series, SeriesKey};
 use super::timeline::Timeline;
 use record::{EndDirection, LinkName, PartKind, Quantity};
 
@@ -26,24 +26,24 @@ pub(super) enum Shape {
 
 /// A part that got worse than is accepted, or a few that cannot be told apart.
 #[derive(Debug, Clone)]
-pub(super) struct Fall {
-    pub(super) blamed: Blamed,
+pub(super) struct Degradation {
+    pub(super) accused: AccusedPart,
     /// Series that show it: one, or both directions of a cable, or all cables of a host; the worst first.
-    pub(super) parts: Vec<Fallen>,
+    pub(super) parts: Vec<DegradedSeries>,
     /// Parts that fell because of it.
-    pub(super) followers: Vec<Fallen>,
+    pub(super) followers: Vec<DegradedSeries>,
     /// Parts that may be at fault instead.
     pub(super) apart: Vec<String>,
 }
 
 /// One series that fell.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Fallen {
+pub(super) struct DegradedSeries {
     pub(super) kind: PartKind,
     pub(super) part: String,
     pub(super) quantity: Quantity,
     /// Hosts that were away, where that takes flows from it.
-    pub(super) without: Without,
+    pub(super) without: MissingHosts,
     pub(super) shape: Shape,
     /// The first cycle after the step; the first of all for a slope.
     pub(super) since: u32,
@@ -55,10 +55,14 @@ pub(super) struct Fallen {
     pub(super) cycles: usize,
 }
 
-impl Fall {
+impl Degradation {
     /// The first cycle that shows it.
     pub(super) fn since(&self) -> u32 {
-        self.parts.iter().map(|fallen| fallen.since).min().unwrap_or(0)
+        self.parts
+            .iter()
+            .map(|degraded| degraded.since)
+            .min()
+            .unwrap_or(0)
     }
 }
 
@@ -66,38 +70,40 @@ impl Fall {
 pub(super) fn all(
     series: &BTreeMap<SeriesKey, Series>,
     timeline: &Timeline<'_>,
-    known: &Index<'_>,
+    known: &CatalogIndex<'_>,
     limit: f64,
-) -> Vec<Fall> {
-    let mut fallen: Vec<Fallen> = series
+) -> Vec<Degradation> {
+    let mut degraded: Vec<DegradedSeries> = series
         .iter()
-        .filter_map(|(key, one)| fallen(key, one, timeline, limit))
+        .filter_map(|(key, one)| degraded(key, one, timeline, limit))
         .collect();
-    fallen.sort_by(|a, b| a.effect.total_cmp(&b.effect).then_with(|| a.part.cmp(&b.part)));
-    let (gpus, links): (Vec<Fallen>, Vec<Fallen>) =
-        fallen.into_iter().partition(|one| one.kind == PartKind::Gpu);
-    let mut falls = roots(links, known);
-    falls = joined(falls, known);
+    degraded.sort_by(|a, b| a.effect.total_cmp(&b.effect).then_with(|| a.part.cmp(&b.part)));
+    let (gpus, links): (Vec<DegradedSeries>, Vec<DegradedSeries>) =
+        degraded.into_iter().partition(|one| one.kind == PartKind::Gpu);
+    let mut degradations = root_causes(links, known);
+    degradations = joined(degradations, known);
     for gpu in gpus {
         let host = known.gpu(&gpu.part).map(|gpu| gpu.host.as_str());
-        let at_its_host = |fall: &&mut Fall| {
-            host.is_some() && known.host_of(&fall.blamed) == host && at_once(&fall.parts[0], &gpu)
+        let at_its_host = |degradation: &&mut Degradation| {
+            host.is_some()
+                && known.host_of(&degradation.accused) == host
+                && may_share_a_cause(&degradation.parts[0], &gpu)
         };
-        match falls.iter_mut().find(at_its_host) {
-            Some(fall) => fall.followers.push(gpu),
-            None => falls.push(Fall {
-                blamed: Blamed::Gpu(gpu.part.clone()),
+        match degradations.iter_mut().find(at_its_host) {
+            Some(degradation) => degradation.followers.push(gpu),
+            None => degradations.push(Degradation {
+                accused: AccusedPart::Gpu(gpu.part.clone()),
                 parts: vec![gpu],
                 followers: Vec::new(),
                 apart: Vec::new(),
             }),
         }
     }
-    falls
+    degradations
 }
 
-/// What a series shows, when it is a fall beyond the limit.
-fn fallen(key: &SeriesKey, one: &Series, timeline: &Timeline<'_>, limit: f64) -> Option<Fallen> {
+/// What a series shows, when it is a degradation beyond the limit.
+fn degraded(key: &SeriesKey, one: &Series, timeline: &Timeline<'_>, limit: f64) -> Option<DegradedSeries> {
     let (kind, part, quantity, without) = key;
     if !quantity.is_better_when_higher() {
         return None;
@@ -112,7 +118,7 @@ fn fallen(key: &SeriesKey, one: &Series, timeline: &Timeline<'_>, limit: f64) ->
         }
     };
     let (at_first, at_last) = one.ends();
-    (effect <= -limit).then(|| Fallen {
+    (effect <= -limit).then(|| DegradedSeries {
         kind: *kind,
         part: part.clone(),
         quantity: *quantity,
@@ -126,17 +132,17 @@ fn fallen(key: &SeriesKey, one: &Series, timeline: &Timeline<'_>, limit: f64) ->
     })
 }
 
-/// Whether two parts may have fallen for one reason.
-fn at_once(a: &Fallen, b: &Fallen) -> bool {
+/// Whether two parts may have degraded for one reason.
+fn may_share_a_cause(a: &DegradedSeries, b: &DegradedSeries) -> bool {
     let both_step = a.shape == Shape::Step && b.shape == Shape::Step;
     !both_step || a.since.abs_diff(b.since) <= SAME_TIME
 }
 
 /// The name under which flows know a part: the link, where an end of a rail is one.
-fn flow_name(known: &Index<'_>, fallen: &Fallen) -> String {
-    let link = match (fallen.kind, directed_end(&fallen.part)) {
-        (PartKind::RailEnd, Some(end)) => match known.read(fallen.kind, &fallen.part) {
-            Blamed::Cable(cable) => known
+fn flow_name(known: &CatalogIndex<'_>, degraded: &DegradedSeries) -> String {
+    let link = match (degraded.kind, directed_end(&degraded.part)) {
+        (PartKind::RailEnd, Some(end)) => match known.read(degraded.kind, &degraded.part) {
+            AccusedPart::Cable(cable) => known
                 .of_cable(&cable)
                 .find(|link| {
                     link.host.as_deref() == Some(end.host)
@@ -148,14 +154,14 @@ fn flow_name(known: &Index<'_>, fallen: &Fallen) -> String {
         },
         _ => None,
     };
-    link.unwrap_or_else(|| fallen.part.clone())
+    link.unwrap_or_else(|| degraded.part.clone())
 }
 
-/// For every part of some the others that fall with it, whatever the reason: all their flows cross it, those of some hosts left out.
+/// For every part of some the others that degradation with it, whatever the reason: all their flows cross it, those of some hosts left out.
 fn implied(
-    known: &Index<'_>,
+    known: &CatalogIndex<'_>,
     names: &BTreeSet<String>,
-    without: &Without,
+    without: &MissingHosts,
 ) -> HashMap<String, BTreeSet<String>> {
     let flows: Vec<&Vec<String>> = known
         .known
@@ -201,8 +207,8 @@ fn implied(
     implied
 }
 
-/// Without flows: a cable between switches follows the cable of a host that is on the same leaf.
-fn may_follow(known: &Index<'_>, part: &str, other: &str) -> bool {
+/// MissingHosts flows: a cable between switches follows the cable of a host that is on the same leaf.
+fn may_follow(known: &CatalogIndex<'_>, part: &str, other: &str) -> bool {
     let (Some(link), Some(other)) = (known.link(part), known.link(other)) else {
         return false;
     };
@@ -210,29 +216,29 @@ fn may_follow(known: &Index<'_>, part: &str, other: &str) -> bool {
     link.host.is_some() && other.host.is_none() && leaf.is_some_and(|leaf| other.touches(leaf))
 }
 
-fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
-    let names: BTreeSet<String> = fallen.iter().map(|one| flow_name(known, one)).collect();
-    let absences: BTreeSet<&Without> = fallen.iter().map(|one| &one.without).collect();
-    let implied: HashMap<Without, HashMap<String, BTreeSet<String>>> = absences
+fn root_causes(degraded: Vec<DegradedSeries>, known: &CatalogIndex<'_>) -> Vec<Degradation> {
+    let names: BTreeSet<String> = degraded.iter().map(|one| flow_name(known, one)).collect();
+    let absences: BTreeSet<&MissingHosts> = degraded.iter().map(|one| &one.without).collect();
+    let implied: HashMap<MissingHosts, HashMap<String, BTreeSet<String>>> = absences
         .into_iter()
         .map(|without| (without.clone(), implied(known, &names, without)))
         .collect();
-    // What falls with a part while those hosts are away.
-    let with = |part: &str, without: &Without| implied.get(without).and_then(|of| of.get(part));
-    let mut left: Vec<(String, Fallen)> = fallen
+    // What degradations with a part while those hosts are away.
+    let with = |part: &str, without: &MissingHosts| implied.get(without).and_then(|of| of.get(part));
+    let mut left: Vec<(String, DegradedSeries)> = degraded
         .into_iter()
         .map(|one| (flow_name(known, &one), one))
         .collect();
-    let mut falls = Vec::new();
+    let mut degradations = Vec::new();
     while !left.is_empty() {
         let fell: BTreeSet<&String> = left.iter().map(|(name, _)| name).collect();
-        let score = |(name, one): &(String, Fallen)| {
-            let falls_with = |(other, fallen): &&(String, Fallen)| {
-                with(name, &fallen.without).is_some_and(|with| with.contains(other))
+        let score = |(name, one): &(String, DegradedSeries)| {
+            let falls_with = |(other, degraded): &&(String, DegradedSeries)| {
+                with(name, &degraded.without).is_some_and(|with| with.contains(other))
             };
             let here: BTreeSet<&String> = left.iter().filter(falls_with).map(|(other, _)| other).collect();
             let should = with(name, &one.without).into_iter().flatten();
-            // What should have fallen and did not speaks against it.
+            // What should have degraded and did not speaks against it.
             here.len() as i64 - should.filter(|other| !fell.contains(other)).count() as i64
         };
         let is_host = |name: &str| known.link(name).is_some_and(|link| link.host.is_some());
@@ -245,8 +251,8 @@ fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
             }
         }
         let (name, root) = left.remove(best);
-        let mut fall = Fall {
-            blamed: known.read(root.kind, &root.part),
+        let mut degradation = Degradation {
+            accused: known.read(root.kind, &root.part),
             parts: vec![root],
             followers: Vec::new(),
             apart: Vec::new(),
@@ -257,64 +263,64 @@ fn roots(fallen: Vec<Fallen>, known: &Index<'_>) -> Vec<Fall> {
             let falls_with = |part: &str, other: &String| {
                 with(part, &one.without).is_some_and(|with| with.contains(other))
             };
-            if !(is_same || falls_with(&name, &other)) || !at_once(&fall.parts[0], &one) {
+            if !(is_same || falls_with(&name, &other)) || !may_share_a_cause(&degradation.parts[0], &one) {
                 rest.push((other, one));
                 continue;
             }
             let explains_it_too = falls_with(&other, &name);
-            if !is_same && explains_it_too && !fall.apart.contains(&other) {
-                fall.apart.push(other.clone());
+            if !is_same && explains_it_too && !degradation.apart.contains(&other) {
+                degradation.apart.push(other.clone());
             }
             // A link is told by its own name, not by that of the end of a rail.
             if is_same && one.kind == PartKind::Link {
-                let end = std::mem::replace(&mut fall.parts[0], one);
-                fall.followers.push(end);
+                let end = std::mem::replace(&mut degradation.parts[0], one);
+                degradation.followers.push(end);
             } else {
-                fall.followers.push(one);
+                degradation.followers.push(one);
             }
         }
         left = rest;
-        falls.push(fall);
+        degradations.push(degradation);
     }
-    falls
+    degradations
 }
 
-/// Both directions of a cable are one fall, two or more cables of one host at the same time are the host.
-fn joined(falls: Vec<Fall>, known: &Index<'_>) -> Vec<Fall> {
-    let mut hosts: Vec<Fall> = Vec::new();
-    for fall in one_of_each(falls) {
-        let host = known.host_of(&fall.blamed).map(str::to_string);
-        let same = |other: &&mut Fall| {
+/// Both directions of a cable are one degradation, two or more cables of one host at the same time are the host.
+fn joined(degradations: Vec<Degradation>, known: &CatalogIndex<'_>) -> Vec<Degradation> {
+    let mut hosts: Vec<Degradation> = Vec::new();
+    for degradation in one_of_each(degradations) {
+        let host = known.host_of(&degradation.accused).map(str::to_string);
+        let same = |other: &&mut Degradation| {
             host.is_some()
-                && known.host_of(&other.blamed) == host.as_deref()
-                && at_once(&other.parts[0], &fall.parts[0])
+                && known.host_of(&other.accused) == host.as_deref()
+                && may_share_a_cause(&other.parts[0], &degradation.parts[0])
         };
         match hosts.iter_mut().find(same) {
             Some(other) => {
-                other.blamed = Blamed::Node(host.clone().unwrap_or_default());
-                other.absorb(fall);
+                other.accused = AccusedPart::Node(host.clone().unwrap_or_default());
+                other.absorb(degradation);
             }
-            None => hosts.push(fall),
+            None => hosts.push(degradation),
         }
     }
     one_of_each(hosts)
 }
 
-/// Whatever is laid at one door is one fall: its directions may have fallen at different times, or be seen to fall while a host was away and
+/// Whatever is laid at one door is one degradation: its directions may have degraded at different times, or be seen to degradation while a host was away and
 /// again when it was back.
-fn one_of_each(falls: Vec<Fall>) -> Vec<Fall> {
-    let mut each: Vec<Fall> = Vec::new();
-    for fall in falls {
-        match each.iter_mut().find(|other| other.blamed == fall.blamed) {
-            Some(other) => other.absorb(fall),
-            None => each.push(fall),
+fn one_of_each(degradations: Vec<Degradation>) -> Vec<Degradation> {
+    let mut each: Vec<Degradation> = Vec::new();
+    for degradation in degradations {
+        match each.iter_mut().find(|other| other.accused == degradation.accused) {
+            Some(other) => other.absorb(degradation),
+            None => each.push(degradation),
         }
     }
     each
 }
 
-impl Fall {
-    fn absorb(&mut self, other: Fall) {
+impl Degradation {
+    fn absorb(&mut self, other: Degradation) {
         self.parts.extend(other.parts);
         self.followers.extend(other.followers);
         self.apart.extend(other.apart);

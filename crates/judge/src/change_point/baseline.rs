@@ -1,24 +1,26 @@
-//! What is usual: the median of earlier runs, and how far they lie from it.
+//! What is usual: the median of earlier figures, and how far they lie from it.
 
 use record::stats::median;
 
+/// A standard deviation over the median absolute deviation, for normal noise.
+pub(super) const OF_MEDIAN_DEVIATION: f64 = 1.4826;
 /// How much more the median of a few runs errs than their mean would: pi over two.
-pub(super) const MEDIAN_COST: f64 = std::f64::consts::FRAC_PI_2;
+pub(crate) const MEDIAN_COST: f64 = std::f64::consts::FRAC_PI_2;
 
-/// The middle and the spread of some values, neither moved by a few wild ones.
+/// The median and the spread of some values, neither moved by a few wild ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Baseline {
+pub(crate) struct Baseline {
     /// Their median.
-    pub(super) middle: f64,
+    pub(crate) median: f64,
     /// Median distance from it, scaled to be a standard deviation where values are normal.
-    pub(super) spread: f64,
+    pub(crate) spread: f64,
     /// How many they are.
-    pub(super) runs: usize,
+    pub(crate) runs: usize,
 }
 
 impl Baseline {
     /// Of these values, in any order, which must be numbers; none without any.
-    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Baseline> {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Baseline> {
         let mut values: Vec<f64> = values.collect();
         let middle = median(&values)?;
         for value in &mut values {
@@ -26,23 +28,28 @@ impl Baseline {
         }
         let distance = median(&values)?;
         Some(Baseline {
-            middle,
-            spread: 1.4826 * distance,
+            median: middle,
+            spread: OF_MEDIAN_DEVIATION * distance,
             runs: values.len(),
         })
     }
 
     /// Its spread, drawn towards that of its peers as if that rested on `weight` more runs: a few runs of one part say little.
-    pub(super) fn spread_among(&self, peers: f64, weight: f64, least: f64) -> f64 {
+    pub(crate) fn spread_among(&self, peers: f64, weight: f64, least: f64) -> f64 {
         let runs = self.runs as f64;
         let joined = (weight * peers * peers + runs * self.spread * self.spread) / (weight + runs);
         joined.sqrt().max(least)
     }
 
     /// What the error of the middle adds to the spread of a distance from it.
-    pub(super) fn uncertainty(&self) -> f64 {
+    pub(crate) fn uncertainty(&self) -> f64 {
         MEDIAN_COST / self.runs.max(1) as f64
     }
+}
+
+/// What parts have in common in one run: the median of how far each is from its own usual figure; none of fewer than `fewest`.
+pub(crate) fn common_level(distances: &[f64], fewest: usize) -> Option<f64> {
+    median(distances).filter(|_| distances.len() >= fewest)
 }
 
 #[cfg(test)]
@@ -54,7 +61,7 @@ mod tests {
         let calm = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0];
         let usual = Baseline::of(calm.into_iter()).unwrap();
         let wild = Baseline::of(calm.into_iter().chain([50.0])).unwrap();
-        assert_eq!((usual.middle, wild.middle), (1.0, 1.0));
+        assert_eq!((usual.median, wild.median), (1.0, 1.0));
         assert!(wild.spread < 2.0 * usual.spread && usual.spread > 0.0);
         assert_eq!(Baseline::of([].into_iter()), None);
     }

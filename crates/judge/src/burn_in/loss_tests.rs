@@ -1,11 +1,11 @@
 //! Burn-ins with losses, wrong data, errors and GPUs, and who is rejected for them.
 
 use super::fixture::{asked, clos, found, line, reading};
-use super::proofs::{add, healthy, host_place, ruling, slow_rail};
+use super::tests::{add, healthy, host_place, ruling, slow_rail};
 use super::*;
 use record::{EndReason, FindingKind, Journal, PartKind, Place, Quantity};
 
-fn lost_and_returned(nights: &mut [Night], known: &Known) -> Vec<JournalLine> {
+fn lost_and_returned(nights: &mut [Night], known: &PartCatalog) -> Vec<JournalLine> {
     let hosts = vec!["h2".to_string()];
     for night in &mut nights[12..13] {
         let is_of_host = |name: &str| {
@@ -157,7 +157,7 @@ fn what_is_accepted_comes_from_the_suite() {
 #[test]
 fn gpus_are_decided_on_by_their_errors_clocks_and_bandwidth() {
     let mut known = clos();
-    let gpu = |host: u32| KnownGpu {
+    let gpu = |host: u32| CatalogGpu {
         name: format!("GPU-{host}"),
         host: format!("h{host}"),
         ranks: vec![host],
@@ -214,9 +214,9 @@ fn without_a_topology_ends_of_rails_are_decided_on() {
         4,
         found(FindingKind::Flap, "h3 on rail1", host_place("h3", Some("rail1"))),
     );
-    let known = Known {
+    let known = PartCatalog {
         hosts: clos.hosts,
-        ..Known::default()
+        ..PartCatalog::default()
     };
     let certificate = decide(&asked(), &[], &nights, &known);
     assert_eq!(certificate.links.len(), 16);

@@ -9,7 +9,7 @@ use record::{
 
 /// One finding over the nights.
 #[derive(Debug, Clone)]
-pub(super) struct Track {
+pub(super) struct FindingTrack {
     /// What was found, as it was said last.
     pub(super) found: FindingSummary,
     /// The run that showed it first.
@@ -29,8 +29,8 @@ pub(super) struct Track {
 }
 
 /// Every finding that tonight or the night before knows.
-pub(super) fn of(nights: &[Night], rule: &SeverityRule) -> Vec<Track> {
-    let mut tracks: Vec<Track> = Vec::new();
+pub(super) fn of(nights: &[Night], rule: &SeverityRule) -> Vec<FindingTrack> {
+    let mut tracks: Vec<FindingTrack> = Vec::new();
     for (run, night) in nights.iter().enumerate() {
         let mut is_found = vec![false; tracks.len()];
         for found in &night.readings.findings {
@@ -45,7 +45,7 @@ pub(super) fn of(nights: &[Night], rule: &SeverityRule) -> Vec<Track> {
                     tracks[at].goes_on(found, run, nights, rule);
                 }
                 None => {
-                    tracks.push(Track::begun(found, run, rule));
+                    tracks.push(FindingTrack::begun(found, run, rule));
                     is_found.push(true);
                 }
             }
@@ -65,10 +65,10 @@ pub(super) fn of(nights: &[Night], rule: &SeverityRule) -> Vec<Track> {
     tracks
 }
 
-impl Track {
-    fn begun(found: &FindingSummary, run: usize, rule: &SeverityRule) -> Track {
+impl FindingTrack {
+    fn begun(found: &FindingSummary, run: usize, rule: &SeverityRule) -> FindingTrack {
         let severity = rule.of_finding(found.kind, &IssueStatus::New);
-        Track {
+        FindingTrack {
             found: found.clone(),
             first: run,
             standing: IssueStatus::New,

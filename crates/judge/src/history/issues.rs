@@ -1,43 +1,47 @@
 //! Tonight against the nights before.
 
-use super::course::Course;
+use super::dated_change::{self, DatedChange};
+use super::describe;
 use super::episode::Ending;
+use super::finding_track::{self, FindingTrack};
+use super::part_histories::PartHistories;
 use super::rule::Rule;
 use super::severity::SeverityRule;
-use super::standing::{self, Track};
-use super::told::{self, Told};
-use super::words;
 use record::{History, Issue, IssueStatus, Night, SCHEMA, Severity};
 
 /// Single runs that stand out which are told of; nobody reads a list of hundreds.
 const MOST_BLIPS: usize = 10;
 
 /// The last of `nights` against the others, which are in the order of their start and of one suite.
-pub fn tonight(nights: &[Night]) -> History {
-    tonight_by(nights, &Rule::default(), &SeverityRule::default())
+pub fn since_earlier_runs(nights: &[Night]) -> History {
+    since_earlier_runs_by(nights, &Rule::default(), &SeverityRule::default())
 }
 
 /// The same by other rules.
-pub fn tonight_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> History {
-    let course = Course::of(nights, rule);
+pub fn since_earlier_runs_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> History {
+    let course = PartHistories::of(nights, rule);
     let last = nights.len().saturating_sub(1);
-    let tracks = standing::of(nights, severities);
-    let mut changes: Vec<(Told, IssueStatus)> = told::lasting(&course, nights)
+    let tracks = finding_track::of(nights, severities);
+    let mut changes: Vec<(DatedChange, IssueStatus)> = dated_change::lasting(&course, nights)
         .into_iter()
         .map(|told| {
             let standing = of_lasting(&told, last, severities);
             (told, standing)
         })
         .collect();
-    changes.extend(told::over(&course, nights).into_iter().filter_map(|told| {
-        let (run, ending) = told.ended?;
-        let nights = (run - told.proved.min(run)) as u32;
-        let is_tonight = run == last && ending == Ending::Gone;
-        is_tonight.then_some((told, IssueStatus::Gone { nights }))
-    }));
+    changes.extend(
+        dated_change::over(&course, nights)
+            .into_iter()
+            .filter_map(|told| {
+                let (run, ending) = told.ended?;
+                let nights = (run - told.proved.min(run)) as u32;
+                let is_tonight = run == last && ending == Ending::Gone;
+                is_tonight.then_some((told, IssueStatus::Gone { nights }))
+            }),
+    );
     let mut matters: Vec<Issue> = Vec::new();
     for track in &tracks {
-        let is_same = |(told, _): &(Told, IssueStatus)| is_one(track, told);
+        let is_same = |(told, _): &(DatedChange, IssueStatus)| is_one(track, told);
         let with = changes.iter().position(is_same).map(|at| changes.remove(at));
         matters.push(matter(Some(track), with, nights, severities));
     }
@@ -46,7 +50,7 @@ pub fn tonight_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> H
             .into_iter()
             .map(|change| matter(None, Some(change), nights, severities)),
     );
-    let blips = told::blips(&course, nights);
+    let blips = dated_change::blips(&course, nights);
     let unnamed = blips.len().saturating_sub(MOST_BLIPS);
     for blip in blips.into_iter().take(MOST_BLIPS) {
         if !tracks.iter().any(|track| is_one(track, &blip)) {
@@ -85,7 +89,7 @@ pub fn tonight_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> H
     }
 }
 
-fn of_lasting(told: &Told, last: usize, rule: &SeverityRule) -> IssueStatus {
+fn of_lasting(told: &DatedChange, last: usize, rule: &SeverityRule) -> IssueStatus {
     let nights = (last - told.proved.min(last) + 1) as u32;
     match (told.seen == last, told.proved == last, told.away) {
         (false, ..) => IssueStatus::Unknown { nights: nights - 1 },
@@ -98,20 +102,20 @@ fn of_lasting(told: &Told, last: usize, rule: &SeverityRule) -> IssueStatus {
 }
 
 /// Whether a change is about the part that a finding accuses, or seen at one of its places at the same time.
-fn is_one(track: &Track, told: &Told) -> bool {
+fn is_one(track: &FindingTrack, told: &DatedChange) -> bool {
     let change = &told.change;
     let is_gone = |standing: &IssueStatus| matches!(standing, IssueStatus::Gone { .. });
     if is_gone(&track.standing) != told.ended.is_some() || !change.is_worse && told.ended.is_none() {
         return false;
     }
-    let about = |part: &str| standing::is_about_part(&track.found, change.kind, part);
+    let about = |part: &str| finding_track::is_about_part(&track.found, change.kind, part);
     !told.is_common && about(&change.part) || change.with.contains(&track.found.part)
 }
 
 /// One matter from what a run found, what the past shows, or both. It is as old as the older of them, and as loud as the louder.
 fn matter(
-    track: Option<&Track>,
-    change: Option<(Told, IssueStatus)>,
+    track: Option<&FindingTrack>,
+    change: Option<(DatedChange, IssueStatus)>,
     nights: &[Night],
     rule: &SeverityRule,
 ) -> Issue {
@@ -161,7 +165,7 @@ fn matter(
     Issue {
         kind: track.map(|track| track.found.kind),
         part,
-        sentence: format!("{}: {said}", words::standing(&standing)),
+        sentence: format!("{}: {said}", describe::standing(&standing)),
         standing,
         severity: severity.unwrap_or(Severity::Info),
         due,
@@ -195,7 +199,7 @@ fn rank(standing: &IssueStatus) -> u8 {
     }
 }
 
-fn summary(matters: &[Issue], course: &Course, earlier: usize, unnamed: usize) -> String {
+fn summary(matters: &[Issue], course: &PartHistories, earlier: usize, unnamed: usize) -> String {
     let count = |wanted: fn(&Issue) -> bool| matters.iter().filter(|matter| wanted(matter)).count();
     let is_blip = |matter: &Issue| matter.severity == Severity::Info && matter.standing == IssueStatus::New;
     let counts = [

@@ -8,7 +8,7 @@ use record::{FindingKind, FindingSummary, Place};
 pub(super) const RATE: f64 = 25e6;
 
 /// So many healthy cycles of the whole fabric.
-pub(super) fn healthy(known: &Known, count: u32) -> Vec<Night> {
+pub(super) fn healthy(known: &PartCatalog, count: u32) -> Vec<Night> {
     (1..=count).map(|number| cycle(known, number, |_| RATE)).collect()
 }
 
@@ -75,7 +75,7 @@ fn too_little_load_and_no_cycle_at_all_are_extended() {
             "{count} cycles"
         );
     }
-    let nothing = decide(&asked(), &[], &[], &Known::default());
+    let nothing = decide(&asked(), &[], &[], &PartCatalog::default());
     assert_eq!(nothing.ruling, Ruling::Extend);
 }
 

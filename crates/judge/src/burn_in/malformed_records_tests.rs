@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::fixture::{asked, clos, found, line, night, reading};
-use super::proofs::{BACK, LINK, RATE};
+use super::tests::{BACK, LINK, RATE};
 use super::*;
 use record::units::Nanos;
 use record::{FindingKind, FindingSummary, Journal, PartKind, Place, Quantity};
@@ -90,7 +90,7 @@ proptest! {
                 line(u64::from(cycle) * 60, what)
             })
             .collect();
-        let known = if is_known { clos() } else { Known::default() };
+        let known = if is_known { clos() } else { PartCatalog::default() };
         let certificate = decide(&asked(), &journal, &nights, &known);
         let rejected = certificate.incidents.iter().any(|incident| incident.counts);
         prop_assert_eq!(certificate.ruling == Ruling::Reject, rejected);

@@ -3,20 +3,10 @@
 use std::collections::BTreeSet;
 
 use record::Moment;
+use record::text::list;
 
 /// More cycles than this are not listed one by one.
 const LISTED: usize = 6;
-
-/// `s` unless there is exactly one.
-pub(super) fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
-}
-
-/// `5 %`, with a decimal only where there is one.
-pub(super) fn percent(share: f64) -> String {
-    let percent = (share * 1000.0).round() / 10.0;
-    format!("{percent} %")
-}
 
 /// `cycle 12 (2026-11-03T04:00:00Z, after 10m under load)`.
 pub(super) fn when(moment: &Moment) -> String {
@@ -39,19 +29,8 @@ pub(super) fn cycles(numbers: &BTreeSet<u32>) -> String {
         _ if count > LISTED => format!("{count} cycles from {first} to {last}"),
         _ => {
             let all: Vec<String> = numbers.iter().map(u32::to_string).collect();
-            let (last, others) = all
-                .split_last()
-                .map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
-            format!("cycles {} and {last}", others.join(", "))
+            format!("cycles {}", list(&all))
         }
-    }
-}
-
-/// The words, with `more` for those that would be too many.
-pub(super) fn list(words: &[String], most: usize) -> String {
-    match words.len() {
-        count if count <= most => words.join(", "),
-        count => format!("{} and {} more", words[..most].join(", "), count - most),
     }
 }
 
