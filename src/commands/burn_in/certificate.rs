@@ -3,12 +3,16 @@
 use std::path::Path;
 
 use crate::error::CliError;
-use judge::burn_in::{self, BurnInFolder, CycleStore, BurnInProgress};
+use judge::burn_in::{self, BurnInFolder, BurnInProgress, CycleStore};
 use record::{BurnIn, Certificate, Night, PartReading, Readings, Ruling, burn_in_files};
 use report::escape;
 
 /// The decision so far. Cycles that finished since the last call are added to the ledger.
-pub fn decide(folder: &BurnInFolder, request: &BurnIn, ledger: &mut CycleStore) -> Result<Certificate, CliError> {
+pub fn decide(
+    folder: &BurnInFolder,
+    request: &BurnIn,
+    ledger: &mut CycleStore,
+) -> Result<Certificate, CliError> {
     let journal = folder.read_journal()?;
     for (cycle, took) in BurnInProgress::of(&journal).finished {
         if !ledger.has(cycle) {
@@ -20,7 +24,11 @@ pub fn decide(folder: &BurnInFolder, request: &BurnIn, ledger: &mut CycleStore) 
 }
 
 /// Decides and writes the certificate.
-pub fn write(folder: &BurnInFolder, request: &BurnIn, ledger: &mut CycleStore) -> Result<Certificate, CliError> {
+pub fn write(
+    folder: &BurnInFolder,
+    request: &BurnIn,
+    ledger: &mut CycleStore,
+) -> Result<Certificate, CliError> {
     let certificate = decide(folder, request, ledger)?;
     let mut drawn: Vec<Night> = Vec::new();
     for (cycle, took) in BurnInProgress::of(&folder.read_journal()?).finished {

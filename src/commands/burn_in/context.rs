@@ -6,7 +6,7 @@ use super::status_board::StatusBoard;
 use crate::error::CliError;
 use crate::flags::RunFlags;
 use crate::run_clock::now;
-use judge::burn_in::{BurnInFolder, JournalFile, CycleStore};
+use judge::burn_in::{BurnInFolder, CycleStore, JournalFile};
 use plan::replan::LostParts;
 use record::units::Nanos;
 use record::{BurnIn, Journal, JournalLine};
