@@ -1,6 +1,6 @@
-//! Opening a page in whatever browser there is, without a shell.
+//! Opens a page in a browser, without a shell.
 //!
-//! A machine in a rack has none: then the reader is told where the page is, and nothing has failed.
+//! A machine in a rack has none: then a warning names the page, and that is not a failure.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::terminal;
 
-/// How long an opener is watched: one that cannot open anything says so at once.
+/// How long an opener is watched: one that cannot open anything exits at once.
 const WATCHED: Duration = Duration::from_millis(1500);
 
-/// Opens a page, or says where it is.
+/// Opens a page, or warns where it is.
 pub(super) fn open(page: &Path) {
     let page = std::path::absolute(page).unwrap_or_else(|_| page.to_path_buf());
     let wanted = std::env::var("BROWSER").ok();
@@ -20,7 +20,7 @@ pub(super) fn open(page: &Path) {
         .any(|words| starts(&words));
     if !opened {
         terminal::warn(format_args!(
-            "no browser could be started here; the page is {}",
+            "cannot start a browser here; the page is {}",
             page.display()
         ));
     }

@@ -1,8 +1,8 @@
 //! `railgauge all-reduce`: one collective over a range of sizes, with nccl-tests' flags and columns.
 //!
-//! Muscle memory and log scrapers must keep working: flags, column order and the two footer lines are nccl-tests'. What
-//! differs is said in the header: times are medians of single, synchronised iterations instead of one mean, and the data
-//! of timed iterations is what is checked. Wrong data and lost ranks have exit codes of their own.
+//! Muscle memory and log scrapers must keep working: flags, column order and the two footer lines are nccl-tests'. The header
+//! names the differences: times are medians of single, synchronised iterations instead of one mean, and the data of timed
+//! iterations is checked. Wrong data and lost ranks have exit codes of their own.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use record::{Algorithm, Cell, Collective, DType, Engine, FindingKind, Placement,
 use topology::suite::sweep::{Step, Sweep};
 use topology::suite::{AlgorithmChoice, RunSettings, Striping, Suite, TestCase};
 
-/// Below this size `auto` takes the tree, whose latency grows with the logarithm of the ranks.
+/// Below this size `auto` uses the tree, whose latency grows with the logarithm of the ranks.
 const RING_FROM: Bytes = Bytes(256 << 10);
 
 /// Which algorithm.
@@ -41,7 +41,7 @@ enum AlgorithmFlag {
 #[command(
     after_help = "Examples:\n  railgauge all-reduce -b 8 -e 64M -f 2 --ranks 2\n  \
 railgauge all-reduce -b 1M -e 64M -f 4 --transport tcp --algorithm tree --percentiles\n\n\
-Exit codes: 0 right data; 20 incomplete; 21 hang or lost rank; 22 wrong data. Speed is not judged: use a suite for that."
+Exit codes: 0 correct data; 20 incomplete; 21 hang or lost rank; 22 wrong data. Speed is not judged: use a suite for that."
 )]
 pub struct Arguments {
     /// Smallest size
@@ -65,13 +65,13 @@ pub struct Arguments {
     /// Check the data of every n-th timed iteration; 0 checks none
     #[arg(short = 'c', long, value_name = "N", default_value_t = 1)]
     check: u32,
-    /// Element type: f32 f64 f16 bf16 i32 i64 u32 u8, or nccl's name, or all
+    /// Element type: f32 f64 f16 bf16 i32 i64 u32 u8, or NCCL's name, or all
     #[arg(short = 'd', long, value_name = "TYPE", default_value = "float", value_parser = nccl_tests::parse_types)]
     datatype: Types,
     /// Reduction: sum prod min max avg, or all
     #[arg(short = 'o', long, value_name = "OP", default_value = "sum", value_parser = nccl_tests::parse_ops)]
     op: Ops,
-    /// Seconds after which a standstill ends the run
+    /// End the run after so many seconds without progress
     #[arg(short = 'T', long, value_name = "SECONDS")]
     timeout: Option<u64>,
     /// Ranks per process, as nccl-tests counts threads; ranks are threads x gpus
@@ -80,10 +80,10 @@ pub struct Arguments {
     /// Ranks per thread, as nccl-tests counts GPUs
     #[arg(short = 'g', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     ngpus: Option<u32>,
-    /// How the data is moved
+    /// Algorithm
     #[arg(long, value_enum, default_value_t)]
     algorithm: AlgorithmFlag,
-    /// Time N collectives back to back as one, launches included, as nccl-tests does; times stay those of one
+    /// Time N collectives back to back, launches included, as nccl-tests does; reported times are per collective
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     batch: u16,
     /// Add p50, p95, p99 and max of the out-of-place times
@@ -148,7 +148,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
 }
 
 impl Arguments {
-    /// The suite for `world` ranks that are there already, else for as many as were asked for.
+    /// The suite for `world` ranks that a launcher started, else for as many as the flags ask for.
     fn suite(&self, world: Option<u32>) -> Result<Suite, CliError> {
         let step = match (self.stepfactor, self.stepbytes) {
             (Some(factor), _) => Step::Factor(factor),
@@ -217,11 +217,11 @@ fn scratch_folder() -> PathBuf {
 
 fn discard(folder: &Path) {
     if let Err(error) = std::fs::remove_dir_all(folder) {
-        tracing::warn!(folder = %folder.display(), %error, "a scratch folder stays behind");
+        tracing::warn!(folder = %folder.display(), %error, "cannot remove a scratch folder");
     }
 }
 
-/// Prints rows as they are complete.
+/// Prints rows as they are measured.
 struct TablePrinter {
     percentiles: bool,
     silent: bool,
@@ -245,7 +245,7 @@ impl TablePrinter {
 
     fn header(&self, plan: &Plan) {
         for gap in plan.untested.iter().filter(|_| self.warns_of_gaps) {
-            terminal::warn(format_args!("left out: {}: {}", gap.what, gap.why));
+            terminal::warn(format_args!("untested: {}: {}", gap.what, gap.why));
         }
         let Some(cell) = plan.cells.first().filter(|_| !self.silent) else {
             return;
@@ -258,7 +258,7 @@ impl TablePrinter {
         let timed = match cell.batch {
             1 => "the median of single synchronised iterations".to_string(),
             batch => {
-                format!("that of {batch} back to back, launches included, over {batch}; the median of such")
+                format!("the median over batches of {batch} back to back, launches included, divided by {batch}")
             }
         };
         let engines = plan.cells.iter().any(|cell| cell.engine != Engine::Ours);

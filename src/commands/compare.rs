@@ -18,10 +18,10 @@ use report::{self, escape};
 #[command(
     after_help = "Examples:\n  railgauge compare reports/last-week reports/tonight\n  \
 railgauge compare reports/before-upgrade reports/after-upgrade --margin 5% --md > ticket.md\n\n\
-A cell is slower or faster only when the intervals of its medians are further apart than the margin in every round, and a rank-sum \
-test over all comparisons says so. Without --margin each test has its own: that of its baseline, else the narrowest of its other \
-references, else 10%.\n\nExit codes: 0 the same or better; 12 something is slower, or fails that did not; 20 something is no longer \
-tested, or nothing could be compared"
+A cell is slower or faster only if the intervals of its medians are further apart than the margin in every round, and a rank-sum \
+test, corrected for all comparisons, confirms it. Without --margin each test has its own: that of its baseline, else the narrowest of \
+its other references, else 10%.\n\nExit codes: 0 equal or better; 12 something is slower or newly fails; 20 something is no longer tested, or nothing could be \
+compared"
 )]
 pub struct Arguments {
     /// Folder of the older run
@@ -30,7 +30,7 @@ pub struct Arguments {
     /// Folder of the newer run
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// How far a speed may move and still be the same, as 5% or 0.05 [default: each test's own]
+    /// Largest change of speed that counts as equal, as 5% or 0.05 [default: each test's own]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     margin: Option<f64>,
     /// Print one sentence only
@@ -44,7 +44,7 @@ pub struct Arguments {
     md: bool,
 }
 
-/// Reads both runs, judges them anew, compares and shows.
+/// Reads both runs, judges them again, compares and prints.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let (old, before) = read(&arguments.old)?;
     let (new, after) = read(&arguments.new)?;
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     );
     if before.started > after.started {
         terminal::warn(format_args!(
-            "{old_name} was started after {new_name}; the older run comes first"
+            "{old_name} was started after {new_name}; name the older run first"
         ));
     }
     let cannot = || CliError::system("cannot print the comparison");
@@ -83,7 +83,7 @@ fn read(folder: &Path) -> Result<(Recorded, Judgement), CliError> {
     Ok((recorded, judgement))
 }
 
-/// What a run is called: the last part of its folder's name, as long as that says anything.
+/// The name of a run: the last component of its folder, if there is one.
 fn name(folder: &Path) -> String {
     let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     last.unwrap_or_else(|| folder.display().to_string())

@@ -1,4 +1,4 @@
-//! `railgauge diagnose`: which cable is it? No suite needed: start wide, narrow down, name the suspect.
+//! `railgauge diagnose`: find the slow cable without a suite: start wide, narrow down, name the suspect.
 
 use clap::Args;
 
@@ -18,13 +18,13 @@ use topology::suite::{
 
 /// Name of its only test.
 const TEST: &str = "links";
-/// A flow moves for about so long, so that a fifth less of the rate is well above the noise.
+/// Duration of a message: long enough that a loss of a fifth of the rate is well above the noise.
 const SECONDS_PER_MESSAGE: f64 = 0.08;
 const SMALLEST: u64 = 1 << 20;
 const LARGEST: u64 = 256 << 20;
-/// When no topology file says how fast links are.
-const USUAL: u64 = 64 << 20;
-/// How far below its peers a flow may be: half of the smallest loss worth finding.
+/// Message size when no topology file gives the rate of links.
+const DEFAULT_SIZE: u64 = 64 << 20;
+/// Margin below the peers: half of the smallest loss to find.
 const MARGIN: f64 = 0.10;
 
 /// What to look at.
@@ -32,17 +32,17 @@ const MARGIN: f64 = 0.10;
 #[command(
     after_help = "Examples:\n  srun -N16 railgauge diagnose --topology fabric.toml\n  \
 railgauge diagnose --topology fabric.toml --suspect node12 --rail rail3\n  \
-railgauge lab run -- diagnose\n\nEvery cable is crossed twice in each direction, by flows that share nothing. What is slow is \
-measured again with other partners until one part is left that explains it."
+railgauge lab run -- diagnose\n\nEvery cable is crossed twice in each direction, by flows that share no other link. Slow \
+flows are measured again with other partners until one part is left that explains them."
 )]
 pub struct Arguments {
-    /// Look only at the cables of this host or switch, or at this cable; may be said several times
+    /// Test only the cables of this host or switch, or this cable; may be given several times
     #[arg(long, value_name = "NAME")]
     suspect: Vec<String>,
-    /// Look only at this rail; may be said several times
+    /// Test only this rail; may be given several times
     #[arg(long, value_name = "RAIL")]
     rail: Vec<String>,
-    /// Payload of every flow; as much as the links move in 80 ms when it is not said
+    /// Payload of every flow [default: what the links move in 80 ms]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
 
 /// The suite that `diagnose` runs.
 pub(super) fn suite(size: Option<Bytes>, topology: Option<&Topology>) -> Suite {
-    let size = size.unwrap_or_else(|| usual_size(topology));
+    let size = size.unwrap_or_else(|| default_size(topology));
     let mut test = TestCase::new(TEST, TestKind::Pairs, vec![size]);
     test.directions = Directions::OneWay;
     test.collectives = Directions::OneWay.collectives().to_vec();
@@ -106,7 +106,7 @@ pub(super) fn suite(size: Option<Bytes>, topology: Option<&Topology>) -> Suite {
         ..Expectation::default()
     };
     let mut suite = Suite::of("diagnose", vec![test]);
-    suite.description = "Every cable in each direction, then whatever tells suspects apart".to_string();
+    suite.description = "Every cable in each direction, then flows that separate the suspects".to_string();
     suite.run.transport = Some(TransportChoice::Auto);
     suite.rule = DecisionRule {
         remeasure: 2,
@@ -116,7 +116,7 @@ pub(super) fn suite(size: Option<Bytes>, topology: Option<&Topology>) -> Suite {
 }
 
 /// What the slowest cable of a host moves in 80 ms.
-fn usual_size(topology: Option<&Topology>) -> Bytes {
+fn default_size(topology: Option<&Topology>) -> Bytes {
     let rates = topology
         .into_iter()
         .flat_map(|topology| &topology.links)
@@ -127,7 +127,7 @@ fn usual_size(topology: Option<&Topology>) -> Bytes {
             let bytes = (rate * SECONDS_PER_MESSAGE) as u64;
             Bytes(bytes.next_power_of_two().clamp(SMALLEST, LARGEST))
         }
-        None => Bytes(USUAL),
+        None => Bytes(DEFAULT_SIZE),
     }
 }
 

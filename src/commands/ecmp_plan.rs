@@ -1,4 +1,4 @@
-//! `railgauge ecmp-plan`: how many flows it takes to use equal paths, and what a number of flows delivers over them.
+//! `railgauge ecmp-plan`: how many flows use all equal paths, and what a number of flows delivers over them.
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -9,29 +9,29 @@ use crate::flags::share::parse_positive_share;
 use record::stats::hashing::flows_to_cover;
 use record::stats::{MOST_FLOWS, Outlook, Shares, flows_for};
 
-/// How many times as many flows as paths the table goes up to when nobody asked for a number.
+/// The default table ends at this many flows per path.
 const TABLE_UP_TO: u32 = 64;
-/// Below this the answer is no number of flows anybody could have.
+/// With more paths, no realistic number of flows would cover them.
 const MOST_PATHS: i64 = 4096;
 
 /// What to plan for.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example: railgauge ecmp-plan --paths 16 --coverage 0.99 --goodput 0.9\n\nFlows are all that choose among these paths at \
-the same switch: of all its hosts, and of all their queue pairs. `independent`: each flow goes on by itself. `collective`: all wait for the \
+    after_help = "Example: railgauge ecmp-plan --paths 16 --coverage 0.99 --goodput 0.9\n\nFlows are all flows for which one switch chooses among \
+these paths: those of all its hosts and all their queue pairs. `independent`: no flow waits for another. `collective`: all wait for the \
 slowest, as the steps of a ring or an all-to-all do."
 )]
 pub struct Arguments {
     /// Equal paths: uplinks of a leaf, or spines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_PATHS))]
     paths: u32,
-    /// How surely every path is to be used
+    /// Probability that every path is used
     #[arg(long, value_name = "P", default_value = "0.99", value_parser = parse_positive_share)]
     coverage: f64,
-    /// What so many flows deliver; several with commas [default: powers of two]
+    /// Show what this number of flows delivers; a list with commas [default: powers of two]
     #[arg(long, value_name = "F", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_FLOWS)))]
     flows: Vec<u32>,
-    /// How many flows it takes to deliver this share of what the paths carry together
+    /// Show how many flows deliver this share of the paths' total rate
     #[arg(long, value_name = "SHARE", value_parser = parse_positive_share)]
     goodput: Option<f64>,
     /// Seed of the simulation
@@ -42,7 +42,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Everything that was asked.
+/// All answers.
 #[derive(Debug, Serialize)]
 struct Answers {
     paths: u32,
@@ -67,7 +67,7 @@ struct Row {
     collective: Delivered,
 }
 
-/// Shares of what the paths carry together.
+/// Shares of the paths' total rate.
 #[derive(Debug, Serialize)]
 struct Delivered {
     mean: f64,
@@ -75,7 +75,7 @@ struct Delivered {
     p1: f64,
 }
 
-/// Flows for a wanted share; none when no number of ports is enough.
+/// Flows for a wanted share; none when more than [`MOST_FLOWS`] are needed.
 #[derive(Debug, Serialize)]
 struct Needed {
     share: f64,
@@ -85,9 +85,9 @@ struct Needed {
 
 #[derive(Debug, Serialize)]
 struct Flows {
-    /// So many deliver it on average.
+    /// Flows that deliver it on average.
     mean: Option<u32>,
-    /// So many deliver it in 95 of 100 cases.
+    /// Flows that deliver it in 95 of 100 cases.
     p5: Option<u32>,
 }
 
@@ -159,7 +159,7 @@ fn powers(paths: u32) -> Vec<u32> {
 
 fn print(answers: &Answers) {
     println!(
-        "{} equal paths, every flow on one of them by a fair hash",
+        "{} equal paths; a fair hash puts every flow on one of them",
         answers.paths
     );
     let flows =
@@ -190,7 +190,7 @@ fn print(answers: &Answers) {
         table.add_row(cells);
     }
     println!(
-        "what they deliver of what the paths carry together, on average and at least in 95 and 99 of 100 cases:\n{table}"
+        "share of the paths' total rate that the flows deliver, on average and at least in 95 and 99 of 100 cases:\n{table}"
     );
     if let Some(needed) = &answers.goodput {
         for (who, of) in [

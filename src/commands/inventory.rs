@@ -1,4 +1,4 @@
-//! `railgauge inventory`: what every node is made of, and who differs.
+//! `railgauge inventory`: firmware, drivers and settings of every node, and which nodes differ.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,25 +24,25 @@ use report::inventory::terminal;
 use report::{self, escape};
 use topology::suite::RunSettings;
 
-/// Whose, and what to compare with.
+/// Which nodes, and what to compare with.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  railgauge inventory\n  srun -N 128 --ntasks-per-node=1 railgauge inventory --golden fleet.toml --save tonight.json\n  \
 railgauge inventory --against reports/2026-11-14T23-50-12Z-smoke   (what changed since that run)\n  \
 railgauge inventory --root saved/node07 --root saved/node08   (trees recorded with --save-tree)\n\n\
-Exit codes: 0 nothing differs; 10 something does; 20 it cannot be told who is right, or not every node told"
+Exit codes: 0 nothing differs; 10 something differs; 20 the majority is unclear, or a node did not answer"
 )]
 pub struct Arguments {
     /// Read a recorded tree instead of this machine; several are several nodes
     #[arg(long, value_name = "DIR")]
     root: Vec<PathBuf>,
-    /// Say what changed since an earlier inventory: a run's folder or a saved file
+    /// Show what changed since an earlier inventory: a run's folder or a saved file
     #[arg(long, value_name = "RUN|FILE", visible_alias = "since")]
     against: Option<String>,
-    /// What firmware, drivers and settings should be; without it, what most nodes have
+    /// Expected firmware, drivers and settings [default: what most nodes have]
     #[arg(long, value_name = "FILE")]
     golden: Option<String>,
-    /// What switches are made of: a folder, a file, or exec:COMMAND
+    /// Inventory of switches: a folder, a file, or exec:COMMAND
     #[arg(
         long,
         value_name = "SOURCE",
@@ -50,13 +50,13 @@ pub struct Arguments {
         hide_env_values = true
     )]
     switch_inventory: Option<String>,
-    /// Topology file: which cable is where, so that both its ends can be compared
+    /// Topology file: which cable is where, to compare both its ends
     #[arg(long, value_name = "FILE", env = "RAILGAUGE_TOPOLOGY", hide_env_values = true)]
     topology: Option<PathBuf>,
     /// Write the inventory to this file
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Record what this machine's inventory is read from in a new folder, for --root elsewhere
+    /// Copy the files that this machine's inventory is read from into a new folder, for --root elsewhere
     #[arg(long, value_name = "DIR", conflicts_with = "root")]
     save_tree: Option<PathBuf>,
     /// Show every fact of every part
@@ -64,7 +64,7 @@ pub struct Arguments {
     all: bool,
     #[command(flatten)]
     launch: LaunchFlags,
-    /// Print what differs only
+    /// Print only what differs
     #[arg(long, short)]
     quiet: bool,
     /// Print the inventory and what differs as JSON
@@ -81,7 +81,7 @@ struct Printed<'a> {
     exit_code: u8,
 }
 
-/// Asks, compares, shows.
+/// Reads, compares and prints inventories.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let role = match arguments.root.is_empty() {
         true => arguments.launch.role()?,
@@ -133,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     Ok(exit_code)
 }
 
-/// Records this machine, and nobody else.
+/// Records the tree of this machine.
 fn save_tree(folder: &Path, role: &Role) -> Result<(), CliError> {
     let refuse = |problem: &str| {
         Err(CliError::Usage(format!(
@@ -142,13 +142,13 @@ fn save_tree(folder: &Path, role: &Role) -> Result<(), CliError> {
         )))
     };
     if !matches!(role, Role::Local) {
-        return refuse("it records one machine; run it there with --launch local");
+        return refuse("this records one machine; run it there with --launch local");
     }
     if folder
         .read_dir()
         .is_ok_and(|mut entries| entries.next().is_some())
     {
-        return refuse("there is something in it already");
+        return refuse("the folder is not empty");
     }
     let gpus = gpus_here();
     let saved = inventory::record_tree(Path::new("/"), folder, &host::here().name, &gpus.parts);
@@ -166,12 +166,12 @@ fn of_nodes(nodes: Vec<NodeInventory>) -> Inventory {
     }
 }
 
-/// Recorded trees, each under the name it says it has, or its folder's.
+/// Recorded trees, each under its recorded name, or its folder's.
 fn of_trees(roots: &[PathBuf]) -> Result<Inventory, CliError> {
     let node = |root: &PathBuf| {
         if !root.is_dir() {
             return Err(CliError::Usage(format!(
-                "--root {}: there is no such folder",
+                "--root {}: no such folder",
                 root.display()
             )));
         }
@@ -184,7 +184,7 @@ fn of_trees(roots: &[PathBuf]) -> Result<Inventory, CliError> {
     Ok(of_nodes(nodes?))
 }
 
-/// All nodes of a launch; and the code that goes with other worlds of the same token.
+/// The inventory of all ranks, and the exit code for other worlds with the same token.
 fn of_ranks(role: Role, arguments: &Arguments) -> Result<(Inventory, u8), CliError> {
     let settings = RunSettings {
         join_deadline: arguments.launch.join_deadline,

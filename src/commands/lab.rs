@@ -69,17 +69,17 @@ railgauge lab run --respawn 60s -- burn-in rails --for 1h    # then kill a host'
         /// Ranks on each host
         #[arg(long, default_value_t = 1)]
         per_host: u32,
-        /// Start a process that died again so long afterwards, as often as it dies while rank 0 runs [default: never]
+        /// Restart a process this long after it dies, as long as rank 0 runs [default: never]
         #[arg(long, value_name = "DUR")]
         respawn: Option<Nanos>,
-        /// Another program, which gets the arguments as they are
+        /// Run another program with these arguments
         #[arg(long, hide = true)]
         program: Option<PathBuf>,
         /// Arguments of railgauge
         #[arg(last = true, required = true)]
         arguments: Vec<OsString>,
     },
-    /// Put faults into force
+    /// Inject faults
     #[command(after_help = format!("Faults:\n{FAULT_HELP}"))]
     Fault {
         #[command(flatten)]
@@ -88,18 +88,18 @@ railgauge lab run --respawn 60s -- burn-in rails --for 1h    # then kill a host'
         #[arg(required = true)]
         faults: Vec<Fault>,
     },
-    /// Heal faults, named whole or without their value
+    /// Heal faults, named with or without their value
     Heal {
         #[command(flatten)]
         which: Which,
         /// The faults
         #[arg(required_unless_present = "all")]
         faults: Vec<String>,
-        /// All faults in force
+        /// All active faults
         #[arg(long, conflicts_with = "faults")]
         all: bool,
     },
-    /// Say what the lab is and which faults are in force
+    /// Show the lab and its active faults
     Status {
         #[command(flatten)]
         which: Which,
@@ -112,7 +112,7 @@ railgauge lab run --respawn 60s -- burn-in rails --for 1h    # then kill a host'
         #[command(flatten)]
         which: Which,
     },
-    /// Print what the lab's switches say they are made of, as --switch-inventory reads it
+    /// Print the inventory of the lab's switches, as --switch-inventory reads it
     Inventory {
         #[command(flatten)]
         which: Which,
@@ -135,7 +135,7 @@ railgauge lab run --respawn 60s -- burn-in rails --for 1h    # then kill a host'
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         words: Vec<String>,
     },
-    /// Run a host's kernel and tell it of its cables (started by railgauge itself)
+    /// Run a host's kernel and pass it its cables (started by railgauge itself)
     #[command(hide = true)]
     Guest { name: LabName, host: String },
     /// Be the first process of a host's kernel
@@ -143,11 +143,11 @@ railgauge lab run --respawn 60s -- burn-in rails --for 1h    # then kill a host'
     GuestInit {
         name: LabName,
         host: String,
-        /// What the kernel adds to every command line
+        /// Words that the kernel adds to every command line
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         added: Vec<String>,
     },
-    /// Run commands inside a host's kernel for whoever asks
+    /// Run commands inside a host's kernel on request
     #[command(hide = true)]
     GuestAgent,
     /// Flap a cable until the fault is healed (started by railgauge itself)
@@ -174,7 +174,7 @@ struct Up {
     /// Rate of every cable in each direction
     #[arg(long, default_value = "200mbit")]
     rate: Rate,
-    /// Rate of the cables between switches, where it is another one
+    /// Rate of the cables between switches, if different
     #[arg(long)]
     uplink_rate: Option<Rate>,
     /// Largest packet on the rails
@@ -188,7 +188,7 @@ struct Up {
     guests: Option<PathBuf>,
 }
 
-/// Does it.
+/// Runs the action.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     match &arguments.action {
         Action::Up(up) => bring_up(up),
@@ -202,7 +202,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         }
         Action::Down { which, .. } => {
             match lab::down(&which.name)? {
-                true => println!("lab {} is gone", which.name),
+                true => println!("removed lab {}", which.name),
                 false => println!("there is no lab {}", which.name),
             }
             Ok(0)
@@ -341,7 +341,7 @@ fn print_json(value: &impl serde::Serialize) {
     }
 }
 
-/// Writes to standard output; a reader that has seen enough and closed is no trouble.
+/// Writes to standard output; a closed pipe is not an error.
 fn write(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! `railgauge link`: one link by itself, with perftest's questions, flags and columns.
+//! `railgauge link`: one link over RDMA, with perftest's tests, flags and columns.
 
 use std::path::Path;
 
@@ -22,34 +22,34 @@ use record::{DeviceKind, MemoryPath, RailEnd};
 use topology::suite::sweep::{Step, Sweep};
 use topology::suite::{GpuDirectChoice, RunSettings};
 
-/// Bytes of all queue pairs' memory, at most.
-const MOST_MEMORY: u64 = 8 << 30;
-/// What perftest's `-a` stands for.
-const ALL: (Bytes, Bytes) = (Bytes(2), Bytes(8 << 20));
+/// Bytes of memory that all queue pairs of one end may take.
+const MAX_MEMORY: u64 = 8 << 30;
+/// The sizes of perftest's `-a`.
+const ALL_SIZES: (Bytes, Bytes) = (Bytes(2), Bytes(8 << 20));
 
 /// perftest's flags, and ours.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  railgauge link --loopback                         this host's NICs by themselves\n  \
+    after_help = "Examples:\n  railgauge link --loopback                         this host's NICs, each looped back to itself\n  \
 railgauge lab run -- railgauge link -s 4K,64K,1M -q 4   write bandwidth from the first rank to the last\n  \
 railgauge link --latency --op send -s 8 --rank 0 --world 2 --rendezvous h0:29400   (and --rank 1 on the other host)\n\n\
-Exit codes: 0 measured, data right; 3 no RDMA; 20 interrupted; 21 the link broke; 22 wrong data. Speed is not judged: use a \
+Exit codes: 0 measured, data correct; 3 no RDMA; 20 interrupted; 21 the link broke; 22 wrong data. Speed is not judged: use a \
 suite for that."
 )]
 pub struct Arguments {
-    /// What moves the data: write, send or read
+    /// RDMA operation: write, send or read
     #[arg(long, value_name = "OP", default_value_t)]
     op: Operation,
-    /// One message at a time, there and back, instead of as many as go through
+    /// Measure latency: one message at a time, there and back
     #[arg(long)]
     latency: bool,
     /// Both directions at once
     #[arg(short, long, conflicts_with = "latency")]
     bidirectional: bool,
-    /// Sizes of messages: a list (4K,64K,1M) or a range of doublings (2..8M) [default: 64K; 8 for latency]
+    /// Message sizes: a list (4K,64K,1M) or a range of doublings (2..8M) [default: 64K; 8 for latency]
     #[arg(short, long, value_name = "SIZES", value_parser = parse_sizes)]
     size: Option<Sizes>,
-    /// All sizes from 2 to 8M, as perftest's -a
+    /// All sizes from 2 to 8M, like perftest's -a
     #[arg(short, long, conflicts_with = "size")]
     all: bool,
     /// Queue pairs
@@ -58,37 +58,37 @@ pub struct Arguments {
     /// Messages of each size on every queue pair [default: 5000; 1000 for latency]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     iterations: Option<u64>,
-    /// Measure each size for so long, such as 10s
+    /// Measure each size for this long, such as 10s
     #[arg(short = 'D', long, value_name = "DUR", conflicts_with = "iterations")]
     duration: Option<Nanos>,
-    /// Requests under way on every queue pair
+    /// Outstanding requests on every queue pair
     #[arg(short, long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     tx_depth: u32,
-    /// Messages up to this size travel within their requests [default: 0; 220 for latency]
+    /// Send messages up to this size inline [default: 0; 220 for latency]
     #[arg(short = 'I', long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=1024))]
     inline: Option<u32>,
-    /// Messages begin so many bytes into a page
+    /// Offset of messages within a page
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..i64::from(OFFSETS)))]
     offset: u32,
-    /// Which data is compared: last (what the last messages left) or every (each message; with --latency, and in its times)
+    /// Which data is verified: last (after the last message) or every (each message; needs --latency, and counts in its times)
     #[arg(long, value_name = "WHICH", default_value_t)]
     check: Check,
     /// UDP source port of the first queue pair, 49152 to 65535; the others and those of the other rank follow
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(49_152..))]
     source_port: Option<u16>,
-    /// Which two ranks; the others look on [default: the first and the last]
+    /// The two ranks to measure; the others are idle [default: the first and the last]
     #[arg(long, value_name = "A:B", value_parser = parse_pair)]
     pair: Option<(u32, u32)>,
-    /// This host's devices by themselves: two queue pairs of one device, connected to each other
+    /// Measure this host's devices: two queue pairs of one device, connected to each other
     #[arg(long, conflicts_with = "pair")]
     loopback: bool,
-    /// perftest's own columns and units, in which a MB has 2^20 bytes
+    /// Print perftest's columns and units, in which a MB has 2^20 bytes
     #[arg(long)]
     perftest: bool,
-    /// Rails as NAME=ADDRESS, NAME=SUBNET, address, interface or RDMA device, separated by commas; each is measured
+    /// Rails to measure, as NAME=ADDRESS, NAME=SUBNET, address, interface or RDMA device, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     rails: Option<Vec<String>>,
-    /// The two ranks of this machine as processes, instead of threads
+    /// Run the two ranks of this machine as processes instead of threads
     #[arg(long)]
     procs: bool,
     /// Seed of the data
@@ -148,19 +148,19 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
 }
 
 impl Arguments {
-    /// What makes no sense together.
+    /// Refuses combinations that cannot be measured.
     fn check(&self) -> Result<(), CliError> {
         let refuse = |problem: &str| Err(CliError::Usage(problem.to_string()));
         if self.check == Check::Every && (!self.latency || self.op == Operation::Read) {
             return refuse(
-                "--check every looks at messages one at a time: add --latency, with --op write or send",
+                "--check every verifies messages one at a time; add --latency, with --op write or send",
             );
         }
         if self.latency && self.qps > 1 {
-            return refuse("--latency has one message under way, so one queue pair; leave --qps out");
+            return refuse("--latency has one outstanding message, so one queue pair; leave --qps out");
         }
         if self.rdma.gpudirect == Some(GpuDirectChoice::On) {
-            return refuse("--gpudirect on: this command measures with memory of the CPU");
+            return refuse("--gpudirect on: `link` measures with CPU memory only");
         }
         if self.deadline < Nanos(100_000_000) {
             return refuse("--deadline must be at least 100ms");
@@ -170,15 +170,15 @@ impl Arguments {
             .iter()
             .any(|size| *size == Bytes(0) || *size > LARGEST)
         {
-            return refuse("--size: messages have 1 byte to 256 MiB");
+            return refuse("--size: a message must have 1 byte to 256 MiB");
         }
         let terms = self.terms();
         let memory = 3 * terms.area() as u64 * u64::from(self.qps);
-        if memory > MOST_MEMORY {
-            return refuse("--size times --qps takes more than 8 GiB of memory at each end");
+        if memory > MAX_MEMORY {
+            return refuse("--size times --qps takes more than 8 GiB of memory at each end; reduce one of them");
         }
         if self.source_port.is_some() && terms.source_port(true, self.qps - 1).is_none() {
-            return refuse("--source-port: the ports of both ends' queue pairs go beyond 65535");
+            return refuse("--source-port: the ports of both ends' queue pairs exceed 65535; start lower");
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Arguments {
     fn sizes(&self) -> Vec<Bytes> {
         match &self.size {
             Some(Sizes(sizes)) => sizes.clone(),
-            None if self.all => doublings(ALL.0, ALL.1),
+            None if self.all => doublings(ALL_SIZES.0, ALL_SIZES.1),
             None if self.latency => vec![Bytes(8)],
             None => vec![Bytes(64 << 10)],
         }
@@ -225,7 +225,7 @@ impl Arguments {
             size: *size,
             extent,
             check: self.check,
-            // Both ends tell trials apart by their seeds.
+            // Both ends identify a trial by its seed.
             seed: self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         };
         (0..).zip(&self.sizes()).map(trial).collect()
@@ -255,7 +255,7 @@ impl Arguments {
         let (first, second) = self.pair.unwrap_or((0, world.saturating_sub(1)));
         if first == second || first.max(second) >= world {
             let problem = format!(
-                "--pair {first}:{second}: there are ranks 0 to {}",
+                "--pair {first}:{second}: the ranks are 0 to {}, and the two must differ",
                 world.saturating_sub(1)
             );
             return Err(CliError::Usage(problem));
@@ -290,7 +290,7 @@ impl Arguments {
         Ok(printer.finish(broken))
     }
 
-    /// The rails on which both ranks have an RDMA device; an error when there is none, or one that was named has none.
+    /// The rails on which both ranks have an RDMA device. An error if there is none, or if a named rail has none.
     fn rails_between(&self, session: &Session, first: u32, second: u32) -> Result<Vec<RailEnd>, CliError> {
         session.verbs().clone().map_err(CliError::Environment)?;
         let fabric = session.fabric();
@@ -322,7 +322,7 @@ impl Arguments {
         }
     }
 
-    /// What is measured, between whom, in one line.
+    /// The test and its two ends in one line.
     fn title(&self, session: &Session, job: &Job) -> String {
         let fabric = session.fabric();
         let end = |rank: u32| {
@@ -348,7 +348,7 @@ impl Arguments {
     }
 }
 
-/// The devices of this host that carry data, as rails.
+/// The active RDMA ports of this host, as rails.
 fn devices_here() -> Result<Vec<String>, CliError> {
     let ports = rdma::ports(Path::new(sysfs::SYS));
     let active: Vec<String> = ports
@@ -361,7 +361,7 @@ fn devices_here() -> Result<Vec<String>, CliError> {
         .collect();
     match active.is_empty() {
         true => Err(CliError::Environment(
-            "no port of an RDMA device of this host is active; are cables plugged in and interfaces up? (`rdma link`)"
+            "no RDMA port of this host is active; check cables and interfaces with `rdma link`"
                 .to_string(),
         )),
         false => Ok(active),
@@ -380,7 +380,7 @@ fn parse_sizes(text: &str) -> Result<Sizes, String> {
             Some((from, to)) => {
                 let (from, to) = (size(from)?, size(to)?);
                 if from > to || from == Bytes(0) {
-                    return Err(format!("`{part}` is no range; write it as 2..8M"));
+                    return Err(format!("`{part}` is not an ascending range; write it as 2..8M"));
                 }
                 sizes.extend(doublings(from, to));
             }
@@ -393,7 +393,7 @@ fn parse_sizes(text: &str) -> Result<Sizes, String> {
 fn parse_pair(text: &str) -> Result<(u32, u32), String> {
     let two = text.split_once(':');
     let two = two.and_then(|(first, second)| Some((first.parse().ok()?, second.parse().ok()?)));
-    two.ok_or_else(|| "two ranks are written as 0:1".to_string())
+    two.ok_or_else(|| "write two ranks as 0:1".to_string())
 }
 
 #[cfg(test)]

@@ -25,33 +25,33 @@ use crate::error::CliError;
 pub enum Command {
     /// Plan, measure, judge and report a suite: the main job
     Run(run::Arguments),
-    /// Find the cable: start wide, narrow down by itself, name the suspect
+    /// Find the slow cable: start wide, narrow down automatically, name the suspect
     Diagnose(diagnose::Arguments),
     /// Load a fabric for hours and decide on every node and cable: accept, reject or extend; resumable
     BurnIn(burn_in::Arguments),
     /// Measure one all-reduce over a range of sizes, with nccl-tests' flags and columns
     AllReduce(all_reduce::Arguments),
-    /// Measure one link by itself over RDMA, with perftest's questions, flags and columns
+    /// Measure one link over RDMA, with perftest's tests, flags and columns
     Link(link::Arguments),
     /// Print what a suite would measure, how long it would take, and what stays untested
     Plan(plan::Arguments),
-    /// Say how many flows it takes to use all of several equal paths, and what a number of flows delivers
+    /// Print how many flows use all of several equal paths, and what a number of flows delivers
     EcmpPlan(ecmp_plan::Arguments),
-    /// Say what every node is made of, and whose firmware, drivers or settings differ
+    /// Print the inventory of every node, and which firmware, drivers or settings differ
     Inventory(inventory::Arguments),
-    /// Judge and render recorded runs again, complete or cut off: one as files, several as a fleet
+    /// Judge and render recorded runs again, complete or interrupted: one as files, several as a fleet
     Report(report::Arguments),
-    /// Say what got slower, faster, newly failing or no longer tested from one recorded run to another
+    /// Compare two recorded runs: what got slower, faster, newly fails or is no longer tested
     Compare(compare::Arguments),
-    /// Say what became of every part over all runs of a folder: what changed, when, by how much
+    /// Show every part over all runs of a folder: what changed, when, by how much
     Trend(trend::Arguments),
-    /// Make a secret token for a run on several hosts
+    /// Generate a secret token for a run on several hosts
     Token(token::Arguments),
     /// Measure on a simulated fabric with known faults: what a suite finds, and how often
     Simulate(simulate::Arguments),
     /// A fabric in a box: hosts, routers, cables and faults in network namespaces
     Lab(lab::Arguments),
-    /// Take part in a run as one rank (started by railgauge itself)
+    /// Serve one rank of a run (started by railgauge itself)
     #[command(hide = true)]
     Worker(worker::Arguments),
 }

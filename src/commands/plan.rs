@@ -22,7 +22,7 @@ use topology::suite::{GpuDirectChoice, Schedule, Suite};
 /// What to plan.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example: railgauge plan rails --ranks 8\nWith --topology FILE: for the hosts of that file, one rank each"
+    after_help = "Example: railgauge plan rails --ranks 8\nWith --topology FILE: one rank on each host of that file"
 )]
 pub struct Arguments {
     /// A built-in suite (smoke, all-reduce, rails, links, ecmp, gpu, nightly, burn-in) or a suite file
@@ -31,7 +31,7 @@ pub struct Arguments {
     /// List every cell
     #[arg(long)]
     cells: bool,
-    /// Choose pairs by this instead of what the suite says: tournament, random=ROUNDS, topology, cover or adaptive
+    /// Override the suite's schedule of pairs: tournament, random=ROUNDS, topology, cover or adaptive
     #[arg(long, value_name = "SCHEDULE")]
     schedule: Option<Schedule>,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         let graph = Graph::of(topology, &fabric.ranks).map_err(|error| CliError::Usage(error.to_string()))?;
         choices.known = Known {
             graph: Some(Arc::new(graph)),
-            // Which port leads where is found out when ranks have met; a plan is made as if it was.
+            // Paths are traced when ranks are connected; this plan assumes that every trace is answered.
             paths: Arc::new(PathTable::assuming()),
         };
         choices.same_process = false;
@@ -70,14 +70,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     }
     choices.direct = suite.run.device() == DeviceKind::Cuda && have_peer_access(suite.run.ranks())?;
     choices.verbs = Some(verbs::probe().map_err(|missing| missing.to_string()));
-    // Whether NICs reach the GPUs' memory is known when ranks meet; a plan that insists on it is made as if they did.
+    // Whether NICs reach GPU memory is known when ranks are connected; a plan that requires it assumes that they do.
     choices.gpudirect = (suite.verbs.gpudirect() == GpuDirectChoice::On).then_some(Ok(()));
     let schedules = match arguments.schedule {
         None => schedules(&suite, &fabric, &choices),
         Some(_) => Vec::new(),
     };
     let mut plan = Plan::new(&suite, &fabric, &choices).inspect_err(|_| {
-        // What the suite asks for may be too much; which schedule is not, is what is wanted then.
+        // The suite may ask for too much; the table shows which schedules would fit.
         if !flags.json {
             print_schedules(&schedules);
         }
@@ -154,7 +154,7 @@ struct Printed<'a> {
     schedules: &'a [ScheduleOutline],
 }
 
-/// Has the suite's tests of pairs choose theirs by `schedule`.
+/// Sets the schedule of the suite's tests of pairs.
 fn set_schedule(suite: &mut Suite, schedule: Schedule) -> Result<(), CliError> {
     let mut pairs = suite
         .tests
@@ -162,14 +162,14 @@ fn set_schedule(suite: &mut Suite, schedule: Schedule) -> Result<(), CliError> {
         .filter(|test| test.kind == TestKind::Pairs)
         .peekable();
     if pairs.peek().is_none() {
-        let problem = "--schedule is about tests of kind \"pairs\", and this suite has none";
+        let problem = "--schedule applies to tests of kind \"pairs\", and this suite has none";
         return Err(CliError::Usage(problem.to_string()));
     }
     pairs.for_each(|test| test.schedule = schedule);
     Ok(())
 }
 
-/// What each schedule would cost and cover, as a table.
+/// Prints what each schedule would cost and cover.
 fn print_schedules(schedules: &[ScheduleOutline]) {
     if schedules.is_empty() {
         return;
@@ -189,7 +189,7 @@ fn print_schedules(schedules: &[ScheduleOutline]) {
         });
     }
     println!(
-        "pairs by each schedule (an adaptive one goes on from there until suspects are told apart)\n{table}"
+        "pairs by each schedule (an adaptive one adds flows until suspects are separated)\n{table}"
     );
 }
 
@@ -201,7 +201,7 @@ fn new_table() -> Table {
     table
 }
 
-/// Whether the GPUs of this machine that so many ranks would use read each other's memory.
+/// Whether the GPUs that these ranks would use have peer access to each other.
 fn have_peer_access(ranks: u32) -> Result<bool, CliError> {
     let missing = |error: cuda::CudaError| CliError::Environment(error.to_string());
     let gpus = cuda::probe().map_err(|error| missing(error.into()))?;

@@ -20,21 +20,21 @@ use report::{escape, replace, write_all, writer_of};
 railgauge report reports/tonight --junit > junit.xml\n  \
 railgauge report reports/tonight --html --csv --out /srv/www/tonight\n  \
 railgauge report reports/2026-11-* --out /srv/www/fleet --open\n\n\
-Without a format all files in the run's folder are written anew (and --json prints the findings, too). One format is printed and \
-nothing is written; several, or any with --out, are written as files. Several runs are shown as a fleet: a table of runs and the \
+Without a format all files in the run's folder are written again (and --json also prints the findings). A single format is printed \
+and not written; several, or any with --out, are written as files. Several runs are shown as a fleet: a table of runs and the \
 parts that fail in more than one of them, with --html, --md or --json in that format, with --out as files. The exit code is the \
 highest of the runs'; a run that cannot be read counts as 20."
 )]
 pub struct Arguments {
-    /// Folders of recorded runs, complete or cut off
+    /// Folders of recorded runs, complete or interrupted
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
     #[command(flatten)]
     formats: Formats,
-    /// Write files into this folder, which is made when it is not there [default: the run's own]
+    /// Write files into this folder, which is created if missing [default: the run's own]
     #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
     out: Option<PathBuf>,
-    /// Open the page in a browser: $BROWSER, or the desktop's own
+    /// Open the page in a browser: $BROWSER, or the desktop's default
     #[arg(long, conflicts_with = "dry_run")]
     open: bool,
     /// Print the verdict only
@@ -48,13 +48,13 @@ pub struct Arguments {
 /// Which formats were asked for.
 #[derive(Debug, Clone, Copy, Default, Args)]
 struct Formats {
-    /// The page for a browser
+    /// The HTML page
     #[arg(long)]
     html: bool,
     /// Verdicts as test cases, for pipelines
     #[arg(long)]
     junit: bool,
-    /// Figures for Prometheus, as OpenMetrics
+    /// Metrics for Prometheus, as OpenMetrics
     #[arg(long)]
     prom: bool,
     /// The report as Markdown
@@ -101,12 +101,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     }
 }
 
-/// A burn-in has one report, its certificate.
+/// Reports a burn-in: its certificate.
 fn of_burn_in(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
     let asked = arguments.formats.files();
     if arguments.out.is_some() || arguments.dry_run || !(asked.is_empty() || asked == [files::FINDINGS]) {
-        let problem = "a burn-in is reported as its certificate, in its own folder: only --json, --quiet and --open are for it; its cycles are \
-                       runs of their own (RUN/cycles/000001)";
+        let problem = "the report of a burn-in is its certificate, in its own folder; only --json, --quiet and --open apply to it. Its cycles are \
+                       runs that can be reported by themselves (RUN/cycles/000001)";
         return Err(CliError::Usage(problem.to_string()));
     }
     let code = certificate::write_and_print(folder, arguments.formats.json, arguments.quiet)?;
@@ -123,14 +123,14 @@ fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
     let asked = arguments.formats.files();
     let target = arguments.out.as_deref().unwrap_or(folder);
     let render = |file: &str| -> Result<String, CliError> {
-        let missing = || std::io::Error::other("this railgauge was built without it");
+        let missing = || std::io::Error::other("this format has no writer");
         let writer = writer_of(file).ok_or_else(missing);
         let text = writer.and_then(|writer| writer.render(&recorded, &judgement));
         text.map_err(CliError::system(format!("cannot render {file}")))
     };
     let is_json_only = asked == [files::FINDINGS];
     match asked.as_slice() {
-        // As it always was: all files are written, and what is asked for is printed.
+        // All files are written, and the requested one is printed.
         [] | [files::FINDINGS] if arguments.out.is_none() || asked.is_empty() => {
             if !arguments.dry_run {
                 make(target)?;
@@ -173,16 +173,16 @@ fn of_fleet(arguments: &Arguments, folders: &[PathBuf]) -> Result<u8, CliError> 
         .find(|(flag, is_asked, _)| *is_asked && of_one_run.contains(flag));
     if let Some((flag, ..)) = wrong {
         return Err(CliError::Usage(format!(
-            "{flag} is about one run, and {} are named; several are rendered with --html, --md or --json",
+            "{flag} renders one run, and {} are named; use --html, --md or --json for several",
             folders.len()
         )));
     }
     if arguments.open && arguments.out.is_none() {
         return Err(CliError::Usage(
-            "--open of several runs needs a folder to write their page to: --out DIR".to_string(),
+            "--open with several runs needs a folder for their page; add --out DIR".to_string(),
         ));
     }
-    // One after the other: only what the table needs is kept of each.
+    // One after the other, so that only what the table needs stays in memory.
     let runs = folders.iter().map(|folder| one_of_fleet(folder)).collect();
     let fleet = Fleet::of(runs);
     let cannot = || CliError::system("cannot render the fleet");
@@ -212,7 +212,7 @@ fn of_fleet(arguments: &Arguments, folders: &[PathBuf]) -> Result<u8, CliError> 
         }
         [_, _, ..] if arguments.out.is_none() => {
             return Err(CliError::Usage(
-                "several formats of several runs need a folder to write them to: --out DIR".to_string(),
+                "several formats of several runs need a folder; add --out DIR".to_string(),
             ));
         }
         _ if arguments.quiet => println!("{}", escape::line(&fleet.summary)),
@@ -237,7 +237,7 @@ fn one_of_fleet(folder: &Path) -> FleetRun {
 
 fn make(folder: &Path) -> Result<(), CliError> {
     let made = std::fs::create_dir_all(folder);
-    made.map_err(CliError::system(format!("cannot make {}", folder.display())))
+    made.map_err(CliError::system(format!("cannot create {}", folder.display())))
 }
 
 fn put(folder: &Path, file: &str, text: &str) -> Result<(), CliError> {
@@ -246,7 +246,7 @@ fn put(folder: &Path, file: &str, text: &str) -> Result<(), CliError> {
     written.map_err(CliError::system("cannot write the report"))
 }
 
-/// Every format that can be asked for, with its flag, and whether somebody writes it. For tests of the list's completeness.
+/// The formats without a writer.
 #[cfg(test)]
 fn unwritten() -> Vec<&'static str> {
     let table = Formats::default().table().into_iter();

@@ -26,16 +26,16 @@ use topology::suite::Suite;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  railgauge simulate 1024x8 --faults 5\n  \
 railgauge simulate fabric.toml --slow h2-rail1-leaf1:away=60%\n  \
-railgauge simulate 64x4 --faults 2 --repeat 20 --json\n\nWithout --suite it does what `railgauge diagnose` does. The seed of run n \
-of --repeat is the seed given plus n.")]
+railgauge simulate 64x4 --faults 2 --repeat 20 --json\n\nWithout --suite it runs `railgauge diagnose`. Run n of --repeat uses the \
+given seed plus n.")]
 pub struct Arguments {
     /// A topology file, or the size of a two-tier fabric as HOSTSxRAILS
     #[arg(value_name = "FABRIC", required_unless_present = "noise_of")]
     fabric: Option<String>,
-    /// What is left of a cable, such as h2-rail1-leaf1=60%, CABLE:away=60% or CABLE:towards=60%; may be said several times
+    /// Slow a cable to a share of its rate: h2-rail1-leaf1=60%, CABLE:away=60% or CABLE:towards=60%; may be given several times
     #[arg(long, value_name = "FAULT")]
     slow: Vec<Slow>,
-    /// So many slow links chosen by the seed, with 80, 60 or 30 % left, in one direction each
+    /// Number of random slow links, at 80, 60 or 30 % of their rate, in one direction each
     #[arg(long, value_name = "N", default_value_t = 0)]
     faults: usize,
     /// A suite to run instead of diagnosing
@@ -44,13 +44,13 @@ pub struct Arguments {
     /// Seed of faults, routes, noise and order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Repeat with other seeds, and print how often faults were found
+    /// Repeat with other seeds and print how often faults were found
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: Option<u64>,
-    /// How healthy times differ, as --noise-of prints it [default: as recorded in the lab]
+    /// Noise of healthy links, as --noise-of prints it [default: as recorded in the lab]
     #[arg(long, value_name = "FILE")]
     noise: Option<PathBuf>,
-    /// Print how times differ in these recorded healthy runs, and do nothing else
+    /// Print the noise of these recorded healthy runs, and do nothing else
     #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with = "fabric")]
     noise_of: Vec<PathBuf>,
     /// Folder of the run [default: a new one under reports/]

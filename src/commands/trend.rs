@@ -15,14 +15,13 @@ use record::{PartKind, Quantity, Trends};
 use report::trend::Filter;
 use report::{self, escape};
 
-/// Which runs, and what is shown of them.
+/// Which runs, and which parts of them to show.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  railgauge trend /var/lib/railgauge/nights\n  \
 railgauge trend nights --part node07/rail3 --html node07.html\n  \
 railgauge trend reports/burn-in-rack12 --kind gpu --quantity temperature\n\n\
-DIR holds one folder per run, as `railgauge run --history DIR` makes them, or is that of a burn-in, whose cycles are the runs. Every run is judged \
-by what was known when it came: docs/history.md says how.\n\nExit codes: 0 nothing is worse than it was; 12 something is; 20 there are too few \
-runs to say")]
+DIR holds one folder per run, as `railgauge run --history DIR` creates them, or is the folder of a burn-in, whose cycles are the runs. Every run \
+is judged by what was known at its time; see docs/history.md.\n\nExit codes: 0 nothing got worse; 12 something did; 20 too few runs to decide")]
 pub struct Arguments {
     /// Folder of runs, or of a burn-in
     #[arg(value_name = "DIR")]
@@ -30,7 +29,7 @@ pub struct Arguments {
     /// Runs of this suite [default: that of the newest run]
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
-    /// Show only parts whose name has this in it
+    /// Show only parts whose name contains this
     #[arg(long, value_name = "TEXT")]
     part: Option<String>,
     /// Show only parts of this kind: link, rail-end, rail, node, gpu, collective
@@ -39,7 +38,7 @@ pub struct Arguments {
     /// Show only this quantity: bandwidth, latency, tail, temperature, clock
     #[arg(long, value_name = "QUANTITY", value_parser = word::<Quantity>)]
     quantity: Option<Quantity>,
-    /// The smallest change of bandwidth that matters, as 2% or 0.02; of other quantities in proportion
+    /// Smallest change of bandwidth that matters, as 2% or 0.02; other quantities in proportion
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_share)]
     least_effect: f64,
     /// Print one sentence only
@@ -48,7 +47,7 @@ pub struct Arguments {
     /// Print everything as JSON, as docs/trend.schema.json describes it
     #[arg(long, conflicts_with = "quiet")]
     json: bool,
-    /// Write a page with the courses of what changed
+    /// Write an HTML page with the time series of what changed
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write the page and the JSON into this folder, as trend.html and trend.json
@@ -56,13 +55,13 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-/// A word as it stands in the recorded files.
+/// A word as in the recorded files.
 fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let value = serde_json::Value::String(text.trim().to_lowercase());
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// Reads the runs, judges them in their order and shows what became of every part.
+/// Reads the runs, judges them in order and prints the trend of every part.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let read = read_runs(&arguments.folder, arguments.suite.as_deref())?;
     let rule = Rule {
@@ -94,7 +93,7 @@ fn write(arguments: &Arguments, trends: &Trends) -> Result<(), CliError> {
     let mut pages: Vec<PathBuf> = arguments.html.iter().cloned().collect();
     if let Some(folder) = &arguments.out {
         std::fs::create_dir_all(folder)
-            .map_err(CliError::system(format!("cannot make {}", folder.display())))?;
+            .map_err(CliError::system(format!("cannot create {}", folder.display())))?;
         pages.push(folder.join(report::trend::FILE));
         let text = report::trend::json(trends).map_err(CliError::system("cannot write the trends"))?;
         put(&folder.join("trend.json"), &text)?;

@@ -16,11 +16,11 @@ use engine::transport::shm::Hub;
 /// How long the coordinator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// It takes none.
+/// No arguments.
 #[derive(Debug, Args)]
 pub struct Arguments {}
 
-/// Joins the run and serves until it is over.
+/// Joins the run and serves one rank until it is over.
 pub fn run(_: &Arguments) -> Result<u8, CliError> {
     // A Ctrl-C reaches the whole process group; the coordinator decides what it means.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)));

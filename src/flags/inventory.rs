@@ -16,15 +16,15 @@ use topology::suite::{Golden, RunSettings, counters};
 
 /// Flags about the inventory.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "What nodes are made of")]
+#[command(next_help_heading = "Inventory")]
 pub struct InventoryFlags {
-    /// What firmware, drivers and settings should be; without it, what most nodes have
+    /// Expected firmware, drivers and settings [default: what most nodes have]
     #[arg(long, value_name = "FILE")]
     pub golden: Option<String>,
-    /// Say what changed since an earlier inventory: a run's folder or a saved file
+    /// Show what changed since an earlier inventory: a run's folder or a saved file
     #[arg(long, value_name = "RUN|FILE")]
     pub since: Option<String>,
-    /// What switches are made of: a folder, a file, or exec:COMMAND
+    /// Inventory of switches: a folder, a file, or exec:COMMAND
     #[arg(
         long,
         value_name = "SOURCE",
@@ -32,10 +32,10 @@ pub struct InventoryFlags {
         hide_env_values = true
     )]
     pub switch_inventory: Option<String>,
-    /// What counts as bad among counters, instead of what is built in
+    /// Rules for counters, instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     pub counter_rules: Option<String>,
-    /// Do not look at what nodes are made of
+    /// Skip the inventory of nodes
     #[arg(long)]
     pub no_inventory: bool,
 }

@@ -34,16 +34,16 @@ pub struct RunFlags {
     /// Ranks on this machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub ranks: Option<u32>,
-    /// Ranks as processes that meet over TCP, instead of threads
+    /// Run ranks as processes connected over TCP, instead of threads
     #[arg(long)]
     pub procs: bool,
-    /// Where data lies and who does the arithmetic: host or cuda
+    /// Device that holds the data and reduces it: host or cuda
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceKind>,
-    /// What carries the bytes: auto, shm, peer, tcp or verbs
+    /// Transport: auto, shm, peer, tcp or verbs
     #[arg(long, value_name = "NAME")]
     pub transport: Option<TransportChoice>,
-    /// Who runs the cells: ours, nccl or both (one after the other)
+    /// Engine that runs the cells: ours, nccl or both (one after the other)
     #[arg(long, value_name = "ENGINE")]
     pub engine: Option<EngineChoice>,
     /// Rails as NAME=ADDRESS, NAME=SUBNET, address, interface or RDMA device (mlx5_0, mlx5_1:2), separated by commas
@@ -52,10 +52,10 @@ pub struct RunFlags {
     /// Row of the expected-rate tables to compare with, or auto
     #[arg(long, value_name = "ROW")]
     pub spec: Option<String>,
-    /// Topology file: which cable is where, and how fast it should be
+    /// Topology file: which cable is where, and its expected rate
     #[arg(long, value_name = "FILE", env = "RAILGAUGE_TOPOLOGY", hide_env_values = true)]
     pub topology: Option<PathBuf>,
-    /// Counters of switch ports, read around every slot of tests of kind ecmp: a folder, a file, or exec:COMMAND
+    /// Source of switch port counters for tests of kind ecmp, read around every slot: a folder, a file, or exec:COMMAND
     #[arg(
         long,
         value_name = "SOURCE",
@@ -63,22 +63,22 @@ pub struct RunFlags {
         hide_env_values = true
     )]
     pub switch_counters: Option<String>,
-    /// Seed of patterns and order
+    /// Seed of data patterns and cell order
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Longest any single wait may take, such as 30s
+    /// Deadline of any single wait, such as 30s
     #[arg(long, value_name = "DUR")]
     pub deadline: Option<Nanos>,
-    /// Longest the whole run may take, such as 10m
+    /// Time budget of the whole run, such as 10m
     #[arg(long, value_name = "DUR")]
     pub budget: Option<Nanos>,
     /// Measure only matching cells, such as rail=rail1,size=1M or pair=0:1
     #[arg(long, value_name = "FILTER")]
     pub only: Option<Filter>,
-    /// Break something on purpose to prove that it is found, such as throttle:rail=loop1,rate=100MB/s
+    /// Inject a fault to prove that it is found, such as throttle:rail=loop1,rate=100MB/s
     #[arg(long, value_name = "FAULT")]
     pub inject: Vec<Fault>,
-    /// When a node is lost or a rail goes silent, leave it out and measure what remains
+    /// When a node is lost or a rail goes silent, continue without it
     #[arg(long)]
     pub keep_going: bool,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use topology::suite::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "RDMA (with --transport verbs)")]
 pub struct RdmaFlags {
-    /// Which of the port's addresses (`show_gids` lists them) [default: RoCE v2 with the rail's address]
+    /// GID index of the port (`show_gids` lists them) [default: RoCE v2 with the rail's address]
     #[arg(long, value_name = "N")]
     pub gid_index: Option<u8>,
     /// Traffic class of RoCE packets, 0 to 255: DSCP x 4 + ECN bits [default: 0]
@@ -22,10 +22,10 @@ pub struct RdmaFlags {
     /// Packet payload in bytes: 256, 512, 1024, 2048 or 4096 [default: the largest that both ports allow]
     #[arg(long, value_name = "BYTES", value_parser = path_mtu)]
     pub path_mtu: Option<u16>,
-    /// How completions are noticed: auto, poll or event
+    /// How completions are awaited: auto, poll or event
     #[arg(long, value_name = "HOW")]
     pub completion: Option<CompletionChoice>,
-    /// Whether NICs use GPU memory themselves: auto, on (or the run is refused) or off
+    /// GPUDirect RDMA: auto, on (refuse the run without it) or off
     #[arg(long, value_name = "WHETHER")]
     pub gpudirect: Option<GpuDirectChoice>,
 }

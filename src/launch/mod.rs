@@ -29,15 +29,15 @@ pub enum LaunchChoice {
     Auto,
     /// By this process, on this machine.
     Local,
-    /// By mpirun or srun; ranks find each other through MPI.
+    /// By mpirun or srun; ranks exchange the rendezvous through MPI.
     Mpi,
-    /// By anything that says rank, world size and where to meet.
+    /// By anything that sets rank, world size and rendezvous.
     Env,
 }
 
 /// The flags about ranks on several hosts.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Many hosts")]
+#[command(next_help_heading = "Several hosts")]
 pub struct LaunchFlags {
     /// How ranks are started
     #[arg(long, value_enum, default_value_t)]
@@ -48,19 +48,19 @@ pub struct LaunchFlags {
     /// Ranks in the run [env: RAILGAUGE_WORLD]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RANKS)))]
     pub world: Option<u32>,
-    /// Where ranks meet: an address of rank 0's machine and a free port [env: RAILGAUGE_RENDEZVOUS]
+    /// Rendezvous: an address of rank 0's host and a free port [env: RAILGAUGE_RENDEZVOUS]
     #[arg(long, value_name = "HOST:PORT")]
     pub rendezvous: Option<String>,
-    /// One host per line, `slots=N` ranks each; says rank, world and where to meet
+    /// Hosts file: one host per line, `slots=N` ranks each; gives rank, world and rendezvous
     #[arg(long, value_name = "FILE")]
     pub hosts: Option<PathBuf>,
     /// File with the run's token, readable by its owner only [env: RAILGAUGE_TOKEN, RAILGAUGE_TOKEN_FILE]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Longest ranks may take to join [default: 60s]
+    /// Deadline for all ranks to join [default: 60s]
     #[arg(long, value_name = "DUR")]
     pub join_deadline: Option<Nanos>,
-    /// A rank that loses rank 0, or is left out by it, calls again for so long, for the run to take it back or the next one to take it on [default: it ends]
+    /// How long a rank that lost rank 0, or was left out, tries to rejoin this run or join the next one [default: it exits]
     #[arg(long, value_name = "DUR")]
     pub rejoin: Option<Nanos>,
     /// The management network on this host: interface, address or subnet [env: RAILGAUGE_MANAGEMENT]

@@ -1,4 +1,4 @@
-//! nccl-tests' names, columns and footer, as wrappers in the field read them.
+//! nccl-tests' names, columns and footer, as existing wrappers parse them.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use record::units::{Bytes, Nanos};
 use record::{Algorithm, Bandwidths, DType, Engine, Placement, ReduceOp};
 use topology::suite::nearest;
 
-/// One or more of a kind: a name, or `all`.
+/// One or all values of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Several<T>(pub Vec<T>);
 
@@ -49,7 +49,7 @@ fn parse<T: FromStr + VariantNames + IntoEnumIterator>(text: &str) -> Result<Sev
     text.parse().map(|one| Several(vec![one])).map_err(|_| {
         let near = nearest(text, T::VARIANTS.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        format!("`{text}` is none of {}, all{near}", T::VARIANTS.join(", "))
+        format!("`{text}` is not one of {}, all{near}", T::VARIANTS.join(", "))
     })
 }
 

@@ -128,11 +128,11 @@ impl LinkPrinter {
         }
         println!("{title}");
         let units = match question {
-            Question::Latency => "times are halves of round trips, of reads the whole",
+            Question::Latency => "times are half round trips, for reads whole ones",
             _ => "GB is 1e9 bytes, Gb 1e9 bits (perftest's MB is 2^20 bytes)",
         };
         if self.style == Style::Ours {
-            println!("# {units}; #wrong counts bytes of the data compared");
+            println!("# {units}; #wrong counts wrong bytes of the verified data");
         }
         println!("{}", header(question, self.style));
     }

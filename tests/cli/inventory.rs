@@ -170,7 +170,7 @@ fn a_recorded_machine_tells_elsewhere_what_it_told_itself() {
     }
     assert_eq!(here.as_array().unwrap().len(), there.as_array().unwrap().len());
     let said = bench.railgauge("inventory --save-tree saved").must_exit(2).stderr;
-    assert!(said.contains("there is something in it already"), "{said}");
+    assert!(said.contains("the folder is not empty"), "{said}");
 }
 
 #[test]

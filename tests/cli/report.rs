@@ -168,7 +168,7 @@ fn without_a_browser_the_page_is_named_and_nothing_fails() {
         .with("PATH", "/nonexistent");
     let ended = bench.railgauge("report out out --out fleet --open").must_exit(20);
     assert!(
-        ended.stderr.contains("no browser") && ended.stderr.contains("fleet/fleet.html"),
+        ended.stderr.contains("cannot start a browser") && ended.stderr.contains("fleet/fleet.html"),
         "{}",
         ended.stderr
     );

@@ -23,19 +23,19 @@ const DEFAULT_LOAD: Nanos = Nanos::from_secs(24 * 3600);
 #[command(
     after_help = "Examples:\n  railgauge burn-in burn-in --for 24h --keep-going --topology fabric.toml --out /var/tmp/rack7\n  \
 railgauge burn-in --resume /var/tmp/rack7        (after a kill, a crash or a power cut)\n  \
-railgauge burn-in smoke --for 2m                 (a try on this machine)\n\n\
+railgauge burn-in smoke --for 2m                 (a trial on this machine)\n\n\
 Ends with a decision on every node and cable: accept, reject or extend, in certificate.html, certificate.json and certificate.md. \
-status.json and metrics.prom in its folder are written every two seconds. Exit code: 0 all accepted; 20 something must be loaded \
-longer; 12, 21, 22 and others something is rejected."
+status.json and metrics.prom in its folder are updated every two seconds. Exit codes: 0 all accepted; 20 some parts need more time \
+under load; 12, 21, 22 and others: some part is rejected."
 )]
 pub struct Arguments {
     /// A built-in suite (burn-in, rails, links, smoke, ...) or a suite file
     #[arg(value_name = "SUITE", required_unless_present = "resume")]
     suite: Option<String>,
-    /// How long the fabric is to be under load; time in which nothing ran does not count [default: 24h]
+    /// Time under load; idle time does not count [default: 24h]
     #[arg(long = "for", value_name = "DUR")]
     wanted: Option<Nanos>,
-    /// Go on with the burn-in in this folder, with the settings it was begun with
+    /// Resume the burn-in in this folder, with the settings it was started with
     #[arg(long, value_name = "RUN", conflicts_with_all = ["suite", "out"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
