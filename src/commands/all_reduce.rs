@@ -258,7 +258,9 @@ impl TablePrinter {
         let timed = match cell.batch {
             1 => "the median of single synchronised iterations".to_string(),
             batch => {
-                format!("the median over batches of {batch} back to back, launches included, divided by {batch}")
+                format!(
+                    "the median over batches of {batch} back to back, launches included, divided by {batch}"
+                )
             }
         };
         let engines = plan.cells.iter().any(|cell| cell.engine != Engine::Ours);

@@ -175,7 +175,9 @@ impl Arguments {
         let terms = self.terms();
         let memory = 3 * terms.area() as u64 * u64::from(self.qps);
         if memory > MAX_MEMORY {
-            return refuse("--size times --qps takes more than 8 GiB of memory at each end; reduce one of them");
+            return refuse(
+                "--size times --qps takes more than 8 GiB of memory at each end; reduce one of them",
+            );
         }
         if self.source_port.is_some() && terms.source_port(true, self.qps - 1).is_none() {
             return refuse("--source-port: the ports of both ends' queue pairs exceed 65535; start lower");
@@ -361,8 +363,7 @@ fn devices_here() -> Result<Vec<String>, CliError> {
         .collect();
     match active.is_empty() {
         true => Err(CliError::Environment(
-            "no RDMA port of this host is active; check cables and interfaces with `rdma link`"
-                .to_string(),
+            "no RDMA port of this host is active; check cables and interfaces with `rdma link`".to_string(),
         )),
         false => Ok(active),
     }

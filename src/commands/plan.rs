@@ -188,9 +188,7 @@ fn print_schedules(schedules: &[ScheduleOutline]) {
             Err(why) => vec![choice.schedule.clone(), why.clone()],
         });
     }
-    println!(
-        "pairs by each schedule (an adaptive one adds flows until suspects are separated)\n{table}"
-    );
+    println!("pairs by each schedule (an adaptive one adds flows until suspects are separated)\n{table}");
 }
 
 fn new_table() -> Table {
