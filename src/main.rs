@@ -63,11 +63,14 @@ fn main() -> ExitCode {
 
 /// Log lines go to standard error; `RAILGAUGE_LOG=debug` shows more of them.
 fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("RAILGAUGE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::prelude::*;
+    let asked = std::env::var("RAILGAUGE_LOG").ok();
+    let filter: Option<Targets> = asked.and_then(|text| text.parse().ok());
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(terminal::use_color(&std::io::stderr()))
+        .with_ansi(terminal::use_color(&std::io::stderr()));
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN))))
         .init();
 }
