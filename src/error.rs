@@ -59,7 +59,7 @@ impl CliError {
             CliError::Lab(error) => error.exit_code(),
             CliError::Place(RankAssignmentError::Disagree { .. }) => 3,
             CliError::Place(_) | CliError::Secret(_) => 2,
-            CliError::Measure(MeasureError::CannotMeet { .. } | MeasureError::RailsDiffer(_)) => 3,
+            CliError::Measure(MeasureError::CannotTakePart { .. } | MeasureError::RailsDiffer(_)) => 3,
             CliError::Measure(MeasureError::InterruptedEarly | MeasureError::BudgetEarly)
             | CliError::Meet(RendezvousError::Interrupted) => 20,
             CliError::Meet(RendezvousError::Missing { .. })

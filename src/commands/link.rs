@@ -12,7 +12,7 @@ use crate::launch::role::Role;
 use crate::signals::interrupt_flag;
 use crate::tables::perftest::{LinkPrinter, Style};
 use crate::terminal;
-use engine::measure::{Job, LinkResult, Session, Setup};
+use engine::measure::{LinkJob, LinkResult, Session, Setup};
 use engine::transport::verbs;
 use engine::transport::verbs::stream::{Check, Extent, LARGEST, OFFSETS, Operation, Question, Terms, Trial};
 use probe::rdma;
@@ -271,7 +271,7 @@ impl Arguments {
         let mut printer = LinkPrinter::new(self.json, style);
         let mut broken = None;
         for rail in rails {
-            let job = Job {
+            let job = LinkJob {
                 rail: rail.rail.clone(),
                 first,
                 second,
@@ -325,7 +325,7 @@ impl Arguments {
     }
 
     /// The test and its two ends in one line.
-    fn title(&self, session: &Session, job: &Job) -> String {
+    fn title(&self, session: &Session, job: &LinkJob) -> String {
         let fabric = session.fabric();
         let end = |rank: u32| {
             let record = fabric.rank(rank);

@@ -76,11 +76,11 @@ impl Follower {
         };
         let (rank, place) = (self.address.rank, &self.address.rendezvous);
         match serve(member, &shared) {
-            Ok(QuitReason::LeftOut) => {
+            Ok(QuitReason::Excluded) => {
                 terminal::warn(format_args!(
                     "rank {rank} was left out by rank 0 at {place}: its heartbeat was late, or its host or rails changed"
                 ));
-                Some(QuitReason::LeftOut)
+                Some(QuitReason::Excluded)
             }
             Ok(parting) => Some(parting),
             Err(gone) => {
@@ -95,6 +95,6 @@ impl Follower {
 pub fn exit_code_of(parting: Option<QuitReason>) -> u8 {
     match parting {
         Some(QuitReason::Complete | QuitReason::WithLosses) => 0,
-        Some(QuitReason::LeftOut) | None => LOST,
+        Some(QuitReason::Excluded) | None => LOST,
     }
 }

@@ -1,7 +1,7 @@
 //! The tables of `railgauge link`: ours in decimal units, and perftest's own for scripts that read those.
 
 use crate::terminal;
-use engine::measure::{Latency, LinkObserver, Row};
+use engine::measure::{LatencySummary, LinkObserver, LinkRow};
 use engine::transport::verbs::stream::Question;
 use record::FlowRecord;
 use record::units::Nanos;
@@ -56,10 +56,10 @@ fn header(question: Question, style: Style) -> String {
 }
 
 /// A row.
-fn line(row: &Row, style: Style) -> String {
+fn line(row: &LinkRow, style: Style) -> String {
     let (size, iterations, wrong) = (row.size.0, row.iterations, row.wrong_bytes);
     if let Some(latency) = &row.latency {
-        let Latency {
+        let LatencySummary {
             min,
             max,
             typical,
@@ -106,7 +106,7 @@ fn line(row: &Row, style: Style) -> String {
 pub struct LinkPrinter {
     silent: bool,
     style: Style,
-    rows: Vec<Row>,
+    rows: Vec<LinkRow>,
     flows: Vec<FlowRecord>,
 }
 
@@ -170,7 +170,7 @@ impl LinkObserver for LinkPrinter {
         self.flows.extend_from_slice(flows);
     }
 
-    fn row(&mut self, row: Row) {
+    fn row(&mut self, row: LinkRow) {
         if !self.silent {
             println!("{}", line(&row, self.style));
         }
@@ -185,8 +185,8 @@ mod tests {
     use engine::transport::verbs::stream::Operation;
     use record::units::{Bytes, Rate};
 
-    fn row() -> Row {
-        Row {
+    fn row() -> LinkRow {
+        LinkRow {
             rail: "rail0".to_string(),
             from: 0,
             to: 1,
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn every_column_has_a_head() {
-        let latency = Latency {
+        let latency = LatencySummary {
             count: 1000,
             min: Nanos(1500),
             max: Nanos(9000),
@@ -235,7 +235,7 @@ mod tests {
             p99: Nanos(2000),
             p999: Nanos(3000),
         };
-        let timed = Row {
+        let timed = LinkRow {
             question: Question::Latency,
             bandwidth: None,
             latency: Some(latency),

@@ -233,7 +233,7 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         }
         let readmission = self.session.rejoin(&self.door).unwrap();
-        assert_eq!(readmission.back, [2], "{readmission:?}");
+        assert_eq!(readmission.rejoined, [2], "{readmission:?}");
         assert!(self.session.absent().is_empty());
     }
 
@@ -266,7 +266,7 @@ fn a_killed_rank_is_left_out_started_again_let_in_and_measured_again() {
         run.ranks[2].kill();
         assert_eq!(run.measure(round, |_| true), EndReason::Lost);
         run.go_on_without_2(round + 1);
-        assert!(run.session.rejoin(&run.door).unwrap().back.is_empty());
+        assert!(run.session.rejoin(&run.door).unwrap().rejoined.is_empty());
         run.ranks[2] = Rank::start(2, &run.door, &run.token);
         run.take_2_back();
         assert_ne!(run.session.fabric().ranks[2].pid, pid_before);

@@ -181,7 +181,7 @@ impl BurnInContext<'_> {
         let fabric = connected.session.fabric();
         let host_of = |rank: u32| fabric.rank(rank).map(|record| record.host.clone());
         let back: BTreeSet<String> = readmission
-            .back
+            .rejoined
             .iter()
             .filter_map(|rank| host_of(*rank))
             .collect();

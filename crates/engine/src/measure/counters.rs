@@ -1,8 +1,8 @@
-//! The counters of a rank's rails around a cell, and which of them are worth a line of the record.
+//! The counters of a rank's rails around a cell, and which of them are recorded.
 //!
-//! A record of a thousand ranks must stay small: a counter is written when it moved, when it is not what was written last (it
-//! moved between cells, or is gone), and the first time. Counters of traffic are always written, with the time between readings.
-//! So whoever reads a record knows: a counter that was written once and is not written for a cell did not move there.
+//! A record of a thousand ranks must stay small: a counter is written when it changed, when it differs from the value written
+//! last (it changed between cells, or is gone), and the first time. Traffic counters are always written, with the time between
+//! readings. So a counter that was written once and is not written for a cell did not change there.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,39 +13,44 @@ use record::counters::{CounterSource, is_traffic};
 use record::units::Nanos;
 use record::{CounterDelta, CounterState, RailEnd};
 
-/// Readings of one moment.
+/// Counter readings of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Counters {
+pub(super) struct CounterReadings {
     at: Instant,
     readings: Vec<(String, Reading)>,
 }
 
-/// What was written last, by rail and counter.
+/// The values written last, by rail and counter.
 #[derive(Debug, Default)]
-pub(super) struct Written(HashMap<(String, String), Value>);
+pub(super) struct WrittenCounters(HashMap<(String, String), Value>);
 
-impl Counters {
-    /// Reads those of the rails among `ends` that are `named`, below `root`. What is `written` already tells which drivers need not
-    /// be asked again.
-    pub fn read(ends: &[RailEnd], named: &[String], root: &Path, written: &Written) -> Counters {
+impl CounterReadings {
+    /// Reads the counters of those `ends` whose rail is `named`, below `root`. Drivers that `written` shows to have none are not
+    /// asked again.
+    pub fn read(
+        ends: &[RailEnd],
+        named: &[String],
+        root: &Path,
+        written: &WrittenCounters,
+    ) -> CounterReadings {
         let asked = ends.iter().filter(|end| named.contains(&end.rail));
         let readings = asked.flat_map(|end| {
             let readings = counters::read(root, end, written.driver(&end.rail)).into_iter();
             readings.map(|reading| (end.rail.clone(), reading))
         });
-        Counters {
+        CounterReadings {
             at: Instant::now(),
             readings: readings.collect(),
         }
     }
 
-    /// What these and the later ones say around a cell (`cell`, `round`, `rank`), as far as it is worth writing. A counter that
-    /// is gone by then, with its device perhaps, is unknown then; one that came meanwhile was unknown before.
+    /// The deltas from here to `later` around a cell (`cell`, `round`, `rank`), as far as they are recorded. A counter that has
+    /// disappeared is unknown after; one that has appeared was unknown before.
     pub fn until(
         self,
-        later: Counters,
+        later: CounterReadings,
         (cell, round, rank): (u32, u16, u32),
-        written: &mut Written,
+        written: &mut WrittenCounters,
     ) -> Vec<CounterDelta> {
         let took = later.at.saturating_duration_since(self.at);
         let ns = Some(Nanos(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)));
@@ -58,14 +63,14 @@ impl Counters {
             let key = (rail, before.name.clone());
             let gone = || Err(CounterState::Absent);
             let now = after.remove(&key).map_or_else(gone, |reading| reading.value);
-            if written.is_worth_it(&key, &before.value, &now) {
+            if written.note_if_changed(&key, &before.value, &now) {
                 deltas.push(delta(key, before.bits, before.value, now));
             }
         }
         let mut new: Vec<_> = after.into_iter().collect();
         new.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (key, reading) in new {
-            if written.is_worth_it(&key, &Err(CounterState::Absent), &reading.value) {
+            if written.note_if_changed(&key, &Err(CounterState::Absent), &reading.value) {
                 deltas.push(delta(key, reading.bits, Err(CounterState::Absent), reading.value));
             }
         }
@@ -76,8 +81,8 @@ impl Counters {
     }
 }
 
-impl Written {
-    /// Whether the driver behind a rail is to be asked for its counters.
+impl WrittenCounters {
+    /// Whether to ask the driver of a rail for its counters.
     fn driver(&self, rail: &str) -> DriverQuery {
         let all = (rail.to_string(), CounterSource::Ethtool.all());
         match self.0.get(&all) {
@@ -86,15 +91,15 @@ impl Written {
         }
     }
 
-    /// Whether a counter around a cell says more than was written before; from now on it is what was written last.
-    fn is_worth_it(&mut self, key: &(String, String), before: &Value, after: &Value) -> bool {
+    /// Whether to record a counter around a cell; its value counts as written from now on.
+    fn note_if_changed(&mut self, key: &(String, String), before: &Value, after: &Value) -> bool {
         let last = self.0.get(key);
-        let stands_still = before == after && last == Some(after);
-        let is_worth_it = !stands_still || after.is_ok() && is_traffic(&key.1);
+        let is_unchanged = before == after && last == Some(after);
+        let is_recorded = !is_unchanged || after.is_ok() && is_traffic(&key.1);
         if last != Some(after) {
             self.0.insert(key.clone(), after.clone());
         }
-        is_worth_it
+        is_recorded
     }
 }
 
@@ -138,7 +143,7 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
 
-        fn read(&self) -> Counters {
+        fn read(&self) -> CounterReadings {
             let end = |rail: &str| RailEnd {
                 rail: rail.to_string(),
                 address: "10.0.0.1".to_string(),
@@ -151,11 +156,11 @@ mod tests {
                     state: None,
                 }),
             };
-            Counters::read(
+            CounterReadings::read(
                 &[end("a"), end("b")],
                 &["a".to_string()],
                 self.0.path(),
-                &Written::default(),
+                &WrittenCounters::default(),
             )
         }
     }
@@ -173,7 +178,7 @@ mod tests {
         let before = machine.read();
         machine.write("net/eth0/carrier_changes", "4");
         std::fs::remove_dir_all(machine.0.path().join("class/infiniband")).unwrap();
-        let deltas = before.until(machine.read(), (7, 1, 3), &mut Written::default());
+        let deltas = before.until(machine.read(), (7, 1, 3), &mut WrittenCounters::default());
         let values = |name: &str| found(&deltas, name).map(|delta| (delta.before, delta.after));
         assert_eq!(values("carrier_changes"), Some((Some(2), Some(4))));
         assert_eq!(values("link_downed"), Some((Some(1), None)));
@@ -188,9 +193,9 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_still_or_is_missing_is_written_once_and_what_moves_every_time() {
+    fn unchanged_or_missing_counters_are_written_once_and_changed_ones_every_time() {
         let machine = Machine::new();
-        let mut written = Written::default();
+        let mut written = WrittenCounters::default();
         let mut cell = |machine: &Machine, during: &dyn Fn()| {
             let before = machine.read();
             during();
@@ -228,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_has_nothing_to_tell_is_not_asked_again() {
+    fn a_driver_without_counters_is_not_asked_again() {
         let end = RailEnd {
             rail: "loop0".to_string(),
             address: "127.0.0.1".to_string(),
@@ -236,11 +241,11 @@ mod tests {
             speed_mbit: None,
             rdma: None,
         };
-        let read = |written: &Written| {
+        let read = |written: &WrittenCounters| {
             let sys = Path::new(probe::sysfs::SYS);
-            Counters::read(std::slice::from_ref(&end), &["loop0".to_string()], sys, written)
+            CounterReadings::read(std::slice::from_ref(&end), &["loop0".to_string()], sys, written)
         };
-        let mut written = Written::default();
+        let mut written = WrittenCounters::default();
         assert_eq!(written.driver("loop0"), DriverQuery::Ask);
         let first = read(&written).until(read(&written), (0, 0, 0), &mut written);
         assert!(first.iter().any(|delta| delta.name == "ethtool/*"), "{first:?}");
@@ -249,7 +254,7 @@ mod tests {
         let second = read(&written).until(read(&written), (1, 0, 0), &mut written);
         assert!(
             second.iter().all(|delta| delta.name != "ethtool/*"),
-            "said once: {second:?}"
+            "reported once: {second:?}"
         );
     }
 }

@@ -1,26 +1,26 @@
-//! What every host is made of, told by one rank of each.
+//! The inventory of every host, reported by one rank of each.
 //!
-//! Held true: a host that does not tell, or not in time, does not hold up or end the run; it is named among the troubles of the
-//! inventory. On a rank the reading is done beside everything else, since a driver may take its time.
+//! A host that does not report in time neither delays nor ends the run; the inventory names it among its troubles. A rank reads
+//! its inventory on a thread of its own, since a driver may be slow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::orders::{Answer, Order, Teller};
-use super::session::{MeasureError, Session};
-use super::voice::Voice;
+use super::error::MeasureError;
+use super::protocol::{Answer, AnswerSender, InventoryReporter, Order};
+use super::session::Session;
 use crate::device::telemetry::gpus_here;
 use probe::host::{self, Identity};
 use probe::inventory;
 use record::{Inventory, NodeInventory, PartClass, SCHEMA};
 
-/// The longest a host may take to tell; most need a tenth of a second.
-const LONGEST: Duration = Duration::from_secs(15);
+/// The longest a host may take; most need a tenth of a second.
+const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What this machine is made of, GPUs included, under the name `name`.
+/// The inventory of this machine, GPUs included, under the name `name`.
 pub fn local_inventory(name: &str) -> NodeInventory {
-    // The driver may have to wake its GPUs: the rest is read meanwhile.
+    // The driver may have to wake the GPUs: the rest is read meanwhile.
     let gpus = std::thread::spawn(gpus_here);
     let mut node = inventory::of_tree(Path::new("/"), name);
     if let Ok(gpus) = gpus.join() {
@@ -34,27 +34,27 @@ pub fn local_inventory(name: &str) -> NodeInventory {
     node
 }
 
-/// On a rank: tells what its host is made of as soon as that is known.
-pub(super) fn tell(teller: Teller, local_rank: Option<u32>, voice: Voice) {
-    let speaks = match &teller {
-        Teller::Named(_) => true,
-        Teller::FirstOfHost => local_rank.is_none_or(|local| local == 0),
+/// On a rank: sends the inventory of its host as soon as it is read.
+pub(super) fn report(reporter: InventoryReporter, local_rank: Option<u32>, answers: AnswerSender) {
+    let reports = match &reporter {
+        InventoryReporter::Named(_) => true,
+        InventoryReporter::FirstOfHost => local_rank.is_none_or(|local| local == 0),
     };
     std::thread::spawn(move || {
-        let node = speaks.then(|| {
-            let name = match teller {
-                Teller::Named(name) => name,
-                Teller::FirstOfHost => host::here().name,
+        let node = reports.then(|| {
+            let name = match reporter {
+                InventoryReporter::Named(name) => name,
+                InventoryReporter::FirstOfHost => host::here().name,
             };
             Box::new((host::identity(), local_inventory(&name)))
         });
-        // Whoever asked may have gone on without.
-        let _ = voice.say(&Answer::Inventory(node));
+        // The coordinator may have continued without it.
+        let _ = answers.send(&Answer::Inventory(node));
     });
 }
 
 impl Session {
-    /// What the hosts of this run are made of: the first rank of each tells. `taken` is the time that is written down.
+    /// The inventory of the run's hosts, from the first rank of each. `taken` is the recorded time.
     pub fn inventory(&mut self, taken: String) -> Result<Inventory, MeasureError> {
         let mut asked: BTreeMap<u32, String> = BTreeMap::new();
         let mut hosts: BTreeSet<&str> = BTreeSet::new();
@@ -68,7 +68,8 @@ impl Session {
                 asked.insert(record.rank, record.host.clone());
             }
         }
-        let order = |(rank, host): (&u32, &String)| (*rank, Order::Inventory(Teller::Named(host.clone())));
+        let order =
+            |(rank, host): (&u32, &String)| (*rank, Order::Inventory(InventoryReporter::Named(host.clone())));
         let orders = asked.iter().map(order).collect();
         let name = |rank: u32| {
             asked
@@ -79,11 +80,10 @@ impl Session {
         self.take_inventory(orders, taken, name)
     }
 
-    /// What the hosts of a world are made of whose ranks have not introduced themselves: every rank is asked, and the first of
-    /// each host tells.
+    /// The inventory of hosts whose ranks are not set up: every rank is asked, and the first of each host reports.
     pub fn inventory_before_setup(&mut self, taken: String) -> Result<Inventory, MeasureError> {
         let ranks = 0..self.coordinator.world();
-        let orders = ranks.map(|rank| (rank, Order::Inventory(Teller::FirstOfHost)));
+        let orders = ranks.map(|rank| (rank, Order::Inventory(InventoryReporter::FirstOfHost)));
         self.take_inventory(orders.collect(), taken, |rank| format!("rank {rank}"))
     }
 
@@ -93,41 +93,40 @@ impl Session {
         taken: String,
         name: impl Fn(u32) -> String,
     ) -> Result<Inventory, MeasureError> {
-        let patience = self.deadline().min(LONGEST);
-        let mut told: BTreeMap<u32, Option<(Identity, NodeInventory)>> = BTreeMap::new();
+        let timeout = self.deadline().min(TIMEOUT);
+        let mut reported: BTreeMap<u32, Option<(Identity, NodeInventory)>> = BTreeMap::new();
         let ranks: Vec<u32> = orders.keys().copied().collect();
-        self.ask(orders, Instant::now() + patience, |rank, answer| match answer {
+        self.request(orders, Instant::now() + timeout, |rank, answer| match answer {
             Answer::Inventory(node) => {
-                told.insert(rank, node.map(|node| *node));
+                reported.insert(rank, node.map(|node| *node));
                 None
             }
             other => Some(other),
         })?;
-        let silent = ranks.iter().filter(|rank| !told.contains_key(rank));
-        let troubles = silent.map(|rank| {
-            format!(
-                "{} did not tell what it is made of within {} s",
-                name(*rank),
-                patience.as_secs()
-            )
-        });
+        let silent = ranks.iter().filter(|rank| !reported.contains_key(rank));
+        let troubles =
+            silent.map(|rank| format!("{} sent no inventory within {} s", name(*rank), timeout.as_secs()));
         Ok(Inventory {
             schema: SCHEMA,
             version: record::VERSION.to_string(),
             taken,
             troubles: troubles.collect(),
-            nodes: once_per_host(told.into_iter().filter_map(|(rank, told)| Some((rank, told?)))),
+            nodes: once_per_host(
+                reported
+                    .into_iter()
+                    .filter_map(|(rank, node)| Some((rank, node?))),
+            ),
             ..Inventory::default()
         })
     }
 }
 
-/// Every host once, in the order of ranks. Where nobody says which of several ranks is the first of its host, all of them tell; and hosts
-/// that share a name are still several, the later ones told apart by the rank that spoke.
-fn once_per_host(told: impl Iterator<Item = (u32, (Identity, NodeInventory))>) -> Vec<NodeInventory> {
+/// Every host once, in the order of ranks. Where it is not known which rank is the first of its host, all of them report. Of
+/// hosts that share a name, the later ones get the rank that reported as a suffix.
+fn once_per_host(reported: impl Iterator<Item = (u32, (Identity, NodeInventory))>) -> Vec<NodeInventory> {
     let mut known: Vec<Identity> = Vec::new();
     let mut nodes: Vec<NodeInventory> = Vec::new();
-    for (rank, (identity, mut node)) in told {
+    for (rank, (identity, mut node)) in reported {
         if known.contains(&identity) {
             continue;
         }
@@ -149,8 +148,8 @@ mod tests {
     use record::InventoryPart;
 
     #[test]
-    fn ranks_of_one_host_tell_once_and_hosts_of_one_name_are_not_lost() {
-        let told = |rank: u32, network: &str| {
+    fn ranks_of_one_host_count_once_and_hosts_of_one_name_are_not_lost() {
+        let report = |rank: u32, network: &str| {
             let identity = Identity {
                 machine: "boot".to_string(),
                 network: network.to_string(),
@@ -161,7 +160,8 @@ mod tests {
             };
             (rank, (identity, node))
         };
-        let nodes = once_per_host([told(0, "a"), told(1, "a"), told(2, "b"), told(3, "b")].into_iter());
+        let nodes =
+            once_per_host([report(0, "a"), report(1, "a"), report(2, "b"), report(3, "b")].into_iter());
         let names: Vec<&str> = nodes.iter().map(|node| node.node.as_str()).collect();
         assert_eq!(names, ["localhost", "localhost@rank2"]);
         assert_eq!(nodes[1].parts[0].name, "localhost@rank2");

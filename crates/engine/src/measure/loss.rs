@@ -1,50 +1,50 @@
-//! What is known when a rank is lost or everybody stands still: who is gone, who waited for whom, who knew nothing of it.
+//! What is known when a rank is lost or a collective hangs: which ranks are gone, and which waited for which.
 
 use std::time::{Duration, Instant};
 
-use super::orders::Answer;
+use super::protocol::Answer;
 use crate::transport::Knock;
 use record::units::{Bytes, Nanos};
 use record::{LossCause, Stalled, Stuck};
 
-/// What is known so far.
+/// What is known of a loss or a hang so far.
 #[derive(Default)]
 pub(super) struct Loss {
-    /// Ranks whose link is broken, with how that was noticed.
-    pub gone: Vec<(u32, String)>,
-    /// Ranks that should have answered long ago and give signs of life all the same, with what they were waited for.
-    pub mute: Vec<(u32, String)>,
-    /// Ranks not heard for so long, although their link is not known to be broken.
+    /// Ranks whose control connection broke, with the reason.
+    pub disconnected: Vec<(u32, String)>,
+    /// Ranks that did not answer in time although their heartbeat arrives, with the reason.
+    pub unresponsive: Vec<(u32, String)>,
+    /// Ranks without a heartbeat for this long, although their connection is not known to be broken.
     pub silent: Vec<(u32, Duration)>,
-    /// What came of knocking at the doors of silent ranks.
-    pub knocks: Vec<(u32, Knock)>,
-    /// Answers that tell of a standstill.
+    /// The results of probing silent ranks over the rails.
+    pub probes: Vec<(u32, Knock)>,
+    /// Answers of ranks that stopped.
     pub stopped: Vec<(u32, Answer)>,
-    /// Ranks that had done what they were asked to, and when.
+    /// Ranks that had completed their order, and when.
     pub idle: Vec<(u32, Instant)>,
-    /// What the idle ones had done, in words.
-    pub had_done: String,
+    /// What the idle ranks had completed.
+    pub milestone: String,
 }
 
 impl Loss {
-    /// Nothing lost yet; whoever is idle has `had_done`.
-    pub fn after(had_done: &str) -> Loss {
+    /// Nothing lost yet; idle ranks have reached `milestone`.
+    pub fn after(milestone: &str) -> Loss {
         Loss {
-            had_done: had_done.to_string(),
+            milestone: milestone.to_string(),
             ..Loss::default()
         }
     }
 
-    /// Whether it is known where `rank` was. One that had done its part but is waited for may have been lost since.
-    pub fn knows(&self, rank: u32) -> bool {
-        self.is_in_trouble(rank) || self.is_idle(rank) && !self.is_waited_for(rank)
+    /// Whether it is known where `rank` was. One that had completed its order but is waited for may have been lost since.
+    pub fn is_located(&self, rank: u32) -> bool {
+        self.is_missing_or_stopped(rank) || self.is_idle(rank) && !self.is_waited_for(rank)
     }
 
     fn is_idle(&self, rank: u32) -> bool {
         self.idle.iter().any(|(known, _)| *known == rank)
     }
 
-    /// Whether somebody stands still because of `rank`.
+    /// Whether a stopped rank waits for `rank`.
     fn is_waited_for(&self, rank: u32) -> bool {
         self.stopped.iter().any(|(_, answer)| {
             matches!(answer, Answer::Stopped { waiting_for, .. } | Answer::CannotPrepare { waiting_for, .. }
@@ -52,16 +52,15 @@ impl Loss {
         })
     }
 
-    /// The ranks that are lost, with how that was noticed and what it points to. `here` are the ranks of the coordinator's
-    /// own host, of `world` in all.
+    /// The lost ranks with cause and reason. `here` are the ranks of the coordinator's own host, of `world` in all.
     pub fn lost(&self, here: &[u32], world: usize) -> Vec<(u32, LossCause, String)> {
-        let gone = self.gone.iter().cloned();
-        let mut lost: Vec<_> = gone
+        let disconnected = self.disconnected.iter().cloned();
+        let mut lost: Vec<_> = disconnected
             .map(|(rank, reason)| (rank, LossCause::Ended, reason))
             .collect();
-        let mute = self.mute.iter().cloned();
-        lost.extend(mute.map(|(rank, reason)| (rank, LossCause::Unclear, reason)));
-        let unheard = |how_long: Duration| {
+        let unresponsive = self.unresponsive.iter().cloned();
+        lost.extend(unresponsive.map(|(rank, reason)| (rank, LossCause::Unclear, reason)));
+        let not_heard = |how_long: Duration| {
             format!(
                 "not heard over the management network for {}",
                 Nanos::from(how_long)
@@ -71,32 +70,32 @@ impl Loss {
             && self.silent.len() > 1
             && self.silent.len() + here.len() == world
         {
-            let unheard = unheard(*how_long);
-            let reason = format!("all other hosts are {unheard}: the management link of this host is cut");
+            let not_heard = not_heard(*how_long);
+            let reason = format!("all other hosts are {not_heard}: the management link of this host is cut");
             lost.push((*own, LossCause::ManagementCut, reason));
             return lost;
         }
         for (rank, how_long) in &self.silent {
-            let knock = self.knocks.iter().find(|(knocked, _)| knocked == rank);
-            let (cause, pointing) = points_to(knock.map(|(_, knock)| knock));
-            lost.push((*rank, cause, unheard(*how_long) + &pointing));
+            let probe = self.probes.iter().find(|(probed, _)| probed == rank);
+            let (cause, conclusion) = conclude(probe.map(|(_, result)| result));
+            lost.push((*rank, cause, not_heard(*how_long) + &conclusion));
         }
         lost
     }
 
-    /// Whether nothing more can be heard from `rank`.
+    /// Whether nothing more will come from `rank`.
     pub fn is_missing(&self, rank: u32) -> bool {
-        let gone = self.gone.iter().any(|(known, _)| *known == rank);
-        let mute = self.mute.iter().any(|(known, _)| *known == rank);
-        gone || mute || self.silent.iter().any(|(known, _)| *known == rank)
+        let disconnected = self.disconnected.iter().any(|(known, _)| *known == rank);
+        let unresponsive = self.unresponsive.iter().any(|(known, _)| *known == rank);
+        disconnected || unresponsive || self.silent.iter().any(|(known, _)| *known == rank)
     }
 
-    fn is_in_trouble(&self, rank: u32) -> bool {
+    fn is_missing_or_stopped(&self, rank: u32) -> bool {
         self.is_missing(rank) || self.stopped.iter().any(|(known, _)| *known == rank)
     }
 
-    /// Where the ranks that are still there were, in a slot whose first cell is `cell`.
-    pub fn standstill(&self, cell: u32, deadline: Nanos) -> Vec<Stalled> {
+    /// Where the surviving ranks were, in a slot whose first cell is `cell`.
+    pub fn stalled(&self, cell: u32, deadline: Nanos) -> Vec<Stalled> {
         let hangs = |(_, answer): &(u32, Answer)| matches!(answer, Answer::Stopped { waited, aborted: false, .. } if *waited >= deadline);
         let part_of_hang = self.stopped.iter().any(hangs).then_some(Nanos(deadline.0 / 2));
         let stopped = self
@@ -106,11 +105,11 @@ impl Loss {
         let idle = self
             .idle
             .iter()
-            .filter(|(rank, _)| !self.is_in_trouble(*rank))
+            .filter(|(rank, _)| !self.is_missing_or_stopped(*rank))
             .map(|(rank, since)| Stalled {
                 rank: *rank,
                 cell,
-                step: format!("wait for the next order ({})", self.had_done),
+                step: format!("wait for the next order ({})", self.milestone),
                 waiting_for: None,
                 waited_ns: Nanos::from(since.elapsed()),
                 stuck: Vec::new(),
@@ -121,10 +120,10 @@ impl Loss {
     }
 }
 
-/// The standstill an answer tells of. In a hang, a rank that was told to stop and had hardly waited by then was busy, or
-/// frozen, or slow: it is what the others waited for, and waited for nobody. `part_of_hang` is the shortest wait that
-/// counts; none when a rank was lost, which ends waits of any length. Whoever had waited for less than the `deadline` and was
-/// not told to stop was stopped by what it says.
+/// Where a rank was according to its answer. In a hang, a rank that was aborted and had hardly waited by then was busy, frozen
+/// or slow: the others waited for it, and it waited for no rank. `part_of_hang` is the shortest wait that counts; none when a
+/// rank was lost, which ends waits of any length. A rank that was not aborted and had waited for less than the `deadline` was
+/// stopped by the problem it reports.
 fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>, deadline: Nanos) -> Option<Stalled> {
     match answer {
         Answer::Stopped {
@@ -169,9 +168,9 @@ fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>, deadline: Na
     }
 }
 
-/// What came of knocking at a silent rank's doors, and what that means.
-fn points_to(knock: Option<&Knock>) -> (LossCause, String) {
-    match knock {
+/// The cause of a silent rank's loss, from the result of probing it over the rails.
+fn conclude(probe: Option<&Knock>) -> (LossCause, String) {
+    match probe {
         Some(Knock::Answered { rail }) => (
             LossCause::ManagementCut,
             format!(", but it answers on {rail}: its management link is cut"),
@@ -182,7 +181,7 @@ fn points_to(knock: Option<&Knock>) -> (LossCause, String) {
         ),
         Some(Knock::Ended { rail }) => (
             LossCause::Ended,
-            format!(", and on {rail} its machine answers that nobody is there: the process has ended"),
+            format!(", and on {rail} its machine refuses the connection: the process has ended"),
         ),
         Some(Knock::Unreachable) => (
             LossCause::Unreachable,
@@ -192,7 +191,7 @@ fn points_to(knock: Option<&Knock>) -> (LossCause, String) {
     }
 }
 
-/// A way on which not even a connection came about.
+/// A connection that could not be made.
 fn unconnected(peer: Option<u32>, rail: Option<&str>) -> Option<Stuck> {
     Some(Stuck {
         to: peer?,
@@ -207,24 +206,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rank_that_had_done_its_part_is_said_to_have() {
-        let mut loss = Loss::after("iteration 4 done");
-        loss.gone.push((1, "killed".to_string()));
+    fn a_rank_that_had_completed_its_order_is_reported_as_idle() {
+        let mut loss = Loss::after("finished iteration 4");
+        loss.disconnected.push((1, "killed".to_string()));
         loss.idle = vec![(0, Instant::now()), (1, Instant::now())];
-        assert!(loss.knows(0) && loss.knows(1) && !loss.knows(2));
-        let mut waited_for = Loss::after("iteration 4 done");
+        assert!(loss.is_located(0) && loss.is_located(1) && !loss.is_located(2));
+        let mut waited_for = Loss::after("finished iteration 4");
         waited_for.idle = vec![(1, Instant::now())];
-        waited_for.stopped = vec![(0, told_to_stop_after(Nanos(3)))];
-        assert!(!waited_for.knows(1), "it may have been lost since");
-        let standstill = loss.standstill(7, Nanos(1_000));
-        let [idle] = standstill.as_slice() else {
-            panic!("the lost rank is no survivor: {standstill:?}");
+        waited_for.stopped = vec![(0, aborted_after(Nanos(3)))];
+        assert!(!waited_for.is_located(1), "it may have been lost since");
+        let stalled = loss.stalled(7, Nanos(1_000));
+        let [idle] = stalled.as_slice() else {
+            panic!("the lost rank is not a survivor: {stalled:?}");
         };
         assert_eq!((idle.rank, idle.cell, idle.waiting_for), (0, 7, None));
-        assert!(idle.step.contains("iteration 4 done"), "{}", idle.step);
+        assert!(idle.step.contains("finished iteration 4"), "{}", idle.step);
     }
 
-    fn told_to_stop_after(waited: Nanos) -> Answer {
+    fn aborted_after(waited: Nanos) -> Answer {
         Answer::Stopped {
             cell: 0,
             step: "step 1".to_string(),
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frozen_host_is_told_from_one_whose_management_link_is_cut() {
+    fn a_frozen_host_is_distinguished_from_a_cut_management_link() {
         let rail = || "rail0".to_string();
         let cases = [
             (Knock::Mute { rail: rail() }, "the process does not: it is frozen"),
@@ -252,27 +251,27 @@ mod tests {
             (Knock::Unreachable, "its host is down or cut off"),
             (Knock::Unknown, "for 5.00 s"),
         ];
-        for (knock, end) in cases {
-            let mut loss = Loss::after("iteration 4 done");
+        for (probe, end) in cases {
+            let mut loss = Loss::after("finished iteration 4");
             loss.silent = vec![(1, Duration::from_secs(5))];
-            loss.knocks = vec![(1, knock)];
+            loss.probes = vec![(1, probe)];
             let reason = reason_of(&loss, 1);
             assert!(reason.ends_with(end), "{reason}");
         }
     }
 
     #[test]
-    fn a_rank_that_says_nothing_is_not_said_to_have_ended() {
-        let mut loss = Loss::after("iteration 4 done");
-        loss.mute = vec![(2, "no answer for 5.00 s, and nothing moved".to_string())];
-        assert!(loss.knows(2));
+    fn an_unresponsive_rank_is_not_reported_as_ended() {
+        let mut loss = Loss::after("finished iteration 4");
+        loss.unresponsive = vec![(2, "no answer for 5.00 s, and nothing moved".to_string())];
+        assert!(loss.is_located(2));
         let lost = loss.lost(&[0], 4);
         assert_eq!((lost[0].0, lost[0].1), (2, LossCause::Unclear));
     }
 
     #[test]
-    fn when_nobody_else_is_heard_the_link_at_fault_is_our_own() {
-        let mut loss = Loss::after("iteration 4 done");
+    fn when_all_other_hosts_are_silent_our_own_management_link_is_cut() {
+        let mut loss = Loss::after("finished iteration 4");
         loss.silent = [1, 2, 3].map(|rank| (rank, Duration::from_secs(5))).to_vec();
         let lost = loss.lost(&[0], 4);
         assert_eq!(lost.len(), 1);
@@ -283,9 +282,9 @@ mod tests {
     }
 
     #[test]
-    fn the_rank_a_hang_waited_for_is_not_said_to_have_waited_itself() {
+    fn the_rank_a_hang_waited_for_is_not_reported_as_waiting() {
         let waits_for = |waited, shortest| {
-            stalled(0, &told_to_stop_after(waited), shortest, Nanos(1_000))
+            stalled(0, &aborted_after(waited), shortest, Nanos(1_000))
                 .unwrap()
                 .waiting_for
         };

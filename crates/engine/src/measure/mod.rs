@@ -1,51 +1,65 @@
 //! Measuring the cells of a plan.
 //!
-//! The coordinator gives orders, the ranks carry them out, and every iteration is one exchange: *go at this instant* one
-//! way, *done, this is what I saw* the other. The exchange is the barrier between iterations, it carries the samples, and
-//! it lets the coordinator decide after every iteration whether another one is needed, so all ranks always agree on the
-//! count. Orders and answers travel over the management network; only the collective itself is on the rails.
+//! The coordinator gives orders, the ranks execute them, and every iteration is one exchange: *go at this instant* one way,
+//! *done, with this result* the other. The exchange is the barrier between iterations, it carries the samples, and the coordinator
+//! decides after every iteration whether another one is needed, so all ranks always agree on the count. Orders and answers travel
+//! over the management network; only the collective itself is on the rails.
 //!
-//! `session` is the coordinator's side (with `meeting` for what comes first, `slot` for the loop over iterations, `loss` and
-//! `aftermath` for when one does not end, `regroup` for going on without the lost, `readmit` for those who come back, `asking` for questions to many ranks at once, `trace` for the paths of flows, `inventory` for what hosts are made of, `link` for one link measured by itself), `worker` a rank's side (with `cells` for what it has in
-//! hand, `task` for one cell on one rank and `engine` for what carries it out), `orders` what passes between them, `sink`
-//! where events are written as they arrive, `stop_sign` when it is over, `switches` what the switches counted meanwhile.
+//! `protocol` holds the orders and answers. The coordinator's side, bottom up:
+//!
+//! | module | what |
+//! |---|---|
+//! | `session` | state of the run, sending orders, receiving answers |
+//! | `rank_setup`, `capabilities` | setup of the ranks, their clocks, what all of them can do |
+//! | `loss`, `loss_survey` | what is known when a rank is lost or a collective hangs |
+//! | `slot`, `slot_run`, `cell_progress` | the cells that run at the same time: barrier, iterations, results |
+//! | `measure_cells` | all cells, slot by slot; `switch_counters` around each |
+//! | `exclusion`, `rejoin`, `rejoin_check` | continuing without lost ranks, and taking them back |
+//! | `path_queries`, `inventory`, `link` | traces and cross-rail paths, inventories, one link measured by itself |
+//!
+//! A rank's side: `worker` reads orders, `rank_runtime` executes them, `cell_task` runs one cell. `sink` writes events as they
+//! arrive, `cancellation` ends a run early.
 
-mod aftermath;
-mod agreement;
-mod asking;
-mod cells;
-mod communicators;
+mod cancellation;
+mod capabilities;
+mod cell_progress;
+mod cell_task;
+mod communicator_cache;
 mod counters;
+mod error;
+mod exclusion;
 mod inventory;
-mod lanes;
 mod link;
 mod loss;
-mod meeting;
-mod orders;
-mod reach;
-mod readmit;
-mod regroup;
-mod returner;
-mod running;
+mod loss_survey;
+mod measure_cells;
+mod path_queries;
+mod progress;
+mod protocol;
+mod rank_communicators;
+mod rank_runtime;
+mod rank_setup;
+mod rejoin;
+mod rejoin_check;
 mod session;
 mod sink;
 mod slot;
-mod stop_sign;
-mod switches;
-mod task;
-mod trace;
-mod verbs;
-mod voice;
+mod slot_run;
+mod switch_counters;
+mod verbs_support;
 mod worker;
 
+pub use cancellation::Cancellation;
+pub use error::MeasureError;
 pub use inventory::local_inventory;
-pub use link::{Bandwidth, Job, Latency, LinkObserver, LinkResult, Row};
-pub use orders::{QuitReason, Setup};
-pub use readmit::RejoinResult;
-pub use session::{CellResult, ExitLookup, MeasureContext, MeasureError, Progress, Session};
+pub use link::{Bandwidth, LatencySummary, LinkJob, LinkObserver, LinkResult, LinkRow};
+pub use measure_cells::MeasureContext;
+pub use progress::{CellResult, Progress};
+pub use protocol::{QuitReason, Setup};
+pub use rejoin::RejoinResult;
+pub use session::{ExitLookup, Session};
 pub use sink::{RunFolder, Sink, SinkError};
-pub use stop_sign::Cancellation;
-pub use switches::SwitchWatch;
+pub use switch_counters::SwitchWatch;
 pub use worker::{ProcessContext, serve};
 
 pub use crate::transport::{CrossWay, TraceWanted, Traced};

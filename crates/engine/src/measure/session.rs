@@ -1,206 +1,113 @@
-//! The coordinator's side of a run: ranks introduce themselves, clocks are compared, slots are measured one after another.
+//! The coordinator's state of a run, and its exchange of orders and answers with the ranks.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::agreement::Agreement;
-use super::communicators::Communicators;
-use super::orders::{Answer, Card, Order, QuitReason, Setup};
-use super::sink::{Sink, SinkError};
-use super::slot::{Measured, Slot, SlotEnd};
-use super::stop_sign::Cancellation;
-use super::switches::SwitchWatch;
+use super::cancellation::Cancellation;
+use super::capabilities::Capabilities;
+use super::communicator_cache::CommunicatorCache;
+use super::error::MeasureError;
+use super::protocol::{Answer, Order, QuitReason, RankInfo, Setup};
 use crate::collective::{gpu, planned_bytes};
 use crate::launch::clock::Offset;
 use crate::launch::{Coordinator, Incoming};
 use crate::transport::Endpoint;
 use probe::host;
-use record::units::{Nanos, Rate};
+use record::units::Nanos;
 use record::{
-    Cell, ClockRecord, DeviceKind, EndReason, Event, LinkTraffic, LossCause, Lost, NcclRecord, ReachRecord,
-    TestRecord,
+    Cell, ClockRecord, DeviceKind, EndReason, LinkTraffic, LossCause, Lost, NcclRecord, ReachRecord,
 };
 use topology::Fabric;
 
-/// How often a waiting coordinator looks whether it was interrupted.
-const GLANCE: Duration = Duration::from_millis(50);
+/// How often a waiting coordinator checks whether it was interrupted.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The run cannot go on, through no fault of the fabric.
-#[derive(Debug, thiserror::Error)]
-pub enum MeasureError {
-    /// A rank cannot take part.
-    #[error("rank {rank} cannot take part: {reason}")]
-    CannotMeet {
-        /// The rank.
-        rank: u32,
-        /// What it said.
-        reason: String,
-    },
-    /// A rank was lost before anything was measured.
-    #[error("rank {rank} was lost while ranks were meeting: {reason}")]
-    LostEarly {
-        /// The rank.
-        rank: u32,
-        /// What was noticed.
-        reason: String,
-    },
-    /// Hosts do not have the same rails.
-    #[error("{}", .0.join("\n"))]
-    RailsDiffer(Vec<String>),
-    /// The operator asked to stop before anything was measured.
-    #[error("interrupted while ranks were meeting")]
-    InterruptedEarly,
-    /// Its time was over before anything was measured.
-    #[error("the run's time budget was spent while ranks were meeting")]
-    BudgetEarly,
-    /// The run cannot be written.
-    #[error(transparent)]
-    Sink(#[from] SinkError),
-    /// A message makes no sense.
-    #[error("rank {rank} and the coordinator do not understand each other: {problem}")]
-    Protocol {
-        /// The rank.
-        rank: u32,
-        /// What was wrong.
-        problem: String,
-    },
-}
-
-/// Told how the run goes.
-pub trait Progress {
-    /// So many cells will be measured; said again when suspects are measured again.
-    fn plan(&self, cells: usize);
-    /// A slot is about to be measured.
-    fn slot(&self, cells: &[&Cell], round: u16);
-    /// A cell is done.
-    fn cell_done(&self, result: &CellResult<'_>);
-    /// Something worth saying.
-    fn note(&self, text: &str);
-}
-
-/// What a finished cell came to, for whoever watches.
-pub struct CellResult<'a> {
-    /// The cell.
-    pub cell: &'a Cell,
-    /// Measurement round.
-    pub round: u16,
-    /// Times of the timed iterations, ascending.
-    pub times: &'a [u64],
-    /// Wrong elements found, over all iterations and ranks; none when nothing was checked.
-    pub wrong: Option<u64>,
-    /// Median wire rate of the busiest link.
-    pub rate: Option<Rate>,
-}
-
-/// Says how a rank's process ended, when it has.
+/// How a rank's process ended, as text; none while it runs or where that is not known.
 pub type ExitLookup = Box<dyn FnMut(u32) -> Option<String>>;
 
 /// A run in progress.
 pub struct Session {
     pub(super) coordinator: Coordinator,
     pub(super) setup: Setup,
-    end_of: ExitLookup,
+    exits: ExitLookup,
     stop: Cancellation,
     pub(super) fabric: Fabric,
-    /// The machine of every rank, which several hosts (containers, namespaces) may share.
+    /// The machine of every rank; several hosts (containers, namespaces) may share one.
     pub(super) machines: Vec<String>,
-    /// What every rank said of itself.
-    pub(super) cards: Vec<Card>,
-    /// Where every rank can be reached.
+    pub(super) rank_infos: Vec<RankInfo>,
+    /// The endpoint of every rank.
     pub(super) ends: Vec<Endpoint>,
-    pub(super) agreed: Agreement,
-    pub(super) communicators: Communicators,
+    pub(super) capabilities: Capabilities,
+    pub(super) communicators: CommunicatorCache,
     pub(super) offsets: Vec<Offset>,
-    timer: Nanos,
-    /// Ranks the run goes on without.
+    pub(super) timer: Nanos,
+    /// Ranks the run continues without.
     pub(super) absent: BTreeSet<u32>,
     /// Whether a rank was lost.
     pub(super) has_lost: bool,
-    /// What was heard while something else was waited for, and is to be heard again.
-    pub(super) overheard: RefCell<VecDeque<Heard>>,
+    /// Received while waiting for something else; delivered again by the next receive.
+    pub(super) deferred: RefCell<VecDeque<Received>>,
 }
 
 impl Session {
-    /// A world whose ranks have not introduced themselves: they can be asked, and nothing can be measured.
+    /// A run whose ranks have joined but are not set up: their inventory can be requested, nothing can be measured.
     pub fn new(
         coordinator: Coordinator,
         setup: Setup,
-        end_of: ExitLookup,
+        exits: ExitLookup,
         stop: impl Into<Cancellation>,
     ) -> Session {
         Session {
             coordinator,
             setup,
-            end_of,
+            exits,
             stop: stop.into(),
             fabric: Fabric {
                 hosts: Vec::new(),
                 ranks: Vec::new(),
             },
             machines: Vec::new(),
-            cards: Vec::new(),
+            rank_infos: Vec::new(),
             ends: Vec::new(),
-            agreed: Agreement::of_strangers(),
-            communicators: Communicators::default(),
+            capabilities: Capabilities::unknown(),
+            communicators: CommunicatorCache::default(),
             offsets: Vec::new(),
             timer: Nanos(0),
             absent: BTreeSet::new(),
             has_lost: false,
-            overheard: RefCell::default(),
+            deferred: RefCell::default(),
         }
     }
 
-    /// Lets the ranks introduce themselves and compares their clocks.
-    pub fn set_up(
-        coordinator: Coordinator,
-        setup: Setup,
-        end_of: ExitLookup,
-        stop: impl Into<Cancellation>,
-    ) -> Result<Session, MeasureError> {
-        let mut session = Session::new(coordinator, setup, end_of, stop);
-        session.coordinator.start_heartbeat(session.setup.silence());
-        let cards = session.alike()?;
-        session.timer = cards.iter().map(|card| card.timer_ns).max().unwrap_or_default();
-        session.agreed = Agreement::of(&cards, &session.fabric);
-        session.ends = cards.iter().map(|card| card.endpoint.clone()).collect();
-        session.cards = cards;
-        session.order_all(&Order::Peers(session.ends.clone()))?;
-        for rank in 0..session.coordinator.world() {
-            let offset = session.compare_clock(rank)?;
-            session.offsets.push(offset);
-        }
-        Ok(session)
-    }
-
-    /// The machines and ranks that met.
+    /// The hosts and ranks of the run.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }
 
-    /// How ranks get at each other's GPU memory.
+    /// How ranks access each other's GPU memory.
     pub fn reach(&self) -> &[ReachRecord] {
-        &self.agreed.reach
+        &self.capabilities.reach
     }
 
-    /// The ranks' NCCL, or why it cannot be used; none when nobody asked for it.
+    /// The ranks' NCCL, or why it cannot be used; none when it was not requested.
     pub fn nccl(&self) -> Option<&Result<NcclRecord, String>> {
-        self.agreed.nccl.as_ref()
+        self.capabilities.nccl.as_ref()
     }
 
-    /// Whether the ranks can use RDMA, or whose fault it is that they cannot.
+    /// Whether the ranks can use RDMA, or which rank cannot and why.
     pub fn verbs(&self) -> &Result<(), String> {
-        &self.agreed.verbs
+        &self.capabilities.verbs
     }
 
-    /// Whether the ranks' NICs can use the memory of their GPUs, or whose cannot; none when that was not asked.
+    /// Whether GPUDirect RDMA works on all ranks, or which rank lacks it and why; none when it was not checked.
     pub fn gpudirect(&self) -> Option<&Result<(), String>> {
-        self.agreed.gpudirect.as_ref()
+        self.capabilities.gpudirect.as_ref()
     }
 
-    /// Whether every two ranks use each other's GPU memory where it is.
+    /// Whether every two ranks access each other's GPU memory directly.
     pub fn is_direct(&self) -> bool {
-        self.agreed.direct
+        self.capabilities.direct
     }
 
     /// What a cell's schedule puts on each link.
@@ -217,7 +124,7 @@ impl Session {
         self.timer
     }
 
-    /// How well clocks agree.
+    /// Offset and uncertainty of every rank's clock.
     pub fn clocks(&self) -> Vec<ClockRecord> {
         let record = |(rank, offset): (u32, &Offset)| ClockRecord {
             rank,
@@ -227,71 +134,14 @@ impl Session {
         (0..).zip(&self.offsets).map(record).collect()
     }
 
-    /// Measures `cells` slot by slot as measurement round `round`. Returns why it ended.
-    pub fn measure(
-        &mut self,
-        cells: &[&Cell],
-        tests: &[TestRecord],
-        round: u16,
-        run: &mut MeasureContext<'_>,
-    ) -> Result<EndReason, MeasureError> {
-        for slot in cells.chunk_by(|a, b| a.slot == b.slot) {
-            let test = tests.iter().find(|test| slot[0].test == test.name);
-            let Some(test) = test else { continue };
-            if run.is_spent() {
-                return Ok(EndReason::Budget);
-            }
-            run.progress.slot(slot, round);
-            let before = run.switches.before(slot, run.progress);
-            let measured =
-                Slot::new(self, slot, test, round, run.seed, run.until, run.confidence).measure(run.sink)?;
-            if measured.is_complete() {
-                run.switches.after(before, slot, round, run.sink, run.progress)?;
-            }
-            self.report(&measured, slot, round, run)?;
-            match measured.end {
-                SlotEnd::Complete => {}
-                SlotEnd::Budget => return Ok(EndReason::Budget),
-                SlotEnd::Interrupted => return Ok(self.why_stopped()),
-                SlotEnd::Lost => return Ok(EndReason::Lost),
-            }
-        }
-        Ok(EndReason::Finished)
-    }
-
     /// Tells every rank that the run is over.
     pub fn quit(&self) {
-        // Whoever is gone already does not need to be told.
-        let parting = match self.has_lost {
+        let reason = match self.has_lost {
             true => QuitReason::WithLosses,
             false => QuitReason::Complete,
         };
-        let _ = self.order_all(&Order::Quit(parting));
-    }
-
-    fn report(
-        &self,
-        measured: &Measured,
-        slot: &[&Cell],
-        round: u16,
-        run: &mut MeasureContext<'_>,
-    ) -> Result<(), MeasureError> {
-        for (cell, outcome) in slot.iter().zip(&measured.cells) {
-            if measured.is_complete() {
-                run.progress.cell_done(&CellResult {
-                    cell,
-                    round,
-                    times: outcome.times.as_slice(),
-                    wrong: outcome.wrong,
-                    rate: outcome.rate,
-                });
-            }
-        }
-        for note in &measured.notes {
-            run.progress.note(note);
-        }
-        run.sink.flush()?;
-        Ok(())
+        // A rank that is gone does not need it.
+        let _ = self.order_all(&Order::Quit(reason));
     }
 
     pub(super) fn deadline(&self) -> Duration {
@@ -333,10 +183,7 @@ impl Session {
             .fabric
             .rank(rank)
             .map_or_else(String::new, |record| record.host.clone());
-        let reason = match self.patiently_end_of(rank) {
-            Some(end) => end,
-            None => noticed,
-        };
+        let reason = self.wait_for_exit(rank).unwrap_or(noticed);
         Lost {
             rank,
             host,
@@ -347,11 +194,11 @@ impl Session {
         }
     }
 
-    /// How a process ended is known a moment after its socket closes.
-    fn patiently_end_of(&mut self, rank: u32) -> Option<String> {
+    /// How a process ended is known only a moment after its socket closes.
+    fn wait_for_exit(&mut self, rank: u32) -> Option<String> {
         for _ in 0..10 {
-            if let Some(end) = (self.end_of)(rank) {
-                return Some(end);
+            if let Some(exit) = (self.exits)(rank) {
+                return Some(exit);
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -364,9 +211,9 @@ impl Session {
             rank,
             problem: error.to_string(),
         })?;
-        if let Err(gone) = self.coordinator.send(rank, message) {
-            // Not an error here: the same loss arrives through the inbox, where it can be put in its place.
-            tracing::debug!(rank, %gone, "order not delivered");
+        if let Err(error) = self.coordinator.send(rank, message) {
+            // Not an error here: the same loss arrives through the inbox.
+            tracing::debug!(rank, %error, "order not delivered");
         }
         Ok(())
     }
@@ -376,7 +223,7 @@ impl Session {
         present.into_iter().try_for_each(|rank| self.order(rank, order))
     }
 
-    /// How many ranks take part.
+    /// The number of ranks that take part.
     pub(super) fn present(&self) -> usize {
         self.coordinator.world() as usize - self.absent.len()
     }
@@ -391,33 +238,66 @@ impl Session {
             .collect()
     }
 
-    /// The next thing heard before `until`, unless the operator asks to stop.
-    pub(super) fn listen(&self, until: Instant) -> Heard {
+    /// The next thing received before `until`; ends early when the run is cancelled.
+    pub(super) fn receive(&self, until: Instant) -> Received {
         while !self.is_interrupted() {
-            let glance = until.min(Instant::now() + GLANCE);
-            match self.listen_on(glance) {
-                Heard::Nothing if Instant::now() < until => {}
-                heard => return heard,
+            let poll_until = until.min(Instant::now() + POLL_INTERVAL);
+            match self.receive_any(poll_until) {
+                Received::Timeout if Instant::now() < until => {}
+                received => return received,
             }
         }
-        // Whoever asks to stop may do so because a rank is lost; that is worth more than the request.
+        // A launcher may ask to stop because a rank is lost: the loss is reported first.
         loop {
-            match self.listen_on(Instant::now()) {
-                gone @ Heard::Gone(..) => return gone,
-                Heard::Nothing => return Heard::Interrupted,
+            match self.receive_any(Instant::now()) {
+                lost @ Received::Disconnected(..) => return lost,
+                Received::Timeout => return Received::Interrupted,
                 _ => {}
             }
         }
     }
 
-    /// Whether the operator has asked to stop, or the run's time is over.
-    pub(super) fn is_interrupted(&self) -> bool {
-        self.stop.is_up()
+    /// Sends every rank its order and receives answers until `until`. `take` keeps an expected answer and hands back any other.
+    /// Those, and losses, are deferred to the next receive. Returns the ranks that did not answer.
+    pub(super) fn request(
+        &mut self,
+        orders: BTreeMap<u32, Order>,
+        until: Instant,
+        mut take: impl FnMut(u32, Answer) -> Option<Answer>,
+    ) -> Result<Vec<u32>, MeasureError> {
+        let mut waiting: Vec<u32> = Vec::new();
+        for (rank, order) in orders {
+            if !self.absent.contains(&rank) {
+                self.order(rank, &order)?;
+                waiting.push(rank);
+            }
+        }
+        let mut deferred = Vec::new();
+        while !waiting.is_empty() {
+            match self.receive(until) {
+                Received::Answer(rank, answer) => match take(rank, answer) {
+                    None => waiting.retain(|other| *other != rank),
+                    Some(answer) => deferred.push(Received::Answer(rank, answer)),
+                },
+                lost @ (Received::Disconnected(rank, _) | Received::Silent(rank, _)) => {
+                    waiting.retain(|other| *other != rank);
+                    deferred.push(lost);
+                }
+                Received::Interrupted | Received::Timeout => break,
+            }
+        }
+        self.deferred.borrow_mut().extend(deferred);
+        Ok(waiting)
     }
 
-    /// Why a run ends that was told to stop.
-    fn why_stopped(&self) -> EndReason {
-        match self.stop.is_asked_for() {
+    /// Whether the operator asked to stop, or the run's time is over.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Why a cancelled run ends.
+    pub(super) fn why_stopped(&self) -> EndReason {
+        match self.stop.is_requested() {
             true => EndReason::Interrupted,
             false => EndReason::Budget,
         }
@@ -425,76 +305,53 @@ impl Session {
 
     /// The same before anything was measured.
     pub(super) fn stopped_early(&self) -> MeasureError {
-        match self.stop.is_asked_for() {
+        match self.stop.is_requested() {
             true => MeasureError::InterruptedEarly,
             false => MeasureError::BudgetEarly,
         }
     }
 
-    /// The next thing heard before `until`, whatever the operator asks.
-    pub(super) fn listen_on(&self, until: Instant) -> Heard {
-        if let Some(heard) = self.overheard.borrow_mut().pop_front() {
-            return heard;
+    /// The next thing received before `until`, even when the run is cancelled.
+    pub(super) fn receive_any(&self, until: Instant) -> Received {
+        if let Some(received) = self.deferred.borrow_mut().pop_front() {
+            return received;
         }
         loop {
             match self.coordinator.receive(until) {
-                // What comes late from a rank the run goes on without concerns nobody.
+                // Late messages of a rank the run continues without are dropped.
                 Some((rank, _)) if self.absent.contains(&rank) => {}
                 Some((rank, Incoming::Message(message))) => match serde_json::from_slice(&message) {
-                    Ok(answer) => return Heard::Answer(rank, answer),
-                    Err(error) => return Heard::Gone(rank, format!("it sent nonsense: {error}")),
+                    Ok(answer) => return Received::Answer(rank, answer),
+                    Err(error) => {
+                        let problem = format!("malformed message of {} bytes: {error}", message.len());
+                        return Received::Disconnected(rank, problem);
+                    }
                 },
-                Some((rank, Incoming::Silent(how_long))) => return Heard::Silent(rank, how_long),
-                Some((rank, Incoming::Disconnected(reason))) => return Heard::Gone(rank, reason),
-                None => return Heard::Nothing,
+                Some((rank, Incoming::Silent(how_long))) => return Received::Silent(rank, how_long),
+                Some((rank, Incoming::Disconnected(reason))) => return Received::Disconnected(rank, reason),
+                None => return Received::Timeout,
             }
         }
     }
 }
 
-/// What the coordinator hears.
-pub(super) enum Heard {
+/// What the coordinator receives while it waits.
+pub(super) enum Received {
     Answer(u32, Answer),
-    Gone(u32, String),
+    Disconnected(u32, String),
     Silent(u32, Duration),
     Interrupted,
-    Nothing,
+    Timeout,
 }
 
-impl Heard {
-    /// Whom it came from.
+impl Received {
+    /// The rank it came from.
     pub fn rank(&self) -> Option<u32> {
         match self {
-            Heard::Answer(rank, _) | Heard::Gone(rank, _) | Heard::Silent(rank, _) => Some(*rank),
-            Heard::Interrupted | Heard::Nothing => None,
+            Received::Answer(rank, _) | Received::Disconnected(rank, _) | Received::Silent(rank, _) => {
+                Some(*rank)
+            }
+            Received::Interrupted | Received::Timeout => None,
         }
-    }
-}
-
-/// What measuring writes to and obeys.
-pub struct MeasureContext<'a> {
-    /// Where events go.
-    pub sink: &'a mut Sink,
-    /// Who is told.
-    pub progress: &'a dyn Progress,
-    /// Seed of patterns.
-    pub seed: u64,
-    /// Confidence of the interval that the stop rule looks at.
-    pub confidence: f64,
-    /// When the run's budget is spent.
-    pub until: Option<Instant>,
-    /// Whoever reads the counters of switches.
-    pub switches: SwitchWatch,
-}
-
-impl MeasureContext<'_> {
-    fn is_spent(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
-    }
-
-    /// Writes how the run ended.
-    pub fn end(&mut self, reason: EndReason, at: String) -> Result<(), SinkError> {
-        self.sink.write(&Event::End { reason, at })?;
-        self.sink.flush()
     }
 }

@@ -1,8 +1,8 @@
-//! Where a run is written, as it happens.
+//! The folder of a run, and its events as they are written.
 //!
-//! The folder is made, and room for the whole run is asked of the disk, before anything is measured: a full disk is an
-//! error at the start, not a loss at the end. Every event is one line; lines reach the kernel at the latest when a cell is
-//! done, so a killed run loses at most moments of the cell in flight; they reach the disk every few seconds, should the power go.
+//! The folder is made, and the disk space of the whole run is checked, before anything is measured: a full disk is an error at
+//! the start, not a loss at the end. Every event is one line; lines reach the kernel at the latest when a cell is done, so a
+//! killed run loses at most part of the cell in flight; they reach the disk every few seconds, against a power cut.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use record::{Event, Run, cut_after_last_line, files, replace};
 
-/// A line is in our own memory, where a kill would lose it, for no longer than this while others follow.
-const LONGEST_HELD: Duration = Duration::from_millis(200);
-/// Cells that are done are in the kernel's memory, where a power cut would lose them, for about as long as this.
+/// The longest a line stays in the buffer, where a kill would lose it, while others follow.
+const LONGEST_BUFFERED: Duration = Duration::from_millis(200);
+/// About the longest that finished cells stay in the page cache, where a power cut would lose them.
 const LONGEST_UNSYNCED: Duration = Duration::from_secs(5);
 /// Even a run of one cell and its reports take this much.
 const SMALLEST_RUN: u64 = 1 << 20;
@@ -42,7 +42,7 @@ impl RunFolder {
         })?;
         let run = path.join(files::RUN);
         if run.exists() {
-            let problem = "there is a recorded run already; choose another --out";
+            let problem = "the folder holds a recorded run already; choose another --out";
             let source = io::Error::new(io::ErrorKind::AlreadyExists, problem);
             return Err(SinkError { path: run, source });
         }
@@ -53,11 +53,11 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Makes sure that `room` bytes fit on the disk now.
-    pub fn check_space(&self, room: u64) -> Result<(), SinkError> {
+    /// Checks that `bytes` fit on the disk now.
+    pub fn check_space(&self, bytes: u64) -> Result<(), SinkError> {
         let probe = self.path.join(".room");
-        let result = File::create(&probe).and_then(|file| reserve(&file, room));
-        // Whether or not there was room, the probe has served its purpose.
+        let result = File::create(&probe).and_then(|file| reserve(&file, bytes));
+        // The probe has served its purpose either way.
         let _ = fs::remove_file(&probe);
         result.map_err(|source| SinkError {
             path: self.path.clone(),
@@ -70,13 +70,13 @@ impl RunFolder {
         &self.path
     }
 
-    /// Keeps something the run was told, so that it can be judged without it elsewhere.
+    /// Writes a copy of an input file, so that the run can be judged elsewhere.
     pub fn keep(&self, name: &str, text: &str) -> Result<(), SinkError> {
         let path = self.path.join(name);
         fs::write(&path, text).map_err(|source| SinkError { path, source })
     }
 
-    /// Takes the folder of a run that was cut off.
+    /// The folder of a run that was cut off.
     pub fn existing(path: &Path) -> RunFolder {
         RunFolder {
             path: path.to_path_buf(),
@@ -92,7 +92,7 @@ impl RunFolder {
         self.open(OpenOptions::new().create_new(true).append(true))
     }
 
-    /// Opens `samples.jsonl` of a run that was cut off, to go on after its last whole line.
+    /// Opens `samples.jsonl` of a run that was cut off, to append after its last complete line.
     pub fn resume(&self) -> Result<Sink, SinkError> {
         let path = self.path.join(files::SAMPLES);
         cut_after_last_line(&path).map_err(|source| SinkError { path, source })?;
@@ -108,18 +108,18 @@ impl RunFolder {
         Ok(Sink {
             path,
             file: BufWriter::new(file),
-            handed_over: Instant::now(),
+            flushed: Instant::now(),
             synced: Instant::now(),
         })
     }
 }
 
-/// Asks the disk for `room` bytes.
-fn reserve(file: &File, room: u64) -> io::Result<()> {
+/// Reserves `bytes` on the disk.
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     use nix::errno::Errno;
-    let length = i64::try_from(room).map_err(io::Error::other)?;
+    let length = i64::try_from(bytes).map_err(io::Error::other)?;
     match nix::fcntl::posix_fallocate(file, 0, length) {
-        // Some file systems cannot reserve; then a written block has to do.
+        // Some file systems cannot reserve: write a block instead.
         Err(Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENOSYS) => {
             let mut file = file;
             file.write_all(&[0; 4096])?;
@@ -133,9 +133,9 @@ fn reserve(file: &File, room: u64) -> io::Result<()> {
 pub struct Sink {
     path: PathBuf,
     file: BufWriter<File>,
-    /// When lines were last handed to the kernel.
-    handed_over: Instant,
-    /// When they were last handed to the disk.
+    /// Last flush to the kernel.
+    flushed: Instant,
+    /// Last flush to the disk.
     synced: Instant,
 }
 
@@ -146,16 +146,16 @@ impl Sink {
         written
             .and_then(|()| self.file.write_all(b"\n"))
             .map_err(|source| self.error(source))?;
-        match self.handed_over.elapsed() > LONGEST_HELD {
+        match self.flushed.elapsed() > LONGEST_BUFFERED {
             true => self.flush(),
             false => Ok(()),
         }
     }
 
-    /// Hands everything written so far to the kernel, and to the disk when that is some seconds ago.
+    /// Flushes to the kernel, and to the disk when the last sync is some seconds ago.
     pub fn flush(&mut self) -> Result<(), SinkError> {
         self.file.flush().map_err(|source| self.error(source))?;
-        self.handed_over = Instant::now();
+        self.flushed = Instant::now();
         if self.synced.elapsed() > LONGEST_UNSYNCED {
             let synced = self.file.get_ref().sync_data();
             synced.map_err(|source| self.error(source))?;
@@ -164,7 +164,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Hands everything to the disk: the run is over.
+    /// Flushes everything to the disk: the run is over.
     pub fn close(mut self) -> Result<(), SinkError> {
         self.flush()?;
         self.file

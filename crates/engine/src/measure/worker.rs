@@ -1,17 +1,17 @@
-//! A rank's side: carries out orders until the run is over.
+//! A rank's side: executes orders until the run is over.
 //!
-//! Orders are read on the rank's own thread; every cell of a slot runs on a thread of its own, so that an abort is heard
-//! while a collective hangs.
+//! Orders are read on the rank's own thread; every cell of a slot runs on a thread of its own, so that an abort is read while a
+//! collective hangs.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::cells::Met;
-use super::lanes::Lanes;
-use super::orders::{Answer, Card, Order, QuitReason, Setup};
-use super::voice::Voice;
-use super::{inventory, verbs};
+use super::inventory;
+use super::protocol::{Answer, AnswerSender, Order, QuitReason, RankInfo, Setup};
+use super::rank_communicators::RankCommunicators;
+use super::rank_runtime::RankRuntime;
+use super::verbs_support::verbs_support;
 use crate::collective::gpu::{ProcessGpus, RankGpu};
 use crate::launch::{Disconnected, Member, Token, clock};
 use crate::transport::Mesh;
@@ -24,67 +24,71 @@ use record::{DeviceKind, RailEnd};
 /// What the ranks of one process share.
 #[derive(Clone)]
 pub struct ProcessContext {
-    /// The run's secret.
+    /// The run's token.
     pub token: Token,
-    /// Where ranks of this process find each other.
+    /// Shared-memory channels between ranks of this process.
     pub hub: Arc<Hub>,
-    /// What ranks of this process share on its GPUs.
+    /// The GPUs of this process.
     pub process_gpus: Arc<ProcessGpus>,
-    /// The rank's number on its host, where whoever started it says so.
+    /// The rank's number on its host, where the launcher says so.
     pub local_rank: Option<u32>,
     /// This host's management address in a run of several hosts; none when all ranks are on this machine.
     pub management: Option<IpAddr>,
 }
 
-/// Takes part in the run until it is over, and says whether all are there then; an error when the coordinator was lost.
+/// Takes part in the run until it is told to leave; an error when the coordinator was lost.
 pub fn serve(mut member: Member, shared: &ProcessContext) -> Result<QuitReason, Disconnected> {
-    let sender = Voice(member.sender());
-    let mut rank = Rank {
+    let answers = AnswerSender(member.sender());
+    let mut worker = Worker {
         me: member.rank(),
         shared: shared.clone(),
-        voice: sender.clone(),
-        met: None,
+        answers: answers.clone(),
+        runtime: None,
     };
     let result = loop {
         let order = match member.receive() {
-            Ok(message) => serde_json::from_slice(&message)
-                .map_err(|error| Disconnected(format!("an order that makes no sense: {error}"))),
-            Err(gone) => Err(gone),
+            Ok(message) => serde_json::from_slice(&message).map_err(|error| {
+                Disconnected(format!(
+                    "malformed order of {} bytes from the coordinator: {error}",
+                    message.len()
+                ))
+            }),
+            Err(error) => Err(error),
         };
         match order {
-            Ok(Order::Quit(parting)) => break Ok(parting),
+            Ok(Order::Quit(reason)) => break Ok(reason),
             Ok(order) => {
-                if let Order::Meet(setup) = &order {
-                    member.start_heartbeat(setup.silence(), setup.loneliness());
+                if let Order::SetUp(setup) = &order {
+                    member.start_heartbeat(setup.heartbeat_timeout(), setup.coordinator_timeout());
                 }
-                if let Err(gone) = rank.obey(order) {
-                    break Err(gone);
+                if let Err(error) = worker.execute(order) {
+                    break Err(error);
                 }
             }
-            Err(gone) => break Err(gone),
+            Err(error) => break Err(error),
         }
     };
-    rank.stop();
-    sender.0.leave("it has left the run");
+    worker.stop();
+    answers.0.leave("it left the run");
     result
 }
 
-/// The port of rank `me`'s doors: any when no base is named.
-fn door_port(base: Option<u16>, me: u32) -> Result<u16, String> {
+/// The port on which rank `me` listens for data: any when no base is named.
+fn data_port(base: Option<u16>, me: u32) -> Result<u16, String> {
     let Some(base) = base else { return Ok(0) };
     let port = u16::try_from(me).ok().and_then(|me| base.checked_add(me));
-    port.ok_or_else(|| format!("data port {base} + rank {me} is beyond 65535"))
+    port.ok_or_else(|| format!("--data-port {base} + rank {me} is beyond 65535; choose a lower port"))
 }
 
-/// Rails that are set up over one address cannot have the same port there.
-fn no_door_twice(rails: &[RailEnd]) -> Result<(), String> {
+/// Rails that share an address cannot use the same port there.
+fn check_distinct_addresses(rails: &[RailEnd]) -> Result<(), String> {
     for (position, end) in rails.iter().enumerate() {
         let before = rails[..position]
             .iter()
             .find(|other| other.address == end.address);
         if let Some(other) = before {
             return Err(format!(
-                "rails {} and {} are set up over the one address {}, where --data-port gives both the same port; leave it out",
+                "rails {} and {} share the address {}, where --data-port gives both the same port; leave --data-port out",
                 other.rail, end.rail, end.address
             ));
         }
@@ -92,39 +96,41 @@ fn no_door_twice(rails: &[RailEnd]) -> Result<(), String> {
     Ok(())
 }
 
-struct Rank {
+struct Worker {
     me: u32,
     shared: ProcessContext,
-    voice: Voice,
-    met: Option<Met>,
+    answers: AnswerSender,
+    runtime: Option<RankRuntime>,
 }
 
-impl Rank {
-    fn obey(&mut self, order: Order) -> Result<(), Disconnected> {
+impl Worker {
+    fn execute(&mut self, order: Order) -> Result<(), Disconnected> {
         match order {
-            Order::Meet(setup) => {
-                let answer = match self.meet(setup) {
-                    Ok(card) => Answer::Met(Box::new(card)),
-                    Err(reason) => Answer::CannotMeet(reason),
+            Order::SetUp(setup) => {
+                let answer = match self.set_up(setup) {
+                    Ok(info) => Answer::RankInfo(Box::new(info)),
+                    Err(reason) => Answer::SetUpFailed(reason),
                 };
-                self.voice.say(&answer)
+                self.answers.send(&answer)
             }
-            Order::Ping => self.voice.say(&Answer::Pong(clock::now())),
-            Order::Inventory(teller) => {
-                inventory::tell(teller, self.shared.local_rank, self.voice.clone());
+            Order::Ping => self.answers.send(&Answer::Pong(clock::now())),
+            Order::Inventory(reporter) => {
+                inventory::report(reporter, self.shared.local_rank, self.answers.clone());
                 Ok(())
             }
             Order::Quit(_) => Ok(()),
-            order => match &mut self.met {
-                Some(met) => met.obey(order, self.me, &self.voice),
-                None => Err(Disconnected("orders came before the introduction".to_string())),
+            order => match &mut self.runtime {
+                Some(runtime) => runtime.execute(order, self.me, &self.answers),
+                None => Err(Disconnected(
+                    "protocol failure: the coordinator sent an order before the setup".to_string(),
+                )),
             },
         }
     }
 
-    fn meet(&mut self, setup: Setup) -> Result<Card, String> {
-        // Whoever is asked again lets go of its doors first.
-        self.met = None;
+    fn set_up(&mut self, setup: Setup) -> Result<RankInfo, String> {
+        // Asked again: the ports are released first.
+        self.runtime = None;
         let rails = match (setup.rails.as_slice(), self.shared.management) {
             ([], None) => rails::loopback(),
             ([], Some(management)) => discover::discover_here(management),
@@ -132,15 +138,16 @@ impl Rank {
         };
         let rails = rails.map_err(|error| error.to_string())?;
         if setup.data_port.is_some() {
-            no_door_twice(&rails)?;
+            check_distinct_addresses(&rails)?;
         }
         let mut ends: Vec<(String, Local)> = Vec::with_capacity(rails.len());
         for end in &rails {
             let address = end.address.parse();
             let local = Local {
-                address: address.map_err(|_| format!("{} is no address", end.address))?,
+                address: address
+                    .map_err(|_| format!("rail {}: `{}` is not an IP address", end.rail, end.address))?,
                 interface: end.interface.clone(),
-                port: door_port(setup.data_port, self.me)?,
+                port: data_port(setup.data_port, self.me)?,
                 rdma: end.rdma.clone(),
             };
             ends.push((end.rail.clone(), local));
@@ -161,35 +168,35 @@ impl Rank {
                 mesh.offer_direct(rank_gpu.direct());
             }
         }
-        let card = Card {
+        let info = RankInfo {
             host: host::here(),
             identity: host::identity(),
             pid: std::process::id(),
             rails: rails.clone(),
             endpoint: mesh.endpoint(),
             timer_ns: clock::cost(),
-            nccl: setup.nccl.then(Lanes::card),
-            verbs: verbs::card(&setup, &rails),
+            nccl: setup.nccl.then(RankCommunicators::support),
+            verbs: verbs_support(&setup, &rails),
         };
         let abort = Arc::new(AtomicBool::new(false));
-        self.met = Some(Met {
+        self.runtime = Some(RankRuntime {
             setup,
             rails,
             rank_gpu,
-            lanes: Lanes::default(),
+            communicators: RankCommunicators::default(),
             mesh,
             running: Vec::new(),
             written: Default::default(),
             link: None,
             abort,
         });
-        Ok(card)
+        Ok(info)
     }
 
     /// Ends what is still running.
     fn stop(&mut self) {
-        if let Some(met) = &mut self.met {
-            met.stop();
+        if let Some(runtime) = &mut self.runtime {
+            runtime.stop();
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What two ranks are told to measure on the link between them, and what each says about it.
+//! The job of measuring a link, and the reports of its two ends.
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Latency;
-use crate::transport::verbs::stream::{Checked, Sent, StreamError, Terms, Trial};
+use super::row::TrialResult;
+use crate::transport::verbs::stream::{StreamError, Terms, Trial};
 use record::FlowRecord;
 
-/// What is measured on one link.
+/// The measurements of one link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub struct LinkJob {
     /// Rail by name.
     pub rail: String,
-    /// The rank that sends, or takes the time.
+    /// The rank that sends, or measures the latency.
     pub first: u32,
     /// The other.
     pub second: u32,
@@ -21,7 +21,7 @@ pub struct Job {
     pub trials: Vec<Trial>,
 }
 
-impl Job {
+impl LinkJob {
     /// The other end, as a rank that is one sees it.
     pub(super) fn peer_of(&self, rank: u32) -> Option<u32> {
         match rank {
@@ -32,43 +32,37 @@ impl Job {
     }
 }
 
-/// What one end saw of a trial.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(in super::super) struct Seen {
-    /// What it sent or read.
-    pub sent: Option<Sent>,
-    /// How long messages took.
-    pub latency: Option<Latency>,
-    /// Whether what arrived was right.
-    pub checked: Option<Checked>,
-}
-
-/// What an end says while it works.
+/// A report of one end while it works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in super::super) enum Report {
-    /// Its queue pairs are connected.
+pub(in super::super) enum LinkReport {
+    /// The queue pairs are connected.
     Connected(Vec<FlowRecord>),
     /// Messages move.
     Moving,
     /// A trial is over.
-    Seen { trial: usize, seen: Seen },
+    #[serde(rename = "Seen")]
+    Trial {
+        trial: usize,
+        #[serde(rename = "seen")]
+        result: TrialResult,
+    },
     /// All trials are over.
     Finished,
-    /// It could not go on.
+    /// It could not continue.
     Failed {
         /// Why.
         reason: String,
-        /// Whether it only says that the other end failed.
+        /// Whether it only reports that the other end failed.
         secondhand: bool,
     },
 }
 
-impl Report {
-    pub(super) fn of(error: &StreamError, job: &Job, me: u32) -> Report {
+impl LinkReport {
+    pub(super) fn of(error: &StreamError, job: &LinkJob, me: u32) -> LinkReport {
         let (reason, secondhand) = match error {
             StreamError::Failed(reason) => (reason.clone(), false),
             StreamError::Peer(_) | StreamError::Stopped => {
-                let Job {
+                let LinkJob {
                     rail, first, second, ..
                 } = job;
                 let text =
@@ -76,6 +70,6 @@ impl Report {
                 (text, true)
             }
         };
-        Report::Failed { reason, secondhand }
+        LinkReport::Failed { reason, secondhand }
     }
 }

@@ -1,4 +1,5 @@
-//! A rank's side of a link: connects, then runs the trials on a thread of its own, so that orders are heard meanwhile.
+//! A rank's side of a link measurement: connects, then runs the trials on a thread of its own, so that orders are read
+//! meanwhile.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -6,42 +7,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::super::orders::Answer;
-use super::super::voice::Voice;
-use super::job::{Job, Report, Seen};
-use super::row::Latency;
+use super::super::protocol::{Answer, AnswerSender};
+use super::job::{LinkJob, LinkReport};
+use super::row::{LatencySummary, TrialResult};
 use crate::transport::Mesh;
 use crate::transport::verbs::stream::{Between, Stream, StreamError};
 
-/// How often a rank says that messages move.
-const BETWEEN_SIGNS: Duration = Duration::from_millis(500);
+/// How often a rank reports that messages move.
+const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A link in use.
+/// A link measurement in progress on this rank.
 pub(in super::super) struct LinkRun {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
 impl LinkRun {
-    /// Connects to the other end and starts; none for a rank that is not an end of it, or that cannot, which it says.
-    pub fn start(job: Job, me: u32, mesh: &mut Mesh, voice: &Voice) -> Option<LinkRun> {
+    /// Connects to the other end and starts; none for a rank that is not an end of it, or that cannot connect, which it reports.
+    pub fn start(job: LinkJob, me: u32, mesh: &mut Mesh, answers: &AnswerSender) -> Option<LinkRun> {
         let peer = job.peer_of(me)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stream = match connect(&job, me, peer, mesh, &stop) {
             Ok(stream) => stream,
             Err(error) => {
-                say(voice, Report::of(&error, &job, me));
+                send(answers, LinkReport::of(&error, &job, me));
                 return None;
             }
         };
-        let voice = voice.clone();
+        let answers = answers.clone();
         let thread = std::thread::Builder::new()
             .name(format!("link {me}-{peer}"))
             .spawn(move || {
-                let end = catch_unwind(AssertUnwindSafe(|| run(&job, me, stream, &voice)));
-                say(
-                    &voice,
-                    end.unwrap_or_else(|_| Report::Failed {
+                let end = catch_unwind(AssertUnwindSafe(|| run(&job, me, stream, &answers)));
+                send(
+                    &answers,
+                    end.unwrap_or_else(|_| LinkReport::Failed {
                         reason: format!("internal failure of rank {me}; its message is above"),
                         secondhand: false,
                     }),
@@ -50,13 +50,13 @@ impl LinkRun {
         match thread {
             Ok(thread) => Some(LinkRun { stop, thread }),
             Err(error) => {
-                tracing::error!(%error, "no thread for a link");
+                tracing::error!(%error, "cannot start a thread for the link measurement");
                 None
             }
         }
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Stops it, and waits until it has stopped.
     pub fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
         // A panic was reported when it happened.
@@ -64,13 +64,13 @@ impl LinkRun {
     }
 }
 
-fn say(voice: &Voice, report: Report) {
+fn send(answers: &AnswerSender, report: LinkReport) {
     // A coordinator that is gone is noticed where orders are read.
-    let _ = voice.say(&Answer::Link(Box::new(report)));
+    let _ = answers.send(&Answer::Link(Box::new(report)));
 }
 
 fn connect(
-    job: &Job,
+    job: &LinkJob,
     me: u32,
     peer: u32,
     mesh: &mut Mesh,
@@ -89,28 +89,28 @@ fn connect(
     Stream::open(line, between, job.terms.clone(), Arc::clone(stop))
 }
 
-/// Runs all trials; what is to be said at the end.
-fn run(job: &Job, me: u32, mut stream: Stream, voice: &Voice) -> Report {
-    say(voice, Report::Connected(stream.flows()));
+/// Runs all trials; returns the last report.
+fn run(job: &LinkJob, me: u32, mut stream: Stream, answers: &AnswerSender) -> LinkReport {
+    send(answers, LinkReport::Connected(stream.flows()));
     for (trial, wanted) in job.trials.iter().enumerate() {
-        let mut said = Instant::now();
+        let mut reported = Instant::now();
         let outcome = stream.run(wanted, &mut || {
-            if said.elapsed() >= BETWEEN_SIGNS {
-                said = Instant::now();
-                say(voice, Report::Moving);
+            if reported.elapsed() >= REPORT_INTERVAL {
+                reported = Instant::now();
+                send(answers, LinkReport::Moving);
             }
         });
         match outcome {
             Ok(outcome) => {
-                let seen = Seen {
+                let result = TrialResult {
                     sent: outcome.sent,
-                    latency: Latency::of(&outcome.samples),
+                    latency: LatencySummary::of(&outcome.samples),
                     checked: outcome.checked,
                 };
-                say(voice, Report::Seen { trial, seen });
+                send(answers, LinkReport::Trial { trial, result });
             }
-            Err(error) => return Report::of(&error, job, me),
+            Err(error) => return LinkReport::of(&error, job, me),
         }
     }
-    Report::Finished
+    LinkReport::Finished
 }

@@ -1,24 +1,23 @@
-//! What a trial came to, from what its two ends saw.
+//! The result of a trial, from those of its two ends.
 
 use serde::{Deserialize, Serialize};
 
-use super::job::Seen;
-use crate::transport::verbs::stream::{Checked, Operation, Question, Trial};
+use crate::transport::verbs::stream::{Checked, Operation, Question, Sent, Trial};
 use record::stats::spread;
 use record::units::{Bytes, Nanos, Rate};
 
 /// One row of the table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct LinkRow {
     /// Rail by name.
     pub rail: String,
-    /// Rank that sends, or takes the time.
+    /// Rank that sends, or measures the latency.
     pub from: u32,
     /// The other.
     pub to: u32,
     /// What moved the data.
     pub operation: Operation,
-    /// What was asked.
+    /// What was measured.
     pub question: Question,
     /// Bytes of a message.
     pub size: Bytes,
@@ -26,22 +25,22 @@ pub struct Row {
     pub queue_pairs: u16,
     /// Messages that were timed, over all queue pairs and directions.
     pub iterations: u64,
-    /// How much went through.
+    /// Bandwidth, where it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
-    /// How long messages took.
+    /// Latency, where it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Latency>,
-    /// Messages whose data was looked at.
+    pub latency: Option<LatencySummary>,
+    /// Messages whose data was checked.
     pub checked_messages: u64,
     /// Bytes of them that were wrong.
     pub wrong_bytes: u64,
-    /// The first of those, in words.
+    /// The first of those, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_wrong: Option<String>,
 }
 
-/// How much went through, both directions together where there are two.
+/// Bandwidth, both directions together where there are two.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bandwidth {
     /// Over the fastest stretch.
@@ -52,36 +51,47 @@ pub struct Bandwidth {
     pub messages_per_s: f64,
 }
 
-/// How long messages took.
+/// Latency of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Latency {
+pub struct LatencySummary {
     /// Messages that were timed.
     pub count: u64,
     /// Shortest.
     pub min: Nanos,
     /// Longest.
     pub max: Nanos,
-    /// Half took no longer.
+    /// Median.
     pub typical: Nanos,
     /// Mean.
     pub average: Nanos,
     /// Standard deviation.
     pub deviation: Nanos,
-    /// 99 % took no longer.
+    /// 99th percentile.
     pub p99: Nanos,
-    /// 99.9 % took no longer.
+    /// 99.9th percentile.
     pub p999: Nanos,
 }
 
-impl Latency {
+/// The result of a trial at one end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(in super::super) struct TrialResult {
+    /// What it sent or read.
+    pub sent: Option<Sent>,
+    /// How long messages took.
+    pub latency: Option<LatencySummary>,
+    /// Whether what arrived was right.
+    pub checked: Option<Checked>,
+}
+
+impl LatencySummary {
     /// Of every sample in nanoseconds; none without any.
-    pub fn of(samples: &[u64]) -> Option<Latency> {
+    pub fn of(samples: &[u64]) -> Option<LatencySummary> {
         let spread = spread(samples)?;
         let count = samples.len() as f64;
         let average = samples.iter().map(|sample| *sample as f64).sum::<f64>() / count;
         let squares = samples.iter().map(|sample| (*sample as f64 - average).powi(2));
         let deviation = (squares.sum::<f64>() / count).sqrt();
-        Some(Latency {
+        Some(LatencySummary {
             count: samples.len() as u64,
             min: Nanos(spread.min),
             max: Nanos(spread.max),
@@ -94,10 +104,16 @@ impl Latency {
     }
 }
 
-impl Row {
-    /// Of a trial between two ranks, from what both saw.
-    pub(super) fn of(trial: &Trial, rail: &str, ranks: (u32, u32), queue_pairs: u16, seen: &[Seen]) -> Row {
-        let sent = || seen.iter().filter_map(|seen| seen.sent);
+impl LinkRow {
+    /// Of a trial between two ranks, from the results of both.
+    pub(super) fn of(
+        trial: &Trial,
+        rail: &str,
+        ranks: (u32, u32),
+        queue_pairs: u16,
+        results: &[TrialResult],
+    ) -> LinkRow {
+        let sent = || results.iter().filter_map(|result| result.sent);
         let size = trial.size.0 as f64;
         let rates = sent().filter_map(|sent| {
             let seconds = sent.took.as_secs_f64();
@@ -109,10 +125,10 @@ impl Row {
             })
         });
         let (peak, average) = rates.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1));
-        let latency = seen.iter().find_map(|seen| seen.latency);
-        let checked = seen.iter().filter_map(|seen| seen.checked.clone());
+        let latency = results.iter().find_map(|result| result.latency);
+        let checked = results.iter().filter_map(|result| result.checked.clone());
         let checked = checked.fold(Checked::default(), Checked::and);
-        Row {
+        LinkRow {
             rail: rail.to_string(),
             from: ranks.0,
             to: ranks.1,
@@ -138,7 +154,7 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::verbs::stream::{Check, Extent, Sent};
+    use crate::transport::verbs::stream::{Check, Extent};
 
     fn trial(question: Question) -> Trial {
         Trial {
@@ -151,20 +167,20 @@ mod tests {
         }
     }
 
-    fn sent(messages: u64, seconds: u64, peak: f64) -> Seen {
-        Seen {
+    fn sent(messages: u64, seconds: u64, peak: f64) -> TrialResult {
+        TrialResult {
             sent: Some(Sent {
                 messages,
                 took: Nanos::from_secs(seconds),
                 peak,
             }),
-            ..Seen::default()
+            ..TrialResult::default()
         }
     }
 
     #[test]
     fn both_directions_add_up_and_wrong_bytes_of_either_end_count() {
-        let wrong = Seen {
+        let wrong = TrialResult {
             checked: Some(Checked {
                 messages: 4,
                 wrong: 3,
@@ -172,8 +188,8 @@ mod tests {
             }),
             ..sent(10, 2, 8.0)
         };
-        let seen = [sent(10, 1, 12.0), wrong];
-        let row = Row::of(&trial(Question::Bidirectional), "rail0", (0, 1), 1, &seen);
+        let results = [sent(10, 1, 12.0), wrong];
+        let row = LinkRow::of(&trial(Question::Bidirectional), "rail0", (0, 1), 1, &results);
         let bandwidth = row.bandwidth.unwrap();
         assert_eq!(bandwidth.average, Rate(15_000.0));
         assert_eq!(bandwidth.peak, Rate(20_000.0));
@@ -184,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_peak_is_never_below_the_average() {
-        let row = Row::of(
+        let row = LinkRow::of(
             &trial(Question::Bandwidth),
             "rail0",
             (0, 1),
@@ -195,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_said_from_every_sample() {
+    fn latency_is_computed_from_every_sample() {
         let samples: Vec<u64> = (1..=1000).map(|number| number * 1000).collect();
-        let latency = Latency::of(&samples).unwrap();
+        let latency = LatencySummary::of(&samples).unwrap();
         assert_eq!((latency.min, latency.max), (Nanos(1000), Nanos(1_000_000)));
         assert_eq!(latency.average, Nanos(500_500));
         let near = |found: Nanos, wanted: f64| (found.0 as f64 / wanted - 1.0).abs() < 0.002;
         assert!(near(latency.typical, 500_000.0) && near(latency.p99, 990_000.0));
         assert!(near(latency.p999, 999_000.0) && near(latency.deviation, 288_675.0));
-        assert_eq!(Latency::of(&[]), None);
+        assert_eq!(LatencySummary::of(&[]), None);
     }
 }

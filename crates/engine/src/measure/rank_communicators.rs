@@ -1,36 +1,37 @@
-//! NCCL on one rank: whether it is there, and the communicators this rank is part of.
+//! NCCL on one rank: whether it can be used, and the communicators of this rank.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::orders::{Answer, Communicator, NcclCard};
+use super::capabilities::processes_share_a_gpu;
+use super::protocol::{Answer, Communicator, NcclSupport};
 use crate::collective::CellEngine;
 use crate::collective::gpu::RankGpu;
 use crate::collective::gpu::nccl::{NcclEngine, NcclPreparation, NcclThread};
 use crate::device::cuda::nccl::{Nccl, UniqueId, set_host_id};
 use crate::transport::{Endpoint, GpuEndpoint};
 
-/// The communicators this rank is part of, by their ids.
+/// The communicators of this rank, by their ids.
 #[derive(Default)]
-pub(super) struct Lanes {
-    kept: HashMap<String, Arc<NcclThread>>,
+pub(super) struct RankCommunicators {
+    by_id: HashMap<String, Arc<NcclThread>>,
 }
 
-impl Lanes {
+impl RankCommunicators {
     /// Whether this rank has NCCL.
-    pub fn card() -> NcclCard {
+    pub fn support() -> NcclSupport {
         match Nccl::get() {
-            Ok(nccl) => NcclCard::There {
+            Ok(nccl) => NcclSupport::Available {
                 version: nccl.version().0,
                 library: nccl.name().to_string(),
             },
-            Err(missing) => NcclCard::Missing(missing.to_string()),
+            Err(missing) => NcclSupport::Missing(missing.to_string()),
         }
     }
 
-    /// Where NCCL would refuse ranks because they share a GPU with a rank of another process, it is told that every process
-    /// is on a host of its own: it then takes the network between them.
-    pub fn settle(me: &GpuEndpoint, ends: &[Endpoint]) {
+    /// NCCL refuses ranks of several processes on one GPU. Where the run has some, gives every process a host id of its own, so
+    /// that NCCL uses the network between them.
+    pub fn set_host_ids(me: &GpuEndpoint, ends: &[Endpoint]) {
         let Ok(nccl) = Nccl::get() else { return };
         if nccl.version().refuses_shared_gpus() && processes_share_a_gpu(ends) {
             let done = set_host_id(&format!("railgauge-{:x}", me.process));
@@ -41,15 +42,15 @@ impl Lanes {
         }
     }
 
-    /// Makes what NCCL's ranks need to find each other, where this rank is the one to do so.
-    pub fn introduce(cell: u32, leads: bool) -> Answer {
-        if !leads {
-            return Answer::Introduced { cell, id: None };
+    /// Creates the NCCL unique id of a cell, if this rank is to.
+    pub fn create_id(cell: u32, is_creator: bool) -> Answer {
+        if !is_creator {
+            return Answer::NcclId { cell, id: None };
         }
         let id = Nccl::get().map_err(|missing| missing.to_string());
         let id = id.and_then(|nccl| UniqueId::new(nccl).map_err(|error| error.to_string()));
         match id {
-            Ok(id) => Answer::Introduced {
+            Ok(id) => Answer::NcclId {
                 cell,
                 id: Some(id.to_hex()),
             },
@@ -63,35 +64,27 @@ impl Lanes {
         }
     }
 
-    /// Makes NCCL ready for a cell, with a communicator from before when there is one.
+    /// Prepares NCCL for a cell, with an earlier communicator when there is one.
     pub fn engine(
         &mut self,
         rank_gpu: &RankGpu,
         communicator: &Communicator,
         wanted: NcclPreparation<'_>,
     ) -> Result<Box<dyn CellEngine>, String> {
-        self.kept
-            .retain(|id, lane| communicator.live.contains(id) && lane.is_sound());
+        self.by_id
+            .retain(|id, thread| communicator.live.contains(id) && thread.is_sound());
         let wanted = NcclPreparation {
-            thread: self.kept.get(&communicator.id).cloned(),
+            thread: self.by_id.get(&communicator.id).cloned(),
             ..wanted
         };
         let engine = NcclEngine::prepare(rank_gpu, &wanted)?;
-        self.kept
+        self.by_id
             .insert(communicator.id.clone(), Arc::clone(engine.thread()));
         Ok(Box::new(engine))
     }
 
-    /// Gives all of them back.
+    /// Destroys all of them.
     pub fn clear(&mut self) {
-        self.kept.clear();
+        self.by_id.clear();
     }
-}
-
-/// Whether ranks of different processes are on the same GPU.
-pub(super) fn processes_share_a_gpu(ends: &[Endpoint]) -> bool {
-    let mut on: HashMap<&str, u64> = HashMap::new();
-    let gpus = ends.iter().filter_map(|end| end.gpu.as_ref());
-    gpus.into_iter()
-        .any(|end| *on.entry(&end.gpu.uuid).or_insert(end.process) != end.process)
 }

@@ -1,4 +1,4 @@
-//! What a run with switches to read would lose.
+//! Tests with counters in a file, as a run with switches reads them.
 
 use std::cell::RefCell;
 use std::fs;
@@ -9,13 +9,13 @@ use crate::measure::{CellResult, RunFolder};
 use judge::findings::fixture::Fixture;
 use record::Recorded;
 
-/// Long enough for any machine: nothing here is waited for.
+/// Long enough for any machine: no test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-struct Heard(RefCell<Vec<String>>);
+struct Notes(RefCell<Vec<String>>);
 
-impl Progress for Heard {
+impl Progress for Notes {
     fn plan(&self, _: usize) {}
     fn slot(&self, _: &[&Cell], _: u16) {}
     fn cell_done(&self, _: &CellResult<'_>) {}
@@ -42,7 +42,7 @@ struct Scene {
     folder: tempfile::TempDir,
     cell: Cell,
     sink: Sink,
-    heard: Heard,
+    heard: Notes,
 }
 
 impl Scene {
@@ -63,7 +63,7 @@ impl Scene {
             folder,
             cell,
             sink,
-            heard: Heard::default(),
+            heard: Notes::default(),
         }
     }
 
@@ -107,7 +107,7 @@ fn what_ports_counted_during_a_slot_of_streams_is_recorded() {
     assert_eq!(
         sent,
         [("leaf0/u0", Some(100), Some(350)), ("leaf0/u1", Some(5), Some(5))],
-        "a port that is new afterwards has counted nobody knows how much"
+        "the delta of a port that is new afterwards is unknown"
     );
     assert_eq!((deltas[0].slot, deltas[0].round, deltas.len()), (7, 2, 4));
     assert!(scene.notes().is_empty());
@@ -141,12 +141,12 @@ fn a_source_that_fails_is_named_once_and_the_run_goes_on() {
 }
 
 #[test]
-fn counters_that_nobody_refreshes_are_not_taken_for_idle_links() {
+fn stale_counters_are_not_taken_for_idle_links() {
     let mut scene = Scene::new(Collective::Streams);
     let mut watch = SwitchWatch::new(scene.counts(&[("u0", 100)]), None, PATIENCE);
     assert!(scene.slot(&mut watch, &[("u0", 100)]).is_empty());
     assert!(
-        scene.notes()[0].contains("no counter of a switch moved"),
+        scene.notes()[0].contains("no switch counter moved"),
         "{:?}",
         scene.notes()
     );
@@ -162,7 +162,7 @@ fn a_source_that_never_answers_is_not_waited_for_twice() {
             source: "a dead mount".to_string(),
             ask,
             answers,
-            patience: Duration::ZERO,
+            timeout: Duration::ZERO,
         }),
         ..SwitchWatch::default()
     };

@@ -1,6 +1,6 @@
-//! One cell on one rank: an engine made ready for it, and the iterations it is told to run.
+//! One cell on one rank: its engine, and the iterations that are ordered.
 //!
-//! Only the collective is timed. Filling the input, checking the output and sender happen between iterations. The
+//! Only the collective is timed. Filling the input, checking the output and answering happen between iterations. The
 //! pattern changes with every checked iteration, so yesterday's right answer is wrong today.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::orders::{Answer, Assignment};
+use super::protocol::{Answer, CellAssignment};
 use crate::collective::{CellEngine, Conditions, Stopped, Took, WrongElement};
 use crate::device::telemetry::GpuName;
 use crate::launch::clock;
@@ -18,15 +18,15 @@ use record::units::Nanos;
 use record::{Cell, LinkTraffic, Placement, StreamRecord};
 
 /// One cell on one rank.
-pub(super) struct Task {
+pub(super) struct CellTask {
     rank: u32,
-    assignment: Assignment,
+    assignment: CellAssignment,
     engine: Box<dyn CellEngine>,
     deadline: Duration,
     abort: Arc<AtomicBool>,
     faults: Vec<Fault>,
     interfaces: Vec<(String, String)>,
-    /// Inputs used up so far: one for every run that was ordered, warm-up included.
+    /// Number of the current input pattern: one for every ordered run, warm-up included.
     patterns: u64,
     /// Collectives run so far, warm-up included.
     collectives: u64,
@@ -34,8 +34,8 @@ pub(super) struct Task {
     filled: Option<u64>,
 }
 
-/// What a task needs besides its assignment.
-pub(super) struct Surroundings {
+/// What a task needs besides assignment and engine.
+pub(super) struct TaskContext {
     pub rank: u32,
     pub deadline: Duration,
     pub abort: Arc<AtomicBool>,
@@ -44,17 +44,17 @@ pub(super) struct Surroundings {
     pub interfaces: Vec<(String, String)>,
 }
 
-impl Task {
-    /// Takes an engine that is ready for the cell, and fills its input.
-    pub fn new(assignment: Assignment, engine: Box<dyn CellEngine>, around: Surroundings) -> Task {
-        let mut task = Task {
-            rank: around.rank,
+impl CellTask {
+    /// Takes the engine that is ready for the cell, and fills its input.
+    pub fn new(assignment: CellAssignment, engine: Box<dyn CellEngine>, context: TaskContext) -> CellTask {
+        let mut task = CellTask {
+            rank: context.rank,
             assignment,
             engine,
-            deadline: around.deadline,
-            abort: around.abort,
-            faults: around.faults,
-            interfaces: around.interfaces,
+            deadline: context.deadline,
+            abort: context.abort,
+            faults: context.faults,
+            interfaces: context.interfaces,
             patterns: 0,
             collectives: 0,
             filled: None,
@@ -73,9 +73,9 @@ impl Task {
         &self.assignment.cell
     }
 
-    /// Runs once at the agreed instant and says how it went. `moving` is called now and then while data moves.
+    /// Runs once at the agreed instant. `moving` is called now and then while data moves.
     pub fn run(&mut self, at: Nanos, iteration: Option<u32>, moving: &dyn Fn()) -> Answer {
-        if let Some(frozen) = self.suffer(at, iteration) {
+        if let Some(frozen) = self.inject_faults(at, iteration) {
             return frozen;
         }
         let batch = self.cell().batch.max(1);
@@ -106,7 +106,7 @@ impl Task {
         }
     }
 
-    /// The collective, `times` times without a pause.
+    /// Runs the collective `times` times without a pause.
     fn collective(
         &mut self,
         at: Nanos,
@@ -126,8 +126,8 @@ impl Task {
         Ok(took)
     }
 
-    /// In place, a batch feeds every result to the next collective: what it leaves behind says nothing. One more collective
-    /// on fresh data, not timed, is what is checked then.
+    /// In place, a batch feeds every result to the next collective, so its final output cannot be checked. Runs one more
+    /// collective on fresh data, not timed, and checks that.
     fn check_one_more(&mut self, moving: &dyn Fn()) -> Result<Option<Result<(), WrongElement>>, Stopped> {
         self.patterns += 1;
         self.fill_for(None);
@@ -135,7 +135,7 @@ impl Task {
         Ok(self.check())
     }
 
-    /// A standstill, with what can be seen of its cause from here.
+    /// The answer for an iteration that did not complete.
     fn stopped(&self, stopped: Stopped) -> Answer {
         Answer::Stopped {
             cell: self.cell().id,
@@ -149,12 +149,12 @@ impl Task {
         }
     }
 
-    /// What its streams came to, where it has any.
+    /// The records of its streams, where it has any.
     pub fn streams(&mut self) -> Vec<StreamRecord> {
         self.engine.streams()
     }
 
-    /// How many collectives ran, what was sent, and the connections for whoever needs them next.
+    /// How many collectives ran, what was sent, and the connections for later cells.
     pub fn finish(self) -> (u64, Vec<LinkTraffic>, Vec<Channel>) {
         let (moved, channels) = self.engine.finish();
         (self.collectives, moved, channels)
@@ -169,7 +169,7 @@ impl Task {
         self.assignment.cell.placement == Placement::InPlace
     }
 
-    /// Puts the input in place for the next iteration, where it is not there already.
+    /// Fills the input for the next iteration, where it is not filled already.
     fn fill_for(&mut self, next: Option<u32>) {
         let will_be_checked = next.is_none_or(|iteration| self.is_checked(iteration));
         if self.filled.is_some() && !self.is_in_place() && !will_be_checked {
@@ -179,7 +179,7 @@ impl Task {
         self.filled = self.engine.fill(pattern).then_some(pattern);
     }
 
-    /// Whether the result is right; none when it could not be looked at, which must not count as checked.
+    /// Checks the result; none when it could not be read, which must not count as checked.
     fn check(&mut self) -> Option<Result<(), WrongElement>> {
         self.engine.check(self.filled?)
     }
@@ -192,9 +192,9 @@ impl Task {
         mine.unwrap_or(1.0)
     }
 
-    /// Dies or freezes here if a negative control asks for it. A frozen rank waits for nobody: when the run is ended
-    /// around it, that is what it says.
-    fn suffer(&self, at: Nanos, iteration: Option<u32>) -> Option<Answer> {
+    /// Kills or freezes this rank if an injected fault says so. A frozen rank waits for no other; that is what it reports when
+    /// the run is aborted.
+    fn inject_faults(&self, at: Nanos, iteration: Option<u32>) -> Option<Answer> {
         for fault in &self.faults {
             match fault {
                 Fault::Kill {
@@ -233,8 +233,12 @@ impl Task {
 
 /// Those of `rails` (with their interfaces) that have no carrier now.
 pub(super) fn without_carrier(rails: &[(String, String)]) -> Vec<String> {
-    let dark = |(_, interface): &&(String, String)| {
+    let has_no_carrier = |(_, interface): &&(String, String)| {
         sysfs::has_carrier(Path::new(sysfs::SYS), interface) == Some(false)
     };
-    rails.iter().filter(dark).map(|(rail, _)| rail.clone()).collect()
+    rails
+        .iter()
+        .filter(has_no_carrier)
+        .map(|(rail, _)| rail.clone())
+        .collect()
 }

@@ -1,13 +1,13 @@
-//! Whether a rank that comes back is the one that was lost: the same host, the same rails, the same GPU.
+//! Whether a rank that rejoins is the one that was lost: the same host, the same rails, the same GPU.
 
-use super::orders::Card;
+use super::protocol::RankInfo;
 use crate::transport::GpuEndpoint;
 use record::{RailEnd, RankRecord};
 
-/// Why whoever shows `card` cannot take the place of the rank that was `known`; none when it can.
-pub(super) fn is_another(card: &Card, known: &RankRecord) -> Option<String> {
-    let name = &card.host.name;
-    // A host whose name is not its own alone is told apart by an address, which is that of a rail.
+/// How a rank with `info` differs from the lost rank `known`; none when it may take its place.
+pub(super) fn difference_from(info: &RankInfo, known: &RankRecord) -> Option<String> {
+    let name = &info.host.name;
+    // A host that shares its name has the address of a rail appended.
     let is_same = known.host == *name
         || known
             .host
@@ -16,26 +16,26 @@ pub(super) fn is_another(card: &Card, known: &RankRecord) -> Option<String> {
     if !is_same {
         return Some(format!("it is on host {name}, not on {}", known.host));
     }
-    if let Some(difference) = rails_differ(&card.rails, &known.rails) {
-        return Some(format!("its rails are not those it had: {difference}"));
+    if let Some(difference) = rails_differ(&info.rails, &known.rails) {
+        return Some(format!("its rails differ from before: {difference}"));
     }
-    let gpu = card.endpoint.gpu.as_ref().map(GpuEndpoint::record);
+    let gpu = info.endpoint.gpu.as_ref().map(GpuEndpoint::record);
     let uuid = |gpu: &Option<record::GpuRecord>| gpu.as_ref().map(|gpu| gpu.uuid.clone());
     if uuid(&gpu) != uuid(&known.gpu) {
         let named = |uuid: Option<String>| uuid.unwrap_or_else(|| "none".to_string());
         let (had, has) = (named(uuid(&known.gpu)), named(uuid(&gpu)));
-        return Some(format!("its GPU is not the one it had: {had} before, {has} now"));
+        return Some(format!("its GPU differs: {had} before, {has} now"));
     }
     None
 }
 
-/// The first rail that is not as it was, in words. Speeds and states of ports may change: they are what is measured.
+/// The first rail that differs. Speeds and states of ports may change: they are what is measured.
 fn rails_differ(now: &[RailEnd], before: &[RailEnd]) -> Option<String> {
     for end in before {
         let Some(found) = now.iter().find(|found| found.rail == end.rail) else {
             return Some(format!("{} is missing", end.rail));
         };
-        if (place(found), device(found)) != (place(end), device(end)) {
+        if (address(found), device(found)) != (address(end), device(end)) {
             let (had, has) = (describe(end), describe(found));
             return Some(format!("{} was {had} and is {has}", end.rail));
         }
@@ -50,7 +50,7 @@ fn rails_differ(now: &[RailEnd], before: &[RailEnd]) -> Option<String> {
     (names(now) != names(before)).then(|| "their order changed".to_string())
 }
 
-fn place(end: &RailEnd) -> (&str, Option<&str>) {
+fn address(end: &RailEnd) -> (&str, Option<&str>) {
     (&end.address, end.interface.as_deref())
 }
 

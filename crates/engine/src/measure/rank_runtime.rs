@@ -1,4 +1,4 @@
-//! The cells a rank has in hand: prepared, run on a thread of their own each, finished or given up.
+//! The state of a rank that is set up: it prepares cells, runs each on a thread of its own, finishes or aborts them.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,12 +9,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::counters::{Counters, Written};
-use super::lanes::Lanes;
+use super::cell_task::{CellTask, TaskContext, without_carrier};
+use super::counters::{CounterReadings, WrittenCounters};
 use super::link::LinkRun;
-use super::orders::{Answer, Assignment, Order, Setup};
-use super::task::{Surroundings, Task, without_carrier};
-use super::voice::Voice;
+use super::protocol::{Answer, AnswerSender, CellAssignment, Order, Setup};
+use super::rank_communicators::RankCommunicators;
 use crate::collective::gpu::nccl::NcclPreparation;
 use crate::collective::gpu::{self, Preparation, RankGpu};
 use crate::collective::{CellEngine, HostEngine, Oracle, Program, StreamEngine, is_placed};
@@ -26,14 +25,14 @@ use probe::sysfs;
 use record::units::Nanos;
 use record::{RailEnd, TransportKind};
 
-/// How long the doors of a rank that fell silent are knocked at.
-const KNOCK_PATIENCE: Duration = Duration::from_millis(1500);
+/// How long a silent rank is probed.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The longest a rank waits for the sensors of its GPU.
-const SENSOR_PATIENCE: Duration = Duration::from_secs(1);
+/// The longest wait for the sensors of the GPU.
+const SENSOR_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A bug of ours must not look like a lost rank.
-fn failed_inside(cell: u32, panic: &(dyn Any + Send)) -> Answer {
+/// The answer after a panic: a bug of ours must not look like a lost rank.
+fn internal_failure(cell: u32, panic: &(dyn Any + Send)) -> Answer {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text
         .or_else(|| panic.downcast_ref::<&str>().copied())
@@ -51,23 +50,23 @@ fn failed_inside(cell: u32, panic: &(dyn Any + Send)) -> Answer {
 }
 
 /// Why a cell cannot be prepared.
-struct Refused {
+struct PrepareError {
     reason: String,
     waiting_for: Option<u32>,
     rail: Option<String>,
 }
 
-impl Refused {
-    fn because(reason: String) -> Refused {
-        Refused {
+impl PrepareError {
+    fn new(reason: String) -> PrepareError {
+        PrepareError {
             reason,
             waiting_for: None,
             rail: None,
         }
     }
 
-    fn by(peer: u32, error: &ConnectError) -> Refused {
-        Refused {
+    fn connect(peer: u32, error: &ConnectError) -> PrepareError {
+        PrepareError {
             reason: error.to_string(),
             waiting_for: Some(peer),
             rail: error.rail().map(str::to_string),
@@ -75,8 +74,8 @@ impl Refused {
     }
 }
 
-/// What a task is told.
-enum Word {
+/// A command to the thread of a cell.
+enum TaskCommand {
     Go {
         at: record::units::Nanos,
         iteration: Option<u32>,
@@ -84,99 +83,99 @@ enum Word {
     Finish,
 }
 
-/// A cell in flight.
-pub(super) struct Running {
+/// A cell in flight on this rank.
+pub(super) struct RunningCell {
     cell: u32,
     round: u16,
-    words: Sender<Word>,
-    thread: JoinHandle<Task>,
-    counters_before: Counters,
+    commands: Sender<TaskCommand>,
+    thread: JoinHandle<CellTask>,
+    counters_before: CounterReadings,
     watch: Option<Watch>,
 }
 
-/// Everything a rank has once it has met the others.
-pub(super) struct Met {
+/// Everything a rank has once it is set up.
+pub(super) struct RankRuntime {
     pub setup: Setup,
     pub rails: Vec<RailEnd>,
     /// This rank's place on a GPU.
     pub rank_gpu: Option<RankGpu>,
     /// NCCL's communicators.
-    pub lanes: Lanes,
+    pub communicators: RankCommunicators,
     pub mesh: Mesh,
-    pub running: Vec<Running>,
-    /// What the record says of counters already.
-    pub written: Written,
-    /// The link it is an end of.
+    pub running: Vec<RunningCell>,
+    /// The counter values written last.
+    pub written: WrittenCounters,
+    /// The link measurement it is an end of.
     pub link: Option<LinkRun>,
     pub abort: Arc<AtomicBool>,
 }
 
-impl Met {
-    pub fn obey(&mut self, order: Order, me: u32, voice: &Voice) -> Result<(), Disconnected> {
+impl RankRuntime {
+    pub fn execute(&mut self, order: Order, me: u32, answers: &AnswerSender) -> Result<(), Disconnected> {
         match order {
             Order::Peers(peers) => {
                 if let (Some(rank_gpu), true) = (&self.rank_gpu, self.setup.nccl) {
-                    Lanes::settle(rank_gpu.endpoint(), &peers);
+                    RankCommunicators::set_host_ids(rank_gpu.endpoint(), &peers);
                 }
                 self.mesh.meet(peers);
             }
-            Order::Introduce(cells) => {
-                for (cell, leads) in cells {
-                    voice.say(&Lanes::introduce(cell, leads))?;
+            Order::CreateNcclIds(cells) => {
+                for (cell, is_creator) in cells {
+                    answers.send(&RankCommunicators::create_id(cell, is_creator))?;
                 }
             }
             Order::Prepare(assignments) => {
                 for assignment in assignments {
-                    voice.say(&self.prepare(assignment, me, voice))?;
+                    answers.send(&self.prepare(assignment, me, answers))?;
                 }
             }
             Order::Go { at, iteration } => {
                 for running in &self.running {
-                    // A task that has ended says so itself when it is finished or aborted.
-                    let _ = running.words.send(Word::Go { at, iteration });
+                    // A task that has ended reports that when it is finished or aborted.
+                    let _ = running.commands.send(TaskCommand::Go { at, iteration });
                 }
             }
             Order::Finish => {
                 for answer in self.finish(me) {
-                    voice.say(&answer)?;
+                    answers.send(&answer)?;
                 }
             }
             Order::Link(job) => {
                 self.stop_link();
-                self.link = LinkRun::start(*job, me, &mut self.mesh, voice);
+                self.link = LinkRun::start(*job, me, &mut self.mesh, answers);
             }
             Order::Abort => {
                 self.abort.store(true, Ordering::Relaxed);
                 self.stop_link();
             }
-            Order::Knock(rank) => {
-                let knock = self.mesh.knock(rank, KNOCK_PATIENCE);
-                voice.say(&Answer::Knocked { rank, knock })?;
+            Order::ProbeRank(rank) => {
+                let result = self.mesh.knock(rank, PROBE_TIMEOUT);
+                answers.send(&Answer::RankProbed { rank, result })?;
             }
             Order::Trace(wanted) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
-                voice.say(&Answer::Traced(self.mesh.trace(&wanted, until)))?;
+                answers.send(&Answer::Traced(self.mesh.trace(&wanted, until)))?;
             }
-            Order::Reach(ways) => {
+            Order::CheckCrossRail(paths) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline);
-                voice.say(&Answer::Reached(self.mesh.reach(&ways, until)))?;
+                answers.send(&Answer::CrossRail(self.mesh.reach(&paths, until)))?;
             }
             Order::Reset => {
                 self.stop();
-                self.lanes.clear();
+                self.communicators.clear();
                 self.mesh.reset();
                 self.abort = Arc::new(AtomicBool::new(false));
-                voice.say(&Answer::Reset)?;
+                answers.send(&Answer::Reset)?;
             }
-            Order::Meet(_) | Order::Ping | Order::Inventory(_) | Order::Quit(_) => {}
+            Order::SetUp(_) | Order::Ping | Order::Inventory(_) | Order::Quit(_) => {}
         }
         for stranger in self.mesh.strangers() {
-            voice.say(&Answer::Intruder(format!("on a port of rank {me}: {stranger}")))?;
+            answers.send(&Answer::Intruder(format!("on a port of rank {me}: {stranger}")))?;
         }
         Ok(())
     }
 
-    fn prepare(&mut self, assignment: Assignment, me: u32, voice: &Voice) -> Answer {
+    fn prepare(&mut self, assignment: CellAssignment, me: u32, answers: &AnswerSender) -> Answer {
         let (cell, round) = (assignment.cell.id, assignment.round);
         let names = assignment.cell.rails.clone();
         let interfaces = self.interfaces();
@@ -187,7 +186,7 @@ impl Met {
             rail: rail.map(str::to_string),
             no_carrier: without_carrier(&interfaces),
         };
-        let around = Surroundings {
+        let context = TaskContext {
             rank: me,
             deadline: self.setup.deadline.into(),
             abort: Arc::clone(&self.abort),
@@ -196,31 +195,31 @@ impl Met {
         };
         let engine = match self.engine(&assignment, me) {
             Ok(engine) => engine,
-            Err(refused) => return refuse(refused.reason, refused.waiting_for, refused.rail.as_deref()),
+            Err(error) => return refuse(error.reason, error.waiting_for, error.rail.as_deref()),
         };
-        let mut task = Task::new(assignment, engine, around);
+        let mut task = CellTask::new(assignment, engine, context);
         let counters_before = self.counters(&names);
-        let watch = |gpu| telemetry::of_this_process().watch(&gpu, self.sensor_patience());
+        let watch = |gpu| telemetry::of_this_process().watch(&gpu, self.sensor_timeout());
         let watch = task.gpu().map(watch);
-        let (words, told) = channel();
-        let voice = voice.clone();
+        let (commands, received) = channel();
+        let answers = answers.clone();
         let thread = std::thread::spawn(move || {
-            // A link that broke is noticed with the next answer.
-            let moving = || drop(voice.say(&Answer::Moving { cell }));
-            while let Ok(Word::Go { at, iteration }) = told.recv() {
+            // A broken control connection is noticed with the next answer.
+            let moving = || drop(answers.send(&Answer::Moving { cell }));
+            while let Ok(TaskCommand::Go { at, iteration }) = received.recv() {
                 let answer = catch_unwind(AssertUnwindSafe(|| task.run(at, iteration, &moving)))
-                    .unwrap_or_else(|panic| failed_inside(cell, panic.as_ref()));
+                    .unwrap_or_else(|panic| internal_failure(cell, panic.as_ref()));
                 let stopped = matches!(answer, Answer::Stopped { .. });
-                if voice.say(&answer).is_err() || stopped {
+                if answers.send(&answer).is_err() || stopped {
                     break;
                 }
             }
             task
         });
-        self.running.push(Running {
+        self.running.push(RunningCell {
             cell,
             round,
-            words,
+            commands,
             thread,
             counters_before,
             watch,
@@ -228,11 +227,11 @@ impl Met {
         Answer::Prepared { cell }
     }
 
-    /// What carries the cell out on this rank, made ready.
-    fn engine(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn CellEngine>, Refused> {
+    /// Prepares the engine that runs the cell on this rank.
+    fn engine(&mut self, assignment: &CellAssignment, me: u32) -> Result<Box<dyn CellEngine>, PrepareError> {
         let cell = &assignment.cell;
         if cell.engine == record::Engine::Nccl {
-            return self.nccl(assignment, me).map_err(Refused::because);
+            return self.nccl(assignment, me).map_err(PrepareError::new);
         }
         if let Some(terms) = &cell.streams {
             let abort = Arc::clone(&self.abort);
@@ -243,11 +242,11 @@ impl Met {
                 give_up: &move || abort.load(Ordering::Relaxed),
             };
             let streams = self.mesh.streams(&wanted);
-            let streams = streams.map_err(|(peer, error)| Refused::by(peer, &error))?;
+            let streams = streams.map_err(|(peer, error)| PrepareError::connect(peer, &error))?;
             let engine = StreamEngine::new(cell, terms, me, assignment.seed_of_cell(), streams);
             return Ok(Box::new(engine));
         }
-        let program = Program::new(cell, me).map_err(|error| Refused::because(error.to_string()))?;
+        let program = Program::new(cell, me).map_err(|error| PrepareError::new(error.to_string()))?;
         let channels = self.connect(assignment, &program.peers())?;
         let oracle = Oracle::for_cell(cell, assignment.seed_of_cell());
         let (deadline, abort) = (self.setup.deadline.into(), Arc::clone(&self.abort));
@@ -255,7 +254,7 @@ impl Met {
             let engine = HostEngine::new(cell, me, oracle, program, channels, deadline, abort);
             return match engine {
                 Ok(engine) => Ok(Box::new(engine)),
-                Err(error) => Err(Refused::because(error.to_string())),
+                Err(error) => Err(PrepareError::new(error.to_string())),
             };
         };
         let wanted = Preparation {
@@ -275,28 +274,35 @@ impl Met {
             channels
                 .into_iter()
                 .for_each(|channel| self.mesh.release(channel));
-            Refused::because(reason)
+            PrepareError::new(reason)
         })
     }
 
-    /// NCCL, made ready for the cell.
-    fn nccl(&mut self, assignment: &Assignment, me: u32) -> Result<Box<dyn CellEngine>, String> {
-        let rank_gpu = self.rank_gpu.as_ref().ok_or("NCCL runs on GPUs only")?;
-        let communicator = assignment.nccl.as_ref().ok_or("no communicator was named")?;
+    /// Prepares NCCL for the cell.
+    fn nccl(&mut self, assignment: &CellAssignment, me: u32) -> Result<Box<dyn CellEngine>, String> {
+        let rank_gpu = self
+            .rank_gpu
+            .as_ref()
+            .ok_or("NCCL runs on GPUs only; use --device cuda")?;
+        let communicator = assignment
+            .nccl
+            .as_ref()
+            .ok_or("the coordinator named no NCCL communicator")?;
         let wanted = NcclPreparation {
             cell: &assignment.cell,
             rank: me,
             ends: self.mesh.peers(),
             oracle: Oracle::for_cell(&assignment.cell, assignment.seed_of_cell()),
-            id: UniqueId::from_hex(&communicator.id).ok_or("the communicator's id makes no sense")?,
+            id: UniqueId::from_hex(&communicator.id)
+                .ok_or("malformed NCCL unique id from the coordinator")?,
             thread: None,
             deadline: self.setup.deadline.into(),
             abort: &self.abort,
         };
-        self.lanes.engine(rank_gpu, communicator, wanted)
+        self.communicators.engine(rank_gpu, communicator, wanted)
     }
 
-    fn connect(&mut self, assignment: &Assignment, peers: &[u32]) -> Result<Vec<Channel>, Refused> {
+    fn connect(&mut self, assignment: &CellAssignment, peers: &[u32]) -> Result<Vec<Channel>, PrepareError> {
         if assignment.cell.transport == TransportKind::Peer {
             return Ok(Vec::new());
         }
@@ -310,13 +316,13 @@ impl Met {
             give_up: &give_up,
         };
         let channels = self.mesh.connect(peers, &wanted);
-        channels.map_err(|(peer, error)| Refused::by(peer, &error))
+        channels.map_err(|(peer, error)| PrepareError::connect(peer, &error))
     }
 
     fn finish(&mut self, me: u32) -> Vec<Answer> {
         let mut answers = Vec::new();
         for running in std::mem::take(&mut self.running) {
-            let _ = running.words.send(Word::Finish);
+            let _ = running.commands.send(TaskCommand::Finish);
             let Ok(mut task) = running.thread.join() else {
                 continue;
             };
@@ -327,8 +333,9 @@ impl Met {
             for channel in channels {
                 self.mesh.release(channel);
             }
-            let seen = |watch: Watch| watch.finish(running.cell, running.round, me, self.sensor_patience());
-            let gpu = running.watch.map(seen).map(Box::new);
+            let readings =
+                |watch: Watch| watch.finish(running.cell, running.round, me, self.sensor_timeout());
+            let gpu = running.watch.map(readings).map(Box::new);
             let around = (running.cell, running.round, me);
             let counters_after = self.counters(&names);
             let counters = running
@@ -347,13 +354,13 @@ impl Met {
         answers
     }
 
-    /// Ends what is still running and gives its connections up.
+    /// Aborts what is still running and closes its connections.
     pub fn stop(&mut self) {
         self.abort.store(true, Ordering::Relaxed);
         self.stop_link();
         for running in self.running.drain(..) {
-            drop(running.words);
-            // A task that panicked has been reported by its silence.
+            drop(running.commands);
+            // A panic was reported when it happened.
             if let Ok(task) = running.thread.join() {
                 task.finish().2.into_iter().for_each(Channel::abandon);
             }
@@ -366,9 +373,9 @@ impl Met {
         }
     }
 
-    /// How long sensors are waited for: never so long that somebody thinks this rank stands still.
-    fn sensor_patience(&self) -> Duration {
-        SENSOR_PATIENCE.min(Duration::from(self.setup.deadline) / 4)
+    /// How long to wait for sensors: never so long that this rank looks stuck.
+    fn sensor_timeout(&self) -> Duration {
+        SENSOR_TIMEOUT.min(Duration::from(self.setup.deadline) / 4)
     }
 
     /// Rails with the interfaces behind them, where known.
@@ -378,7 +385,7 @@ impl Met {
     }
 
     /// The counters of the named rails now.
-    fn counters(&self, names: &[String]) -> Counters {
-        Counters::read(&self.rails, names, Path::new(sysfs::SYS), &self.written)
+    fn counters(&self, names: &[String]) -> CounterReadings {
+        CounterReadings::read(&self.rails, names, Path::new(sysfs::SYS), &self.written)
     }
 }

@@ -1,49 +1,50 @@
-//! What the ports between switches counted while a slot of many streams ran.
+//! Counters of ports between switches, read around slots of many streams.
 //!
-//! Reading never ends a run and never holds it up for long: it happens on a thread of its own that is waited for so long and no
-//! longer, and what goes wrong is said once. Where no counter moved at all, nobody reads live ones, and nothing is recorded:
-//! silence is not idleness.
+//! Reading never ends a run and never delays it for long: it happens on a thread of its own with a timeout, and each kind of
+//! problem is reported once. Where no counter moved at all, the source is not live, and nothing is recorded: stale counters must
+//! not look like idle links.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::session::Progress;
+use super::progress::Progress;
 use super::sink::{Sink, SinkError};
 use probe::switches::{PortBytes, PortTable, Source, unwrap_counter};
 use record::{Cell, Collective, Event, PortDelta};
 use topology::graph::Graph;
 
-/// What a reading gets beyond what its command gets: a command that is ended says so itself.
+/// How much longer than its command a reading may take: a command that is killed reports that itself.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Reads the counters of switches around slots.
 #[derive(Default)]
 pub struct SwitchWatch {
     reader: Option<Reader>,
-    /// Ports between switches with their rails, as the topology has them; none when there is no topology: then all are kept.
+    /// Ports between switches with their rails, from the topology; none without a topology: then all ports are kept.
     between: Option<Vec<(String, Option<String>)>>,
-    told: BTreeSet<&'static str>,
-    /// When nobody is waited for any longer.
+    /// Kinds of problems that were reported.
+    reported: BTreeSet<&'static str>,
+    /// No wait lasts longer than this.
     last_moment: Option<Instant>,
 }
 
-/// A thread that reads when it is asked to.
+/// A thread that reads the source on request.
 struct Reader {
     source: String,
     ask: Sender<()>,
     answers: Receiver<Result<PortTable, String>>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Reader {
-    fn start(source: Source, patience: Duration) -> Reader {
+    fn start(source: Source, timeout: Duration) -> Reader {
         let (ask, asked) = channel::<()>();
         let (answer, answers) = channel();
         let name = source.to_string();
         std::thread::spawn(move || {
             while asked.recv().is_ok() {
-                let read = source.read(patience).map_err(|error| error.to_string());
+                let read = source.read(timeout).map_err(|error| error.to_string());
                 if answer.send(read).is_err() {
                     break;
                 }
@@ -53,14 +54,14 @@ impl Reader {
             source: name,
             ask,
             answers,
-            patience,
+            timeout,
         }
     }
 
-    /// What all ports say now; none when nobody answers, nor ever will.
+    /// The counters of all ports now; none when the thread does not answer in time.
     fn read(&self, last_moment: Option<Instant>) -> Option<Result<PortTable, String>> {
         self.ask.send(()).ok()?;
-        let longest = self.patience + GRACE;
+        let longest = self.timeout + GRACE;
         let left = last_moment.map(|last| last.saturating_duration_since(Instant::now()));
         self.answers
             .recv_timeout(left.map_or(longest, |left| left.min(longest)))
@@ -69,8 +70,8 @@ impl Reader {
 }
 
 impl SwitchWatch {
-    /// Reads `source`, giving it `patience` each time. With a graph, only ports between its switches are kept.
-    pub fn new(source: Source, graph: Option<&Graph>, patience: Duration) -> SwitchWatch {
+    /// Reads `source` with `timeout`. With a graph, only ports between its switches are kept.
+    pub fn new(source: Source, graph: Option<&Graph>, timeout: Duration) -> SwitchWatch {
         let between = graph.filter(|graph| !graph.is_inferred()).map(|graph| {
             let links = graph.links().filter(|(_, link)| !link.is_host);
             links
@@ -78,20 +79,20 @@ impl SwitchWatch {
                 .collect()
         });
         SwitchWatch {
-            reader: Some(Reader::start(source, patience)),
+            reader: Some(Reader::start(source, timeout)),
             between,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             last_moment: None,
         }
     }
 
-    /// The same, waiting for nobody after `last_moment`.
+    /// The same, with no wait beyond `last_moment`.
     #[must_use]
     pub fn until(self, last_moment: Option<Instant>) -> SwitchWatch {
         SwitchWatch { last_moment, ..self }
     }
 
-    /// Reads once: why nothing will be known, when that can be told before anything is measured.
+    /// Reads once, to report before anything is measured why nothing can be recorded.
     pub fn test_read(&mut self) -> Result<(), String> {
         let Some(table) = self.read()? else { return Ok(()) };
         let Some(between) = &self.between else {
@@ -101,22 +102,22 @@ impl SwitchWatch {
         let source = self.reader.as_ref().map_or("", |reader| &reader.source);
         match (known, table.iter().next(), between.first()) {
             (false, Some((has, _)), Some((port, _))) => Err(format!(
-                "{source} has ports such as `{has}`, but none between switches of the topology, such as `{port}`"
+                "{source} has ports such as `{has}`, but none between switches of the topology, such as `{port}`; make the names agree"
             )),
             _ => Ok(()),
         }
     }
 
-    /// What ports say before a slot; none when it is not of many streams, or cannot be read.
+    /// The counters before a slot; none when it has no streams, or they cannot be read.
     pub(super) fn before(&mut self, slot: &[&Cell], progress: &dyn Progress) -> Option<PortTable> {
         let is_streams = slot.iter().any(|cell| cell.collective == Collective::Streams);
         if !is_streams {
             return None;
         }
-        self.read_or_say(progress)
+        self.read_or_report(progress)
     }
 
-    /// Records what they counted since `before`.
+    /// Records the deltas since `before`.
     pub(super) fn after(
         &mut self,
         before: Option<PortTable>,
@@ -128,14 +129,14 @@ impl SwitchWatch {
         let (Some(before), Some(first)) = (before, slot.first()) else {
             return Ok(());
         };
-        let Some(after) = self.read_or_say(progress) else {
+        let Some(after) = self.read_or_report(progress) else {
             return Ok(());
         };
         let deltas = self.deltas(&before, &after, slot, (first.slot, round));
         if !deltas.iter().any(has_moved) {
-            self.say(
+            self.report(
                 "still",
-                "no counter of a switch moved while streams ran: they are left out",
+                "no switch counter moved while streams ran: the source is not live, and its counters are not recorded",
                 progress,
             );
             return Ok(());
@@ -182,18 +183,18 @@ impl SwitchWatch {
         deltas
     }
 
-    fn read_or_say(&mut self, progress: &dyn Progress) -> Option<PortTable> {
+    fn read_or_report(&mut self, progress: &dyn Progress) -> Option<PortTable> {
         match self.read() {
             Ok(table) => table,
             Err(problem) => {
-                let text = format!("the counters of switches cannot be read: {problem}");
-                self.say("unread", &text, progress);
+                let text = format!("switch counters cannot be read: {problem}");
+                self.report("unread", &text, progress);
                 None
             }
         }
     }
 
-    /// None when nobody is to read. A reader that does not answer in time is not asked again.
+    /// None without a source. A reader that does not answer in time is not asked again.
     fn read(&mut self) -> Result<Option<PortTable>, String> {
         let Some(reader) = &self.reader else {
             return Ok(None);
@@ -203,11 +204,7 @@ impl SwitchWatch {
             None => {
                 let problem = match self.last_moment.is_some_and(|last| Instant::now() >= last) {
                     true => format!("{}: no answer before the run had to end", reader.source),
-                    false => format!(
-                        "{}: no answer within {:?}",
-                        reader.source,
-                        reader.patience + GRACE
-                    ),
+                    false => format!("{}: no answer within {:?}", reader.source, reader.timeout + GRACE),
                 };
                 self.reader = None;
                 Err(problem)
@@ -215,15 +212,15 @@ impl SwitchWatch {
         }
     }
 
-    /// Says something of a kind once.
-    fn say(&mut self, kind: &'static str, text: &str, progress: &dyn Progress) {
-        if self.told.insert(kind) {
+    /// Reports each kind of problem once.
+    fn report(&mut self, kind: &'static str, text: &str, progress: &dyn Progress) {
+        if self.reported.insert(kind) {
             progress.note(text);
         }
     }
 }
 
-/// The counters of a port, as records call them.
+/// The counters of a port with their recorded names.
 fn named(bytes: PortBytes) -> [(&'static str, Option<u64>); 2] {
     [("tx_bytes", bytes.tx_bytes), ("rx_bytes", bytes.rx_bytes)]
 }

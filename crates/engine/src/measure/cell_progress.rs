@@ -1,18 +1,18 @@
-//! One cell while it is measured: what its ranks have answered so far.
+//! One cell while it is measured, as the coordinator sees it.
 
 use record::stats::{Sorted, median_of_sorted};
 use record::units::{Bytes, Nanos, Rate};
 use record::{Cell, CellDone, FlowRecord, LinkTraffic, StopReason, StreamRecord};
 
-/// What one cell came to.
-pub(super) struct Outcome {
+/// The result of one cell.
+pub(super) struct CellSummary {
     pub times: Sorted,
     pub wrong: Option<u64>,
     pub rate: Option<Rate>,
 }
 
-/// One cell while it is measured.
-pub(super) struct Running<'a> {
+/// A cell while it is measured.
+pub(super) struct CellProgress<'a> {
     pub cell: &'a Cell,
     pub planned: Vec<LinkTraffic>,
     pub moved: Vec<LinkTraffic>,
@@ -29,10 +29,10 @@ pub(super) struct Running<'a> {
     pub wrong: u64,
 }
 
-impl<'a> Running<'a> {
+impl<'a> CellProgress<'a> {
     /// Nothing measured yet; `planned` is what the schedule puts on each link.
-    pub fn new(cell: &'a Cell, planned: Vec<LinkTraffic>) -> Running<'a> {
-        Running {
+    pub fn new(cell: &'a Cell, planned: Vec<LinkTraffic>) -> CellProgress<'a> {
+        CellProgress {
             cell,
             planned,
             moved: Vec::new(),
@@ -63,9 +63,9 @@ impl<'a> Running<'a> {
         self.starts.clear();
     }
 
-    /// Puts together what the two ends know of the cell's streams: the sender why one could not be made, the receiver what arrived.
-    pub fn merge_streams(&mut self, said: &[StreamRecord]) {
-        for record in said {
+    /// Merges what the two ends of the cell's streams report: the sender why one could not connect, the receiver what arrived.
+    pub fn merge_streams(&mut self, reported: &[StreamRecord]) {
+        for record in reported {
             match self
                 .streams
                 .iter_mut()
@@ -79,7 +79,7 @@ impl<'a> Running<'a> {
                         known.bytes.clone_from(&record.bytes);
                     }
                     match (&known.problem, &record.problem) {
-                        // That it never came is what the receiver sees of whatever the sender says.
+                        // The receiver sees only that it never came; the sender knows why.
                         (Some(_), Some(problem)) if !from_receiver => known.problem = Some(problem.clone()),
                         (None, Some(problem)) => known.problem = Some(problem.clone()),
                         _ => {}
@@ -125,18 +125,18 @@ impl<'a> Running<'a> {
         Rate::of(busiest, Nanos(median as u64))
     }
 
-    /// What whoever watches is told.
-    pub fn outcome(self) -> Outcome {
+    /// The result, for progress output.
+    pub fn summary(self) -> CellSummary {
         let wrong = (self.verified > 0).then_some(self.wrong);
-        Outcome {
+        CellSummary {
             wrong,
             rate: self.rate(),
             times: self.times,
         }
     }
 
-    /// Where it stands, in words.
-    pub fn doing(&self) -> String {
+    /// The current iteration, as text.
+    pub fn describe(&self) -> String {
         format!("iteration {} of {}", self.iterations, self.cell.describe())
     }
 }
