@@ -31,7 +31,7 @@ const MOST_HOSTS: usize = 8;
 
 /// What makes two cells of two runs the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key<'a> {
+pub(super) struct CellKey<'a> {
     test: &'a str,
     what: (Load, Collective, Algorithm, Option<GroupKind>, Option<u16>),
     ranks: Vec<RankPosition<'a>>,
@@ -68,7 +68,7 @@ pub(super) struct MeasuredCell<'a> {
     pub(super) added: bool,
     /// What else ran at the same time, as one hash for each time it was measured; empty when it ran alone.
     pub(super) slot_mates: BTreeSet<u64>,
-    key: Key<'a>,
+    key: CellKey<'a>,
 }
 
 /// All cells of a run.
@@ -76,7 +76,7 @@ pub(super) struct MeasuredCell<'a> {
 pub(super) struct Cells<'a> {
     /// In the order of the plan.
     pub(super) list: Vec<MeasuredCell<'a>>,
-    place_of: HashMap<Key<'a>, usize>,
+    place_of: HashMap<CellKey<'a>, usize>,
     place_of_id: HashMap<u32, usize>,
     positions: HashMap<u32, RankPosition<'a>>,
 }
@@ -167,10 +167,10 @@ impl<'a> Cells<'a> {
         }
     }
 
-    fn key(&self, cell: &'a Cell) -> Key<'a> {
+    fn key(&self, cell: &'a Cell) -> CellKey<'a> {
         let position = |rank: &u32| *self.positions.get(rank).unwrap_or(&RankPosition::Number(*rank));
         let streams = cell.streams.as_ref();
-        Key {
+        CellKey {
             test: &cell.test,
             what: (
                 cell.load,

@@ -4,9 +4,10 @@
 //! then the next, until nothing is left. Only cells similar to those that moved count for that: a cable that is slow
 //! with large messages is not cleared by small ones. A cell that shares no wider part is listed on its own.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
 
+use record::stats::Ordered;
 use record::{Cell, CommonPart};
 
 /// The fraction of a part's cells that must have moved for the part to be named.
@@ -137,10 +138,10 @@ pub(super) fn group(members: &[Member<'_>]) -> Vec<Group> {
         .filter(|(part, tally)| tally.explains(part))
         .collect();
     // What is left of a part only shrinks: the first of the heap is the best unless its count is outdated.
-    let mut heap: BinaryHeap<(u32, Share, Reverse<usize>)> = tallies
+    let mut heap: BinaryHeap<(u32, Ordered, Reverse<usize>)> = tallies
         .iter()
         .enumerate()
-        .map(|(number, (_, tally))| (tally.left, Share(tally.share()), Reverse(number)))
+        .map(|(number, (_, tally))| (tally.left, Ordered(tally.share()), Reverse(number)))
         .collect();
     let mut explained = vec![false; members.len()];
     let mut groups = Vec::new();
@@ -174,24 +175,6 @@ pub(super) fn group(members: &[Member<'_>]) -> Vec<Group> {
         }
     }
     groups
-}
-
-/// A share, ordered.
-#[derive(PartialEq)]
-struct Share(f64);
-
-impl Eq for Share {}
-
-impl PartialOrd for Share {
-    fn partial_cmp(&self, other: &Share) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Share {
-    fn cmp(&self, other: &Share) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
 }
 
 /// Every part that a member has something to do with, each once.

@@ -79,7 +79,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &slow_latency::SlowLatency,
     &straggler::Straggler,
     &flap::Flap,
-    &shapes::Shape,
+    &shapes::ShapeFault,
     &throttled::Throttled,
     &gpu_errors::GpuErrors,
     &drift::FirmwareDrift,

@@ -7,11 +7,16 @@ use super::capability;
 use super::groups::{groups, in_words};
 use super::log::DriftLog;
 use super::parts::{LocatedPart, Parts, SettledFacts};
-use super::rules::Rule;
+use super::rules::DriftRule;
 use record::{Deviation, Disagreement, DriftBasis, PartAt};
 
 /// Compares the parts that a rule is about.
-pub(super) fn compare<'a>(rule: &Rule, parts: &Parts<'a>, settled: &SettledFacts<'a>, log: &mut DriftLog) {
+pub(super) fn compare<'a>(
+    rule: &DriftRule,
+    parts: &Parts<'a>,
+    settled: &SettledFacts<'a>,
+    log: &mut DriftLog,
+) {
     for alike in groups(rule, parts).into_values() {
         for fact in rule.agree {
             one_fact(rule, fact, &alike, settled, log);
@@ -20,7 +25,7 @@ pub(super) fn compare<'a>(rule: &Rule, parts: &Parts<'a>, settled: &SettledFacts
 }
 
 fn one_fact<'a>(
-    rule: &Rule,
+    rule: &DriftRule,
     fact: &'static str,
     alike: &[LocatedPart<'a>],
     settled: &SettledFacts<'a>,

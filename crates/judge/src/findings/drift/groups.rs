@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::parts::{LocatedPart, Parts};
-use super::rules::{Rule, Scope};
+use super::rules::{DriftRule, Scope};
 
 /// What parts of a group have in common: their kind, then the slot or node where only those are compared.
 pub(super) type GroupKey<'a> = Vec<&'a str>;
 
 /// The parts a rule is about, in groups of those that are alike.
-pub(super) fn groups<'a>(rule: &Rule, parts: &Parts<'a>) -> BTreeMap<GroupKey<'a>, Vec<LocatedPart<'a>>> {
+pub(super) fn groups<'a>(
+    rule: &DriftRule,
+    parts: &Parts<'a>,
+) -> BTreeMap<GroupKey<'a>, Vec<LocatedPart<'a>>> {
     let nodes_with = match rule.scope {
         Scope::Node => nodes_by_name(rule, parts),
         Scope::Fleet | Scope::Slot => HashMap::new(),
@@ -35,7 +38,7 @@ pub(super) fn groups<'a>(rule: &Rule, parts: &Parts<'a>) -> BTreeMap<GroupKey<'a
 }
 
 /// How many hosts have a part of each name.
-fn nodes_by_name<'a>(rule: &Rule, parts: &Parts<'a>) -> HashMap<&'a str, usize> {
+fn nodes_by_name<'a>(rule: &DriftRule, parts: &Parts<'a>) -> HashMap<&'a str, usize> {
     let mut nodes: HashMap<&str, BTreeSet<&str>> = HashMap::new();
     for located in parts.of_class(rule.class).filter(|located| !located.of_switch) {
         nodes.entry(&located.part.name).or_default().insert(located.node);
@@ -47,7 +50,7 @@ fn nodes_by_name<'a>(rule: &Rule, parts: &Parts<'a>) -> HashMap<&'a str, usize> 
 }
 
 /// What makes parts alike, in words: `board MT_0000000838`.
-pub(super) fn in_words(rule: &Rule, part: &LocatedPart<'_>) -> Option<String> {
+pub(super) fn in_words(rule: &DriftRule, part: &LocatedPart<'_>) -> Option<String> {
     let facts = rule.alike.iter().chain(rule.alike_if_known);
     let known = facts.filter_map(|fact| Some(format!("{fact} {}", part.part.value(fact)?)));
     let words: Vec<String> = known.collect();

@@ -7,7 +7,7 @@ use super::rules::follows_from;
 use record::{Deviation, Disagreement, DriftBasis, PartAt, PartClass};
 
 /// What makes two deviations one.
-type Key = (
+type DeviationKey = (
     String,
     PartClass,
     String,
@@ -21,7 +21,7 @@ type Key = (
 #[derive(Default)]
 pub(super) struct DriftLog {
     deviations: Vec<Deviation>,
-    places: BTreeMap<Key, usize>,
+    places: BTreeMap<DeviationKey, usize>,
     pub(super) disagreements: Vec<Disagreement>,
     accused: HashSet<(usize, String)>,
 }

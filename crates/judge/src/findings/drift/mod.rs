@@ -24,7 +24,7 @@ mod wording;
 pub(super) use association::explain_slow;
 pub(crate) use changes::between as changes_between;
 pub use changes::{IDENTITY, MAY_CHANGE};
-pub use rules::{RULES, Rule, Scope};
+pub use rules::{DriftRule, RULES, Scope};
 pub use wording::{basis_in_words, by_node, effect_of, exit_code, findings, of_trait, places};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -140,5 +140,7 @@ impl Detector for FirmwareDrift {
 
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixture;
+#[cfg(test)]
+mod golden_tests;
 #[cfg(test)]
 mod tests;

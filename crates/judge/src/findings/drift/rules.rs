@@ -15,7 +15,7 @@ pub enum Scope {
 
 /// Parts that are alike, and what they must have in common.
 #[derive(Debug)]
-pub struct Rule {
+pub struct DriftRule {
     /// Name, for reports.
     pub name: &'static str,
     /// What it is about.
@@ -35,8 +35,8 @@ pub struct Rule {
 }
 
 /// Every rule there is. A new one is a line here, and a test in which it fires and one in which it must not.
-pub const RULES: &[Rule] = &[
-    Rule {
+pub const RULES: &[DriftRule] = &[
+    DriftRule {
         name: "nic-firmware",
         class: PartClass::Nic,
         alike: &["board"],
@@ -47,7 +47,7 @@ pub const RULES: &[Rule] = &[
                   control and defaults change with it",
         advice: "bring its firmware to the fleet's, or hold the node back until that is done",
     },
-    Rule {
+    DriftRule {
         name: "nic-driver",
         class: PartClass::Nic,
         alike: &["board"],
@@ -57,7 +57,7 @@ pub const RULES: &[Rule] = &[
         because: "one driver serves all NICs of a kind",
         advice: "install the fleet's driver",
     },
-    Rule {
+    DriftRule {
         name: "port",
         class: PartClass::Port,
         alike: &["link-layer"],
@@ -67,7 +67,7 @@ pub const RULES: &[Rule] = &[
         because: "the same port of every node is cabled alike",
         advice: "look at its cable and the switch port behind it: a lane or the whole link may be down",
     },
-    Rule {
+    DriftRule {
         name: "port-of-node",
         class: PartClass::Port,
         alike: &["link-layer"],
@@ -77,7 +77,7 @@ pub const RULES: &[Rule] = &[
         because: "the ports of one node are cabled alike",
         advice: "look at its cable and the switch port behind it: a lane or the whole link may be down",
     },
-    Rule {
+    DriftRule {
         name: "interface",
         class: PartClass::Interface,
         alike: &["driver"],
@@ -96,7 +96,7 @@ pub const RULES: &[Rule] = &[
         because: "the same interface of every node is set up alike",
         advice: "bring its settings to the fleet's",
     },
-    Rule {
+    DriftRule {
         name: "pci",
         class: PartClass::Pci,
         alike: &["vendor", "device"],
@@ -106,7 +106,7 @@ pub const RULES: &[Rule] = &[
         because: "devices of a kind sit in slots of a kind",
         advice: "reseat the card, and compare the slot's settings in the firmware setup",
     },
-    Rule {
+    DriftRule {
         name: "gpu",
         class: PartClass::Gpu,
         alike: &["name"],
@@ -124,7 +124,7 @@ pub const RULES: &[Rule] = &[
         because: "GPUs of one part number run one VBIOS and one driver, with all their links",
         advice: "bring it to the fleet's version and settings",
     },
-    Rule {
+    DriftRule {
         name: "host",
         class: PartClass::Host,
         alike: &["product"],
@@ -134,7 +134,7 @@ pub const RULES: &[Rule] = &[
         because: "machines of one model run one image",
         advice: "reinstall or update it to the fleet's image",
     },
-    Rule {
+    DriftRule {
         name: "host-cards",
         class: PartClass::Host,
         alike: &["product"],
@@ -145,7 +145,7 @@ pub const RULES: &[Rule] = &[
         advice: "look for the card that is not detected: in the kernel's log, in the firmware setup; \
                  reseat or replace it",
     },
-    Rule {
+    DriftRule {
         name: "software",
         class: PartClass::Host,
         alike: &[],
@@ -155,7 +155,7 @@ pub const RULES: &[Rule] = &[
         because: "ranks of one job must speak the same versions",
         advice: "install the fleet's version",
     },
-    Rule {
+    DriftRule {
         name: "switch",
         class: PartClass::Switch,
         alike: &["type"],
@@ -165,7 +165,7 @@ pub const RULES: &[Rule] = &[
         because: "switches of one tier forward alike only with one firmware",
         advice: "upgrade it in a maintenance window",
     },
-    Rule {
+    DriftRule {
         name: "module",
         class: PartClass::Module,
         alike: &["vendor", "part-number"],

@@ -6,23 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use record::stats::Ordered;
 use topology::graph::LinkId;
-
-/// A share that can be ordered; shares are never NaN.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Share(f64);
-
-impl Eq for Share {}
-impl PartialOrd for Share {
-    fn partial_cmp(&self, other: &Share) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Share {
-    fn cmp(&self, other: &Share) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
 
 /// The fair rate of every flow, given the links it crosses and what each link carries (by its number). A flow that no link
 /// holds back gets an infinite rate.
@@ -37,8 +22,8 @@ pub(super) fn rates(paths: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
     }
     let mut left = capacity.to_vec();
     let mut active: Vec<u32> = crossing.iter().map(|flows| flows.len() as u32).collect();
-    let share = |left: f64, active: u32| Share(left.max(0.0) / f64::from(active));
-    let mut heap: BinaryHeap<Reverse<(Share, usize)>> = (0..capacity.len())
+    let share = |left: f64, active: u32| Ordered(left.max(0.0) / f64::from(active));
+    let mut heap: BinaryHeap<Reverse<(Ordered, usize)>> = (0..capacity.len())
         .filter(|link| active[*link] > 0 && capacity[*link].is_finite())
         .map(|link| Reverse((share(left[link], active[link]), link)))
         .collect();

@@ -13,7 +13,7 @@ use record::{Cell, DecisionRule, Interval};
 
 /// One measured size of a curve.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Point {
+pub(super) struct SizePoint {
     /// Place of its cell in the plan.
     pub(super) place: usize,
     /// Message size.
@@ -28,7 +28,7 @@ pub(super) struct Curve {
     /// The family it belongs to.
     pub(super) family: usize,
     /// Its points.
-    pub(super) points: Vec<Point>,
+    pub(super) points: Vec<SizePoint>,
 }
 
 /// All curves of a run.
@@ -71,7 +71,7 @@ impl<'a> Curves<'a> {
             }
             let points = &mut all[number].points;
             if points.iter().all(|point| point.size != cell.size) {
-                points.push(Point {
+                points.push(SizePoint {
                     place,
                     size: cell.size,
                     bytes,
@@ -102,12 +102,12 @@ impl<'a> Curves<'a> {
     }
 
     /// The cell of a point.
-    pub(super) fn cell(&self, point: &Point) -> &'a Cell {
+    pub(super) fn cell(&self, point: &SizePoint) -> &'a Cell {
         self.summaries[point.place].cell
     }
 
     /// The times of a point in one round, or in all of them.
-    pub(super) fn times(&self, point: &Point, round: Option<u16>) -> &[u64] {
+    pub(super) fn times(&self, point: &SizePoint, round: Option<u16>) -> &[u64] {
         let summary = &self.summaries[point.place];
         match round {
             None => &summary.times,
@@ -119,21 +119,21 @@ impl<'a> Curves<'a> {
     }
 
     /// The interval of a point's median time.
-    pub(super) fn time(&self, point: &Point, round: Option<u16>) -> Option<MedianInterval> {
+    pub(super) fn time(&self, point: &SizePoint, round: Option<u16>) -> Option<MedianInterval> {
         interval_of_sorted(self.times(point, round), self.rule.confidence)
     }
 
     /// The interval of a point's median wire rate.
-    pub(super) fn rate(&self, point: &Point, round: Option<u16>) -> Option<Interval<Rate>> {
+    pub(super) fn rate(&self, point: &SizePoint, round: Option<u16>) -> Option<Interval<Rate>> {
         rate_interval(self.times(point, round), point.bytes, self.rule.confidence)
     }
 
     /// The rounds in which all of these points were measured.
-    pub(super) fn rounds(&self, points: &[&Point]) -> Vec<u16> {
+    pub(super) fn rounds(&self, points: &[&SizePoint]) -> Vec<u16> {
         let Some((first, rest)) = points.split_first() else {
             return Vec::new();
         };
-        let has = |point: &Point, number: u16| {
+        let has = |point: &SizePoint, number: u16| {
             let mut rounds = self.summaries[point.place].rounds.iter();
             rounds.any(|round| round.number == number)
         };
@@ -145,7 +145,7 @@ impl<'a> Curves<'a> {
     }
 
     /// The peers of a curve that have a point of this size.
-    pub(super) fn peers_at(&self, curve: usize, size: Bytes) -> impl Iterator<Item = (usize, &Point)> {
+    pub(super) fn peers_at(&self, curve: usize, size: Bytes) -> impl Iterator<Item = (usize, &SizePoint)> {
         let family = self.families[self.all[curve].family].iter();
         family
             .filter(move |other| **other != curve)
@@ -156,7 +156,7 @@ impl<'a> Curves<'a> {
     }
 
     /// The median of the peers' median times over all rounds; none without peers.
-    pub(super) fn peers_time(&self, curve: usize, point: &Point) -> Option<f64> {
+    pub(super) fn peers_time(&self, curve: usize, point: &SizePoint) -> Option<f64> {
         let all = self.medians.get(&(self.all[curve].family, point.size))?;
         let own = median_of_sorted(self.times(point, None))?;
         let at = all.partition_point(|other| *other < own);
@@ -164,8 +164,8 @@ impl<'a> Curves<'a> {
     }
 
     /// The same for one round, where all of them were measured in it; else over all rounds.
-    pub(super) fn peers_time_in(&self, curve: usize, point: &Point, round: u16) -> Option<f64> {
-        let in_round = |(_, peer): (usize, &Point)| median_of_sorted(self.times(peer, Some(round)));
+    pub(super) fn peers_time_in(&self, curve: usize, point: &SizePoint, round: u16) -> Option<f64> {
+        let in_round = |(_, peer): (usize, &SizePoint)| median_of_sorted(self.times(peer, Some(round)));
         let medians: Option<Vec<f64>> = self.peers_at(curve, point.size).map(in_round).collect();
         match medians.and_then(|medians| median(&medians)) {
             Some(median) => Some(median),

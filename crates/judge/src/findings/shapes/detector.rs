@@ -11,11 +11,11 @@ use record::text;
 use record::{Confirmation, CurvePoint, Finding, FindingKind, Place};
 
 /// One finding per kind of shape and part that shows it.
-pub(in crate::findings) struct Shape;
+pub(in crate::findings) struct ShapeFault;
 
 type ConfirmedShape = (Candidate, Vec<CurvePoint>);
 
-impl Detector for Shape {
+impl Detector for ShapeFault {
     fn question(&self) -> &'static str {
         "Is the rate over message sizes, or the time over iterations, shaped as it should be?"
     }
@@ -126,7 +126,7 @@ fn one(analysis: &RunAnalysis<'_>, group: &[&ConfirmedShape]) -> Option<Finding>
                 p_value: candidate.p_value,
                 comparisons: analysis.shapes.comparisons,
             })
-            .ambiguous_with(not_told_apart(kind, rail))
+            .ambiguous_with(ambiguous_with(kind, rail))
             .with_evidence(evidence)
             .with_cells(cells)
             .with_next_step(next_step(kind, &part))
@@ -135,7 +135,7 @@ fn one(analysis: &RunAnalysis<'_>, group: &[&ConfirmedShape]) -> Option<Finding>
     )
 }
 
-fn not_told_apart(kind: FindingKind, rail: Option<&str>) -> Vec<String> {
+fn ambiguous_with(kind: FindingKind, rail: Option<&str>) -> Vec<String> {
     let hosts = "settings of the hosts at its ends";
     match (kind, rail) {
         (FindingKind::Intermittent, Some(rail)) => vec![

@@ -4,17 +4,17 @@
 //! of a healthy machine fall at its end. Where such a part is called slow at those sizes, the dip is dropped.
 
 use super::candidate::{Candidate, RoundTally};
-use super::curve::{Curve, Curves, Point};
+use super::curve::{Curve, Curves, SizePoint};
 use record::FindingKind;
 use record::stats::{median, rank_sum_above};
 use record::text;
 
 /// A fall of the rate over one curve.
 struct RateDip<'a> {
-    peak: &'a Point,
-    bottom: &'a Point,
+    peak: &'a SizePoint,
+    bottom: &'a SizePoint,
     /// The best of the larger sizes, when it is back up.
-    recovered: Option<&'a Point>,
+    recovered: Option<&'a SizePoint>,
 }
 
 /// The deepest dip of one curve; none where it has too few points.
@@ -40,10 +40,10 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
         .collect();
     candidate.unless_slow = dip.recovered.is_none();
     candidate.p_value = p_value(curves, &dip, margin);
-    let needed: Vec<&Point> = [dip.peak, dip.bottom].into_iter().chain(dip.recovered).collect();
+    let needed: Vec<&SizePoint> = [dip.peak, dip.bottom].into_iter().chain(dip.recovered).collect();
     candidate.rounds_shown = RoundTally::at(&curves.rounds(&needed), |round| {
-        let at = |point: &Point| curves.rate(point, Some(round));
-        let below = |high: &Point| match (at(high), at(dip.bottom)) {
+        let at = |point: &SizePoint| curves.rate(point, Some(round));
+        let below = |high: &SizePoint| match (at(high), at(dip.bottom)) {
             (Some(high), Some(low)) => low.upper.0 < (1.0 - margin) * high.lower.0,
             _ => false,
         };
@@ -103,7 +103,7 @@ fn deepest<'a>(curves: &Curves<'_>, curve: &'a Curve, margin: f64) -> Option<Rat
 
 /// Whether the peers' curves fall by about as much between the same two sizes; true when there are none.
 fn peers_dip_alike(curves: &Curves<'_>, number: usize, dip: &RateDip<'_>, margin: f64) -> bool {
-    let rate = |point: &Point| curves.rate(point, None).map(|rate| rate.median.0);
+    let rate = |point: &SizePoint| curves.rate(point, None).map(|rate| rate.median.0);
     let ratios = curves
         .peers_at(number, dip.bottom.size)
         .filter_map(|(peer, bottom)| {
@@ -120,14 +120,14 @@ fn peers_dip_alike(curves: &Curves<'_>, number: usize, dip: &RateDip<'_>, margin
 
 /// P-value: times per byte at the bottom against those at the peak, with the margin.
 fn p_value(curves: &Curves<'_>, dip: &RateDip<'_>, margin: f64) -> f64 {
-    let per_byte = |point: &Point, scale: f64| -> Vec<f64> {
+    let per_byte = |point: &SizePoint, scale: f64| -> Vec<f64> {
         let times = curves.times(point, None).iter();
         times
             .map(|time| *time as f64 / point.bytes.0 as f64 * scale)
             .collect()
     };
     let against =
-        |high: &Point| rank_sum_above(&per_byte(dip.bottom, 1.0), &per_byte(high, 1.0 / (1.0 - margin)));
+        |high: &SizePoint| rank_sum_above(&per_byte(dip.bottom, 1.0), &per_byte(high, 1.0 / (1.0 - margin)));
     let p_value = against(dip.peak);
     dip.recovered.map_or(p_value, |later| p_value.max(against(later)))
 }

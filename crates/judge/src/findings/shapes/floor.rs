@@ -2,7 +2,7 @@
 //! ones are as fast as theirs.
 
 use super::candidate::{Candidate, RoundTally};
-use super::curve::{Curves, Point};
+use super::curve::{Curves, SizePoint};
 use record::FindingKind;
 use record::stats::rank_sum_above;
 use record::units::{Bytes, Nanos};
@@ -44,11 +44,11 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Option<Candidate> {
 }
 
 /// P-value: own times against those of the median peer, times the factor.
-fn p_value(curves: &Curves<'_>, number: usize, point: &Point, factor: f64) -> f64 {
+fn p_value(curves: &Curves<'_>, number: usize, point: &SizePoint, factor: f64) -> f64 {
     let Some(middle) = curves.peers_time(number, point) else {
         return 1.0;
     };
-    let distance = |peer: &Point| {
+    let distance = |peer: &SizePoint| {
         let median = curves.time(peer, None).map(|time| time.median);
         median.map_or(f64::INFINITY, |median| (median - middle).abs())
     };

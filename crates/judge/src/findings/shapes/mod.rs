@@ -18,7 +18,7 @@ mod ramp;
 mod stalls;
 mod two_speeds;
 
-pub(super) use detector::Shape;
+pub(super) use detector::ShapeFault;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

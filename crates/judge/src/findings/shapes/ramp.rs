@@ -2,7 +2,7 @@
 //! reached at much larger messages.
 
 use super::candidate::{Candidate, RoundTally};
-use super::curve::{Curve, Curves, Point};
+use super::curve::{Curve, Curves, SizePoint};
 use record::FindingKind;
 use record::stats::{median, sign_test_above};
 use record::units::Bytes;
@@ -30,7 +30,7 @@ pub(super) fn of(curves: &Curves<'_>, number: usize, halves: &[Option<f64>]) -> 
         _ => false,
     };
     let suspicious = own >= factor * peers && floor_is_fine && below(None);
-    let needed: Vec<&Point> = curve.points.iter().collect();
+    let needed: Vec<&SizePoint> = curve.points.iter().collect();
     let places = needed.iter().map(|point| point.place).collect();
     let mut candidate = Candidate::new(FindingKind::SlowRamp, number, places, suspicious);
     if suspicious {
@@ -64,7 +64,7 @@ fn half(curves: &Curves<'_>, curve: &Curve) -> Option<f64> {
     if curve.points.len() < FEWEST {
         return None;
     }
-    let rate = |point: &Point| curves.rate(point, None).map(|rate| rate.median.0);
+    let rate = |point: &SizePoint| curves.rate(point, None).map(|rate| rate.median.0);
     let wanted = 0.5 * rate(best(curves, curve)?)?;
     let after = curve
         .points
@@ -80,13 +80,13 @@ fn half(curves: &Curves<'_>, curve: &Curve) -> Option<f64> {
 }
 
 /// The point with the best rate.
-fn best<'a>(curves: &Curves<'_>, curve: &'a Curve) -> Option<&'a Point> {
-    let rate = |point: &Point| curves.rate(point, None).map_or(0.0, |rate| rate.median.0);
+fn best<'a>(curves: &Curves<'_>, curve: &'a Curve) -> Option<&'a SizePoint> {
+    let rate = |point: &SizePoint| curves.rate(point, None).map_or(0.0, |rate| rate.median.0);
     curve.points.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))
 }
 
 /// The largest size that is not beyond `bound`.
-fn last_within(curve: &Curve, bound: f64) -> Option<&Point> {
+fn last_within(curve: &Curve, bound: f64) -> Option<&SizePoint> {
     let mut points = curve.points.iter().rev();
     points.find(|point| point.size.0 as f64 <= bound)
 }

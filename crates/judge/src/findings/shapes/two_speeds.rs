@@ -2,7 +2,7 @@
 //! peers do not. Alternating paths and a link that retrains look like this.
 
 use super::candidate::{Candidate, RoundTally};
-use super::curve::{Curves, Point};
+use super::curve::{Curves, SizePoint};
 use record::FindingKind;
 use record::stats::{median_of_sorted, widest_gap};
 use record::text;
@@ -14,7 +14,7 @@ pub(super) fn of(curves: &Curves<'_>, number: usize) -> Vec<Candidate> {
     points.filter_map(|point| one(curves, number, point)).collect()
 }
 
-fn one(curves: &Curves<'_>, number: usize, point: &Point) -> Option<Candidate> {
+fn one(curves: &Curves<'_>, number: usize, point: &SizePoint) -> Option<Candidate> {
     let gap = widest_gap(curves.times(point, None))?;
     let wanted = 1.0 + curves.rule.shapes.gap;
     let suspicious =
@@ -46,13 +46,13 @@ fn one(curves: &Curves<'_>, number: usize, point: &Point) -> Option<Candidate> {
 }
 
 /// Whether the times of a point fall into two clusters.
-fn is_split(curves: &Curves<'_>, point: &Point, round: Option<u16>, wanted: f64) -> bool {
+fn is_split(curves: &Curves<'_>, point: &SizePoint, round: Option<u16>, wanted: f64) -> bool {
     let bound = curves.rule.false_positive_budget;
     widest_gap(curves.times(point, round)).is_some_and(|gap| gap.ratio >= wanted && gap.p_value < bound)
 }
 
 /// Whether a quarter of the peers or more look the same: then the cause is shared.
-fn peers_split_alike(curves: &Curves<'_>, number: usize, point: &Point, wanted: f64) -> bool {
+fn peers_split_alike(curves: &Curves<'_>, number: usize, point: &SizePoint, wanted: f64) -> bool {
     let peers: Vec<bool> = curves
         .peers_at(number, point.size)
         .map(|(_, peer)| is_split(curves, peer, None, wanted))

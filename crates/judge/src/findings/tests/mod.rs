@@ -1,6 +1,7 @@
 //! What a user would lose if judging went wrong, each as one recorded run.
 
 mod congestion;
+mod counter_diagnosis;
 mod counters;
 mod drift;
 mod engines;
