@@ -14,10 +14,10 @@ const QUICK: Patience = Patience {
 };
 
 fn notice(part: &str) -> Notice {
-    let matter = Issue {
+    let issue = Issue {
         kind: Some(FindingKind::SlowLink),
         part: part.to_string(),
-        standing: IssueStatus::New,
+        status: IssueStatus::New,
         severity: Severity::Page,
         due: true,
         first: "tonight".to_string(),
@@ -27,14 +27,14 @@ fn notice(part: &str) -> Notice {
     };
     Notice {
         schema: SCHEMA,
-        severity: matter.severity,
+        severity: issue.severity,
         key: format!("slow-link: {part}"),
         suite: "nightly".to_string(),
         run: "tonight".to_string(),
         started: "2026-11-16T03:00:00Z".to_string(),
         folder: "/srv/nights/tonight".to_string(),
-        sentence: matter.sentence.clone(),
-        matter,
+        sentence: issue.sentence.clone(),
+        issue,
     }
 }
 

@@ -99,7 +99,7 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
         ended.must_exit(20);
         let history = history(&folder);
         assert_eq!(
-            (history.nights, history.matters.len()),
+            (history.nights, history.issues.len()),
             (earlier, 0),
             "{}",
             history.summary
@@ -113,8 +113,8 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
     let told = nights.told();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].severity, Severity::Page);
-    assert_eq!(told[0].matter.kind, Some(FindingKind::Corruption));
-    assert_eq!(told[0].matter.standing, IssueStatus::New);
+    assert_eq!(told[0].issue.kind, Some(FindingKind::Corruption));
+    assert_eq!(told[0].issue.status, IssueStatus::New);
     assert_eq!(told[0].suite, "night");
     assert_eq!(Path::new(&told[0].folder), folder.canonicalize().unwrap());
     for file in [files::MARKDOWN, files::HTML, files::SUMMARY] {
@@ -132,10 +132,7 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
     let (ended, folder) = nights.night("--inject flip:rank=1");
     let ended = ended.must_exit(22);
     assert!(ended.stdout.contains("1 still there"), "{}", ended.stdout);
-    assert_eq!(
-        history(&folder).matters[0].standing,
-        IssueStatus::Still { night: 2 }
-    );
+    assert_eq!(history(&folder).issues[0].status, IssueStatus::Still { night: 2 });
     assert_eq!(nights.told(), [], "told yesterday");
     as_if_by_itself(&folder);
 
@@ -143,12 +140,9 @@ fn a_fault_is_new_once_then_old_then_gone_and_wakes_somebody_once() {
     let ended = ended.must_exit(20);
     assert!(ended.stdout.contains("gone"), "{}", ended.stdout);
     assert!(
-        matches!(
-            history(&folder).matters[0].standing,
-            IssueStatus::Gone { nights: 2 }
-        ),
+        matches!(history(&folder).issues[0].status, IssueStatus::Gone { nights: 2 }),
         "{:?}",
-        history(&folder).matters
+        history(&folder).issues
     );
     assert!(
         nights
@@ -178,7 +172,7 @@ fn what_reached_nobody_is_told_the_next_night_if_it_is_still_there() {
     let told = nights.told();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(
-        (told[0].severity, &told[0].matter.standing),
+        (told[0].severity, &told[0].issue.status),
         (Severity::Page, &IssueStatus::Still { night: 2 })
     );
     as_if_by_itself(&folder);

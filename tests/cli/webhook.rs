@@ -90,7 +90,7 @@ fn a_webhook_is_told_over_tls_when_its_certificate_is_trusted_and_else_not() {
     let trusting = Bench::new(SMALL).with("SSL_CERT_FILE", certificate.path().to_str().unwrap());
     let ended = trusting.railgauge(&words).must_exit(22);
     assert!(!ended.stderr.contains("--notify:"), "{}", ended.stderr);
-    assert_eq!(hook.notice().matter.kind, Some(FindingKind::Corruption));
+    assert_eq!(hook.notice().issue.kind, Some(FindingKind::Corruption));
 
     let wary = Bench::new(SMALL).railgauge(&words).must_exit(22);
     assert!(

@@ -1,4 +1,4 @@
-//! The rates people know a collective's time by. What a link carried is told apart from them: see `CellDone::planned`.
+//! The rates people know a collective's time by. What a link carried is another figure: see `CellDone::planned`.
 
 use super::Cell;
 use crate::units::{Nanos, Rate};

@@ -73,11 +73,11 @@ pub struct JournalLine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Journal {
-    /// Ranks have met; measuring begins, or goes on.
+    /// All ranks have joined; measuring begins or resumes.
     Met {
         /// Hosts that are there.
         hosts: Vec<String>,
-        /// The cycle that is gone on with, when one was cut off.
+        /// The cycle that is resumed, when one was cut off.
         resumes: Option<u32>,
         /// Samples of it that were kept.
         samples_kept: u64,

@@ -20,7 +20,7 @@ pub enum Load {
     Together,
 }
 
-/// One measurement: what runs, between whom, on which rails, with which algorithm, size, type and flows.
+/// One measurement: what runs, between which ranks, on which rails, with which algorithm, size, type and flows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
     /// Position in the plan; samples refer to it.

@@ -149,7 +149,7 @@ pub struct Certificate {
     pub load_ns: Nanos,
     /// Complete cycles.
     pub cycles: u32,
-    /// How often it was cut off and gone on with.
+    /// How often it was cut off and resumed.
     pub resumed: u32,
     /// Timed iterations.
     pub iterations: u64,

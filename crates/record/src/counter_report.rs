@@ -32,7 +32,7 @@ pub struct MovedCounter {
     pub rail: String,
     /// Its name.
     pub name: String,
-    /// What it speaks of: `physical`, `flap`, `congestion`, `loss`, `pcie`; none when nobody knows it.
+    /// What it speaks of: `physical`, `flap`, `congestion`, `loss`, `pcie`; none when it is not in the catalogue.
     pub kind: Option<String>,
     /// By how much it moved around cells.
     pub moved: u64,

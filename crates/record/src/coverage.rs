@@ -59,7 +59,7 @@ pub enum LinkState {
     Underloaded,
     /// Carried what it should.
     Healthy,
-    /// May be slow; not told apart from others, or not confirmed.
+    /// May be slow: ambiguous with others, or not confirmed.
     Suspected,
     /// Slow.
     Slow,

@@ -194,7 +194,7 @@ pub struct Drift {
     /// What could not be read, and so was not compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<Unreadable>,
-    /// What the slow parts have in common though it is no drift.
+    /// What the slow parts have in common though it is not drift.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<Trait>,
     /// Lines of the golden file that are about no part there is.

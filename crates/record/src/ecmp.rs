@@ -27,7 +27,7 @@ pub enum EcmpCause {
     DeadMember,
     /// A member that carries less than it should.
     SlowMember,
-    /// The sender's flows cannot be told apart by any switch.
+    /// No switch can distinguish the sender's flows.
     NoEntropy,
     /// The hash puts flows that it could tell apart on the same few members.
     Polarised,

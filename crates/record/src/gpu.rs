@@ -63,7 +63,7 @@ impl ClockLimit {
         )
     }
 
-    /// Whether clocks are lower than the load could use, for whatever reason. Being idle is no limit.
+    /// Whether clocks are lower than the load could use, for whatever reason. Being idle is not a limit.
     pub fn is_limit(self) -> bool {
         self != ClockLimit::Idle
     }

@@ -33,7 +33,7 @@ pub enum Severity {
     Page,
 }
 
-/// Where a matter stands tonight.
+/// Where an issue stands after the last run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 #[schemars(rename = "Standing")]
@@ -104,14 +104,14 @@ pub struct PartChange {
     pub score: f64,
     /// Whether it is for the worse.
     pub is_worse: bool,
-    /// Parts that changed at the same time and are likely the same matter (both ends of one cable, the rail end of a link).
+    /// Parts that changed at the same time and are likely the same issue (both ends of one cable, the rail end of a link).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
     /// The whole change in one sentence.
     pub sentence: String,
 }
 
-/// One matter over the nights: a finding, or a change against the past.
+/// One issue over the nights: a finding, or a change against the past.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "Matter")]
 pub struct Issue {
@@ -120,14 +120,15 @@ pub struct Issue {
     /// The part.
     pub part: String,
     /// Where it stands.
-    pub standing: IssueStatus,
+    #[serde(rename = "standing")]
+    pub status: IssueStatus,
     /// How loudly it is said tonight.
     pub severity: Severity,
     /// Whether it is due to be told tonight: it has not been told before, or long ago.
     pub due: bool,
     /// First run that showed it.
     pub first: String,
-    /// The whole matter in one sentence, with where it stands.
+    /// The whole issue in one sentence, with where it stands.
     pub sentence: String,
     /// The finding behind it, of tonight or of the last run that showed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +167,8 @@ pub struct History {
     /// Earlier runs that it was compared with.
     pub nights: u32,
     /// Loudest and newest first.
-    pub matters: Vec<Issue>,
+    #[serde(rename = "matters")]
+    pub issues: Vec<Issue>,
     /// Parts that begin a new history, because they were replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<Replaced>,
@@ -181,14 +183,14 @@ pub struct History {
     pub summary: String,
 }
 
-/// What is sent to whoever is to be told: one matter of one night. The schema is published in `docs/notify.schema.json`.
+/// What is sent to whoever is to be told: one issue of one night. The schema is published in `docs/notify.schema.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Notice {
     /// Version of this format.
     pub schema: u32,
     /// How loudly it is said.
     pub severity: Severity,
-    /// The same from night to night for as long as it is about the same matter: what a system of tickets joins them by.
+    /// The same from night to night for as long as it is about the same issue: what a system of tickets joins them by.
     pub key: String,
     /// Name of the suite.
     pub suite: String,
@@ -198,16 +200,17 @@ pub struct Notice {
     pub started: String,
     /// Where its report lies.
     pub folder: String,
-    /// The matter in one sentence.
+    /// The issue in one sentence.
     pub sentence: String,
     /// All of it.
-    pub matter: Issue,
+    #[serde(rename = "matter")]
+    pub issue: Issue,
 }
 
 /// A notice that did not reach somebody, to be sent again in the next night. In `unsent.json` of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unsent {
-    /// Who was not reached, as far as that is no secret.
+    /// Who was not reached, as far as that is not secret.
     pub target: String,
     /// What it is about.
     pub key: String,
@@ -219,45 +222,43 @@ impl History {
     /// What is due tonight and at least as loud as `lowest`, loudest first.
     pub fn notices(&self, lowest: Severity, folder: &str) -> Vec<Notice> {
         let mut due: Vec<&Issue> = self
-            .matters
+            .issues
             .iter()
-            .filter(|matter| matter.due && matter.severity >= lowest)
+            .filter(|issue| issue.due && issue.severity >= lowest)
             .collect();
-        due.sort_by_key(|matter| std::cmp::Reverse(matter.severity));
-        due.into_iter()
-            .map(|matter| self.notice(matter, folder))
-            .collect()
+        due.sort_by_key(|issue| std::cmp::Reverse(issue.severity));
+        due.into_iter().map(|issue| self.notice(issue, folder)).collect()
     }
 
     /// What did not reach somebody the night before, as it stands tonight; none when it is gone, or due tonight anyway.
     pub fn notice_again(&self, unsent: &Unsent, folder: &str) -> Option<Notice> {
-        let matter = self.matters.iter().find(|matter| matter.key() == unsent.key)?;
-        let is_there = !matches!(matter.standing, IssueStatus::Gone { .. });
-        (is_there && !matter.due).then(|| Notice {
-            severity: unsent.severity.max(matter.severity),
-            ..self.notice(matter, folder)
+        let issue = self.issues.iter().find(|issue| issue.key() == unsent.key)?;
+        let is_there = !matches!(issue.status, IssueStatus::Gone { .. });
+        (is_there && !issue.due).then(|| Notice {
+            severity: unsent.severity.max(issue.severity),
+            ..self.notice(issue, folder)
         })
     }
 
-    fn notice(&self, matter: &Issue, folder: &str) -> Notice {
+    fn notice(&self, issue: &Issue, folder: &str) -> Notice {
         Notice {
             schema: self.schema,
-            severity: matter.severity,
-            key: matter.key(),
+            severity: issue.severity,
+            key: issue.key(),
             suite: self.suite.clone(),
             run: self.run.clone(),
             started: self.started.clone(),
             folder: folder.to_string(),
-            sentence: matter.sentence.clone(),
-            matter: matter.clone(),
+            sentence: issue.sentence.clone(),
+            issue: issue.clone(),
         }
     }
 
     /// The exit code that the history calls for by itself: 12 when a part got so much worse than it was that somebody should look now.
     /// What tonight's verdict accuses has its own.
     pub fn exit_code(&self) -> u8 {
-        let pages = |matter: &&Issue| matter.severity == Severity::Page && matter.change.is_some();
-        match self.matters.iter().find(pages) {
+        let pages = |issue: &&Issue| issue.severity == Severity::Page && issue.change.is_some();
+        match self.issues.iter().find(pages) {
             Some(_) => 12,
             None => 0,
         }

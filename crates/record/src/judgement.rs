@@ -260,7 +260,7 @@ pub struct Finding {
     pub next_step: String,
     /// The command that repeats the measurement.
     pub repeat: Option<String>,
-    /// The parts that may be at fault, the likeliest first; empty where parts are not told apart.
+    /// The parts that may be at fault, the likeliest first; empty where parts are not distinguished.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suspects: Vec<Suspect>,
     /// The curve over message size that it rests on, for findings about shapes; smallest size first.

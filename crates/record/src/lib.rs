@@ -1,4 +1,4 @@
-//! The one recorded vocabulary: what was run, between whom, what was seen, what it means.
+//! The one recorded vocabulary: what was run, between which ranks, what was seen, what it means.
 //!
 //! Everything after a measurement works on these types alone, so a run recorded anywhere can be judged again here and a
 //! detector written tomorrow can be run on last year's samples. This module therefore knows no hardware and no statistics.

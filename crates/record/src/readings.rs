@@ -38,7 +38,7 @@ pub struct Readings {
     pub iterations: u64,
     /// Of those, how many had their data checked.
     pub verified: u64,
-    /// Faults injected on purpose; a run with any is a negative control and is no part of a history.
+    /// Faults injected on purpose; a run with any is a negative control and not part of a history.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injected: Vec<String>,
 }

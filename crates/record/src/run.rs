@@ -286,7 +286,7 @@ pub struct TestRecord {
     pub budget: Nanos,
     /// The data of every n-th timed iteration is checked; 0 = never.
     pub verify_every: u32,
-    /// Whether it goes on by itself until suspects are told apart: then it is parts that are measured again, not cells.
+    /// Whether it goes on by itself until suspects are distinguished: then it is parts that are measured again, not cells.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adaptive: bool,
 }

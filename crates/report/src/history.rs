@@ -33,8 +33,8 @@ pub(super) fn about(history: &History) -> String {
     )
 }
 
-/// The matters, loudest first.
-pub(super) fn matters(history: &History, most: usize) -> Table {
+/// The issues, loudest first.
+pub(super) fn issues(history: &History, most: usize) -> Table {
     let columns = [
         text("severity"),
         text("status"),
@@ -43,13 +43,13 @@ pub(super) fn matters(history: &History, most: usize) -> Table {
         text("what"),
     ];
     let mut table = Table::new("Issues over the runs", columns);
-    for matter in history.matters.iter().take(most) {
+    for issue in history.issues.iter().take(most) {
         table.row([
-            Entry::ours(loudness(matter)).toned(tone(matter)),
-            Entry::ours(describe::standing(&matter.standing)),
-            Entry::from(&matter.part),
-            Entry::from(&matter.first),
-            Entry::from(without_standing(matter)),
+            Entry::ours(loudness(issue)).toned(tone(issue)),
+            Entry::ours(describe::status(&issue.status)),
+            Entry::from(&issue.part),
+            Entry::from(&issue.first),
+            Entry::from(without_standing(issue)),
         ]);
     }
     table
@@ -72,22 +72,22 @@ pub(super) fn replaced(history: &History, most: usize) -> Table {
 }
 
 /// The sentence without where it stands, which is said beside it.
-fn without_standing(matter: &Issue) -> &str {
-    let sentence = matter.sentence.as_str();
-    let rest = sentence.strip_prefix(&describe::standing(&matter.standing));
+fn without_standing(issue: &Issue) -> &str {
+    let sentence = issue.sentence.as_str();
+    let rest = sentence.strip_prefix(&describe::status(&issue.status));
     rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(sentence)
 }
 
 /// How loudly it is said, and whether it was said before.
-fn loudness(matter: &Issue) -> String {
-    match (matter.severity, matter.due) {
-        (Severity::Info, _) | (_, true) => matter.severity.to_string(),
+fn loudness(issue: &Issue) -> String {
+    match (issue.severity, issue.due) {
+        (Severity::Info, _) | (_, true) => issue.severity.to_string(),
         (severity, false) => format!("{severity} (reported before)"),
     }
 }
 
-fn tone(matter: &Issue) -> Tone {
-    match (&matter.standing, matter.severity) {
+fn tone(issue: &Issue) -> Tone {
+    match (&issue.status, issue.severity) {
         (IssueStatus::Gone { .. }, _) => Tone::Good,
         (_, Severity::Page) => Tone::Bad,
         (_, Severity::Ticket) => Tone::Unclear,
@@ -104,10 +104,10 @@ pub(super) fn section(out: &mut String, history: Option<&History>, most: usize) 
         inert(&history.summary),
         about(history)
     )?;
-    if !history.matters.is_empty() {
-        matters(history, most).markdown(out)?;
+    if !history.issues.is_empty() {
+        issues(history, most).markdown(out)?;
         writeln!(out)?;
-        left_over(out, history.matters.len(), most)?;
+        left_over(out, history.issues.len(), most)?;
     }
     if !history.replaced.is_empty() {
         writeln!(out, "Replaced parts, whose history starts anew:\n")?;
@@ -136,18 +136,14 @@ fn left_over(out: &mut String, rows: usize, most: usize) -> Result<(), Error> {
 /// Matters in one line each, those first that are to be told tonight; nothing that is long known and not due.
 pub(super) fn lines(history: &History) -> Vec<String> {
     let mut told: Vec<&Issue> = history
-        .matters
+        .issues
         .iter()
-        .filter(|matter| matter.due || !matches!(matter.standing, IssueStatus::Still { .. }))
+        .filter(|issue| issue.due || !matches!(issue.status, IssueStatus::Still { .. }))
         .collect();
-    told.sort_by_key(|matter| !matter.due);
-    let line_of = |matter: &Issue| {
-        let standing = describe::standing(&matter.standing);
-        format!(
-            "{}: {standing}: {}",
-            matter.severity,
-            line(without_standing(matter))
-        )
+    told.sort_by_key(|issue| !issue.due);
+    let line_of = |issue: &Issue| {
+        let status = describe::status(&issue.status);
+        format!("{}: {status}: {}", issue.severity, line(without_standing(issue)))
     };
     told.into_iter().map(line_of).collect()
 }

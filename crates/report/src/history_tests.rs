@@ -12,12 +12,12 @@ use record::{
     Replaced, SCHEMA, Severity, files,
 };
 
-fn matter(part: &str, standing: IssueStatus, severity: Severity, due: bool) -> Issue {
+fn issue(part: &str, status: IssueStatus, severity: Severity, due: bool) -> Issue {
     Issue {
         kind: Some(FindingKind::SlowRail),
         part: part.to_string(),
-        sentence: format!("{}: {part} is slow", describe::standing(&standing)),
-        standing,
+        sentence: format!("{}: {part} is slow", describe::status(&status)),
+        status,
         severity,
         due,
         first: "2026-11-01T03-00-00Z-nightly".to_string(),
@@ -26,7 +26,7 @@ fn matter(part: &str, standing: IssueStatus, severity: Severity, due: bool) -> I
     }
 }
 
-/// A night with one matter of every standing, one of them a change that only the history shows.
+/// A night with one issue of every status, one of them a change that only the history shows.
 pub(super) fn nights() -> History {
     let change = PartChange {
         kind: PartKind::Link,
@@ -51,31 +51,31 @@ pub(super) fn nights() -> History {
         run: "2026-11-03T03-00-00Z-nightly".to_string(),
         started: "2026-11-03T03:00:00Z".to_string(),
         nights: 12,
-        matters: vec![
+        issues: vec![
             Issue {
                 kind: None,
                 change: Some(change),
-                ..matter("h2/rail1->leaf1/p0", IssueStatus::New, Severity::Page, true)
+                ..issue("h2/rail1->leaf1/p0", IssueStatus::New, Severity::Page, true)
             },
-            matter(
+            issue(
                 "rail1 of h3",
                 IssueStatus::Still { night: 3 },
                 Severity::Ticket,
                 false,
             ),
-            matter(
+            issue(
                 "rail1 of h4",
                 IssueStatus::Again { away: 2 },
                 Severity::Ticket,
                 true,
             ),
-            matter(
+            issue(
                 "rail1 of h5",
                 IssueStatus::Gone { nights: 4 },
                 Severity::Info,
                 false,
             ),
-            matter(
+            issue(
                 "rail1 of h6",
                 IssueStatus::Unknown { nights: 1 },
                 Severity::Info,
@@ -194,8 +194,8 @@ fn a_terminal_shows_what_is_due_first_and_still_fits() {
 fn only_a_change_that_pages_calls_for_a_code_of_its_own() {
     let mut history = nights();
     assert_eq!(history.exit_code(), 12);
-    history.matters[0].severity = Severity::Ticket;
+    history.issues[0].severity = Severity::Ticket;
     assert_eq!(history.exit_code(), 0);
-    history.matters[1].severity = Severity::Page;
+    history.issues[1].severity = Severity::Page;
     assert_eq!(history.exit_code(), 0, "a finding has its code already");
 }

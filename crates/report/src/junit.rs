@@ -251,19 +251,19 @@ fn suites(judgement: &Judgement) -> Vec<Suite> {
 
 /// Changes against the past that the exit code speaks of; findings of tonight have their cases already.
 fn since_last_nights(judgement: &Judgement, history: Option<&History>) -> Option<Suite> {
-    let matters = history?.matters.iter();
-    let loud = matters.filter(|matter| matter.severity == Severity::Page && matter.change.is_some());
+    let issues = history?.issues.iter();
+    let loud = issues.filter(|issue| issue.severity == Severity::Page && issue.change.is_some());
     let cases: Vec<Case> = loud
-        .map(|matter| Case {
-            name: clip(&format!("changed: {}", matter.part)),
+        .map(|issue| Case {
+            name: clip(&format!("changed: {}", issue.part)),
             seconds: 0.0,
             outcome: Outcome::Failed {
                 kind: "changed".into(),
-                message: matter.sentence.clone(),
+                message: issue.sentence.clone(),
                 details: vec![
-                    matter.sentence.clone(),
-                    format!("status: {}", describe::standing(&matter.standing)),
-                    format!("first seen: {}", matter.first),
+                    issue.sentence.clone(),
+                    format!("status: {}", describe::status(&issue.status)),
+                    format!("first seen: {}", issue.first),
                 ],
             },
         })

@@ -230,23 +230,23 @@ fn head(judgement: &Judgement, page: &Page) -> Vec<String> {
     head
 }
 
-/// What changed since the last nights: a sentence, and on a terminal the first few matters.
+/// What changed since the last nights: a sentence, and on a terminal the first few issues.
 fn nights(history: Option<&History>, page: &Page) -> Vec<String> {
     let Some(history) = history else { return Vec::new() };
     let mut lines = page.wrap("history    ", &history.summary, 2);
-    let matters = super::history::lines(history);
+    let issues = super::history::lines(history);
     let most = if page.is_log() {
         super::history::MOST_MATTERS
     } else {
         MOST_MATTERS
     };
     lines.extend(
-        matters
+        issues
             .iter()
             .take(most)
             .map(|line| page.clip(&format!("  {line}"))),
     );
-    match matters.len().saturating_sub(most) {
+    match issues.len().saturating_sub(most) {
         0 => {}
         more => lines.push(format!("  ... {more} more in {}", files::MARKDOWN)),
     }

@@ -1,8 +1,8 @@
-//! Findings of all cycles, each laid at the door of whatever explains it.
+//! Findings of all cycles, each attributed to the issue that explains it.
 //!
 //! A node that was lost explains everything about speed in the cycle of the loss. A link that went down explains what was slow on its rail in that
 //! cycle. A part whose bandwidth fell explains, from then on, what was slow where it is used; a part that is accused by name explains
-//! the pairs, rails and collectives of the same cycle that use it. What is explained is evidence, not a issue of its own.
+//! the pairs, rails and collectives of the same cycle that use it. What is explained is evidence, not an issue of its own.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::family::{Family, names_the_part};
 use super::timeline::Timeline;
 use record::FindingSummary;
 
-/// What a issue is known by.
+/// What identifies an issue.
 pub(super) type Key = (Family, AccusedPart);
 
 /// A finding of one cycle.
@@ -121,7 +121,7 @@ fn attribute_to_losses(
     }
 }
 
-/// Lays what is about speed to another finding of the same cycle that is a reason for it.
+/// Attributes what is about speed to another finding of the same cycle that is a reason for it.
 fn attribute_within_cycle(
     cycle_findings: &mut [CycleFinding<'_>],
     known: &CatalogIndex<'_>,
@@ -181,7 +181,7 @@ fn attribute_to_degradations(
     }
 }
 
-/// A issue that names no part and is explained in half of its cycles or more has no other cause in the rest.
+/// An issue that names no part and is explained in half of its cycles or more has no other cause in the rest.
 fn attribute_the_rest_of_mostly_explained(cycle_findings: &mut [CycleFinding<'_>]) {
     let mut by_key: BTreeMap<Key, (usize, BTreeMap<Key, usize>)> = BTreeMap::new();
     for finding in cycle_findings.iter() {
@@ -218,7 +218,7 @@ fn on_the_same_host(known: &CatalogIndex<'_>, reason: &AccusedPart, finding: &Cy
     known.host_of(reason).is_some_and(|host| finding.has_host(host))
 }
 
-/// Whether what was slow uses a part: it is on its rail, and its host is among those involved or nobody in particular is.
+/// Whether what was slow uses a part: it is on its rail, and its host is among those involved, or no host in particular is.
 fn uses(known: &CatalogIndex<'_>, part: &AccusedPart, finding: &CycleFinding<'_>) -> bool {
     let same_rail = match (known.rail_of(part), finding.rail(known)) {
         (Some(part), Some(slow)) => part == slow,

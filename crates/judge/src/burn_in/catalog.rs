@@ -11,7 +11,7 @@ use record::{FindingKind, FindingSummary, LinkName, PartKind, RailEndName};
 pub struct PartCatalog {
     /// Every host that takes part, lost ones as well.
     pub hosts: Vec<String>,
-    /// Every cable in each direction; empty when nobody said which cable is where. Ends of rails are decided on then.
+    /// Every cable in each direction; empty when the cabling is unknown. Then ends of rails are decided on.
     pub links: Vec<CatalogLink>,
     /// Every GPU that takes part.
     pub gpus: Vec<CatalogGpu>,
@@ -63,7 +63,7 @@ impl CatalogLink {
     }
 }
 
-/// The part that a finding lays the blame on.
+/// The part that a finding accuses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AccusedPart {
     /// A cable by name, in either direction.
@@ -134,7 +134,7 @@ impl<'k> CatalogIndex<'k> {
         self.ends.get(&(host, rail)).copied()
     }
 
-    /// Whom a finding accuses.
+    /// The part that a finding accuses.
     pub(super) fn accused(&self, found: &FindingSummary) -> AccusedPart {
         let place = &found.place;
         if matches!(found.kind, FindingKind::Throttled | FindingKind::GpuErrors)
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_is_found_by_its_ranks_and_a_pair_is_nobody() {
+    fn a_gpu_is_found_by_its_ranks_and_a_pair_is_not_a_part() {
         let mut known = fixture::clos();
         let gpu = |name: &str, ranks: &[u32]| CatalogGpu {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! Making room: the samples of cells that nobody suspects become histograms, everything about suspects stays as it is.
+//! Making room: the samples of cells that are not suspected become histograms; everything about suspects stays as it is.
 //!
 //! A condensed cycle keeps its `readings.json`; `histograms.jsonl` has one line per cell and round with the times of its
 //! iterations (the longest over ranks) to three digits, as pairs of time and count. Killed in the middle, the samples are still
@@ -15,7 +15,7 @@ use record::stats;
 use record::units::{Bytes, Nanos};
 use record::{Event, Recorded, burn_in_files, files, replace};
 
-/// Files of a cycle that nobody suspects which say nothing that is not in its readings and histograms.
+/// Files of a healthy cycle that say nothing beyond its readings and histograms.
 const OF_HEALTHY: &[&str] = &[
     files::RUN,
     files::FINDINGS,

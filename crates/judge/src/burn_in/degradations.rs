@@ -1,8 +1,8 @@
-//! Which parts got worse, and which of them explain the others.
+//! Which parts degraded, and which of them explain the others.
 //!
-//! A link is read from the best flow that crossed it, so a bad cable lowers itself and those parts all of whose flows cross it, nothing else. Of all that
-//! fell at the same time the part that explains most is at fault; the others follow it. Parts that explain each other cannot be told apart and are
-//! named together. Both directions of one cable are one issue, and all cables of a host are the host.
+//! A link is read from the best flow that crossed it, so a bad cable lowers itself and those parts all of whose flows cross it, nothing else. Of
+//! all parts that degraded at the same time the one that explains most is at fault; the others follow it. Parts that explain each other are
+//! ambiguous and named together. Both directions of one cable are one issue, and all cables of a host are the host.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,19 +24,19 @@ pub(super) enum Shape {
     Slope(f64, f64, f64),
 }
 
-/// A part that got worse than is accepted, or a few that cannot be told apart.
+/// A part that got worse than is accepted, or a few that the data does not distinguish.
 #[derive(Debug, Clone)]
 pub(super) struct Degradation {
     pub(super) accused: AccusedPart,
     /// Series that show it: one, or both directions of a cable, or all cables of a host; the worst first.
     pub(super) parts: Vec<DegradedSeries>,
-    /// Parts that fell because of it.
+    /// Parts that degraded because of it.
     pub(super) followers: Vec<DegradedSeries>,
     /// Parts that may be at fault instead.
     pub(super) apart: Vec<String>,
 }
 
-/// One series that fell.
+/// One series that degraded.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DegradedSeries {
     pub(super) kind: PartKind,
@@ -66,7 +66,7 @@ impl Degradation {
     }
 }
 
-/// Everything that fell beyond the limit, laid at as few doors as explain it.
+/// Everything that degraded beyond the limit, attributed to as few parts as explain it.
 pub(super) fn all(
     series: &BTreeMap<SeriesKey, Series>,
     timeline: &Timeline<'_>,
@@ -157,7 +157,7 @@ fn flow_name(known: &CatalogIndex<'_>, degraded: &DegradedSeries) -> String {
     link.unwrap_or_else(|| degraded.part.clone())
 }
 
-/// For every part of some the others that degradation with it, whatever the reason: all their flows cross it, those of some hosts left out.
+/// For every part the others that degrade with it, whatever the reason: all their flows cross it. Flows of missing hosts are left out.
 fn implied(
     known: &CatalogIndex<'_>,
     names: &BTreeSet<String>,
@@ -306,8 +306,8 @@ fn joined(degradations: Vec<Degradation>, known: &CatalogIndex<'_>) -> Vec<Degra
     one_of_each(hosts)
 }
 
-/// Whatever is laid at one door is one degradation: its directions may have degraded at different times, or be seen to degradation while a host was away and
-/// again when it was back.
+/// All that accuses one part is one degradation: its directions may have degraded at different times, or while a host was absent and again after
+/// it returned.
 fn one_of_each(degradations: Vec<Degradation>) -> Vec<Degradation> {
     let mut each: Vec<Degradation> = Vec::new();
     for degradation in degradations {

@@ -93,7 +93,7 @@ impl Exposure {
         names.iter().flat_map(|name| self.measured(kind, name)).collect()
     }
 
-    /// Cycles in which a link carried enough; none when nobody knows.
+    /// Cycles in which a link carried enough; none when that is unknown.
     pub(super) fn loaded(&self, link: &str) -> Option<usize> {
         let loaded = self.loaded.as_ref()?;
         Some(loaded.get(link).map_or(0, BTreeSet::len))

@@ -26,7 +26,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// The family of a finding; none for what says that something was not measured, which is a issue of coverage.
+    /// The family of a finding; none for what says that something was not measured, which is a question of coverage.
     pub(super) fn of(kind: FindingKind) -> Option<Family> {
         Some(match kind {
             FindingKind::Corruption => Family::Corruption,

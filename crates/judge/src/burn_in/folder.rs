@@ -117,7 +117,7 @@ impl BurnInFolder {
         let at: Result<jiff::Timestamp, _> = readings.started.parse();
         let at = at.map_err(|error| FolderError::Content {
             path,
-            problem: format!("`{}` is no time: {error}", readings.started),
+            problem: format!("`{}` is not a time: {error}", readings.started),
         })?;
         Ok(Night {
             name: format!("cycle {number}"),

@@ -1,4 +1,4 @@
-//! A issue in words: what, where, from when to when, how often.
+//! An issue in words: what, where, from when to when, how often.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,7 @@ fn part_of(issue: &PartIssue<'_, '_>, known: &CatalogIndex<'_>) -> String {
             }
         }
     }
-    // Where nobody says, the direction away from the host.
+    // Where no finding says, the direction away from the host.
     let is_out =
         |name: &str| RailEndName::parse(name).is_some_and(|end| end.direction == Some(EndDirection::Out));
     let is_away = |name: &str| known.link(name).is_some_and(|link| link.away) || is_out(name);
@@ -204,7 +204,7 @@ fn degraded(degradation: &Degradation, part: &str, timeline: &Timeline<'_>) -> S
     }
     if !degradation.apart.is_empty() {
         told.push_str(&format!(
-            "; not told apart from {}",
+            "; ambiguous with {}",
             first_of(&degradation.apart, 3, ", ", String::clone)
         ));
     }

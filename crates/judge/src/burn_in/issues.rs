@@ -288,7 +288,7 @@ mod tests {
         assert!(!chance(0.0, 30.0).is_exceeded(1, 30));
         assert!(!chance(0.0, 1440.0).is_exceeded(2, 1440));
         assert!(chance(0.0, 1440.0).is_exceeded(8, 1440));
-        // Where single cycle_findings are common, two of one part are no surprise.
+        // Where single findings are common, two of one part are no surprise.
         assert!(!chance(4.0, 30.0).is_exceeded(2, 30));
         assert!(chance(4.0, 30.0).is_exceeded(5, 30));
         assert!((at_least(2, 3, 0.5) - 0.5).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! Records that nobody should have written: every one of them is decided on.
+//! Malformed and contradictory records: every one of them is decided on.
 
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Every criterion as it stands for every part, and what follows.
 //!
 //! A part is rejected when a criterion is broken, extended when too little was seen to accept it, else accepted. A node is rejected for
-//! faults of its own only; while one of its cables is rejected it is extended, because its NIC cannot be told apart from
+//! faults of its own only; while one of its cables is rejected it is extended, because the fault may be in its NIC instead of
 //! that cable.
 
 use super::catalog::CatalogIndex;
@@ -26,7 +26,7 @@ pub(super) struct DecisionContext<'b, 'a> {
     pub(super) told: &'b [DescribedIssue<'b, 'a>],
 }
 
-/// A issue with how it is told and the parts that it is about.
+/// An issue with its description and the parts that it is about.
 pub(super) struct DescribedIssue<'m, 'a> {
     pub(super) issue: PartIssue<'m, 'a>,
     pub(super) incident: Incident,
@@ -118,7 +118,7 @@ impl DecisionContext<'_, '_> {
             checks.push(of_its_parts(
                 "cables",
                 &rejected(links),
-                "its NIC cannot be told apart from it",
+                "the fault may be in its NIC instead",
             ));
             if !gpus.is_empty() {
                 checks.push(of_its_parts(
@@ -239,7 +239,7 @@ impl DecisionContext<'_, '_> {
     fn about(&self, kind: PartKind, part: &str, family: Family) -> Check {
         let criterion = family.criterion().unwrap_or("inventory");
         let about = self.told.iter().filter(|told| {
-            // A degradation is told under drift.
+            // A degradation is reported under drift.
             let issue = &told.issue;
             let is_fall_only = issue.degradation.is_some() && issue.seen.is_empty() && kind != PartKind::Node;
             issue.family == family && !is_fall_only && told.is_about(kind, part)

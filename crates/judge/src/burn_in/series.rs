@@ -163,7 +163,7 @@ fn remove_common_mode(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, 
     }
 }
 
-/// The noise of the part in the middle, for every kind and quantity.
+/// The median noise of parts, for every kind and quantity.
 fn usual_noise(series: &BTreeMap<SeriesKey, Series>) -> BTreeMap<(PartKind, Quantity), f64> {
     let mut all: BTreeMap<(PartKind, Quantity), Vec<f64>> = BTreeMap::new();
     for ((kind, _, quantity, _), one) in series {

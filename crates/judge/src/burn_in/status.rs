@@ -28,7 +28,7 @@ pub enum BurnInPhase {
 pub struct Status {
     /// Version of this format.
     pub schema: u32,
-    /// When this was written, RFC 3339 in UTC: older than a minute means that nobody writes it any more.
+    /// When this was written, RFC 3339 in UTC: older than a minute means that its writer is gone.
     pub at: String,
     /// Process that writes it.
     pub pid: u32,

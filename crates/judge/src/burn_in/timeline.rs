@@ -49,7 +49,7 @@ pub(super) struct Timeline<'a> {
     pub(super) absences: Vec<Absence>,
     /// Time under load.
     pub(super) load: Nanos,
-    /// How often it was cut off and gone on with.
+    /// How often it was cut off and resumed.
     pub(super) resumed: u32,
     /// Complete cycles.
     pub(super) complete: u32,
@@ -74,7 +74,7 @@ impl<'a> Timeline<'a> {
             timeline.load = timeline.load.max(line.load_ns);
             match &line.what {
                 Journal::Met { .. } => met += 1,
-                // A cycle that is gone on with began when it first did.
+                // A resumed cycle began when it first did.
                 Journal::CycleBegan { cycle, .. } => _ = began.entry(*cycle).or_insert(line),
                 Journal::CycleEnded { cycle, took_ns, .. } => _ = took.insert(*cycle, *took_ns),
                 Journal::Lost { cycle, hosts, reason } => timeline.lose(line, *cycle, hosts, reason),
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(
             timeline.cycles[1].moment.load_ns,
             Nanos::from_secs(70),
-            "not when it was gone on with"
+            "not when it was resumed"
         );
         assert_eq!(timeline.load, Nanos::from_secs(130));
     }

@@ -92,7 +92,7 @@ pub(crate) fn step(figures: &[f64], noise: f64, chance: f64) -> Option<Step> {
     (agreement(&figures[..at], &figures[at..], by) >= AGREE).then_some(Step { at, by })
 }
 
-/// How far the halves of a series are apart: room for a step that is no wild figure.
+/// How far the halves of a series are apart: room for a step that is not a wild figure.
 fn between_halves(figures: &[f64]) -> f64 {
     let (first, last) = figures.split_at(figures.len() / 2);
     match (median(first), median(last)) {

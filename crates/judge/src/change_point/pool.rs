@@ -1,8 +1,7 @@
 //! How rare a distance from the usual is, by what the fleet's own past shows.
 //!
 //! Distances of all parts of one kind over many runs are pooled. How often the pool exceeds a distance is its probability, and
-//! that becomes a normal score: where one reading in five hundred is wild, a wild reading is not very rare, and nobody is paged for
-//! it. A pool that is small or calm cannot show how rare the rarest is, so [`IMAGINED`] more distances of a long-tailed curve
+//! that becomes a normal score: where one reading in five hundred is wild, a wild reading is not very rare and pages no one. A pool that is small or calm cannot show how rare the rarest is, so [`IMAGINED`] more distances of a long-tailed curve
 //! (Student's t with four degrees of freedom) are thought of as part of it: with few runs they decide, with many they hardly matter.
 
 use record::stats::normal_score;

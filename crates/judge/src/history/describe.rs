@@ -1,4 +1,4 @@
-//! Changes and standings in words.
+//! Changes and statuses in words.
 
 use record::text::{counted, ordinal, signed_percent};
 use record::units::{Nanos, Rate};
@@ -31,7 +31,7 @@ pub fn kind(kind: PartKind) -> &'static str {
 /// The whole change in one sentence.
 pub(super) fn change(change: &PartChange, is_common: bool) -> String {
     let name = match is_common {
-        true => format!("{}, in the middle", change.part),
+        true => format!("{}, median", change.part),
         false => format!("{} {}", kind(change.kind), change.part),
     };
     let (lower, upper) = change.effect_interval;
@@ -66,10 +66,10 @@ pub(super) fn change(change: &PartChange, is_common: bool) -> String {
     }
 }
 
-/// Where a matter stands, in a few words.
-pub fn standing(standing: &IssueStatus) -> String {
+/// Where an issue stands, in a few words.
+pub fn status(status: &IssueStatus) -> String {
     let nights = |nights: u32| counted(nights as usize, "night");
-    match standing {
+    match status {
         IssueStatus::New => "new tonight".to_string(),
         IssueStatus::Still { night } => format!("{} night", ordinal(*night)),
         IssueStatus::Again { away } => format!("again, after {} without", nights(*away)),
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standings_read_as_people_say_them() {
-        assert_eq!(standing(&IssueStatus::Still { night: 3 }), "third night");
-        assert_eq!(standing(&IssueStatus::Still { night: 21 }), "21st night");
-        assert_eq!(standing(&IssueStatus::Still { night: 112 }), "112th night");
-        assert_eq!(standing(&IssueStatus::Gone { nights: 1 }), "gone, after 1 night");
+    fn statuses_read_as_people_say_them() {
+        assert_eq!(status(&IssueStatus::Still { night: 3 }), "third night");
+        assert_eq!(status(&IssueStatus::Still { night: 21 }), "21st night");
+        assert_eq!(status(&IssueStatus::Still { night: 112 }), "112th night");
+        assert_eq!(status(&IssueStatus::Gone { nights: 1 }), "gone, after 1 night");
         assert_eq!(
-            standing(&IssueStatus::Again { away: 2 }),
+            status(&IssueStatus::Again { away: 2 }),
             "again, after 2 nights without"
         );
     }

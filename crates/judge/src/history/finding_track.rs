@@ -15,7 +15,7 @@ pub(super) struct FindingTrack {
     /// The run that showed it first.
     pub(super) first: usize,
     /// Where it stands after the last night.
-    pub(super) standing: IssueStatus,
+    pub(super) status: IssueStatus,
     /// How loudly it is said.
     pub(super) severity: Severity,
     /// Whether it is to be said.
@@ -38,7 +38,7 @@ pub(super) fn of(nights: &[Night], rule: &SeverityRule) -> Vec<FindingTrack> {
                 continue;
             }
             match tracks.iter().position(|track| is_same(&track.found, found)) {
-                // Two findings of one night that are the same matter are one.
+                // Two findings of one night that are the same issue are one.
                 Some(at) if is_found[at] => {}
                 Some(at) => {
                     is_found[at] = true;
@@ -71,7 +71,7 @@ impl FindingTrack {
         FindingTrack {
             found: found.clone(),
             first: run,
-            standing: IssueStatus::New,
+            status: IssueStatus::New,
             severity,
             due: true,
             streak: 1,
@@ -81,7 +81,7 @@ impl FindingTrack {
     }
 
     fn goes_on(&mut self, found: &FindingSummary, run: usize, nights: &[Night], rule: &SeverityRule) {
-        self.standing = match self.gone.take() {
+        self.status = match self.gone.take() {
             None => {
                 self.streak += 1;
                 IssueStatus::Still { night: self.streak }
@@ -93,7 +93,7 @@ impl FindingTrack {
             }
         };
         self.found = found.clone();
-        self.severity = rule.of_finding(found.kind, &self.standing);
+        self.severity = rule.of_finding(found.kind, &self.status);
         self.due = self
             .told
             .is_none_or(|told| rule.is_time(&nights[told], &nights[run]));
@@ -107,11 +107,11 @@ impl FindingTrack {
             return;
         }
         let is_gone = was_measured(&self.found, night);
-        self.standing = match is_gone {
+        self.status = match is_gone {
             true => IssueStatus::Gone { nights: self.streak },
             false => IssueStatus::Unknown { nights: self.streak },
         };
-        self.severity = rule.of_finding(self.found.kind, &self.standing);
+        self.severity = rule.of_finding(self.found.kind, &self.status);
         self.due = is_gone;
         if is_gone {
             self.gone = Some(run);
@@ -119,7 +119,7 @@ impl FindingTrack {
     }
 }
 
-/// Whether two findings of different nights are one matter: the same trouble of the same part, or of parts that could not be told apart.
+/// Whether two findings of different nights are one issue: the same kind and the same part, or parts that are ambiguous.
 fn is_same(a: &FindingSummary, b: &FindingSummary) -> bool {
     let names = |one: &FindingSummary, other: &FindingSummary| one.not_told_apart_from.contains(&other.part);
     a.kind == b.kind && (a.part == b.part || names(a, b) || names(b, a))

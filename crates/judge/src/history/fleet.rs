@@ -180,7 +180,7 @@ fn pooled(pool: &mut Pool, learnt: Vec<Learnt>) {
     );
 }
 
-/// How far parts are from their usual, in the middle; none of a few.
+/// The median of how far parts are from their usual; none of a few.
 fn common_level(arrivals: &[Arrival<'_>]) -> Option<f64> {
     let of = |arrival: &Arrival<'_>| arrival.usual.map(|usual| arrival.log - usual.median);
     let distances: Vec<f64> = arrivals.iter().filter_map(of).collect();

@@ -1,6 +1,7 @@
 //! Tonight against the nights before.
 
-use super::dated_change::{self, DatedChange};
+use super::changes;
+use super::dated_change::DatedChange;
 use super::describe;
 use super::episode::Ending;
 use super::finding_track::{self, FindingTrack};
@@ -9,7 +10,7 @@ use super::rule::Rule;
 use super::severity::SeverityRule;
 use record::{History, Issue, IssueStatus, Night, SCHEMA, Severity};
 
-/// Single runs that stand out which are told of; nobody reads a list of hundreds.
+/// Single runs that stand out, at most so many: a list of hundreds is not read.
 const MOST_BLIPS: usize = 10;
 
 /// The last of `nights` against the others, which are in the order of their start and of one suite.
@@ -19,49 +20,45 @@ pub fn since_earlier_runs(nights: &[Night]) -> History {
 
 /// The same by other rules.
 pub fn since_earlier_runs_by(nights: &[Night], rule: &Rule, severities: &SeverityRule) -> History {
-    let course = PartHistories::of(nights, rule);
+    let histories = PartHistories::of(nights, rule);
     let last = nights.len().saturating_sub(1);
     let tracks = finding_track::of(nights, severities);
-    let mut changes: Vec<(DatedChange, IssueStatus)> = dated_change::lasting(&course, nights)
+    let mut changes: Vec<(DatedChange, IssueStatus)> = changes::lasting(&histories, nights)
         .into_iter()
-        .map(|told| {
-            let standing = of_lasting(&told, last, severities);
-            (told, standing)
+        .map(|dated| {
+            let status = of_lasting(&dated, last, severities);
+            (dated, status)
         })
         .collect();
-    changes.extend(
-        dated_change::over(&course, nights)
-            .into_iter()
-            .filter_map(|told| {
-                let (run, ending) = told.ended?;
-                let nights = (run - told.proved.min(run)) as u32;
-                let is_tonight = run == last && ending == Ending::Gone;
-                is_tonight.then_some((told, IssueStatus::Gone { nights }))
-            }),
-    );
-    let mut matters: Vec<Issue> = Vec::new();
+    changes.extend(changes::over(&histories, nights).into_iter().filter_map(|dated| {
+        let (run, ending) = dated.ended?;
+        let nights = (run - dated.proved.min(run)) as u32;
+        let is_tonight = run == last && ending == Ending::Gone;
+        is_tonight.then_some((dated, IssueStatus::Gone { nights }))
+    }));
+    let mut issues: Vec<Issue> = Vec::new();
     for track in &tracks {
-        let is_same = |(told, _): &(DatedChange, IssueStatus)| is_one(track, told);
+        let is_same = |(dated, _): &(DatedChange, IssueStatus)| is_one(track, dated);
         let with = changes.iter().position(is_same).map(|at| changes.remove(at));
-        matters.push(matter(Some(track), with, nights, severities));
+        issues.push(issue(Some(track), with, nights, severities));
     }
-    matters.extend(
+    issues.extend(
         changes
             .into_iter()
-            .map(|change| matter(None, Some(change), nights, severities)),
+            .map(|change| issue(None, Some(change), nights, severities)),
     );
-    let blips = dated_change::blips(&course, nights);
+    let blips = changes::blips(&histories, nights);
     let unnamed = blips.len().saturating_sub(MOST_BLIPS);
     for blip in blips.into_iter().take(MOST_BLIPS) {
         if !tracks.iter().any(|track| is_one(track, &blip)) {
-            matters.push(Issue {
+            issues.push(Issue {
                 due: false,
-                ..matter(None, Some((blip, IssueStatus::New)), nights, severities)
+                ..issue(None, Some((blip, IssueStatus::New)), nights, severities)
             });
         }
     }
-    matters.sort_by(|a, b| {
-        let key = |matter: &Issue| (std::cmp::Reverse(matter.severity), rank(&matter.standing));
+    issues.sort_by(|a, b| {
+        let key = |issue: &Issue| (std::cmp::Reverse(issue.severity), rank(&issue.status));
         key(a).cmp(&key(b)).then_with(|| a.part.cmp(&b.part))
     });
     let tonight = nights.last();
@@ -75,23 +72,23 @@ pub fn since_earlier_runs_by(nights: &[Night], rule: &Rule, severities: &Severit
             .map(|night| night.readings.started.clone())
             .unwrap_or_default(),
         nights: last as u32,
-        summary: summary(&matters, &course, last, unnamed),
-        matters,
-        replaced: course
+        summary: summary(&issues, &histories, last, unnamed),
+        issues,
+        replaced: histories
             .replaced
             .into_iter()
             .filter(|(run, _)| *run == last)
             .map(|(_, replaced)| replaced)
             .collect(),
-        young: course.young,
-        compared: course.compared,
+        young: histories.young,
+        compared: histories.compared,
         skipped: Vec::new(),
     }
 }
 
-fn of_lasting(told: &DatedChange, last: usize, rule: &SeverityRule) -> IssueStatus {
-    let nights = (last - told.proved.min(last) + 1) as u32;
-    match (told.seen == last, told.proved == last, told.away) {
+fn of_lasting(dated: &DatedChange, last: usize, rule: &SeverityRule) -> IssueStatus {
+    let nights = (last - dated.proved.min(last) + 1) as u32;
+    match (dated.seen == last, dated.proved == last, dated.away) {
         (false, ..) => IssueStatus::Unknown { nights: nights - 1 },
         (true, true, Some(away)) if away <= rule.again_within as usize => {
             IssueStatus::Again { away: away as u32 }
@@ -102,33 +99,33 @@ fn of_lasting(told: &DatedChange, last: usize, rule: &SeverityRule) -> IssueStat
 }
 
 /// Whether a change is about the part that a finding accuses, or seen at one of its places at the same time.
-fn is_one(track: &FindingTrack, told: &DatedChange) -> bool {
-    let change = &told.change;
-    let is_gone = |standing: &IssueStatus| matches!(standing, IssueStatus::Gone { .. });
-    if is_gone(&track.standing) != told.ended.is_some() || !change.is_worse && told.ended.is_none() {
+fn is_one(track: &FindingTrack, dated: &DatedChange) -> bool {
+    let change = &dated.change;
+    let is_gone = |status: &IssueStatus| matches!(status, IssueStatus::Gone { .. });
+    if is_gone(&track.status) != dated.ended.is_some() || !change.is_worse && dated.ended.is_none() {
         return false;
     }
     let about = |part: &str| finding_track::is_about_part(&track.found, change.kind, part);
-    !told.is_common && about(&change.part) || change.with.contains(&track.found.part)
+    !dated.is_common && about(&change.part) || change.with.contains(&track.found.part)
 }
 
-/// One matter from what a run found, what the past shows, or both. It is as old as the older of them, and as loud as the louder.
-fn matter(
+/// One issue from what a run found, what the past shows, or both. It is as old as the older of them, and as loud as the louder.
+fn issue(
     track: Option<&FindingTrack>,
     change: Option<(DatedChange, IssueStatus)>,
     nights: &[Night],
     rule: &SeverityRule,
 ) -> Issue {
     let last = nights.len().saturating_sub(1);
-    let by_change = change.as_ref().map(|(told, standing)| {
-        // A part that joined tonight makes an old matter no newer, but it changed again.
-        let is_news = told.latest == last && told.proved == last;
-        let severity = rule.of_change(&told.change, standing);
-        let due = match standing {
+    let by_change = change.as_ref().map(|(dated, status)| {
+        // A part that joined tonight makes an old issue no newer, but it changed again.
+        let is_news = dated.latest == last && dated.proved == last;
+        let severity = rule.of_change(&dated.change, status);
+        let due = match status {
             IssueStatus::New => is_news && severity > Severity::Info,
             IssueStatus::Again { .. } => false,
-            IssueStatus::Still { .. } => severity > Severity::Info && rule.is_due_again(nights, told.proved),
-            IssueStatus::Gone { .. } => told.change.is_worse,
+            IssueStatus::Still { .. } => severity > Severity::Info && rule.is_due_again(nights, dated.proved),
+            IssueStatus::Gone { .. } => dated.change.is_worse,
             IssueStatus::Unknown { .. } => false,
         };
         (severity, due)
@@ -139,18 +136,18 @@ fn matter(
     let due = track.is_some_and(|track| track.due) || by_change.is_some_and(|(_, due)| due);
     let first = [
         track.map(|track| track.first),
-        change.as_ref().map(|(told, _)| told.proved),
+        change.as_ref().map(|(dated, _)| dated.proved),
     ];
     let first = first.into_iter().flatten().min().unwrap_or(last);
-    let standing = match (
-        track.map(|track| &track.standing),
-        change.as_ref().map(|(_, standing)| standing),
+    let status = match (
+        track.map(|track| &track.status),
+        change.as_ref().map(|(_, status)| status),
     ) {
         (Some(a), Some(b)) => older(a, b).clone(),
         (Some(one), None) | (None, Some(one)) => one.clone(),
         (None, None) => IssueStatus::New,
     };
-    let change = change.map(|(told, _)| told.change);
+    let change = change.map(|(dated, _)| dated.change);
     let said = match (track, &change) {
         (Some(track), Some(change)) => format!("{} ({})", track.found.sentence, change.sentence),
         (Some(track), None) => track.found.sentence.clone(),
@@ -165,8 +162,8 @@ fn matter(
     Issue {
         kind: track.map(|track| track.found.kind),
         part,
-        sentence: format!("{}: {said}", describe::standing(&standing)),
-        standing,
+        sentence: format!("{}: {said}", describe::status(&status)),
+        status,
         severity: severity.unwrap_or(Severity::Info),
         due,
         first: nights
@@ -178,9 +175,9 @@ fn matter(
     }
 }
 
-/// The standing of a matter of which one part is new and another is not.
+/// The status of an issue of which one part is new and another is not.
 fn older<'a>(a: &'a IssueStatus, b: &'a IssueStatus) -> &'a IssueStatus {
-    let nights = |standing: &IssueStatus| match standing {
+    let nights = |status: &IssueStatus| match status {
         IssueStatus::New => 1,
         IssueStatus::Again { .. } => 2,
         IssueStatus::Still { night } => 1 + night,
@@ -189,8 +186,8 @@ fn older<'a>(a: &'a IssueStatus, b: &'a IssueStatus) -> &'a IssueStatus {
     if nights(b) > nights(a) { b } else { a }
 }
 
-fn rank(standing: &IssueStatus) -> u8 {
-    match standing {
+fn rank(status: &IssueStatus) -> u8 {
+    match status {
         IssueStatus::New => 0,
         IssueStatus::Again { .. } => 1,
         IssueStatus::Still { .. } => 2,
@@ -199,29 +196,29 @@ fn rank(standing: &IssueStatus) -> u8 {
     }
 }
 
-fn summary(matters: &[Issue], course: &PartHistories, earlier: usize, unnamed: usize) -> String {
-    let count = |wanted: fn(&Issue) -> bool| matters.iter().filter(|matter| wanted(matter)).count();
-    let is_blip = |matter: &Issue| matter.severity == Severity::Info && matter.standing == IssueStatus::New;
+fn summary(issues: &[Issue], histories: &PartHistories, earlier: usize, unnamed: usize) -> String {
+    let count = |wanted: fn(&Issue) -> bool| issues.iter().filter(|issue| wanted(issue)).count();
+    let is_blip = |issue: &Issue| issue.severity == Severity::Info && issue.status == IssueStatus::New;
     let counts = [
         (
-            count(|m| m.severity > Severity::Info && m.standing == IssueStatus::New),
+            count(|m| m.severity > Severity::Info && m.status == IssueStatus::New),
             "new",
         ),
         (
-            count(|m| matches!(m.standing, IssueStatus::Again { .. })),
+            count(|m| matches!(m.status, IssueStatus::Again { .. })),
             "back again",
         ),
         (
-            count(|m| matches!(m.standing, IssueStatus::Still { .. })),
+            count(|m| matches!(m.status, IssueStatus::Still { .. })),
             "still there",
         ),
         (
-            count(|m| matches!(m.standing, IssueStatus::Unknown { .. })),
+            count(|m| matches!(m.status, IssueStatus::Unknown { .. })),
             "not measured tonight",
         ),
-        (count(|m| matches!(m.standing, IssueStatus::Gone { .. })), "gone"),
+        (count(|m| matches!(m.status, IssueStatus::Gone { .. })), "gone"),
         (
-            matters.iter().filter(|matter| is_blip(matter)).count() + unnamed,
+            issues.iter().filter(|issue| is_blip(issue)).count() + unnamed,
             "worth a look only",
         ),
     ];
@@ -239,7 +236,7 @@ fn summary(matters: &[Issue], course: &PartHistories, earlier: usize, unnamed: u
     } else {
         format!("{earlier} earlier runs")
     };
-    match (course.compared, course.young) {
+    match (histories.compared, histories.young) {
         (0, 0) => format!("{what}; no part was read"),
         (0, young) => format!("{what}; {young} readings have too short a past to be compared ({runs})"),
         (compared, 0) => format!("{what}; {compared} readings compared with {runs}"),

@@ -22,11 +22,11 @@ pub(super) struct PartHistories {
 impl PartHistories {
     /// Goes through the runs in their order.
     pub(super) fn of(nights: &[Night], rule: &Rule) -> PartHistories {
-        let mut course = PartHistories::default();
+        let mut histories = PartHistories::default();
         for (run, night) in nights.iter().enumerate() {
-            course.add(run, night, rule);
+            histories.add(run, night, rule);
         }
-        course
+        histories
     }
 
     fn add(&mut self, run: usize, night: &Night, rule: &Rule) {
@@ -39,7 +39,7 @@ impl PartHistories {
                     .push(reading);
             }
         }
-        let mut met = PresentParts::default();
+        let mut present = PresentParts::default();
         for ((kind, quantity), readings) in &by_fleet {
             let known = self
                 .fleets
@@ -50,11 +50,11 @@ impl PartHistories {
                 self.fleets.len() - 1
             });
             let here = self.fleets[at].meet(readings, run, rule);
-            met.grown += here.grown;
-            met.young += here.young;
-            met.replaced.extend(here.replaced);
+            present.grown += here.grown;
+            present.young += here.young;
+            present.replaced.extend(here.replaced);
         }
-        let threshold = rule.threshold(met.grown);
+        let threshold = rule.threshold(present.grown);
         for fleet in &mut self.fleets {
             if let Some(readings) = by_fleet.get(&(fleet.kind, fleet.quantity)) {
                 fleet.add(readings, run, threshold, rule);
@@ -64,8 +64,12 @@ impl PartHistories {
             since: night.name.clone(),
             ..replaced
         };
-        self.replaced
-            .extend(met.replaced.into_iter().map(|replaced| (run, named(replaced))));
-        (self.compared, self.young) = (met.grown, met.young);
+        self.replaced.extend(
+            present
+                .replaced
+                .into_iter()
+                .map(|replaced| (run, named(replaced))),
+        );
+        (self.compared, self.young) = (present.grown, present.young);
     }
 }

@@ -1,4 +1,4 @@
-//! Changes that are one matter: both directions of a cable, a cable and the end of the rail that it is plugged into, a host and
+//! Changes that are one issue: both directions of a cable, a cable and the end of the rail that it is plugged into, a host and
 //! its rails, a collective and the part that holds it up.
 
 use super::dated_change::DatedChange;
@@ -8,7 +8,7 @@ use record::{ChangeShape, Part, PartKind, PortName, RailEndName};
 const APART: usize = 2;
 const SLOPES_APART: usize = 5;
 
-/// Changes that are one matter become one: that of the part that says most about where, with the others' names.
+/// Changes that are one issue become one: that of the part that says most about where, with the others' names.
 pub(super) fn joined(all: Vec<DatedChange>) -> Vec<DatedChange> {
     let mut group: Vec<usize> = (0..all.len()).collect();
     for at in 0..all.len() {
@@ -38,22 +38,22 @@ pub(super) fn joined(all: Vec<DatedChange>) -> Vec<DatedChange> {
                 .for_each(|number| *number = to);
         }
     }
-    let mut matters: Vec<(usize, Vec<DatedChange>)> = Vec::new();
-    for (told, number) in all.into_iter().zip(group) {
-        match matters.iter_mut().find(|(known, _)| *known == number) {
-            Some((_, members)) => members.push(told),
-            None => matters.push((number, vec![told])),
+    let mut groups: Vec<(usize, Vec<DatedChange>)> = Vec::new();
+    for (dated, number) in all.into_iter().zip(group) {
+        match groups.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, members)) => members.push(dated),
+            None => groups.push((number, vec![dated])),
         }
     }
-    matters
+    groups
         .into_iter()
         .filter_map(|(_, members)| one(members))
         .collect()
 }
 
 /// Whether it is a part at one place, rather than something that many parts make together.
-fn is_local(told: &DatedChange) -> bool {
-    !told.is_common && !matches!(told.change.kind, PartKind::Rail | PartKind::Collective)
+fn is_local(dated: &DatedChange) -> bool {
+    !dated.is_common && !matches!(dated.change.kind, PartKind::Rail | PartKind::Collective)
 }
 
 fn one(mut members: Vec<DatedChange>) -> Option<DatedChange> {
@@ -62,8 +62,8 @@ fn one(mut members: Vec<DatedChange>) -> Option<DatedChange> {
         .filter(|member| member.change.kind == PartKind::RailEnd)
         .count();
     // A host is more than its rails only when several of them say so.
-    let rank = |told: &DatedChange| match told.change.kind {
-        _ if told.is_common => 0,
+    let rank = |dated: &DatedChange| match dated.change.kind {
+        _ if dated.is_common => 0,
         PartKind::Node if ends > 2 => 1,
         PartKind::Link => 2,
         PartKind::RailEnd => 3,
@@ -101,7 +101,9 @@ fn one(mut members: Vec<DatedChange>) -> Option<DatedChange> {
 
 /// Whether they began at about the same time and go the same way.
 fn coincide(a: &DatedChange, b: &DatedChange) -> bool {
-    let is_slope = [a, b].iter().any(|told| told.change.shape == ChangeShape::Slope);
+    let is_slope = [a, b]
+        .iter()
+        .any(|dated| dated.change.shape == ChangeShape::Slope);
     let apart = if is_slope { SLOPES_APART } else { APART };
     a.change.is_worse == b.change.is_worse && a.since.abs_diff(b.since) <= apart
 }
@@ -149,7 +151,7 @@ fn are_near(a: &DatedChange, b: &DatedChange) -> bool {
 }
 
 /// The ports that a link or the end of a rail is at.
-fn ports(told: &DatedChange) -> impl Iterator<Item = PortName<'_>> {
-    let part = Part::parse(told.change.kind, &told.change.part);
+fn ports(dated: &DatedChange) -> impl Iterator<Item = PortName<'_>> {
+    let part = Part::parse(dated.change.kind, &dated.change.part);
     part.into_iter().flat_map(Part::ports)
 }

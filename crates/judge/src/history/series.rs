@@ -1,9 +1,8 @@
 //! One part over the runs: its usual level, its last scores, and the change that it is in.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::episode::{Ending, Episode, Open, Point, Proof, effect};
-use super::identity;
 use super::rule::Rule;
 use crate::change_point::Baseline;
 use crate::change_point::Pool;
@@ -14,7 +13,7 @@ use record::ChangeShape;
 const LAG: usize = 3;
 /// Runs without which there is no spread to speak of.
 pub(super) const FEWEST: usize = 4;
-/// How much farther out a change for the better must be: nobody waits for it.
+/// How much farther out a change for the better must be: it is not urgent.
 const BETTER: f64 = 1.0;
 /// How much more a slope must explain than a step to be called one, in squares of the spread.
 const SLOPE: f64 = 4.0;
@@ -113,8 +112,8 @@ impl Series {
             self.identity = Some(now.to_string());
             return None;
         };
-        if !identity::is_another(&before, now) {
-            self.identity = Some(identity::joined(&before, now));
+        if !is_another(&before, now) {
+            self.identity = Some(joined_identity(&before, now));
             return None;
         }
         self.close(run, Ending::Replaced);
@@ -344,5 +343,45 @@ impl Series {
                 ..open.episode
             });
         }
+    }
+}
+
+/// `nic MT01; module C7` by its keys.
+fn serial_numbers(identity: &str) -> BTreeMap<&str, &str> {
+    let known = identity.split(';').filter_map(|fact| fact.trim().split_once(' '));
+    known.map(|(key, value)| (key, value.trim())).collect()
+}
+
+/// Whether it is another part than before: a serial number that both have differs.
+fn is_another(before: &str, after: &str) -> bool {
+    let before = serial_numbers(before);
+    let differs = |(key, value): (&str, &str)| before.get(key).is_some_and(|known| *known != value);
+    serial_numbers(after).into_iter().any(differs)
+}
+
+/// Everything that is known of a part that is still the same.
+fn joined_identity(before: &str, after: &str) -> String {
+    let mut known = serial_numbers(before);
+    known.extend(serial_numbers(after));
+    let facts: Vec<String> = known
+        .into_iter()
+        .map(|(key, value)| format!("{key} {value}"))
+        .collect();
+    facts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_serial_number_that_could_not_be_read_is_no_other_part() {
+        assert!(!is_another("nic MT01; module C7", "module C7"));
+        assert!(!is_another("nic MT01", "guid 77:88"));
+        assert!(is_another("nic MT01; module C7", "nic MT01; module C8"));
+        assert!(!is_another("", "nic MT01"));
+        // What was known once is not forgotten in a run that could not read it.
+        let known = joined_identity("nic MT01; module C7", "nic MT01");
+        assert!(is_another(&known, "module C8"));
     }
 }

@@ -1,4 +1,4 @@
-//! How loudly a matter is said, and when it is said again.
+//! How loudly an issue is said, and when it is said again.
 //!
 //! A person is woken once, by what is new and proved. What is still there is a ticket, said again after some days; what is back
 //! after a few nights without is not new. Nobody is woken by what got better, what is gone, or what was seen in one run only.
@@ -10,9 +10,9 @@ use record::{ChangeShape, FindingKind, IssueStatus, Night, PartChange, Quantity,
 pub struct SeverityRule {
     /// Findings that wake somebody when they are new; all others are tickets.
     pub pages: Vec<FindingKind>,
-    /// Days after which a matter that is still there is said again.
+    /// Days after which an issue that is still there is said again.
     pub remind_after_days: u32,
-    /// A matter that was away for no more nights than this is not new.
+    /// An issue that was away for no more nights than this is not new.
     pub again_within: u32,
 }
 
@@ -41,22 +41,22 @@ impl Default for SeverityRule {
 
 impl SeverityRule {
     /// How loudly a finding is said.
-    pub fn of_finding(&self, kind: FindingKind, standing: &IssueStatus) -> Severity {
+    pub fn of_finding(&self, kind: FindingKind, status: &IssueStatus) -> Severity {
         let wakes = self.pages.contains(&kind);
-        self.of(wakes, standing)
+        self.of(wakes, status)
     }
 
     /// How loudly a change against the past is said.
-    pub fn of_change(&self, change: &PartChange, standing: &IssueStatus) -> Severity {
+    pub fn of_change(&self, change: &PartChange, status: &IssueStatus) -> Severity {
         if !change.is_worse || change.shape == ChangeShape::Blip {
             return Severity::Info;
         }
         let wakes = change.shape == ChangeShape::Step && change.quantity == Quantity::Bandwidth;
-        self.of(wakes, standing)
+        self.of(wakes, status)
     }
 
-    fn of(&self, wakes: bool, standing: &IssueStatus) -> Severity {
-        match standing {
+    fn of(&self, wakes: bool, status: &IssueStatus) -> Severity {
+        match status {
             IssueStatus::New if wakes => Severity::Page,
             IssueStatus::New | IssueStatus::Still { .. } | IssueStatus::Again { .. } => Severity::Ticket,
             IssueStatus::Gone { .. } | IssueStatus::Unknown { .. } => Severity::Info,

@@ -8,10 +8,8 @@ use record::{ChangeShape, FindingKind, Issue, IssueStatus, Night, PartKind, Quan
 
 /// What is said out loud.
 fn loud(nights: &[Night]) -> Vec<Issue> {
-    let matters = since_earlier_runs(nights).matters.into_iter();
-    matters
-        .filter(|matter| matter.severity > Severity::Info)
-        .collect()
+    let issues = since_earlier_runs(nights).issues.into_iter();
+    issues.filter(|issue| issue.severity > Severity::Info).collect()
 }
 
 fn step(from: usize) -> impl Fn(usize, &str) -> f64 {
@@ -30,9 +28,9 @@ fn a_step_pages_once_then_is_a_ticket_and_a_reminder_after_a_week() {
     let mut pages = Vec::new();
     let mut reminders = Vec::new();
     for count in 8..=40 {
-        for matter in loud(&row[..count]) {
-            assert_eq!(matter.part, "h1/rail0 out", "night {count}: {}", matter.sentence);
-            match (matter.severity, matter.due) {
+        for issue in loud(&row[..count]) {
+            assert_eq!(issue.part, "h1/rail0 out", "night {count}: {}", issue.sentence);
+            match (issue.severity, issue.due) {
                 (Severity::Page, true) => pages.push(count),
                 (_, true) => reminders.push(count),
                 _ => {}
@@ -51,9 +49,9 @@ fn a_step_pages_once_then_is_a_ticket_and_a_reminder_after_a_week() {
     assert!(change.effect_interval.0 < -0.05 && -0.05 < change.effect_interval.1);
     assert!((change.after / change.before - 1.0 - change.effect).abs() < 1e-9);
     assert!(
-        matches!(last.standing, IssueStatus::Still { night: 15.. }),
+        matches!(last.status, IssueStatus::Still { night: 15.. }),
         "{:?}",
-        last.standing
+        last.status
     );
 }
 
@@ -72,7 +70,7 @@ fn one_bad_night_wakes_nobody_and_neither_does_a_bad_night_of_all() {
         assert_eq!(loud(&row[..count]), [], "night {count}");
         assert_eq!(loud(&dip[..count]), [], "night {count}");
     }
-    let told = since_earlier_runs(&row[..21]).matters;
+    let told = since_earlier_runs(&row[..21]).issues;
     assert_eq!(told.len(), 1);
     assert_eq!(
         (told[0].part.as_str(), told[0].severity, told[0].due),
@@ -81,7 +79,7 @@ fn one_bad_night_wakes_nobody_and_neither_does_a_bad_night_of_all() {
 }
 
 #[test]
-fn a_fleet_that_slows_down_as_a_whole_is_one_matter() {
+fn a_fleet_that_slows_down_as_a_whole_is_one_issue() {
     let row = nights(8, 30, |number, _| if number >= 20 { 0.95 } else { 1.0 });
     let told = loud(&row[..24]);
     assert_eq!(told.len(), 1, "{told:?}");
@@ -98,9 +96,9 @@ fn a_change_that_is_gone_is_said_to_be_gone_and_its_past_is_not_forgotten() {
     let gone: Vec<usize> = (8..=40)
         .filter(|count| {
             since_earlier_runs(&row[..*count])
-                .matters
+                .issues
                 .iter()
-                .any(|m| matches!(m.standing, IssueStatus::Gone { .. }))
+                .any(|m| matches!(m.status, IssueStatus::Gone { .. }))
         })
         .collect();
     assert_eq!(gone.len(), 1, "{gone:?}");
@@ -150,39 +148,39 @@ fn findings_are_new_then_counted_then_gone_and_back_within_days_they_are_not_new
     for number in [2, 3, 4, 7] {
         row[number].readings.findings.push(slow());
     }
-    let standing = |count: usize| {
-        let told = since_earlier_runs(&row[..count]).matters;
+    let status = |count: usize| {
+        let told = since_earlier_runs(&row[..count]).issues;
         let of_slow = told
             .iter()
-            .find(|matter| matter.kind == Some(FindingKind::SlowLink));
-        of_slow.map(|matter| (matter.standing.clone(), matter.severity, matter.due))
+            .find(|issue| issue.kind == Some(FindingKind::SlowLink));
+        of_slow.map(|issue| (issue.status.clone(), issue.severity, issue.due))
     };
-    assert_eq!(standing(3), Some((IssueStatus::New, Severity::Page, true)));
+    assert_eq!(status(3), Some((IssueStatus::New, Severity::Page, true)));
     assert_eq!(
-        standing(4),
+        status(4),
         Some((IssueStatus::Still { night: 2 }, Severity::Ticket, false))
     );
     assert_eq!(
-        standing(5),
+        status(5),
         Some((IssueStatus::Still { night: 3 }, Severity::Ticket, false))
     );
     assert_eq!(
-        standing(6),
+        status(6),
         Some((IssueStatus::Gone { nights: 3 }, Severity::Info, true))
     );
-    assert_eq!(standing(7), None);
+    assert_eq!(status(7), None);
     assert_eq!(
-        standing(8),
+        status(8),
         Some((IssueStatus::Again { away: 2 }, Severity::Ticket, false))
     );
     // Nothing was measured there: nobody knows.
     row[5].readings.parts.retain(|part| !part.part.starts_with("h2/"));
-    let matters = since_earlier_runs(&row[..6]).matters;
-    assert_eq!(matters[0].standing, IssueStatus::Unknown { nights: 3 });
+    let issues = since_earlier_runs(&row[..6]).issues;
+    assert_eq!(issues[0].status, IssueStatus::Unknown { nights: 3 });
 }
 
 #[test]
-fn a_finding_and_a_change_of_one_part_are_one_matter() {
+fn a_finding_and_a_change_of_one_part_are_one_issue() {
     let mut row = nights(8, 30, step(20));
     for night in &mut row[22..] {
         night
@@ -216,7 +214,7 @@ fn both_ends_of_a_cable_that_change_together_are_told_once() {
         .collect();
     let pages: Vec<Issue> = (8..=30)
         .flat_map(|count| loud(&row[..count]))
-        .filter(|matter| matter.severity == Severity::Page)
+        .filter(|issue| issue.severity == Severity::Page)
         .collect();
     assert_eq!(pages.len(), 1, "{pages:?}");
     let told = loud(&row);
@@ -230,7 +228,7 @@ fn few_nights_are_young_and_judged_by_nobody() {
     let row = nights(4, 6, step(3));
     let history = since_earlier_runs(&row);
     assert_eq!(
-        (history.compared, history.young, history.matters.len()),
+        (history.compared, history.young, history.issues.len()),
         (0, 16, 0)
     );
     assert_eq!(trends(&row).exit_code, 20);
@@ -248,7 +246,7 @@ fn few_nights_are_young_and_judged_by_nobody() {
         .map(|series| series.part.as_str())
         .collect();
     assert_eq!(series, ["h1/rail0 out"]);
-    assert_eq!(since_earlier_runs(&[]).matters, []);
+    assert_eq!(since_earlier_runs(&[]).issues, []);
     assert_eq!(trends(&[]).exit_code, 20);
 }
 
@@ -303,7 +301,7 @@ proptest! {
         }
         for count in 0..=row.len() {
             let history = since_earlier_runs(&row[..count]);
-            prop_assert!(history.matters.iter().all(|matter| !matter.sentence.is_empty()));
+            prop_assert!(history.issues.iter().all(|issue| !issue.sentence.is_empty()));
         }
         let trends = trends(&row);
         prop_assert!(serde_json::to_string(&trends).is_ok());

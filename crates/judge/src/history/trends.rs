@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::dated_change::{self, DatedChange};
+use super::changes;
+use super::dated_change::DatedChange;
 use super::episode::Ending;
 use super::fleet::Fleet;
 use super::part_histories::PartHistories;
@@ -17,19 +18,19 @@ pub fn trends(nights: &[Night]) -> Trends {
 
 /// The same by another rule.
 pub fn trends_by(nights: &[Night], rule: &Rule) -> Trends {
-    let course = PartHistories::of(nights, rule);
-    let lasting = dated_change::lasting(&course, nights);
+    let histories = PartHistories::of(nights, rule);
+    let lasting = changes::lasting(&histories, nights);
     let values = values(nights);
     let mut series: Vec<Trend> = Vec::new();
-    for fleet in &course.fleets {
+    for fleet in &histories.fleets {
         for (part, one) in &fleet.series {
             let key = (fleet.kind, part.as_str(), fleet.quantity);
             series.push(trend(fleet, part, one, values.get(&key), &lasting, rule));
         }
     }
     series.sort_by(|a, b| (a.kind, &a.part, a.quantity).cmp(&(b.kind, &b.part, b.quantity)));
-    let worse = lasting.iter().filter(|told| told.change.is_worse).count();
-    let exit_code = match (worse, course.compared) {
+    let worse = lasting.iter().filter(|dated| dated.change.is_worse).count();
+    let exit_code = match (worse, histories.compared) {
         (1.., _) => 12,
         (0, 0) => 20,
         (0, _) => 0,
@@ -48,17 +49,17 @@ pub fn trends_by(nights: &[Night], rule: &Rule) -> Trends {
                 started: night.readings.started.clone(),
             })
             .collect(),
-        summary: summary(&course, &lasting, nights.len(), rule),
+        summary: summary(&histories, &lasting, nights.len(), rule),
         exit_code,
-        compared: course.compared,
-        young: course.young,
-        over: dated_change::over(&course, nights)
+        compared: histories.compared,
+        young: histories.young,
+        over: changes::over(&histories, nights)
             .into_iter()
-            .filter_map(|told| past(told, nights))
+            .filter_map(|dated| past(dated, nights))
             .collect(),
-        changed: lasting.into_iter().map(|told| told.change).collect(),
+        changed: lasting.into_iter().map(|dated| dated.change).collect(),
         series,
-        replaced: course
+        replaced: histories
             .replaced
             .into_iter()
             .map(|(_, replaced)| replaced)
@@ -94,10 +95,10 @@ fn trend(
     let usual = series.usual(rule).filter(|usual| usual.runs >= rule.least_runs);
     let level = fleet.level();
     let at = |log: f64| (log + level).exp();
-    let is_of = |told: &DatedChange| {
-        let change = &told.change;
+    let is_of = |dated: &DatedChange| {
+        let change = &dated.change;
         let is_it = change.kind == fleet.kind && change.quantity == fleet.quantity && change.part == part;
-        is_it && !told.is_common || change.with.iter().any(|with| with == part)
+        is_it && !dated.is_common || change.with.iter().any(|with| with == part)
     };
     let is_changed = series.episode().is_some();
     let usual_figure = usual.map(|usual| at(usual.median));
@@ -122,8 +123,8 @@ fn trend(
     }
 }
 
-fn past(told: DatedChange, nights: &[Night]) -> Option<PastChange> {
-    let (run, ending) = told.ended?;
+fn past(dated: DatedChange, nights: &[Night]) -> Option<PastChange> {
+    let (run, ending) = dated.ended?;
     let ending = match ending {
         Ending::Gone => "gone",
         Ending::Replaced => "replaced",
@@ -131,23 +132,23 @@ fn past(told: DatedChange, nights: &[Night]) -> Option<PastChange> {
         Ending::Superseded => "superseded",
     };
     Some(PastChange {
-        change: told.change,
+        change: dated.change,
         until: nights.get(run)?.name.clone(),
         ending: ending.to_string(),
     })
 }
 
-fn summary(course: &PartHistories, lasting: &[DatedChange], runs: usize, rule: &Rule) -> String {
-    if course.compared == 0 {
+fn summary(histories: &PartHistories, lasting: &[DatedChange], runs: usize, rule: &Rule) -> String {
+    if histories.compared == 0 {
         let needed = rule.least_runs + 1;
         return format!(
             "too few runs to say: {runs} of one suite, and a part needs {needed} to be compared with its own past"
         );
     }
-    let worse = lasting.iter().filter(|told| told.change.is_worse).count();
+    let worse = lasting.iter().filter(|dated| dated.change.is_worse).count();
     let better = lasting.len() - worse;
-    let compared = format!("{} readings compared over {runs} runs", course.compared);
-    match (lasting.iter().find(|told| told.change.is_worse), better) {
+    let compared = format!("{} readings compared over {runs} runs", histories.compared);
+    match (lasting.iter().find(|dated| dated.change.is_worse), better) {
         (Some(first), _) if worse == 1 => format!("worse than it was: {}; {compared}", first.change.sentence),
         (Some(first), _) => format!(
             "{worse} are worse than they were, first of all {}; {compared}",

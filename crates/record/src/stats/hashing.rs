@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(
             goodput_share(&counts, 0.5),
             1.0,
-            "half a path each: nobody is in the way"
+            "half a path each: no flow is in the way of another"
         );
         assert_eq!(goodput_share(&[8, 0], 0.25), 0.5);
         assert_eq!(chi_square(&[3, 3, 3]), 0.0);

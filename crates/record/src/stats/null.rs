@@ -102,7 +102,7 @@ impl Null {
         low + (high - low) * position.fract()
     }
 
-    /// The value in the middle; not a number without trials.
+    /// The median; not a number without trials.
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }

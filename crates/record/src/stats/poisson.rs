@@ -15,7 +15,7 @@ pub fn as_often(seen: u64, expected: f64) -> f64 {
     }
     let k = seen as f64;
     if k <= expected {
-        // Not rare: nobody needs to know how much more likely than one half it is.
+        // Not rare: it does not matter how much more likely than one half it is.
         return 1.0;
     }
     if expected > MANY {

@@ -161,13 +161,13 @@ pub(super) fn history(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     };
     out.paragraph(&history.summary);
     out.paragraph(&history_rows::about(history));
-    if !history.matters.is_empty() {
-        out.table(&history_rows::matters(history, history_rows::MOST_MATTERS));
+    if !history.issues.is_empty() {
+        out.table(&history_rows::issues(history, history_rows::MOST_MATTERS));
     }
     if !history.replaced.is_empty() {
         out.table(&history_rows::replaced(history, history_rows::MOST_MATTERS));
     }
-    let most = history.matters.len().max(history.replaced.len());
+    let most = history.issues.len().max(history.replaced.len());
     if most > history_rows::MOST_MATTERS {
         out.paragraph(&format!("The rest is in {}.", files::HISTORY));
     }

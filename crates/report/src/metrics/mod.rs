@@ -301,28 +301,28 @@ fn lowest(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::min)
 }
 
-/// The words of standings, as labels.
-const STANDINGS: [&str; 5] = ["new", "still", "again", "gone", "unknown"];
+/// The words of statuses, as labels.
+const STATUSES: [&str; 5] = ["new", "still", "again", "gone", "unknown"];
 
 /// What changed since earlier runs: issues are counted, not named, so that dashboards stay small.
 fn put_history(sheet: &mut Sheet, history: &History) {
     sheet.put(&HISTORY_NIGHTS, &[], f64::from(history.nights));
     sheet.put(&HISTORY_SERIES, &["compared"], f64::from(history.compared));
     sheet.put(&HISTORY_SERIES, &["young"], f64::from(history.young));
-    for standing in STANDINGS {
+    for status in STATUSES {
         for severity in Severity::iter() {
-            let matters = history.matters.iter();
-            let count = matters
-                .filter(|matter| standing_label(&matter.standing) == standing && matter.severity == severity)
+            let issues = history.issues.iter();
+            let count = issues
+                .filter(|issue| status_label(&issue.status) == status && issue.severity == severity)
                 .count();
-            sheet.put(&HISTORY_MATTERS, &[standing, &severity.to_string()], count as f64);
+            sheet.put(&HISTORY_MATTERS, &[status, &severity.to_string()], count as f64);
         }
     }
     sheet.put(&HISTORY_REPLACED, &[], history.replaced.len() as f64);
 }
 
-fn standing_label(standing: &IssueStatus) -> &'static str {
-    match standing {
+fn status_label(status: &IssueStatus) -> &'static str {
+    match status {
         IssueStatus::New => "new",
         IssueStatus::Still { .. } => "still",
         IssueStatus::Again { .. } => "again",

@@ -157,10 +157,10 @@ fn ends_of<'a>(cell: &'a Cell, hosts: &HashMap<u32, &'a str>) -> Vec<RailEndName
     ends
 }
 
-/// Who shared what with whom: cells of one slot ran at the same time.
+/// Which cells shared which ends and links: cells of one slot ran at the same time.
 struct Slots<'a> {
     cells: HashMap<u32, u32>,
-    /// Slots in which something ran that is no flow: what flows reach beside it says nothing.
+    /// Slots in which something ran that is not a flow: what flows reach beside it says nothing.
     disturbed: HashSet<u32>,
     at_end: HashMap<(u32, RailEndName<'a>), u32>,
     on_link: HashMap<(u32, &'a str), u32>,

@@ -110,10 +110,10 @@ fn a_blip_a_dip_and_a_new_card_page_nobody() {
     let nights = calm.nights();
     for count in 8..=nights.len() {
         let pages: Vec<String> = since_earlier_runs(&nights[..count])
-            .matters
+            .issues
             .into_iter()
-            .filter(|matter| matter.severity == Severity::Page)
-            .map(|matter| matter.sentence)
+            .filter(|issue| issue.severity == Severity::Page)
+            .map(|issue| issue.sentence)
             .collect();
         assert_eq!(pages, Vec::<String>::new(), "night {count}");
     }
