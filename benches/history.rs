@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use judge::history::{Rule, alarms, since_earlier_runs};
 use plan::twin::Noise;
-use plan::twin::nights::{Incident, Nights, Wobble};
+use plan::twin::nights::{Incident, Nights, ReadingNoise};
 use record::Readings;
 
 const SECONDS: f64 = 5.0;
@@ -126,29 +126,29 @@ alarmed |"
         // own, and by what one reading of a long-tailed curve can tell at most.
         (
             "as recorded in the lab",
-            Wobble::Recorded(Noise::recorded()),
+            ReadingNoise::Recorded(Noise::recorded()),
             0.012,
         ),
-        ("normal, 1 %", Wobble::Normal(0.01), 0.01),
-        ("long-tailed (t3), 1 %", Wobble::LongTailed(0.01), 0.0108),
+        ("normal, 1 %", ReadingNoise::Normal(0.01), 0.01),
+        ("long-tailed (t3), 1 %", ReadingNoise::HeavyTailed(0.01), 0.0108),
     ];
     for (hosts, rails) in [(128, 8), (16, 4), (4, 2)] {
-        for (name, wobble, spread) in &noises {
+        for (name, noise_model, spread) in &noises {
             let mut count = Count::default();
             for history in 0..histories {
-                one(hosts, rails, wobble, history as u64, &mut count);
+                one(hosts, rails, noise_model, history as u64, &mut count);
             }
             print(hosts, rails, name, *spread, &count);
         }
     }
 }
 
-fn one(hosts: usize, rails: usize, wobble: &Wobble, seed: u64, count: &mut Count) {
+fn one(hosts: usize, rails: usize, noise_model: &ReadingNoise, seed: u64, count: &mut Count) {
     let from = 25 + (seed % 10) as usize;
     let mut nights = Nights {
         hosts,
         rails,
-        wobble: wobble.clone(),
+        noise_model: noise_model.clone(),
         ..Nights::healthy(1000 + seed)
     };
     nights.incidents = incidents(&nights, from);

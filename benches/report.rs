@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use judge::findings::{judge, suspects};
-use plan::twin::{Noise, Shape, Simulated, Twin, clos, random_faults};
+use plan::twin::{Noise, Shape, TwinRun, Twin, clos, random_faults};
 use record::units::{Bytes, Nanos};
 use record::{
     Algorithm, Cell, Collective, DType, DecisionRule, DeviceKind, Engine, Fact, Inventory, InventoryPart,
@@ -82,10 +82,10 @@ fn record() -> Result<Recorded, Box<dyn std::error::Error>> {
     let run = plan(&shape, &graph, &twin, &fabric, &slow);
     let cells = run.cells.clone();
     let rounds = run.rule.remeasure;
-    let mut bench = Simulated::new(twin, run, Some(topology.to_toml()));
+    let mut bench = TwinRun::new(twin, run, Some(topology.to_toml()));
     bench.measure_round(&cells, 0);
     for round in 1..=rounds {
-        let suspected: std::collections::HashSet<u32> = suspects(bench.so_far()).into_iter().collect();
+        let suspected: std::collections::HashSet<u32> = suspects(bench.recorded_so_far()).into_iter().collect();
         let again: Vec<Cell> = cells
             .iter()
             .filter(|cell| suspected.contains(&cell.id))

@@ -11,7 +11,7 @@ use crate::flags::RunFlags;
 use engine::device::cuda;
 use engine::transport::verbs;
 use plan::flow::PathTable;
-use plan::{Known, Outline, Plan, ScheduleOutline, TestOutline, schedules};
+use plan::{FabricKnowledge, Outline, Plan, ScheduleOutline, TestOutline, schedules};
 use probe::{host, rails};
 use record::units::Nanos;
 use record::{DeviceKind, TestKind};
@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     };
     if let Some(topology) = &choices.topology {
         let graph = Graph::of(topology, &fabric.ranks).map_err(|error| CliError::Usage(error.to_string()))?;
-        choices.known = Known {
+        choices.known = FabricKnowledge {
             graph: Some(Arc::new(graph)),
             // Paths are traced when ranks are connected; this plan assumes that every trace is answered.
             paths: Arc::new(PathTable::assuming()),

@@ -14,7 +14,7 @@ use crate::simulation::{SimulatedRun, Simulation};
 use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
-use plan::twin::{Noise, Shape, Slow, clos, random_faults};
+use plan::twin::{Noise, Shape, SlowCable, clos, random_faults};
 use record::{Recorded, files};
 use report::write_all;
 use topology::Fabric;
@@ -34,7 +34,7 @@ pub struct Arguments {
     fabric: Option<String>,
     /// Slow a cable to a share of its rate: h2-rail1-leaf1=60%, CABLE:away=60% or CABLE:towards=60%; may be given several times
     #[arg(long, value_name = "FAULT")]
-    slow: Vec<Slow>,
+    slow: Vec<SlowCable>,
     /// Number of random slow links, at 80, 60 or 30 % of their rate, in one direction each
     #[arg(long, value_name = "N", default_value_t = 0)]
     faults: usize,

@@ -2,8 +2,8 @@
 
 use crate::error::CliError;
 use engine::measure::{MeasureContext, RunFolder, Session};
-use plan::Known;
-use plan::diagnose::{Bench, Setting, Step, narrow};
+use plan::FabricKnowledge;
+use plan::diagnose::{Measurer, DiagnosisContext, Step, narrow};
 use record::{Cell, EndReason, Event, Recorded, TestRecord};
 
 /// Measures with the ranks of a session.
@@ -14,7 +14,7 @@ struct SessionMeasurer<'a, 'm> {
     measuring: &'a mut MeasureContext<'m>,
 }
 
-impl Bench for SessionMeasurer<'_, '_> {
+impl Measurer for SessionMeasurer<'_, '_> {
     type Error = CliError;
 
     fn measure(&mut self, why: &str, cells: &[Cell]) -> Result<EndReason, CliError> {
@@ -41,7 +41,7 @@ pub fn narrow_adaptive_tests(
     session: &mut Session,
     tests: &[TestRecord],
     folder: &RunFolder,
-    known: &Known,
+    known: &FabricKnowledge,
     seed: u64,
     measuring: &mut MeasureContext<'_>,
     on_step: &dyn Fn(&Step),
@@ -55,7 +55,7 @@ pub fn narrow_adaptive_tests(
                 &inferred
             }
         };
-        let setting = Setting {
+        let setting = DiagnosisContext {
             graph,
             table: &known.paths,
             test: &test.name,

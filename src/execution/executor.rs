@@ -13,7 +13,7 @@ use judge::findings::{Losses, losses, suspects};
 use plan::diagnose::Step;
 use plan::remeasure::cells_to_remeasure;
 use plan::replan::{self, LostParts, Rest};
-use plan::{Known, Plan};
+use plan::{FabricKnowledge, Plan};
 use probe::host;
 use record::{Cell, EndReason, Event, LossCause, Lost, RankRecord, Recorded, Run};
 
@@ -30,7 +30,7 @@ pub struct RunExecutor<'a> {
     /// Whether to continue without lost parts.
     pub keep_going: bool,
     /// The fabric's graph and paths.
-    pub known: &'a Known,
+    pub known: &'a FabricKnowledge,
     /// Parts that were lost before and take no part.
     pub absent: LostParts,
     /// The record of an interrupted run that this one resumes.

@@ -7,7 +7,7 @@ use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted, Traced};
 use plan::adaptive::partners;
 use plan::flow::PathTable;
-use plan::{Choices, Known, Plan};
+use plan::{Choices, FabricKnowledge, Plan};
 use record::{Cell, Collective, TransportKind};
 use topology::graph::{Graph, Path};
 use topology::suite::Suite;
@@ -167,7 +167,7 @@ pub fn discover(
     suite: &Suite,
     choices: &Choices,
     progress: &dyn Progress,
-) -> Result<Known, CliError> {
+) -> Result<FabricKnowledge, CliError> {
     let mut choices = choices.clone();
     choices.known.graph = graph(session, &choices)?;
     choices.known.paths = trace_paths(session, suite, &choices, progress)?;

@@ -19,7 +19,7 @@ use engine::device::cuda;
 use engine::transport::Fault;
 use judge::findings::judge;
 use plan::baseline::Baseline;
-use plan::{Choices, Filter, Known};
+use plan::{Choices, Filter, FabricKnowledge};
 use record::units::Nanos;
 use record::{DeviceKind, Engine, Recorded};
 use topology::Topology;
@@ -172,7 +172,7 @@ impl RunFlags {
             transport: self.transport,
             engine: self.engine,
             nccl: None,
-            known: Known::default(),
+            known: FabricKnowledge::default(),
             baselines: read_baselines(suite)?,
             verbs: None,
             gpudirect: None,

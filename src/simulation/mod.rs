@@ -11,11 +11,11 @@ use crate::error::CliError;
 use crate::execution::path_discovery::flows_to_trace;
 use crate::run_clock::now;
 use judge::findings::{judge, suspects};
-use plan::diagnose::{Setting, Step, narrow};
+use plan::diagnose::{DiagnosisContext, Step, narrow};
 use plan::flow::PathTable;
 use plan::remeasure::cells_to_remeasure;
-use plan::twin::{Noise, Simulated, Twin};
-use plan::{Choices, Known, Plan};
+use plan::twin::{Noise, TwinRun, Twin};
+use plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
 use record::{Cell, ClockRecord, Event, Judgement, Recorded, Run, SCHEMA, TransportKind};
 use topology::Fabric;
@@ -69,7 +69,7 @@ impl Simulation {
         let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed);
         let mut suite = self.suite.clone();
         suite.run.seed = Some(seed);
-        let known = Known {
+        let known = FabricKnowledge {
             graph: Some(Arc::clone(&self.graph)),
             paths: Arc::new(self.trace_paths(&twin, seed)),
         };
@@ -82,14 +82,14 @@ impl Simulation {
         let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
         plan.fit(&self.fabric, Nanos(0));
         let run = self.record(&suite, &plan, slow);
-        let mut bench = Simulated::new(twin, run.clone(), Some(self.text.clone()));
+        let mut bench = TwinRun::new(twin, run.clone(), Some(self.text.clone()));
         if keep_log {
             bench = bench.with_log();
         }
         bench.measure_round(&plan.cells, 0);
         let mut steps = 0;
         for test in plan.tests.iter().filter(|test| test.adaptive) {
-            let setting = Setting {
+            let setting = DiagnosisContext {
                 graph: &self.graph,
                 table: &known.paths,
                 test: &test.name,
@@ -100,7 +100,7 @@ impl Simulation {
         }
         for round in 1..=plan.rule.remeasure {
             let again: Vec<Cell> = {
-                let recorded = bench.so_far();
+                let recorded = bench.recorded_so_far();
                 cells_to_remeasure(&suspects(recorded), &recorded.run.cells)
             };
             if again.is_empty() {

@@ -1,9 +1,9 @@
-//! The adaptive schedule: every cable a few times, then whatever tells the suspects apart.
+//! The adaptive schedule: every cable a few times, then the flows that distinguish the suspects.
 //!
 //! The *opening* crosses every link that any flow can reach, in both directions, as often as asked, each time with other
-//! partners where there are any. What looks slow leaves *doubts*: sets of links that may be the reason. *Narrowing* sends flows
+//! partners where there are any. What looks slow leaves *ambiguities*: sets of links that may be the reason. *Narrowing* sends flows
 //! that cross one suspect each and otherwise only links that are known to be good, from and to ranks that had no part in it
-//! before: whoever is slow then is named, whoever is not is cleared. Flows of one slot share no rank and no link, so no test
+//! before: a suspect that is slow then is named, one that is not is cleared. Flows of one slot share no rank and no link, so no test
 //! disturbs another; slots of different rails are never mixed.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -12,22 +12,22 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::flow::{Flow, PathTable, Room};
+use super::flow::{Flow, PathTable, SlotCapacity};
 use topology::graph::{Graph, LinkId, Path};
 
 /// In a world of more ranks than this not every pair is thought of.
 const ALL_PAIRS: usize = 32;
 /// How many partners a rank has then.
 const PARTNERS: usize = 16;
-/// The most flows sent for one doubt in one step.
-const FLOWS_PER_DOUBT: usize = 8;
+/// The most flows sent for one ambiguity in one step.
+const FLOWS_PER_AMBIGUITY: usize = 8;
 
 /// Flows that run at the same time.
 pub type SlotOfFlows = Vec<Flow>;
 
 /// Links and ranks of which one slows some flows down, and it is not known which.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Doubt {
+pub struct Ambiguity {
     /// The rail on which it was seen.
     pub rail: String,
     /// The links, the likeliest first.
@@ -40,7 +40,7 @@ pub struct Doubt {
     pub wanted: usize,
 }
 
-impl Doubt {
+impl Ambiguity {
     fn parts(&self) -> usize {
         self.links.len() + self.senders.len() + self.receivers.len()
     }
@@ -56,9 +56,9 @@ impl Doubt {
 #[derive(Debug, Clone)]
 struct Candidate {
     flow: Flow,
-    /// The links it crosses whatever way it takes.
+    /// The links it crosses on every possible path.
     sure: Path,
-    /// The links it may cross besides, when its way is not known.
+    /// Further links it may cross, when its path is not known.
     perhaps: Path,
 }
 
@@ -134,7 +134,7 @@ impl<'g> Adaptive<'g> {
 
     /// Fills one slot with flows that cross links in need.
     fn pack(&mut self, rail: &str, candidates: &[Candidate], need: &mut [u32]) -> SlotOfFlows {
-        let mut room = Room::new(self.graph);
+        let mut capacity = SlotCapacity::new(self.graph);
         let mut slot = Vec::new();
         let mut of_senders: Vec<&[Candidate]> =
             candidates.chunk_by(|a, b| a.flow.from == b.flow.from).collect();
@@ -150,11 +150,11 @@ impl<'g> Adaptive<'g> {
             let mut best: Option<(u32, &Candidate)> = None;
             for candidate in of_sender {
                 let Flow { from, to, path, .. } = &candidate.flow;
-                if room.is_busy(*from) || room.is_busy(*to) {
+                if capacity.is_busy(*from) || capacity.is_busy(*to) {
                     continue;
                 }
                 let gain: u32 = candidate.sure.iter().map(|link| need[link.index()]).sum();
-                if gain == 0 || !room.has(*from, *to, rail, path) {
+                if gain == 0 || !capacity.fits(*from, *to, rail, path) {
                     continue;
                 }
                 let is_new = !used.contains(&(*from, *to));
@@ -162,7 +162,7 @@ impl<'g> Adaptive<'g> {
                 let fills = candidate
                     .sure
                     .iter()
-                    .any(|link| need[link.index()] > 0 && room.is_begun(*link));
+                    .any(|link| need[link.index()] > 0 && capacity.is_partly_used(*link));
                 let chance = u32::from(self.random.random::<u8>());
                 let score = gain * 1024 + u32::from(fills) * 2048 + u32::from(is_new) * 512 + chance;
                 if best.is_none_or(|(most, _)| score > most) {
@@ -172,7 +172,7 @@ impl<'g> Adaptive<'g> {
             let Some((_, Candidate { flow, sure, .. })) = best else {
                 continue;
             };
-            room.take(flow.from, flow.to, rail, &flow.path);
+            capacity.add(flow.from, flow.to, rail, &flow.path);
             used.insert((flow.from, flow.to));
             crossed.extend(sure);
             slot.push(flow.clone());
@@ -183,25 +183,25 @@ impl<'g> Adaptive<'g> {
         slot
     }
 
-    /// Slots that tell the parts of each doubt apart, or confirm the only one. `is_good` says which links are known to carry
-    /// what they should. Empty when nothing can be told apart any further and nothing is left to confirm.
-    pub fn narrowing(&mut self, doubts: &[Doubt], is_good: impl Fn(LinkId) -> bool) -> Vec<SlotOfFlows> {
+    /// Slots that distinguish the suspects of each ambiguity, or confirm the only one. `is_good` says which links are known to carry
+    /// what they should. Empty when nothing more can be distinguished or confirmed.
+    pub fn narrowing(&mut self, ambiguities: &[Ambiguity], is_good: impl Fn(LinkId) -> bool) -> Vec<SlotOfFlows> {
         let mut of_rail: HashMap<String, Vec<Candidate>> = HashMap::new();
-        let about_ranks = |doubt: &Doubt| !doubt.senders.is_empty() || !doubt.receivers.is_empty();
+        let concerns_ranks = |ambiguity: &Ambiguity| !ambiguity.senders.is_empty() || !ambiguity.receivers.is_empty();
         for rail in self.rails.clone() {
-            if doubts
+            if ambiguities
                 .iter()
-                .any(|doubt| doubt.rail == rail || about_ranks(doubt))
+                .any(|ambiguity| ambiguity.rail == rail || concerns_ranks(ambiguity))
             {
                 let candidates = self.candidates(&rail, |from, to, links| {
-                    doubts.iter().any(|doubt| doubt.crossed(from, to, links) > 0)
+                    ambiguities.iter().any(|ambiguity| ambiguity.crossed(from, to, links) > 0)
                 });
                 of_rail.insert(rail, candidates);
             }
         }
         let mut chosen: Vec<Flow> = Vec::new();
-        for doubt in doubts {
-            for flow in self.flows_for(doubt, doubts, &of_rail, &is_good) {
+        for ambiguity in ambiguities {
+            for flow in self.flows_for(ambiguity, ambiguities, &of_rail, &is_good) {
                 if !chosen.contains(&flow) {
                     let used = self.used.entry(flow.rail.clone()).or_default();
                     used.insert((flow.from, flow.to));
@@ -212,11 +212,11 @@ impl<'g> Adaptive<'g> {
         self.in_slots(chosen)
     }
 
-    /// The flows that serve one doubt: one per part that can be crossed without the others, or several over the only one.
+    /// The flows that serve one ambiguity: one per part that can be crossed without the others, or several over the only one.
     fn flows_for(
         &mut self,
-        doubt: &Doubt,
-        doubts: &[Doubt],
+        ambiguity: &Ambiguity,
+        ambiguities: &[Ambiguity],
         of_rail: &HashMap<String, Vec<Candidate>>,
         is_good: impl Fn(LinkId) -> bool,
     ) -> Vec<Flow> {
@@ -224,32 +224,32 @@ impl<'g> Adaptive<'g> {
         let mut unsure: Vec<(u64, &Candidate)> = Vec::new();
         for candidate in self.rails.iter().filter_map(|rail| of_rail.get(rail)).flatten() {
             let flow = &candidate.flow;
-            let crossed = doubt.crossed(flow.from, flow.to, &candidate.sure);
+            let crossed = ambiguity.crossed(flow.from, flow.to, &candidate.sure);
             if crossed == 0 {
-                if flow.rail == doubt.rail && doubt.crossed(flow.from, flow.to, &candidate.perhaps) > 0 {
+                if flow.rail == ambiguity.rail && ambiguity.crossed(flow.from, flow.to, &candidate.perhaps) > 0 {
                     unsure.push((self.random.random(), candidate));
                 }
                 continue;
             }
-            let of_others = doubts.iter().filter(|other| *other != doubt);
+            let of_others = ambiguities.iter().filter(|other| *other != ambiguity);
             let foreign: usize = of_others
                 .map(|other| other.crossed(flow.from, flow.to, &candidate.sure))
                 .sum();
-            let is_doubtful = |link: &&LinkId| !doubt.links.contains(link) && !is_good(**link);
-            let doubtful = candidate.sure.iter().filter(is_doubtful).count();
+            let is_unproven = |link: &&LinkId| !ambiguity.links.contains(link) && !is_good(**link);
+            let unproven = candidate.sure.iter().filter(is_unproven).count();
             let is_unknown = usize::from(flow.path.is_empty());
             let used = self.used.get(&flow.rail);
             let is_used = usize::from(used.is_some_and(|used| used.contains(&(flow.from, flow.to))));
-            let cost = 4 * foreign + 3 * is_unknown + 2 * doubtful + is_used;
+            let cost = 4 * foreign + 3 * is_unknown + 2 * unproven + is_used;
             let chance = u64::from(self.random.random::<u8>());
             options.push((crossed, cost as u64 * 256 + chance, candidate));
         }
         options.sort_by_key(|(crossed, cost, _)| (*crossed, *cost));
         let mut flows: Vec<Flow> = Vec::new();
-        if doubt.parts() > 1 {
+        if ambiguity.parts() > 1 {
             // For every part the cheapest flow that crosses as few of the others as possible, but never all of them.
-            for part in Part::all(doubt).iter().take(FLOWS_PER_DOUBT) {
-                let mut tells = options.iter().filter(|(crossed, ..)| *crossed < doubt.parts());
+            for part in Suspect::all(ambiguity).iter().take(FLOWS_PER_AMBIGUITY) {
+                let mut tells = options.iter().filter(|(crossed, ..)| *crossed < ambiguity.parts());
                 if let Some((_, _, candidate)) = tells.find(|(_, _, candidate)| part.is_crossed(candidate))
                     && !flows.contains(&candidate.flow)
                 {
@@ -258,32 +258,32 @@ impl<'g> Adaptive<'g> {
             }
         }
         if flows.is_empty() {
-            // There is one only, or they cannot be told apart: what is left is to make sure that it is one of them.
+            // There is only one, or they are ambiguous: what is left is to confirm that it is one of them.
             unsure.sort_by_key(|(chance, _)| *chance);
             let sure = options.into_iter().map(|(_, _, candidate)| candidate);
             let all = sure.chain(unsure.into_iter().map(|(_, candidate)| candidate));
             let all = all.map(|candidate| candidate.flow.clone());
-            flows = different_partners(all, doubt.wanted.min(FLOWS_PER_DOUBT));
+            flows = different_partners(all, ambiguity.wanted.min(FLOWS_PER_AMBIGUITY));
         }
         flows
     }
 
     /// Flows in as few slots as they fit into, in order.
     pub fn in_slots(&self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
-        let mut slots: Vec<(Room<'_>, SlotOfFlows)> = Vec::new();
+        let mut slots: Vec<(SlotCapacity<'_>, SlotOfFlows)> = Vec::new();
         for flow in flows {
-            let fits = slots.iter().position(|(room, slot)| {
-                slot[0].rail == flow.rail && room.has(flow.from, flow.to, &flow.rail, &flow.path)
+            let fits = slots.iter().position(|(capacity, slot)| {
+                slot[0].rail == flow.rail && capacity.fits(flow.from, flow.to, &flow.rail, &flow.path)
             });
             match fits {
                 Some(slot) => {
-                    slots[slot].0.take(flow.from, flow.to, &flow.rail, &flow.path);
+                    slots[slot].0.add(flow.from, flow.to, &flow.rail, &flow.path);
                     slots[slot].1.push(flow);
                 }
                 None => {
-                    let mut room = Room::new(self.graph);
-                    room.take(flow.from, flow.to, &flow.rail, &flow.path);
-                    slots.push((room, vec![flow]));
+                    let mut capacity = SlotCapacity::new(self.graph);
+                    capacity.add(flow.from, flow.to, &flow.rail, &flow.path);
+                    slots.push((capacity, vec![flow]));
                 }
             }
         }
@@ -296,7 +296,7 @@ impl<'g> Adaptive<'g> {
         let mut candidates = Vec::new();
         for from in &self.ranks {
             for to in partners.get(from).into_iter().flatten() {
-                for (port, path) in self.table.ways(self.graph, *from, *to, rail) {
+                for (port, path) in self.table.paths(self.graph, *from, *to, rail) {
                     let ends = [self.graph.up(*from, rail), self.graph.down(*to, rail)];
                     let (sure, perhaps): (Path, Path) = match path.is_empty() {
                         false => (path.clone(), Path::new()),
@@ -324,26 +324,26 @@ impl<'g> Adaptive<'g> {
     }
 }
 
-/// One part of a doubt.
-enum Part {
+/// One part of a ambiguity.
+enum Suspect {
     Link(LinkId),
     Sender(u32),
     Receiver(u32),
 }
 
-impl Part {
-    fn all(doubt: &Doubt) -> Vec<Part> {
-        let links = doubt.links.iter().map(|link| Part::Link(*link));
-        let senders = doubt.senders.iter().map(|rank| Part::Sender(*rank));
-        let receivers = doubt.receivers.iter().map(|rank| Part::Receiver(*rank));
+impl Suspect {
+    fn all(ambiguity: &Ambiguity) -> Vec<Suspect> {
+        let links = ambiguity.links.iter().map(|link| Suspect::Link(*link));
+        let senders = ambiguity.senders.iter().map(|rank| Suspect::Sender(*rank));
+        let receivers = ambiguity.receivers.iter().map(|rank| Suspect::Receiver(*rank));
         links.chain(senders).chain(receivers).collect()
     }
 
     fn is_crossed(&self, candidate: &Candidate) -> bool {
         match self {
-            Part::Link(link) => candidate.sure.contains(link),
-            Part::Sender(rank) => candidate.flow.from == *rank,
-            Part::Receiver(rank) => candidate.flow.to == *rank,
+            Suspect::Link(link) => candidate.sure.contains(link),
+            Suspect::Sender(rank) => candidate.flow.from == *rank,
+            Suspect::Receiver(rank) => candidate.flow.to == *rank,
         }
     }
 }
@@ -369,7 +369,7 @@ fn different_partners(flows: impl Iterator<Item = Flow>, wanted: usize) -> Vec<F
     chosen
 }
 
-/// With whom each rank is measured on a rail: everybody in a small world, else some of its own leaf and some beyond.
+/// The partners of each rank on a rail: all others in a small world, else some of its own leaf and some beyond.
 pub fn partners(graph: &Graph, ranks: &[u32], rail: &str, seed: u64) -> HashMap<u32, Vec<u32>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x9e37_79b9);
     let mut of_rank = HashMap::new();

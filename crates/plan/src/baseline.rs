@@ -26,7 +26,7 @@ impl Baseline {
 
     /// Gives the baseline reference of a test its figures: one for each of the test's cells that the recorded run has, too.
     /// Where it has none of them, the reference is missing.
-    pub(super) fn settle(&self, test: &mut TestRecord, cells: &[Cell], fabric: &Fabric) {
+    pub(super) fn resolve(&self, test: &mut TestRecord, cells: &[Cell], fabric: &Fabric) {
         let own: Vec<&Cell> = cells.iter().filter(|cell| cell.test == test.name).collect();
         let known: Vec<BaselineRate> = own
             .iter()
@@ -57,7 +57,7 @@ impl Baseline {
 fn key(cell: &Cell, ranks: &[RankRecord]) -> Option<String> {
     let host = |rank: &u32| {
         let record = ranks.iter().find(|record| record.rank == *rank)?;
-        // Ranks of one host are told apart by their order there.
+        // Ranks of one host are distinguished by their order there.
         let before = ranks
             .iter()
             .filter(|other| other.host == record.host && other.rank < record.rank);

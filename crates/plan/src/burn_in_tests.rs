@@ -21,7 +21,7 @@ fn planned(shape: &str, has_topology: bool, paths: PathTable, seed: u64) -> (Pla
     suite.run.seed = Some(seed);
     let choices = Choices {
         transport: Some(TransportChoice::Tcp),
-        known: Known {
+        known: FabricKnowledge {
             graph: has_topology.then(|| graph.clone()),
             paths: Arc::new(paths),
         },
@@ -94,7 +94,7 @@ fn what_cannot_be_loaded_is_listed() {
     assert!(
         plan.untested
             .iter()
-            .any(|one| one.what.contains("every way between leaves of rail0")),
+            .any(|one| one.what.contains("every path between leaves of rail0")),
         "{:?}",
         plan.untested
     );

@@ -1,11 +1,11 @@
 //! Congestion: a load, a victim beside it, and both by themselves.
 //!
-//! An *incast* sends from many ranks to one; every rank is the receiver once. An *all-to-all* has everybody send to everybody. The
+//! An *incast* sends from many ranks to one; every rank is the receiver once. An *all-to-all* sends from every rank to every other. The
 //! victim is a pair of ranks that take no part in the load: a flow as long as one sender's block, and a train of small round trips.
-//! Each is measured alone, then under load, so that the difference is what congestion does to those who did not cause it.
+//! Each is measured alone, then under load, so that the difference is the effect of congestion on uninvolved flows.
 
 use super::PlanError;
-use super::draft::{Draft, Slot, Work};
+use super::layout::{TestLayout, Slot, Work};
 use record::TestKind;
 use record::units::Bytes;
 use record::{Cell, Collective, Load};
@@ -17,15 +17,15 @@ const TRAIN: u16 = 32;
 
 /// Who makes the load, and who suffers from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Crowd {
+pub(super) struct LoadAndVictim {
     /// The receiver first, in an incast.
     pub load: Vec<u32>,
     /// Sender and receiver of a flow that has nothing to do with it.
     pub victim: Option<(u32, u32)>,
 }
 
-impl Draft<'_> {
-    /// Every crowd on every rail: load alone, victim alone, both together.
+impl TestLayout<'_> {
+    /// Every group on every rail: load alone, victim alone, both together.
     pub(super) fn congestion(&mut self) -> Result<Vec<Slot>, PlanError> {
         if !self.transport.has_rails() {
             let why = format!(
@@ -41,7 +41,7 @@ impl Draft<'_> {
             return Ok(Vec::new());
         }
         let rails = self.rails.to_vec();
-        let places: usize = rails.iter().map(|rail| self.crowds(&world, rail).len()).sum();
+        let places: usize = rails.iter().map(|rail| self.groups_under_load(&world, rail).len()).sum();
         self.check_count(places * 5)?;
         if !self.fabric.is_one_rank_per_host() {
             self.leave_out(
@@ -51,20 +51,20 @@ impl Draft<'_> {
         }
         let mut slots = Vec::new();
         for rail in &rails {
-            for crowd in self.crowds(&world, rail) {
-                if crowd.victim.is_none() {
-                    let why = format!("{} ranks leave nobody who takes no part in the load", world.len());
+            for group in self.groups_under_load(&world, rail) {
+                if group.victim.is_none() {
+                    let why = format!("{} ranks leave no pair that takes no part in the load", world.len());
                     self.leave_out("what it does to others", &why);
                 }
-                for work in self.work(crowd.load.len())? {
-                    slots.extend(self.beside(work, &crowd, rail));
+                for work in self.work(group.load.len())? {
+                    slots.extend(self.beside(work, &group, rail));
                 }
             }
         }
         Ok(slots)
     }
 
-    fn crowds(&self, world: &[u32], rail: &str) -> Vec<Crowd> {
+    fn groups_under_load(&self, world: &[u32], rail: &str) -> Vec<LoadAndVictim> {
         let leaf = |rank: u32| {
             let graph = self.known.graph.as_ref()?;
             graph.leaf_of(rank, rail).map(str::to_string)
@@ -75,16 +75,16 @@ impl Draft<'_> {
         }
     }
 
-    /// The slots of one crowd and size.
-    fn beside(&self, work: Work, crowd: &Crowd, rail: &str) -> Vec<Slot> {
+    /// The slots of one group and size.
+    fn beside(&self, work: Work, group: &LoadAndVictim, rail: &str) -> Vec<Slot> {
         let rails = vec![rail.to_string()];
-        let load = |load| self.cell(work, crowd.load.clone(), rails.clone(), load);
+        let load = |load| self.cell(work, group.load.clone(), rails.clone(), load);
         let mut slots = vec![vec![load(Load::Alone)]];
-        let Some((from, to)) = crowd.victim else {
+        let Some((from, to)) = group.victim else {
             return slots;
         };
         let element = work.dtype.size() as u64;
-        let block = work.size.0 / crowd.load.len() as u64;
+        let block = work.size.0 / group.load.len() as u64;
         let whole = |bytes: u64| Bytes((bytes / element).max(1) * element);
         let victims = [
             (Collective::PointToPoint, whole(block), self.test.batch),
@@ -111,7 +111,7 @@ impl Draft<'_> {
 
 /// Every rank as the receiver of an incast. The victim sends to a neighbour of the receiver from elsewhere, where it is known
 /// who is whose neighbour.
-fn incasts(world: &[u32], senders: Option<u32>, leaf: &dyn Fn(u32) -> Option<String>) -> Vec<Crowd> {
+fn incasts(world: &[u32], senders: Option<u32>, leaf: &dyn Fn(u32) -> Option<String>) -> Vec<LoadAndVictim> {
     let most = senders.map_or(usize::MAX, |senders| senders as usize);
     (0..world.len())
         .map(|at| {
@@ -120,16 +120,16 @@ fn incasts(world: &[u32], senders: Option<u32>, leaf: &dyn Fn(u32) -> Option<Str
             let victim = (others.len() >= 3).then(|| victim(&mut others, leaf(receiver), leaf));
             others.truncate(most);
             let load = [receiver].into_iter().chain(others).collect();
-            Crowd { load, victim }
+            LoadAndVictim { load, victim }
         })
         .collect()
 }
 
 /// All ranks but two in an all-to-all; all of them where they are few.
-fn all_to_all(world: &[u32], leaf: &dyn Fn(u32) -> Option<String>) -> Crowd {
+fn all_to_all(world: &[u32], leaf: &dyn Fn(u32) -> Option<String>) -> LoadAndVictim {
     let mut load = world.to_vec();
     let victim = (world.len() >= 5).then(|| victim(&mut load, leaf(world[0]), leaf));
-    Crowd { load, victim }
+    LoadAndVictim { load, victim }
 }
 
 /// Takes two ranks out: a receiver on that leaf, and a sender that is not, where leaves are known.
@@ -161,19 +161,19 @@ mod tests {
         for size in 3..=9u32 {
             let world: Vec<u32> = (0..size).map(|rank| rank * 3).collect();
             for senders in [None, Some(1), Some(2), Some(100)] {
-                let crowds = incasts(&world, senders, &|_| None);
-                let receivers: Vec<u32> = crowds.iter().map(|crowd| crowd.load[0]).collect();
+                let groups_under_load = incasts(&world, senders, &|_| None);
+                let receivers: Vec<u32> = groups_under_load.iter().map(|group| group.load[0]).collect();
                 assert_eq!(receivers, world);
-                for crowd in &crowds {
-                    let mut ranks = crowd.load.clone();
-                    ranks.extend(crowd.victim.iter().flat_map(|(from, to)| [*from, *to]));
+                for group in &groups_under_load {
+                    let mut ranks = group.load.clone();
+                    ranks.extend(group.victim.iter().flat_map(|(from, to)| [*from, *to]));
                     ranks.sort_unstable();
                     let count = ranks.len();
                     ranks.dedup();
-                    assert_eq!(ranks.len(), count, "{crowd:?}");
-                    assert_eq!(crowd.victim.is_some(), size >= 4);
-                    assert!(crowd.load.len() >= 2, "{crowd:?}");
-                    assert!(senders.is_none_or(|most| crowd.load.len() <= 1 + most as usize));
+                    assert_eq!(ranks.len(), count, "{group:?}");
+                    assert_eq!(group.victim.is_some(), size >= 4);
+                    assert!(group.load.len() >= 2, "{group:?}");
+                    assert!(senders.is_none_or(|most| group.load.len() <= 1 + most as usize));
                 }
             }
         }
@@ -181,11 +181,11 @@ mod tests {
 
     #[test]
     fn a_victim_shares_the_way_into_the_receivers_leaf() {
-        for crowd in incasts(&[0, 1, 2, 3, 4, 5, 6, 7], None, &by_two) {
-            let (from, to) = crowd.victim.unwrap();
-            assert_eq!(by_two(to), by_two(crowd.load[0]), "{crowd:?}");
-            assert_ne!(by_two(from), by_two(to), "{crowd:?}");
-            assert_eq!(crowd.load.len(), 6);
+        for group in incasts(&[0, 1, 2, 3, 4, 5, 6, 7], None, &by_two) {
+            let (from, to) = group.victim.unwrap();
+            assert_eq!(by_two(to), by_two(group.load[0]), "{group:?}");
+            assert_ne!(by_two(from), by_two(to), "{group:?}");
+            assert_eq!(group.load.len(), 6);
         }
     }
 
@@ -290,9 +290,9 @@ mod tests {
     #[test]
     fn an_all_to_all_of_few_ranks_has_no_victim() {
         assert_eq!(all_to_all(&[0, 1, 2, 3], &by_two).victim, None);
-        let crowd = all_to_all(&[0, 1, 2, 3, 4, 5], &by_two);
-        assert_eq!(crowd.load.len(), 4);
-        let (from, to) = crowd.victim.unwrap();
+        let group = all_to_all(&[0, 1, 2, 3, 4, 5], &by_two);
+        assert_eq!(group.load.len(), 4);
+        let (from, to) = group.victim.unwrap();
         assert_ne!(by_two(from), by_two(to));
     }
 }

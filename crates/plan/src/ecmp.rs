@@ -1,13 +1,13 @@
-//! Many streams across leaves: who sends to whom, from which source ports.
+//! Many streams across leaves: which ranks send to which, from which source ports.
 //!
 //! All hosts of every leaf send at the same time, so that uplinks are full and what one of them lacks shows. Every set of
 //! ports sends further round the leaves than the one before: were it always the same two leaves, an uplink and the downlink
-//! behind it would carry the same streams in every measurement, and could not be told apart.
+//! behind it would carry the same streams in every measurement, and would stay ambiguous.
 
 use std::collections::BTreeMap;
 
 use super::PlanError;
-use super::draft::{Draft, Slot};
+use super::layout::{TestLayout, Slot};
 use super::verbs::ROCE_PORTS;
 use record::units::{Bytes, Nanos, Rate};
 use record::{Cell, Collective, Load, StreamTerms, TransportKind};
@@ -21,7 +21,7 @@ const MESSAGES_PER_WINDOW: f64 = 100.0;
 const SMALLEST_MESSAGE: u64 = 4 << 10;
 const LARGEST_MESSAGE: u64 = 1 << 20;
 
-impl Draft<'_> {
+impl TestLayout<'_> {
     /// A slot for every rail, number of streams and set of ports.
     pub(super) fn streams(&mut self) -> Result<Vec<Slot>, PlanError> {
         if self.has_no_links() {
@@ -110,7 +110,7 @@ fn leaves(graph: &Graph, world: &[u32], rail: &str) -> Vec<Vec<u32>> {
         };
         seen.push(cable);
         let leaf = match graph.is_inferred() {
-            // Nobody said which hosts share a leaf: each may have its own.
+            // Which hosts share a leaf is not known: each may have its own.
             true => Some(graph.link(cable).from.node.clone()),
             false => graph.leaf_of(rank, rail).map(str::to_string),
         };
@@ -121,7 +121,7 @@ fn leaves(graph: &Graph, world: &[u32], rail: &str) -> Vec<Vec<u32>> {
     leaves.into_values().collect()
 }
 
-/// Who sends to whom in one set: every leaf to the one `set` further on, every rank sends and receives once at most.
+/// The senders and receivers of one set: every leaf to the one `set` further on, every rank sends and receives once at most.
 fn pairs(leaves: &[Vec<u32>], set: u16) -> Vec<(u32, u32)> {
     let (count, set) = (leaves.len(), usize::from(set));
     let shift = 1 + set % (count - 1);

@@ -1,12 +1,12 @@
 //! Which engine runs a cell: ours, NCCL, or one after the other.
 //!
-//! A test is drafted once, for our engine. Where NCCL is asked for, each slot gets a twin for NCCL right behind it, so that
+//! A test is laid_out once, for our engine. Where NCCL is asked for, each slot gets a twin for NCCL right behind it, so that
 //! whatever drifts over a run drifts under both. What NCCL cannot run, or would run as something else than the cell says, is
 //! left out with the reason.
 
 use std::collections::BTreeSet;
 
-use super::draft::Slot;
+use super::layout::Slot;
 use record::{Algorithm, Cell, Collective, DType, DeviceKind, Engine, NcclRecord, Placement, ReduceOp};
 use topology::Fabric;
 use topology::suite::EngineChoice;
@@ -15,7 +15,7 @@ use topology::suite::EngineChoice;
 pub(super) fn per_engine(
     slots: Vec<Slot>,
     choice: EngineChoice,
-    nccl: &NcclThere<'_>,
+    nccl: &NcclAvailability<'_>,
     mut leave_out: impl FnMut(&Cell, String),
 ) -> Vec<Slot> {
     let mut planned = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn per_engine(
 }
 
 /// What is known of NCCL where the plan is to run.
-pub(super) struct NcclThere<'a> {
+pub(super) struct NcclAvailability<'a> {
     pub fabric: &'a Fabric,
     /// Rails of the test.
     pub rails: &'a [String],
@@ -51,7 +51,7 @@ pub(super) struct NcclThere<'a> {
     pub nccl: Option<&'a Result<NcclRecord, String>>,
 }
 
-impl NcclThere<'_> {
+impl NcclAvailability<'_> {
     /// Why NCCL cannot run a cell, or not as the cell says.
     fn why_not(&self, cell: &Cell) -> Option<String> {
         if let Some(why) = why_never(cell) {
@@ -90,10 +90,10 @@ fn why_never(cell: &Cell) -> Option<String> {
         return Some("NCCL copies with kernels, not with the copy engine".to_string());
     }
     if cell.collective == Collective::RoundTrip {
-        return Some("NCCL starts both ways at once, so there is no round trip to time".to_string());
+        return Some("NCCL starts both directions at once, so there is no round trip to time".to_string());
     }
     if cell.collective == Collective::Streams {
-        return Some("which way its connections take is NCCL's own choice".to_string());
+        return Some("NCCL chooses the paths of its connections itself".to_string());
     }
     let exchanges = matches!(
         cell.collective,

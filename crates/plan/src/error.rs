@@ -5,7 +5,7 @@ use topology::suite::SuiteError;
 /// Why a suite cannot be planned on a fabric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Nobody is there.
+    /// There are no ranks.
     #[error("there are no ranks to plan for")]
     NoRanks,
     /// Ranks keep their data in different kinds of memory.
@@ -16,7 +16,7 @@ pub enum PlanError {
     NoVerbs {
         /// Test.
         test: String,
-        /// Whose fault it is, and what to do.
+        /// Why not, and what to do.
         why: String,
     },
     /// NICs cannot use the GPUs' memory, and were told to.
@@ -24,7 +24,7 @@ pub enum PlanError {
     NoGpuDirect {
         /// Test.
         test: String,
-        /// Whose fault it is.
+        /// Why not.
         why: String,
     },
     /// A pinned source port that RoCE packets cannot have.
@@ -39,7 +39,7 @@ pub enum PlanError {
     },
     /// More streams than there are ports.
     #[error(
-        "test `{test}`: its streams need {ports} source ports from {first} on, and the last is 65535; use fewer `flows` or `sets`, or          a lower source_port"
+        "test `{test}`: its streams need {ports} source ports from {first} on, and the last is 65535; use fewer `flows` or `sets`, or a lower source_port"
     )]
     TooManyStreams {
         /// Test.
@@ -145,7 +145,7 @@ pub enum PlanError {
         /// Ranks.
         ranks: usize,
     },
-    /// The plan would not end in anybody's lifetime.
+    /// The plan has too many cells.
     #[error(
         "test `{test}` makes {cells} cells on this fabric, more than {most}; give it fewer sizes, types or ranks"
     )]

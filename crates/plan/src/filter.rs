@@ -1,6 +1,6 @@
-//! `--only`: a part of a plan, in the words a finding uses.
+//! `--only`: a condition of a plan, in the words a finding uses.
 //!
-//! `rail=rail1,pair=0:1` keeps the cells for which all parts hold; `size=1M|64M` holds for either. Values are checked when
+//! `rail=rail1,pair=0:1` keeps the cells for which all conditions hold; `size=1M|64M` holds for either. Values are checked when
 //! they are typed; that a filter matches nothing is found out by the plan, which then says what there is.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ const MOST_LISTED: usize = 12;
 #[error("--only: {0}")]
 pub struct FilterError(String);
 
-/// What a part of a filter looks at.
+/// What a condition of a filter looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 enum Key {
@@ -57,7 +57,7 @@ impl End {
     }
 }
 
-/// One value a part accepts.
+/// One value a condition accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Value {
     Test(String),
@@ -132,15 +132,15 @@ impl Value {
     }
 }
 
-/// One part of a filter: a key and the values it accepts.
+/// One condition of a filter: a key and the values it accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
+struct Condition {
     key: Key,
     text: String,
     values: Vec<Value>,
 }
 
-impl Part {
+impl Condition {
     fn holds_for(&self, cell: &Cell, fabric: &Fabric) -> bool {
         self.values.iter().any(|value| value.holds_for(cell, fabric))
     }
@@ -149,21 +149,21 @@ impl Part {
 /// Which cells of a plan to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    parts: Vec<Part>,
+    conditions: Vec<Condition>,
 }
 
 impl Filter {
-    /// Whether all parts hold for a cell.
+    /// Whether all conditions hold for a cell.
     pub fn matches(&self, cell: &Cell, fabric: &Fabric) -> bool {
-        self.parts.iter().all(|part| part.holds_for(cell, fabric))
+        self.conditions.iter().all(|condition| condition.holds_for(cell, fabric))
     }
 
-    /// Why nothing matched: the part that matches nothing by itself and what it could have matched.
+    /// Why nothing matched: the condition that matches nothing by itself and what it could have matched.
     pub(super) fn what_there_is(&self, cells: &[Cell], fabric: &Fabric) -> String {
-        let dead = |part: &&Part| !cells.iter().any(|cell| part.holds_for(cell, fabric));
-        match self.parts.iter().find(dead) {
-            Some(part) => format!("{}: there is {}", part.text, listed(part.key, cells, fabric)),
-            None => "each of its parts matches some cell, but no cell matches all".to_string(),
+        let dead = |condition: &&Condition| !cells.iter().any(|cell| condition.holds_for(cell, fabric));
+        match self.conditions.iter().find(dead) {
+            Some(condition) => format!("{}: there is {}", condition.text, listed(condition.key, cells, fabric)),
+            None => "each of its conditions matches some cell, but no cell matches all".to_string(),
         }
     }
 }
@@ -172,12 +172,12 @@ impl FromStr for Filter {
     type Err = FilterError;
 
     fn from_str(text: &str) -> Result<Filter, FilterError> {
-        let mut parts: Vec<Part> = Vec::new();
-        for part in text.split(',').map(str::trim) {
-            let Some((name, values)) = part.split_once('=') else {
+        let mut conditions: Vec<Condition> = Vec::new();
+        for condition in text.split(',').map(str::trim) {
+            let Some((name, values)) = condition.split_once('=') else {
                 return Err(FilterError(format!(
                     "{} is not KEY=VALUE, such as rail=rail1",
-                    quoted(part)
+                    quoted(condition)
                 )));
             };
             let name = name.trim();
@@ -188,7 +188,7 @@ impl FromStr for Filter {
                     suggestion(name, Key::VARIANTS)
                 ))
             })?;
-            if parts.iter().any(|other| other.key == key) {
+            if conditions.iter().any(|other| other.key == key) {
                 return Err(FilterError(format!(
                     "`{key}` is there twice; write {key}=A|B for either"
                 )));
@@ -197,20 +197,20 @@ impl FromStr for Filter {
                 "" => Err(wrong(key, value, "a value")),
                 value => Value::parse(key, value),
             });
-            parts.push(Part {
+            conditions.push(Condition {
                 key,
-                text: part.to_string(),
+                text: condition.to_string(),
                 values: values.collect::<Result<_, _>>()?,
             });
         }
-        Ok(Filter { parts })
+        Ok(Filter { conditions })
     }
 }
 
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<&str> = self.parts.iter().map(|part| part.text.as_str()).collect();
-        f.write_str(&parts.join(","))
+        let conditions: Vec<&str> = self.conditions.iter().map(|condition| condition.text.as_str()).collect();
+        f.write_str(&conditions.join(","))
     }
 }
 

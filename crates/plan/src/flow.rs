@@ -1,4 +1,4 @@
-//! Flows about to be measured, the paths they are known to take, and what a slot has room for.
+//! Flows about to be measured, the paths they are known to take, and what a slot has capacity for.
 
 use std::collections::{HashMap, HashSet};
 
@@ -50,19 +50,19 @@ impl Flow {
     }
 }
 
-/// A way to send from one rank to another: the source port that leads there, and the links.
-pub type Way = (Option<u16>, Path);
+/// A path from one rank to another and the source port that selects it; none when any port does.
+pub type PortPath = (Option<u16>, Path);
 
 /// Which source port leads over which path, as probed.
 #[derive(Debug, Clone, Default)]
 pub struct PathTable {
-    /// Whether every shortest path counts as known, for plans that are made before anybody can be asked.
+    /// Whether every shortest path counts as known, for plans made before paths can be probed.
     assumed: bool,
     known: HashMap<(u32, u32, String), Vec<(u16, Path)>>,
 }
 
 impl PathTable {
-    /// A table in which every shortest path is known, by whatever port leads there: what probing will come to at best.
+    /// A table in which every shortest path counts as known: the best that probing can yield.
     pub fn assuming() -> PathTable {
         PathTable {
             assumed: true,
@@ -72,9 +72,9 @@ impl PathTable {
 
     /// Notes what a probe found. Of several ports that lead over the same path the first will do.
     pub fn insert(&mut self, from: u32, to: u32, rail: &str, port: u16, path: Path) {
-        let ways = self.known.entry((from, to, rail.to_string())).or_default();
-        if ways.iter().all(|(_, known)| *known != path) {
-            ways.push((port, path));
+        let paths = self.known.entry((from, to, rail.to_string())).or_default();
+        if paths.iter().all(|(_, known)| *known != path) {
+            paths.push((port, path));
         }
     }
 
@@ -83,9 +83,9 @@ impl PathTable {
         self.known.is_empty()
     }
 
-    /// The different ways from one rank to another, each once. Where there is one way only, any port takes it; where there
-    /// are several and none was probed, there is one entry without links: it may be any of them.
-    pub fn ways(&self, graph: &Graph, from: u32, to: u32, rail: &str) -> Vec<Way> {
+    /// The different paths from one rank to another, each once. Where there is only one, any port takes it; where there are
+    /// several and none was probed, there is one entry without links: it may be any of them.
+    pub fn paths(&self, graph: &Graph, from: u32, to: u32, rail: &str) -> Vec<PortPath> {
         if let Some(probed) = self.known.get(&(from, to, rail.to_string())) {
             return probed
                 .iter()
@@ -104,17 +104,17 @@ impl PathTable {
     }
 }
 
-/// What the links of one slot still have room for. Ranks take part in one flow at a time.
-pub struct Room<'g> {
+/// What the links of one slot still have capacity for. Ranks take part in one flow at a time.
+pub struct SlotCapacity<'g> {
     graph: &'g Graph,
     left: HashMap<LinkId, f64>,
     busy: HashSet<u32>,
 }
 
-impl<'g> Room<'g> {
+impl<'g> SlotCapacity<'g> {
     /// An empty slot.
-    pub fn new(graph: &'g Graph) -> Room<'g> {
-        Room {
+    pub fn new(graph: &'g Graph) -> SlotCapacity<'g> {
+        SlotCapacity {
             graph,
             left: HashMap::new(),
             busy: HashSet::new(),
@@ -127,29 +127,29 @@ impl<'g> Room<'g> {
     }
 
     /// Whether a flow would neither share its ranks nor take more of a link than is left. A flow whose path is not known
-    /// needs room on every link it may cross.
-    pub fn has(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> bool {
+    /// needs capacity on every link it may cross.
+    pub fn fits(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> bool {
         if self.is_busy(from) || self.is_busy(to) {
             return false;
         }
-        let takes = self.takes(from, to, rail);
-        self.concerned(from, to, rail, path)
+        let demand = self.demand(from, to, rail);
+        self.possible_links(from, to, rail, path)
             .iter()
-            .all(|link| self.left(*link) * 1.01 >= takes || !self.left.contains_key(link))
+            .all(|link| self.left(*link) * 1.01 >= demand || !self.left.contains_key(link))
     }
 
-    /// Takes what a flow needs.
-    pub fn take(&mut self, from: u32, to: u32, rail: &str, path: &[LinkId]) {
-        let takes = self.takes(from, to, rail);
-        for link in self.concerned(from, to, rail, path) {
-            let left = self.left(link) - takes;
+    /// Adds a flow.
+    pub fn add(&mut self, from: u32, to: u32, rail: &str, path: &[LinkId]) {
+        let demand = self.demand(from, to, rail);
+        for link in self.possible_links(from, to, rail, path) {
+            let left = self.left(link) - demand;
             self.left.insert(link, left);
         }
         self.busy.extend([from, to]);
     }
 
-    /// Whether a flow crosses a link and there is room for another.
-    pub fn is_begun(&self, link: LinkId) -> bool {
+    /// Whether a flow crosses a link that has capacity for another.
+    pub fn is_partly_used(&self, link: LinkId) -> bool {
         self.left
             .get(&link)
             .is_some_and(|left| *left > 0.01 * self.graph.link(link).rate.0)
@@ -168,13 +168,13 @@ impl<'g> Room<'g> {
         }
     }
 
-    /// What a flow takes of every link: the rate of the slower of the cables at its ends.
-    fn takes(&self, from: u32, to: u32, rail: &str) -> f64 {
+    /// The rate a flow needs on every link: that of the slower of the cables at its ends.
+    fn demand(&self, from: u32, to: u32, rail: &str) -> f64 {
         let rate = |link: Option<LinkId>| link.map_or(1.0, |link| self.rate(link));
         rate(self.graph.up(from, rail)).min(rate(self.graph.down(to, rail)))
     }
 
-    fn concerned(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> Vec<LinkId> {
+    fn possible_links(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> Vec<LinkId> {
         if !path.is_empty() {
             return path.to_vec();
         }

@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlanError;
-use super::draft::{Draft, Slot};
+use super::layout::{TestLayout, Slot};
 use record::{Cell, GroupKind, Load};
 use topology::graph::Graph;
 
 /// The leaves of one rail with their ranks, pod by pod.
 type Pods = Vec<Vec<Vec<u32>>>;
 
-impl Draft<'_> {
+impl TestLayout<'_> {
     /// Every group of the kinds asked for, on every rail.
     pub(super) fn fabric_groups(&mut self) -> Result<Vec<Slot>, PlanError> {
         if self.has_no_links() {
@@ -21,7 +21,7 @@ impl Draft<'_> {
         }
         let graph = self.known.graph.clone().filter(|graph| !graph.is_inferred());
         let Some(graph) = graph else {
-            let why = "which ranks share a leaf is not known; say so with --topology FILE";
+            let why = "which ranks share a leaf is not known; give a topology with --topology FILE";
             self.leave_out("all of it", why);
             return Ok(Vec::new());
         };

@@ -1,17 +1,17 @@
 //! Suite x fabric: the cells to measure, in order, and what stays unmeasured.
 //!
 //! A plan is a pure function of suite, fabric, choices and seed: the same four give the same plan, cell for cell. Whatever
-//! was asked for and is not in the plan is in `untested` with the reason, or is an error; nothing is dropped or replaced in
-//! silence. Cells of one slot run at the same time and never share an end of a rail.
+//! was asked for and is not in the plan is in `untested` with the reason, or is an error; nothing is dropped or replaced
+//! silently. Cells of one slot run at the same time and never share an end of a rail.
 
 pub mod adaptive;
 pub mod baseline;
 #[cfg(test)]
 mod burn_in_tests;
-mod choices_table;
+mod schedule_costs;
 mod congestion;
 pub mod diagnose;
-mod draft;
+mod layout;
 mod ecmp;
 mod engines;
 mod error;
@@ -26,13 +26,12 @@ mod pairs;
 mod references;
 pub mod remeasure;
 pub mod replan;
-mod residence;
 pub mod schedule;
 mod transport;
 pub mod twin;
 mod verbs;
 
-pub use choices_table::{ScheduleCost, ScheduleOutline, schedules};
+pub use schedule_costs::{ScheduleCost, ScheduleOutline, schedules};
 pub use error::PlanError;
 pub use filter::{Filter, FilterError};
 pub use outline::{Outline, TestOutline};
@@ -53,8 +52,8 @@ use topology::graph::Graph;
 use topology::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
 
 use baseline::Baseline;
-use draft::Draft;
-use engines::NcclThere;
+use layout::TestLayout;
+use engines::NcclAvailability;
 use flow::PathTable;
 use references::References;
 
@@ -84,7 +83,7 @@ pub struct Choices {
     /// Hosts, switches or cables that adaptive tests look at; everything when none is named.
     pub focus: Vec<String>,
     /// The fabric as a graph and the paths through it, as far as they are known.
-    pub known: Known,
+    pub known: FabricKnowledge,
     /// Whether cells run in the order of their sizes instead of a seeded one.
     pub in_order: bool,
     /// Whether all ranks are in one process, so that they can share memory.
@@ -95,14 +94,14 @@ pub struct Choices {
 
 /// What is known of the fabric's paths when ranks have met.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct FabricKnowledge {
     /// The topology as a graph.
     pub graph: Option<Arc<Graph>>,
     /// Which source port leads over which path.
     pub paths: Arc<PathTable>,
 }
 
-impl Known {
+impl FabricKnowledge {
     /// What the slowest cable of a host should carry, when a topology says so.
     fn slowest(&self) -> Option<Rate> {
         let graph = self.graph.as_ref()?;
@@ -122,7 +121,7 @@ pub struct Plan {
     /// The suite's tests with their references resolved.
     pub tests: Vec<TestRecord>,
     /// The cells in the order in which they run. Ids and slots count over the whole plan, so that `--only cell=17` means the
-    /// same cell every time: after `--only` they have gaps, and `id` is no index into this list.
+    /// same cell every time: after `--only` they have gaps, and `id` is not an index into this list.
     pub cells: Vec<Cell>,
     /// What stays unmeasured, and why.
     pub untested: Vec<Untested>,
@@ -167,7 +166,7 @@ impl Plan {
                 topology: choices.topology.as_ref(),
             };
             plan.tests.push(references.resolve(test, choices.spec.as_deref()));
-            let mut draft = Draft {
+            let mut layout = TestLayout {
                 test,
                 fabric,
                 transport,
@@ -179,23 +178,23 @@ impl Plan {
                 seed: suite.run.seed(),
                 untested: &mut plan.untested,
             };
-            let mut drafted = draft.slots()?;
+            let mut laid_out = layout.slots()?;
             if choices.in_order {
-                drafted.sort_by_key(|slot| {
+                laid_out.sort_by_key(|slot| {
                     slot.first()
                         .map(|cell| (cell.dtype, cell.op, cell.size, Reverse(cell.placement)))
                 });
             } else {
-                drafted.shuffle(&mut rng);
+                laid_out.shuffle(&mut rng);
             }
             let engine = choices.engine.or(test.engine).unwrap_or(suite.run.engine());
             let mut left_out = Vec::new();
-            let nccl = NcclThere {
+            let nccl = NcclAvailability {
                 fabric,
                 rails: &rails,
                 nccl: choices.nccl.as_ref(),
             };
-            let planned = engines::per_engine(drafted, engine, &nccl, |cell, why| {
+            let planned = engines::per_engine(laid_out, engine, &nccl, |cell, why| {
                 left_out.push((cell.collective, why));
             });
             for (collective, why) in left_out {
@@ -220,7 +219,7 @@ impl Plan {
         if let Some(filter) = &choices.only {
             plan.keep_only(filter, fabric)?;
         }
-        residence::check(&plan, fabric)?;
+        check_coresidency(&plan, fabric)?;
         references::name_missing_peers(&mut plan.tests, &plan.cells);
         let unread = Baseline::default();
         for test in &mut plan.tests {
@@ -229,7 +228,7 @@ impl Plan {
                 _ => None,
             });
             if let Some(baseline) = named {
-                baseline.settle(test, &plan.cells, fabric);
+                baseline.resolve(test, &plan.cells, fabric);
             }
         }
         Ok(plan)
@@ -348,5 +347,31 @@ fn note(untested: &mut Vec<Untested>, what: impl Into<String>, why: impl Into<St
     };
     if !untested.contains(&entry) {
         untested.push(entry);
+    }
+}
+
+/// Refuses a plan with a slot whose kernels are not co-resident on a GPU: a kernel that waits for one which has not started,
+/// because there is no room for it, waits forever. Every rank needs room for one thread block at least.
+fn check_coresidency(plan: &Plan, fabric: &Fabric) -> Result<(), PlanError> {
+    plan.slots().try_for_each(|slot| check_slot_coresidency(slot, fabric))
+}
+
+fn check_slot_coresidency(slot: &[Cell], fabric: &Fabric) -> Result<(), PlanError> {
+    let mut kernels: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+    let kernels_of = |cell: &&Cell| cell.collective.is_scheduled();
+    let ranks = slot.iter().filter(kernels_of).flat_map(|cell| &cell.ranks);
+    for gpu in ranks.filter_map(|rank| fabric.rank(*rank)?.gpu.as_ref()) {
+        let (_, ranks) = kernels.entry(&gpu.uuid).or_insert((gpu.blocks, 0));
+        *ranks += 1;
+    }
+    let overfull = kernels.iter().find(|(_, (blocks, ranks))| ranks > blocks);
+    match (overfull, slot.first()) {
+        (Some((gpu, (blocks, ranks))), Some(cell)) => Err(PlanError::NotTogether {
+            test: cell.test.clone(),
+            gpu: gpu.to_string(),
+            ranks: *ranks,
+            blocks: *blocks,
+        }),
+        _ => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
-//! Pairs of ranks, one after another or in rounds of disjoint ones: which meet is the schedule's to say.
+//! Pairs of ranks, one after another or in rounds of disjoint ones: the schedule chooses which.
 
 use super::PlanError;
 use super::adaptive::Adaptive;
-use super::draft::{Draft, Slot};
+use super::layout::{TestLayout, Slot};
 use super::schedule::{by_topology, random, tournament};
 use record::{Cell, Collective, Load, TransportKind};
 use topology::graph::Graph;
@@ -13,7 +13,7 @@ const OPENING: u32 = 2;
 /// Rounds of random pairs that stand in for a topology: every end of a cable meets so many partners.
 const COVERING: u32 = 4;
 
-impl Draft<'_> {
+impl TestLayout<'_> {
     /// Every pair of ranks, on each rail. Where every rank has a host to itself the pairs of a round run at the same time;
     /// where ranks share a host they would measure each other, so pairs run one after another.
     pub(super) fn pairs(&mut self) -> Result<Vec<Slot>, PlanError> {
@@ -27,7 +27,7 @@ impl Draft<'_> {
             Schedule::Topology => return self.by_topology(&world),
             Schedule::Cover if self.knows_its_topology() => return self.by_topology(&world),
             Schedule::Cover => {
-                let why = "no topology is known; say it with --topology FILE";
+                let why = "no topology is known; give one with --topology FILE";
                 self.leave_out("cables between switches", why);
                 Some(COVERING)
             }
@@ -71,7 +71,7 @@ impl Draft<'_> {
         Ok(slots)
     }
 
-    /// Whether somebody said which cable is where, so that flows can follow it.
+    /// Whether a topology is known, so that flows can follow it.
     fn knows_its_topology(&self) -> bool {
         let graph = self.known.graph.as_deref();
         self.transport.has_rails() && graph.is_some_and(|graph| !graph.is_inferred())
@@ -119,14 +119,14 @@ impl Draft<'_> {
         !has_links
     }
 
-    /// Neighbours on a leaf, then leaf to leaf over every way; slots that ask no link for more than it carries.
+    /// Neighbours on a leaf, then leaf to leaf over every path; slots that ask no link for more than it carries.
     fn by_topology(&mut self, world: &[u32]) -> Result<Vec<Slot>, PlanError> {
         if self.has_no_links() {
             return Ok(Vec::new());
         }
         let known = self.known;
         let Some(graph) = known.graph.as_deref().filter(|graph| !graph.is_inferred()) else {
-            let why = "its schedule follows the topology, which is not known; say it with --topology FILE";
+            let why = "its schedule needs a topology; give one with --topology FILE";
             self.leave_out("all of it", why);
             return Ok(Vec::new());
         };
@@ -136,8 +136,8 @@ impl Draft<'_> {
             let flows = matchings.iter().map(Vec::len).sum();
             self.check_count(flows)?;
             if matchings.iter().flatten().any(|flow| flow.path.is_empty()) {
-                let why = "which source port leads over which spine was not found out";
-                self.leave_out(&format!("every way between leaves of {rail}"), why);
+                let why = "which source port leads over which spine is not known";
+                self.leave_out(&format!("every path between leaves of {rail}"), why);
             }
             for work in self.work(2)? {
                 for flows in &matchings {
@@ -161,12 +161,12 @@ impl Draft<'_> {
         }
         slots.retain(|slot: &Slot| !slot.is_empty());
         if slots.is_empty() {
-            self.leave_out("all of it", "no two hosts have a way between them on a rail");
+            self.leave_out("all of it", "no two hosts have a path between them on a rail");
         }
         Ok(slots)
     }
 
-    /// Flows that cross every link a few times; what tells suspects apart is decided while measuring.
+    /// Flows that cross every link a few times; the flows that distinguish suspects are chosen while measuring.
     fn adaptive(&mut self, world: &[u32]) -> Result<Vec<Slot>, PlanError> {
         if self.has_no_links() {
             return Ok(Vec::new());
@@ -196,7 +196,7 @@ impl Draft<'_> {
             }
         }
         if slots.is_empty() {
-            self.leave_out("all of it", "no two hosts have a way between them on a rail");
+            self.leave_out("all of it", "no two hosts have a path between them on a rail");
         }
         Ok(slots)
     }

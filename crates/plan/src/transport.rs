@@ -39,7 +39,7 @@ pub(super) fn of(
     }
 }
 
-/// What carries bytes over rails when nobody said: RDMA where every end of every rail can, else TCP. Where some could, it is
+/// The transport over rails when none is given: RDMA where every end of every rail can, else TCP. Where some could, it is
 /// said why it is not used.
 fn over_rails(
     test: &TestCase,

@@ -15,7 +15,7 @@ pub(super) const ROCE_PORTS: std::ops::RangeInclusive<u16> = 0xC000..=0xFFFF;
 pub(super) fn why_not(fabric: &Fabric, choices: &Choices) -> Option<String> {
     let ready = match &choices.verbs {
         Some(ready) => ready.clone(),
-        None => Err("nobody has looked whether the ranks can use it".to_string()),
+        None => Err("whether the ranks can use RDMA was not checked".to_string()),
     };
     if let Err(why) = ready {
         return Some(why);
@@ -90,12 +90,12 @@ pub(super) fn terms(
     };
     let possible = match &choices.gpudirect {
         Some(possible) => possible.clone(),
-        None => Err("nobody has looked whether the NICs can use the GPUs' memory".to_string()),
+        None => Err("whether the NICs can use the GPUs' memory was not checked".to_string()),
     };
     let memory = match (device, suite.verbs.gpudirect(), possible) {
         (DeviceKind::Host, GpuDirectChoice::On, _) => {
             return Err(impossible(
-                "the data lies in memory of the CPU; add --device cuda",
+                "the data is in CPU memory; add --device cuda",
             ));
         }
         (DeviceKind::Host, ..) => MemoryPath::Host,

@@ -108,15 +108,15 @@ fn a_focus_leaves_the_rest_of_the_fabric_alone() {
 fn suspects_are_told_apart_by_flows_that_cross_one_of_them_each() {
     let (graph, table, ranks, rails) = fabric("8x2", 2, 2, 1);
     let path = graph.paths(0, 7, "rail0").remove(0);
-    let doubt = Doubt {
+    let ambiguity = Ambiguity {
         rail: "rail0".to_string(),
         links: path.clone(),
         wanted: 2,
-        ..Doubt::default()
+        ..Ambiguity::default()
     };
     let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
     adaptive.remember(0, 7, "rail0");
-    let slots = adaptive.narrowing(&[doubt], |_| true);
+    let slots = adaptive.narrowing(&[ambiguity], |_| true);
     assert_nothing_is_shared(&slots);
     for suspect in &path {
         let alone = |flow: &&Flow| {
@@ -132,15 +132,15 @@ fn suspects_are_told_apart_by_flows_that_cross_one_of_them_each() {
 fn an_only_suspect_is_made_sure_of_with_other_partners() {
     let (graph, table, ranks, rails) = fabric("8x2", 2, 2, 1);
     let suspect = graph.up(3, "rail1").unwrap();
-    let doubt = Doubt {
+    let ambiguity = Ambiguity {
         rail: "rail1".to_string(),
         links: vec![suspect],
         wanted: 3,
-        ..Doubt::default()
+        ..Ambiguity::default()
     };
     let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
     adaptive.remember(3, 4, "rail1");
-    let slots = adaptive.narrowing(&[doubt], |_| true);
+    let slots = adaptive.narrowing(&[ambiguity], |_| true);
     let flows: Vec<&Flow> = slots.iter().flatten().collect();
     let partners: BTreeSet<u32> = flows.iter().map(|flow| flow.to).collect();
     assert_eq!((flows.len(), partners.len()), (3, 3), "{flows:?}");
@@ -155,18 +155,18 @@ fn links_that_always_come_together_are_not_measured_for_ever() {
     // Two leaves: what goes up to a spine comes down to the other leaf.
     let (graph, table, ranks, rails) = fabric("4x1", 2, 1, 1);
     let path = graph.paths(0, 3, "rail0").remove(0);
-    let doubt = Doubt {
+    let ambiguity = Ambiguity {
         rail: "rail0".to_string(),
         links: path[1..3].to_vec(),
-        ..Doubt::default()
+        ..Ambiguity::default()
     };
     let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
     assert!(
         adaptive
-            .narrowing(std::slice::from_ref(&doubt), |_| true)
+            .narrowing(std::slice::from_ref(&ambiguity), |_| true)
             .is_empty()
     );
-    let unsure = Doubt { wanted: 2, ..doubt };
+    let unsure = Ambiguity { wanted: 2, ..ambiguity };
     assert_eq!(adaptive.narrowing(&[unsure], |_| true).concat().len(), 2);
 }
 
@@ -220,13 +220,13 @@ fn where_no_path_is_known_a_suspicion_is_still_made_sure_of() {
     let nothing = PathTable::default();
     let mut adaptive = Adaptive::new(&graph, &nothing, &ranks, &rails, 1);
     let path = graph.paths(2, 7, "rail0").remove(0);
-    let doubt = Doubt {
+    let ambiguity = Ambiguity {
         rail: "rail0".to_string(),
         links: vec![path[1]],
         wanted: 3,
-        ..Doubt::default()
+        ..Ambiguity::default()
     };
-    let flows = adaptive.narrowing(&[doubt], |_| true).concat();
+    let flows = adaptive.narrowing(&[ambiguity], |_| true).concat();
     assert_eq!(flows.len(), 3, "{flows:?}");
     for flow in &flows {
         let ways = graph.paths(flow.from, flow.to, "rail0");

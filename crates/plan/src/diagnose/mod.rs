@@ -1,20 +1,20 @@
-//! Narrowing down: measure, see who is suspected, measure what tells the suspects apart, until one is left.
+//! Narrowing down: measure, find the suspects, measure what distinguishes them, until one is left.
 //!
-//! Who measures is left open: ranks of a real run, or a simulated fabric. Held true: every step measures something that was
-//! not measured before or confirms a suspect; there are at most [`MOST_STEPS`] steps; nothing is accused here, that is what
-//! `findings` does with the record afterwards.
+//! The measurer is a parameter: the ranks of a real run, or a simulated fabric. Held true: every step measures something that was
+//! not measured before or confirms a suspect; there are at most [`MOST_STEPS`] steps; no finding is made here; `findings` judges
+//! the record afterwards.
 
-mod doubts;
+mod ambiguities;
 
 use std::collections::HashMap;
 
-use crate::adaptive::{Adaptive, Doubt};
+use crate::adaptive::{Adaptive, Ambiguity};
 use crate::flow::{Flow, PathTable};
 use judge::findings::{Element, Localisation, localise};
 use record::{Cell, EndReason, LinkState, Recorded};
 use topology::graph::{Graph, LinkId};
 
-pub use doubts::name_of;
+pub use ambiguities::name_of;
 
 /// More steps than this tell nothing new.
 pub const MOST_STEPS: usize = 8;
@@ -22,18 +22,18 @@ pub const MOST_STEPS: usize = 8;
 /// A question that was asked so often has no answer.
 const MOST_ASKED: usize = 3;
 
-/// Whoever measures cells and keeps the record.
-pub trait Bench {
-    /// What may go wrong.
+/// Measures cells and keeps the record.
+pub trait Measurer {
+    /// Why measuring failed.
     type Error;
-    /// Measures cells that the record does not have yet, slot by slot. `why` says what they are to tell.
+    /// Measures cells that the record does not have yet, slot by slot. `why` is the question they answer.
     fn measure(&mut self, why: &str, cells: &[Cell]) -> Result<EndReason, Self::Error>;
     /// Everything recorded so far.
     fn recorded(&mut self) -> Result<Recorded, Self::Error>;
 }
 
 /// What is narrowed down, and on which fabric.
-pub struct Setting<'a> {
+pub struct DiagnosisContext<'a> {
     /// The fabric.
     pub graph: &'a Graph,
     /// Which source port leads where.
@@ -53,7 +53,7 @@ pub struct Step {
     pub measured: usize,
     /// Links in each direction that carried what they should, of how many.
     pub healthy: (usize, usize),
-    /// Who is suspected: for every cause its parts, the likeliest first, and whether it is confirmed.
+    /// The suspects: for every cause its parts, the likeliest first, and whether it is confirmed.
     pub suspects: Vec<(Vec<(String, f64)>, bool)>,
     /// Parts that were suspected before and are not any more.
     pub ruled_out: Vec<String>,
@@ -77,9 +77,9 @@ pub struct Outcome {
 }
 
 /// Narrows down what slows the flows of a test whose opening was measured. `tell` hears what is known before every step.
-pub fn narrow<B: Bench>(
-    bench: &mut B,
-    setting: &Setting<'_>,
+pub fn narrow<B: Measurer>(
+    measurer: &mut B,
+    context: &DiagnosisContext<'_>,
     tell: &mut dyn FnMut(&Step),
 ) -> Result<Outcome, B::Error> {
     let mut outcome = Outcome {
@@ -88,26 +88,26 @@ pub fn narrow<B: Bench>(
         cells: 0,
         end: EndReason::Finished,
     };
-    let mut recorded = bench.recorded()?;
+    let mut recorded = measurer.recorded()?;
     let Some(template) = recorded
         .run
         .cells
         .iter()
-        .find(|cell| cell.test == setting.test)
+        .find(|cell| cell.test == context.test)
         .cloned()
     else {
         return Ok(outcome);
     };
-    let mut adaptive = resumed(setting, &recorded);
+    let mut adaptive = resumed(context, &recorded);
     let mut suspected: Vec<Element> = Vec::new();
-    let mut asked: HashMap<Doubt, usize> = HashMap::new();
+    let mut asked: HashMap<Ambiguity, usize> = HashMap::new();
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
-        let mut doubts = doubts::of(&seen, &recorded);
-        doubts.retain(|doubt| {
-            let question = Doubt {
+        let mut ambiguities = ambiguities::of(&seen, &recorded);
+        ambiguities.retain(|ambiguity| {
+            let question = Ambiguity {
                 wanted: 0,
-                ..doubt.clone()
+                ..ambiguity.clone()
             };
             let times = asked.entry(question).or_insert(0);
             *times += 1;
@@ -116,15 +116,15 @@ pub fn narrow<B: Bench>(
         let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
         let mut slots = Vec::new();
         if number <= MOST_STEPS {
-            slots.extend(adaptive.narrowing(&doubts, is_good));
-            slots.extend(adaptive.in_slots(to_repeat(&seen, &recorded, setting)));
+            slots.extend(adaptive.narrowing(&ambiguities, is_good));
+            slots.extend(adaptive.in_slots(to_repeat(&seen, &recorded, context)));
         }
-        let cells = cells_of(&slots, &template, &recorded, setting.graph);
+        let cells = cells_of(&slots, &template, &recorded, context.graph);
         tell(&step(
             number,
             &seen,
             &recorded,
-            setting,
+            context,
             &suspected,
             (cells.len(), slots.len()),
         ));
@@ -132,38 +132,38 @@ pub fn narrow<B: Bench>(
             break;
         }
         suspected = suspects_of(&seen);
-        outcome.end = bench.measure(&doubts::in_words(&doubts, setting.graph), &cells)?;
+        outcome.end = measurer.measure(&ambiguities::in_words(&ambiguities, context.graph), &cells)?;
         outcome.steps += 1;
         outcome.slots += slots.len();
         outcome.cells += cells.len();
         if outcome.end != EndReason::Finished {
             break;
         }
-        recorded = bench.recorded()?;
+        recorded = measurer.recorded()?;
     }
     Ok(outcome)
 }
 
-/// Flows that were slow once although nothing on their way is: they are measured again as they were.
-fn to_repeat(seen: &Localisation, recorded: &Recorded, setting: &Setting<'_>) -> Vec<Flow> {
+/// Flows that were slow once although no link on their path is: they are measured again unchanged.
+fn to_repeat(seen: &Localisation, recorded: &Recorded, context: &DiagnosisContext<'_>) -> Vec<Flow> {
     let cells = seen
         .slow_once()
         .into_iter()
         .filter_map(|place| recorded.run.cells.get(place));
-    let of_test = cells.filter(|cell| cell.test == setting.test);
-    of_test.filter_map(|cell| Flow::of(cell, setting.graph)).collect()
+    let of_test = cells.filter(|cell| cell.test == context.test);
+    of_test.filter_map(|cell| Flow::of(cell, context.graph)).collect()
 }
 
 /// The schedule, knowing what was measured already.
-fn resumed<'a>(setting: &Setting<'a>, recorded: &Recorded) -> Adaptive<'a> {
-    let of_test = || recorded.run.cells.iter().filter(|cell| cell.test == setting.test);
+fn resumed<'a>(context: &DiagnosisContext<'a>, recorded: &Recorded) -> Adaptive<'a> {
+    let of_test = || recorded.run.cells.iter().filter(|cell| cell.test == context.test);
     let mut ranks: Vec<u32> = of_test().flat_map(|cell| cell.ranks.iter().copied()).collect();
     ranks.sort_unstable();
     ranks.dedup();
     let mut rails: Vec<String> = of_test().flat_map(|cell| cell.rails.iter().cloned()).collect();
     rails.sort_unstable();
     rails.dedup();
-    let mut adaptive = Adaptive::new(setting.graph, setting.table, &ranks, &rails, setting.seed);
+    let mut adaptive = Adaptive::new(context.graph, context.table, &ranks, &rails, context.seed);
     for cell in of_test() {
         if let ([from, to], [rail]) = (cell.ranks.as_slice(), cell.rails.as_slice()) {
             adaptive.remember(*from, *to, rail);
@@ -205,11 +205,11 @@ fn step(
     number: usize,
     seen: &Localisation,
     recorded: &Recorded,
-    setting: &Setting<'_>,
+    context: &DiagnosisContext<'_>,
     before: &[Element],
     next: (usize, usize),
 ) -> Step {
-    let of_test = recorded.run.cells.iter().filter(|cell| cell.test == setting.test);
+    let of_test = recorded.run.cells.iter().filter(|cell| cell.test == context.test);
     let name = |element: &Element| name_of(*element, &seen.graph, &recorded.run);
     let states = seen.graph.links().map(|(link, _)| seen.state(link));
     let now = suspects_of(seen);

@@ -12,7 +12,7 @@
 //! measured again. The same plan and budget give the same result, unless the ranks took longer to meet than that part allows for.
 
 mod reach;
-mod words;
+mod untested;
 
 #[cfg(test)]
 mod tests;
@@ -76,7 +76,7 @@ impl Plan {
         fitting.leave_out_what_is_crossed_anyway();
         fitting.leave_out_tests();
         fitting.leave_out_the_rest();
-        let untested = fitting.in_words(self, budget);
+        let untested = fitting.untested(self, budget);
         let gone = fitting.slots.iter().filter(|slot| slot.left_out.is_some());
         let gone: BTreeSet<usize> = gone.flat_map(|slot| slot.cells.clone()).collect();
         let mut place = 0..;

@@ -8,22 +8,16 @@ use std::hash::Hash;
 
 use super::FEWEST_PEERS;
 use crate::Plan;
-use record::{Cell, Collective, TestRecord};
+use record::{Cell, Collective, EndDirection, TestRecord};
 use topology::Fabric;
 
 /// What a measurement can be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Part<'a> {
+pub(super) enum ReachedPart<'a> {
     Host(&'a str),
     /// A rank's end of a rail; whether data leaves it or arrives.
-    End(u32, &'a str, Way),
+    End(u32, &'a str, EndDirection),
     Link(&'a str),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Way {
-    Out,
-    In,
 }
 
 /// Numbers things in the order in which they are first seen.
@@ -50,7 +44,7 @@ struct SlotReach {
 /// What all slots reach.
 pub(super) struct Reaches<'a> {
     slots: Vec<SlotReach>,
-    parts: Vec<Part<'a>>,
+    parts: Vec<ReachedPart<'a>>,
     /// Kept slots that reach each part.
     of_part: Vec<u32>,
     /// Kept slots that reach each part by each measurement.
@@ -112,7 +106,7 @@ impl<'a> Reaches<'a> {
             }
             counts
         };
-        let mut named: Vec<(Part<'a>, u32)> = parts.0.into_iter().collect();
+        let mut named: Vec<(ReachedPart<'a>, u32)> = parts.0.into_iter().collect();
         named.sort_unstable_by_key(|(_, number)| *number);
         let fewest = |(cells, by_peers): (u32, bool)| match by_peers {
             true => (cells, cells.min(1 + FEWEST_PEERS)),
@@ -141,7 +135,7 @@ impl<'a> Reaches<'a> {
         }
     }
 
-    /// Whether other slots of the same measurements reach all that this one does, and nobody lacks a peer without it.
+    /// Whether other slots of the same measurements reach all that this one does, and no cell lacks a peer without it.
     pub(super) fn can_spare(&self, slot: usize) -> bool {
         let reach = &self.slots[slot];
         let is_left = |(measurement, cells): &(u32, u32)| {
@@ -177,9 +171,9 @@ impl<'a> Reaches<'a> {
     }
 
     /// The parts that no kept slot reaches, and how many parts there are.
-    pub(super) fn lost(&self) -> (Vec<Part<'a>>, usize) {
+    pub(super) fn lost(&self) -> (Vec<ReachedPart<'a>>, usize) {
         let parts = self.parts.iter().zip(&self.of_part);
-        let mut lost: Vec<Part<'a>> = parts
+        let mut lost: Vec<ReachedPart<'a>> = parts
             .filter(|(_, kept)| **kept == 0)
             .map(|(part, _)| *part)
             .collect();
@@ -209,26 +203,26 @@ pub(super) fn sweep_of(cell: &Cell) -> impl Ord + '_ {
 }
 
 /// What a cell reaches.
-fn parts_of<'a>(cell: &'a Cell, hosts: &HashMap<u32, &'a str>) -> Vec<Part<'a>> {
+fn parts_of<'a>(cell: &'a Cell, hosts: &HashMap<u32, &'a str>) -> Vec<ReachedPart<'a>> {
     let one_way = matches!(cell.collective, Collective::PointToPoint | Collective::Streams);
     let mut parts = Vec::new();
     for (position, rank) in cell.ranks.iter().enumerate() {
-        parts.extend(hosts.get(rank).map(|host| Part::Host(host)));
-        let ways: &[Way] = match (one_way, position) {
-            (true, 0) => &[Way::Out],
-            (true, _) => &[Way::In],
-            (false, _) => &[Way::Out, Way::In],
+        parts.extend(hosts.get(rank).map(|host| ReachedPart::Host(host)));
+        let directions: &[EndDirection] = match (one_way, position) {
+            (true, 0) => &[EndDirection::Out],
+            (true, _) => &[EndDirection::In],
+            (false, _) => &[EndDirection::Out, EndDirection::In],
         };
         let rails: Vec<&String> = match (&cell.to_rail, position) {
             (Some(other), 1..) => vec![other],
             _ => cell.rails.iter().collect(),
         };
         for rail in rails {
-            parts.extend(ways.iter().map(|way| Part::End(*rank, rail, *way)));
+            parts.extend(directions.iter().map(|direction| ReachedPart::End(*rank, rail, *direction)));
         }
     }
-    parts.extend(cell.path.iter().map(|link| Part::Link(link)));
-    let ways = cell.streams.iter().flat_map(|terms| &terms.ways);
-    parts.extend(ways.flat_map(|way| &way.links).map(|link| Part::Link(link)));
+    parts.extend(cell.path.iter().map(|link| ReachedPart::Link(link)));
+    let paths = cell.streams.iter().flat_map(|terms| &terms.ways);
+    parts.extend(paths.flat_map(|path| &path.links).map(|link| ReachedPart::Link(link)));
     parts
 }

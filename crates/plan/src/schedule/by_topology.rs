@@ -1,17 +1,17 @@
-//! Pairs that follow the fabric: neighbours on a leaf, then leaf to leaf over every way between them.
+//! Pairs that follow the fabric: neighbours on a leaf, then leaf to leaf over every path between them.
 //!
 //! On every leaf each rank meets its two neighbours, which says everything about cables of hosts. Every leaf sends to the next one,
-//! once over each way there is and with each of its ranks in turn, which crosses every cable between switches in both
+//! once over each path there is and with each of its ranks in turn, which crosses every cable between switches in both
 //! directions. Flows of a slot share no rank and ask no link for more than it carries, so that what is slow is slow by itself.
 //! The number of flows grows with the number of cables, not with that of pairs.
 
 use std::collections::BTreeMap;
 
-use crate::flow::{Flow, PathTable, Room, Way};
+use crate::flow::{Flow, PathTable, PortPath, SlotCapacity};
 use topology::graph::Graph;
 
-/// Pairs of ranks that the schedule will want to send between on a rail, in both directions: whoever finds out paths
-/// finds out theirs.
+/// Pairs of ranks that the schedule will want to send between on a rail, in both directions: path discovery
+/// probes these.
 pub fn pairs(graph: &Graph, ranks: &[u32], rail: &str) -> Vec<(u32, u32)> {
     let leaves = leaves(graph, ranks, rail);
     let mut pairs: Vec<(u32, u32)> = Vec::new();
@@ -27,7 +27,7 @@ pub fn pairs(graph: &Graph, ranks: &[u32], rail: &str) -> Vec<(u32, u32)> {
 /// The slots of a rail: on the leaves first, then from leaf to leaf.
 pub fn matchings(graph: &Graph, table: &PathTable, ranks: &[u32], rail: &str) -> Vec<Vec<Flow>> {
     let leaves = leaves(graph, ranks, rail);
-    let flow = |from: u32, to: u32, (port, path): Way| Flow {
+    let flow = |from: u32, to: u32, (port, path): PortPath| Flow {
         from,
         to,
         rail: rail.to_string(),
@@ -44,8 +44,8 @@ pub fn matchings(graph: &Graph, table: &PathTable, ranks: &[u32], rail: &str) ->
         for at in 0..meetings {
             let (a, b) = (leaf[at], leaf[(at + 1) % leaf.len()]);
             for (from, to) in [(a, b), (b, a)] {
-                let way = table.ways(graph, from, to, rail).into_iter().next();
-                on_leaves.extend(way.map(|way| flow(from, to, way)));
+                let path = table.paths(graph, from, to, rail).into_iter().next();
+                on_leaves.extend(path.map(|path| flow(from, to, path)));
             }
         }
     }
@@ -53,20 +53,20 @@ pub fn matchings(graph: &Graph, table: &PathTable, ranks: &[u32], rail: &str) ->
     for (a, b) in next_leaves(&leaves) {
         for (senders, receivers) in [(a, b), (b, a)] {
             let pair = |at: usize| (senders[at % senders.len()], receivers[at % receivers.len()]);
-            let ways = |at: usize| {
+            let paths = |at: usize| {
                 let (from, to) = pair(at);
-                let mut ways = table.ways(graph, from, to, rail);
-                ways.sort_by(|a, b| between_switches(&a.1).cmp(between_switches(&b.1)));
-                ways
+                let mut paths = table.paths(graph, from, to, rail);
+                paths.sort_by(|a, b| between_switches(&a.1).cmp(between_switches(&b.1)));
+                paths
             };
             let ranks = senders.len().max(receivers.len());
-            let most = (0..ranks).map(|at| ways(at).len()).max().unwrap_or(0);
+            let most = (0..ranks).map(|at| paths(at).len()).max().unwrap_or(0);
             for at in 0..ranks.max(most) {
                 let (from, to) = pair(at);
-                let mut ways = ways(at);
-                if !ways.is_empty() {
-                    let way = ways.swap_remove(at % ways.len());
-                    across.push(flow(from, to, way));
+                let mut paths = paths(at);
+                if !paths.is_empty() {
+                    let path = paths.swap_remove(at % paths.len());
+                    across.push(flow(from, to, path));
                 }
             }
         }
@@ -76,7 +76,7 @@ pub fn matchings(graph: &Graph, table: &PathTable, ranks: &[u32], rail: &str) ->
     slots
 }
 
-/// A path without the cables of the hosts: what ways between two leaves differ in.
+/// A path without the cables of the hosts: what paths between two leaves differ in.
 fn between_switches<T>(path: &[T]) -> &[T] {
     path.get(1..path.len().saturating_sub(1)).unwrap_or(&[])
 }
@@ -102,17 +102,17 @@ fn next_leaves(leaves: &[Vec<u32>]) -> impl Iterator<Item = (&Vec<u32>, &Vec<u32
     (0..pairs).map(|at| (&leaves[at], &leaves[(at + 1) % leaves.len()]))
 }
 
-/// Every flow in the first slot that has room for it.
+/// Every flow in the first slot that has capacity for it.
 fn in_slots(graph: &Graph, flows: Vec<Flow>) -> Vec<Vec<Flow>> {
-    let mut slots: Vec<(Room<'_>, Vec<Flow>)> = Vec::new();
+    let mut slots: Vec<(SlotCapacity<'_>, Vec<Flow>)> = Vec::new();
     for flow in flows {
-        let fits = |(room, _): &(Room<'_>, Vec<Flow>)| room.has(flow.from, flow.to, &flow.rail, &flow.path);
+        let fits = |(capacity, _): &(SlotCapacity<'_>, Vec<Flow>)| capacity.fits(flow.from, flow.to, &flow.rail, &flow.path);
         let at = slots.iter().position(fits).unwrap_or_else(|| {
-            slots.push((Room::new(graph), Vec::new()));
+            slots.push((SlotCapacity::new(graph), Vec::new()));
             slots.len() - 1
         });
-        let (room, slot) = &mut slots[at];
-        room.take(flow.from, flow.to, &flow.rail, &flow.path);
+        let (capacity, slot) = &mut slots[at];
+        capacity.add(flow.from, flow.to, &flow.rail, &flow.path);
         slot.push(flow);
     }
     slots.into_iter().map(|(_, flows)| flows).collect()

@@ -13,7 +13,7 @@ pub mod tournament;
 use record::Cell;
 use topology::graph::{Graph, LinkId};
 
-/// For every link whether cells cross it for sure: their path is known, or all their ways share it.
+/// For every link whether cells cross it for sure: their path is known, or all their possible paths share it.
 pub fn crossed<'c>(graph: &Graph, cells: impl Iterator<Item = &'c Cell>) -> Vec<bool> {
     let mut crossed = vec![false; graph.link_count()];
     for cell in cells {
@@ -24,7 +24,7 @@ pub fn crossed<'c>(graph: &Graph, cells: impl Iterator<Item = &'c Cell>) -> Vec<
     crossed
 }
 
-/// The links that a cell crosses whatever way its data takes.
+/// The links that a cell crosses on every possible path.
 fn sure(graph: &Graph, cell: &Cell) -> Vec<LinkId> {
     if !cell.path.is_empty() {
         return cell.path.iter().filter_map(|name| graph.named(name)).collect();

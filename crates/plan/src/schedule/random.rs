@@ -1,4 +1,4 @@
-//! A few rounds of random pairs: everybody meets somebody in every round, and with few rounds nobody meets twice.
+//! A few rounds of random pairs: every rank is in a pair in every round, and with few rounds no pair repeats.
 //!
 //! k rounds say about every rank what k different partners say about it, at a cost that does not grow with the cluster.
 
@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 /// How often a round is drawn anew before pairs that met before are accepted.
 const TRIES: usize = 20;
 
-/// So many rounds of random pairs; each pair has the smaller number first. With an odd number somebody sits out each round.
+/// So many rounds of random pairs; each pair has the smaller number first. With an odd number one sits out each round.
 pub fn rounds(players: usize, rounds: u32, seed: u64) -> Vec<Vec<(usize, usize)>> {
     if players < 2 {
         return Vec::new();

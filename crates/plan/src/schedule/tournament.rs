@@ -1,7 +1,7 @@
-//! Every pair once, in rounds of pairs that have nobody in common.
+//! Every pair once, in rounds of disjoint pairs.
 //!
 //! The circle method: one player stays, the others move on by one place each round, and those opposite each other meet.
-//! `n` players need `n - 1` rounds, or `n` when `n` is odd and somebody sits out each round.
+//! `n` players need `n - 1` rounds, or `n` when `n` is odd and one player sits out each round.
 
 /// The rounds of a tournament of `players`; each pair has the smaller number first.
 pub fn rounds(players: usize) -> Vec<Vec<(usize, usize)>> {

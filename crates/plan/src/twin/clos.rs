@@ -35,7 +35,7 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> Result<Shape, String> {
         let bad = || {
             format!(
-                "`{text}` is no fabric; write HOSTSxRAILS such as 1024x8, at most {MOST_HOSTS}x{MOST_RAILS}"
+                "`{text}` is not a fabric; write HOSTSxRAILS such as 1024x8, at most {MOST_HOSTS}x{MOST_RAILS}"
             )
         };
         let (hosts, rails) = text.split_once('x').ok_or_else(bad)?;

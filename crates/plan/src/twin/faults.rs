@@ -23,7 +23,7 @@ pub enum Direction {
 
 /// A cable of which only a share is left: `h2-rail1:away=60%`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Slow {
+pub struct SlowCable {
     /// The cable by name.
     pub cable: String,
     /// Which direction; both when none is named.
@@ -32,7 +32,7 @@ pub struct Slow {
     pub share: f64,
 }
 
-impl Slow {
+impl SlowCable {
     /// The links it is about.
     pub fn links(&self, graph: &Graph) -> Result<Vec<(LinkId, f64)>, String> {
         let cable = graph.cable(&self.cable);
@@ -75,10 +75,10 @@ pub fn random_faults(graph: &Graph, count: usize, seed: u64) -> Vec<(LinkId, f64
     chosen
 }
 
-impl FromStr for Slow {
+impl FromStr for SlowCable {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Slow, String> {
+    fn from_str(text: &str) -> Result<SlowCable, String> {
         let bad =
             || format!("`{text}` is not a slow cable; write CABLE=60%, CABLE:away=60% or CABLE:towards=60%");
         let (which, share) = text.rsplit_once('=').ok_or_else(bad)?;
@@ -98,7 +98,7 @@ impl FromStr for Slow {
         if cable.is_empty() {
             return Err(bad());
         }
-        Ok(Slow {
+        Ok(SlowCable {
             cable: cable.to_string(),
             direction,
             share,
@@ -106,7 +106,7 @@ impl FromStr for Slow {
     }
 }
 
-impl fmt::Display for Slow {
+impl fmt::Display for SlowCable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let direction = match self.direction {
             Some(Direction::Away) => ":away",
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_slow_cable_is_written_as_it_is_read() {
         for text in ["h1-rail0=60%", "h1-rail0:away=30%", "a:b:towards=12.5%"] {
-            assert_eq!(text.parse::<Slow>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<SlowCable>().unwrap().to_string(), text);
         }
         for text in [
             "",
@@ -142,7 +142,7 @@ mod tests {
             "h1=nan%",
             ":away=10%",
         ] {
-            assert!(text.parse::<Slow>().is_err(), "{text}");
+            assert!(text.parse::<SlowCable>().is_err(), "{text}");
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn directions_are_seen_from_the_hosts() {
         let graph = graph();
         let name = |text: &str| {
-            let links = text.parse::<Slow>().unwrap().links(&graph).unwrap();
+            let links = text.parse::<SlowCable>().unwrap().links(&graph).unwrap();
             links
                 .iter()
                 .map(|(link, _)| graph.name(*link))
@@ -163,7 +163,7 @@ mod tests {
         );
         assert_eq!(name("h2-rail1-leaf1=60%").len(), 2);
         let error = "h2-rial1-leaf1=60%"
-            .parse::<Slow>()
+            .parse::<SlowCable>()
             .unwrap()
             .links(&graph)
             .unwrap_err();

@@ -8,7 +8,7 @@
 //! What it leaves out: congestion control (flows get their share at once), losses, and anything that hits several cells at
 //! the same instant, such as a machine that pauses.
 
-mod bench;
+mod run;
 mod clos;
 pub mod ecmp;
 mod faults;
@@ -17,9 +17,9 @@ mod noise;
 mod shares;
 mod transfers;
 
-pub use bench::Simulated;
+pub use run::TwinRun;
 pub use clos::{Shape, clos};
-pub use faults::{Direction, Slow, random_faults};
+pub use faults::{Direction, SlowCable, random_faults};
 pub use noise::Noise;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -74,7 +74,7 @@ impl<'g> Twin<'g> {
         self.graph
     }
 
-    /// The way that data from one rank to another takes over a rail when its source port is `port`: every switch hashes what
+    /// The path that data from one rank to another takes over a rail when its source port is `port`: every switch hashes what
     /// it sees of the flow, each with a seed of its own. None within a host, and where no cables lead.
     pub fn route(&self, from: u32, to: u32, rail: &str, port: u16) -> Option<Path> {
         self.graph.route(from, to, rail, |switch, links| {
@@ -113,22 +113,22 @@ impl<'g> Twin<'g> {
         events
     }
 
-    /// What a cell moves and which ways that takes, or why it cannot.
+    /// The transfers of a cell and their paths, or why it cannot run.
     fn prepare<'c>(&self, cell: &'c Cell, round: u16) -> Result<Running<'c>, String> {
         let transfers = transfers::of(cell)?;
         let mut flows = Vec::new();
         for (index, transfer) in transfers.iter().enumerate() {
             let (from, to, rail) = (transfer.from, transfer.to, transfer.rail.as_str());
             for flow in 0..cell.flows.max(1) {
-                // Ports that nobody pinned are whatever the system takes.
+                // Source ports that are not pinned are chosen by the system.
                 let any = || hash((self.seed, cell.id, round, from, flow)) as u16;
                 let port = cell.port_of(from, flow).unwrap_or_else(any);
-                let way = match self.route(from, to, rail, port) {
-                    Some(way) => way,
+                let path = match self.route(from, to, rail, port) {
+                    Some(path) => path,
                     None if self.is_one_host(from, to, rail) => Path::new(),
-                    None => return Err(format!("no way from rank {from} to rank {to} on rail {rail}")),
+                    None => return Err(format!("no path from rank {from} to rank {to} on rail {rail}")),
                 };
-                flows.push((index, way));
+                flows.push((index, path));
             }
         }
         let between_seed = hash((self.seed, "between", cell.id, round));
@@ -149,12 +149,12 @@ impl<'g> Twin<'g> {
         host(a).is_some() && host(a) == host(b)
     }
 
-    /// Every cell's time without noise, given all that is under way.
+    /// Every cell's time without noise, given all concurrent flows.
     fn share_the_links(&self, running: &mut [Running<'_>]) {
-        let ways = running
+        let paths = running
             .iter()
-            .flat_map(|cell| cell.flows.iter().map(|(_, way)| way.as_slice()));
-        let shares = shares::fair_shares(&ways.collect::<Vec<_>>(), &self.capacity);
+            .flat_map(|cell| cell.flows.iter().map(|(_, path)| path.as_slice()));
+        let shares = shares::fair_shares(&paths.collect::<Vec<_>>(), &self.capacity);
         let mut shares = shares.into_iter();
         for cell in running {
             let per_transfer = f64::from(cell.cell.flows.max(1));
@@ -240,11 +240,11 @@ impl<'g> Twin<'g> {
     }
 }
 
-/// A cell under way.
+/// A running cell.
 struct Running<'c> {
     cell: &'c Cell,
     transfers: Vec<Transfer>,
-    /// The transfer that each flow belongs to, and its way.
+    /// The transfer that each flow belongs to, and its path.
     flows: Vec<(usize, Path)>,
     /// Nanoseconds of an iteration before it is jittered.
     base: f64,

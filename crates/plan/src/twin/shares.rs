@@ -8,11 +8,11 @@ use std::collections::BinaryHeap;
 
 use topology::graph::LinkId;
 
-/// What every flow gets, in the order of `ways`; infinite for one that crosses no link.
-pub(super) fn fair_shares(ways: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
+/// What every flow gets, in the order of `paths`; infinite for one that crosses no link.
+pub(super) fn fair_shares(paths: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
     let mut crossings: Vec<(LinkId, u32)> = (0u32..)
-        .zip(ways)
-        .flat_map(|(flow, way)| way.iter().map(move |link| (*link, flow)))
+        .zip(paths)
+        .flat_map(|(flow, path)| path.iter().map(move |link| (*link, flow)))
         .collect();
     crossings.sort_unstable();
     let mut links: Vec<Loaded<'_>> = crossings
@@ -27,8 +27,8 @@ pub(super) fn fair_shares(ways: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
     let mut queue: BinaryHeap<Reverse<Offer>> = (0..links.len())
         .map(|index| Reverse(links[index].offer(index)))
         .collect();
-    let mut shares = vec![f64::INFINITY; ways.len()];
-    let mut is_settled = vec![false; ways.len()];
+    let mut shares = vec![f64::INFINITY; paths.len()];
+    let mut is_settled = vec![false; paths.len()];
     while let Some(Reverse(offer)) = queue.pop() {
         if links[offer.index].open == 0 {
             continue;
@@ -45,7 +45,7 @@ pub(super) fn fair_shares(ways: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
                 continue;
             }
             shares[flow] = now.share;
-            for link in ways[flow] {
+            for link in paths[flow] {
                 if let Ok(index) = links.binary_search_by_key(link, |loaded| loaded.link) {
                     links[index].left = (links[index].left - now.share).max(0.0);
                     links[index].open -= 1;
@@ -103,14 +103,14 @@ mod tests {
 
     use super::*;
 
-    fn ways(all: &[Vec<u32>]) -> Vec<Vec<LinkId>> {
-        let way = |links: &Vec<u32>| links.iter().copied().map(LinkId).collect();
-        all.iter().map(way).collect()
+    fn paths(all: &[Vec<u32>]) -> Vec<Vec<LinkId>> {
+        let path = |links: &Vec<u32>| links.iter().copied().map(LinkId).collect();
+        all.iter().map(path).collect()
     }
 
     fn shares(all: &[Vec<u32>], capacity: &[f64]) -> Vec<f64> {
-        let ways = ways(all);
-        fair_shares(&ways.iter().map(Vec::as_slice).collect::<Vec<_>>(), capacity)
+        let paths = paths(all);
+        fair_shares(&paths.iter().map(Vec::as_slice).collect::<Vec<_>>(), capacity)
     }
 
     #[test]
@@ -128,17 +128,17 @@ mod tests {
             all in proptest::collection::vec(proptest::collection::btree_set(0u32..8, 1..5), 1..20),
             capacity in proptest::collection::vec(1.0..100.0f64, 8),
         ) {
-            let all: Vec<Vec<u32>> = all.into_iter().map(|way| way.into_iter().collect()).collect();
+            let all: Vec<Vec<u32>> = all.into_iter().map(|path| path.into_iter().collect()).collect();
             let found = shares(&all, &capacity);
             let load = |link: u32| -> f64 {
-                let over = all.iter().zip(&found).filter(|(way, _)| way.contains(&link));
+                let over = all.iter().zip(&found).filter(|(path, _)| path.contains(&link));
                 over.map(|(_, share)| share).sum()
             };
             for link in 0..8 {
                 prop_assert!(load(link) <= capacity[link as usize] * (1.0 + 1e-9));
             }
-            for (way, share) in all.iter().zip(&found) {
-                let held = way.iter().any(|link| {
+            for (path, share) in all.iter().zip(&found) {
+                let held = path.iter().any(|link| {
                     let is_full = load(*link) >= capacity[*link as usize] * (1.0 - 1e-9);
                     let others = all.iter().zip(&found).filter(|(other, _)| other.contains(link));
                     is_full && others.map(|(_, other)| *other).all(|other| other <= share * (1.0 + 1e-9))

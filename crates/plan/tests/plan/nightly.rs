@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use railgauge_plan::flow::PathTable;
 use railgauge_plan::twin::{Shape, clos};
-use railgauge_plan::{Choices, Known, Plan};
+use railgauge_plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
 use topology::Fabric;
 use topology::graph::Graph;
@@ -21,7 +21,7 @@ fn planned(shape: &str) -> (Plan, Arc<Graph>) {
     let choices = Choices {
         transport: Some(TransportChoice::Tcp),
         topology: Some(topology),
-        known: Known {
+        known: FabricKnowledge {
             graph: Some(Arc::clone(&graph)),
             paths: Arc::new(PathTable::assuming()),
         },
@@ -77,7 +77,7 @@ fn without_a_topology_every_test_still_has_cells_and_what_is_not_covered_is_said
     }
     assert_eq!(
         untested(&plan),
-        "test `cables`: cables between switches: no topology is known; say it with --topology FILE"
+        "test `cables`: cables between switches: no topology is known; give one with --topology FILE"
     );
     for rank in 0..6 {
         for rail in ["rail0", "rail1"] {

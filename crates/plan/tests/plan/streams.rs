@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use railgauge_plan::Known;
+use railgauge_plan::FabricKnowledge;
 use railgauge_plan::twin::{Shape, clos};
 use record::Cell;
 use topology::graph::Graph;
@@ -21,9 +21,9 @@ fn leaves() -> (Fabric, Choices) {
     let graph = Graph::of(&topology, &ranks).unwrap();
     let choices = Choices {
         topology: Some(topology),
-        known: Known {
+        known: FabricKnowledge {
             graph: Some(Arc::new(graph)),
-            ..Known::default()
+            ..FabricKnowledge::default()
         },
         ..Choices::default()
     };

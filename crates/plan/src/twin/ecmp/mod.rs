@@ -1,14 +1,14 @@
-//! Many streams across the leaves of a simulated fabric, whose switches spread them as they are told to.
+//! Many streams across the leaves of a simulated fabric whose switches spread them by hashing.
 //!
-//! What a run of kind `ecmp` would have recorded: the way of every stream as far as switches would have told it, and what it
+//! What a run of kind `ecmp` would have recorded: the path of every stream as far as switches would have told it, and what it
 //! delivered while all streams of its slot shared the links max-min fairly. What is wrong is known, so verdicts can be proved at
 //! scales no lab has. A dead link is as in the lab: packets vanish on it in both meanings, so streams whose answers would come
-//! back over it die as well, though their own way is whole.
+//! back over it die as well, though their own path is whole.
 //!
 //! The same seed gives the same record, on any number of cores.
 
 mod cells;
-mod choices;
+mod hashing;
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
 pub use cells::StreamFabric;
-pub use choices::EcmpFault;
+pub use hashing::EcmpFault;
 
 use super::{hash, shares};
-use choices::{Choices, Flow};
+use hashing::{SwitchHashing, HashedFlow};
 use record::{
     Cell, CellDone, EndReason, Event, PortDelta, Recorded, Run, StopReason, StreamPath, StreamRecord,
 };
@@ -41,15 +41,15 @@ pub fn streams(fabric: &StreamFabric, faults: &[EcmpFault], seed: u64) -> Record
     let Ok(graph) = Graph::of(&topology, &run.ranks) else {
         return recorded(run, None, Vec::new());
     };
-    let choices = Choices::new(&graph, faults, seed);
+    let hashing = SwitchHashing::new(&graph, faults, seed);
     let capacity: Vec<f64> = graph
         .links()
-        .map(|(id, link)| link.rate.0 * choices.left_of(id))
+        .map(|(id, link)| link.rate.0 * hashing.left_of(id))
         .collect();
     let slots: Vec<&[Cell]> = run.cells.chunk_by(|a, b| a.slot == b.slot).collect();
     let simulated: Vec<(Vec<Vec<StreamPath>>, Vec<Event>)> = slots
         .par_iter()
-        .map(|cells| Slot::of(cells, &graph, &choices).measure(fabric, &capacity, seed))
+        .map(|cells| Slot::of(cells, &graph, &hashing).measure(fabric, &capacity, seed))
         .collect();
     let (mut ways, mut events) = (Vec::new(), Vec::new());
     for (of_slot, happened) in simulated {
@@ -81,42 +81,42 @@ fn recorded(run: Run, topology: Option<String>, events: Vec<Event>) -> Recorded 
 struct Slot<'a> {
     cells: &'a [Cell],
     graph: &'a Graph,
-    choices: &'a Choices<'a>,
+    hashing: &'a SwitchHashing<'a>,
     /// Of every cell, one after another.
     streams: Vec<Stream>,
 }
 
-/// One stream under way.
+/// One stream under path.
 struct Stream {
-    flow: Flow,
-    way: Path,
+    flow: HashedFlow,
+    path: Path,
     /// Whether nothing arrives, or nothing comes back.
     dead: bool,
 }
 
 impl<'a> Slot<'a> {
-    fn of(cells: &'a [Cell], graph: &'a Graph, choices: &'a Choices<'a>) -> Slot<'a> {
+    fn of(cells: &'a [Cell], graph: &'a Graph, hashing: &'a SwitchHashing<'a>) -> Slot<'a> {
         let streams = cells.iter().flat_map(|cell| {
             (0..cell.flows).map(move |stream| {
-                let flow = Flow {
+                let flow = HashedFlow {
                     from: cell.ranks[0],
                     to: cell.ranks[1],
                     port: cell.port_of(cell.ranks[0], stream).unwrap_or(0),
                 };
-                let way = choices.way(flow, &cell.rails[0], 0).unwrap_or_default();
-                let back = choices.way_back(flow, &cell.rails[0]).unwrap_or_default();
-                let is_dead = |link: &LinkId| choices.is_dead(*link);
+                let path = hashing.path(flow, &cell.rails[0], 0).unwrap_or_default();
+                let back = hashing.return_path(flow, &cell.rails[0]).unwrap_or_default();
+                let is_dead = |link: &LinkId| hashing.is_dead(*link);
                 Stream {
-                    dead: way.iter().chain(&back).any(is_dead),
+                    dead: path.iter().chain(&back).any(is_dead),
                     flow,
-                    way,
+                    path,
                 }
             })
         });
         Slot {
             cells,
             graph,
-            choices,
+            hashing,
             streams: streams.collect(),
         }
     }
@@ -155,7 +155,7 @@ impl<'a> Slot<'a> {
                     (rate * window) as u64
                 });
                 let bytes: Vec<u64> = bytes.collect();
-                for link in stream.way.iter().filter(|_| !stream.dead) {
+                for link in stream.path.iter().filter(|_| !stream.dead) {
                     *counted.entry(*link).or_default() += bytes.iter().sum::<u64>();
                 }
                 records.push(StreamRecord {
@@ -175,48 +175,48 @@ impl<'a> Slot<'a> {
 
     /// What every stream would get without noise.
     fn shares(&self, capacity: &[f64]) -> Vec<f64> {
-        let way = |stream: &Stream| -> Path {
+        let path = |stream: &Stream| -> Path {
             match stream.dead {
                 true => Vec::new(),
                 // Packets of adaptive fabrics go wherever there is room: only the hosts' own cables hold them back.
-                false if self.choices.is_adaptive() => stream
-                    .way
+                false if self.hashing.is_adaptive() => stream
+                    .path
                     .iter()
                     .copied()
                     .filter(|link| self.graph.link(*link).is_host)
                     .collect(),
-                false => stream.way.clone(),
+                false => stream.path.clone(),
             }
         };
-        let ways: Vec<Path> = self.streams.iter().map(way).collect();
+        let ways: Vec<Path> = self.streams.iter().map(path).collect();
         let shares = shares::fair_shares(&ways.iter().map(Vec::as_slice).collect::<Vec<_>>(), capacity);
         // Without a link nothing holds a stream back, and nothing carries it.
         let real = |share: f64| if share.is_finite() { share } else { 0.0 };
         shares.into_iter().map(real).collect()
     }
 
-    /// What a trace would have told of a way: up to the last switch whose answer comes back.
+    /// What a trace would have told of a path: up to the last switch whose answer comes back.
     fn seen(&self, stream: &Stream, rail: &str) -> StreamPath {
         let links = |count: usize| {
-            stream.way[..count]
+            stream.path[..count]
                 .iter()
                 .map(|link| self.graph.name(*link))
                 .collect()
         };
-        let lost = stream.way.iter().position(|link| self.choices.is_dead(*link));
-        // The answers of the last leaf go home by one way for each pair, whatever the port.
-        let answers = Flow {
+        let lost = stream.path.iter().position(|link| self.hashing.is_dead(*link));
+        // The answers of the last leaf go home by one path for each pair, whatever the port.
+        let answers = HashedFlow {
             port: 0,
             ..stream.flow
         };
         let mut home = self
-            .choices
-            .way_back(answers, rail)
+            .hashing
+            .return_path(answers, rail)
             .unwrap_or_default()
             .into_iter();
         let mute = home
-            .any(|link| self.choices.is_dead(link))
-            .then(|| stream.way.len().saturating_sub(2));
+            .any(|link| self.hashing.is_dead(link))
+            .then(|| stream.path.len().saturating_sub(2));
         match lost.into_iter().chain(mute).min() {
             Some(known) => StreamPath {
                 links: links(known),
@@ -224,9 +224,9 @@ impl<'a> Slot<'a> {
                 steady: None,
             },
             None => StreamPath {
-                links: links(stream.way.len()),
+                links: links(stream.path.len()),
                 whole: true,
-                steady: Some(self.choices.way(stream.flow, rail, 1).as_ref() == Some(&stream.way)),
+                steady: Some(self.hashing.path(stream.flow, rail, 1).as_ref() == Some(&stream.path)),
             },
         }
     }
@@ -269,6 +269,6 @@ fn done(cell: &Cell, iterations: u32, streams: Vec<StreamRecord>) -> Event {
 }
 
 #[cfg(test)]
-mod proofs;
+mod verdict_tests;
 #[cfg(test)]
 mod tests;

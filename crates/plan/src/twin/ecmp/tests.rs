@@ -12,17 +12,17 @@ fn small() -> StreamFabric {
     }
 }
 
-/// Every stream: sender, receiver, port, links seen of its way, bytes of all iterations.
+/// Every stream: sender, receiver, port, links seen of its path, bytes of all iterations.
 fn all(recorded: &Recorded) -> Vec<(u32, u32, u16, Vec<String>, u64)> {
     let mut found = Vec::new();
     for event in &recorded.events {
         let Event::CellDone(done) = event else { continue };
         let cell = &recorded.run.cells[done.cell as usize];
         let ways = &cell.streams.as_ref().unwrap().ways;
-        for (record, way) in done.streams.iter().zip(ways) {
+        for (record, path) in done.streams.iter().zip(ways) {
             let bytes = record.bytes.iter().sum();
             let port = record.port.unwrap();
-            found.push((cell.ranks[0], cell.ranks[1], port, way.links.clone(), bytes));
+            found.push((cell.ranks[0], cell.ranks[1], port, path.links.clone(), bytes));
         }
     }
     found
@@ -154,11 +154,11 @@ fn senders_of_one_port_and_adaptive_fabrics_are_recorded_as_such() {
         .iter()
         .flat_map(|cell| &cell.streams.as_ref().unwrap().ways);
     let (mut steady, mut all) = (0, 0);
-    for way in ways {
+    for path in ways {
         all += 1;
-        steady += u32::from(way.steady == Some(true));
+        steady += u32::from(path.steady == Some(true));
     }
-    assert!(steady < all / 2, "{steady} of {all} took the same way twice");
+    assert!(steady < all / 2, "{steady} of {all} took the same path twice");
 }
 
 #[test]

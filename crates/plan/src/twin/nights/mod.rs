@@ -2,7 +2,7 @@
 //!
 //! Every host has two ends of every rail, one reading each per night: the best of a few flows, whose noise is what healthy runs of
 //! the lab were recorded to have. Parts differ by a little for good, nights differ by a little for all, and now and then a reading
-//! is wild for no reason. The same seed gives the same nights.
+//! is outliers for no reason. The same seed gives the same nights.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,14 @@ const DAY: i64 = 86_400;
 
 /// What is drawn for every reading.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wobble {
+pub enum ReadingNoise {
     /// The best of three flows, with the noise between cells of recorded runs.
     Recorded(Noise),
     /// Normal, with this standard deviation.
     Normal(f64),
     /// Student's t with three degrees of freedom, whose middle half is as wide as that of a normal curve with this standard deviation:
     /// one reading in a hundred is far out.
-    LongTailed(f64),
+    HeavyTailed(f64),
 }
 
 /// Something that happens to a part, or to all of them.
@@ -96,9 +96,9 @@ pub struct Nights {
     /// Nights.
     pub count: usize,
     /// How readings differ.
-    pub wobble: Wobble,
-    /// Share of readings that are wild for no reason.
-    pub wild: f64,
+    pub noise_model: ReadingNoise,
+    /// Share of readings that are outliers for no reason.
+    pub outliers: f64,
     /// What happens.
     pub incidents: Vec<Incident>,
     /// Of everything that is drawn.
@@ -112,8 +112,8 @@ impl Nights {
             hosts: 128,
             rails: 8,
             count: 60,
-            wobble: Wobble::Recorded(Noise::recorded()),
-            wild: 0.002,
+            noise_model: ReadingNoise::Recorded(Noise::recorded()),
+            outliers: 0.002,
             incidents: Vec::new(),
             seed,
         }
@@ -150,7 +150,7 @@ impl Nights {
             let mut readings: Vec<PartReading> = Vec::with_capacity(parts.len());
             for (part, level) in parts.iter().zip(&levels) {
                 let mut log = level + common[number] + self.noise(&mut random);
-                if uniform(&mut random) < self.wild {
+                if uniform(&mut random) < self.outliers {
                     log -= 0.05 + 0.15 * uniform(&mut random);
                 }
                 let mut serial = "A";
@@ -179,13 +179,13 @@ impl Nights {
     }
 
     fn noise(&self, random: &mut ChaCha8Rng) -> f64 {
-        match &self.wobble {
-            Wobble::Recorded(noise) => {
+        match &self.noise_model {
+            ReadingNoise::Recorded(noise) => {
                 let flow = |_| -noise.between(random).ln();
                 (0..3).map(flow).fold(f64::NEG_INFINITY, f64::max)
             }
-            Wobble::Normal(deviation) => deviation * normal(random),
-            Wobble::LongTailed(deviation) => {
+            ReadingNoise::Normal(deviation) => deviation * normal(random),
+            ReadingNoise::HeavyTailed(deviation) => {
                 let square = |_| normal(random).powi(2);
                 let spread = (0..3).map(square).sum::<f64>() / 3.0;
                 // The quartiles of t with three degrees of freedom are 0.7649, those of a normal curve 0.6745.
@@ -253,4 +253,4 @@ fn normal(random: &mut ChaCha8Rng) -> f64 {
 }
 
 #[cfg(test)]
-mod proofs;
+mod tests;

@@ -9,16 +9,16 @@ use super::{Choices, Plan};
 use topology::Fabric;
 use topology::suite::{Schedule, Suite};
 
-/// One way to choose pairs, and what it comes to.
+/// One schedule and its cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScheduleOutline {
     /// How a suite says it.
     pub schedule: String,
-    /// What it comes to, or why it cannot be planned.
+    /// Its cost, or why it cannot be planned.
     pub outcome: Result<ScheduleCost, String>,
 }
 
-/// What a schedule comes to.
+/// The cost and coverage of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScheduleCost {
     /// Slots that run one after another.
@@ -79,7 +79,7 @@ pub fn schedules(suite: &Suite, fabric: &Fabric, choices: &Choices) -> Vec<Sched
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Known;
+    use crate::FabricKnowledge;
     use crate::flow::PathTable;
     use std::sync::Arc;
     use topology::Topology;
@@ -109,7 +109,7 @@ link = [
         let topology = Topology::parse("t.toml", TOPOLOGY).unwrap();
         let fabric = Fabric::of(&topology);
         let choices = Choices {
-            known: Known {
+            known: FabricKnowledge {
                 graph: Some(Arc::new(Graph::of(&topology, &fabric.ranks).unwrap())),
                 paths: Arc::new(PathTable::assuming()),
             },

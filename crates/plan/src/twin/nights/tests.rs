@@ -106,7 +106,7 @@ fn a_blip_a_dip_and_a_new_card_page_nobody() {
         ],
         300,
     );
-    (calm.hosts, calm.rails, calm.wild) = (32, 2, 0.0);
+    (calm.hosts, calm.rails, calm.outliers) = (32, 2, 0.0);
     let nights = calm.nights();
     for count in 8..=nights.len() {
         let pages: Vec<String> = since_earlier_runs(&nights[..count])

@@ -1,6 +1,6 @@
-//! What is still open after a measurement: causes that are not confirmed, or not told apart.
+//! What is still ambiguous after a measurement: causes that are not confirmed, or have several suspects.
 
-use crate::adaptive::Doubt;
+use crate::adaptive::Ambiguity;
 use judge::findings::{Element, Localisation};
 use record::{Recorded, Run};
 use topology::graph::Graph;
@@ -9,9 +9,9 @@ use topology::graph::Graph;
 const WORTHWHILE: f64 = 0.1;
 
 /// The open questions of a run.
-pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Doubt> {
+pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
     let rule = &recorded.run.rule;
-    let mut doubts = Vec::new();
+    let mut ambiguities = Vec::new();
     for cause in &seen.causes {
         let Some((_, most)) = cause.suspects.first() else {
             continue;
@@ -29,7 +29,7 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Doubt> {
         let missing = u32::from(rule.remeasure) + 1 - measured;
         let first_place = cause.places.first().copied();
         let cell = first_place.and_then(|place| recorded.run.cells.get(place));
-        let mut doubt = Doubt {
+        let mut ambiguity = Ambiguity {
             rail: cell
                 .and_then(|cell| cell.rails.first())
                 .cloned()
@@ -38,26 +38,26 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Doubt> {
                 true => 0,
                 false => missing.max(2) as usize,
             },
-            ..Doubt::default()
+            ..Ambiguity::default()
         };
         for element in worthwhile {
             match element {
-                Element::Link(link) => doubt.links.push(link),
-                Element::Out(rank) => doubt.senders.push(rank),
-                Element::In(rank) => doubt.receivers.push(rank),
+                Element::Link(link) => ambiguity.links.push(link),
+                Element::Out(rank) => ambiguity.senders.push(rank),
+                Element::In(rank) => ambiguity.receivers.push(rank),
             }
         }
-        doubts.push(doubt);
+        ambiguities.push(ambiguity);
     }
-    doubts
+    ambiguities
 }
 
-/// The doubts in one line.
-pub(super) fn in_words(doubts: &[Doubt], graph: &Graph) -> String {
-    let one = |doubt: &Doubt| {
-        let links = doubt.links.iter().map(|link| graph.name(*link));
-        let senders = doubt.senders.iter().map(|rank| format!("what rank {rank} sends"));
-        let receivers = doubt
+/// The ambiguities in one line.
+pub(super) fn in_words(ambiguities: &[Ambiguity], graph: &Graph) -> String {
+    let one = |ambiguity: &Ambiguity| {
+        let links = ambiguity.links.iter().map(|link| graph.name(*link));
+        let senders = ambiguity.senders.iter().map(|rank| format!("what rank {rank} sends"));
+        let receivers = ambiguity
             .receivers
             .iter()
             .map(|rank| format!("what rank {rank} receives"));
@@ -67,9 +67,9 @@ pub(super) fn in_words(doubts: &[Doubt], graph: &Graph) -> String {
             several => format!("which of {}?", several.join(", ")),
         }
     };
-    match doubts.is_empty() {
+    match ambiguities.is_empty() {
         true => "was it slow by chance?".to_string(),
-        false => doubts.iter().map(one).collect::<Vec<_>>().join(" "),
+        false => ambiguities.iter().map(one).collect::<Vec<_>>().join(" "),
     }
 }
 

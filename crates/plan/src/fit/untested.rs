@@ -1,11 +1,11 @@
-//! What is left out for lack of time, in few lines: nobody reads one for every cell.
+//! What is left out for lack of time, grouped by test and reason instead of one line per cell.
 
 use std::collections::BTreeSet;
 
-use super::reach::{Part, Way};
+use super::reach::ReachedPart;
 use super::{Fitting, RESERVE, SlotCost, Step};
 use crate::Plan;
-use record::Untested;
+use record::{EndDirection, Untested};
 use record::units::{Bytes, Nanos};
 
 /// So many of a kind are named.
@@ -13,7 +13,7 @@ const MOST_NAMED: usize = 6;
 
 impl Fitting<'_> {
     /// What was left out, grouped by test and reason, and what nothing reaches any more.
-    pub(super) fn in_words(&self, plan: &Plan, budget: Nanos) -> Vec<Untested> {
+    pub(super) fn untested(&self, plan: &Plan, budget: Nanos) -> Vec<Untested> {
         let because = |reason: &str| format!("does not fit into the budget of {budget}: {reason}");
         let mut untested = Vec::new();
         for (number, test) in self.tests.iter().enumerate() {
@@ -34,7 +34,7 @@ impl Fitting<'_> {
                 ),
                 (
                     Step::Crossed,
-                    "what they cross, other cells of this test cross, too",
+                    "other cells of this test cross the same links",
                 ),
                 (
                     Step::Rest,
@@ -77,7 +77,7 @@ impl Plan {
         let budget = self.budget?;
         let planned = super::available(budget, Nanos(0));
         Some(format!(
-            "budget {budget}: {planned} of it for cells, {:.0}% kept for ranks to meet and for suspects to be measured again",
+            "budget {budget}: {planned} of it for cells, {:.0}% reserved for ranks to connect and for suspects to be measured again",
             RESERVE * 100.0
         ))
     }
@@ -93,12 +93,12 @@ fn sizes_in_words(sizes: &BTreeSet<Bytes>) -> String {
     }
 }
 
-fn named(parts: &[Part<'_>]) -> String {
-    let name = |part: &Part<'_>| match part {
-        Part::Host(host) => (*host).to_string(),
-        Part::End(rank, rail, Way::Out) => format!("rank {rank} sending on {rail}"),
-        Part::End(rank, rail, Way::In) => format!("rank {rank} receiving on {rail}"),
-        Part::Link(link) => (*link).to_string(),
+fn named(parts: &[ReachedPart<'_>]) -> String {
+    let name = |part: &ReachedPart<'_>| match part {
+        ReachedPart::Host(host) => (*host).to_string(),
+        ReachedPart::End(rank, rail, EndDirection::Out) => format!("rank {rank} sending on {rail}"),
+        ReachedPart::End(rank, rail, EndDirection::In) => format!("rank {rank} receiving on {rail}"),
+        ReachedPart::Link(link) => (*link).to_string(),
     };
     let names: Vec<String> = parts.iter().take(MOST_NAMED).map(name).collect();
     names.join(", ")

@@ -1,26 +1,26 @@
-//! The twin as somebody who measures: cells in, record out, nothing on disk.
+//! A run measured by the twin: cells in, record out, nothing on disk.
 
 use std::convert::Infallible;
 
 use super::Twin;
-use crate::diagnose::Bench;
+use crate::diagnose::Measurer;
 use record::{Cell, EndReason, Event, Recorded, Run};
 
 /// A run on the twin, and what is recorded of it so far.
-pub struct Simulated<'g> {
+pub struct TwinRun<'g> {
     twin: Twin<'g>,
     recorded: Recorded,
     log: Option<Vec<Event>>,
 }
 
-impl<'g> Simulated<'g> {
+impl<'g> TwinRun<'g> {
     /// A run that is about to begin. `topology` is the text of its topology file.
-    pub fn new(twin: Twin<'g>, run: Run, topology: Option<String>) -> Simulated<'g> {
+    pub fn new(twin: Twin<'g>, run: Run, topology: Option<String>) -> TwinRun<'g> {
         let recorded = Recorded {
             topology,
             ..Recorded::new(run)
         };
-        Simulated {
+        TwinRun {
             twin,
             recorded,
             log: None,
@@ -28,7 +28,7 @@ impl<'g> Simulated<'g> {
     }
 
     /// Keeps every event in the order in which it happened, too, so that it can be written down.
-    pub fn with_log(mut self) -> Simulated<'g> {
+    pub fn with_log(mut self) -> TwinRun<'g> {
         self.log = Some(Vec::new());
         self
     }
@@ -42,23 +42,23 @@ impl<'g> Simulated<'g> {
             };
             let cells: Vec<&Cell> = of_test.iter().collect();
             let events = self.twin.measure(&cells, test, round);
-            events.into_iter().for_each(|event| self.happen(event));
+            events.into_iter().for_each(|event| self.record_event(event));
         }
     }
 
     /// Everything recorded so far.
-    pub fn so_far(&self) -> &Recorded {
+    pub fn recorded_so_far(&self) -> &Recorded {
         &self.recorded
     }
 
     /// The whole record, and every event in order when it kept them.
     pub fn end(mut self, at: String) -> (Recorded, Vec<Event>) {
         let reason = EndReason::Finished;
-        self.happen(Event::End { reason, at });
+        self.record_event(Event::End { reason, at });
         (self.recorded, self.log.unwrap_or_default())
     }
 
-    fn happen(&mut self, event: Event) {
+    fn record_event(&mut self, event: Event) {
         if let Some(log) = &mut self.log {
             log.push(event.clone());
         }
@@ -69,11 +69,11 @@ impl<'g> Simulated<'g> {
     }
 }
 
-impl Bench for Simulated<'_> {
+impl Measurer for TwinRun<'_> {
     type Error = Infallible;
 
     fn measure(&mut self, why: &str, cells: &[Cell]) -> Result<EndReason, Infallible> {
-        self.happen(Event::Added {
+        self.record_event(Event::Added {
             why: why.to_string(),
             cells: cells.to_vec(),
         });

@@ -12,7 +12,7 @@ use topology::Fabric;
 use topology::suite::{Groups, Striping, TestCase};
 
 use super::verbs::ROCE_PORTS;
-use super::{Known, PlanError, note};
+use super::{FabricKnowledge, PlanError, note};
 
 /// More cells than this in one test would take weeks; refused before they are made.
 const MOST_CELLS: u64 = 1_000_000;
@@ -21,7 +21,7 @@ const MOST_CELLS: u64 = 1_000_000;
 pub(super) type Slot = Vec<Cell>;
 
 /// One test about to be laid out on a fabric.
-pub(super) struct Draft<'a> {
+pub(super) struct TestLayout<'a> {
     pub test: &'a TestCase,
     pub fabric: &'a Fabric,
     pub transport: TransportKind,
@@ -31,7 +31,7 @@ pub(super) struct Draft<'a> {
     /// Rails by name; empty for a transport without rails.
     pub rails: &'a [String],
     /// The fabric and the paths through it, as far as they are known.
-    pub known: &'a Known,
+    pub known: &'a FabricKnowledge,
     /// What adaptive tests look at; everything when it names nothing.
     pub focus: &'a [String],
     pub seed: u64,
@@ -49,7 +49,7 @@ pub(super) struct Work {
     pub(super) size: Bytes,
 }
 
-impl Draft<'_> {
+impl TestLayout<'_> {
     /// All slots of the test, in no particular order.
     pub fn slots(&mut self) -> Result<Vec<Slot>, PlanError> {
         self.check_ports()?;

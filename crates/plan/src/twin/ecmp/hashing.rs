@@ -42,14 +42,14 @@ pub enum EcmpFault {
 
 /// One flow as switches see it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Flow {
+pub(super) struct HashedFlow {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) port: u16,
 }
 
-/// The choices of all switches of a fabric.
-pub(super) struct Choices<'g> {
+/// The hashing of all switches of a fabric.
+pub(super) struct SwitchHashing<'g> {
     graph: &'g Graph,
     seed: u64,
     addresses_only: bool,
@@ -60,9 +60,9 @@ pub(super) struct Choices<'g> {
     slow: HashMap<LinkId, f64>,
 }
 
-impl<'g> Choices<'g> {
-    pub(super) fn new(graph: &'g Graph, faults: &[EcmpFault], seed: u64) -> Choices<'g> {
-        let mut choices = Choices {
+impl<'g> SwitchHashing<'g> {
+    pub(super) fn new(graph: &'g Graph, faults: &[EcmpFault], seed: u64) -> SwitchHashing<'g> {
+        let mut hashing = SwitchHashing {
             graph,
             seed,
             addresses_only: faults.contains(&EcmpFault::AddressesOnly),
@@ -77,18 +77,18 @@ impl<'g> Choices<'g> {
                 EcmpFault::Weights { switch, weights } => {
                     let mut names = graph.links().map(|(_, link)| link.from.node.as_str());
                     if let Some(name) = names.find(|name| name == switch) {
-                        choices.weights.insert(name, weights.clone());
+                        hashing.weights.insert(name, weights.clone());
                     }
                 }
-                EcmpFault::Dead { link } => choices.dead.extend(graph.named(link)),
+                EcmpFault::Dead { link } => hashing.dead.extend(graph.named(link)),
                 EcmpFault::Slow { link, left } => {
-                    choices.slow.extend(graph.named(link).map(|link| (link, *left)));
+                    hashing.slow.extend(graph.named(link).map(|link| (link, *left)));
                 }
                 EcmpFault::AddressesOnly | EcmpFault::SameSeed | EcmpFault::OnePort | EcmpFault::Adaptive => {
                 }
             }
         }
-        choices
+        hashing
     }
 
     pub(super) fn is_adaptive(&self) -> bool {
@@ -104,19 +104,19 @@ impl<'g> Choices<'g> {
         self.slow.get(&link).copied().unwrap_or(1.0)
     }
 
-    /// The way of a flow's packets when asked for the `asked`-th time; none where no cables lead.
-    pub(super) fn way(&self, flow: Flow, rail: &str, asked: u32) -> Option<Path> {
+    /// The path of a flow's packets when asked for the `asked`-th time; none where no cables lead.
+    pub(super) fn path(&self, flow: HashedFlow, rail: &str, asked: u32) -> Option<Path> {
         let seen = [flow.from, flow.to, u32::from(flow.port)];
-        self.steer((flow.from, flow.to), rail, seen, asked)
+        self.route((flow.from, flow.to), rail, seen, asked)
     }
 
-    /// The way of what comes back: the same ports, the other way round.
-    pub(super) fn way_back(&self, flow: Flow, rail: &str) -> Option<Path> {
+    /// The path of what comes back: the same ports, the other path round.
+    pub(super) fn return_path(&self, flow: HashedFlow, rail: &str) -> Option<Path> {
         let seen = [flow.to, flow.from, u32::from(flow.port) << 16];
-        self.steer((flow.to, flow.from), rail, seen, 0)
+        self.route((flow.to, flow.from), rail, seen, 0)
     }
 
-    fn steer(&self, (from, to): (u32, u32), rail: &str, seen: [u32; 3], asked: u32) -> Option<Path> {
+    fn route(&self, (from, to): (u32, u32), rail: &str, seen: [u32; 3], asked: u32) -> Option<Path> {
         let seen = if self.addresses_only {
             [seen[0], seen[1], 0]
         } else {
