@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use judge::findings::{judge, suspects};
-use plan::twin::{Noise, Shape, TwinRun, Twin, clos, random_faults};
+use plan::twin::{Noise, Shape, Twin, TwinRun, clos, random_faults};
 use record::units::{Bytes, Nanos};
 use record::{
     Algorithm, Cell, Collective, DType, DecisionRule, DeviceKind, Engine, Fact, Inventory, InventoryPart,
@@ -85,7 +85,8 @@ fn record() -> Result<Recorded, Box<dyn std::error::Error>> {
     let mut bench = TwinRun::new(twin, run, Some(topology.to_toml()));
     bench.measure_round(&cells, 0);
     for round in 1..=rounds {
-        let suspected: std::collections::HashSet<u32> = suspects(bench.recorded_so_far()).into_iter().collect();
+        let suspected: std::collections::HashSet<u32> =
+            suspects(bench.recorded_so_far()).into_iter().collect();
         let again: Vec<Cell> = cells
             .iter()
             .filter(|cell| suspected.contains(&cell.id))

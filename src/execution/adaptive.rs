@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use engine::measure::{MeasureContext, RunFolder, Session};
 use plan::FabricKnowledge;
-use plan::diagnose::{Measurer, DiagnosisContext, Step, narrow};
+use plan::diagnose::{DiagnosisContext, Measurer, Step, narrow};
 use record::{Cell, EndReason, Event, Recorded, TestRecord};
 
 /// Measures with the ranks of a session.

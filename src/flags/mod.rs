@@ -19,7 +19,7 @@ use engine::device::cuda;
 use engine::transport::Fault;
 use judge::findings::judge;
 use plan::baseline::Baseline;
-use plan::{Choices, Filter, FabricKnowledge};
+use plan::{Choices, FabricKnowledge, Filter};
 use record::units::Nanos;
 use record::{DeviceKind, Engine, Recorded};
 use topology::Topology;

@@ -14,7 +14,7 @@ use judge::findings::{judge, suspects};
 use plan::diagnose::{DiagnosisContext, Step, narrow};
 use plan::flow::PathTable;
 use plan::remeasure::cells_to_remeasure;
-use plan::twin::{Noise, TwinRun, Twin};
+use plan::twin::{Noise, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
 use record::{Cell, ClockRecord, Event, Judgement, Recorded, Run, SCHEMA, TransportKind};

@@ -185,16 +185,23 @@ impl<'g> Adaptive<'g> {
 
     /// Slots that distinguish the suspects of each ambiguity, or confirm the only one. `is_good` says which links are known to carry
     /// what they should. Empty when nothing more can be distinguished or confirmed.
-    pub fn narrowing(&mut self, ambiguities: &[Ambiguity], is_good: impl Fn(LinkId) -> bool) -> Vec<SlotOfFlows> {
+    pub fn narrowing(
+        &mut self,
+        ambiguities: &[Ambiguity],
+        is_good: impl Fn(LinkId) -> bool,
+    ) -> Vec<SlotOfFlows> {
         let mut of_rail: HashMap<String, Vec<Candidate>> = HashMap::new();
-        let concerns_ranks = |ambiguity: &Ambiguity| !ambiguity.senders.is_empty() || !ambiguity.receivers.is_empty();
+        let concerns_ranks =
+            |ambiguity: &Ambiguity| !ambiguity.senders.is_empty() || !ambiguity.receivers.is_empty();
         for rail in self.rails.clone() {
             if ambiguities
                 .iter()
                 .any(|ambiguity| ambiguity.rail == rail || concerns_ranks(ambiguity))
             {
                 let candidates = self.candidates(&rail, |from, to, links| {
-                    ambiguities.iter().any(|ambiguity| ambiguity.crossed(from, to, links) > 0)
+                    ambiguities
+                        .iter()
+                        .any(|ambiguity| ambiguity.crossed(from, to, links) > 0)
                 });
                 of_rail.insert(rail, candidates);
             }
@@ -226,7 +233,9 @@ impl<'g> Adaptive<'g> {
             let flow = &candidate.flow;
             let crossed = ambiguity.crossed(flow.from, flow.to, &candidate.sure);
             if crossed == 0 {
-                if flow.rail == ambiguity.rail && ambiguity.crossed(flow.from, flow.to, &candidate.perhaps) > 0 {
+                if flow.rail == ambiguity.rail
+                    && ambiguity.crossed(flow.from, flow.to, &candidate.perhaps) > 0
+                {
                     unsure.push((self.random.random(), candidate));
                 }
                 continue;
@@ -249,7 +258,9 @@ impl<'g> Adaptive<'g> {
         if ambiguity.parts() > 1 {
             // For every part the cheapest flow that crosses as few of the others as possible, but never all of them.
             for part in Suspect::all(ambiguity).iter().take(FLOWS_PER_AMBIGUITY) {
-                let mut tells = options.iter().filter(|(crossed, ..)| *crossed < ambiguity.parts());
+                let mut tells = options
+                    .iter()
+                    .filter(|(crossed, ..)| *crossed < ambiguity.parts());
                 if let Some((_, _, candidate)) = tells.find(|(_, _, candidate)| part.is_crossed(candidate))
                     && !flows.contains(&candidate.flow)
                 {

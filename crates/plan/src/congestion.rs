@@ -5,7 +5,7 @@
 //! Each is measured alone, then under load, so that the difference is the effect of congestion on uninvolved flows.
 
 use super::PlanError;
-use super::layout::{TestLayout, Slot, Work};
+use super::layout::{Slot, TestLayout, Work};
 use record::TestKind;
 use record::units::Bytes;
 use record::{Cell, Collective, Load};
@@ -41,7 +41,10 @@ impl TestLayout<'_> {
             return Ok(Vec::new());
         }
         let rails = self.rails.to_vec();
-        let places: usize = rails.iter().map(|rail| self.groups_under_load(&world, rail).len()).sum();
+        let places: usize = rails
+            .iter()
+            .map(|rail| self.groups_under_load(&world, rail).len())
+            .sum();
         self.check_count(places * 5)?;
         if !self.fabric.is_one_rank_per_host() {
             self.leave_out(
@@ -53,7 +56,10 @@ impl TestLayout<'_> {
         for rail in &rails {
             for group in self.groups_under_load(&world, rail) {
                 if group.victim.is_none() {
-                    let why = format!("{} ranks leave no pair that takes no part in the load", world.len());
+                    let why = format!(
+                        "{} ranks leave no pair that takes no part in the load",
+                        world.len()
+                    );
                     self.leave_out("what it does to others", &why);
                 }
                 for work in self.work(group.load.len())? {

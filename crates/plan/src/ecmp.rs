@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::PlanError;
-use super::layout::{TestLayout, Slot};
+use super::layout::{Slot, TestLayout};
 use super::verbs::ROCE_PORTS;
 use record::units::{Bytes, Nanos, Rate};
 use record::{Cell, Collective, Load, StreamTerms, TransportKind};

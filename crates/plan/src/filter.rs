@@ -155,14 +155,20 @@ pub struct Filter {
 impl Filter {
     /// Whether all conditions hold for a cell.
     pub fn matches(&self, cell: &Cell, fabric: &Fabric) -> bool {
-        self.conditions.iter().all(|condition| condition.holds_for(cell, fabric))
+        self.conditions
+            .iter()
+            .all(|condition| condition.holds_for(cell, fabric))
     }
 
     /// Why nothing matched: the condition that matches nothing by itself and what it could have matched.
     pub(super) fn what_there_is(&self, cells: &[Cell], fabric: &Fabric) -> String {
         let dead = |condition: &&Condition| !cells.iter().any(|cell| condition.holds_for(cell, fabric));
         match self.conditions.iter().find(dead) {
-            Some(condition) => format!("{}: there is {}", condition.text, listed(condition.key, cells, fabric)),
+            Some(condition) => format!(
+                "{}: there is {}",
+                condition.text,
+                listed(condition.key, cells, fabric)
+            ),
             None => "each of its conditions matches some cell, but no cell matches all".to_string(),
         }
     }
@@ -209,7 +215,11 @@ impl FromStr for Filter {
 
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let conditions: Vec<&str> = self.conditions.iter().map(|condition| condition.text.as_str()).collect();
+        let conditions: Vec<&str> = self
+            .conditions
+            .iter()
+            .map(|condition| condition.text.as_str())
+            .collect();
         f.write_str(&conditions.join(","))
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PlanError;
-use super::layout::{TestLayout, Slot};
+use super::layout::{Slot, TestLayout};
 use record::{Cell, GroupKind, Load};
 use topology::graph::Graph;
 

@@ -8,10 +8,8 @@ pub mod adaptive;
 pub mod baseline;
 #[cfg(test)]
 mod burn_in_tests;
-mod schedule_costs;
 mod congestion;
 pub mod diagnose;
-mod layout;
 mod ecmp;
 mod engines;
 mod error;
@@ -21,20 +19,22 @@ pub mod fit;
 pub mod flow;
 mod groups;
 pub mod interleave;
+mod layout;
 mod outline;
 mod pairs;
 mod references;
 pub mod remeasure;
 pub mod replan;
 pub mod schedule;
+mod schedule_costs;
 mod transport;
 pub mod twin;
 mod verbs;
 
-pub use schedule_costs::{ScheduleCost, ScheduleOutline, schedules};
 pub use error::PlanError;
 pub use filter::{Filter, FilterError};
 pub use outline::{Outline, TestOutline};
+pub use schedule_costs::{ScheduleCost, ScheduleOutline, schedules};
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -52,9 +52,9 @@ use topology::graph::Graph;
 use topology::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
 
 use baseline::Baseline;
-use layout::TestLayout;
 use engines::NcclAvailability;
 use flow::PathTable;
+use layout::TestLayout;
 use references::References;
 
 /// What the command line decides about a plan; it wins over the suite.
@@ -353,7 +353,8 @@ fn note(untested: &mut Vec<Untested>, what: impl Into<String>, why: impl Into<St
 /// Refuses a plan with a slot whose kernels are not co-resident on a GPU: a kernel that waits for one which has not started,
 /// because there is no room for it, waits forever. Every rank needs room for one thread block at least.
 fn check_coresidency(plan: &Plan, fabric: &Fabric) -> Result<(), PlanError> {
-    plan.slots().try_for_each(|slot| check_slot_coresidency(slot, fabric))
+    plan.slots()
+        .try_for_each(|slot| check_slot_coresidency(slot, fabric))
 }
 
 fn check_slot_coresidency(slot: &[Cell], fabric: &Fabric) -> Result<(), PlanError> {

@@ -2,7 +2,7 @@
 
 use super::PlanError;
 use super::adaptive::Adaptive;
-use super::layout::{TestLayout, Slot};
+use super::layout::{Slot, TestLayout};
 use super::schedule::{by_topology, random, tournament};
 use record::{Cell, Collective, Load, TransportKind};
 use topology::graph::Graph;

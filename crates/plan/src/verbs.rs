@@ -94,9 +94,7 @@ pub(super) fn terms(
     };
     let memory = match (device, suite.verbs.gpudirect(), possible) {
         (DeviceKind::Host, GpuDirectChoice::On, _) => {
-            return Err(impossible(
-                "the data is in CPU memory; add --device cuda",
-            ));
+            return Err(impossible("the data is in CPU memory; add --device cuda"));
         }
         (DeviceKind::Host, ..) => MemoryPath::Host,
         (DeviceKind::Cuda, GpuDirectChoice::On, Err(why)) => return Err(impossible(&why)),

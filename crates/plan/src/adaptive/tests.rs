@@ -166,7 +166,10 @@ fn links_that_always_come_together_are_not_measured_for_ever() {
             .narrowing(std::slice::from_ref(&ambiguity), |_| true)
             .is_empty()
     );
-    let unsure = Ambiguity { wanted: 2, ..ambiguity };
+    let unsure = Ambiguity {
+        wanted: 2,
+        ..ambiguity
+    };
     assert_eq!(adaptive.narrowing(&[unsure], |_| true).concat().len(), 2);
 }
 

@@ -56,7 +56,10 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
 pub(super) fn in_words(ambiguities: &[Ambiguity], graph: &Graph) -> String {
     let one = |ambiguity: &Ambiguity| {
         let links = ambiguity.links.iter().map(|link| graph.name(*link));
-        let senders = ambiguity.senders.iter().map(|rank| format!("what rank {rank} sends"));
+        let senders = ambiguity
+            .senders
+            .iter()
+            .map(|rank| format!("what rank {rank} sends"));
         let receivers = ambiguity
             .receivers
             .iter()

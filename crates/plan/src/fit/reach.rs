@@ -218,11 +218,19 @@ fn parts_of<'a>(cell: &'a Cell, hosts: &HashMap<u32, &'a str>) -> Vec<ReachedPar
             _ => cell.rails.iter().collect(),
         };
         for rail in rails {
-            parts.extend(directions.iter().map(|direction| ReachedPart::End(*rank, rail, *direction)));
+            parts.extend(
+                directions
+                    .iter()
+                    .map(|direction| ReachedPart::End(*rank, rail, *direction)),
+            );
         }
     }
     parts.extend(cell.path.iter().map(|link| ReachedPart::Link(link)));
     let paths = cell.streams.iter().flat_map(|terms| &terms.ways);
-    parts.extend(paths.flat_map(|path| &path.links).map(|link| ReachedPart::Link(link)));
+    parts.extend(
+        paths
+            .flat_map(|path| &path.links)
+            .map(|link| ReachedPart::Link(link)),
+    );
     parts
 }

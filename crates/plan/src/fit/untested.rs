@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::reach::ReachedPart;
 use super::{Fitting, RESERVE, SlotCost, Step};
 use crate::Plan;
-use record::{EndDirection, Untested};
 use record::units::{Bytes, Nanos};
+use record::{EndDirection, Untested};
 
 /// So many of a kind are named.
 const MOST_NAMED: usize = 6;
@@ -32,10 +32,7 @@ impl Fitting<'_> {
                     Step::Size,
                     "sizes between the smallest and the largest are left out first",
                 ),
-                (
-                    Step::Crossed,
-                    "other cells of this test cross the same links",
-                ),
+                (Step::Crossed, "other cells of this test cross the same links"),
                 (
                     Step::Rest,
                     "not even one measurement of everything fits; name fewer hosts or rails, or allow more time",

@@ -106,7 +106,9 @@ fn next_leaves(leaves: &[Vec<u32>]) -> impl Iterator<Item = (&Vec<u32>, &Vec<u32
 fn in_slots(graph: &Graph, flows: Vec<Flow>) -> Vec<Vec<Flow>> {
     let mut slots: Vec<(SlotCapacity<'_>, Vec<Flow>)> = Vec::new();
     for flow in flows {
-        let fits = |(capacity, _): &(SlotCapacity<'_>, Vec<Flow>)| capacity.fits(flow.from, flow.to, &flow.rail, &flow.path);
+        let fits = |(capacity, _): &(SlotCapacity<'_>, Vec<Flow>)| {
+            capacity.fits(flow.from, flow.to, &flow.rail, &flow.path)
+        };
         let at = slots.iter().position(fits).unwrap_or_else(|| {
             slots.push((SlotCapacity::new(graph), Vec::new()));
             slots.len() - 1

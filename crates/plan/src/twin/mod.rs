@@ -8,19 +8,19 @@
 //! What it leaves out: congestion control (flows get their share at once), losses, and anything that hits several cells at
 //! the same instant, such as a machine that pauses.
 
-mod run;
 mod clos;
 pub mod ecmp;
 mod faults;
 pub mod nights;
 mod noise;
+mod run;
 mod shares;
 mod transfers;
 
-pub use run::TwinRun;
 pub use clos::{Shape, clos};
 pub use faults::{Direction, SlowCable, random_faults};
 pub use noise::Noise;
+pub use run::TwinRun;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -20,7 +20,7 @@ pub use cells::StreamFabric;
 pub use hashing::EcmpFault;
 
 use super::{hash, shares};
-use hashing::{SwitchHashing, HashedFlow};
+use hashing::{HashedFlow, SwitchHashing};
 use record::{
     Cell, CellDone, EndReason, Event, PortDelta, Recorded, Run, StopReason, StreamPath, StreamRecord,
 };
@@ -269,6 +269,6 @@ fn done(cell: &Cell, iterations: u32, streams: Vec<StreamRecord>) -> Event {
 }
 
 #[cfg(test)]
-mod verdict_tests;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod verdict_tests;
