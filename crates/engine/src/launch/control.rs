@@ -210,7 +210,7 @@ impl Member {
         }
     }
 
-    /// A handle for sender.
+    /// A handle for sending messages.
     pub fn sender(&self) -> MessageSender {
         MessageSender {
             answers: self.answers.clone(),

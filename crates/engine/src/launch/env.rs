@@ -26,7 +26,7 @@ pub struct RankFlags {
     pub rank: Option<u32>,
     /// `--world`.
     pub world: Option<u32>,
-    /// `--rendezvous`, as flags.
+    /// `--rendezvous`, as given.
     pub rendezvous: Option<String>,
     /// The file of `--hosts`.
     pub hosts: Option<HostsFile>,
@@ -71,7 +71,7 @@ pub enum RankAssignmentError {
         "{source_words} say rank {rank} of {world}: ranks go from 0 to world size - 1, and a world has at most {MOST_RANKS}"
     )]
     OutOfRange {
-        /// Who said so.
+        /// Where they come from.
         source_words: String,
         /// Rank.
         rank: u32,
@@ -96,7 +96,7 @@ being the machine of rank 0{}",
         if cfg!(feature = "mpi") { "; or use --launch mpi" } else { "" }
     )]
     NoRendezvous {
-        /// Who said rank and world.
+        /// Where rank and world come from.
         source_words: String,
     },
     /// Nothing says which rank this process is.

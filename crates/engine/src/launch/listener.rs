@@ -42,7 +42,7 @@ pub(super) struct JoinConflict {
     pub text: String,
 }
 
-/// Shared by the accepting thread and whoever waits for ranks.
+/// Shared by the accepting thread and the thread that waits for ranks.
 pub(super) struct ListenerState {
     pub membership: Mutex<Membership>,
     pub changed: Condvar,

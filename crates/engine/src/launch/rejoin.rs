@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(rendezvous.join_conflicts().len(), 1, "reported once");
         assert!(
             rendezvous.accept_rejoin(1, &mut coordinator).is_err(),
-            "nobody waits"
+            "no process waits"
         );
         rendezvous.allow_rejoin(0);
         let rank_0 = JoinConfig {

@@ -12,7 +12,7 @@ pub enum RendezvousError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The host name does not resolve.
@@ -22,7 +22,7 @@ pub enum RendezvousError {
     Unresolved {
         /// The name.
         host: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The rendezvous address belongs to another machine.

@@ -1,4 +1,4 @@
-//! The run's secret: whoever presents it belongs to this run.
+//! The run's secret token: a process that presents it belongs to this run.
 
 use std::fmt;
 use std::str::FromStr;

@@ -28,7 +28,7 @@ before starting them, or name a file with RAILGAUGE_TOKEN_FILE or --token-file"
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Other users can read it.

@@ -24,7 +24,7 @@ const SMALLEST_RUN: u64 = 1 << 20;
 pub struct SinkError {
     /// The file or folder.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
