@@ -34,7 +34,7 @@ pub fn print_result(
     } else if quiet {
         println!("{}", escape::line(&judgement.summary));
     } else {
-        let summary = terminal::summary_with_nights(judgement, history, folder, page_for_stdout());
+        let summary = terminal::summary_with_history(judgement, history, folder, page_for_stdout());
         print!("{summary}");
     }
 }

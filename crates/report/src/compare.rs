@@ -3,7 +3,7 @@
 //! On a terminal at most 24 lines of 80, in a log everything in full; Markdown for a ticket; JSON as `docs/compare.schema.json`
 //! describes it. Names that came from other machines are inert in each.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::io;
 
 use super::escape::{self, markdown as inert, markdown_code};
@@ -235,9 +235,7 @@ pub fn markdown(comparison: &Comparison) -> io::Result<String> {
     Ok(out)
 }
 
-type Written = Result<(), std::fmt::Error>;
-
-fn page(out: &mut String, comparison: &Comparison) -> Written {
+fn page(out: &mut String, comparison: &Comparison) -> fmt::Result {
     writeln!(
         out,
         "# {} -> {}: {}\n",
@@ -299,7 +297,7 @@ fn page(out: &mut String, comparison: &Comparison) -> Written {
     writeln!(out, "## Rule\n\n{}.", inert(&rule(comparison)))
 }
 
-fn lines(out: &mut String, title: &str, lines: impl Iterator<Item = String>) -> Written {
+fn lines(out: &mut String, title: &str, lines: impl Iterator<Item = String>) -> fmt::Result {
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() {
         return Ok(());
@@ -311,7 +309,7 @@ fn lines(out: &mut String, title: &str, lines: impl Iterator<Item = String>) -> 
     more(out, lines.len())
 }
 
-fn shifts(out: &mut String, title: &str, shifts: &[Shift]) -> Written {
+fn shifts(out: &mut String, title: &str, shifts: &[Shift]) -> fmt::Result {
     if shifts.is_empty() {
         return Ok(());
     }
@@ -327,7 +325,7 @@ fn shifts(out: &mut String, title: &str, shifts: &[Shift]) -> Written {
 }
 
 /// Those that are not the same, the furthest from it first.
-fn cells(out: &mut String, comparison: &Comparison) -> Written {
+fn cells(out: &mut String, comparison: &Comparison) -> fmt::Result {
     let mut rows: Vec<_> = comparison
         .cells
         .iter()
@@ -370,7 +368,7 @@ fn cells(out: &mut String, comparison: &Comparison) -> Written {
     more(out, rows.len())
 }
 
-fn more(out: &mut String, rows: usize) -> Written {
+fn more(out: &mut String, rows: usize) -> fmt::Result {
     match rows.saturating_sub(MOST_ROWS) {
         0 => writeln!(out),
         left => writeln!(out, "\n{left} more: `railgauge compare --json` has all.\n"),

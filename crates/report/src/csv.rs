@@ -135,7 +135,7 @@ fn known<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Text that no spreadsheet takes for a formula: an apostrophe stands before every sign that could begin one, at the start and behind
+/// Text that no spreadsheet takes for a formula: an apostrophe is put before every sign that could begin one, at the start and behind
 /// everything that some program takes for the end of a column.
 fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

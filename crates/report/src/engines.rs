@@ -89,7 +89,7 @@ fn cell_of<'a>(judgement: &'a Judgement, row: &EngineComparison) -> Option<&'a C
     verdict.map(|verdict| &verdict.cell)
 }
 
-/// `all-reduce: ring all-reduce f32, 4 ranks`, with what else tells rows of one size apart.
+/// `all-reduce: ring all-reduce f32, 4 ranks`, with what else distinguishes rows of one size.
 fn what(row: &EngineComparison, cell: Option<&Cell>) -> String {
     let Some(cell) = cell else {
         return row.test.clone();

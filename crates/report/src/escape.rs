@@ -24,7 +24,7 @@ pub fn line(text: &str) -> String {
 }
 
 /// Text that may have lines of its own, such as an error that lists several things: no line but the first begins where one of ours
-/// would, so nobody can put words into our mouth.
+/// would, so no name can imitate our own output.
 pub fn block(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(line).collect();
     let indented =

@@ -11,7 +11,7 @@ pub struct Figure {
     pub id: String,
     /// What it shows, in a few words.
     pub title: String,
-    /// How to read it, what stands out, and what was left out.
+    /// How to read it, what is notable, and what was left out.
     pub caption: String,
     /// What a reader who does not see it must know: the same facts in words.
     pub alternative: String,

@@ -1,4 +1,4 @@
-//! What changed since the last nights: the same rows and sentences in every format.
+//! What changed since earlier runs: the same rows and sentences in every format.
 
 use std::fmt::{Error, Write};
 
@@ -133,7 +133,7 @@ fn left_over(out: &mut String, rows: usize, most: usize) -> Result<(), Error> {
     }
 }
 
-/// Matters in one line each, those first that are to be told tonight; nothing that is long known and not due.
+/// Issues in one line each, those that are due first; known issues that are not due are left out.
 pub(super) fn lines(history: &History) -> Vec<String> {
     let mut told: Vec<&Issue> = history
         .issues

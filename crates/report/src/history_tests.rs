@@ -169,7 +169,7 @@ fn a_terminal_shows_what_is_due_first_and_still_fits() {
     let recorded = with_nights();
     let judgement = judge(&recorded);
     let history = recorded.history.as_ref();
-    let show = |page| terminal::summary_with_nights(&judgement, history, Path::new("x"), page);
+    let show = |page| terminal::summary_with_history(&judgement, history, Path::new("x"), page);
     let shown = show(Page::terminal(false));
     assert!(shown.lines().count() <= 24, "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");

@@ -417,7 +417,7 @@ fn check_all(recorded: &Recorded, judgement: &Judgement) {
     }
     let folder = Path::new("reports/x\u{1b}[2J\u{202e}");
     for page in [Page::log(), Page::terminal(false)] {
-        let summary = terminal::summary_with_nights(judgement, recorded.history.as_ref(), folder, page);
+        let summary = terminal::summary_with_history(judgement, recorded.history.as_ref(), folder, page);
         check_lines("summary", &summary);
     }
 }

@@ -1,6 +1,6 @@
 //! `junit.xml`: every verdict as a test case, for the pages of pipelines. The form is that of `docs/junit.xsd`.
 //!
-//! Held true: a case that is red here is one that the exit code speaks of, and a run that did not pass has at least one; a case
+//! Held true: a case fails here only if the exit code reports it, and a run that did not pass has at least one; a case
 //! has the same name every night for as long as it is about the same part; a name from elsewhere is text, and there is no
 //! `system-out`, in which GitLab would look for files to attach.
 
@@ -14,7 +14,7 @@ use record::{Event, Finding, History, Judgement, Recorded, Severity, TestVerdict
 
 /// Things that were not tested, each with a case of its own; more than these share one.
 const MOST_UNTESTED: usize = 1000;
-/// Findings whose sentences stand in the case of a test; each has a case of its own, too.
+/// Findings quoted in the case of a test; each also has a case of its own.
 const MOST_SENTENCES: usize = 20;
 /// The longest name of a case, in characters: viewers cut it anyway, and databases refuse it.
 const LONGEST_NAME: usize = 200;
@@ -31,7 +31,7 @@ impl Writer for JUnit {
 
     fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String> {
         let mut suites = suites(judgement);
-        suites.extend(since_last_nights(judgement, recorded.history.as_ref()));
+        suites.extend(changes_since_earlier_runs(judgement, recorded.history.as_ref()));
         let total =
             |count: fn(&Outcome) -> bool| suites.iter().map(|suite| suite.count(count)).sum::<usize>();
         let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
@@ -232,7 +232,7 @@ fn suites(judgement: &Judgement) -> Vec<Suite> {
     };
     let mut suites = vec![named_suite(suite, None, vec![run])];
     for test in &judgement.tests {
-        // Were two tests of one name, the findings would still stand once.
+        // With two tests of one name, findings appear once.
         let concerns = concerns.remove(test.name.as_str()).unwrap_or_default();
         let took = seconds.remove(test.name.as_str()).unwrap_or(0.0);
         suites.push(of_one_test(suite, test, &concerns, took));
@@ -249,8 +249,8 @@ fn suites(judgement: &Judgement) -> Vec<Suite> {
     suites
 }
 
-/// Changes against the past that the exit code speaks of; findings of tonight have their cases already.
-fn since_last_nights(judgement: &Judgement, history: Option<&History>) -> Option<Suite> {
+/// Changes against earlier runs that the exit code reports; findings of this run have their cases already.
+fn changes_since_earlier_runs(judgement: &Judgement, history: Option<&History>) -> Option<Suite> {
     let issues = history?.issues.iter();
     let loud = issues.filter(|issue| issue.severity == Severity::Page && issue.change.is_some());
     let cases: Vec<Case> = loud

@@ -53,10 +53,10 @@ pub const WRITERS: &[&dyn Writer] = &[
     &html::Html,
 ];
 
-/// Files that are written only when somebody asks for them.
+/// Files that are written only on request.
 pub const ON_REQUEST: &[&dyn Writer] = &[&csv::Csv];
 
-/// Who writes the file of this name, whether always or on request.
+/// The writer of the file of this name.
 pub fn writer_of(file: &str) -> Option<&'static dyn Writer> {
     let mut writers = WRITERS.iter().chain(ON_REQUEST);
     writers.find(|writer| writer.file() == file).copied()
@@ -74,7 +74,7 @@ pub fn write_all(folder: &Path, recorded: &Recorded, judgement: &Judgement) -> i
 #[cfg(test)]
 mod compare_tests;
 #[cfg(test)]
-mod contrast;
+mod contrast_tests;
 #[cfg(test)]
 mod fleet_tests;
 #[cfg(test)]
@@ -86,9 +86,9 @@ mod hostile_tests;
 #[cfg(test)]
 mod junit_tests;
 #[cfg(test)]
-mod promise_tests;
-#[cfg(test)]
 mod report_tests;
+#[cfg(test)]
+mod stability_tests;
 #[cfg(test)]
 mod summary_tests;
 #[cfg(test)]

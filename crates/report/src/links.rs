@@ -3,7 +3,7 @@
 use super::table::{Entry, Table, Tone, figure, text};
 use record::{Coverage, Finding, LinkCoverage, LinkState};
 
-/// The suspects of a finding; none when parts were not told apart.
+/// The suspects of a finding; none when no part was localised.
 pub(super) fn suspects(finding: &Finding) -> Option<Table> {
     let columns = [
         text("suspect"),

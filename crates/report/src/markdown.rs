@@ -1,7 +1,7 @@
 //! `report.md`: the whole judgement for people, summary first.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::io;
 
 use super::cells;
@@ -45,9 +45,7 @@ impl Writer for Markdown {
     }
 }
 
-type Written = Result<(), std::fmt::Error>;
-
-fn head(out: &mut String, judgement: &Judgement) -> Written {
+fn head(out: &mut String, judgement: &Judgement) -> fmt::Result {
     writeln!(
         out,
         "# {}: {}\n",
@@ -75,7 +73,7 @@ fn head(out: &mut String, judgement: &Judgement) -> Written {
     writeln!(out, "![Wire rate over message size]({})\n", files::BANDWIDTH)
 }
 
-fn findings(out: &mut String, judgement: &Judgement) -> Written {
+fn findings(out: &mut String, judgement: &Judgement) -> fmt::Result {
     writeln!(out, "## Findings\n")?;
     if judgement.findings.is_empty() {
         writeln!(out, "None.\n")?;
@@ -86,7 +84,7 @@ fn findings(out: &mut String, judgement: &Judgement) -> Written {
     Ok(())
 }
 
-fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
+fn one_finding(out: &mut String, number: usize, finding: &Finding) -> fmt::Result {
     writeln!(
         out,
         "### {number}. {}\n\n{}\n",
@@ -123,13 +121,13 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Written {
     }
 }
 
-fn tests(out: &mut String, judgement: &Judgement) -> Written {
+fn tests(out: &mut String, judgement: &Judgement) -> fmt::Result {
     writeln!(out, "## Tests\n")?;
     cells::tests(&judgement.tests).markdown(out)?;
     writeln!(out)
 }
 
-fn interference(out: &mut String, judgement: &Judgement) -> Written {
+fn interference(out: &mut String, judgement: &Judgement) -> fmt::Result {
     if judgement.interference.is_empty() {
         return Ok(());
     }
@@ -138,7 +136,7 @@ fn interference(out: &mut String, judgement: &Judgement) -> Written {
     more(out, judgement.interference.len())
 }
 
-fn congestion(out: &mut String, judgement: &Judgement) -> Written {
+fn congestion(out: &mut String, judgement: &Judgement) -> fmt::Result {
     let rows = &judgement.congestion;
     if rows.is_empty() {
         return Ok(());
@@ -148,7 +146,7 @@ fn congestion(out: &mut String, judgement: &Judgement) -> Written {
     more(out, rows.len())
 }
 
-fn engines(out: &mut String, judgement: &Judgement) -> Written {
+fn engines(out: &mut String, judgement: &Judgement) -> fmt::Result {
     let rows = &judgement.engines;
     if rows.is_empty() {
         return Ok(());
@@ -162,28 +160,28 @@ fn engines(out: &mut String, judgement: &Judgement) -> Written {
     more(out, rows.len())
 }
 
-fn all_cells(out: &mut String, judgement: &Judgement) -> Written {
+fn all_cells(out: &mut String, judgement: &Judgement) -> fmt::Result {
     writeln!(out, "## Cells\n")?;
     let shown: Vec<&CellVerdict> = judgement.cells.iter().take(MOST_ROWS).collect();
     cells::table(&shown).markdown(out)?;
     more(out, judgement.cells.len())
 }
 
-fn gpus(out: &mut String, judgement: &Judgement) -> Written {
+fn gpus(out: &mut String, judgement: &Judgement) -> fmt::Result {
     match super::gpus::section(out, judgement, MOST_ROWS)? {
         0 => Ok(()),
         rows => more(out, rows),
     }
 }
 
-fn counters(out: &mut String, judgement: &Judgement) -> Written {
+fn counters(out: &mut String, judgement: &Judgement) -> fmt::Result {
     match super::counters::section(out, judgement, MOST_ROWS)? {
         0 => Ok(()),
         rows => more(out, rows),
     }
 }
 
-fn links(out: &mut String, judgement: &Judgement) -> Written {
+fn links(out: &mut String, judgement: &Judgement) -> fmt::Result {
     let coverage = &judgement.coverage;
     let Some(line) = super::links::in_one_line(coverage) else {
         return Ok(());
@@ -194,7 +192,7 @@ fn links(out: &mut String, judgement: &Judgement) -> Written {
     more(out, links.len())
 }
 
-fn coverage(out: &mut String, judgement: &Judgement) -> Written {
+fn coverage(out: &mut String, judgement: &Judgement) -> fmt::Result {
     let coverage = &judgement.coverage;
     writeln!(
         out,
@@ -205,7 +203,7 @@ fn coverage(out: &mut String, judgement: &Judgement) -> Written {
     untested(out, "Left out by the plan", &coverage.untested)
 }
 
-fn untested(out: &mut String, title: &str, entries: &[Untested]) -> Written {
+fn untested(out: &mut String, title: &str, entries: &[Untested]) -> fmt::Result {
     if entries.is_empty() {
         return Ok(());
     }
@@ -216,11 +214,11 @@ fn untested(out: &mut String, title: &str, entries: &[Untested]) -> Written {
     more(out, entries.len())
 }
 
-fn method(out: &mut String, judgement: &Judgement) -> Written {
+fn method(out: &mut String, judgement: &Judgement) -> fmt::Result {
     writeln!(out, "## Method\n\n{}\n", cells::method(&judgement.rule))
 }
 
-fn run(out: &mut String, recorded: &Recorded) -> Written {
+fn run(out: &mut String, recorded: &Recorded) -> fmt::Result {
     let run = &recorded.run;
     writeln!(out, "## Run\n\n{}\n", markdown_code(&run.command.join(" ")))?;
     writeln!(
@@ -264,7 +262,7 @@ fn run(out: &mut String, recorded: &Recorded) -> Written {
     Ok(())
 }
 
-fn more(out: &mut String, rows: usize) -> Written {
+fn more(out: &mut String, rows: usize) -> fmt::Result {
     match rows.saturating_sub(MOST_ROWS) {
         0 => writeln!(out),
         left => writeln!(

@@ -11,7 +11,7 @@ use crate::verdict_words::verdict_words;
 use crate::writer::Writer;
 use record::{Finding, History, Judgement, Recorded, Verdict, files};
 
-/// Findings that are told; the others are counted.
+/// Findings in the summary; the others are counted.
 const MOST_FINDINGS: usize = 10;
 /// Rows of the table of tests, those that did not pass first.
 const MOST_TESTS: usize = 30;
@@ -34,7 +34,7 @@ impl Writer for Summary {
         let mut out = String::new();
         let written = head(&mut out, judgement)
             .and_then(|()| findings(&mut out, judgement))
-            .and_then(|()| nights(&mut out, recorded.history.as_ref()))
+            .and_then(|()| history(&mut out, recorded.history.as_ref()))
             .and_then(|()| tests(&mut out, judgement))
             .and_then(|()| foot(&mut out, judgement));
         written.map_err(io::Error::other)?;
@@ -101,8 +101,8 @@ fn one_finding(out: &mut String, number: usize, finding: &Finding) -> Result<(),
     }
 }
 
-/// What changed since the last nights, when the run was compared with any.
-fn nights(out: &mut String, history: Option<&History>) -> Result<(), Error> {
+/// What changed since the last history, when the run was compared with any.
+fn history(out: &mut String, history: Option<&History>) -> Result<(), Error> {
     let Some(history) = history else { return Ok(()) };
     writeln!(
         out,

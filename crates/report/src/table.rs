@@ -1,6 +1,6 @@
-//! Rows of a report, told once and written in every format: what a table says in Markdown is what it says on the page.
+//! Tables of a report, defined once and written in every format.
 //!
-//! Held true: an entry is text until a format has made it inert; what an entry is coloured for also stands in its words.
+//! Held true: an entry is text until a format has made it inert; what colour shows is also in the text.
 
 use std::fmt::{Display, Error, Write};
 
@@ -13,7 +13,7 @@ use record::Verdict;
 pub(super) struct Table {
     /// What the rows are, in a few words.
     pub(super) caption: String,
-    /// What stands in each column.
+    /// The columns.
     pub(super) columns: Vec<Column>,
     /// The entries, each row with one for every column.
     pub(super) rows: Vec<Vec<Entry>>,
@@ -24,7 +24,7 @@ pub(super) struct Table {
 pub(super) struct Column {
     /// Its name.
     pub(super) name: String,
-    /// Whether figures stand in it, which are compared digit by digit.
+    /// Whether it holds numbers, which are right-aligned.
     pub(super) is_figure: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Tone {
     Good,
     /// Not as it should be.
     Bad,
-    /// Nobody can say.
+    /// Unknown.
     Unclear,
 }
 

@@ -124,7 +124,7 @@ impl Page {
         }
     }
 
-    /// The same from its end, where the part of a path is that tells it from others.
+    /// The same from its end, where paths differ.
     fn end_of(&self, text: &str) -> String {
         let length = text.chars().count();
         match self.is_log() || length <= LONGEST_NAME {
@@ -182,11 +182,11 @@ impl Page {
 
 /// The summary of a judged run. `folder` is where the files are.
 pub fn summary(judgement: &Judgement, folder: &Path, page: Page) -> String {
-    summary_with_nights(judgement, None, folder, page)
+    summary_with_history(judgement, None, folder, page)
 }
 
 /// The same, with what changed since the last nights.
-pub fn summary_with_nights(
+pub fn summary_with_history(
     judgement: &Judgement,
     history: Option<&History>,
     folder: &Path,
@@ -203,7 +203,7 @@ pub fn summary_with_nights(
     let mut layouts = layouts.peekable();
     while let Some((tests, detail)) = layouts.next() {
         let page = Page { tests, ..page };
-        let tail = [nights(history, &page), tail(judgement, folder, &page)].concat();
+        let tail = [history_lines(history, &page), tail(judgement, folder, &page)].concat();
         let room = page.lines.saturating_sub(page.height(&head) + page.height(&tail));
         let is_last = layouts.peek().is_none();
         if let Some(findings) = findings(judgement, &page, detail, room, is_last) {
@@ -230,8 +230,8 @@ fn head(judgement: &Judgement, page: &Page) -> Vec<String> {
     head
 }
 
-/// What changed since the last nights: a sentence, and on a terminal the first few issues.
-fn nights(history: Option<&History>, page: &Page) -> Vec<String> {
+/// What changed since earlier runs: a sentence, and on a terminal the first few issues.
+fn history_lines(history: Option<&History>, page: &Page) -> Vec<String> {
     let Some(history) = history else { return Vec::new() };
     let mut lines = page.wrap("history    ", &history.summary, 2);
     let issues = super::history::lines(history);

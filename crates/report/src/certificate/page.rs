@@ -133,7 +133,7 @@ fn courses(out: &mut HtmlBuilder, figures: &[Figure]) {
     });
 }
 
-/// What needs somebody stands open, what is accepted is there for those who open it.
+/// Parts that need action are shown, accepted ones are folded.
 fn parts(out: &mut HtmlBuilder, certificate: &Certificate) {
     for (id, title, parts) in [
         ("nodes", "Nodes", &certificate.nodes),

@@ -1,4 +1,4 @@
-//! Rows of a certificate, told once for the page and for Markdown.
+//! Tables of a certificate, shared by the page and Markdown.
 
 use crate::table::{Entry, Table, Tone, figure, text};
 use record::text::{counted, percent};
@@ -100,7 +100,7 @@ pub(super) fn counts(certificate: &Certificate) -> Table {
     table
 }
 
-/// Parts with their decisions, those that need somebody first.
+/// Parts with their decisions, rejected ones first.
 pub(super) fn parts(
     caption: &str,
     parts: &[PartDecision],

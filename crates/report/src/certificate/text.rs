@@ -7,7 +7,7 @@ use crate::escape::{line, markdown as inert};
 use record::text::counted;
 use record::{Certificate, PartDecision, Ruling};
 
-/// Incidents and parts that are told in Markdown before the rest is counted.
+/// Incidents and parts listed in Markdown; the rest is counted.
 const MOST_TOLD: usize = 10;
 /// Lines and columns of a terminal.
 const LINES: usize = 24;
@@ -15,7 +15,7 @@ const COLUMNS: usize = 100;
 /// Lines that one incident may take on a terminal.
 const LINES_EACH: usize = 3;
 
-/// The parts that need somebody.
+/// Parts that are not accepted, rejected ones first.
 fn open(certificate: &Certificate) -> impl Iterator<Item = &PartDecision> {
     let all = certificate
         .nodes
@@ -112,7 +112,7 @@ pub(super) fn terminal(certificate: &Certificate) -> String {
             )));
         }
     }
-    // The last two lines say what is left out, and what a pipeline is told.
+    // The last two lines: what is left out, and the exit code.
     let room = LINES - 2;
     let mut left_out = 0;
     for incident in &certificate.incidents {

@@ -1,4 +1,4 @@
-//! Groups of equal paths: their order, which of them are alike, and what each comes to in words.
+//! Groups of equal-cost paths: their order, their kinds, and their verdicts in words.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub(crate) const MOST_PANELS: usize = 8;
 /// Groups that a line names.
 pub(super) const MOST_NAMED: usize = 3;
 
-/// What the picture shows, for whoever cannot see it.
+/// The figure in words.
 pub(crate) fn in_words(judgement: &Judgement) -> String {
     let groups = in_order(judgement);
     let drawn = groups.iter().take(MOST_PANELS);
@@ -64,7 +64,7 @@ pub(crate) fn name(group: &EcmpVerdict) -> String {
 }
 
 /// The part that is named, or who chooses.
-pub(super) fn culprit(group: &EcmpVerdict) -> String {
+pub(super) fn part_or_switch(group: &EcmpVerdict) -> String {
     let part = group.part.as_ref().or(group.switch.as_ref());
     part.unwrap_or(&group.rail).clone()
 }
@@ -77,8 +77,8 @@ fn choice(tier: u8) -> String {
     }
 }
 
-/// What groups that are no fault come to.
-pub(super) fn words(cause: EcmpCause) -> &'static str {
+/// The verdict on groups without a fault.
+pub(super) fn cause_words(cause: EcmpCause) -> &'static str {
     match cause {
         EcmpCause::ExpectedCollision => "as even as a fair hash",
         EcmpCause::AdaptiveRouting => "without a fixed path per flow (adaptive routing)",
@@ -86,12 +86,12 @@ pub(super) fn words(cause: EcmpCause) -> &'static str {
     }
 }
 
-/// What groups must share to be told in one line: test, rail, choice and cause.
-pub(crate) type Kind<'a> = (&'a str, &'a str, u8, EcmpCause);
+/// What groups of one line have in common: test, rail, tier and cause.
+pub(crate) type GroupKind<'a> = (&'a str, &'a str, u8, EcmpCause);
 
 /// Groups by kind, in order.
-pub(crate) fn alike<'a>(groups: &[&'a EcmpVerdict]) -> Vec<(Kind<'a>, Vec<&'a EcmpVerdict>)> {
-    let mut kinds: BTreeMap<Kind<'a>, Vec<&'a EcmpVerdict>> = BTreeMap::new();
+pub(crate) fn by_kind<'a>(groups: &[&'a EcmpVerdict]) -> Vec<(GroupKind<'a>, Vec<&'a EcmpVerdict>)> {
+    let mut kinds: BTreeMap<GroupKind<'a>, Vec<&'a EcmpVerdict>> = BTreeMap::new();
     for group in groups {
         let kind = (group.test.as_str(), group.rail.as_str(), group.tier, group.cause);
         kinds.entry(kind).or_default().push(group);
@@ -99,8 +99,8 @@ pub(crate) fn alike<'a>(groups: &[&'a EcmpVerdict]) -> Vec<(Kind<'a>, Vec<&'a Ec
     kinds.into_iter().collect()
 }
 
-/// `rail0: 4 switches, 512 flows over 2 paths each, as even as chance: busiest 1.21 of mean, p 0.34 or more`.
-pub(crate) fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict]) -> String {
+/// `rail0: 4 switches, 512 flows over 2 paths each, as even as a fair hash: busiest 1.21 times the mean, p 0.34 or more`.
+pub(crate) fn summary_line((_, rail, tier, cause): &GroupKind<'_>, groups: &[&EcmpVerdict]) -> String {
     let flows: u64 = groups.iter().map(|group| u64::from(group.flows)).sum();
     let paths: Vec<u32> = groups.iter().map(|group| group.paths).collect();
     let (least, most) = (paths.iter().min().copied(), paths.iter().max().copied());
@@ -118,7 +118,7 @@ pub(crate) fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict
     let mut text = format!(
         "{rail}, {}: {who}, {flows} flows over {paths} paths{each}, {}",
         choice(*tier),
-        words(*cause)
+        cause_words(*cause)
     );
     if *cause == EcmpCause::ExpectedCollision {
         let busiest = groups.iter().map(|group| group.max_over_mean).fold(0.0, f64::max);
@@ -126,7 +126,7 @@ pub(crate) fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict
             .iter()
             .map(|group| group.p_value)
             .fold(f64::INFINITY, f64::min);
-        text += &format!(": busiest {busiest:.2} times the mean, {}", chance(least));
+        text += &format!(": busiest {busiest:.2} times the mean, {}", p_text(least));
         if groups.len() > 1 {
             text += " or more";
         }
@@ -144,7 +144,7 @@ pub(crate) fn together((_, rail, tier, cause): &Kind<'_>, groups: &[&EcmpVerdict
     text
 }
 
-/// The one that chance makes least often.
+/// The one with the lowest p-value.
 pub(crate) fn least_even<'a>(groups: &[&'a EcmpVerdict]) -> Option<&'a EcmpVerdict> {
     let mut groups = groups.to_vec();
     groups.sort_by(|a, b| {
@@ -155,7 +155,7 @@ pub(crate) fn least_even<'a>(groups: &[&'a EcmpVerdict]) -> Option<&'a EcmpVerdi
     groups.first().copied()
 }
 
-/// Whether a path carries more or less than chance allows.
+/// Whether a path carries more or less than a fair hash would give it.
 pub(crate) fn is_outside(member: &MemberLoad) -> bool {
     // Shares of whole flows lie on the bounds as often as not; what differs by rounding only is within.
     let slack = 1e-9;
@@ -176,12 +176,12 @@ pub(crate) fn counted_shares(members: &[MemberLoad]) -> Vec<Option<f64>> {
 }
 
 /// `u1` of `rail0-leaf0/u1->rail0-spine1/d0`: all paths of a group begin at the same switch.
-pub(crate) fn short(link: &str) -> &str {
+pub(crate) fn port_of(link: &str) -> &str {
     LinkName::parse(link).map_or(link, |link| link.from.port)
 }
 
 /// `p 0.34`, or `p < 0.001`.
-pub(crate) fn chance(p: f64) -> String {
+pub(crate) fn p_text(p: f64) -> String {
     match p < 0.001 {
         true => "p < 0.001".to_string(),
         false => format!("p {p:.2}"),

@@ -1,7 +1,7 @@
 //! How evenly flows were spread over equal paths, as a section of `report.md` and in a line or two for the terminal.
 //!
-//! Groups that are not as by chance are shown in full, up to a bound; the others in a line per rail, with the least even of them as
-//! an example. Whatever is left out is counted, and stands in `findings.json`.
+//! Groups that differ from a fair hash are shown in full, up to a bound; the others in a line per rail, with the least even of them as
+//! an example. What is left out is counted, and is in `findings.json`.
 
 pub(crate) mod groups;
 pub(crate) mod tables;
@@ -11,7 +11,10 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Error, Write};
 
-use self::groups::{Kind, MOST_NAMED, alike, culprit, in_order, in_words, least_even, name, together, words};
+use self::groups::{
+    GroupKind, MOST_NAMED, by_kind, cause_words, in_order, in_words, least_even, name, part_or_switch,
+    summary_line,
+};
 use self::tables::{MOST_MEMBERS, members, most_pairs, pairs, table};
 use crate::escape::markdown as inert;
 use record::text::first_of;
@@ -19,7 +22,7 @@ use record::{EcmpCause, EcmpVerdict, Judgement, files};
 
 /// Rows of the table of groups.
 const MOST_GROUPS: usize = 60;
-/// Lines before it, each about groups that are alike.
+/// Lines before it, each about groups of one kind.
 const MOST_LINES: usize = 40;
 /// Groups whose members and pairs are shown.
 const MOST_IN_FULL: usize = 12;
@@ -35,14 +38,14 @@ pub(super) fn section(out: &mut String, judgement: &Judgement) -> Result<(), Err
     }
     writeln!(out, "## Load on equal-cost paths (ECMP)\n")?;
     let (faulty, others): Parted<'_> = groups.iter().partition(|group| group.cause.is_fault());
-    let faults = alike(&faulty);
+    let faults = by_kind(&faulty);
     for (kind, groups) in faults.iter().take(MOST_LINES) {
         fault(out, kind, groups)?;
     }
     left(out, faults.len(), MOST_LINES)?;
-    let chances = alike(&others);
+    let chances = by_kind(&others);
     for (kind, groups) in chances.iter().take(MOST_LINES) {
-        writeln!(out, "- {}", inert(&together(kind, groups)))?;
+        writeln!(out, "- {}", inert(&summary_line(kind, groups)))?;
     }
     left(out, chances.len(), MOST_LINES)?;
     let advice: BTreeSet<&str> = others.iter().map(|group| group.advice.as_str()).collect();
@@ -89,7 +92,11 @@ fn in_full(out: &mut String, group: &EcmpVerdict) -> Result<(), Error> {
 }
 
 /// Groups that are at fault in the same way: who they are, what the worst of them comes to, what to do.
-fn fault(out: &mut String, (test, rail, _, cause): &Kind<'_>, groups: &[&EcmpVerdict]) -> Result<(), Error> {
+fn fault(
+    out: &mut String,
+    (test, rail, _, cause): &GroupKind<'_>,
+    groups: &[&EcmpVerdict],
+) -> Result<(), Error> {
     let lost = |group: &EcmpVerdict| group.lost.unwrap_or(0.0);
     let worst = groups.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
     let Some(worst) = worst else { return Ok(()) };
@@ -97,7 +104,7 @@ fn fault(out: &mut String, (test, rail, _, cause): &Kind<'_>, groups: &[&EcmpVer
         1 => String::new(),
         _ => format!(
             " {}; the worst of them:",
-            inert(&first_of(groups, MOST_NAMED, ", ", |group| culprit(group)))
+            inert(&first_of(groups, MOST_NAMED, ", ", |group| part_or_switch(group)))
         ),
     };
     writeln!(
@@ -123,7 +130,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
         .map(|(cause, groups)| {
             format!(
                 "{cause}: {}",
-                first_of(groups, MOST_NAMED, ", ", |group| culprit(group))
+                first_of(groups, MOST_NAMED, ", ", |group| part_or_switch(group))
             )
         })
         .collect();
@@ -138,7 +145,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
             format!(
                 ", busiest {:.2} times the mean at {}",
                 group.max_over_mean,
-                culprit(group)
+                part_or_switch(group)
             )
         });
         let others = if faulty.is_empty() { "" } else { "other " };
@@ -146,7 +153,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
             "{} {others}{} with {flows} flows {}{}",
             groups.len(),
             if groups.len() == 1 { "group" } else { "groups" },
-            words(cause),
+            cause_words(cause),
             even.unwrap_or_default()
         ));
     }

@@ -1,6 +1,6 @@
 //! Tables of the spread over equal paths: groups, the load of their paths, and who sent what over which.
 
-use super::groups::{counted_shares, is_outside, short};
+use super::groups::{counted_shares, is_outside, port_of};
 use crate::table::{Entry, Table, Tone, figure, text};
 use record::text::whole_percent;
 use record::{EcmpCause, EcmpVerdict};
@@ -9,7 +9,7 @@ use record::{EcmpCause, EcmpVerdict};
 pub(crate) const MOST_MEMBERS: usize = 64;
 /// Members of one group, as columns of the table of pairs.
 const MOST_COLUMNS: usize = 16;
-/// Pairs of one group that is not as by chance, and of one that is.
+/// Pairs of a group at fault, and of one that is not.
 const MOST_PAIRS: usize = 32;
 const MOST_HEALTHY_PAIRS: usize = 8;
 
@@ -118,7 +118,7 @@ pub(crate) fn most_pairs(group: &EcmpVerdict) -> usize {
 pub(crate) fn pairs(group: &EcmpVerdict) -> Table {
     let is_narrow = group.members.len() <= MOST_COLUMNS;
     let columns: Vec<&str> = match is_narrow {
-        true => group.members.iter().map(|member| short(&member.link)).collect(),
+        true => group.members.iter().map(|member| port_of(&member.link)).collect(),
         false => vec!["paths used", "most flows on one path"],
     };
     let figures = columns.iter().chain(&["unknown path", "dead"]);

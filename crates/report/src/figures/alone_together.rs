@@ -1,7 +1,7 @@
 //! What a rail carries alone and together with all others, one row per test and rail at the largest message.
 //!
 //! Readable without colour: a filled triangle is alone, a hollow diamond together, the line between them is what is lost; the
-//! ratio stands beside it. Where several measurements share a row, their medians are drawn and the lowest ratio is written.
+//! ratio is beside it. Where several measurements share a row, their medians are drawn and the lowest ratio is written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -123,11 +123,11 @@ fn drawn(rows: &[Row<'_>], title: &str) -> io::Result<String> {
     };
     drawing((WIDTH as u32, (bottom + 76) as u32), title, |canvas| {
         frame.draw(canvas, &frame::numbers(&frame.x, 8), &[], "")?;
-        frame.name_across(canvas, "wire rate (GB/s)")?;
+        frame.name_x_axis(canvas, "wire rate (GB/s)")?;
         canvas.text((WIDTH - 150, top - 14), "together / alone", TextLook::NOTE)?;
         for (number, row) in rows.iter().enumerate() {
             let y = top + ROW * number as i32 + ROW / 2;
-            let [alone, together] = [row.alone, row.together].map(|rate| frame.across(Rate(rate).gb_per_s()));
+            let [alone, together] = [row.alone, row.together].map(|rate| frame.x_of(Rate(rate).gb_per_s()));
             let label = format!("{}, {}, {}", clip(row.rail, 16), clip(row.test, 16), row.size);
             canvas.text((frame.left - 12, y), &label, TextLook::RIGHT)?;
             let is_much = row.lowest < MUCH;

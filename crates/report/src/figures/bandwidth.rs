@@ -43,7 +43,7 @@ impl Writer for Bandwidth {
 
     fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String> {
         let cells = judgement.cells.iter().filter(|cell| cell.wire_rate.is_some());
-        let chart = Chart::of(cells.collect(), recorded, &judgement.suite, line_name);
+        let chart = RateChart::of(cells.collect(), recorded, &judgement.suite, line_name);
         match chart.lines.is_empty() {
             false => chart.drawn(true),
             true => titled((WIDTH as u32, 120), &chart.title, None, |canvas| {
@@ -84,7 +84,7 @@ impl FigureKind for Bandwidth {
                 Load::Together => ", together",
             };
             let title = format!("{}: {algorithm} {collective}{load}", clip(test, 60));
-            let chart = Chart::of(cells, recorded, &title, rail_name);
+            let chart = RateChart::of(cells, recorded, &title, rail_name);
             let mut caption = chart.caption();
             if number == last && left_out > 0 {
                 caption +=
@@ -110,7 +110,7 @@ impl FigureKind for Bandwidth {
 }
 
 /// Everything that one picture shows.
-struct Chart<'a> {
+struct RateChart<'a> {
     title: String,
     lines: Vec<Line<'a>>,
     left_out: usize,
@@ -120,13 +120,13 @@ struct Chart<'a> {
     band: Band,
 }
 
-impl<'a> Chart<'a> {
+impl<'a> RateChart<'a> {
     fn of(
         cells: Vec<&'a CellVerdict>,
         recorded: &Recorded,
         subject: &str,
         name: fn(&Cell) -> String,
-    ) -> Chart<'a> {
+    ) -> RateChart<'a> {
         let tests: BTreeSet<&str> = cells.iter().map(|cell| cell.cell.test.as_str()).collect();
         let kinds: BTreeSet<_> = cells
             .iter()
@@ -150,7 +150,7 @@ impl<'a> Chart<'a> {
         let left_out = lines.len().saturating_sub(MOST_LINES);
         lines.sort_by_key(|line| !line.failed());
         lines.truncate(MOST_LINES);
-        Chart {
+        RateChart {
             title: format!(
                 "{}: wire rate of the busiest link and bus rate",
                 escape::line(subject)
@@ -203,7 +203,7 @@ impl<'a> Chart<'a> {
             for (_, demanded, from) in &self.specs {
                 let places = [
                     wire.at(from.0.max(1) as f64, *demanded),
-                    (wire.right, wire.up(*demanded)),
+                    (wire.right, wire.y_of(*demanded)),
                 ];
                 canvas.line(&places, INK, Stroke::Dashed(1))?;
             }
@@ -223,7 +223,7 @@ impl<'a> Chart<'a> {
                 }
             }
             let lowest = if has_bus { bus } else { wire };
-            lowest.name_across(canvas, "message size (B, logarithmic)")?;
+            lowest.name_x_axis(canvas, "message size (B, logarithmic)")?;
             self.legend(canvas, legend_at)
         };
         let size = (WIDTH as u32, height as u32);
@@ -256,7 +256,7 @@ impl<'a> Chart<'a> {
         around.extend(self.band.iter().rev().map(|(size, (_, high))| at(size, *high)));
         if let [low, high] = around.as_slice() {
             // A single size still has a band as wide as a bar.
-            return canvas.face([(low.0 - 14, high.1), (low.0 + 14, low.1)], PALE);
+            return canvas.fill_rect([(low.0 - 14, high.1), (low.0 + 14, low.1)], PALE);
         }
         canvas.polygon(&around, PALE)?;
         canvas.line(&lower, EDGE, Stroke::Dotted(1))
@@ -281,7 +281,7 @@ impl<'a> Chart<'a> {
         }
         if !self.band.is_empty() {
             let (x, y) = place(entry);
-            canvas.face([(x, y - 6), (x + 22, y + 6)], PALE)?;
+            canvas.fill_rect([(x, y - 6), (x + 22, y + 6)], PALE)?;
             let text = "peers: from the accepted rate to the fastest";
             canvas.text((x + 28, y), text, TextLook::LEFT)?;
             entry += 1;
@@ -375,7 +375,7 @@ fn rail_name(cell: &Cell) -> String {
     clip(&format!("{engine}{rails}{to}"), 60)
 }
 
-/// The same with everything that tells it from lines of other tests.
+/// The same, distinct from lines of other tests.
 fn line_name(cell: &Cell) -> String {
     let load = match cell.load {
         Load::Together => ", together",

@@ -1,4 +1,4 @@
-//! The cables of one rail as they are drawn: who is joined to whom, in which layer, what is suspect, and what of it there is room for.
+//! The cables of one rail as they are drawn: ends, layers, suspects, and what there is room for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Cable<'a> {
     links: Vec<&'a LinkCoverage>,
 }
 
-/// Names of hosts: those of the run, and those that the topology tells of.
+/// Names of hosts, of the run and of the topology.
 pub(super) fn hosts(recorded: &Recorded) -> BTreeSet<String> {
     let mut hosts: BTreeSet<String> = recorded.run.hosts.iter().map(|host| host.name.clone()).collect();
     let told = recorded

@@ -20,7 +20,7 @@ pub(super) type DrawResult = Result<(), DrawingAreaErrorKind<Infallible>>;
 /// A place in pixels.
 pub(super) type Point = (i32, i32);
 
-/// How a text looks and where it lies relative to its place.
+/// How a text looks and how it is aligned.
 #[derive(Clone, Copy)]
 pub(super) struct TextLook {
     size: f64,
@@ -80,7 +80,7 @@ pub(super) struct Canvas<'a> {
     area: DrawingArea<SvgBackend<'a>, Shift>,
 }
 
-/// Height at the top of every drawing that a title has where it stands by itself.
+/// Height at the top of every drawing that is reserved for the title of a file.
 pub(super) const HEAD_ROOM: u32 = 34;
 
 /// A finished drawing of this size in pixels, called by this name. The room for a title is cut off: a page has its own.
@@ -170,7 +170,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// A face between two corners.
-    pub(super) fn face(&self, corners: [Point; 2], face: RGBColor) -> DrawResult {
+    pub(super) fn fill_rect(&self, corners: [Point; 2], face: RGBColor) -> DrawResult {
         self.area.draw(&Rectangle::new(corners, face.filled()))
     }
 
@@ -183,7 +183,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// The edge of a rectangle.
-    pub(super) fn edge(
+    pub(super) fn outline(
         &self,
         [(left, top), (right, bottom)]: [Point; 2],
         ink: RGBColor,

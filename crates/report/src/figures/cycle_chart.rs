@@ -140,7 +140,7 @@ fn draw(
         y: Scale::from_zero(all().map(|(_, value)| *value)),
     };
     frame.draw(canvas, &numbers(&frame.x, 12), &numbers(&frame.y, 5), unit)?;
-    frame.name_across(canvas, "cycle")?;
+    frame.name_x_axis(canvas, "cycle")?;
     let places = |line: &CycleValues| -> Vec<_> {
         line.iter()
             .map(|(cycle, value)| frame.at(f64::from(*cycle), *value))
@@ -162,7 +162,7 @@ fn draw(
         canvas.cross(frame.at(f64::from(*cycle), *value), FAULT)?;
     }
     if let Some((moment, by)) = &course.step {
-        let x = frame.across(f64::from(moment.cycle) - 0.5);
+        let x = frame.x_of(f64::from(moment.cycle) - 0.5);
         canvas.line(&[(x, frame.top), (x, frame.bottom)], FAULT, Stroke::Dashed(2))?;
         let label = format!("cycle {}: {:+.1} %", moment.cycle, by * 100.0);
         let look = if x > (frame.left + frame.right) / 2 {

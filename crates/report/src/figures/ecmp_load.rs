@@ -1,4 +1,4 @@
-//! `ecmp-load.svg`: the load of every one of several equal paths against what chance allows, a panel per group.
+//! `ecmp-load.svg`: the load of each of several equal-cost paths against the band of a fair hash, a panel per group.
 //!
 //! Readable without colour: a bar has a thick edge where it lies outside its bracket and a thin one where it lies within; the bracket is
 //! where 99 of 100 healthy fabrics lie; a diamond is what the switch's own counters say; the path that is named has an exclamation mark. What is wrong comes first; what is not drawn is counted.
@@ -8,7 +8,7 @@ use std::io;
 use super::canvas::{Canvas, DrawResult, HEAD_ROOM, Stroke, TextLook, clip, drawing, titled};
 use super::frame::{Frame, Scale};
 use super::palette::{EDGE, INK, PALE, PAPER, WARM};
-use crate::ecmp::groups::{MOST_PANELS, chance, counted_shares, in_order, in_words, is_outside, short};
+use crate::ecmp::groups::{MOST_PANELS, counted_shares, in_order, in_words, is_outside, p_text, port_of};
 use crate::figure::{Figure, FigureKind};
 use crate::writer::Writer;
 use record::text::{counted, whole_percent};
@@ -107,14 +107,14 @@ fn all_in_words(groups: &[&EcmpVerdict]) -> String {
             "{}: {}, {}. {} {}",
             who(group),
             group.cause,
-            chance(group.p_value),
+            p_text(group.p_value),
             group.sentence,
             outside.join(", ")
         )
     };
     let (faulty, others): (Vec<&&EcmpVerdict>, Vec<&&EcmpVerdict>) =
         groups.iter().partition(|group| group.cause.is_fault());
-    let mut words: Vec<String> = faulty.iter().map(fault).collect();
+    let mut sentences: Vec<String> = faulty.iter().map(fault).collect();
     let shown = others.iter().take(MOST_PANELS).map(|group| {
         let shares: Vec<String> = group
             .members
@@ -126,18 +126,18 @@ fn all_in_words(groups: &[&EcmpVerdict]) -> String {
             "{}: {}, {}: {}",
             who(group),
             group.cause,
-            chance(group.p_value),
+            p_text(group.p_value),
             shares.join(", ")
         )
     });
-    words.extend(shown);
+    sentences.extend(shown);
     if others.len() > MOST_PANELS {
-        words.push(format!(
+        sentences.push(format!(
             "{} more groups, none at fault",
             others.len() - MOST_PANELS
         ));
     }
-    words.join("; ")
+    sentences.join("; ")
 }
 
 /// The groups that are drawn, in rows of panels.
@@ -219,7 +219,7 @@ fn draw_panel(panel: &Canvas<'_>, size: (i32, i32), group: &EcmpVerdict) -> Draw
         "{}: {}, {}{more}",
         clip(who, 32),
         group.cause,
-        chance(group.p_value)
+        p_text(group.p_value)
     );
     panel.text((12, 14), &clip(&title, 72), TextLook::LEFT.bold())?;
     let frame = frame_of(size, &members, &counted);
@@ -246,18 +246,18 @@ fn draw_bar(
     member: &MemberLoad,
     is_named: bool,
 ) -> DrawResult {
-    let x = |part: f64| frame.across(bar as f64 + part);
-    let (left, top) = (x(0.15), frame.up(member.share));
+    let x = |part: f64| frame.x_of(bar as f64 + part);
+    let (left, top) = (x(0.15), frame.y_of(member.share));
     let (right, bottom) = (x(0.6), frame.bottom);
     let (face, edge, width) = match is_outside(member) {
         true => (WARM, INK, 3),
         false => (PALE, EDGE, 1),
     };
-    panel.face([(left, top), (right, bottom)], face)?;
+    panel.fill_rect([(left, top), (right, bottom)], face)?;
     let outline = [(left, bottom), (left, top), (right, top), (right, bottom)];
     panel.line(&outline, edge, Stroke::Solid(width))?;
     let middle = x(0.375);
-    let (low, high) = (frame.up(member.band.0), frame.up(member.band.1));
+    let (low, high) = (frame.y_of(member.band.0), frame.y_of(member.band.1));
     for line in [
         [(middle, low), (middle, high)],
         [(x(0.22), low), (x(0.53), low)],
@@ -273,7 +273,7 @@ fn draw_bar(
     let is_crowded = room < 3;
     let room = if is_crowded { 4 * room } else { room };
     let mark = if is_named { "! " } else { "" };
-    let label = clip(&format!("{mark}{}", short(&member.link)), room.clamp(1, 12));
+    let label = clip(&format!("{mark}{}", port_of(&member.link)), room.clamp(1, 12));
     if !is_crowded || is_named || bar.is_multiple_of(4) {
         panel.text((x(0.12), bottom + 12), &label, TextLook::LEFT.size(10.0))?;
     }
@@ -286,7 +286,7 @@ fn diamond(panel: &Canvas<'_>, (x, y): (i32, i32)) -> DrawResult {
     panel.line(&corners, INK, Stroke::Solid(1))
 }
 
-/// The paths to draw, in their order: all, or those farthest outside of what chance allows.
+/// The paths to draw, in their order: all, or those farthest outside their band.
 fn chosen(members: &[MemberLoad]) -> Vec<usize> {
     let beyond = |member: &MemberLoad| {
         let (low, high) = member.band;

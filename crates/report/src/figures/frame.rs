@@ -144,16 +144,16 @@ pub(super) type Tick = (f64, String);
 impl Frame {
     /// Where a pair of values lies.
     pub(super) fn at(&self, x: f64, y: f64) -> Point {
-        (self.across(x), self.up(y))
+        (self.x_of(x), self.y_of(y))
     }
 
     /// Where a value of the lower scale lies.
-    pub(super) fn across(&self, x: f64) -> i32 {
+    pub(super) fn x_of(&self, x: f64) -> i32 {
         self.left + (self.x.part(x) * f64::from(self.right - self.left)).round() as i32
     }
 
     /// Where a value of the upright scale lies.
-    pub(super) fn up(&self, y: f64) -> i32 {
+    pub(super) fn y_of(&self, y: f64) -> i32 {
         self.bottom - (self.y.part(y) * f64::from(self.bottom - self.top)).round() as i32
     }
 
@@ -166,12 +166,12 @@ impl Frame {
         measures: &str,
     ) -> DrawResult {
         for (value, label) in up {
-            let y = self.up(*value);
+            let y = self.y_of(*value);
             canvas.line(&[(self.left, y), (self.right, y)], GRID, Stroke::Solid(1))?;
             canvas.text((self.left - 8, y), label, TextLook::RIGHT)?;
         }
         for (value, label) in across {
-            let x = self.across(*value);
+            let x = self.x_of(*value);
             canvas.line(&[(x, self.bottom), (x, self.bottom + 4)], INK, Stroke::Solid(1))?;
             canvas.text((x, self.bottom + 14), label, TextLook::MIDDLE)?;
         }
@@ -185,7 +185,7 @@ impl Frame {
     }
 
     /// What the lower scale measures, below its labels.
-    pub(super) fn name_across(&self, canvas: &Canvas<'_>, measures: &str) -> DrawResult {
+    pub(super) fn name_x_axis(&self, canvas: &Canvas<'_>, measures: &str) -> DrawResult {
         let middle = (self.left + self.right) / 2;
         let note = TextLook::MIDDLE.ink(super::palette::MUTED);
         canvas.text((middle, self.bottom + 32), measures, note)

@@ -291,7 +291,7 @@ impl Panel {
             canvas.polygon(&around, PALE)?;
         }
         if let Some(limit) = self.limit {
-            let y = frame.up(limit);
+            let y = frame.y_of(limit);
             canvas.line(&[(frame.left, y), (frame.right, y)], INK, Stroke::Dashed(1))?;
         }
         for (number, line) in self.lines.iter().enumerate() {

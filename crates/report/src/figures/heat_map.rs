@@ -1,8 +1,8 @@
 //! Nodes by rails: what share of what it should each node reaches on each rail, the median over the measurements that it took part in; the lower
 //! one of sending and receiving where these were measured apart.
 //!
-//! Readable without colour: the share stands in every field as a number; a field below its rail has a thick edge, a node that is
-//! failing an exclamation mark. In a large fabric whoever fails has a row of its own and neighbours share one, with their median and the
+//! Readable without colour: every field has its share as a number; a field below its rail has a thick edge, a node that is
+//! failing an exclamation mark. In a large fabric a failing node has a row of its own and neighbours share one, with their median and the
 //! lowest of them. Measurements in which all nodes take part at once tell nothing about any one of them and are left out where there are others.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -242,7 +242,7 @@ impl<'a> Map<'a> {
                 canvas.text(center, "-", TextLook::MIDDLE.ink(MUTED))?;
                 continue;
             };
-            canvas.face(edge(rail), level(share))?;
+            canvas.fill_rect(edge(rail), level(share))?;
             let text = match row.hosts.len() {
                 many if many == 1 || self.is_whole => format!("{:.0}", share * 100.0),
                 _ => format!("{:.0} ({:.0})", share * 100.0, lowest * 100.0),
@@ -251,7 +251,7 @@ impl<'a> Map<'a> {
         }
         // DrawResult last, so that no neighbour covers them.
         for rail in (0..rails).filter(|rail| row.hosts.iter().any(|host| self.is_low(*rail, *host))) {
-            canvas.edge(edge(rail), FAULT, 3)?;
+            canvas.outline(edge(rail), FAULT, 3)?;
         }
         Ok(())
     }
@@ -325,8 +325,8 @@ impl<'a> Map<'a> {
 pub(super) fn legend(canvas: &Canvas<'_>, y: i32) -> DrawResult {
     for (number, (face, words)) in legend_of_levels().into_iter().enumerate() {
         let x = 16 + 136 * number as i32;
-        canvas.face([(x, y - 7), (x + 22, y + 7)], face)?;
-        canvas.edge([(x, y - 7), (x + 22, y + 7)], MUTED, 1)?;
+        canvas.fill_rect([(x, y - 7), (x + 22, y + 7)], face)?;
+        canvas.outline([(x, y - 7), (x + 22, y + 7)], MUTED, 1)?;
         canvas.text((x + 28, y), words, TextLook::LEFT.ink(INK))?;
     }
     Ok(())

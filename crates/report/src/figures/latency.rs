@@ -58,7 +58,7 @@ impl FigureKind for Latency {
         let mut figures = Vec::new();
         for ((family, cells), sizes) in families.into_iter().zip(spreads) {
             if !sizes.is_empty() {
-                let chart = Chart { sizes, cells };
+                let chart = LatencyChart { sizes, cells };
                 figures.push(chart.figure(family, figures.len())?);
             }
         }
@@ -95,7 +95,7 @@ fn spreads(
 }
 
 /// One family with its percentiles by size.
-struct Chart<'a> {
+struct LatencyChart<'a> {
     sizes: BTreeMap<Bytes, (Spread, usize)>,
     cells: Vec<&'a CellVerdict>,
 }
@@ -108,7 +108,7 @@ fn percentiles(spread: &Spread) -> [u64; 5] {
     [spread.p50, spread.p95, spread.p99, spread.p999, spread.max]
 }
 
-impl Chart<'_> {
+impl LatencyChart<'_> {
     fn figure(
         &self,
         (test, collective, algorithm, load, engine): Family<'_>,
@@ -154,7 +154,7 @@ impl Chart<'_> {
                 &frame::times(&frame.y),
                 measures,
             )?;
-            frame.name_across(canvas, "message size (B, logarithmic)")?;
+            frame.name_x_axis(canvas, "message size (B, logarithmic)")?;
             for (number, name) in NAMES.into_iter().enumerate() {
                 let ink = LINES[number];
                 let at = |(size, (spread, _)): (&Bytes, &(Spread, usize))| {

@@ -1,7 +1,7 @@
 //! The figures of a report: one file per kind, each a pure function from a judged run to drawings with their words.
 //!
 //! Held true: a run that has nothing to show gives no figure rather than an empty frame; whatever is failing is visible however large
-//! the fabric is, and what is drawn together or left out is said; nothing is told by colour alone; the same facts are in words
+//! the fabric is, and what is drawn together or left out is said; nothing is shown by colour alone; the same facts are in words
 //! ([`Figure::alternative`]); the same run gives the same bytes.
 
 mod alone_together;

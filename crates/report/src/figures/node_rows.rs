@@ -1,5 +1,5 @@
-//! Rows of a table of hosts: each has its own where they are few; where they are many, whoever fails has its own and the
-//! others stand together in groups.
+//! Rows of a table of hosts: each has its own while they are few; in large fabrics failing hosts have their own and the
+//! others are grouped.
 
 use super::canvas::clip;
 
@@ -67,7 +67,7 @@ pub(super) fn label_width(rows: &[NodeRow]) -> i32 {
     (longest.unwrap_or(0) as i32 * 7 + 52).clamp(110, 280)
 }
 
-/// What a reader must know about rows that stand for many; nothing when each host has its own.
+/// How hosts were grouped into rows; empty when each host has its own.
 pub(super) fn grouping_note(rows: &[NodeRow], failing: usize) -> String {
     let together = rows.iter().filter(|row| row.hosts.len() > 1);
     let (groups, hosts) = together.fold((0, 0), |(groups, hosts), row| {

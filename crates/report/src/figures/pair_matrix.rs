@@ -1,7 +1,7 @@
-//! Who reaches whom: sources by destinations, one matrix per rail, each field the lowest share of what is expected.
+//! The rate of every pair: sources by destinations, one matrix per rail, each field the lowest share of the expected rate.
 //!
-//! Readable without colour: the share stands in every field as a number; a pair that failed has a thick edge. A row that is low is a
-//! sender, a column that is low a receiver, a single field is what is between them. In a large fabric whoever fails has a row and
+//! Readable without colour: every field has its share as a number; a pair that failed has a thick edge. A row that is low is a
+//! sender, a column that is low a receiver, a single field is what is between them. In a large fabric a failing node has a row and
 //! a column of its own and neighbours share one.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -192,7 +192,7 @@ impl<'a> Matrix<'a> {
             let failed = self.fields.iter().filter(|(_, pair)| pair.failed);
             for ((from, to), _) in failed {
                 let (left, top) = (left + STEP * *to as i32, top + ROW * *from as i32);
-                canvas.edge([(left + 1, top + 1), (left + STEP - 1, top + ROW - 1)], FAULT, 3)?;
+                canvas.outline([(left + 1, top + 1), (left + STEP - 1, top + ROW - 1)], FAULT, 3)?;
             }
             let is_grouped = self.rows.iter().any(|row| row.hosts.len() > 1);
             let lowest = if is_grouped {
@@ -311,7 +311,7 @@ fn failing(ways: &[[Option<f64>; 2]], middle: f64, accused: &BTreeSet<usize>) ->
 
 fn draw_field(canvas: &Canvas<'_>, (left, top): (i32, i32), pair: &Pair) -> DrawResult {
     let corners = [(left + 1, top + 1), (left + STEP - 1, top + ROW - 1)];
-    canvas.face(corners, level(pair.share))?;
+    canvas.fill_rect(corners, level(pair.share))?;
     let center = (left + STEP / 2, top + ROW / 2);
     canvas.text(
         center,

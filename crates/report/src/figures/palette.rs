@@ -128,10 +128,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::contrast;
+    use crate::contrast_tests;
 
     fn contrast(a: RGBColor, b: RGBColor) -> f64 {
-        contrast::between([a.0, a.1, a.2], [b.0, b.1, b.2])
+        contrast_tests::between([a.0, a.1, a.2], [b.0, b.1, b.2])
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub(super) fn draw_wire(canvas: &Canvas<'_>, frame: &Frame, line: &Line<'_>, num
         .collect();
     canvas.line(&through, ink, Stroke::Solid(1))?;
     for (size, cells) in &line.sizes {
-        let x = frame.across(size.0.max(1) as f64);
+        let x = frame.x_of(size.0.max(1) as f64);
         match cells.len() <= MOST_ALONE {
             true => draw_cells(canvas, frame, cells, (x, number))?,
             false => draw_many(canvas, frame, cells, (x, number))?,
@@ -107,7 +107,8 @@ fn draw_cells(
     let ink = LINES[number % LINES.len()];
     for cell in cells {
         let Some(rate) = cell.wire_rate else { continue };
-        let [low, middle, high] = [rate.lower, rate.median, rate.upper].map(|rate| frame.up(rate.gb_per_s()));
+        let [low, middle, high] =
+            [rate.lower, rate.median, rate.upper].map(|rate| frame.y_of(rate.gb_per_s()));
         if low - high > 2 {
             canvas.whisker(x, (low, high), ink)?;
         }
@@ -115,7 +116,7 @@ fn draw_cells(
         if failed(cell) {
             canvas.text((x + 8, middle), "!", TextLook::LEFT.ink(FAULT).bold())?;
             if let Some(expected) = cell.expected {
-                let y = frame.up(expected.gb_per_s());
+                let y = frame.y_of(expected.gb_per_s());
                 canvas.line(&[(x - 9, y), (x + 9, y)], INK, Stroke::Solid(2))?;
             }
         }
@@ -131,12 +132,12 @@ fn draw_many(
 ) -> DrawResult {
     let ink = LINES[number % LINES.len()];
     let (lowest, middle, highest) = spread(cells);
-    canvas.whisker(x, (frame.up(lowest), frame.up(highest)), ink)?;
-    canvas.marker((x, frame.up(middle)), number, ink)?;
+    canvas.whisker(x, (frame.y_of(lowest), frame.y_of(highest)), ink)?;
+    canvas.marker((x, frame.y_of(middle)), number, ink)?;
     let mut slow: Vec<i32> = cells
         .iter()
         .filter(|cell| failed(cell))
-        .filter_map(|cell| Some(frame.up(cell.wire_rate?.median.gb_per_s())))
+        .filter_map(|cell| Some(frame.y_of(cell.wire_rate?.median.gb_per_s())))
         .collect();
     // The slowest first; those that would cover each other are one cross.
     slow.sort_unstable_by(|a, b| b.cmp(a));

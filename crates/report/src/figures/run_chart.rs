@@ -56,11 +56,14 @@ pub(crate) fn drawing_of(chart: &RunChart, title: &str) -> io::Result<String> {
         .collect();
     drawing(SIZE, title, |canvas| {
         if let Some((low, high)) = chart.band {
-            canvas.face([(frame.left, frame.up(high)), (frame.right, frame.up(low))], PALE)?;
+            canvas.fill_rect(
+                [(frame.left, frame.y_of(high)), (frame.right, frame.y_of(low))],
+                PALE,
+            )?;
         }
         frame.draw(canvas, &dates, &frame::numbers(&frame.y, 5), &chart.measures)?;
         if let Some(since) = chart.since {
-            let x = frame.across(since as f64 - 0.5);
+            let x = frame.x_of(since as f64 - 0.5);
             canvas.line(&[(x, frame.top), (x, frame.bottom)], FAULT, Stroke::Dashed(2))?;
             let (x, look) = if x > frame.right - 120 {
                 (x - 6, TextLook::RIGHT)

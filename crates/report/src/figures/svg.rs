@@ -22,7 +22,7 @@ use crate::escape;
 pub(super) const LINE_HEIGHT: f64 = 1.24;
 
 /// Writing to memory does not fail.
-type Outcome = Result<(), DrawingErrorKind<Infallible>>;
+type BackendResult = Result<(), DrawingErrorKind<Infallible>>;
 
 /// How a line is drawn, with its width in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,22 +170,27 @@ impl DrawingBackend for SvgBackend<'_> {
         self.size
     }
 
-    fn ensure_prepared(&mut self) -> Outcome {
+    fn ensure_prepared(&mut self) -> BackendResult {
         Ok(())
     }
 
-    fn present(&mut self) -> Outcome {
+    fn present(&mut self) -> BackendResult {
         if std::mem::take(&mut self.is_open) {
             self.svg.push_str("</svg>\n");
         }
         Ok(())
     }
 
-    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> Outcome {
+    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> BackendResult {
         self.draw_rect((x, y), (x + 1, y + 1), &color, true)
     }
 
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Outcome {
+    fn draw_line<S: BackendStyle>(
+        &mut self,
+        from: BackendCoord,
+        to: BackendCoord,
+        style: &S,
+    ) -> BackendResult {
         self.draw_path([from, to], style)
     }
 
@@ -195,7 +200,7 @@ impl DrawingBackend for SvgBackend<'_> {
         (right, bottom): BackendCoord,
         style: &S,
         fill: bool,
-    ) -> Outcome {
+    ) -> BackendResult {
         if is_invisible(style.color()) {
             return Ok(());
         }
@@ -217,7 +222,7 @@ impl DrawingBackend for SvgBackend<'_> {
         &mut self,
         path: I,
         style: &S,
-    ) -> Outcome {
+    ) -> BackendResult {
         if !is_invisible(style.color()) {
             let stroke = Stroke::Solid(style.stroke_width());
             self.path(path.into_iter(), style.color(), stroke);
@@ -229,7 +234,7 @@ impl DrawingBackend for SvgBackend<'_> {
         &mut self,
         corners: I,
         style: &S,
-    ) -> Outcome {
+    ) -> BackendResult {
         if is_invisible(style.color()) {
             return Ok(());
         }
@@ -246,7 +251,7 @@ impl DrawingBackend for SvgBackend<'_> {
         radius: u32,
         style: &S,
         fill: bool,
-    ) -> Outcome {
+    ) -> BackendResult {
         if is_invisible(style.color()) {
             return Ok(());
         }
@@ -259,7 +264,12 @@ impl DrawingBackend for SvgBackend<'_> {
         Ok(())
     }
 
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): BackendCoord) -> Outcome {
+    fn draw_text<S: BackendTextStyle>(
+        &mut self,
+        text: &str,
+        style: &S,
+        (x, y): BackendCoord,
+    ) -> BackendResult {
         let color = style.color();
         if is_invisible(color) {
             return Ok(());
@@ -328,7 +338,7 @@ impl Drawable<SvgBackend<'_>> for StrokedPath<'_> {
         places: I,
         backend: &mut SvgBackend<'_>,
         _: (u32, u32),
-    ) -> Outcome {
+    ) -> BackendResult {
         let RGBColor(red, green, blue) = self.ink;
         let color = BackendColor {
             alpha: 1.0,

@@ -183,10 +183,10 @@ impl<'a> Strand<'a> {
 
     fn draw(&self, canvas: &Canvas<'_>, frame: &Frame, is_worst: bool) -> DrawResult {
         let ink = if is_worst { LINES[1] } else { LINES[0] };
-        let y = frame.up(self.median);
+        let y = frame.y_of(self.median);
         canvas.line(&[(frame.left, y), (frame.right, y)], EDGE, Stroke::Dashed(1))?;
         for (number, start) in self.rounds().enumerate().take(20) {
-            let x = frame.across(start as f64 - 0.5);
+            let x = frame.x_of(start as f64 - 0.5);
             canvas.line(&[(x, frame.top), (x, frame.bottom)], INK, Stroke::Dotted(1))?;
             canvas.text(
                 (x + 4, frame.top + 6),
@@ -250,7 +250,7 @@ impl<'a> Strand<'a> {
     }
 }
 
-/// What ran between whom.
+/// What ran, between which ranks.
 fn whom(recorded: &Recorded, cell: &Cell) -> String {
     match cell.ranks.as_slice() {
         [from, to] => format!(

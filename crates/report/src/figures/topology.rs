@@ -1,6 +1,6 @@
 //! The fabric of every rail: hosts below, leaves above them, spines above those; suspect cables thick and numbered, untested ones dashed.
 //!
-//! Readable without colour: what is suspect is thick, has a number, and stands in the list below with what it carried; untested is
+//! Readable without colour: what is suspect is thick, has a number, and is listed below with what it carried; untested is
 //! dashed, underloaded dotted, healthy thin. What a large fabric has no room for is left out and counted: what is suspect stays, with its neighbours.
 
 use std::collections::BTreeMap;
@@ -158,9 +158,9 @@ impl<'a> RailLayout<'a> {
         let label = format!("{mark}{}", clip_end(node, 9));
         let half = (label.chars().count() as i32 * 7 / 2 + 4).max(14);
         let corners = [(x - half, y - 11), (x + half, y + 11)];
-        canvas.face(corners, if is_accused { PAPER } else { PALE })?;
+        canvas.fill_rect(corners, if is_accused { PAPER } else { PALE })?;
         let (ink, width) = if is_accused { (FAULT, 3) } else { (EDGE, 1) };
-        canvas.edge(corners, ink, width)?;
+        canvas.outline(corners, ink, width)?;
         canvas.text((x, y), &label, TextLook::MIDDLE.size(11.0))
     }
 
@@ -191,7 +191,7 @@ impl<'a> RailLayout<'a> {
     }
 }
 
-/// The end of a name, which is what tells it from its neighbours.
+/// The end of a name, where neighbours differ.
 fn clip_end(name: &str, most: usize) -> String {
     let name = clip(name, 200);
     let letters = name.chars().count();
@@ -223,7 +223,7 @@ fn draw_suspect(
     // Nearer to one end, so that the labels of a node's cables do not meet.
     let (x, y) = ((a.0 * 3 + b.0 * 2) / 5, (a.1 * 3 + b.1 * 2) / 5);
     let label = format!("!{}", number + 1);
-    canvas.face([(x - 13, y - 9), (x + 13, y + 9)], PAPER)?;
-    canvas.edge([(x - 13, y - 9), (x + 13, y + 9)], FAULT, 1)?;
+    canvas.fill_rect([(x - 13, y - 9), (x + 13, y + 9)], PAPER)?;
+    canvas.outline([(x - 13, y - 9), (x + 13, y + 9)], FAULT, 1)?;
     canvas.text((x, y), &label, TextLook::MIDDLE.bold())
 }

@@ -1,6 +1,6 @@
 //! Several runs at once: how each of them did, and which parts fail in more than one of them.
 //!
-//! A run that cannot be read is listed with the reason and is never healthy; the others are shown all the same. Runs stand in the
+//! A run that cannot be read is listed with the reason and is never healthy; the others are shown all the same. Runs are in the
 //! order of their start, whatever order they were named in.
 
 mod page;

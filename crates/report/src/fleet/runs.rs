@@ -57,7 +57,7 @@ impl FleetRun {
     pub fn of(name: &str, judgement: &Judgement) -> FleetRun {
         let mut accused: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for finding in &judgement.findings {
-            // What only says that something is not known accuses nobody.
+            // Inconclusive findings name no part as failing.
             if finding.kind.exit_code() != UNKNOWN {
                 let kinds = accused.entry(finding.part()).or_default();
                 kinds.insert(finding.kind.to_string());

@@ -110,7 +110,7 @@ impl HtmlBuilder {
 
     /// The drawing of a figure, named for those who do not see it by the elements with these ids.
     pub(crate) fn drawing(&mut self, figure: &Figure, label: &str, description: &str) {
-        // A drawing within a page needs no namespace, and what it is called stands beside it.
+        // A drawing within a page needs no namespace, and its name is beside it.
         let svg = figure.svg.trim();
         let Some((head, rest)) = svg.strip_prefix("<svg").and_then(|svg| svg.split_once('>')) else {
             return;
@@ -197,7 +197,7 @@ impl HtmlBuilder {
     }
 }
 
-/// What the style sheet calls a tone; figures stand on the right.
+/// The CSS class of a tone; numbers are right-aligned.
 fn class_of(tone: Tone, is_figure: bool) -> &'static str {
     match (tone, is_figure) {
         (Tone::Plain, false) => "",

@@ -18,7 +18,7 @@ use record::{Algorithm, Cell, CellVerdict, Collective, Engine, Load, Verdict};
 const MOST_NOT_PASSED: usize = 2500;
 /// Cells that passed and have a row each; where there are more, they are summed up.
 const MOST_PASSED: usize = 500;
-/// Different reasons that a row of several cells tells.
+/// Most reasons in a row of several cells.
 const MOST_REASONS: usize = 3;
 
 /// All cells, worst first.
@@ -81,7 +81,7 @@ fn urgency(verdict: &Verdict) -> u8 {
     }
 }
 
-/// What cells must share to stand in one row.
+/// What cells of one row have in common.
 type Kind<'a> = (
     (u8, &'a str, Collective, Algorithm, Engine),
     (Bytes, &'a [String], Option<&'a str>, Load),

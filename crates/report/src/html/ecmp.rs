@@ -2,12 +2,12 @@
 
 use super::builder::HtmlBuilder;
 use super::facts::Facts;
-use crate::ecmp::groups::{Kind, alike, in_order, least_even, name, together};
+use crate::ecmp::groups::{GroupKind, by_kind, in_order, least_even, name, summary_line};
 use crate::ecmp::tables::{members, pairs, table};
 use crate::table::{Entry, Table, Tone, text};
 use record::EcmpVerdict;
 
-/// Groups that are as by chance and have a row.
+/// Groups without a fault that have a row.
 const MOST_HEALTHY: usize = 60;
 /// Groups at fault that have a paragraph each; more of them are rows.
 const MOST_PARAGRAPHS: usize = 12;
@@ -27,10 +27,10 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         true => faulty.iter().for_each(|group| fault(out, group)),
         false => out.table(&faults(&faulty)),
     }
-    let chances = alike(&others);
+    let chances = by_kind(&others);
     let lines: Vec<String> = chances
         .iter()
-        .map(|(kind, groups): &(Kind<'_>, Vec<&EcmpVerdict>)| together(kind, groups))
+        .map(|(kind, groups): &(GroupKind<'_>, Vec<&EcmpVerdict>)| summary_line(kind, groups))
         .collect();
     out.list(lines.iter().map(String::as_str));
     let shown: Vec<&EcmpVerdict> = faulty
@@ -91,7 +91,7 @@ fn faults(groups: &[&EcmpVerdict]) -> Table {
     table
 }
 
-/// The load of every path of a group, and whose flows took which.
+/// The load of every path of a group, and which pair took which.
 fn in_full(out: &mut HtmlBuilder, group: &EcmpVerdict) {
     let summary = format!("{}: {}, flows by path", name(group), group.cause);
     out.details(&summary, |out| {

@@ -28,7 +28,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// The host of a rank, or its number where nobody knows.
+    /// The host of a rank, or its number where the host is unknown.
     pub(super) fn host(&self, rank: u32) -> String {
         self.hosts
             .get(&rank)

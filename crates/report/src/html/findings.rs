@@ -8,7 +8,7 @@ use record::text::counted;
 use record::units::Nanos;
 use record::{CurvePoint, Finding, FindingKind, Interval};
 
-/// Findings that are told in full; those behind them are rows, each with its part, its sentence and what to do.
+/// Findings written in full; the others are table rows with part, sentence and next step.
 const IN_FULL: usize = 150;
 
 /// All findings, worst first.

@@ -39,8 +39,8 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
 
 /// Links that are alike in one row.
 fn summed_up(others: &[&LinkCoverage]) -> Table {
-    type Kind<'a> = (LinkState, &'a str, &'a str);
-    let mut kinds: BTreeMap<Kind<'_>, Vec<&LinkCoverage>> = BTreeMap::new();
+    type LinkGroup<'a> = (LinkState, &'a str, &'a str);
+    let mut kinds: BTreeMap<LinkGroup<'_>, Vec<&LinkCoverage>> = BTreeMap::new();
     for link in others {
         let kind = (
             link.state,

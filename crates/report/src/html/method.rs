@@ -10,8 +10,8 @@ use record::text::counted;
 use record::units::Nanos;
 use record::{Event, Reference, Run};
 
-/// Lines about strangers who knocked.
-const MOST_STRANGERS: usize = 100;
+/// Refused connections that are listed.
+const MOST_REFUSED: usize = 100;
 /// Rows of RDMA ports.
 const MOST_PORTS: usize = 300;
 
@@ -255,5 +255,5 @@ fn strangers(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         "{} without the token of this run refused:",
         counted(strangers.len(), "connection")
     ));
-    out.list(strangers.into_iter().take(MOST_STRANGERS));
+    out.list(strangers.into_iter().take(MOST_REFUSED));
 }

@@ -1,4 +1,4 @@
-//! What nodes are made of: firmware and settings, what drifts marked in words and colour, what nobody could read.
+//! Firmware and settings of nodes, with drift marked in words and colour, and what could not be read.
 
 use std::collections::HashMap;
 

@@ -10,12 +10,12 @@ use crate::table::Tone;
 use record::text::counted;
 use record::{EndReason, Verdict};
 
-/// Findings that are told in full before everything else.
+/// Findings on the first screen.
 const WORST: usize = 3;
 /// Reasons for leaving something out, and things left out for each, that are named before the rest is counted.
 const NAMED: usize = 3;
 
-/// When the run was, how it ended, and what a pipeline is told.
+/// Start, end and exit code of the run.
 pub(super) fn when(facts: &Facts<'_>) -> String {
     let judgement = facts.judgement;
     let ended = match judgement.ended {
@@ -93,14 +93,14 @@ fn measured(facts: &Facts<'_>) -> String {
     )
 }
 
-/// What was not measured, in a sentence. Nobody may take it for healthy.
+/// What was not measured, in a sentence. It must not be taken for healthy.
 fn not_measured(facts: &Facts<'_>) -> String {
     let coverage = &facts.judgement.coverage;
     let left_out: Vec<_> = coverage.not_measured.iter().chain(&coverage.untested).collect();
     if left_out.is_empty() {
         return "Not measured: nothing; all that the suite asks for was measured.".to_string();
     }
-    // What was left out for the same reason is told together, in the order of the plan.
+    // Grouped by reason, in the order of the plan.
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut place_of: HashMap<&str, usize> = HashMap::new();
     for entry in &left_out {

@@ -21,7 +21,7 @@ pub(super) fn tests(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     }
 }
 
-/// Port counters that changed, and those that nobody could read.
+/// Port counters that changed, and those that could not be read.
 pub(super) fn counters(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let Some(counters) = &facts.judgement.counters else {
         out.paragraph("No port counter was read in this run.");

@@ -4,7 +4,7 @@ use super::builder::HtmlBuilder;
 
 /// Light colours and all shapes.
 const STYLE: &str = include_str!("style.css");
-/// The same colours for those whose screen is dark.
+/// Dark colours.
 const DARK: &str = include_str!("dark.css");
 /// Sorting, filtering and tips.
 const SCRIPT: &str = include_str!("script.js");
@@ -41,7 +41,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::contrast;
+    use crate::contrast_tests;
 
     /// Text and what it stands on; the same names in both sheets.
     const PAIRS: &[(&str, &str)] = &[
@@ -71,7 +71,7 @@ mod tests {
     fn all_text_can_be_read_on_light_and_dark_screens() {
         for (sheet, what) in [(STYLE, "light"), (DARK, "dark")] {
             for (text, ground) in PAIRS {
-                let is = contrast::between(colour(sheet, text), colour(sheet, ground));
+                let is = contrast_tests::between(colour(sheet, text), colour(sheet, ground));
                 assert!(is >= 4.5, "{what}: {text} on {ground} has {is:.2}");
             }
         }

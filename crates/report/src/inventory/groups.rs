@@ -117,7 +117,7 @@ pub(crate) struct PartGroups<'a> {
     pub(crate) owners: usize,
 }
 
-/// Everything that is worth comparing, by class; classes that nobody has are left out.
+/// Everything that is worth comparing, by class; classes without parts are left out.
 pub(crate) fn part_groups(inventory: &Inventory) -> Vec<PartGroups<'_>> {
     let nodes: Vec<&NodeInventory> = inventory.nodes.iter().chain(&inventory.switches).collect();
     VIEWS
@@ -145,7 +145,7 @@ fn group_class<'a>(view: &View, nodes: &[&'a NodeInventory]) -> Option<PartGroup
     if order.is_empty() {
         return None;
     }
-    // A column in which nobody has anything says nothing.
+    // Columns without any value are left out.
     let first = usize::from(view.named);
     let shown_columns: Vec<usize> = (0..first + view.facts.len())
         .filter(|column| *column < first || order.iter().any(|row| row[*column] != "-"))

@@ -1,4 +1,4 @@
-//! What the nodes are made of, as far as it is worth saying: what deviates, what is unclear, what changed, what could not be read.
+//! The inventory in `report.md` and on the terminal: what deviates, what is unclear, what changed, what could not be read.
 //!
 //! A section of `report.md` and a line for the terminal. Every word of it came from other machines and is made inert.
 
@@ -135,7 +135,7 @@ fn disagreements(out: &mut String, splits: &[Disagreement], most: usize) -> Resu
     left(out, rows, most)
 }
 
-/// Why nobody is accused where values disagree.
+/// Why no part is suspected where values disagree.
 pub(crate) const UNSETTLED: &str =
     "No value has a majority among parts of the same kind, and no golden file says which is right";
 

@@ -1,6 +1,6 @@
-//! What nodes are made of, as a table for a person: one row for all nodes that have the same.
+//! The inventory as tables for a terminal: one row for all nodes with equal values.
 //!
-//! Nodes of a fleet are alike, so a table of 1,024 of them is as long as one of four: whoever differs has a row of its own.
+//! Nodes of a fleet are alike, so a table of 1,024 of them is as long as one of four: nodes that differ have rows of their own.
 //! What could not be read is shown as `?` and explained below the tables; what a part does not have as `-`.
 
 use std::collections::{BTreeMap, BTreeSet};

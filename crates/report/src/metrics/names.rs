@@ -1,6 +1,6 @@
 //! Every metric there is. Names, labels and units are a promise to dashboards and alerts: they are added, never changed.
 //!
-//! All are gauges: a file speaks of one run, and nothing in it goes on counting. All have the label `suite`, so that the files of
+//! All are gauges: a file is about one run, and nothing in it is a running count. All have the label `suite`, so that the files of
 //! several suites can lie in one folder.
 
 /// One metric: its name, unit, labels and what it says.

@@ -1,4 +1,4 @@
-//! The rows of trends, told once for the terminal and for the page.
+//! Tables of trends, shared by the terminal and the page.
 
 use crate::table::{Entry, Table, Tone, figure, text};
 use judge::history::describe;
