@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
+use crate::text::{counted, ordinal};
+
 use super::{FindingKind, FindingSummary, PartKind, Quantity};
 
 /// How loudly something is said.
@@ -60,6 +62,22 @@ pub enum IssueStatus {
         /// How many nights it was there.
         nights: u32,
     },
+}
+
+impl IssueStatus {
+    /// The status in a few words: `third night`.
+    pub fn in_words(&self) -> String {
+        let nights = |nights: u32| counted(nights as usize, "night");
+        match self {
+            IssueStatus::New => "new tonight".to_string(),
+            IssueStatus::Still { night } => format!("{} night", ordinal(*night)),
+            IssueStatus::Again { away } => format!("again, after {} without", nights(*away)),
+            IssueStatus::Gone { nights: there } => format!("gone, after {}", nights(*there)),
+            IssueStatus::Unknown { nights: there } => {
+                format!("not measured tonight; there for {}", nights(*there))
+            }
+        }
+    }
 }
 
 /// How a part's figures changed.
@@ -272,5 +290,23 @@ impl Issue {
             Some(kind) => format!("{kind}: {}", self.part),
             None => format!("changed: {}", self.part),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_reads_as_people_say_it() {
+        let words = |status: IssueStatus| status.in_words();
+        assert_eq!(words(IssueStatus::Still { night: 3 }), "third night");
+        assert_eq!(words(IssueStatus::Still { night: 21 }), "21st night");
+        assert_eq!(words(IssueStatus::Still { night: 112 }), "112th night");
+        assert_eq!(words(IssueStatus::Gone { nights: 1 }), "gone, after 1 night");
+        assert_eq!(
+            words(IssueStatus::Again { away: 2 }),
+            "again, after 2 nights without"
+        );
     }
 }

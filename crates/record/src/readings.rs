@@ -111,6 +111,32 @@ impl Quantity {
     pub fn is_better_when_higher(self) -> bool {
         matches!(self, Quantity::Bandwidth | Quantity::Clock)
     }
+
+    /// A value of it with its unit: `48.00 GB/s`.
+    pub fn with_unit(self, value: f64) -> String {
+        match self {
+            Quantity::Bandwidth => Rate(value).to_string(),
+            Quantity::Latency | Quantity::Tail => {
+                Nanos(value.clamp(0.0, u64::MAX as f64).round() as u64).to_string()
+            }
+            Quantity::Temperature => format!("{value:.0} °C"),
+            Quantity::Clock => format!("{value:.0} MHz"),
+        }
+    }
+}
+
+impl PartKind {
+    /// What comes before the name of such a part in a sentence.
+    pub fn noun(self) -> &'static str {
+        match self {
+            PartKind::Link => "link",
+            PartKind::RailEnd => "rail end",
+            PartKind::Rail => "rail",
+            PartKind::Node => "host",
+            PartKind::Gpu => "GPU",
+            PartKind::Collective => "collective",
+        }
+    }
 }
 
 /// One figure of one part in one run.
@@ -194,4 +220,16 @@ pub struct Night {
     pub took: Option<Nanos>,
     /// What it said.
     pub readings: Readings,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_unit_and_strange_ones_do_no_harm() {
+        assert_eq!(Quantity::Bandwidth.with_unit(48e9), "48.00 GB/s");
+        assert_eq!(Quantity::Temperature.with_unit(61.4), "61 °C");
+        assert_eq!(Quantity::Latency.with_unit(f64::NAN), Nanos(0).to_string());
+    }
 }

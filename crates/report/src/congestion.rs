@@ -42,7 +42,7 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
         let rows = judgement.congestion.iter().filter(|row| row.measured_by == kind);
         rows.max_by(|a, b| a.impact.total_cmp(&b.impact))
     };
-    let told = [Collective::PointToPoint, Collective::RoundTrip]
+    let parts = [Collective::PointToPoint, Collective::RoundTrip]
         .into_iter()
         .filter_map(worst)
         .map(|row| {
@@ -57,8 +57,8 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
                 victim(row)
             )
         });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("congestion {}", told.join("; ")))
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| format!("congestion {}", parts.join("; ")))
 }
 
 fn load(row: &Congestion) -> String {

@@ -4,15 +4,14 @@ use std::fmt::{Error, Write};
 
 use super::escape::{line, markdown as inert};
 use super::table::{Entry, Table, Tone, text};
-use judge::history::describe;
 use record::text::counted_as;
 use record::{History, Issue, IssueStatus, Severity, files};
 
 /// The heading wherever it has one.
 pub(super) const TITLE: &str = "Since earlier runs";
 
-/// Matters that are listed before the rest is counted.
-pub(super) const MOST_MATTERS: usize = 200;
+/// Issues that are listed before the rest is counted.
+pub(super) const MOST_ISSUES: usize = 200;
 
 /// A sentence about what was compared with what.
 pub(super) fn about(history: &History) -> String {
@@ -33,7 +32,7 @@ pub(super) fn about(history: &History) -> String {
     )
 }
 
-/// The issues, loudest first.
+/// The issues, most severe first.
 pub(super) fn issues(history: &History, most: usize) -> Table {
     let columns = [
         text("severity"),
@@ -45,11 +44,11 @@ pub(super) fn issues(history: &History, most: usize) -> Table {
     let mut table = Table::new("Issues over the runs", columns);
     for issue in history.issues.iter().take(most) {
         table.row([
-            Entry::ours(loudness(issue)).toned(tone(issue)),
-            Entry::ours(describe::status(&issue.status)),
+            Entry::ours(severity(issue)).toned(tone(issue)),
+            Entry::ours(issue.status.in_words()),
             Entry::from(&issue.part),
             Entry::from(&issue.first),
-            Entry::from(without_standing(issue)),
+            Entry::from(without_status(issue)),
         ]);
     }
     table
@@ -71,15 +70,15 @@ pub(super) fn replaced(history: &History, most: usize) -> Table {
     table
 }
 
-/// The sentence without where it stands, which is said beside it.
-fn without_standing(issue: &Issue) -> &str {
+/// The sentence without its status, which has a column of its own.
+fn without_status(issue: &Issue) -> &str {
     let sentence = issue.sentence.as_str();
-    let rest = sentence.strip_prefix(&describe::status(&issue.status));
+    let rest = sentence.strip_prefix(&issue.status.in_words());
     rest.and_then(|rest| rest.strip_prefix(": ")).unwrap_or(sentence)
 }
 
-/// How loudly it is said, and whether it was said before.
-fn loudness(issue: &Issue) -> String {
+/// The severity, and whether it was reported before.
+fn severity(issue: &Issue) -> String {
     match (issue.severity, issue.due) {
         (Severity::Info, _) | (_, true) => issue.severity.to_string(),
         (severity, false) => format!("{severity} (reported before)"),
@@ -135,15 +134,15 @@ fn left_over(out: &mut String, rows: usize, most: usize) -> Result<(), Error> {
 
 /// Issues in one line each, those that are due first; known issues that are not due are left out.
 pub(super) fn lines(history: &History) -> Vec<String> {
-    let mut told: Vec<&Issue> = history
+    let mut shown: Vec<&Issue> = history
         .issues
         .iter()
         .filter(|issue| issue.due || !matches!(issue.status, IssueStatus::Still { .. }))
         .collect();
-    told.sort_by_key(|issue| !issue.due);
+    shown.sort_by_key(|issue| !issue.due);
     let line_of = |issue: &Issue| {
-        let status = describe::status(&issue.status);
-        format!("{}: {status}: {}", issue.severity, line(without_standing(issue)))
+        let status = issue.status.in_words();
+        format!("{}: {status}: {}", issue.severity, line(without_status(issue)))
     };
-    told.into_iter().map(line_of).collect()
+    shown.into_iter().map(line_of).collect()
 }

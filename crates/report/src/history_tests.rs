@@ -6,7 +6,6 @@ use super::terminal::{self, Page};
 use super::{WRITERS, writer_of};
 use judge::findings::fixture::Fixture;
 use judge::findings::judge;
-use judge::history::describe;
 use record::{
     ChangeShape, FindingKind, History, Issue, IssueStatus, PartChange, PartKind, Quantity, Recorded,
     Replaced, SCHEMA, Severity, files,
@@ -16,7 +15,7 @@ fn issue(part: &str, status: IssueStatus, severity: Severity, due: bool) -> Issu
     Issue {
         kind: Some(FindingKind::SlowRail),
         part: part.to_string(),
-        sentence: format!("{}: {part} is slow", describe::status(&status)),
+        sentence: format!("{}: {part} is slow", status.in_words()),
         status,
         severity,
         due,

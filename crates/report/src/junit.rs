@@ -9,7 +9,6 @@ use std::io;
 
 use super::escape::markup as inert;
 use crate::writer::Writer;
-use judge::history::describe;
 use record::{Event, Finding, History, Judgement, Recorded, Severity, TestVerdict, Untested, Verdict, files};
 
 /// Things that were not tested, each with a case of its own; more than these share one.
@@ -252,8 +251,8 @@ fn suites(judgement: &Judgement) -> Vec<Suite> {
 /// Changes against earlier runs that the exit code reports; findings of this run have their cases already.
 fn changes_since_earlier_runs(judgement: &Judgement, history: Option<&History>) -> Option<Suite> {
     let issues = history?.issues.iter();
-    let loud = issues.filter(|issue| issue.severity == Severity::Page && issue.change.is_some());
-    let cases: Vec<Case> = loud
+    let failing = issues.filter(|issue| issue.severity == Severity::Page && issue.change.is_some());
+    let cases: Vec<Case> = failing
         .map(|issue| Case {
             name: clip(&format!("changed: {}", issue.part)),
             seconds: 0.0,
@@ -262,7 +261,7 @@ fn changes_since_earlier_runs(judgement: &Judgement, history: Option<&History>) 
                 message: issue.sentence.clone(),
                 details: vec![
                     issue.sentence.clone(),
-                    format!("status: {}", describe::status(&issue.status)),
+                    format!("status: {}", issue.status.in_words()),
                     format!("first seen: {}", issue.first),
                 ],
             },

@@ -179,12 +179,12 @@ pub(super) fn ranges(numbers: &[u32]) -> String {
             _ => runs.push((*number, *number)),
         }
     }
-    let told = runs.iter().map(|(first, last)| match last - first {
+    let ranges = runs.iter().map(|(first, last)| match last - first {
         0 => first.to_string(),
         1 => format!("{first}, {last}"),
         _ => format!("{first}-{last}"),
     });
-    told.collect::<Vec<_>>().join(", ")
+    ranges.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -50,8 +50,8 @@ impl Detail {
     }
 }
 
-/// Matters of the last nights that a terminal has room for.
-const MOST_MATTERS: usize = 3;
+/// Issues of the last nights that a terminal has room for.
+const MOST_ISSUES: usize = 3;
 /// The longest path or name that is not cut, in columns: two lines of a terminal.
 const LONGEST_NAME: usize = 140;
 
@@ -236,9 +236,9 @@ fn history_lines(history: Option<&History>, page: &Page) -> Vec<String> {
     let mut lines = page.wrap("history    ", &history.summary, 2);
     let issues = super::history::lines(history);
     let most = if page.is_log() {
-        super::history::MOST_MATTERS
+        super::history::MOST_ISSUES
     } else {
-        MOST_MATTERS
+        MOST_ISSUES
     };
     lines.extend(
         issues

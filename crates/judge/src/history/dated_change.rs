@@ -1,9 +1,9 @@
 //! A change of one part in units and with dates.
 
-use super::describe;
 use super::episode::{Ending, Episode};
 use super::fleet::Fleet;
-use record::{Night, PartChange};
+use record::text::signed_percent;
+use record::{ChangeShape, Night, PartChange};
 
 /// A change of one part, or of several that are one issue.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,7 @@ pub(super) fn dated(
         with: Vec::new(),
         sentence: String::new(),
     };
-    change.sentence = describe::change(&change, is_common);
+    change.sentence = sentence(&change, is_common);
     DatedChange {
         change,
         since: episode.since,
@@ -70,5 +70,43 @@ pub(super) fn dated(
         ended: episode.ended,
         is_common,
         away: None,
+    }
+}
+
+/// The whole change in one sentence.
+fn sentence(change: &PartChange, is_common: bool) -> String {
+    let name = match is_common {
+        true => format!("{}, median", change.part),
+        false => format!("{} {}", change.kind.noun(), change.part),
+    };
+    let (lower, upper) = change.effect_interval;
+    let by = format!(
+        "{} [{:+.1}, {:+.1}]",
+        signed_percent(change.effect),
+        100.0 * lower,
+        100.0 * upper
+    );
+    let figures = match is_common {
+        true => String::new(),
+        false => format!(
+            ", {} where {} is usual",
+            change.quantity.with_unit(change.after),
+            change.quantity.with_unit(change.before)
+        ),
+    };
+    let quantity = change.quantity;
+    match change.shape {
+        ChangeShape::Step => format!(
+            "{name}: {quantity} {by} since {} ({} runs){figures}",
+            change.since, change.runs
+        ),
+        ChangeShape::Slope => format!(
+            "{name}: {quantity} {by} bit by bit since {} ({} runs){figures}",
+            change.since, change.runs
+        ),
+        ChangeShape::Blip => format!(
+            "{name}: {quantity} {} in this run only so far{figures}",
+            signed_percent(change.effect)
+        ),
     }
 }

@@ -2,7 +2,6 @@
 
 use super::changes;
 use super::dated_change::DatedChange;
-use super::describe;
 use super::episode::Ending;
 use super::finding_track::{self, FindingTrack};
 use super::part_histories::PartHistories;
@@ -162,7 +161,7 @@ fn issue(
     Issue {
         kind: track.map(|track| track.found.kind),
         part,
-        sentence: format!("{}: {said}", describe::status(&status)),
+        sentence: format!("{}: {said}", status.in_words()),
         status,
         severity: severity.unwrap_or(Severity::Info),
         due,

@@ -11,7 +11,6 @@
 
 mod changes;
 mod dated_change;
-pub mod describe;
 mod episode;
 mod finding_track;
 mod fleet;

@@ -134,7 +134,7 @@ pub(super) fn parts(
 
 /// The figures of the first cycles and the last, as far as they are judged.
 fn moved(courses: &[BurnInTrend]) -> String {
-    let told: Vec<String> = courses
+    let values: Vec<String> = courses
         .iter()
         .filter_map(|course| match course.quantity {
             Quantity::Bandwidth => Some(format!("{}, {}", Rate(course.at_first), Rate(course.at_last))),
@@ -143,9 +143,9 @@ fn moved(courses: &[BurnInTrend]) -> String {
             Quantity::Latency | Quantity::Tail => None,
         })
         .collect();
-    match told.is_empty() {
+    match values.is_empty() {
         true => "-".to_string(),
-        false => told.join("; "),
+        false => values.join("; "),
     }
 }
 

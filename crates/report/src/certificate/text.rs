@@ -8,7 +8,7 @@ use record::text::counted;
 use record::{Certificate, PartDecision, Ruling};
 
 /// Incidents and parts listed in Markdown; the rest is counted.
-const MOST_TOLD: usize = 10;
+const MOST_LISTED: usize = 10;
 /// Lines and columns of a terminal.
 const LINES: usize = 24;
 const COLUMNS: usize = 100;
@@ -43,7 +43,7 @@ pub(super) fn markdown(certificate: &Certificate) -> Result<String, std::fmt::Er
         .collect();
     if !counting.is_empty() {
         writeln!(out, "\n## Incidents\n")?;
-        for incident in counting.iter().take(MOST_TOLD) {
+        for incident in counting.iter().take(MOST_LISTED) {
             writeln!(
                 out,
                 "- **{}** {}. Next: {}",
@@ -56,13 +56,13 @@ pub(super) fn markdown(certificate: &Certificate) -> Result<String, std::fmt::Er
     }
     let not_counted = certificate.incidents.len() - counting.len();
     if not_counted > 0 {
-        let told = counted(not_counted, "sighting");
-        writeln!(out, "\n{told} not counted; certificate.html lists them.")?;
+        let shown = counted(not_counted, "sighting");
+        writeln!(out, "\n{shown} not counted; certificate.html lists them.")?;
     }
     let parts: Vec<&PartDecision> = open(certificate).collect();
     if !parts.is_empty() {
         writeln!(out, "\n## Parts that are not accepted\n")?;
-        for part in parts.iter().take(MOST_TOLD) {
+        for part in parts.iter().take(MOST_LISTED) {
             writeln!(
                 out,
                 "- {} **{}**: {}",
@@ -74,17 +74,17 @@ pub(super) fn markdown(certificate: &Certificate) -> Result<String, std::fmt::Er
         more(&mut out, parts.len())?;
     }
     if !certificate.untested.is_empty() {
-        let told = counted(certificate.untested.len(), "thing");
+        let shown = counted(certificate.untested.len(), "thing");
         writeln!(
             out,
-            "\n{told} not loaded or measured; certificate.html lists them."
+            "\n{shown} not loaded or measured; certificate.html lists them."
         )?;
     }
     Ok(out)
 }
 
 fn more(out: &mut String, all: usize) -> std::fmt::Result {
-    match all.saturating_sub(MOST_TOLD) {
+    match all.saturating_sub(MOST_LISTED) {
         0 => Ok(()),
         more => writeln!(out, "- and {more} more"),
     }
@@ -117,9 +117,9 @@ pub(super) fn terminal(certificate: &Certificate) -> String {
     let mut left_out = 0;
     for incident in &certificate.incidents {
         let mark = if incident.counts { "!" } else { "?" };
-        let told = wrapped(&format!("{mark} "), &incident.sentence, LINES_EACH);
-        match left_out == 0 && lines.len() + told.len() <= room {
-            true => lines.extend(told),
+        let shown = wrapped(&format!("{mark} "), &incident.sentence, LINES_EACH);
+        match left_out == 0 && lines.len() + shown.len() <= room {
+            true => lines.extend(shown),
             false => left_out += 1,
         }
     }

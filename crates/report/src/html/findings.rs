@@ -52,7 +52,7 @@ fn heading(out: &mut HtmlBuilder, number: usize, finding: &Finding) {
     });
 }
 
-/// A finding for the first screen; its sentence is left out where the verdict has just said it.
+/// A finding for the first screen; its sentence is left out where the verdict already has it.
 pub(super) fn in_short(out: &mut HtmlBuilder, number: usize, finding: &Finding, verdict: &str) {
     out.within("article", &[("class", class(finding))], |out| {
         let target = format!("#finding-{number}");
@@ -135,51 +135,51 @@ fn repeat(out: &mut HtmlBuilder, finding: &Finding) {
 
 /// How sure a finding is, in a sentence.
 fn sure(finding: &Finding) -> String {
-    let mut said: Vec<String> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     if let Some(suspect) = finding.suspects.first() {
         let among = match finding.suspects.len() {
             1 => "the only suspect".to_string(),
             suspects => format!("the first of {suspects} suspects"),
         };
-        said.push(format!("{:.2}, {among}", suspect.confidence));
+        parts.push(format!("{:.2}, {among}", suspect.confidence));
     }
     if let Some(confirmation) = &finding.confirmation {
-        said.push(format!(
+        parts.push(format!(
             "confirmed in {}, p = {:.2e} corrected for {}",
             counted(usize::from(confirmation.rounds), "round"),
             confirmation.p_value,
             counted(confirmation.comparisons as usize, "comparison")
         ));
     }
-    if said.is_empty() {
-        said.push("observed directly, not inferred from samples".to_string());
+    if parts.is_empty() {
+        parts.push("observed directly, not inferred from samples".to_string());
     }
-    said.push(match finding.not_told_apart_from.is_empty() {
+    parts.push(match finding.not_told_apart_from.is_empty() {
         true => "no other part explains the data".to_string(),
         false => format!("ambiguous with {}", finding.not_told_apart_from.join(", ")),
     });
     // Without suspects or a confirmation there is nothing that another part could fit.
     if finding.suspects.is_empty() && finding.confirmation.is_none() && finding.not_told_apart_from.is_empty()
     {
-        said.pop();
+        parts.pop();
     }
-    said.join("; ")
+    parts.join("; ")
 }
 
 /// Every part that a finding is about, none left out.
 fn place(finding: &Finding) -> String {
     let place = &finding.place;
-    let mut said: Vec<String> = Vec::new();
-    said.extend(place.link.iter().map(|link| format!("link {link}")));
-    said.extend(place.switch.iter().map(|switch| format!("switch {switch}")));
-    said.extend(place.rail.iter().map(|rail| format!("rail {rail}")));
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(place.link.iter().map(|link| format!("link {link}")));
+    parts.extend(place.switch.iter().map(|switch| format!("switch {switch}")));
+    parts.extend(place.rail.iter().map(|rail| format!("rail {rail}")));
     if !place.hosts.is_empty() {
-        said.push(format!("hosts {}", place.hosts.join(", ")));
+        parts.push(format!("hosts {}", place.hosts.join(", ")));
     }
     if !place.ranks.is_empty() {
-        said.push(format!("ranks {}", ranges(&sorted(&place.ranks))));
+        parts.push(format!("ranks {}", ranges(&sorted(&place.ranks))));
     }
-    said.join("; ")
+    parts.join("; ")
 }
 
 fn sorted(numbers: &[u32]) -> Vec<u32> {

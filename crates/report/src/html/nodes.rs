@@ -132,25 +132,25 @@ impl<'a> Marks<'a> {
 }
 
 /// Parts of one class; rows that drift first, and none of those is left out.
-fn firmware(out: &mut HtmlBuilder, alike: &PartGroups<'_>, marks: &Marks<'_>) {
-    let titles = alike.titles.iter().map(|title| match *title {
+fn firmware(out: &mut HtmlBuilder, groups: &PartGroups<'_>, marks: &Marks<'_>) {
+    let titles = groups.titles.iter().map(|title| match *title {
         "" => text("part"),
         title => text(title),
     });
     let columns: Vec<_> = std::iter::once(text("nodes")).chain(titles).collect();
-    let mut table = Table::new(format!("Inventory: {}", alike.heading), columns);
+    let mut table = Table::new(format!("Inventory: {}", groups.heading), columns);
     let mut healthy = Vec::new();
-    for (nodes, values) in &alike.rows {
-        let entries = alike
+    for (nodes, values) in &groups.rows {
+        let entries = groups
             .titles
             .iter()
             .zip(values)
-            .map(|(fact, value)| marks.entry(alike.class, fact, value, nodes));
+            .map(|(fact, value)| marks.entry(groups.class, fact, value, nodes));
         let entries: Vec<Entry> = entries.collect();
         let drifts = entries.iter().any(|entry| entry.tone != Tone::Plain);
         let whose = match drifts {
             true => nodes.join(", "),
-            false => terminal::names(nodes, alike.owners, str::to_string),
+            false => terminal::names(nodes, groups.owners, str::to_string),
         };
         let row: Vec<Entry> = std::iter::once(Entry::from(whose)).chain(entries).collect();
         match drifts {

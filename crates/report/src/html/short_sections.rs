@@ -154,7 +154,7 @@ pub(super) fn has_history(facts: &Facts<'_>) -> bool {
     facts.recorded.history.is_some()
 }
 
-/// Matters, replaced parts, and what could not be compared.
+/// Issues, replaced parts, and what could not be compared.
 pub(super) fn history(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let Some(history) = &facts.recorded.history else {
         return;
@@ -162,19 +162,19 @@ pub(super) fn history(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     out.paragraph(&history.summary);
     out.paragraph(&history_rows::about(history));
     if !history.issues.is_empty() {
-        out.table(&history_rows::issues(history, history_rows::MOST_MATTERS));
+        out.table(&history_rows::issues(history, history_rows::MOST_ISSUES));
     }
     if !history.replaced.is_empty() {
-        out.table(&history_rows::replaced(history, history_rows::MOST_MATTERS));
+        out.table(&history_rows::replaced(history, history_rows::MOST_ISSUES));
     }
     let most = history.issues.len().max(history.replaced.len());
-    if most > history_rows::MOST_MATTERS {
+    if most > history_rows::MOST_ISSUES {
         out.paragraph(&format!("The rest is in {}.", files::HISTORY));
     }
     if !history.skipped.is_empty() {
         out.paragraph("Not compared with:");
         out.within("ul", &[], |out| {
-            for folder in history.skipped.iter().take(history_rows::MOST_MATTERS) {
+            for folder in history.skipped.iter().take(history_rows::MOST_ISSUES) {
                 out.leaf("li", &[], folder);
             }
         });

@@ -315,7 +315,7 @@ fn put_history(sheet: &mut Sheet, history: &History) {
             let count = issues
                 .filter(|issue| status_label(&issue.status) == status && issue.severity == severity)
                 .count();
-            sheet.put(&HISTORY_MATTERS, &[status, &severity.to_string()], count as f64);
+            sheet.put(&HISTORY_ISSUES, &[status, &severity.to_string()], count as f64);
         }
     }
     sheet.put(&HISTORY_REPLACED, &[], history.replaced.len() as f64);

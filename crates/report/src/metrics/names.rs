@@ -254,7 +254,7 @@ pub(super) const HISTORY_SERIES: Family = family(
     &["state"],
     "Figures of parts that were compared with their own past, and those with too few nights.",
 );
-pub(super) const HISTORY_MATTERS: Family = family(
+pub(super) const HISTORY_ISSUES: Family = family(
     "railgauge_history_matters",
     "",
     &["standing", "severity"],
@@ -310,6 +310,6 @@ pub(super) const ALL: &[&Family] = &[
     &DRIFT,
     &HISTORY_NIGHTS,
     &HISTORY_SERIES,
-    &HISTORY_MATTERS,
+    &HISTORY_ISSUES,
     &HISTORY_REPLACED,
 ];

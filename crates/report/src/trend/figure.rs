@@ -5,7 +5,6 @@ use std::io;
 use super::rows::change_of;
 use crate::figure::Figure;
 use crate::figures::run_chart::{RunChart, drawing_of};
-use judge::history::describe;
 use record::{Quantity, Trend, Trends};
 
 /// The figure of one part.
@@ -25,12 +24,7 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
     };
     let scaled = |value: f64| value * scale;
     let since = change.and_then(|change| trends.runs.iter().position(|run| run.name == change.since));
-    let title = format!(
-        "{} {}: {}",
-        describe::kind(series.kind),
-        series.part,
-        series.quantity
-    );
+    let title = format!("{} {}: {}", series.kind.noun(), series.part, series.quantity);
     let chart = RunChart {
         values: series.values.iter().map(|value| value.map(scaled)).collect(),
         band: series.usual_band.map(|(low, high)| (scaled(low), scaled(high))),
@@ -45,8 +39,8 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
     let usual = match series.usual_band {
         Some((low, high)) => format!(
             "Band: the range expected for 95 % of runs, {} to {}.",
-            describe::figure(series.quantity, low),
-            describe::figure(series.quantity, high)
+            series.quantity.with_unit(low),
+            series.quantity.with_unit(high)
         ),
         None => "Too few runs for a usual range.".to_string(),
     };
@@ -55,13 +49,7 @@ pub(super) fn figure(trends: &Trends, series: &Trend, number: usize) -> io::Resu
         .runs
         .iter()
         .zip(&series.values)
-        .filter_map(|(run, value)| {
-            Some(format!(
-                "{} {}",
-                run.name,
-                describe::figure(series.quantity, (*value)?)
-            ))
-        })
+        .filter_map(|(run, value)| Some(format!("{} {}", run.name, series.quantity.with_unit((*value)?))))
         .collect();
     Ok(Figure {
         id: format!("course-{number}"),

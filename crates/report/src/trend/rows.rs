@@ -1,7 +1,6 @@
 //! Tables of trends, shared by the terminal and the page.
 
 use crate::table::{Entry, Table, Tone, figure, text};
-use judge::history::describe;
 use record::text::signed_percent;
 use record::{PartChange, PastChange, Trend, Trends};
 
@@ -68,8 +67,8 @@ pub(super) fn changed(trends: &Trends) -> Table {
             .toned(tone),
             Entry::ours(signed_percent(change.effect)),
             Entry::ours(format!("{} to {}", signed_percent(lower), signed_percent(upper))),
-            Entry::ours(describe::figure(change.quantity, change.before)),
-            Entry::ours(describe::figure(change.quantity, change.after)),
+            Entry::ours(change.quantity.with_unit(change.before)),
+            Entry::ours(change.quantity.with_unit(change.after)),
             Entry::from(format!("{} ({} runs)", change.since, change.runs)),
             Entry::from(change.with.join(", ")),
         ]);
@@ -132,8 +131,7 @@ fn part(trends: &Trends, series: &Trend) -> [Entry; 8] {
         Some(_) => Tone::Good,
         None => Tone::Plain,
     };
-    let figure =
-        |value: Option<f64>| Entry::or_dash(value.map(|value| describe::figure(series.quantity, value)));
+    let figure = |value: Option<f64>| Entry::or_dash(value.map(|value| series.quantity.with_unit(value)));
     [
         Entry::from(&series.part),
         Entry::ours(series.quantity),

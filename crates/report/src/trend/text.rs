@@ -3,7 +3,6 @@
 use super::rows::{change_of, ranked, spark};
 use crate::escape;
 use crate::terminal::Page;
-use judge::history::describe;
 use record::text::signed_percent;
 use record::{PartChange, Trend, Trends, Verdict};
 
@@ -97,10 +96,7 @@ pub fn terminal(trends: &Trends, page: Page) -> String {
 /// Columns as wide as their widest entry; the course comes last, because it may be cut.
 fn table(trends: &Trends, parts: &[&Trend]) -> Vec<String> {
     let figure = |series: &Trend, value: Option<f64>| {
-        value.map_or_else(
-            || "-".to_string(),
-            |value| describe::figure(series.quantity, value),
-        )
+        value.map_or_else(|| "-".to_string(), |value| series.quantity.with_unit(value))
     };
     let head = [
         "part", "quantity", "runs", "usual", "last", "change", "since", "history",
