@@ -100,7 +100,7 @@ fn two_worlds_on_one_meeting_place_do_not_both_succeed() {
     lot.join(0, 4, "")
         .wait()
         .must_exit(3)
-        .says(&["already here with 2 ranks, you say 4"]);
+        .says(&["world size 2 listens there already, this process has world size 4"]);
     for ended in first.into_iter().map(Started::wait) {
         assert!(
             ended.stdout.is_empty() || ended.stderr.contains("separate worlds"),

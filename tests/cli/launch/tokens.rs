@@ -29,7 +29,7 @@ fn a_token_file_works_and_an_exposed_one_does_not() {
 
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
     let ended = lot.start(words, &without(0)).wait().must_exit(2);
-    ended.says(&["has mode 640: others can read it", "chmod 600"]);
+    ended.says(&["has mode 640: other users can read it", "chmod 600"]);
 }
 
 #[test]
