@@ -231,6 +231,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
                 respawn: respawn.map(Duration::from),
                 program: program.clone(),
                 arguments: arguments.clone(),
+                built_with_mpi: cfg!(feature = "mpi"),
             };
             Ok(lab::run(&Lab::open(&which.name)?, &run)?)
         }
@@ -268,7 +269,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             Ok(0)
         }
         Action::Demo => Ok(lab::demo()?),
-        Action::Guest { name, host } => Ok(lab::guest_keep(name, host).map(|()| 0)?),
+        Action::Guest { name, host } => Ok(lab::guest_supervise(name, host).map(|()| 0)?),
         Action::GuestInit { name, host, .. } => Err(lab::guest_init(name, host).into()),
         Action::GuestAgent => Ok(lab::guest_serve().map(|()| 0)?),
         Action::Flap { name, cable } => Ok(lab::flap(name, cable).map(|()| 0)?),

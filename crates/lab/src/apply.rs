@@ -15,7 +15,7 @@ use super::{Fault, Lab, LabError, Node};
 const THREADS: usize = 4;
 
 /// Runs `work` inside the namespace of every one of `nodes`.
-pub fn inside<F>(lab: &Lab, nodes: &[Node], work: F) -> Result<(), LabError>
+pub fn in_namespaces<F>(lab: &Lab, nodes: &[Node], work: F) -> Result<(), LabError>
 where
     F: Fn(Node) -> Result<(), LabError> + Sync,
 {
@@ -41,7 +41,7 @@ where
 
 /// Sets the kernel settings of all nodes; must come before interfaces are made, which inherit them.
 pub fn settings(lab: &Lab) -> Result<(), LabError> {
-    inside(lab, &lab.wiring.shape.nodes(), |node| {
+    in_namespaces(lab, &lab.wiring.shape.nodes(), |node| {
         config(&lab.wiring, lab.in_force(), node)
             .sysctls
             .iter()
@@ -51,7 +51,7 @@ pub fn settings(lab: &Lab) -> Result<(), LabError> {
 
 /// Configures all nodes of a lab whose cables have just been plugged.
 pub fn everything(lab: &Lab) -> Result<(), LabError> {
-    inside(lab, &lab.wiring.shape.nodes(), |node| {
+    in_namespaces(lab, &lab.wiring.shape.nodes(), |node| {
         here(&config(&lab.wiring, lab.in_force(), node), node)
     })
 }
@@ -76,7 +76,7 @@ pub fn restate_everything(lab: &Lab) -> Result<(), LabError> {
         filter: vec![String::new()],
         ..NodeConfig::default()
     };
-    inside(lab, &lab.wiring.shape.nodes(), |node| {
+    in_namespaces(lab, &lab.wiring.shape.nodes(), |node| {
         change(&unknown, &config(&lab.wiring, lab.in_force(), node), node)
     })
 }
@@ -87,7 +87,7 @@ pub fn difference(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
         config(&lab.wiring, Faults(before), *node) != config(&lab.wiring, lab.in_force(), *node)
     };
     let nodes: Vec<Node> = lab.wiring.shape.nodes().into_iter().filter(differs).collect();
-    inside(lab, &nodes, |node| {
+    in_namespaces(lab, &nodes, |node| {
         let old = config(&lab.wiring, Faults(before), node);
         change(&old, &config(&lab.wiring, lab.in_force(), node), node)
     })
@@ -95,7 +95,7 @@ pub fn difference(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
 
 /// States all links and routes of a node again, after something took them down behind the configuration's back.
 pub fn restate(lab: &Lab, node: Node) -> Result<(), LabError> {
-    inside(lab, &[node], |node| {
+    in_namespaces(lab, &[node], |node| {
         let wanted = config(&lab.wiring, lab.in_force(), node);
         let lines = [wanted.links, wanted.routes].concat();
         feed("ip", &["-batch", "-"], &lines, &node.to_string())

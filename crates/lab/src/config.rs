@@ -208,12 +208,12 @@ fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
         sysctls.extend([
             set("net/ipv4/fib_multipath_hash_policy", policy),
             set("net/ipv4/fib_multipath_hash_fields", FIVE_TUPLE),
-            // A next hop whose address is just being asked for would be passed over, and the flow take another way for a moment.
+            // A next hop whose address is just being asked for would be passed over, and the flow would take another path for a moment.
             // Which cables are down is known by their carrier.
             set("net/ipv4/fib_multipath_use_neigh", "0"),
             set("net/ipv4/conf/all/ignore_routes_with_linkdown", "1"),
             set("net/ipv4/conf/default/ignore_routes_with_linkdown", "1"),
-            // Whoever follows a path hears from every switch, always, by the port at which the packet came in.
+            // Traceroute gets an answer from every switch, with the address of the ingress port.
             set("net/ipv4/icmp_errors_use_inbound_ifaddr", "1"),
             set("net/ipv4/icmp_ratelimit", "0"),
             set("net/ipv4/icmp_ratemask", "0"),

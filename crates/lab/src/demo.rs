@@ -150,6 +150,7 @@ fn suite_run(lab: &Lab, out: &Path) -> Result<Run, LabError> {
         respawn: None,
         program: None,
         arguments: vec!["run".into(), suite.into(), "--out".into(), out.into()],
+        built_with_mpi: false,
     })
 }
 

@@ -33,7 +33,7 @@ pub fn down_all() -> Result<Vec<LabName>, LabError> {
 pub(super) fn remove(name: &LabName) -> Result<(), LabError> {
     let ours = namespaces().into_iter().filter(|(lab, _, _)| lab == name);
     let ours: Vec<PathBuf> = ours.map(|(_, _, path)| path).collect();
-    let gone = processes::kill_all(|| processes::inside(&ours));
+    let gone = processes::kill_all(|| processes::in_namespaces(&ours));
     let folder = Folder::of(name);
     // Innermost first; a mount that is busy is taken out of sight and ends with its last user.
     for place in mounts_below(folder.path()).into_iter().rev() {

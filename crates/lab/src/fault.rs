@@ -234,7 +234,7 @@ impl Fault {
                 if let Some(device) = device.as_ref().filter(|device| !known.contains(device)) {
                     return Err(refuse(&format!(
                         "no device `{device}`; {}",
-                        super::nearest::hint(device, &known)
+                        super::suggest::suggestion(device, &known)
                     )));
                 }
             }

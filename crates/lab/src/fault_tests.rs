@@ -64,10 +64,10 @@ fn a_slip_is_answered_with_what_was_meant() {
         ("freeze:h9", "the lab has no host `h9`"),
         ("freeze:rail0-leaf0", "the lab has no host `rail0-leaf0`"),
         ("slow:h1/rail0", "a value is missing: write slow:PORT=60%"),
-        ("slow:h1/rail0=160%", "is not a share from 1% to 100%"),
-        ("slow:h1/rail0=60", "is not a share"),
-        ("loss:h1/rail0=0%", "is not a share"),
-        ("flap:h1-rail0-leaf0,speed=2s", "neither period nor duty"),
+        ("slow:h1/rail0=160%", "is not a percentage from 1% to 100%"),
+        ("slow:h1/rail0=60", "is not a percentage"),
+        ("loss:h1/rail0=0%", "is not a percentage"),
+        ("flap:h1-rail0-leaf0,speed=2s", "is not period or duty"),
         ("flap:h1-rail0-leaf0,period=1ms", "100ms to 1h"),
         ("weights:rail0-leaf0=3:1:1", "2 spines"),
         ("weights:rail0-spine0=3:1", "the lab has no leaf `rail0-spine0`"),
@@ -81,8 +81,8 @@ fn a_slip_is_answered_with_what_was_meant() {
         ("switch-firmware:rail0-leaf0=$(x)", "not a firmware version"),
         ("clock:h0=soon", "30s"),
         ("clock:h0=+90000s", "at most a day"),
-        ("cut:", "does not say where"),
-        ("", "no such fault"),
+        ("cut:", "the target is missing"),
+        ("", "unknown fault"),
     ];
     for (text, wanted) in cases {
         let error = checked(text).unwrap_err();

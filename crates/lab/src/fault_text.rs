@@ -103,7 +103,7 @@ fn read(text: &str) -> Result<Fault, String> {
     };
     let node = |text: &str| text.parse::<Node>().map_err(|error| error.to_string());
     let target = || match rest {
-        "" => Err(format!("it does not say where: {}", example(kind))),
+        "" => Err(format!("the target is missing: {}", example(kind))),
         rest => Ok(rest.to_string()),
     };
     Ok(match kind {
@@ -146,7 +146,7 @@ fn read(text: &str) -> Result<Fault, String> {
                     .filter(|weight| (1..=256).contains(weight))
             };
             let weights: Option<Vec<u16>> = value.split(':').map(weight).collect();
-            let weights = weights.ok_or("weights are numbers from 1 to 256, like 3:1")?;
+            let weights = weights.ok_or("weights must be numbers from 1 to 256, like 3:1")?;
             Fault::Weights {
                 switch: node(switch)?,
                 weights,
@@ -198,7 +198,7 @@ fn read(text: &str) -> Result<Fault, String> {
                 .parse()
                 .map_err(|error: record::units::ParseError| error.to_string())?;
             if size.0 == 0 || size > Nanos::from_secs(86_400) {
-                return Err("a clock is off by more than nothing and at most a day".to_string());
+                return Err("a clock offset must be more than 0 and at most a day".to_string());
             }
             Fault::Clock {
                 host: node(host)?,
@@ -208,8 +208,8 @@ fn read(text: &str) -> Result<Fault, String> {
         _ => {
             let known: Vec<String> = KINDS.map(str::to_string).to_vec();
             return Err(format!(
-                "there is no such fault; {}",
-                super::nearest::hint(kind, &known).replace("it has", "there are")
+                "unknown fault; {}",
+                super::suggest::suggestion(kind, &known).replace("it has", "known are")
             ));
         }
     })
@@ -240,14 +240,14 @@ fn flap(rest: &str) -> Result<Fault, String> {
             Some(("duty", value)) => duty = percent(value, 1.0, 99.99)?,
             _ => {
                 return Err(format!(
-                    "`{part}` is neither period nor duty: {}",
+                    "`{part}` is not period or duty: {}",
                     example("flap")
                 ));
             }
         }
     }
     if period < Nanos(100_000_000) || period > Nanos::from_secs(3600) {
-        return Err("the period of a flap is 100ms to 1h".to_string());
+        return Err("the period of a flap must be from 100ms to 1h".to_string());
     }
     Ok(Fault::Flap { cable, period, duty })
 }
@@ -258,7 +258,7 @@ fn percent(text: &str, least: f64, most: f64) -> Result<Percent, String> {
         .and_then(|number| number.parse::<f64>().ok());
     number
         .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("`{text}` is not a share from {least}% to {most}%"))
+        .ok_or_else(|| format!("`{text}` is not a percentage from {least}% to {most}%; write it like 60%"))
 }
 
 /// The line of the help about a kind of fault.

@@ -1,4 +1,4 @@
-//! What the faults in force mean for one part of the lab. Pure questions; faults combine by the worst that applies.
+//! The effect of the faults in force on one part of the lab. Pure functions; of several faults the worst applies.
 
 use super::{Cable, Fault, Node, Port};
 
@@ -72,9 +72,9 @@ impl Faults<'_> {
         })
     }
 
-    /// The firmware a device of a host shows, when it is not the usual one; what is said of one device wins.
+    /// The firmware a device of a host shows, when it is not the usual one; a fault of one device wins.
     pub fn firmware(&self, host: u16, device: &str) -> Option<&str> {
-        let said = |wanted: Option<&str>| {
+        let version_for = |wanted: Option<&str>| {
             self.0.iter().find_map(|fault| match fault {
                 Fault::Firmware {
                     host: of,
@@ -84,7 +84,7 @@ impl Faults<'_> {
                 _ => None,
             })
         };
-        said(Some(device)).or_else(|| said(None))
+        version_for(Some(device)).or_else(|| version_for(None))
     }
 
     /// The firmware a switch shows, when it is not the usual one.

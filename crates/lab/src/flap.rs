@@ -46,7 +46,7 @@ pub fn stop(lab: &Lab, cable: &str) -> Result<(), LabError> {
             let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
             words.contains(&SUBCOMMAND.as_bytes()) && words.contains(&cable.as_bytes())
         };
-        processes::inside(&namespace)
+        processes::in_namespaces(&namespace)
             .into_iter()
             .filter(is_flapper)
             .collect()

@@ -1,4 +1,4 @@
-//! Where a lab keeps its things, and the lock that lets one command at a time change it.
+//! The files of a lab, and the lock that lets one command at a time change it.
 //!
 //! The lock lies beside the lab's folder and is inherited by the programs that `lab up` starts: after a killed `up`,
 //! `lab down` waits for them, so nothing appears behind its back.
@@ -62,7 +62,7 @@ impl Folder {
         self.path.join("topology.toml")
     }
 
-    /// What the switches are made of.
+    /// The inventory of the switches.
     pub fn switch_inventory(&self) -> PathBuf {
         self.path.join("switches.toml")
     }

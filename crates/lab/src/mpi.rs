@@ -1,18 +1,18 @@
 //! The mpirun command line that starts ranks across a lab.
 //!
-//! mpirun itself runs on h0 and reaches the other hosts through `lab agent`, which stands in for a remote shell. Its own
-//! traffic stays on the management network, and it notices within seconds when that is cut.
+//! mpirun itself runs on h0 and reaches the other hosts through `lab agent`, which replaces the remote shell. Its own
+//! traffic stays on the management network, and it detects within seconds when that is cut.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use super::config::MANAGEMENT;
-use super::{Lab, LabError, tools};
+use super::{Lab, LabError, Run, tools};
 
-/// mpirun with everything it needs to run `words` as `per_host` ranks on every host.
-pub fn command(lab: &Lab, per_host: u32, this: &Path, words: &[OsString]) -> Result<Vec<OsString>, LabError> {
+/// mpirun with everything it needs to run `words` as ranks on every host.
+pub fn command(lab: &Lab, run: &Run, this: &Path, words: &[OsString]) -> Result<Vec<OsString>, LabError> {
     let runs_this = words.first().is_some_and(|program| program == this.as_os_str());
-    if runs_this && !cfg!(feature = "mpi") {
+    if runs_this && !run.built_with_mpi {
         return Err(LabError::CannotRun(
             "this railgauge was built without MPI; build it with: cargo build --features mpi (needs openmpi-bin \
              libopenmpi-dev libclang-dev), or use --launch env"
@@ -36,7 +36,7 @@ pub fn command(lab: &Lab, per_host: u32, this: &Path, words: &[OsString]) -> Res
     }
     let mut line = vec![mpirun.into_os_string()];
     line.extend(
-        arguments(lab.wiring.shape.hosts, per_host, &agent)
+        arguments(lab.wiring.shape.hosts, run.per_host, &agent)
             .into_iter()
             .map(OsString::from),
     );

@@ -26,7 +26,7 @@ impl LabName {
         format!("{PREFIX}{}-{node}", self.0)
     }
 
-    /// The lab and the node that a namespace belongs to; none when it is nobody's of ours.
+    /// The lab and the node that a namespace belongs to; none when it is not a namespace of a lab.
     pub fn of_namespace(namespace: &str) -> Option<(LabName, Node)> {
         let rest = namespace.strip_prefix(PREFIX)?;
         let splits = rest

@@ -29,7 +29,7 @@ pub enum Node {
     Management,
 }
 
-/// A text that is no node's name.
+/// A text that is not the name of a node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the name of a node; write it like h0, rail0-leaf1 or rail0-spine0")]
 pub struct NotANode(String);

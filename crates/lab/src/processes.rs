@@ -11,8 +11,8 @@ use nix::unistd::Pid;
 /// How long killed processes may take to vanish.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The processes, other than this one, whose network namespace is one of those kept at `namespaces`.
-pub fn inside<P: AsRef<Path>>(namespaces: &[P]) -> Vec<Pid> {
+/// The processes, other than this one, in one of these network namespaces.
+pub fn in_namespaces<P: AsRef<Path>>(namespaces: &[P]) -> Vec<Pid> {
     let wanted: HashSet<(u64, u64)> = namespaces
         .iter()
         .filter_map(|path| identity(path.as_ref()))
@@ -38,8 +38,8 @@ pub fn marked(variable: &str) -> Vec<Pid> {
     all().filter(has_mark).collect()
 }
 
-/// Sends a signal to each; whoever is gone already is none of our business. Processes of a guest are run by its kernel, step
-/// by step, and stop with it: a signal of their own would only reach that kernel as a surprise.
+/// Sends a signal to each; processes that are already gone are ignored. Processes of a guest are traced by its kernel and stop
+/// with it, so they get no signal of their own but SIGKILL.
 pub fn signal(processes: &[Pid], signal: Signal) {
     let is_run_by_another = |pid: &&Pid| signal != Signal::SIGKILL && is_traced(**pid);
     for pid in processes.iter().filter(|pid| !is_run_by_another(pid)) {
@@ -75,7 +75,7 @@ fn is_traced(pid: Pid) -> bool {
     tracer.is_some_and(|tracer| tracer.trim() != "0")
 }
 
-/// Every process but this one and those that have ended and only wait to be noticed.
+/// Every process but this one and zombies.
 fn all() -> impl Iterator<Item = Pid> {
     let own = Pid::this();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn without_namespaces_nobody_is_inside() {
-        assert!(inside::<&str>(&[]).is_empty());
-        assert!(inside(&["/nowhere"]).is_empty());
+        assert!(in_namespaces::<&str>(&[]).is_empty());
+        assert!(in_namespaces(&["/nowhere"]).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! `lab run`: one railgauge command on every lab host.
 //!
-//! With `env` each rank is started here, with its place in its environment; with `mpi` mpirun starts them, from inside h0.
+//! With `env` each rank is started here, with its rank in its environment; with `mpi` mpirun starts them, from inside h0.
 //! Every process carries a mark in its environment, by which whatever is left at the end is found and ended.
 
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::crew::{Crew, Member};
+use super::rank_processes::{RankProcess, RankProcesses};
 use super::wiring::management_address;
 use super::{Lab, LabError, Node, apply, mpi, tools};
 
@@ -52,6 +52,8 @@ pub struct Run {
     pub program: Option<PathBuf>,
     /// Arguments of the command.
     pub arguments: Vec<OsString>,
+    /// Whether this program was built with MPI, so that mpirun can start it.
+    pub built_with_mpi: bool,
 }
 
 /// Runs a command on every host of a lab; the code it ended with.
@@ -78,19 +80,19 @@ pub fn run(lab: &Lab, run: &Run) -> Result<u8, LabError> {
     let this = std::env::current_exe().map_err(LabError::system("cannot find this program"))?;
     let words = command(run, &this);
     let mark = format!("{MARK}={}", random_hex(8)?);
-    let crew = match run.launch {
+    let processes = match run.launch {
         Launch::Env => start_by_environment(lab, run, &this, &words, &mark)?,
         Launch::Mpi => {
-            let mpirun = mpi::command(lab, run.per_host, &this, &words)?;
+            let mpirun = mpi::command(lab, run, &this, &words)?;
             let mut command = on_host(lab, &this, 0, &mpirun, &mark);
             let child = command
                 .envs(surroundings(lab, run))
                 .spawn()
                 .map_err(LabError::system("cannot start mpirun"))?;
-            Crew::new(vec![Member::leader(child)], mark)?
+            RankProcesses::new(vec![RankProcess::leader(child)], mark)?
         }
     };
-    Ok(crew.wait())
+    Ok(processes.wait())
 }
 
 /// Program and arguments of every rank: as typed, so that the record holds what can be typed again.
@@ -99,8 +101,8 @@ fn command(run: &Run, this: &std::path::Path) -> Vec<OsString> {
     [vec![program.as_os_str().to_owned()], run.arguments.clone()].concat()
 }
 
-/// What every rank is told about the lab, whoever starts it: which cables there are and how fast they should be, where
-/// the counters of its switches are and what these are made of, and how to start the same command again.
+/// Environment variables for every rank: the lab's topology file, the counters and inventory of its switches, and the command that
+/// starts the same run again.
 fn surroundings(lab: &Lab, run: &Run) -> [(&'static str, OsString); 4] {
     let mut again = format!("railgauge lab run --name {}", lab.name);
     if run.launch != Launch::Env {
@@ -129,11 +131,11 @@ fn start_by_environment(
     this: &std::path::Path,
     words: &[OsString],
     mark: &str,
-) -> Result<Crew, LabError> {
+) -> Result<RankProcesses, LabError> {
     let hosts = u32::from(lab.wiring.shape.hosts);
     let (world, token) = (hosts * run.per_host, random_hex(32)?);
     let rendezvous = free_address(lab)?;
-    let mut crew = Crew::new(Vec::new(), mark.to_string())?;
+    let mut processes = RankProcesses::new(Vec::new(), mark.to_string())?;
     for rank in 0..world {
         let host = (rank / run.per_host) as u16;
         let mut command = on_host(lab, this, host, words, mark);
@@ -149,21 +151,21 @@ fn start_by_environment(
         let child = command
             .spawn()
             .map_err(LabError::system(format!("cannot start rank {rank} on h{host}")))?;
-        crew.add(match rank {
-            0 => Member::leader(child),
+        processes.add(match rank {
+            0 => RankProcess::leader(child),
             _ => {
-                let member = Member::other(child, &format!("h{host}"));
+                let member = RankProcess::other(child, &format!("h{host}"));
                 match run.respawn {
-                    Some(after) => member.started_again(command, format!("h{host}"), after),
+                    Some(after) => member.with_respawn(command, format!("h{host}"), after),
                     None => member,
                 }
             }
         });
     }
-    Ok(crew)
+    Ok(processes)
 }
 
-/// `lab exec` of `words` on a host, in a process group of its own: signals reach it through the crew only.
+/// `lab exec` of `words` on a host, in a process group of its own: signals reach it through `RankProcesses` only.
 fn on_host(lab: &Lab, this: &std::path::Path, host: u16, words: &[OsString], mark: &str) -> Command {
     use std::os::unix::process::CommandExt;
     let mut command = Command::new(this);
@@ -186,16 +188,16 @@ fn on_host(lab: &Lab, this: &std::path::Path, host: u16, words: &[OsString], mar
     command
 }
 
-/// A management address of h0 that nobody listens on.
+/// A free management address of h0.
 fn free_address(lab: &Lab) -> Result<SocketAddr, LabError> {
     if lab.wiring.shape.guests.is_some() {
-        // Nobody here can ask a guest's kernel; below the ports that it hands out itself, all are free.
+        // A guest's kernel cannot be queried from here; ports below its ephemeral range are free.
         let random =
             getrandom::u32().map_err(|error| LabError::CannotRun(format!("no random numbers: {error}")))?;
         return Ok((management_address(0), 20_000 + (random % 10_000) as u16).into());
     }
     let found = Mutex::new(None);
-    apply::inside(lab, &[Node::Host(0)], |_| {
+    apply::in_namespaces(lab, &[Node::Host(0)], |_| {
         let door = TcpListener::bind((management_address(0), 0)).and_then(|door| door.local_addr());
         let address = door.map_err(LabError::system("h0: cannot use its management address"))?;
         *found.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(address);

@@ -28,7 +28,7 @@ impl Status {
     pub fn of(lab: &Lab) -> Status {
         let running = |node: Node| {
             let namespace = Path::new(NAMESPACES).join(lab.name.namespace(node));
-            (node, processes::inside(&[namespace]).len())
+            (node, processes::in_namespaces(&[namespace]).len())
         };
         Status {
             name: lab.name.clone(),

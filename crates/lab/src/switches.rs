@@ -1,4 +1,4 @@
-//! What a lab's switches say they are made of, in the format that any run can be told to read.
+//! The inventory of a lab's switches, in the format that --switch-inventory reads.
 //!
 //! They are routers of this machine's kernel; model, firmware and serials are made up, so that drift between switches can be had.
 

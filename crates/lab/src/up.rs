@@ -72,7 +72,7 @@ fn build(lab: &Lab) -> Result<(), LabError> {
 /// Mounts the sysfs of every switch, as that switch sees it, where anybody can read it.
 fn export_counters(lab: &Lab) -> Result<(), LabError> {
     let switches: Vec<Node> = lab.wiring.shape.switches().collect();
-    apply::inside(lab, &switches, |node| {
+    apply::in_namespaces(lab, &switches, |node| {
         let place = lab.folder().sysfs(node);
         let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         let mounted = mount(Some("sysfs"), &place, Some("sysfs"), flags, None::<&str>);

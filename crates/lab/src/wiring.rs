@@ -1,4 +1,4 @@
-//! Which cable joins which ports, and the address of every port.
+//! Which cable connects which ports, and the address of every port.
 //!
 //! Rail `r` is 10.r.0.0/16: the hosts of leaf `l` lie in 10.r.l.0/24, one /30 per cable; cables between switches come from
 //! 10.r.128.0/17. Management is 10.255.0.0/24. Names here are the ones of the topology file and of every fault.
@@ -6,8 +6,9 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::nearest::hint;
+use super::suggest::suggestion;
 use super::{LabError, Node, Shape};
+use record::PortName;
 use record::units::Rate;
 use topology::{self, Link, Switch, Tier, Topology};
 
@@ -170,7 +171,7 @@ impl Wiring {
         LabError::Unknown {
             kind,
             given: given.chars().take(64).collect(),
-            hint: hint(given, &known),
+            hint: suggestion(given, &known),
         }
     }
 }
@@ -244,7 +245,11 @@ fn trunk_cable(shape: &Shape, rail: u16, leaf: u16, spine: u16, strand: u16) -> 
 
 impl fmt::Display for Port {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}/{}", self.node, self.interface))
+        let name = PortName {
+            node: &self.node.to_string(),
+            port: &self.interface,
+        };
+        f.pad(&name.to_string())
     }
 }
 

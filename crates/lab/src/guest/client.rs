@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::super::{Command, Lab, LabError, Node};
-use super::keeper::{did_not_start, is_kept, make_sure};
+use super::supervisor::{start_error, is_running, ensure_running};
 use super::message::Message;
 use super::network::CONTROL_PEER;
 
@@ -31,7 +31,7 @@ pub fn exec(lab: &Lab, node: Node, command: &Command) -> Result<u8, LabError> {
     if command.dies_with_parent {
         set_pdeathsig(Signal::SIGKILL).map_err(LabError::system("cannot tie the command to its parent"))?;
     }
-    make_sure(lab, node)?;
+    ensure_running(lab, node)?;
     let guest = reach(lab, node)?;
     let lost = || LabError::system(format!("{node}: cannot talk to it"));
     ask(&guest, lab, node, command).map_err(lost())?;
@@ -50,7 +50,7 @@ pub fn exec(lab: &Lab, node: Node, command: &Command) -> Result<u8, LabError> {
 /// A host that loses power says nothing, so its connection is closed from here.
 fn hang_up_when_gone(connection: &TcpStream, lab: &Lab, node: Node, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
-        if !is_kept(lab, node).unwrap_or(false) {
+        if !is_running(lab, node).unwrap_or(false) {
             let _ = connection.shutdown(Shutdown::Both);
             return;
         }
@@ -68,10 +68,10 @@ fn reach(lab: &Lab, node: Node) -> Result<TcpStream, LabError> {
         loop {
             match TcpStream::connect_timeout(&CONTROL_PEER, ATTEMPT) {
                 Ok(guest) => return Ok(guest),
-                Err(_) if is_kept(lab, node)? && Instant::now() < until => {
+                Err(_) if is_running(lab, node)? && Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(5))
                 }
-                Err(_) => return Err(did_not_start(lab, node)),
+                Err(_) => return Err(start_error(lab, node)),
             }
         }
     };

@@ -1,6 +1,6 @@
 //! Process 1 of a guest: file systems, name, network, RDMA devices; then the agent, until that ends.
 //!
-//! Whatever goes wrong is said on the console and ends the guest, so that nobody waits for one that will never answer.
+//! Every error is written to the console and ends the guest, so that no client waits for one that will never answer.
 
 use std::fs::File;
 use std::path::Path;
@@ -24,7 +24,7 @@ const NAMESPACES: &str = "/run/netns";
 /// Starts a guest and stays until its agent ends; never comes back.
 pub fn init(name: &LabName, host: &str) -> LabError {
     let ended = start(name, host).and_then(|agent| {
-        // Process 1 is everybody's parent in the end, and has to notice who ended.
+        // Process 1 inherits all orphans and has to reap them.
         while wait().map_err(LabError::system("cannot wait"))?.pid() != Some(agent) {}
         Err(LabError::CannotRun("the agent ended".to_string()))
     });

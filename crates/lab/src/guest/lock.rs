@@ -1,6 +1,6 @@
-//! The mark that a host runs: a lock that its keeper takes and its kernel inherits, so that it lasts as long as either.
+//! Whether a host runs: a lock that its supervisor takes and its kernel inherits, so that it lasts as long as either.
 //!
-//! Looking at it never takes it: one who looks at the wrong moment would send a keeper away that found it taken.
+//! Looking at it never takes it: one who looks at the wrong moment would send a supervisor away that found it taken.
 
 use std::fs::File;
 use std::io;
@@ -11,9 +11,9 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
 
 /// Holds the lock until it and every process that inherited it are gone.
-pub struct Held(File);
+pub struct LockGuard(File);
 
-impl Held {
+impl LockGuard {
     /// Lets the processes that are started from now on hold it, too.
     pub fn pass_on(&self) -> io::Result<()> {
         fcntl(&self.0, FcntlArg::F_SETFD(FdFlag::empty()))?;
@@ -21,17 +21,17 @@ impl Held {
     }
 }
 
-/// Takes the lock; none when somebody has it.
-pub fn take(path: &Path) -> io::Result<Option<Held>> {
+/// Takes the lock; none when another process holds it.
+pub fn take(path: &Path) -> io::Result<Option<LockGuard>> {
     let file = open(path)?;
     match fcntl(&file, FcntlArg::F_OFD_SETLK(&whole_file())) {
-        Ok(_) => Ok(Some(Held(file))),
+        Ok(_) => Ok(Some(LockGuard(file))),
         Err(Errno::EAGAIN | Errno::EACCES) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Whether somebody has the lock.
+/// Whether a process holds the lock.
 pub fn is_taken(path: &Path) -> io::Result<bool> {
     look(&open(path)?)
 }

@@ -1,4 +1,4 @@
-//! What a client outside and the agent inside a guest say to each other: a tag, a length, that many bytes.
+//! Messages between a client outside and the agent inside a guest: a tag, a length, that many bytes.
 
 use std::io::{self, Read, Write};
 
@@ -53,7 +53,7 @@ impl Message {
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let (tag, bytes) = self.parts();
         if bytes.len() > LONGEST {
-            return Err(io::Error::other("a message to a guest is too long"));
+            return Err(io::Error::other("a message to a guest is longer than 1 MiB"));
         }
         let mut whole = vec![tag];
         whole.extend((bytes.len() as u32).to_le_bytes());

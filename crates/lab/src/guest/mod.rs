@@ -5,13 +5,13 @@
 //! cable or switch works unchanged. The guest's files are the machine's own. A host is started by the first command that
 //! needs it and stays until it is killed or the lab goes.
 //!
-//! Outside: `keeper` starts a kernel and tells it when a cable loses its signal, `client` runs a command in it.
+//! Outside: `supervisor` starts a kernel and tells it when a cable loses its signal, `client` runs a command in it.
 //! Inside: `init` is process 1, `agent` runs what clients ask for. They talk over a cable of their own (`network`).
 
 mod agent;
 mod client;
 mod init;
-mod keeper;
+mod supervisor;
 mod lock;
 mod message;
 mod network;
@@ -19,5 +19,5 @@ mod network;
 pub use agent::serve;
 pub use client::exec;
 pub use init::init;
-pub use keeper::{keep, kernel};
+pub use supervisor::{supervise, kernel};
 pub use network::{control_cable, control_links};

@@ -15,7 +15,7 @@ const CONTROL: &str = "ctl0";
 const CONTROL_PEER_NAME: &str = "ctl1";
 const CONTROL_HERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const CONTROL_THERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-/// Both ends know each other's hardware address, so that nobody has to ask while the other is not there yet.
+/// Both ends know each other's hardware address, so that no ARP is needed while the other is not up yet.
 const CONTROL_MAC: [&str; 2] = ["02:72:67:ff:00:01", "02:72:67:ff:00:02"];
 /// Where the agent listens. Every host has the same: the cable leads nowhere else.
 pub const CONTROL_PEER: SocketAddr = SocketAddr::V4(std::net::SocketAddrV4::new(CONTROL_THERE, 1));

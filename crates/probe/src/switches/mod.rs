@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use record::PortName;
 use topology::import::{node_name, port_name};
 use topology::text_error::TextError;
 
@@ -57,7 +58,11 @@ impl PortTable {
         if self.0.len() >= MOST_PORTS {
             return Err(format!("more than {MOST_PORTS} ports"));
         }
-        let name = format!("{}/{}", node_name(switch), port_name(port));
+        let name = PortName {
+            node: &node_name(switch),
+            port: &port_name(port),
+        }
+        .to_string();
         match self.0.insert(name.clone(), bytes) {
             None => Ok(()),
             Some(_) => Err(format!("port `{name}` is listed twice")),

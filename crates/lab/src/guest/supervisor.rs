@@ -1,4 +1,4 @@
-//! Outside a guest: the process that started its kernel, and that tells it when a cable loses or regains its signal.
+//! Outside a guest: the process that starts its kernel and reports to it when a cable loses or regains its carrier.
 //!
 //! There is at most one per host: it and its kernel hold a lock for as long as either lives.
 
@@ -23,11 +23,11 @@ use super::network::{CONTROL_PEER, interfaces, vectors};
 const MEMORY: &str = "384M";
 /// Where process 1 finds its programs.
 const PATH: &str = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How often cables are looked at.
+/// How often cables are polled.
 const TICK: Duration = Duration::from_millis(20);
-/// How long a guest may take to hear of a cable.
+/// How long a guest may take to confirm a change of carrier.
 const HEARING: Duration = Duration::from_secs(1);
-/// How long a keeper may take until its kernel runs.
+/// How long a supervisor may take until its kernel runs.
 const START: Duration = Duration::from_secs(10);
 
 /// The kernel at `path`, from whatever folder hosts will be started.
@@ -47,12 +47,12 @@ pub fn kernel(path: &Path) -> Result<PathBuf, LabError> {
 }
 
 /// Starts a host unless it runs already.
-pub fn make_sure(lab: &Lab, node: Node) -> Result<(), LabError> {
-    if is_kept(lab, node)? {
+pub fn ensure_running(lab: &Lab, node: Node) -> Result<(), LabError> {
+    if is_running(lab, node)? {
         return Ok(());
     }
     let program = std::env::current_exe().map_err(LabError::system("cannot find this program"))?;
-    let mut keeper = Command::new(program)
+    let mut supervisor = Command::new(program)
         .args(["lab", "guest", lab.name.as_str(), &node.to_string()])
         .current_dir("/")
         .process_group(0)
@@ -62,11 +62,11 @@ pub fn make_sure(lab: &Lab, node: Node) -> Result<(), LabError> {
         .spawn()
         .map_err(LabError::system(format!("cannot start {node}")))?;
     let until = Instant::now() + START;
-    while !is_kept(lab, node)? {
-        // One that found another keeper at work is gone, and that is well.
-        let is_gone = matches!(keeper.try_wait(), Ok(Some(status)) if !status.success());
+    while !is_running(lab, node)? {
+        // One that found another supervisor at work is gone, and that is well.
+        let is_gone = matches!(supervisor.try_wait(), Ok(Some(status)) if !status.success());
         if is_gone || Instant::now() > until {
-            return Err(did_not_start(lab, node));
+            return Err(start_error(lab, node));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -74,13 +74,13 @@ pub fn make_sure(lab: &Lab, node: Node) -> Result<(), LabError> {
 }
 
 /// Whether a host runs, or is about to.
-pub fn is_kept(lab: &Lab, node: Node) -> Result<bool, LabError> {
+pub fn is_running(lab: &Lab, node: Node) -> Result<bool, LabError> {
     let path = lock_file(lab, node);
-    lock::is_taken(&path).map_err(LabError::system(format!("cannot look at {}", path.display())))
+    lock::is_taken(&path).map_err(LabError::system(format!("cannot report_changes at {}", path.display())))
 }
 
 /// The error of a host that never answered, with the last it said.
-pub fn did_not_start(lab: &Lab, node: Node) -> LabError {
+pub fn start_error(lab: &Lab, node: Node) -> LabError {
     let said = std::fs::read(console_file(lab, node)).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let lines: Vec<&str> = said
@@ -93,7 +93,7 @@ pub fn did_not_start(lab: &Lab, node: Node) -> LabError {
 }
 
 /// Starts a host's kernel and stays until that ends. The process that runs this does nothing else.
-pub fn keep(name: &LabName, host: &str) -> Result<(), LabError> {
+pub fn supervise(name: &LabName, host: &str) -> Result<(), LabError> {
     let lab = Lab::open(name)?;
     let node = lab
         .wiring
@@ -132,13 +132,13 @@ pub fn keep(name: &LabName, host: &str) -> Result<(), LabError> {
         )))?;
     let mut cables = Cables::new(interfaces(shape).into_iter().map(|(name, _)| name));
     while matches!(kernel.try_wait(), Ok(None)) {
-        cables.look();
+        cables.report_changes();
         std::thread::sleep(TICK);
     }
     Ok(())
 }
 
-/// Everything a kernel is told but its interfaces: the machine's files as its root, no terminals, an end instead of a reboot.
+/// Everything a kernel is reported but its interfaces: the machine's files as its root, no terminals, an end instead of a reboot.
 fn arguments(this: &Path, name: &LabName, host: &str) -> Result<Vec<String>, LabError> {
     let program = this.to_str().filter(|path| !path.contains(char::is_whitespace));
     let program = program.ok_or_else(|| {
@@ -199,36 +199,36 @@ fn console(lab: &Lab, node: Node) -> Result<File, LabError> {
     file.map_err(LabError::system(format!("cannot open {}", path.display())))
 }
 
-/// What is known of the signal on a host's cables, and what its guest was told.
+/// What is known of the signal on a host's cables, and what its guest was reported.
 struct Cables {
     names: Vec<String>,
-    told: HashMap<String, (bool, u64)>,
+    reported: HashMap<String, (bool, u64)>,
 }
 
 impl Cables {
     fn new(names: impl Iterator<Item = String>) -> Cables {
         let names: Vec<String> = names.collect();
         // A kernel starts with all its cables up.
-        let told = names
+        let reported = names
             .iter()
             .map(|name| (name.clone(), (true, changes(name))))
             .collect();
-        Cables { names, told }
+        Cables { names, reported }
     }
 
-    /// Tells the guest what has changed; what it could not be told is told next time.
-    fn look(&mut self) {
+    /// Tells the guest what has changed; what it could not be reported is reported next time.
+    fn report_changes(&mut self) {
         for name in &self.names {
             let now = (has_signal(name), changes(name));
-            let before = self.told.get(name).copied().unwrap_or((true, 0));
+            let before = self.reported.get(name).copied().unwrap_or((true, 0));
             let steps: &[bool] = match (before.0, now.0) {
                 _ if before == now => &[],
                 (true, true) => &[false, true],
                 (false, false) => &[true, false],
                 (_, after) => &[after],
             };
-            if steps.iter().all(|up| tell(name, *up).is_ok()) {
-                self.told.insert(name.clone(), now);
+            if steps.iter().all(|up| report_carrier(name, *up).is_ok()) {
+                self.reported.insert(name.clone(), now);
             }
         }
     }
@@ -245,13 +245,13 @@ fn changes(interface: &str) -> u64 {
     text.trim().parse().unwrap_or(0)
 }
 
-fn tell(interface: &str, up: bool) -> std::io::Result<()> {
+fn report_carrier(interface: &str, up: bool) -> std::io::Result<()> {
     let mut guest = TcpStream::connect_timeout(&CONTROL_PEER, HEARING)?;
     guest.set_read_timeout(Some(HEARING))?;
     Message::Carrier(format!("{interface}={}", u8::from(up)).into_bytes()).write(&mut guest)?;
     match Message::read(&mut guest)? {
         Some(Message::Ended(0)) => Ok(()),
-        _ => Err(std::io::Error::other("the guest did not hear")),
+        _ => Err(std::io::Error::other("the guest did not confirm the change of carrier")),
     }
 }
 

@@ -1,39 +1,39 @@
-//! Putting faults into force and healing them.
+//! Injecting faults and healing them.
 
 use std::path::Path;
 
 use nix::sys::signal::Signal;
 
-use super::nearest::hint;
+use super::suggest::suggestion;
 use super::state::NAMESPACES;
 use super::{
     Fault, Lab, LabError, LabName, Node, apply, config, flap, inventory, processes, switches, tools,
 };
 
-/// Puts `faults` into force, all or none; a fault about the same thing as one in force replaces it.
+/// Injects `faults`, all or none; a fault with the same key as one in force replaces it.
 pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
     tools::make_sure()?;
     let lock = super::folder::Folder::of(name).lock()?;
     let mut lab = Lab::open(name)?;
     let checked = faults.iter().map(|fault| fault.clone().check(&lab.wiring));
     let checked = checked.collect::<Result<Vec<_>, _>>()?;
-    checked.iter().try_for_each(|fault| possible(fault, &lab))?;
+    checked.iter().try_for_each(|fault| check_supported(fault, &lab))?;
     let mut wanted = lab.faults.clone();
     for fault in checked.iter().filter(|fault| fault.lasts()) {
         wanted.retain(|other| other.key() != fault.key());
         wanted.push(fault.clone());
     }
-    lead_to(&mut lab, wanted)?;
+    transition_to(&mut lab, wanted)?;
     for fault in &checked {
         match fault {
             Fault::Kill { host } => {
-                let namespace = [path_of(&lab, *host)];
-                if !processes::kill_all(|| processes::inside(&namespace)) {
+                let namespace = [namespace_path(&lab, *host)];
+                if !processes::kill_all(|| processes::in_namespaces(&namespace)) {
                     return Err(LabError::Busy(name.to_string()));
                 }
             }
             Fault::Freeze { host } => {
-                processes::signal(&processes::inside(&[path_of(&lab, *host)]), Signal::SIGSTOP)
+                processes::signal(&processes::in_namespaces(&[namespace_path(&lab, *host)]), Signal::SIGSTOP)
             }
             _ => {}
         }
@@ -65,11 +65,11 @@ pub fn heal(name: &LabName, texts: &[String]) -> Result<Lab, LabError> {
             return Err(LabError::Unknown {
                 kind: "fault in force",
                 given: text.chars().take(80).collect(),
-                hint: hint(text, &known),
+                hint: suggestion(text, &known),
             });
         }
     }
-    lead_to(&mut lab, wanted)?;
+    transition_to(&mut lab, wanted)?;
     Ok(lab)
 }
 
@@ -79,15 +79,15 @@ pub fn heal_all(name: &LabName) -> Result<Vec<Fault>, LabError> {
     let _lock = super::folder::Folder::of(name).lock()?;
     let mut lab = Lab::open(name)?;
     let healed = lab.faults.clone();
-    lead_to(&mut lab, Vec::new())?;
+    transition_to(&mut lab, Vec::new())?;
     apply::restate_everything(&lab)?;
     Ok(healed)
 }
 
-/// Leads the lab from the faults in force to `wanted`, or leaves it as it was.
-fn lead_to(lab: &mut Lab, wanted: Vec<Fault>) -> Result<(), LabError> {
+/// Changes the faults in force to `wanted`, or leaves them as they were.
+fn transition_to(lab: &mut Lab, wanted: Vec<Fault>) -> Result<(), LabError> {
     let before = std::mem::replace(&mut lab.faults, wanted);
-    let reached = try_to_reach(lab, &before);
+    let reached = apply_transition(lab, &before);
     if reached.is_err() {
         lab.faults = before;
         // The first error is the one worth reading.
@@ -96,15 +96,15 @@ fn lead_to(lab: &mut Lab, wanted: Vec<Fault>) -> Result<(), LabError> {
     reached
 }
 
-/// The state is written first: a command killed half way leaves faults listed that healing will state away.
-fn try_to_reach(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
+/// The state is written first: after a command that was killed half way, healing removes the faults that are listed.
+fn apply_transition(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
     lab.save(true)?;
     let gone = |fault: &&Fault| !lab.faults.contains(fault);
     for fault in before.iter().filter(gone) {
         match fault {
             Fault::Flap { cable, .. } => flap::stop(lab, cable)?,
             Fault::Freeze { host } => {
-                processes::signal(&processes::inside(&[path_of(lab, *host)]), Signal::SIGCONT)
+                processes::signal(&processes::in_namespaces(&[namespace_path(lab, *host)]), Signal::SIGCONT)
             }
             _ => {}
         }
@@ -133,8 +133,8 @@ fn try_to_reach(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Refuses what this kernel cannot do.
-fn possible(fault: &Fault, lab: &Lab) -> Result<(), LabError> {
+/// Refuses faults that this kernel or lab does not support.
+fn check_supported(fault: &Fault, lab: &Lab) -> Result<(), LabError> {
     let has_seed = Path::new("/proc/sys").join(config::HASH_SEED).exists();
     match fault {
         Fault::Polarised if !has_seed => Err(LabError::BadFault {
@@ -152,6 +152,6 @@ fn possible(fault: &Fault, lab: &Lab) -> Result<(), LabError> {
     }
 }
 
-fn path_of(lab: &Lab, node: Node) -> std::path::PathBuf {
+fn namespace_path(lab: &Lab, node: Node) -> std::path::PathBuf {
     Path::new(NAMESPACES).join(lab.name.namespace(node))
 }

@@ -1,4 +1,4 @@
-//! Becoming a process of a lab host: its network, its name, its devices, its shared memory, its clock.
+//! Running a command on a lab host: with its network, name, devices, shared memory and clock.
 //!
 //! The process enters the host's network namespace and gets mount, UTS and IPC namespaces of its own. `/sys` is that of the
 //! host, `/dev/shm` is private, `/etc/hosts` names the lab's hosts; `/tmp` and the working directory stay what they were.
@@ -31,8 +31,8 @@ pub struct Command {
     pub dies_with_parent: bool,
 }
 
-/// Runs `command` on `node`. Where the host is a namespace this process becomes the command, and an error is all that comes
-/// back; where it has a kernel of its own, the command runs there and the code it ended with comes back.
+/// Runs `command` on `node`. Where the host is a namespace this process becomes the command, and only an error is
+/// returned; where it has a kernel of its own, the command runs there and its exit code is returned.
 pub fn exec(lab: &Lab, node: Node, command: &Command) -> Result<u8, LabError> {
     match node {
         Node::Host(_) if lab.wiring.shape.guests.is_some() => guest::exec(lab, node, command),
@@ -73,7 +73,7 @@ fn enter(lab: &Lab, node: Node) -> Result<(), LabError> {
     match mount(None::<&str>, "/", None::<&str>, flags, None::<&str>) {
         Err(Errno::EINVAL) => {
             return Err(LabError::CannotRun(format!(
-                "{node}: the root folder is no mount point, as in a plain chroot, so a lab host cannot have mounts of its own; \
+                "{node}: the root folder is not a mount point, as in a plain chroot, so a lab host cannot have mounts of its own; \
                  bind the chroot's folder onto itself before entering it"
             )));
         }
