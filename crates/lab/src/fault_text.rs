@@ -239,10 +239,7 @@ fn flap(rest: &str) -> Result<Fault, String> {
             }
             Some(("duty", value)) => duty = percent(value, 1.0, 99.99)?,
             _ => {
-                return Err(format!(
-                    "`{part}` is not period or duty: {}",
-                    example("flap")
-                ));
+                return Err(format!("`{part}` is not period or duty: {}", example("flap")));
             }
         }
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use nix::sys::signal::Signal;
 
-use super::suggest::suggestion;
 use super::state::NAMESPACES;
+use super::suggest::suggestion;
 use super::{
     Fault, Lab, LabError, LabName, Node, apply, config, flap, inventory, processes, switches, tools,
 };
@@ -17,7 +17,9 @@ pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
     let mut lab = Lab::open(name)?;
     let checked = faults.iter().map(|fault| fault.clone().check(&lab.wiring));
     let checked = checked.collect::<Result<Vec<_>, _>>()?;
-    checked.iter().try_for_each(|fault| check_supported(fault, &lab))?;
+    checked
+        .iter()
+        .try_for_each(|fault| check_supported(fault, &lab))?;
     let mut wanted = lab.faults.clone();
     for fault in checked.iter().filter(|fault| fault.lasts()) {
         wanted.retain(|other| other.key() != fault.key());
@@ -32,9 +34,10 @@ pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
                     return Err(LabError::Busy(name.to_string()));
                 }
             }
-            Fault::Freeze { host } => {
-                processes::signal(&processes::in_namespaces(&[namespace_path(&lab, *host)]), Signal::SIGSTOP)
-            }
+            Fault::Freeze { host } => processes::signal(
+                &processes::in_namespaces(&[namespace_path(&lab, *host)]),
+                Signal::SIGSTOP,
+            ),
             _ => {}
         }
     }
@@ -103,9 +106,10 @@ fn apply_transition(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
     for fault in before.iter().filter(gone) {
         match fault {
             Fault::Flap { cable, .. } => flap::stop(lab, cable)?,
-            Fault::Freeze { host } => {
-                processes::signal(&processes::in_namespaces(&[namespace_path(lab, *host)]), Signal::SIGCONT)
-            }
+            Fault::Freeze { host } => processes::signal(
+                &processes::in_namespaces(&[namespace_path(lab, *host)]),
+                Signal::SIGCONT,
+            ),
             _ => {}
         }
     }

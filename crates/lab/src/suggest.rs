@@ -26,7 +26,10 @@ mod tests {
     #[test]
     fn a_slip_finds_the_name_and_anything_else_lists_the_names() {
         let known = ["h1-rail0-leaf0", "h2-rail0-leaf1"].map(str::to_string);
-        assert_eq!(suggestion("h1-rail0-leav0", &known), "did you mean `h1-rail0-leaf0`?");
+        assert_eq!(
+            suggestion("h1-rail0-leav0", &known),
+            "did you mean `h1-rail0-leaf0`?"
+        );
         assert_eq!(suggestion("x", &known), "it has h1-rail0-leaf0, h2-rail0-leaf1");
         assert_eq!(suggestion("x", &[]), "it has none");
     }

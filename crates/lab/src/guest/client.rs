@@ -14,9 +14,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::super::{Command, Lab, LabError, Node};
-use super::supervisor::{start_error, is_running, ensure_running};
 use super::message::Message;
 use super::network::CONTROL_PEER;
+use super::supervisor::{ensure_running, is_running, start_error};
 
 /// How long a host may take until it answers.
 const BOOT: Duration = Duration::from_secs(30);

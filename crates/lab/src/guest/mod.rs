@@ -11,13 +11,13 @@
 mod agent;
 mod client;
 mod init;
-mod supervisor;
 mod lock;
 mod message;
 mod network;
+mod supervisor;
 
 pub use agent::serve;
 pub use client::exec;
 pub use init::init;
-pub use supervisor::{supervise, kernel};
 pub use network::{control_cable, control_links};
+pub use supervisor::{kernel, supervise};

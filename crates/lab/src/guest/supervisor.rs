@@ -76,7 +76,10 @@ pub fn ensure_running(lab: &Lab, node: Node) -> Result<(), LabError> {
 /// Whether a host runs, or is about to.
 pub fn is_running(lab: &Lab, node: Node) -> Result<bool, LabError> {
     let path = lock_file(lab, node);
-    lock::is_taken(&path).map_err(LabError::system(format!("cannot report_changes at {}", path.display())))
+    lock::is_taken(&path).map_err(LabError::system(format!(
+        "cannot report_changes at {}",
+        path.display()
+    )))
 }
 
 /// The error of a host that never answered, with the last it said.
@@ -251,7 +254,9 @@ fn report_carrier(interface: &str, up: bool) -> std::io::Result<()> {
     Message::Carrier(format!("{interface}={}", u8::from(up)).into_bytes()).write(&mut guest)?;
     match Message::read(&mut guest)? {
         Some(Message::Ended(0)) => Ok(()),
-        _ => Err(std::io::Error::other("the guest did not confirm the change of carrier")),
+        _ => Err(std::io::Error::other(
+            "the guest did not confirm the change of carrier",
+        )),
     }
 }
 
