@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use engine::collective::{Buffers, Conditions, Execution, Program};
 use engine::launch::Token;
 use engine::transport::shm::Hub;
-use engine::transport::tcp::Local;
+use engine::transport::tcp::LocalRail;
 use engine::transport::{Mesh, Wanted};
 use record::units::Bytes;
 use record::{
@@ -100,7 +100,7 @@ fn cell(wire: Wire, size: usize, flows: u16, collective: Collective, algorithm: 
 fn median_seconds(cell: &Cell, iterations: usize) -> f64 {
     let token = Token::generate().expect("random bytes");
     let hub = Hub::new();
-    let rails: Vec<(String, Local)> = cell
+    let rails: Vec<(String, LocalRail)> = cell
         .rails
         .iter()
         .map(|rail| (rail.clone(), IpAddr::V4(Ipv4Addr::LOCALHOST).into()))
@@ -108,7 +108,9 @@ fn median_seconds(cell: &Cell, iterations: usize) -> f64 {
     let open = |rank| Mesh::open(rank, rails.clone(), token, Arc::clone(&hub), Vec::new()).expect("loopback");
     let mut meshes = vec![open(0), open(1)];
     let endpoints: Vec<_> = meshes.iter().map(Mesh::endpoint).collect();
-    meshes.iter_mut().for_each(|mesh| mesh.meet(endpoints.clone()));
+    meshes
+        .iter_mut()
+        .for_each(|mesh| mesh.set_peers(endpoints.clone()));
     let arrived = AtomicUsize::new(0);
     let times: Vec<Vec<f64>> = std::thread::scope(|scope| {
         let arrived = &arrived;

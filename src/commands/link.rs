@@ -14,7 +14,7 @@ use crate::tables::perftest::{LinkPrinter, Style};
 use crate::terminal;
 use engine::measure::{LinkJob, LinkResult, Session, Setup};
 use engine::transport::verbs;
-use engine::transport::verbs::stream::{Check, Extent, LARGEST, OFFSETS, Operation, Question, Terms, Trial};
+use engine::transport::verbs::stream::{Check, Extent, LARGEST, OFFSETS, Operation, TrialKind, StreamConfig, Trial};
 use probe::rdma;
 use probe::sysfs;
 use record::units::{Bytes, Nanos};
@@ -194,16 +194,16 @@ impl Arguments {
         }
     }
 
-    fn question(&self) -> Question {
+    fn question(&self) -> TrialKind {
         match (self.latency, self.bidirectional) {
-            (true, _) => Question::Latency,
-            (false, true) => Question::Bidirectional,
-            (false, false) => Question::Bandwidth,
+            (true, _) => TrialKind::Latency,
+            (false, true) => TrialKind::Bidirectional,
+            (false, false) => TrialKind::Bandwidth,
         }
     }
 
-    fn terms(&self) -> Terms {
-        Terms {
+    fn terms(&self) -> StreamConfig {
+        StreamConfig {
             queue_pairs: self.qps,
             depth: self.tx_depth,
             inline: self.inline.unwrap_or(if self.latency { 220 } else { 0 }),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::error::CliError;
-use engine::measure::{CrossWay, MeasureContext, Session};
+use engine::measure::{CrossRailPath, MeasureContext, Session};
 use record::{Cell, Event};
 
 /// The cells that can be measured. A pair of rails that do not reach each other is recorded as not run.
@@ -12,11 +12,11 @@ pub fn reachable_cells(
     session: &mut Session,
     measuring: &mut MeasureContext<'_>,
 ) -> Result<Vec<Cell>, CliError> {
-    let wanted: HashSet<CrossWay> = cells.iter().filter_map(cross_path).collect();
+    let wanted: HashSet<CrossRailPath> = cells.iter().filter_map(cross_path).collect();
     if wanted.is_empty() {
         return Ok(cells.to_vec());
     }
-    let wanted: Vec<CrossWay> = wanted.into_iter().collect();
+    let wanted: Vec<CrossRailPath> = wanted.into_iter().collect();
     let answers = session.check_cross_rail(&wanted)?;
     let mut left = Vec::new();
     for cell in cells {
@@ -45,12 +45,12 @@ pub fn reachable_cells(
 }
 
 /// The path between different rails that a cell needs; its first rank connects.
-fn cross_path(cell: &Cell) -> Option<CrossWay> {
+fn cross_path(cell: &Cell) -> Option<CrossRailPath> {
     let (Some(to_rail), [from, to], [rail]) = (&cell.to_rail, cell.ranks.as_slice(), cell.rails.as_slice())
     else {
         return None;
     };
-    Some(CrossWay {
+    Some(CrossRailPath {
         from: *from,
         to: *to,
         rail: rail.clone(),

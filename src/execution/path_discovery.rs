@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::CliError;
-use engine::measure::{Progress, Session, TraceWanted, Traced};
+use engine::measure::{Progress, Session, TraceWanted, TracedFlow};
 use plan::adaptive::partners;
 use plan::flow::PathTable;
 use plan::{Choices, FabricKnowledge, Plan};
@@ -148,7 +148,7 @@ pub fn trace_pinned_flows(session: &mut Session, plan: &mut Plan, graph: &Graph)
         }
     }
     let unknown: Vec<TraceWanted> = unknown.into_iter().collect();
-    for Traced { flow, hops } in session.trace(&unknown)? {
+    for TracedFlow { flow, hops } in session.trace(&unknown)? {
         if let Some(path) = graph.path_of_hops(flow.from, flow.to, &flow.rail, &hops) {
             paths.insert(flow, names(&path));
         }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::error::CliError;
-use engine::measure::{Progress, Session, TraceWanted, Traced};
+use engine::measure::{Progress, Session, TraceWanted, TracedFlow};
 use plan::Plan;
 use record::{Cell, StreamPath};
 use topology::graph::{Graph, Path};
@@ -72,7 +72,7 @@ fn trace(
     wanted: &[TraceWanted],
     graph: &Graph,
 ) -> Result<HashMap<TraceWanted, TracedPath>, CliError> {
-    let traced = session.trace(wanted)?.into_iter().map(|Traced { flow, hops }| {
+    let traced = session.trace(wanted)?.into_iter().map(|TracedFlow { flow, hops }| {
         let path = graph.known_links_of_hops(flow.from, flow.to, &flow.rail, &hops);
         (flow, path)
     });

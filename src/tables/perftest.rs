@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use engine::measure::{LatencySummary, LinkObserver, LinkRow};
-use engine::transport::verbs::stream::Question;
+use engine::transport::verbs::stream::TrialKind;
 use record::FlowRecord;
 use record::units::Nanos;
 
@@ -19,9 +19,9 @@ pub enum Style {
 }
 
 /// The line above the rows.
-fn header(question: Question, style: Style) -> String {
+fn header(question: TrialKind, style: Style) -> String {
     match (question, style) {
-        (Question::Latency, Style::Ours) => format!(
+        (TrialKind::Latency, Style::Ours) => format!(
             " {:<10} {:<12} {:>11} {:>11} {:>15} {:>11} {:>13} {:>11} {:>11} {:>7}",
             "#bytes",
             "#iterations",
@@ -44,7 +44,7 @@ fn header(question: Question, style: Style) -> String {
             "MsgRate[Mpps]",
             "#wrong"
         ),
-        (Question::Latency, Style::Perftest) => {
+        (TrialKind::Latency, Style::Perftest) => {
             " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
              99% percentile[usec]   99.9% percentile[usec]"
                 .to_string()
@@ -122,13 +122,13 @@ impl LinkPrinter {
     }
 
     /// Prints the lines above the rows.
-    pub fn header(&self, title: &str, question: Question) {
+    pub fn header(&self, title: &str, question: TrialKind) {
         if self.silent {
             return;
         }
         println!("{title}");
         let units = match question {
-            Question::Latency => "times are half round trips, for reads whole ones",
+            TrialKind::Latency => "times are half round trips, for reads whole ones",
             _ => "GB is 1e9 bytes, Gb 1e9 bits (perftest's MB is 2^20 bytes)",
         };
         if self.style == Style::Ours {
@@ -191,7 +191,7 @@ mod tests {
             from: 0,
             to: 1,
             operation: Operation::Write,
-            question: Question::Bandwidth,
+            question: TrialKind::Bandwidth,
             size: Bytes(65_536),
             queue_pairs: 1,
             iterations: 5000,
@@ -236,7 +236,7 @@ mod tests {
             p999: Nanos(3000),
         };
         let timed = LinkRow {
-            question: Question::Latency,
+            question: TrialKind::Latency,
             bandwidth: None,
             latency: Some(latency),
             ..row()

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use engine::launch::Token;
 use engine::transport::shm::Hub;
-use engine::transport::tcp::{self, Local};
-use engine::transport::{Endpoint, Mesh, TraceWanted, Traced};
+use engine::transport::tcp::{self, LocalRail};
+use engine::transport::{Endpoint, Mesh, TraceWanted, TracedFlow};
 use record::TransportKind;
 use topology::{Port, Topology};
 
@@ -35,9 +35,9 @@ fn topology(lab: &TestLab) -> Topology {
 /// A rank on a host, in that host's namespace.
 fn rank(lab: &TestLab, number: u32, token: Token) -> Mesh {
     let address = lab.address(&format!("h{number}"), RAIL);
-    let local = Local {
+    let local = LocalRail {
         interface: Some(RAIL.to_string()),
-        ..Local::from(address)
+        ..LocalRail::from(address)
     };
     lab.inside(&format!("h{number}"), || {
         Mesh::open(
@@ -56,7 +56,7 @@ fn ranks(lab: &TestLab, count: u32) -> Vec<Mesh> {
     let token = Token::generate().unwrap();
     let mut ranks: Vec<Mesh> = (0..count).map(|number| rank(lab, number, token)).collect();
     let ends: Vec<Endpoint> = ranks.iter().map(Mesh::endpoint).collect();
-    ranks.iter_mut().for_each(|rank| rank.meet(ends.clone()));
+    ranks.iter_mut().for_each(|rank| rank.set_peers(ends.clone()));
     ranks
 }
 
@@ -82,7 +82,7 @@ fn flows_over(transport: TransportKind, from: u32, to: &[u32]) -> Vec<TraceWante
         .collect()
 }
 
-fn trace(lab: &TestLab, rank: &mut Mesh, wanted: &[TraceWanted]) -> Vec<Traced> {
+fn trace(lab: &TestLab, rank: &mut Mesh, wanted: &[TraceWanted]) -> Vec<TracedFlow> {
     let host = format!("h{}", rank.endpoint().rank);
     lab.inside(&host, || {
         rank.trace(wanted, Instant::now() + Duration::from_secs(20))
@@ -152,7 +152,7 @@ fn a_traced_path_is_the_one_that_the_routers_choose_for_tens_of_flows_over_tcp_a
         let mut wanted = flows(from, &others);
         wanted.extend(flows_over(TransportKind::Verbs, from, &others));
         for traced in trace(&lab, &mut ranks[from as usize], &wanted) {
-            let door = ranks[traced.flow.to as usize].endpoint().doors[0];
+            let door = ranks[traced.flow.to as usize].endpoint().listeners[0];
             let ports = predicted(&lab, &topology, &traced.flow, door);
             assert_eq!(
                 traced.hops,
@@ -166,7 +166,11 @@ fn a_traced_path_is_the_one_that_the_routers_choose_for_tens_of_flows_over_tcp_a
     // Each of the two hosts: one neighbour, and two far hosts by up to 2 x 2 x 2 ways.
     assert!(paths.len() > 16, "{paths:#?}");
     for rank in &ranks {
-        assert_eq!(rank.strangers(), Vec::<String>::new(), "nobody minds being asked");
+        assert_eq!(
+            rank.rejected_callers(),
+            Vec::<String>::new(),
+            "nobody minds being asked"
+        );
     }
 }
 
@@ -217,11 +221,11 @@ fn data_takes_the_path_that_was_traced() {
     let lab = TestLab::up(&["2x1", "--leaves", "2", "--spines", "3"]);
     let (mut ranks, topology, door) = (ranks(&lab, 2), topology(&lab), taker(&lab));
     let far = Endpoint {
-        doors: vec![door],
+        listeners: vec![door],
         ..ranks[1].endpoint()
     };
     let ends = vec![ranks[0].endpoint(), far];
-    ranks[0].meet(ends);
+    ranks[0].set_peers(ends);
     let uplinks = ["u0", "u1", "u2"];
     let sent = || uplinks.map(|port| lab.counter("rail0-leaf0", port, "tx_bytes"));
     let mut used = HashSet::new();
@@ -294,10 +298,10 @@ fn a_door_that_is_gone_is_the_end_of_a_path_like_any_other() {
         TcpListener::bind((address, 0)).unwrap().local_addr().unwrap()
     });
     let gone = Endpoint {
-        doors: vec![closed],
+        listeners: vec![closed],
         ..ranks[1].endpoint()
     };
     let ends = vec![ranks[0].endpoint(), gone];
-    ranks[0].meet(ends);
+    ranks[0].set_peers(ends);
     assert_eq!(trace(&lab, &mut ranks[0], &flows(0, &[1])[..1])[0].hops.len(), 3);
 }

@@ -15,7 +15,7 @@ use super::wait::Waiter;
 use crate::device::Region;
 use crate::device::pattern::Pattern;
 use crate::launch::clock;
-use crate::transport::{Channel, Received, Sink, StreamLane, Streams};
+use crate::transport::{Channel, Received, Sink, StreamLink, Streams};
 use record::units::Nanos;
 use record::{Cell, DType, LinkTraffic, ReduceOp, StreamRecord, StreamTerms, Stuck};
 
@@ -48,8 +48,8 @@ pub struct StreamEngine {
 impl StreamEngine {
     /// World rank `me`'s end of the streams of `cell`, with their data.
     pub fn new(cell: &Cell, terms: &StreamTerms, me: u32, seed: u64, mut streams: Streams) -> StreamEngine {
-        let (lanes, message) = (streams.lanes().len(), cell.size.as_usize().max(1));
-        let messages = Region::new(lanes * message);
+        let (links, message) = (streams.links().len(), cell.size.as_usize().max(1));
+        let messages = Region::new(links * message);
         if let Some(mut memory) = messages.try_write(0..messages.len()) {
             for (stream, memory) in memory.chunks_mut(message).enumerate() {
                 pattern(seed, stream).fill(0, memory);
@@ -65,7 +65,7 @@ impl StreamEngine {
             messages,
             message,
             arrived: Vec::new(),
-            alive: vec![false; lanes],
+            alive: vec![false; links],
             wrong: None,
         }
     }
@@ -79,7 +79,7 @@ impl StreamEngine {
     ) -> Result<Took, Stopped> {
         let started = clock::now();
         let window = at + self.settling..at + self.settling + self.window;
-        let mut arrived = vec![0; self.streams.lanes().len()];
+        let mut arrived = vec![0; self.streams.links().len()];
         let mut waiter = Waiter::new(conditions.crowded, true, false);
         let mut reported = started;
         loop {
@@ -100,7 +100,7 @@ impl StreamEngine {
             };
             match moved {
                 true => waiter.moved(),
-                false => _ = waiter.wait(self.streams.lanes().iter().filter_map(waitable)),
+                false => _ = waiter.wait(self.streams.links().iter().filter_map(waitable)),
             }
         }
         if iteration.is_some() && !self.sends {
@@ -123,25 +123,27 @@ impl StreamEngine {
 
     /// The record of each stream as this end knows it: only the receiver knows what arrived.
     pub fn records(&mut self) -> Vec<StreamRecord> {
-        let lanes = self.streams.lanes();
+        let links = self.streams.links();
         // Streams that share a connection share what it carried.
-        let shared_by = u64::from(self.asked) / (lanes.len() as u64).max(1);
-        let lane_of = |stream: u16| usize::from(stream).min(lanes.len().saturating_sub(1));
+        let shared_by = u64::from(self.asked) / (links.len() as u64).max(1);
+        let lane_of = |stream: u16| usize::from(stream).min(links.len().saturating_sub(1));
         let record = |stream: u16| {
             let number = lane_of(stream);
-            let lane = lanes.get(number);
+            let stream_link = links.get(number);
             // A connected queue pair may lose all its packets long before an error reports it.
             let silent =
                 (!self.sends && !self.arrived.is_empty() && !self.alive[number]).then(|| SILENT.to_string());
             StreamRecord {
                 stream,
-                port: lane.and_then(|lane| lane.port),
+                port: stream_link.and_then(|stream_link| stream_link.port),
                 bytes: self
                     .arrived
                     .iter()
                     .map(|bytes| bytes[number] / shared_by.max(1))
                     .collect(),
-                problem: lane.and_then(|lane| lane.problem.clone()).or(silent),
+                problem: stream_link
+                    .and_then(|stream_link| stream_link.problem.clone())
+                    .or(silent),
             }
         };
         (0..self.asked).map(record).collect()
@@ -149,13 +151,13 @@ impl StreamEngine {
 
     fn send(&mut self) -> bool {
         let (mut moved, message) = (false, self.message);
-        for number in 0..self.streams.lanes().len() {
+        for number in 0..self.streams.links().len() {
             for _ in 0..IN_A_ROW {
                 if !self.streams.lets_pass(message) {
                     return moved;
                 }
-                let lane = &mut self.streams.lanes()[number];
-                let Some(link) = &mut lane.link else { break };
+                let stream_link = &mut self.streams.links()[number];
+                let Some(link) = &mut stream_link.link else { break };
                 let range = number * message..(number + 1) * message;
                 let Some(lease) = self.messages.try_read(range) else {
                     break;
@@ -171,7 +173,7 @@ impl StreamEngine {
                             break;
                         }
                     }
-                    Err(error) => lane.fail(error.to_string()),
+                    Err(error) => stream_link.fail(error.to_string()),
                 }
             }
         }
@@ -191,21 +193,21 @@ impl StreamEngine {
             return false;
         };
         let flip = self.streams.flip().cloned();
-        for (number, lane) in self.streams.lanes().iter_mut().enumerate() {
+        for (number, stream_link) in self.streams.links().iter_mut().enumerate() {
             let expected = &sent[number * message..(number + 1) * message];
             for _ in 0..IN_A_ROW {
-                let Some(link) = &mut lane.link else { break };
+                let Some(link) = &mut stream_link.link else { break };
                 let (wrong, before) = (&mut self.wrong, arrived[number]);
-                let strike = |data: &[u8]| {
+                let trigger = |data: &[u8]| {
                     let flip = flip.as_ref().filter(|_| number == 0)?;
-                    let at = flip.strike(iteration, before, data.len())?;
+                    let at = flip.trigger(iteration, before, data.len())?;
                     let mut damaged = data.to_vec();
                     damaged[at] ^= flip.mask();
                     Some(damaged)
                 };
                 let received = link.receive(
                     message,
-                    Sink::With(&mut |data| match strike(data) {
+                    Sink::With(&mut |data| match trigger(data) {
                         Some(damaged) => compare(expected, &damaged, wrong),
                         None => compare(expected, data, wrong),
                     }),
@@ -217,11 +219,11 @@ impl StreamEngine {
                     }
                     Ok(Received::Some) => (moved, self.alive[number]) = (true, true),
                     Ok(Received::Nothing) => break,
-                    Err(error) => lane.fail(error.to_string()),
+                    Err(error) => stream_link.fail(error.to_string()),
                 }
                 // Over RDMA the receiver returns credits to the sender.
-                if let Some(Err(error)) = lane.link.as_mut().map(|link| link.advance()) {
-                    lane.fail(error.to_string());
+                if let Some(Err(error)) = stream_link.link.as_mut().map(|link| link.advance()) {
+                    stream_link.fail(error.to_string());
                 }
             }
         }
@@ -292,8 +294,8 @@ fn pattern(seed: u64, stream: usize) -> Pattern {
 }
 
 /// What to wait on for one stream; nothing for a failed one.
-fn waitable(lane: &StreamLane) -> Option<Option<crate::transport::Waitable<'_>>> {
-    lane.link.as_ref().map(|link| link.waitable())
+fn waitable(stream_link: &StreamLink) -> Option<Option<crate::transport::Waitable<'_>>> {
+    stream_link.link.as_ref().map(|link| link.waitable())
 }
 
 /// Notes the first byte that is not what was sent, and counts all of them.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::protocol::Answer;
-use crate::transport::Knock;
+use crate::transport::Liveness;
 use record::units::{Bytes, Nanos};
 use record::{LossCause, Stalled, Stuck};
 
@@ -17,7 +17,7 @@ pub(super) struct Loss {
     /// Ranks without a heartbeat for this long, although their connection is not known to be broken.
     pub silent: Vec<(u32, Duration)>,
     /// The results of probing silent ranks over the rails.
-    pub probes: Vec<(u32, Knock)>,
+    pub probes: Vec<(u32, Liveness)>,
     /// Answers of ranks that stopped.
     pub stopped: Vec<(u32, Answer)>,
     /// Ranks that had completed their order, and when.
@@ -169,25 +169,25 @@ fn stalled(rank: u32, answer: &Answer, part_of_hang: Option<Nanos>, deadline: Na
 }
 
 /// The cause of a silent rank's loss, from the result of probing it over the rails.
-fn conclude(probe: Option<&Knock>) -> (LossCause, String) {
+fn conclude(probe: Option<&Liveness>) -> (LossCause, String) {
     match probe {
-        Some(Knock::Answered { rail }) => (
+        Some(Liveness::Answered { rail }) => (
             LossCause::ManagementCut,
             format!(", but it answers on {rail}: its management link is cut"),
         ),
-        Some(Knock::Mute { rail }) => (
+        Some(Liveness::Mute { rail }) => (
             LossCause::Frozen,
             format!(", and on {rail} its machine answers but the process does not: it is frozen"),
         ),
-        Some(Knock::Ended { rail }) => (
+        Some(Liveness::Ended { rail }) => (
             LossCause::Ended,
             format!(", and on {rail} its machine refuses the connection: the process has ended"),
         ),
-        Some(Knock::Unreachable) => (
+        Some(Liveness::Unreachable) => (
             LossCause::Unreachable,
             ", and it cannot be reached on any rail: its host is down or cut off".to_string(),
         ),
-        Some(Knock::Unknown) | None => (LossCause::Unclear, String::new()),
+        Some(Liveness::Unknown) | None => (LossCause::Unclear, String::new()),
     }
 }
 
@@ -245,11 +245,11 @@ mod tests {
     fn a_frozen_host_is_distinguished_from_a_cut_management_link() {
         let rail = || "rail0".to_string();
         let cases = [
-            (Knock::Mute { rail: rail() }, "the process does not: it is frozen"),
-            (Knock::Answered { rail: rail() }, "its management link is cut"),
-            (Knock::Ended { rail: rail() }, "the process has ended"),
-            (Knock::Unreachable, "its host is down or cut off"),
-            (Knock::Unknown, "for 5.00 s"),
+            (Liveness::Mute { rail: rail() }, "the process does not: it is frozen"),
+            (Liveness::Answered { rail: rail() }, "its management link is cut"),
+            (Liveness::Ended { rail: rail() }, "the process has ended"),
+            (Liveness::Unreachable, "its host is down or cut off"),
+            (Liveness::Unknown, "for 5.00 s"),
         ];
         for (probe, end) in cases {
             let mut loss = Loss::after("finished iteration 4");

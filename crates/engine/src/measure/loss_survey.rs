@@ -8,7 +8,7 @@ use super::error::MeasureError;
 use super::loss::Loss;
 use super::protocol::{Answer, Order};
 use super::session::{Received, Session};
-use crate::transport::Knock;
+use crate::transport::Liveness;
 use record::RankRecord;
 
 /// How long survivors may take to report where they were.
@@ -98,7 +98,7 @@ impl Session {
         match others.min_by_key(|record| Some(&record.host) == host) {
             Some(prober) => self.order(prober.rank, &Order::ProbeRank(rank)),
             None => {
-                loss.probes.push((rank, Knock::Unknown));
+                loss.probes.push((rank, Liveness::Unknown));
                 Ok(())
             }
         }

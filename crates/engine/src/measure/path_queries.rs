@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::error::MeasureError;
 use super::protocol::{Answer, Order};
 use super::session::Session;
-use crate::transport::{CrossWay, TraceWanted, Traced};
+use crate::transport::{CrossRailPath, TraceWanted, TracedFlow};
 
 /// How much longer than the deadline a rank may take to answer.
 const GRACE: Duration = Duration::from_secs(2);
@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(2);
 impl Session {
     /// Traces `wanted`, in their order; each sender traces its own flows, all ranks at once. Unknown paths are empty: switches may
     /// not answer, a rank may be lost (noticed by the next measurement), or the run may be cancelled.
-    pub fn trace(&mut self, wanted: &[TraceWanted]) -> Result<Vec<Traced>, MeasureError> {
+    pub fn trace(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedFlow>, MeasureError> {
         let mut of_rank: BTreeMap<u32, Vec<TraceWanted>> = BTreeMap::new();
         for flow in wanted {
             of_rank.entry(flow.from).or_default().push(flow.clone());
@@ -26,13 +26,13 @@ impl Session {
         let mut known: HashMap<TraceWanted, Vec<Option<IpAddr>>> = HashMap::new();
         let until = Instant::now() + self.deadline() + GRACE;
         self.request(orders.collect(), until, |_, answer| match answer {
-            Answer::Traced(traced) => {
+            Answer::TracedFlow(traced) => {
                 known.extend(traced.into_iter().map(|traced| (traced.flow, traced.hops)));
                 None
             }
             other => Some(other),
         })?;
-        let traced = |flow: &TraceWanted| Traced {
+        let traced = |flow: &TraceWanted| TracedFlow {
             flow: flow.clone(),
             hops: known.get(flow).cloned().unwrap_or_default(),
         };
@@ -42,9 +42,9 @@ impl Session {
     /// For each cross-rail path why it does not exist; one without an answer counts as missing. All ranks are asked at once.
     pub fn check_cross_rail(
         &mut self,
-        paths: &[CrossWay],
-    ) -> Result<HashMap<CrossWay, Option<String>>, MeasureError> {
-        let mut of_rank: BTreeMap<u32, Vec<CrossWay>> = BTreeMap::new();
+        paths: &[CrossRailPath],
+    ) -> Result<HashMap<CrossRailPath, Option<String>>, MeasureError> {
+        let mut of_rank: BTreeMap<u32, Vec<CrossRailPath>> = BTreeMap::new();
         for path in paths {
             of_rank.entry(path.from).or_default().push(path.clone());
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::link::{LinkJob, LinkReport};
 use crate::collective::WrongElement;
 use crate::launch::{Disconnected, MessageSender};
-use crate::transport::{CrossWay, Endpoint, Fault, Knock, TraceWanted, Traced};
+use crate::transport::{CrossRailPath, Endpoint, Fault, Liveness, TraceWanted, TracedFlow};
 use probe::host::Identity;
 use record::units::{Bytes, Nanos};
 use record::{
@@ -158,7 +158,7 @@ pub(super) enum Order {
     Trace(Vec<TraceWanted>),
     /// Check whether these cross-rail paths, which start at the rank, exist.
     #[serde(rename = "Reach")]
-    CheckCrossRail(Vec<CrossWay>),
+    CheckCrossRail(Vec<CrossRailPath>),
     /// Report the inventory of the host.
     Inventory(InventoryReporter),
     /// Drop every cell in flight and every connection.
@@ -279,10 +279,10 @@ pub(super) enum Answer {
     RankProbed {
         rank: u32,
         #[serde(rename = "knock")]
-        result: Knock,
+        result: Liveness,
     },
     /// The paths of this rank's flows.
-    Traced(Vec<Traced>),
+    TracedFlow(Vec<TracedFlow>),
     /// For each cross-rail path why it does not exist.
     #[serde(rename = "Reached")]
     CrossRail(Vec<Option<String>>),

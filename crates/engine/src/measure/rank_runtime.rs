@@ -117,7 +117,7 @@ impl RankRuntime {
                 if let (Some(rank_gpu), true) = (&self.rank_gpu, self.setup.nccl) {
                     RankCommunicators::set_host_ids(rank_gpu.endpoint(), &peers);
                 }
-                self.mesh.meet(peers);
+                self.mesh.set_peers(peers);
             }
             Order::CreateNcclIds(cells) => {
                 for (cell, is_creator) in cells {
@@ -149,12 +149,12 @@ impl RankRuntime {
                 self.stop_link();
             }
             Order::ProbeRank(rank) => {
-                let result = self.mesh.knock(rank, PROBE_TIMEOUT);
+                let result = self.mesh.check_liveness(rank, PROBE_TIMEOUT);
                 answers.send(&Answer::RankProbed { rank, result })?;
             }
             Order::Trace(wanted) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
-                answers.send(&Answer::Traced(self.mesh.trace(&wanted, until)))?;
+                answers.send(&Answer::TracedFlow(self.mesh.trace(&wanted, until)))?;
             }
             Order::CheckCrossRail(paths) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline);
@@ -169,7 +169,7 @@ impl RankRuntime {
             }
             Order::SetUp(_) | Order::Ping | Order::Inventory(_) | Order::Quit(_) => {}
         }
-        for stranger in self.mesh.strangers() {
+        for stranger in self.mesh.rejected_callers() {
             answers.send(&Answer::Intruder(format!("on a port of rank {me}: {stranger}")))?;
         }
         Ok(())

@@ -108,7 +108,7 @@ impl Session {
                 rails: info.rails.clone(),
                 gpu: info.endpoint.gpu.as_ref().map(GpuEndpoint::record),
             });
-            let doors: Vec<&SocketAddr> = info.endpoint.doors.iter().collect();
+            let doors: Vec<&SocketAddr> = info.endpoint.listeners.iter().collect();
             tracing::debug!(rank, host = info.host.name, pid = info.pid, ?doors, "joined");
         }
     }
@@ -215,7 +215,7 @@ fn host_name(rank_infos: &[RankInfo], rank: usize) -> String {
     let first = rank_infos
         .iter()
         .find(|other| other.host.name == info.host.name && other.identity == info.identity);
-    match first.unwrap_or(info).endpoint.doors.first() {
+    match first.unwrap_or(info).endpoint.listeners.first() {
         Some(door) => format!("{}@{}", info.host.name, door.ip()),
         None => format!("{}@{}", info.host.name, info.identity.network),
     }

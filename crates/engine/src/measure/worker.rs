@@ -16,7 +16,7 @@ use crate::collective::gpu::{ProcessGpus, RankGpu};
 use crate::launch::{Disconnected, Member, Token, clock};
 use crate::transport::Mesh;
 use crate::transport::shm::Hub;
-use crate::transport::tcp::Local;
+use crate::transport::tcp::LocalRail;
 use probe::host;
 use probe::{discover, rails};
 use record::{DeviceKind, RailEnd};
@@ -140,10 +140,10 @@ impl Worker {
         if setup.data_port.is_some() {
             check_distinct_addresses(&rails)?;
         }
-        let mut ends: Vec<(String, Local)> = Vec::with_capacity(rails.len());
+        let mut ends: Vec<(String, LocalRail)> = Vec::with_capacity(rails.len());
         for end in &rails {
             let address = end.address.parse();
-            let local = Local {
+            let local = LocalRail {
                 address: address
                     .map_err(|_| format!("rail {}: `{}` is not an IP address", end.rail, end.address))?,
                 interface: end.interface.clone(),

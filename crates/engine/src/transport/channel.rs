@@ -5,14 +5,14 @@
 
 use std::time::Instant;
 
-use super::connecting::Route;
 use super::inject::{Flip, Pacer};
-use super::{Arrived, Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
+use super::link::{ArrivedChunk, Backlog, DirectLink, GpuRange, Link, LinkError, Received, Sink, Waitable};
+use super::route::Route;
 use crate::device::{ReadLease, WriteLease};
 use record::FlowRecord;
 
 /// One link of a channel.
-pub(super) struct Lane {
+pub(super) struct ChannelLink {
     pub route: Route,
     pub link: Box<dyn Link>,
     pub pacer: Option<Pacer>,
@@ -25,7 +25,7 @@ pub(super) struct Lane {
 /// Everything between this rank and one peer, for one cell.
 pub struct Channel {
     peer: u32,
-    lanes: Vec<Lane>,
+    links: Vec<ChannelLink>,
     chunks_out: usize,
     chunks_expected: usize,
     chunks_in: usize,
@@ -35,10 +35,10 @@ pub struct Channel {
 }
 
 impl Channel {
-    pub(super) fn new(peer: u32, lanes: Vec<Lane>, flip: Option<Flip>) -> Channel {
+    pub(super) fn new(peer: u32, links: Vec<ChannelLink>, flip: Option<Flip>) -> Channel {
         Channel {
             peer,
-            lanes,
+            links,
             chunks_out: 0,
             chunks_expected: 0,
             chunks_in: 0,
@@ -48,13 +48,15 @@ impl Channel {
         }
     }
 
-    pub(super) fn into_lanes(self) -> Vec<Lane> {
-        self.lanes
+    pub(super) fn into_links(self) -> Vec<ChannelLink> {
+        self.links
     }
 
     /// Gives up all links, with whatever is in flight.
     pub fn abandon(mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.link.abandon());
+        self.links
+            .iter_mut()
+            .for_each(|channel_link| channel_link.link.abandon());
     }
 
     /// World rank at the other end.
@@ -64,7 +66,7 @@ impl Channel {
 
     /// Links in the channel.
     pub fn width(&self) -> usize {
-        self.lanes.len()
+        self.links.len()
     }
 
     /// Marks the start of an iteration: `Some` for timed ones. Both ends start at the first link again.
@@ -74,21 +76,21 @@ impl Channel {
         self.chunks_in = 0;
         self.chunks_out = 0;
         self.chunks_expected = 0;
-        for lane in &mut self.lanes {
-            lane.left_before = lane.link.direct().map_or(0, |link| link.left());
+        for channel_link in &mut self.links {
+            channel_link.left_before = channel_link.link.direct().map_or(0, |link| link.left());
         }
     }
 
     /// Takes the next outgoing chunk; gives it back when its link has no room now.
     pub fn offer(&mut self, chunk: ReadLease) -> Result<Option<ReadLease>, LinkError> {
-        let width = self.lanes.len();
-        let lane = &mut self.lanes[self.chunks_out % width];
-        if let Some(pacer) = &mut lane.pacer
+        let width = self.links.len();
+        let channel_link = &mut self.links[self.chunks_out % width];
+        if let Some(pacer) = &mut channel_link.pacer
             && !pacer.lets_pass(chunk.len(), Instant::now())
         {
             return Ok(Some(chunk));
         }
-        let returned = lane.link.offer(chunk)?;
+        let returned = channel_link.link.offer(chunk)?;
         if returned.is_none() {
             self.chunks_out += 1;
         }
@@ -97,17 +99,17 @@ impl Channel {
 
     /// Receives the next incoming chunk of `len` bytes.
     pub fn receive(&mut self, len: usize, sink: Sink<'_>) -> Result<Received, LinkError> {
-        let width = self.lanes.len();
-        let link = &mut self.lanes[self.chunks_in % width].link;
-        let strike = |flip: &Flip| {
-            flip.strike(self.iteration, self.bytes_in, len)
+        let width = self.links.len();
+        let link = &mut self.links[self.chunks_in % width].link;
+        let trigger = |flip: &Flip| {
+            flip.trigger(self.iteration, self.bytes_in, len)
                 .map(|at| (at, flip.mask))
         };
         let received = match sink {
             Sink::Into(memory) => {
                 let received = link.receive(len, Sink::Into(&mut *memory))?;
                 if received == Received::Chunk
-                    && let Some((at, mask)) = self.flip.as_ref().and_then(strike)
+                    && let Some((at, mask)) = self.flip.as_ref().and_then(trigger)
                 {
                     memory[at] ^= mask;
                 }
@@ -117,7 +119,7 @@ impl Channel {
                 let flip = self.flip.as_ref();
                 link.receive(
                     len,
-                    Sink::With(&mut |chunk| match flip.and_then(strike) {
+                    Sink::With(&mut |chunk| match flip.and_then(trigger) {
                         None => consume(chunk),
                         Some((at, mask)) => {
                             let mut damaged = chunk.to_vec();
@@ -137,50 +139,54 @@ impl Channel {
 
     /// Whether chunks arrive where the receiver said they belong.
     pub fn is_direct(&mut self) -> bool {
-        !self.lanes.is_empty() && self.lanes.iter_mut().all(|lane| lane.link.direct().is_some())
+        !self.links.is_empty()
+            && self
+                .links
+                .iter_mut()
+                .all(|channel_link| channel_link.link.direct().is_some())
     }
 
     /// Takes the next outgoing chunk of a GPU's memory; false when its link has no room now.
-    pub fn offer_direct(&mut self, place: &Place) -> Result<bool, LinkError> {
-        let width = self.lanes.len();
-        let lane = &mut self.lanes[self.chunks_out % width];
-        if let Some(pacer) = &mut lane.pacer
+    pub fn offer_direct(&mut self, place: &GpuRange) -> Result<bool, LinkError> {
+        let width = self.links.len();
+        let channel_link = &mut self.links[self.chunks_out % width];
+        if let Some(pacer) = &mut channel_link.pacer
             && !pacer.lets_pass(place.range.len(), Instant::now())
         {
             return Ok(false);
         }
-        let taken = direct(lane)?.offer(place)?;
+        let taken = direct(channel_link)?.offer(place)?;
         self.chunks_out += usize::from(taken);
         Ok(taken)
     }
 
     /// Whether chunk `number` of those offered since the beginning has left, so that its memory is free again.
     pub fn has_left(&mut self, number: usize) -> Result<bool, LinkError> {
-        let width = self.lanes.len();
-        let lane = &mut self.lanes[number % width];
-        let before = lane.left_before;
-        Ok(direct(lane)?.left() - before > (number / width) as u64)
+        let width = self.links.len();
+        let channel_link = &mut self.links[number % width];
+        let before = channel_link.left_before;
+        Ok(direct(channel_link)?.left() - before > (number / width) as u64)
     }
 
     /// Says where the next chunk that has no place yet belongs; false when there is no room for saying so now.
-    pub fn expect_direct(&mut self, place: &Place) -> Result<bool, LinkError> {
-        let width = self.lanes.len();
-        let taken = direct(&mut self.lanes[self.chunks_expected % width])?.expect(place)?;
+    pub fn expect_direct(&mut self, place: &GpuRange) -> Result<bool, LinkError> {
+        let width = self.links.len();
+        let taken = direct(&mut self.links[self.chunks_expected % width])?.expect(place)?;
         self.chunks_expected += usize::from(taken);
         Ok(taken)
     }
 
     /// The length of the next incoming chunk when it has arrived where it belongs.
     pub fn arrived_direct(&mut self) -> Result<Option<usize>, LinkError> {
-        let width = self.lanes.len();
-        let arrived = direct(&mut self.lanes[self.chunks_in % width])?.arrived()?;
-        let Some(Arrived { len, memory }) = arrived else {
+        let width = self.links.len();
+        let arrived = direct(&mut self.links[self.chunks_in % width])?.arrived()?;
+        let Some(ArrivedChunk { len, memory }) = arrived else {
             return Ok(None);
         };
         let flip = self.flip.as_ref();
-        let strike =
-            flip.and_then(|flip| Some((flip.strike(self.iteration, self.bytes_in, len)?, flip.mask)));
-        if let (Some((at, mask)), Some(mut memory)) = (strike, memory) {
+        let trigger =
+            flip.and_then(|flip| Some((flip.trigger(self.iteration, self.bytes_in, len)?, flip.mask)));
+        if let (Some((at, mask)), Some(mut memory)) = (trigger, memory) {
             memory[at] ^= mask;
         }
         self.chunks_in += 1;
@@ -190,39 +196,44 @@ impl Channel {
 
     /// As `expect_direct`, for memory of this process; given back when there is no room for saying so now.
     pub fn expect_into(&mut self, memory: WriteLease) -> Result<Option<WriteLease>, LinkError> {
-        let width = self.lanes.len();
-        let returned = direct(&mut self.lanes[self.chunks_expected % width])?.expect_into(memory)?;
+        let width = self.links.len();
+        let returned = direct(&mut self.links[self.chunks_expected % width])?.expect_into(memory)?;
         self.chunks_expected += usize::from(returned.is_none());
         Ok(returned)
     }
 
     /// Whether chunks arrive piece by piece.
     pub fn arrives_in_pieces(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.link.arrives_in_pieces())
+        self.links
+            .iter()
+            .any(|channel_link| channel_link.link.arrives_in_pieces())
     }
 
     /// Pushes taken chunks on; whether anything moved.
     pub fn advance(&mut self) -> Result<bool, LinkError> {
         let mut moved = false;
-        for lane in &mut self.lanes {
-            moved |= lane.link.advance()?;
+        for channel_link in &mut self.links {
+            moved |= channel_link.link.advance()?;
         }
         Ok(moved)
     }
 
     /// Whether every taken chunk has left.
     pub fn flushed(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.link.flushed())
+        self.links.iter().all(|channel_link| channel_link.link.flushed())
     }
 
     /// Payload bytes that left since the channel was made, per rail (none for transports without rails).
     pub fn moved(&self) -> Vec<(Option<String>, u64)> {
         let mut moved: Vec<(Option<String>, u64)> = Vec::new();
-        for lane in &self.lanes {
-            let bytes = lane.link.moved() - lane.moved_before;
-            match moved.iter_mut().find(|(rail, _)| *rail == lane.route.rail) {
+        for channel_link in &self.links {
+            let bytes = channel_link.link.moved() - channel_link.moved_before;
+            match moved
+                .iter_mut()
+                .find(|(rail, _)| *rail == channel_link.route.rail)
+            {
                 Some((_, sum)) => *sum += bytes,
-                None => moved.push((lane.route.rail.clone(), bytes)),
+                None => moved.push((channel_link.route.rail.clone(), bytes)),
             }
         }
         moved
@@ -231,14 +242,21 @@ impl Channel {
     /// The rails on which packets to the peer do not get through, each with its worst link.
     pub fn stuck(&self) -> Vec<(Option<String>, Backlog)> {
         let mut stuck: Vec<(Option<String>, Backlog)> = Vec::new();
-        for lane in &self.lanes {
-            let Some(backlog) = lane.link.backlog().filter(|backlog| backlog.retransmits > 0) else {
+        for channel_link in &self.links {
+            let Some(backlog) = channel_link
+                .link
+                .backlog()
+                .filter(|backlog| backlog.retransmits > 0)
+            else {
                 continue;
             };
-            match stuck.iter_mut().find(|(rail, _)| *rail == lane.route.rail) {
+            match stuck
+                .iter_mut()
+                .find(|(rail, _)| *rail == channel_link.route.rail)
+            {
                 Some((_, worst)) if worst.retransmits >= backlog.retransmits => {}
                 Some((_, worst)) => *worst = backlog,
-                None => stuck.push((lane.route.rail.clone(), backlog)),
+                None => stuck.push((channel_link.route.rail.clone(), backlog)),
             }
         }
         stuck
@@ -246,18 +264,21 @@ impl Channel {
 
     /// What its links' packets are called on the wire, where that is worth recording.
     pub fn flows(&self) -> Vec<FlowRecord> {
-        let flows = self.lanes.iter().filter_map(|lane| lane.link.flow());
+        let flows = self
+            .links
+            .iter()
+            .filter_map(|channel_link| channel_link.link.flow());
         flows.cloned().collect()
     }
 
     /// What to wait on when nothing moves.
     pub fn waitables(&self) -> impl Iterator<Item = Option<Waitable<'_>>> {
-        self.lanes.iter().map(|lane| lane.link.waitable())
+        self.links.iter().map(|channel_link| channel_link.link.waitable())
     }
 }
 
 /// A link's other side, for memory that only the NIC can reach.
-fn direct(lane: &mut Lane) -> Result<&mut dyn DirectLink, LinkError> {
+fn direct(channel_link: &mut ChannelLink) -> Result<&mut dyn DirectLink, LinkError> {
     let none = || LinkError::Failed("this link does not reach the memory of a GPU".to_string());
-    lane.link.direct().ok_or_else(none)
+    channel_link.link.direct().ok_or_else(none)
 }

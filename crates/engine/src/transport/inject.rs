@@ -229,7 +229,7 @@ impl Flip {
     }
 
     /// The position within a chunk of `len` bytes starting at `offset` that is to be flipped now; disarms.
-    pub fn strike(&self, iteration: Option<u32>, offset: u64, len: usize) -> Option<usize> {
+    pub fn trigger(&self, iteration: Option<u32>, offset: u64, len: usize) -> Option<usize> {
         let here = iteration == Some(self.iteration) && (offset..offset + len as u64).contains(&self.byte);
         (here && self.armed.swap(false, Ordering::Relaxed)).then(|| (self.byte - offset) as usize)
     }
@@ -245,7 +245,7 @@ pub(super) struct Pacer {
 
 impl Pacer {
     /// The pacer that `faults` ask for on this way, if any.
-    pub fn for_way(faults: &[Fault], from: u32, to: u32, rail: Option<&str>) -> Option<Pacer> {
+    pub fn for_path(faults: &[Fault], from: u32, to: u32, rail: Option<&str>) -> Option<Pacer> {
         faults
             .iter()
             .find_map(|fault| match fault {
@@ -368,10 +368,10 @@ mod tests {
             1,
         )
         .unwrap();
-        assert_eq!(flip.strike(Some(1), 8, 8), None);
-        assert_eq!(flip.strike(None, 8, 8), None);
-        assert_eq!(flip.strike(Some(2), 8, 8), Some(2));
-        assert_eq!(flip.strike(Some(2), 8, 8), None);
+        assert_eq!(flip.trigger(Some(1), 8, 8), None);
+        assert_eq!(flip.trigger(None, 8, 8), None);
+        assert_eq!(flip.trigger(Some(2), 8, 8), Some(2));
+        assert_eq!(flip.trigger(Some(2), 8, 8), None);
     }
 
     #[test]

@@ -5,37 +5,19 @@
 //! measured on connections that are still warming up.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::Link;
 use super::channel::Channel;
-use super::connecting::LinkKey;
-use super::gpu_endpoint::GpuEndpoint;
+use super::endpoint::{Endpoint, GpuEndpoint};
 use super::inject::{Fault, Flip};
+use super::link::Link;
+use super::route::LinkKey;
 use super::shm::Hub;
-use super::tcp::{Doors, Local};
-use super::trace::Known;
+use super::tcp::{Listeners, LocalRail};
+use super::trace::flow::KnownPaths;
 use super::verbs::Nics;
-use crate::device::cuda::Direct;
+use crate::device::cuda::GpuDirectMemory;
 use crate::launch::Token;
-
-/// Where a rank can be reached: one door per rail, in the run's order of rails.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Endpoint {
-    /// World rank.
-    pub rank: u32,
-    /// Doors, rail by rail.
-    pub doors: Vec<SocketAddr>,
-    /// Its memory on a GPU, when that is where its data lies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<GpuEndpoint>,
-    /// Whether the NICs of all its rails read and write that memory themselves; why not, in words. None when nobody asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpudirect: Option<Result<(), String>>,
-}
 
 /// Queue pairs hold memory that the NIC has pinned, so with more peers than this they are made anew for every cell. All ranks
 /// know how many they are, so both ends do the same.
@@ -46,8 +28,8 @@ pub struct Mesh {
     pub(super) me: u32,
     pub(super) token: Token,
     pub(super) hub: Arc<Hub>,
-    pub(super) rails: Vec<(String, Local)>,
-    pub(super) doors: Doors,
+    pub(super) rails: Vec<(String, LocalRail)>,
+    pub(super) listeners: Listeners,
     pub(super) nics: Nics,
     gpu: Option<GpuEndpoint>,
     gpudirect: Option<Result<(), String>>,
@@ -58,27 +40,27 @@ pub struct Mesh {
     /// How often everything was given up.
     pub(super) generation: u16,
     /// Paths that were followed.
-    pub(super) known: Known,
+    pub(super) known: KnownPaths,
 }
 
 impl Mesh {
     /// Opens rank `me`'s doors on its rails.
     pub fn open(
         me: u32,
-        rails: Vec<(String, Local)>,
+        rails: Vec<(String, LocalRail)>,
         token: Token,
         hub: Arc<Hub>,
         faults: Vec<Fault>,
     ) -> std::io::Result<Mesh> {
-        let ends: Vec<Local> = rails.iter().map(|(_, local)| local.clone()).collect();
-        let doors = Doors::open(me, &ends, token)?;
+        let ends: Vec<LocalRail> = rails.iter().map(|(_, local)| local.clone()).collect();
+        let listeners = Listeners::open(me, &ends, token)?;
         let flip = Flip::for_rank(&faults, me);
         Ok(Mesh {
             me,
             token,
             hub,
             rails,
-            doors,
+            listeners,
             nics: Nics::default(),
             gpu: None,
             gpudirect: None,
@@ -87,7 +69,7 @@ impl Mesh {
             faults,
             flip,
             generation: 0,
-            known: Known::default(),
+            known: KnownPaths::default(),
         })
     }
 
@@ -95,7 +77,7 @@ impl Mesh {
     pub fn endpoint(&self) -> Endpoint {
         Endpoint {
             rank: self.me,
-            doors: self.doors.addresses().to_vec(),
+            listeners: self.listeners.addresses().to_vec(),
             gpu: self.gpu.clone(),
             gpudirect: self.gpudirect.clone(),
         }
@@ -108,7 +90,7 @@ impl Mesh {
 
     /// Says to the others, as part of the endpoint, whether the NICs of all rails take memory of the rank's GPU. `memory` is
     /// some of it, or why NICs cannot be told of it.
-    pub fn offer_direct(&mut self, memory: Result<Arc<Direct>, String>) {
+    pub fn offer_direct(&mut self, memory: Result<Arc<GpuDirectMemory>, String>) {
         let asked = memory.and_then(|memory| self.nics.take_direct(&self.rails, &memory));
         self.gpudirect = Some(asked);
     }
@@ -119,13 +101,13 @@ impl Mesh {
     }
 
     /// Learns where the others can be reached.
-    pub fn meet(&mut self, peers: Vec<Endpoint>) {
+    pub fn set_peers(&mut self, peers: Vec<Endpoint>) {
         self.peers = peers;
     }
 
     /// Strangers turned away since the last call.
-    pub fn strangers(&self) -> Vec<String> {
-        self.doors.strangers()
+    pub fn rejected_callers(&self) -> Vec<String> {
+        self.listeners.rejected_callers()
     }
 
     /// Faults to be injected.
@@ -141,10 +123,10 @@ impl Mesh {
     /// Keeps the links of a channel for the next cell.
     pub fn release(&mut self, channel: Channel) {
         let few = self.peers.len() <= FEW_PEERS;
-        for lane in channel.into_lanes() {
-            match lane.route.key {
-                LinkKey::Verbs(..) if !few => drop(self.kept.remove(&lane.route.key)),
-                key => drop(self.kept.insert(key, Some(lane.link))),
+        for channel_link in channel.into_links() {
+            match channel_link.route.key {
+                LinkKey::Verbs(..) if !few => drop(self.kept.remove(&channel_link.route.key)),
+                key => drop(self.kept.insert(key, Some(channel_link.link))),
             }
         }
     }
@@ -154,10 +136,10 @@ impl Mesh {
         for mut link in self.kept.drain().filter_map(|(_, link)| link) {
             link.abandon();
         }
-        self.doors.forget();
+        self.listeners.forget();
         // A device that was lost may be back as another.
         self.nics = Nics::default();
         self.generation = self.generation.wrapping_add(1);
-        self.known = Known::default();
+        self.known = KnownPaths::default();
     }
 }

@@ -10,22 +10,22 @@ use std::sync::{Arc, Mutex};
 
 use crossbeam_queue::ArrayQueue;
 
-use super::{Link, LinkError, Received, Sink, Waitable};
+use super::link::{Link, LinkError, Received, Sink, Waitable};
 use crate::device::ReadLease;
 
 /// Chunks the sender may be ahead of the receiver.
 const DEPTH: usize = 16;
 
 /// One direction between two ranks.
-struct Lane {
+struct ShmQueue {
     chunks: ArrayQueue<ReadLease>,
     consumed: AtomicU64,
     closed: AtomicBool,
 }
 
-impl Lane {
-    fn new() -> Arc<Lane> {
-        Arc::new(Lane {
+impl ShmQueue {
+    fn new() -> Arc<ShmQueue> {
+        Arc::new(ShmQueue {
             chunks: ArrayQueue::new(DEPTH),
             consumed: AtomicU64::new(0),
             closed: AtomicBool::new(false),
@@ -34,12 +34,12 @@ impl Lane {
 }
 
 /// Which lane: sender, receiver, and a number for several between the same two.
-type LaneKey = (u32, u32, u16);
+type ShmQueueKey = (u32, u32, u16);
 
 /// Where the ranks of one process find each other's lanes.
 #[derive(Default)]
 pub struct Hub {
-    lanes: Mutex<HashMap<LaneKey, Arc<Lane>>>,
+    queues: Mutex<HashMap<ShmQueueKey, Arc<ShmQueue>>>,
 }
 
 impl Hub {
@@ -50,11 +50,15 @@ impl Hub {
 
     /// Rank `me`'s end of link number `instance` to `peer`.
     pub fn link(&self, me: u32, peer: u32, instance: u16) -> ShmLink {
-        let mut lanes = self.lanes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mut lane = |from, to| Arc::clone(lanes.entry((from, to, instance)).or_insert_with(Lane::new));
+        let mut queues = self
+            .queues
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut queue =
+            |from, to| Arc::clone(queues.entry((from, to, instance)).or_insert_with(ShmQueue::new));
         ShmLink {
-            outgoing: lane(me, peer),
-            incoming: lane(peer, me),
+            outgoing: queue(me, peer),
+            incoming: queue(peer, me),
             offered: 0,
             moved: 0,
         }
@@ -63,8 +67,8 @@ impl Hub {
 
 /// One rank's end of a shared-memory link.
 pub struct ShmLink {
-    outgoing: Arc<Lane>,
-    incoming: Arc<Lane>,
+    outgoing: Arc<ShmQueue>,
+    incoming: Arc<ShmQueue>,
     offered: u64,
     moved: u64,
 }

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::Link;
-use super::connecting::{ConnectError, Wanted};
+use super::connect::{ConnectError, Wanted};
 use super::inject::{Flip, Pacer};
+use super::link::Link;
 use super::mesh::Mesh;
-use super::tcp::{Connection, INTRODUCES, Mailbox, STREAMS, TcpLink, dial};
-use super::verbs::{Introduction, Meeting, Pending};
+use super::tcp::{AcceptedConnections, Connection, QP_EXCHANGE, STREAMS, TcpLink, dial};
+use super::verbs::{ConnectedQueuePair, PendingQueuePair, QueuePairRequest};
 use record::{Cell, TransportKind};
 
 /// How long a stream may take to be connected. Its first packet may be lost once.
@@ -26,14 +26,14 @@ const AT_ONCE: usize = 32;
 
 /// One end of all streams of a cell.
 pub struct Streams {
-    lanes: Vec<Lane>,
+    links: Vec<StreamLink>,
     expected: Option<Expected>,
     pacer: Option<Pacer>,
     flip: Option<Flip>,
 }
 
 /// One stream, or what became of it.
-pub struct Lane {
+pub struct StreamLink {
     /// Its link, while it works.
     pub link: Option<Box<dyn Link>>,
     /// The source port of its packets.
@@ -44,17 +44,17 @@ pub struct Lane {
 
 /// Streams that have not come yet.
 struct Expected {
-    mailbox: Arc<Mailbox>,
+    accepted: Arc<AcceptedConnections>,
     connections: Vec<(usize, Connection)>,
 }
 
-impl Lane {
-    fn of(port: Option<u16>, made: Result<Box<dyn Link>, String>) -> Lane {
+impl StreamLink {
+    fn of(port: Option<u16>, made: Result<Box<dyn Link>, String>) -> StreamLink {
         let (link, problem) = match made {
             Ok(link) => (Some(link), None),
             Err(problem) => (None, Some(problem)),
         };
-        Lane { link, port, problem }
+        StreamLink { link, port, problem }
     }
 
     /// Goes on without it.
@@ -68,8 +68,8 @@ impl Lane {
 
 impl Streams {
     /// All of them, in order.
-    pub fn lanes(&mut self) -> &mut [Lane] {
-        &mut self.lanes
+    pub fn links(&mut self) -> &mut [StreamLink] {
+        &mut self.links
     }
 
     /// Takes in those that have come since the last call.
@@ -78,12 +78,12 @@ impl Streams {
             return;
         };
         expected.connections.retain(|(number, connection)| {
-            let Some(stream) = expected.mailbox.take_now(connection) else {
+            let Some(stream) = expected.accepted.take_now(connection) else {
                 return true;
             };
             let link = TcpLink::new(stream).map(|link| Box::new(link) as Box<dyn Link>);
-            let port = self.lanes[*number].port;
-            self.lanes[*number] = Lane::of(port, link.map_err(|error| error.to_string()));
+            let port = self.links[*number].port;
+            self.links[*number] = StreamLink::of(port, link.map_err(|error| error.to_string()));
             false
         });
     }
@@ -104,7 +104,10 @@ impl Drop for Streams {
     /// Their ports must be free for the next ones at once.
     fn drop(&mut self) {
         self.admit();
-        let links = self.lanes.iter_mut().filter_map(|lane| lane.link.as_mut());
+        let links = self
+            .links
+            .iter_mut()
+            .filter_map(|stream_link| stream_link.link.as_mut());
         links.for_each(|link| link.abandon());
     }
 }
@@ -125,7 +128,7 @@ impl Mesh {
         let is_sender = cell.ranks.first() == Some(&self.me);
         let deadline = wanted.deadline.min(Instant::now() + PATIENCE);
         let mut expected = None;
-        let lanes = match (cell.transport, is_sender) {
+        let links = match (cell.transport, is_sender) {
             (TransportKind::Verbs, _) => self.queue_pairs(peer, &names, wanted),
             (_, true) => {
                 let door = self.door(peer, rail).map_err(failed)?;
@@ -133,19 +136,19 @@ impl Mesh {
             }
             (_, false) => {
                 expected = Some(Expected {
-                    mailbox: self.doors.mailbox(),
+                    accepted: self.listeners.accepted(),
                     connections: names.iter().copied().enumerate().collect(),
                 });
                 let absent = || Err("it never came".to_string());
                 names
                     .iter()
-                    .map(|name| Lane::of(Some(name.source_port), absent()))
+                    .map(|name| StreamLink::of(Some(name.source_port), absent()))
                     .collect()
             }
         };
-        let pacer = is_sender.then(|| Pacer::for_way(&self.faults, self.me, peer, Some(&name)));
+        let pacer = is_sender.then(|| Pacer::for_path(&self.faults, self.me, peer, Some(&name)));
         Ok(Streams {
-            lanes,
+            links,
             expected,
             pacer: pacer.flatten(),
             flip: self.flip.clone().filter(|_| !is_sender),
@@ -154,13 +157,13 @@ impl Mesh {
 
     fn door(&self, peer: u32, rail: usize) -> Result<SocketAddr, ConnectError> {
         let endpoint = self.peers.iter().find(|endpoint| endpoint.rank == peer);
-        let door = endpoint.and_then(|endpoint| endpoint.doors.get(rail));
+        let door = endpoint.and_then(|endpoint| endpoint.listeners.get(rail));
         door.copied().ok_or(ConnectError::UnknownPeer(peer))
     }
 
     /// Dials all streams, many at a time.
-    fn dial_all(&self, names: &[Connection], door: SocketAddr, deadline: Instant) -> Vec<Lane> {
-        let made: Vec<Mutex<Option<Lane>>> = names.iter().map(|_| Mutex::new(None)).collect();
+    fn dial_all(&self, names: &[Connection], door: SocketAddr, deadline: Instant) -> Vec<StreamLink> {
+        let made: Vec<Mutex<Option<StreamLink>>> = names.iter().map(|_| Mutex::new(None)).collect();
         let next = AtomicUsize::new(0);
         let (rails, token) = (&self.rails, &self.token);
         std::thread::scope(|scope| {
@@ -173,41 +176,51 @@ impl Mesh {
                             let link = TcpLink::new(stream).map_err(|error| error.to_string())?;
                             Ok(Box::new(link) as Box<dyn Link>)
                         });
-                        let lane = Lane::of(Some(name.source_port), link);
+                        let stream_link = StreamLink::of(Some(name.source_port), link);
                         let place = usize::from(name.flow & !STREAMS);
                         *made[place]
                             .lock()
-                            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(lane);
+                            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(stream_link);
                     }
                 });
             }
         });
-        let absent = || Lane::of(None, Err("it was not dialled".to_string()));
-        let lane = |lane: Mutex<Option<Lane>>| lane.into_inner().unwrap_or_default().unwrap_or_else(absent);
-        made.into_iter().map(lane).collect()
+        let absent = || StreamLink::of(None, Err("it was not dialled".to_string()));
+        let stream_link = |stream_link: Mutex<Option<StreamLink>>| {
+            stream_link
+                .into_inner()
+                .unwrap_or_default()
+                .unwrap_or_else(absent)
+        };
+        made.into_iter().map(stream_link).collect()
     }
 
     /// Queue pairs, brought to their end step by step: both ends begin with all before either waits for one.
-    fn queue_pairs(&mut self, peer: u32, names: &[Connection], wanted: &Wanted<'_>) -> Vec<Lane> {
-        let begun: Vec<io::Result<Pending>> = names
+    fn queue_pairs(&mut self, peer: u32, names: &[Connection], wanted: &Wanted<'_>) -> Vec<StreamLink> {
+        let begun: Vec<io::Result<PendingQueuePair>> = names
             .iter()
             .map(|name| self.introduce(peer, name, wanted))
             .collect();
-        let met: Vec<io::Result<Meeting>> = begun
+        let met: Vec<io::Result<ConnectedQueuePair>> = begun
             .into_iter()
             .map(|begun| begun?.meet(wanted.deadline))
             .collect();
-        let finish = |(name, met): (&Connection, io::Result<Meeting>)| {
+        let finish = |(name, met): (&Connection, io::Result<ConnectedQueuePair>)| {
             let link = met.and_then(|met| met.finish(wanted.deadline));
             let port = wanted
                 .cell
-                .port_of(wanted.cell.ranks[0], name.flow & !(STREAMS | INTRODUCES));
-            Lane::of(port, link.map_err(|error| error.to_string()))
+                .port_of(wanted.cell.ranks[0], name.flow & !(STREAMS | QP_EXCHANGE));
+            StreamLink::of(port, link.map_err(|error| error.to_string()))
         };
         names.iter().zip(met).map(finish).collect()
     }
 
-    fn introduce(&mut self, peer: u32, name: &Connection, wanted: &Wanted<'_>) -> io::Result<Pending> {
+    fn introduce(
+        &mut self,
+        peer: u32,
+        name: &Connection,
+        wanted: &Wanted<'_>,
+    ) -> io::Result<PendingQueuePair> {
         let cell = wanted.cell;
         let stream = loop {
             let until = match name.from == self.me {
@@ -221,8 +234,8 @@ impl Mesh {
             }
         };
         let (rail, local) = &self.rails[usize::from(name.rail)];
-        let flow = name.flow & !(STREAMS | INTRODUCES);
-        let introduction = Introduction {
+        let flow = name.flow & !(STREAMS | QP_EXCHANGE);
+        let request = QueuePairRequest {
             me: self.me,
             peer,
             rail: rail.clone(),
@@ -233,7 +246,7 @@ impl Mesh {
             placed: false,
             terms: cell.verbs.unwrap_or_default(),
         };
-        self.nics.begin(stream, local, introduction)
+        self.nics.begin(stream, local, request)
     }
 }
 
@@ -248,7 +261,7 @@ fn connections(cell: &Cell) -> u16 {
 fn connection(cell: &Cell, rail: u16, flow: u16) -> Connection {
     let (from, to) = (cell.ranks[0], cell.ranks[1]);
     let (bits, source_port) = match cell.transport {
-        TransportKind::Verbs => (STREAMS | INTRODUCES, 0),
+        TransportKind::Verbs => (STREAMS | QP_EXCHANGE, 0),
         _ => (STREAMS, cell.port_of(from, flow).unwrap_or(0)),
     };
     Connection {

@@ -10,7 +10,7 @@ use railgauge_engine::collective::{
 };
 use railgauge_engine::launch::Token;
 use railgauge_engine::transport::shm::Hub;
-use railgauge_engine::transport::tcp::Local;
+use railgauge_engine::transport::tcp::LocalRail;
 use railgauge_engine::transport::{Fault, Mesh, Wanted};
 use record::units::Bytes;
 use record::{
@@ -82,7 +82,7 @@ pub struct Outcome {
 pub fn meshes(cell: &Cell, faults: &[Fault]) -> Vec<Mesh> {
     let token = Token::generate().unwrap();
     let hub = Hub::new();
-    let rails: Vec<(String, Local)> = (0u8..)
+    let rails: Vec<(String, LocalRail)> = (0u8..)
         .zip(&cell.rails)
         .map(|(index, name)| {
             (
@@ -97,7 +97,9 @@ pub fn meshes(cell: &Cell, faults: &[Fault]) -> Vec<Mesh> {
         .map(|rank| Mesh::open(*rank, rails.clone(), token, Arc::clone(&hub), faults.to_vec()).unwrap())
         .collect();
     let endpoints: Vec<_> = meshes.iter().map(Mesh::endpoint).collect();
-    meshes.iter_mut().for_each(|mesh| mesh.meet(endpoints.clone()));
+    meshes
+        .iter_mut()
+        .for_each(|mesh| mesh.set_peers(endpoints.clone()));
     meshes
 }
 

@@ -103,7 +103,7 @@ pub(super) fn flip_output(
     program: &DeviceProgram,
 ) -> Result<(), CudaError> {
     let Some(flip) = flip else { return Ok(()) };
-    let Some(at) = flip.strike(iteration, 0, program.payload as usize) else {
+    let Some(at) = flip.trigger(iteration, 0, program.payload as usize) else {
         return Ok(());
     };
     let mut byte = [0];

@@ -17,7 +17,7 @@ use super::proxy_worker::{ProxyPlan, ProxyResult, ProxyWorker};
 use super::rank_gpu::RankGpu;
 use crate::collective::{Conditions, Stopped};
 use crate::device::Region;
-use crate::device::cuda::{Allocation, Direct, Registered};
+use crate::device::cuda::{Allocation, GpuDirectMemory, Registered};
 use crate::launch::clock;
 use crate::transport::{Backlog, Channel};
 use record::units::Nanos;
@@ -73,7 +73,7 @@ impl Proxies {
         let memory = Arc::new(memory);
         proxies.memory = Some(Arc::clone(&memory));
         let direct = match wanted.cell.is_gpudirect() {
-            true => Some(Arc::new(Direct::of(arena)?)),
+            true => Some(Arc::new(GpuDirectMemory::of(arena)?)),
             false => None,
         };
         for channel in channels.drain(..) {

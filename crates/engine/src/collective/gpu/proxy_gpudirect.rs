@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::proxy_worker::{ProxyProgress, ProxyWorker};
-use crate::device::cuda::Direct;
-use crate::transport::{LinkError, Place};
+use crate::device::cuda::GpuDirectMemory;
+use crate::transport::{GpuRange, LinkError};
 
 impl ProxyWorker {
     /// Returns slots whose chunks have left to the GPU.
@@ -25,7 +25,7 @@ impl ProxyWorker {
     /// Sends the next chunk once the GPU has filled its slot and the peer has announced a receive slot.
     pub(super) fn send_direct(
         &mut self,
-        memory: &Arc<Direct>,
+        memory: &Arc<GpuDirectMemory>,
         progress: &mut ProxyProgress,
     ) -> Result<bool, LinkError> {
         let Some(chunk) = self.plan.out.get(progress.sent) else {
@@ -37,11 +37,11 @@ impl ProxyWorker {
             return Ok(false);
         }
         let range = ring.range(chunk, count);
-        let place = Place {
+        let range_on_gpu = GpuRange {
             memory: Arc::clone(memory),
             range: range.clone(),
         };
-        if !self.channel.offer_direct(&place)? {
+        if !self.channel.offer_direct(&range_on_gpu)? {
             return Ok(false);
         }
         progress.leaving.push_back((chunk.ring, count, range));
@@ -52,7 +52,7 @@ impl ProxyWorker {
     /// Announces receive slots as far ahead as they are free, and signals arrived chunks to the GPU.
     pub(super) fn receive_direct(
         &mut self,
-        memory: &Arc<Direct>,
+        memory: &Arc<GpuDirectMemory>,
         progress: &mut ProxyProgress,
     ) -> Result<bool, LinkError> {
         let mut moved = false;
@@ -62,11 +62,11 @@ impl ProxyWorker {
             if count >= self.memory.load_u64(ring.head()) + ring.slots() {
                 break;
             }
-            let place = Place {
+            let range_on_gpu = GpuRange {
                 memory: Arc::clone(memory),
                 range: ring.range(chunk, count),
             };
-            if !self.channel.expect_direct(&place)? {
+            if !self.channel.expect_direct(&range_on_gpu)? {
                 break;
             }
             progress.expected += 1;

@@ -10,7 +10,7 @@ use super::ports::PortPlan;
 use super::program::DeviceProgram;
 use crate::collective::wait::Waiter;
 use crate::device::cuda::abi::FLAG_STRIDE;
-use crate::device::cuda::{Direct, Registered};
+use crate::device::cuda::{GpuDirectMemory, Registered};
 use crate::device::{ReadLease, WriteLease};
 use crate::transport::{Backlog, Channel, LinkError, Received, Sink};
 use record::units::Bytes;
@@ -230,7 +230,7 @@ pub(super) struct ProxyWorker {
     pub plan: ProxyPlan,
     pub memory: Arc<Registered>,
     /// The GPU memory that holds the slots, when NICs reach it directly (GPUDirect).
-    pub direct: Option<Arc<Direct>>,
+    pub direct: Option<Arc<GpuDirectMemory>>,
     pub halt: Arc<AtomicBool>,
     pub trouble: Arc<AtomicBool>,
     pub crowded: bool,

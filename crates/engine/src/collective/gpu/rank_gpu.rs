@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::layout::arena_bytes;
 use super::process_gpus::ProcessGpus;
-use crate::device::cuda::{self, Allocation, CudaError, Direct, Gpu};
+use crate::device::cuda::{self, Allocation, CudaError, Gpu, GpuDirectMemory};
 use crate::device::telemetry::GpuName;
 use crate::transport::GpuEndpoint;
 use record::units::Bytes;
@@ -74,8 +74,8 @@ impl RankGpu {
     }
 
     /// The arena for registration with NICs (GPUDirect), or why it cannot be registered.
-    pub fn direct(&self) -> Result<Arc<Direct>, String> {
-        Direct::of(&self.arena).map(Arc::new)
+    pub fn direct(&self) -> Result<Arc<GpuDirectMemory>, String> {
+        GpuDirectMemory::of(&self.arena).map(Arc::new)
     }
 
     /// Which GPU it is, for its sensors.

@@ -24,7 +24,7 @@ const ORDERED: c_int = 100;
 const HOST_FLUSHES: c_int = 1;
 
 /// GPU memory made known to NICs.
-pub struct Direct {
+pub struct GpuDirectMemory {
     allocation: Arc<Allocation>,
     /// What the driver exported it as; none where its address is all there is.
     exported: Option<OwnedFd>,
@@ -32,9 +32,9 @@ pub struct Direct {
     flushes: bool,
 }
 
-impl Direct {
+impl GpuDirectMemory {
     /// Makes an allocation known; why that cannot be, in words.
-    pub fn of(allocation: &Arc<Allocation>) -> Result<Direct, String> {
+    pub fn of(allocation: &Arc<Allocation>) -> Result<GpuDirectMemory, String> {
         let gpu = allocation.gpu();
         let told = |error: CudaError| error.to_string();
         gpu.enter().map_err(told)?;
@@ -67,7 +67,7 @@ impl Direct {
             }
             _ => None,
         };
-        Ok(Direct {
+        Ok(GpuDirectMemory {
             allocation: Arc::clone(allocation),
             exported,
             flushes,

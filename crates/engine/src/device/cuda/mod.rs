@@ -19,7 +19,7 @@ mod probe;
 pub mod ptx;
 mod stream;
 
-pub use direct::Direct;
+pub use direct::GpuDirectMemory;
 pub use driver::NEEDED;
 pub use error::{CudaError, CudaUnavailable};
 pub use gpu::Gpu;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::row::TrialResult;
-use crate::transport::verbs::stream::{StreamError, Terms, Trial};
+use crate::transport::verbs::stream::{StreamError, StreamConfig, Trial};
 use record::FlowRecord;
 
 /// The measurements of one link.
@@ -16,7 +16,7 @@ pub struct LinkJob {
     /// The other.
     pub second: u32,
     /// Terms of the queue pairs.
-    pub terms: Terms,
+    pub terms: StreamConfig,
     /// The measurements, one after the other.
     pub trials: Vec<Trial>,
 }

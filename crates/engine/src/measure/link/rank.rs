@@ -11,7 +11,7 @@ use super::super::protocol::{Answer, AnswerSender};
 use super::job::{LinkJob, LinkReport};
 use super::row::{LatencySummary, TrialResult};
 use crate::transport::Mesh;
-use crate::transport::verbs::stream::{Between, Stream, StreamError};
+use crate::transport::verbs::stream::{StreamEnds, RdmaStream, StreamError};
 
 /// How often a rank reports that messages move.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
@@ -75,22 +75,22 @@ fn connect(
     peer: u32,
     mesh: &mut Mesh,
     stop: &Arc<AtomicBool>,
-) -> Result<Stream, StreamError> {
+) -> Result<RdmaStream, StreamError> {
     let deadline = Instant::now() + Duration::from(job.terms.deadline);
     let line = mesh
         .line(peer, &job.rail, deadline, &|| false)
         .map_err(|error| StreamError::Failed(format!("rank {me}: {error}")))?;
-    let between = Between {
+    let between = StreamEnds {
         me,
         peer,
         is_first: me == job.first,
         rail: job.rail.clone(),
     };
-    Stream::open(line, between, job.terms.clone(), Arc::clone(stop))
+    RdmaStream::open(line, between, job.terms.clone(), Arc::clone(stop))
 }
 
 /// Runs all trials; returns the last report.
-fn run(job: &LinkJob, me: u32, mut stream: Stream, answers: &AnswerSender) -> LinkReport {
+fn run(job: &LinkJob, me: u32, mut stream: RdmaStream, answers: &AnswerSender) -> LinkReport {
     send(answers, LinkReport::Connected(stream.flows()));
     for (trial, wanted) in job.trials.iter().enumerate() {
         let mut reported = Instant::now();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::transport::verbs::stream::{Checked, Operation, Question, Sent, Trial};
+use crate::transport::verbs::stream::{CheckResult, Operation, TrialKind, SendResult, Trial};
 use record::stats::spread;
 use record::units::{Bytes, Nanos, Rate};
 
@@ -18,7 +18,7 @@ pub struct LinkRow {
     /// What moved the data.
     pub operation: Operation,
     /// What was measured.
-    pub question: Question,
+    pub question: TrialKind,
     /// Bytes of a message.
     pub size: Bytes,
     /// Queue pairs.
@@ -76,11 +76,11 @@ pub struct LatencySummary {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(in super::super) struct TrialResult {
     /// What it sent or read.
-    pub sent: Option<Sent>,
+    pub sent: Option<SendResult>,
     /// How long messages took.
     pub latency: Option<LatencySummary>,
     /// Whether what arrived was right.
-    pub checked: Option<Checked>,
+    pub checked: Option<CheckResult>,
 }
 
 impl LatencySummary {
@@ -127,7 +127,7 @@ impl LinkRow {
         let (peak, average) = rates.fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1));
         let latency = results.iter().find_map(|result| result.latency);
         let checked = results.iter().filter_map(|result| result.checked.clone());
-        let checked = checked.fold(Checked::default(), Checked::and);
+        let checked = checked.fold(CheckResult::default(), CheckResult::and);
         LinkRow {
             rail: rail.to_string(),
             from: ranks.0,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::transport::verbs::stream::{Check, Extent};
 
-    fn trial(question: Question) -> Trial {
+    fn trial(question: TrialKind) -> Trial {
         Trial {
             operation: Operation::Write,
             question,
@@ -169,7 +169,7 @@ mod tests {
 
     fn sent(messages: u64, seconds: u64, peak: f64) -> TrialResult {
         TrialResult {
-            sent: Some(Sent {
+            sent: Some(SendResult {
                 messages,
                 took: Nanos::from_secs(seconds),
                 peak,
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn both_directions_add_up_and_wrong_bytes_of_either_end_count() {
         let wrong = TrialResult {
-            checked: Some(Checked {
+            checked: Some(CheckResult {
                 messages: 4,
                 wrong: 3,
                 first: Some("byte 7".to_string()),
@@ -189,7 +189,7 @@ mod tests {
             ..sent(10, 2, 8.0)
         };
         let results = [sent(10, 1, 12.0), wrong];
-        let row = LinkRow::of(&trial(Question::Bidirectional), "rail0", (0, 1), 1, &results);
+        let row = LinkRow::of(&trial(TrialKind::Bidirectional), "rail0", (0, 1), 1, &results);
         let bandwidth = row.bandwidth.unwrap();
         assert_eq!(bandwidth.average, Rate(15_000.0));
         assert_eq!(bandwidth.peak, Rate(20_000.0));
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_peak_is_never_below_the_average() {
         let row = LinkRow::of(
-            &trial(Question::Bandwidth),
+            &trial(TrialKind::Bandwidth),
             "rail0",
             (0, 1),
             1,

@@ -11,7 +11,7 @@ use super::super::worker::{ProcessContext, serve};
 use super::*;
 use crate::collective::gpu::ProcessGpus;
 use crate::launch::{Disconnected, JoinConfig, Member, Token, join, rejoin};
-use crate::transport::CrossWay;
+use crate::transport::CrossRailPath;
 use crate::transport::shm::Hub;
 use record::DeviceKind;
 use record::units::{Bytes, Nanos};
@@ -112,7 +112,7 @@ impl TestRun {
     /// Whether `from` reaches the endpoint that `to` has now.
     fn reaches(&mut self, from: u32, to: u32) -> bool {
         let rail = self.session.fabric().ranks[0].rails[0].rail.clone();
-        let way = CrossWay {
+        let way = CrossRailPath {
             from,
             to,
             rail: rail.clone(),

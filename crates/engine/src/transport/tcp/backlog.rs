@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::super::Backlog;
+use super::super::link::Backlog;
 
 /// The column of the table in which a retransmission timer shows.
 const RETRANSMITTING: &str = "01";

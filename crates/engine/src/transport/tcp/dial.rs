@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::Local;
-use super::greeting::{self, Connection};
+use super::handshake::{self, Connection};
+use super::local_rail::LocalRail;
 use crate::launch::Token;
 
 /// How long a route that is not there is waited for.
@@ -49,7 +49,7 @@ pub enum DialError {
 /// Connects to `peer` from this host's end of the rail, `local`, presents the token, and waits for the welcome.
 pub fn dial(
     connection: &Connection,
-    local: &Local,
+    local: &LocalRail,
     peer: SocketAddr,
     token: &Token,
     deadline: Instant,
@@ -76,7 +76,7 @@ pub fn dial(
         }
     };
     let mut stream = TcpStream::from(socket);
-    introduce(&mut stream, connection, token, left())
+    send_handshake(&mut stream, connection, token, left())
         .map_err(|source| DialError::Refused { peer, source })?;
     Ok(stream)
 }
@@ -88,18 +88,18 @@ fn is_without_a_way(error: &io::Error) -> bool {
 }
 
 /// Presents the token at the door that `stream` leads to, and waits for the welcome.
-pub fn introduce(
+pub fn send_handshake(
     stream: &mut TcpStream,
     connection: &Connection,
     token: &Token,
     patience: Duration,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(patience))?;
-    stream.write_all(&greeting::write(connection, token))?;
-    let mut welcome = [0];
-    stream.read_exact(&mut welcome)?;
-    match welcome[0] {
-        greeting::WELCOME => Ok(()),
+    stream.write_all(&handshake::write(connection, token))?;
+    let mut reply = [0];
+    stream.read_exact(&mut reply)?;
+    match reply[0] {
+        handshake::ACCEPTED => Ok(()),
         _ => Err(io::Error::other("it answered something else")),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-use super::super::{Backlog, Link, LinkError, Received, Sink, Waitable};
+use super::super::link::{Backlog, Link, LinkError, Received, Sink, Waitable};
 use super::backlog::backlog;
 use crate::device::ReadLease;
 

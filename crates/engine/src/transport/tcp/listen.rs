@@ -1,6 +1,6 @@
 //! A rank's doors: one listening socket per rail, bound to that rail's address and nothing wider.
 //!
-//! Callers are greeted on threads of their own with a deadline, at most `MAX_UNGREETED` at a time, so neither garbage nor
+//! Callers are greeted on threads of their own with a deadline, at most `MAX_UNIDENTIFIED` at a time, so neither garbage nor
 //! silence nor a flood holds up a peer. Connections that belong to the run wait in the mailbox until their cell wants them.
 
 use std::collections::HashMap;
@@ -13,24 +13,24 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::Local;
-use super::greeting::{self, Connection};
+use super::handshake::{self, Connection};
+use super::local_rail::LocalRail;
 use crate::launch::Token;
 
-const GREETING_PATIENCE: Duration = Duration::from_secs(5);
-const MAX_UNGREETED: usize = 128;
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_UNIDENTIFIED: usize = 128;
 
 /// Connections that were let in and wait to be taken.
 #[derive(Default)]
-pub struct Mailbox {
+pub struct AcceptedConnections {
     arrived: Mutex<HashMap<Connection, TcpStream>>,
     changed: Condvar,
     closing: AtomicBool,
-    ungreeted: AtomicUsize,
-    strangers: Mutex<Vec<String>>,
+    unidentified: AtomicUsize,
+    rejected_callers: Mutex<Vec<String>>,
 }
 
-impl Mailbox {
+impl AcceptedConnections {
     fn arrived(&self) -> MutexGuard<'_, HashMap<Connection, TcpStream>> {
         self.arrived
             .lock()
@@ -42,28 +42,28 @@ impl Mailbox {
         self.arrived().remove(wanted)
     }
 
-    fn strangers(&self) -> MutexGuard<'_, Vec<String>> {
-        self.strangers
+    fn rejected_callers(&self) -> MutexGuard<'_, Vec<String>> {
+        self.rejected_callers
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 /// The listening sockets of one rank and what came in through them.
-pub struct Doors {
-    mailbox: Arc<Mailbox>,
+pub struct Listeners {
+    accepted: Arc<AcceptedConnections>,
     addresses: Vec<SocketAddr>,
     /// Each holds a listening socket until it ends.
-    porters: Vec<JoinHandle<()>>,
+    accept_threads: Vec<JoinHandle<()>>,
 }
 
-impl Doors {
+impl Listeners {
     /// Opens a door on each of `rails`, in order.
-    pub fn open(me: u32, rails: &[Local], token: Token) -> io::Result<Doors> {
-        let mut doors = Doors {
-            mailbox: Arc::new(Mailbox::default()),
+    pub fn open(me: u32, rails: &[LocalRail], token: Token) -> io::Result<Listeners> {
+        let mut doors = Listeners {
+            accepted: Arc::new(AcceptedConnections::default()),
             addresses: Vec::with_capacity(rails.len()),
-            porters: Vec::with_capacity(rails.len()),
+            accept_threads: Vec::with_capacity(rails.len()),
         };
         for rail in rails {
             let door = rail.door();
@@ -71,9 +71,9 @@ impl Doors {
                 .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {door}: {error}")))?;
             listener.set_nonblocking(true)?;
             doors.addresses.push(listener.local_addr()?);
-            let (mailbox, rail) = (Arc::clone(&doors.mailbox), rail.clone());
-            let porter = std::thread::spawn(move || answer(&listener, &rail, me, token, &mailbox));
-            doors.porters.push(porter);
+            let (accepted, rail) = (Arc::clone(&doors.accepted), rail.clone());
+            let accept_thread = std::thread::spawn(move || answer(&listener, &rail, me, token, &accepted));
+            doors.accept_threads.push(accept_thread);
         }
         Ok(doors)
     }
@@ -90,7 +90,7 @@ impl Doors {
         deadline: Instant,
         give_up: &dyn Fn() -> bool,
     ) -> Option<TcpStream> {
-        let mut arrived = self.mailbox.arrived();
+        let mut arrived = self.accepted.arrived();
         loop {
             if let Some(stream) = arrived.remove(wanted) {
                 return Some(stream);
@@ -99,7 +99,7 @@ impl Doors {
                 return None;
             }
             let patience = Duration::from_millis(20);
-            arrived = match self.mailbox.changed.wait_timeout(arrived, patience) {
+            arrived = match self.accepted.changed.wait_timeout(arrived, patience) {
                 Ok((guard, _)) => guard,
                 Err(poisoned) => poisoned.into_inner().0,
             };
@@ -107,91 +107,97 @@ impl Doors {
     }
 
     /// Where connections wait, for whoever takes them as they come.
-    pub fn mailbox(&self) -> Arc<Mailbox> {
-        Arc::clone(&self.mailbox)
+    pub fn accepted(&self) -> Arc<AcceptedConnections> {
+        Arc::clone(&self.accepted)
     }
 
     /// Forgets connections that nobody has taken.
     pub fn forget(&self) {
-        self.mailbox.arrived().clear();
+        self.accepted.arrived().clear();
     }
 
     /// Strangers turned away since the last call, in words.
-    pub fn strangers(&self) -> Vec<String> {
-        std::mem::take(&mut *self.mailbox.strangers())
+    pub fn rejected_callers(&self) -> Vec<String> {
+        std::mem::take(&mut *self.accepted.rejected_callers())
     }
 }
 
-impl Drop for Doors {
+impl Drop for Listeners {
     fn drop(&mut self) {
-        self.mailbox.closing.store(true, Ordering::Relaxed);
+        self.accepted.closing.store(true, Ordering::Relaxed);
         // Whoever opens them again at the same ports must find them free.
-        for porter in self.porters.drain(..) {
-            let _ = porter.join();
+        for accept_thread in self.accept_threads.drain(..) {
+            let _ = accept_thread.join();
         }
     }
 }
 
 /// Accepts callers until the rank ends.
-fn answer(listener: &TcpListener, rail: &Local, me: u32, token: Token, mailbox: &Arc<Mailbox>) {
-    while !mailbox.closing.load(Ordering::Relaxed) {
+fn answer(
+    listener: &TcpListener,
+    rail: &LocalRail,
+    me: u32,
+    token: Token,
+    accepted: &Arc<AcceptedConnections>,
+) {
+    while !accepted.closing.load(Ordering::Relaxed) {
         let Ok((stream, caller)) = listener.accept() else {
             std::thread::sleep(Duration::from_millis(2));
             continue;
         };
-        if mailbox.ungreeted.fetch_add(1, Ordering::Relaxed) >= MAX_UNGREETED {
-            mailbox.ungreeted.fetch_sub(1, Ordering::Relaxed);
+        if accepted.unidentified.fetch_add(1, Ordering::Relaxed) >= MAX_UNIDENTIFIED {
+            accepted.unidentified.fetch_sub(1, Ordering::Relaxed);
             refuse(
-                mailbox,
+                accepted,
                 caller,
                 "too many callers that have not said who they are",
             );
             continue;
         }
-        let (mailbox, rail) = (Arc::clone(mailbox), rail.clone());
+        let (accepted, rail) = (Arc::clone(accepted), rail.clone());
         std::thread::spawn(move || {
-            match greet(&rail, stream, me, &token) {
+            match receive_handshake(&rail, stream, me, &token) {
                 // Answered already; that is all it wanted.
-                Ok((connection, _)) if connection.flow == greeting::KNOCK => {}
+                Ok((connection, _)) if connection.flow == handshake::PROBE => {}
                 Ok((connection, stream)) => {
-                    mailbox.arrived().insert(connection, stream);
-                    mailbox.changed.notify_all();
+                    accepted.arrived().insert(connection, stream);
+                    accepted.changed.notify_all();
                 }
-                Err(problem) => refuse(&mailbox, caller, &problem),
+                Err(problem) => refuse(&accepted, caller, &problem),
             }
-            mailbox.ungreeted.fetch_sub(1, Ordering::Relaxed);
+            accepted.unidentified.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }
 
-fn refuse(mailbox: &Mailbox, caller: SocketAddr, problem: &str) {
+fn refuse(accepted: &AcceptedConnections, caller: SocketAddr, problem: &str) {
     tracing::warn!(%caller, problem, "dropped a caller on a data port");
-    let mut strangers = mailbox.strangers();
-    if strangers.len() < 100 {
-        strangers.push(format!("{caller}: {problem}"));
+    let mut rejected_callers = accepted.rejected_callers();
+    if rejected_callers.len() < 100 {
+        rejected_callers.push(format!("{caller}: {problem}"));
     }
 }
 
-fn greet(
-    rail: &Local,
+fn receive_handshake(
+    rail: &LocalRail,
     mut stream: TcpStream,
     me: u32,
     token: &Token,
 ) -> Result<(Connection, TcpStream), String> {
     let text = |error: io::Error| error.to_string();
     stream.set_nonblocking(false).map_err(text)?;
-    stream.set_read_timeout(Some(GREETING_PATIENCE)).map_err(text)?;
-    stream.set_write_timeout(Some(GREETING_PATIENCE)).map_err(text)?;
-    let mut bytes = [0; greeting::GREETING];
+    stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(text)?;
+    stream.set_write_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(text)?;
+    let mut bytes = [0; handshake::HANDSHAKE_BYTES];
     stream
         .read_exact(&mut bytes)
         .map_err(|error| format!("no greeting: {error}"))?;
-    let connection = greeting::read(&bytes, token)?;
+    let connection = handshake::read(&bytes, token)?;
     if connection.to != me {
         return Err(format!("it wants rank {}, this is rank {me}", connection.to));
     }
     rail.confine(SockRef::from(&stream), stream.peer_addr().map_err(text)?.ip());
-    stream.write_all(&[greeting::WELCOME]).map_err(text)?;
+    stream.write_all(&[handshake::ACCEPTED]).map_err(text)?;
     Ok((connection, stream))
 }
 
@@ -209,14 +215,14 @@ mod tests {
         let token = Token::generate().unwrap();
         // An address of their own: another test may be given a port that was just let go.
         let own = IpAddr::from([127, 28, 0, 1]);
-        let mut rails: [Local; 2] = [own.into(), own.into()];
-        let first = Doors::open(0, &rails, token).unwrap();
+        let mut rails: [LocalRail; 2] = [own.into(), own.into()];
+        let first = Listeners::open(0, &rails, token).unwrap();
         for (rail, address) in rails.iter_mut().zip(first.addresses()) {
             rail.port = address.port();
         }
         drop(first);
         for time in 0..50 {
-            let doors = Doors::open(0, &rails, token);
+            let doors = Listeners::open(0, &rails, token);
             assert!(doors.is_ok(), "{time}: {:?}", doors.err());
         }
     }
@@ -224,7 +230,7 @@ mod tests {
     #[test]
     fn a_peer_gets_in_while_strangers_are_dropped_and_named() {
         let token = Token::generate().unwrap();
-        let doors = Doors::open(1, &[LOOPBACK.into()], token).unwrap();
+        let doors = Listeners::open(1, &[LOOPBACK.into()], token).unwrap();
         let door = doors.addresses()[0];
         let connection = Connection {
             from: 0,
@@ -247,25 +253,27 @@ mod tests {
         let mine = dial(&connection, &LOOPBACK.into(), door, &token, soon).unwrap();
         let theirs = doors.take(&connection, soon, &|| false).unwrap();
         assert_eq!(mine.local_addr().unwrap(), theirs.peer_addr().unwrap());
-        let mut strangers = Vec::new();
-        while strangers.len() < 2 && Instant::now() < soon {
-            strangers.extend(doors.strangers());
+        let mut rejected_callers = Vec::new();
+        while rejected_callers.len() < 2 && Instant::now() < soon {
+            rejected_callers.extend(doors.rejected_callers());
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(
-            strangers.iter().any(|text| text.contains("wrong run token")),
-            "{strangers:?}"
+            rejected_callers
+                .iter()
+                .any(|text| text.contains("wrong run token")),
+            "{rejected_callers:?}"
         );
         assert!(
-            strangers.iter().any(|text| text.contains("protocol")),
-            "{strangers:?}"
+            rejected_callers.iter().any(|text| text.contains("protocol")),
+            "{rejected_callers:?}"
         );
     }
 
     #[test]
     fn a_pinned_source_port_is_the_one_on_the_wire() {
         let token = Token::generate().unwrap();
-        let doors = Doors::open(1, &[LOOPBACK.into()], token).unwrap();
+        let doors = Listeners::open(1, &[LOOPBACK.into()], token).unwrap();
         let free = TcpListener::bind((LOOPBACK, 0))
             .unwrap()
             .local_addr()
@@ -286,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_never_dials_is_not_waited_for_forever() {
-        let doors = Doors::open(1, &[LOOPBACK.into()], Token::generate().unwrap()).unwrap();
+        let doors = Listeners::open(1, &[LOOPBACK.into()], Token::generate().unwrap()).unwrap();
         let connection = Connection {
             from: 0,
             to: 1,

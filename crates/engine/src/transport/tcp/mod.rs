@@ -5,13 +5,13 @@
 
 mod backlog;
 mod dial;
-mod greeting;
+mod handshake;
 mod link;
 mod listen;
-mod local;
+mod local_rail;
 
-pub use dial::{DialError, bind, dial, introduce};
-pub use greeting::{Connection, INTRODUCES, KNOCK, LINE, STREAMS};
+pub use dial::{DialError, bind, dial, send_handshake};
+pub use handshake::{Connection, OUT_OF_BAND, PROBE, QP_EXCHANGE, STREAMS};
 pub use link::TcpLink;
-pub use listen::{Doors, Mailbox};
-pub use local::Local;
+pub use listen::{AcceptedConnections, Listeners};
+pub use local_rail::LocalRail;

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use nix::poll::PollFlags;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::super::tcp::Local;
-use super::{Echo, answer};
+use super::super::tcp::LocalRail;
+use super::flow::ProbeReply;
+use super::icmp;
 
 /// A socket whose datagrams take the path of a flow.
 pub(super) struct Datagrams {
@@ -21,12 +22,12 @@ pub(super) struct Datagrams {
 
 impl Datagrams {
     /// From `source`, this host's end of the rail `local`, to `target`.
-    pub fn new(source: SocketAddr, local: &Local, target: SocketAddr) -> io::Result<Datagrams> {
+    pub fn new(source: SocketAddr, local: &LocalRail, target: SocketAddr) -> io::Result<Datagrams> {
         let socket = Socket::new(Domain::for_address(source), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_reuse_address(true)?;
         socket.bind(&source.into())?;
         local.confine(SockRef::from(&socket), target.ip());
-        answer::listen(&socket, target.ip())?;
+        icmp::listen(&socket, target.ip())?;
         socket.set_nonblocking(true)?;
         // Flows to other hosts may have the same port: answers must not go to their sockets.
         socket.connect(&target.into())?;
@@ -34,33 +35,33 @@ impl Datagrams {
     }
 
     /// Sends one with room for `hops` hops.
-    pub fn probe(&self, hops: u8, patience: Duration) -> Echo {
+    pub fn probe(&self, hops: u8, patience: Duration) -> ProbeReply {
         self.attempt(hops, patience).unwrap_or_else(|error| {
             tracing::debug!(target = %self.target, %error, "a path cannot be asked for");
-            Echo::Silence
+            ProbeReply::Silence
         })
     }
 
-    fn attempt(&self, hops: u8, patience: Duration) -> io::Result<Echo> {
-        answer::set_room(&self.socket, self.target.ip(), hops)?;
+    fn attempt(&self, hops: u8, patience: Duration) -> io::Result<ProbeReply> {
+        icmp::set_ttl(&self.socket, self.target.ip(), hops)?;
         // What an earlier one met is not to be reported for this one.
-        while answer::next(&self.socket).is_some() {}
+        while icmp::next(&self.socket).is_some() {}
         self.socket.take_error()?;
         self.socket.send(&[hops])?;
         let until = Instant::now() + patience;
-        while answer::wait(&self.socket, PollFlags::empty(), until) {
+        while icmp::wait(&self.socket, PollFlags::empty(), until) {
             self.socket.take_error()?;
-            while let Some(answer) = answer::next(&self.socket) {
+            while let Some(icmp) = icmp::next(&self.socket) {
                 // Not every switch repeats what a packet carried.
-                if answer.carried.first().is_some_and(|of| *of != hops) {
+                if icmp.carried.first().is_some_and(|of| *of != hops) {
                     continue;
                 }
-                return Ok(match answer.by == self.target.ip() {
-                    true => Echo::Arrived,
-                    false => answer.echo(),
+                return Ok(match icmp.by == self.target.ip() {
+                    true => ProbeReply::Arrived,
+                    false => icmp.reply(),
                 });
             }
         }
-        Ok(Echo::Silence)
+        Ok(ProbeReply::Silence)
     }
 }

@@ -5,22 +5,24 @@
 //! are read from the error queue of an ordinary socket. Over TCP the packet is the first of a connection (`syn`), over RDMA
 //! a datagram that no device takes for one of its own (`datagram`). Switches may be silent, and a silent one is no error.
 
-mod answer;
 mod datagram;
+pub(super) mod flow;
+mod icmp;
 mod syn;
+
+pub use flow::{TraceWanted, TracedFlow};
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use self::datagram::Datagrams;
+use self::flow::{Hops, PartialPath, ProbeReply};
 use super::mesh::Mesh;
-use super::tcp::{Connection, KNOCK, Local};
+use super::tcp::{Connection, LocalRail, PROBE};
 use super::verbs::entropy::ROCE_PORT;
 use crate::launch::Token;
 use record::TransportKind;
@@ -38,76 +40,22 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// The same when a path is asked for again, because others are known and it is not: the machine may just have been busy.
 const MORE_PATIENCE: Duration = Duration::from_millis(600);
 
-/// A flow whose path is asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TraceWanted {
-    /// The rank that sends.
-    pub from: u32,
-    /// The rank that receives.
-    pub to: u32,
-    /// Over this rail.
-    pub rail: String,
-    /// The source port on the wire: TCP's, or that of RoCE's datagrams.
-    pub port: u16,
-    /// What carries the flow. Only TCP and RDMA have paths.
-    pub transport: TransportKind,
-}
-
-/// What is known of a flow's path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traced {
-    /// The flow.
-    pub flow: TraceWanted,
-    /// The address that answered for every hop, none where nobody did. Only switches: the receiver is not among them. Empty
-    /// when nobody answered at all. Over RDMA, silent switches before the receiver are missing at the end.
-    pub hops: Vec<Option<IpAddr>>,
-}
-
-/// Who answered along a path.
-type Hops = Vec<Option<IpAddr>>;
-
-/// What was seen of a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
-    hops: Hops,
-    /// Whether its end was seen, too.
-    whole: bool,
-}
-
-/// The paths this rank has seen: a flow whose connection is open cannot be followed again.
-pub(super) type Known = HashMap<TraceWanted, Hops>;
-
-/// What came of one packet.
-#[derive(Debug)]
-enum Echo {
-    /// A switch says that it ended there.
-    Switch(IpAddr),
-    /// A switch says that it goes nowhere from there.
-    End(IpAddr),
-    /// It arrived.
-    Arrived,
-    /// Nobody said anything.
-    Silence,
-    /// It could not be sent: the connection it would be part of is there already.
-    Taken,
-}
-
 impl Mesh {
     /// The paths of `wanted`, flows that this rank sends, in their order; those that are not known when `until` has come are
     /// empty.
-    pub fn trace(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<Traced> {
-        let ways: Vec<Option<Way<'_>>> = wanted.iter().map(|flow| self.way(flow)).collect();
-        let mut seen: Vec<Option<Seen>> = vec![None; ways.len()];
+    pub fn trace(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<TracedFlow> {
+        let paths: Vec<Option<ProbePath<'_>>> = wanted.iter().map(|flow| self.way(flow)).collect();
+        let mut seen: Vec<Option<PartialPath>> = vec![None; paths.len()];
         for patience in [PATIENCE, MORE_PATIENCE] {
             let places = gaps(wanted, &seen);
             // A switch that knew no way on may know one in a moment.
             if !places.is_empty() && patience == MORE_PATIENCE {
                 std::thread::sleep(PATIENCE);
             }
-            let found = ask(&ways, &places, patience, until);
+            let found = ask(&paths, &places, patience, until);
             for (place, found) in places.into_iter().zip(found) {
                 // Of two that know as much, the shorter one has waited for less that was not there.
-                let known = |seen: &Seen| {
+                let known = |seen: &PartialPath| {
                     (
                         seen.hops.iter().flatten().count(),
                         seen.whole,
@@ -130,10 +78,12 @@ impl Mesh {
         let traced = wanted.iter().zip(seen).map(|(flow, seen)| {
             // The path of a connection that is open is the one it had when it was made.
             let hops = match seen {
-                Some(Seen { hops, .. }) => self.known.entry(flow.clone()).insert_entry(hops).get().clone(),
+                Some(PartialPath { hops, .. }) => {
+                    self.known.entry(flow.clone()).insert_entry(hops).get().clone()
+                }
                 None => self.known.get(flow).cloned().unwrap_or_default(),
             };
-            Traced {
+            TracedFlow {
                 flow: flow.clone(),
                 hops,
             }
@@ -142,21 +92,21 @@ impl Mesh {
     }
 
     /// Where the packets of a flow leave and arrive; none for one that cannot exist.
-    fn way(&self, flow: &TraceWanted) -> Option<Way<'_>> {
+    fn way(&self, flow: &TraceWanted) -> Option<ProbePath<'_>> {
         let number = self.rails.iter().position(|(name, _)| *name == flow.rail)?;
         let peer = self.peers.iter().find(|endpoint| endpoint.rank == flow.to)?;
-        Some(Way {
+        Some(ProbePath {
             transport: flow.transport,
             connection: Connection {
                 from: self.me,
                 to: flow.to,
                 rail: number as u16,
                 to_rail: number as u16,
-                flow: KNOCK,
+                flow: PROBE,
                 source_port: flow.port,
             },
             local: &self.rails[number].1,
-            door: *peer.doors.get(number)?,
+            door: *peer.listeners.get(number)?,
             token: &self.token,
         })
     }
@@ -164,13 +114,13 @@ impl Mesh {
 
 /// The places of flows that are not known from end to end: none was asked for yet, a switch was silent, the receiver was not
 /// reached, or another flow to the same receiver met more switches.
-fn gaps(wanted: &[TraceWanted], seen: &[Option<Seen>]) -> Vec<usize> {
+fn gaps(wanted: &[TraceWanted], seen: &[Option<PartialPath>]) -> Vec<usize> {
     let mut longest: HashMap<(u32, &str), usize> = HashMap::new();
     for (flow, seen) in wanted.iter().zip(seen) {
         let most = longest.entry((flow.to, &flow.rail)).or_default();
         *most = seen.as_ref().map_or(0, |seen| seen.hops.len()).max(*most);
     }
-    let has_gap = |(flow, seen): (&TraceWanted, &Option<Seen>)| {
+    let has_gap = |(flow, seen): (&TraceWanted, &Option<PartialPath>)| {
         let most = longest[&(flow.to, flow.rail.as_str())];
         // Receivers do not answer datagrams.
         let must_end = flow.transport == TransportKind::Tcp;
@@ -186,8 +136,13 @@ fn gaps(wanted: &[TraceWanted], seen: &[Option<Seen>]) -> Vec<usize> {
 }
 
 /// Follows the ways at `places`, many at a time; none for those that cannot be followed, or not before `until`.
-fn ask(ways: &[Option<Way<'_>>], places: &[usize], patience: Duration, until: Instant) -> Vec<Option<Seen>> {
-    let found: Vec<OnceLock<Option<Seen>>> = places.iter().map(|_| OnceLock::new()).collect();
+fn ask(
+    paths: &[Option<ProbePath<'_>>],
+    places: &[usize],
+    patience: Duration,
+    until: Instant,
+) -> Vec<Option<PartialPath>> {
+    let found: Vec<OnceLock<Option<PartialPath>>> = places.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(places.len()) {
@@ -196,7 +151,7 @@ fn ask(ways: &[Option<Way<'_>>], places: &[usize], patience: Duration, until: In
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(place) = places.get(number) else { break };
                     // Every place is one thread's alone.
-                    let _ = found[number].set(ways[*place].as_ref().and_then(|way| way.hops(patience)));
+                    let _ = found[number].set(paths[*place].as_ref().and_then(|way| way.hops(patience)));
                 }
             });
         }
@@ -208,36 +163,28 @@ fn ask(ways: &[Option<Way<'_>>], places: &[usize], patience: Duration, until: In
 }
 
 /// Where the packets of a flow leave and arrive.
-struct Way<'m> {
+struct ProbePath<'m> {
     transport: TransportKind,
     connection: Connection,
-    local: &'m Local,
+    local: &'m LocalRail,
     door: SocketAddr,
     token: &'m Token,
 }
 
-impl Way<'_> {
+impl ProbePath<'_> {
     /// Who answers along it; none when it cannot be followed.
-    fn hops(&self, patience: Duration) -> Option<Seen> {
+    fn hops(&self, patience: Duration) -> Option<PartialPath> {
         match self.transport {
             TransportKind::Tcp => {
-                let probe = |room| {
-                    syn::probe(
-                        &self.connection,
-                        self.local,
-                        self.door,
-                        self.token,
-                        room,
-                        patience,
-                    )
-                };
+                let probe =
+                    |ttl| syn::probe(&self.connection, self.local, self.door, self.token, ttl, patience);
                 follow(probe, MOST_SILENCE)
             }
             TransportKind::Verbs => {
                 let source = SocketAddr::new(self.local.address, self.connection.source_port);
                 let target = SocketAddr::new(self.door.ip(), ROCE_PORT);
                 match Datagrams::new(source, self.local, target) {
-                    Ok(datagrams) => follow(|room| datagrams.probe(room, patience), SILENCE_AT_THE_END),
+                    Ok(datagrams) => follow(|ttl| datagrams.probe(ttl, patience), SILENCE_AT_THE_END),
                     Err(error) => {
                         tracing::debug!(%source, %target, %error, "a path cannot be asked for");
                         None
@@ -251,23 +198,23 @@ impl Way<'_> {
 
 /// Follows a path with `probe`, which sends one packet that may go so many hops, until it arrives or `most_silence` switches
 /// in a row say nothing; none when nothing can be sent.
-fn follow(mut probe: impl FnMut(u8) -> Echo, most_silence: usize) -> Option<Seen> {
+fn follow(mut probe: impl FnMut(u8) -> ProbeReply, most_silence: usize) -> Option<PartialPath> {
     let mut hops = Hops::new();
-    for room in 1..=MOST_HOPS {
-        let mut echo = probe(room);
+    for ttl in 1..=MOST_HOPS {
+        let mut reply = probe(ttl);
         // Where others have answered, silence may be a lost packet.
-        if matches!(echo, Echo::Silence) && hops.iter().any(Option::is_some) {
-            echo = probe(room);
+        if matches!(reply, ProbeReply::Silence) && hops.iter().any(Option::is_some) {
+            reply = probe(ttl);
         }
-        match echo {
-            Echo::Switch(address) => hops.push(Some(address)),
-            Echo::End(address) => {
+        match reply {
+            ProbeReply::Switch(address) => hops.push(Some(address)),
+            ProbeReply::End(address) => {
                 hops.push(Some(address));
-                return Some(Seen { hops, whole: false });
+                return Some(PartialPath { hops, whole: false });
             }
-            Echo::Arrived => return Some(Seen { hops, whole: true }),
-            Echo::Silence => hops.push(None),
-            Echo::Taken => return None,
+            ProbeReply::Arrived => return Some(PartialPath { hops, whole: true }),
+            ProbeReply::Silence => hops.push(None),
+            ProbeReply::Taken => return None,
         }
         if hops.iter().rev().take_while(|hop| hop.is_none()).count() >= most_silence {
             break;
@@ -277,7 +224,7 @@ fn follow(mut probe: impl FnMut(u8) -> Echo, most_silence: usize) -> Option<Seen
     while hops.last().is_some_and(Option::is_none) {
         hops.pop();
     }
-    Some(Seen { hops, whole: false })
+    Some(PartialPath { hops, whole: false })
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use nix::poll::PollFlags;
 use socket2::{SockRef, Socket};
 
-use super::super::tcp::{Connection, Local, bind, introduce};
-use super::{Echo, answer};
+use super::super::tcp::{Connection, LocalRail, bind, send_handshake};
+use super::flow::ProbeReply;
+use super::icmp;
 use crate::launch::Token;
 
 /// How long the door may take to answer a knock: it shares its machine with whatever else is awake there.
@@ -26,12 +27,12 @@ const A_MOMENT: Duration = Duration::from_millis(20);
 /// Sends the first packet of `connection` to `door` with room for `hops` hops.
 pub(super) fn probe(
     connection: &Connection,
-    local: &Local,
+    local: &LocalRail,
     door: SocketAddr,
     token: &Token,
     hops: u8,
     patience: Duration,
-) -> Echo {
+) -> ProbeReply {
     let from = SocketAddr::new(local.address, connection.source_port);
     let is_taken = |error: &io::Error| {
         matches!(
@@ -48,60 +49,60 @@ pub(super) fn probe(
         attempted = attempt(from, local, door, hops, patience);
     }
     match attempted {
-        Ok(Attempt::Answered(echo)) => echo,
+        Ok(Attempt::Answered(reply)) => reply,
         Ok(Attempt::Connected(socket)) => {
             if let Err(error) = take_leave(socket, connection, token) {
                 tracing::debug!(%from, %door, %error, "a door did not answer a knock");
             }
-            Echo::Arrived
+            ProbeReply::Arrived
         }
         Err(error) => {
             tracing::debug!(%from, %door, %error, "a path cannot be asked for");
             match is_taken(&error) {
-                true => Echo::Taken,
-                false => Echo::Silence,
+                true => ProbeReply::Taken,
+                false => ProbeReply::Silence,
             }
         }
     }
 }
 
 enum Attempt {
-    Answered(Echo),
+    Answered(ProbeReply),
     Connected(Socket),
 }
 
 fn attempt(
     from: SocketAddr,
-    local: &Local,
+    local: &LocalRail,
     door: SocketAddr,
     hops: u8,
     patience: Duration,
 ) -> io::Result<Attempt> {
     let socket = bind(from)?;
     local.confine(SockRef::from(&socket), door.ip());
-    answer::listen(&socket, door.ip())?;
-    answer::set_room(&socket, door.ip(), hops)?;
+    icmp::listen(&socket, door.ip())?;
+    icmp::set_ttl(&socket, door.ip(), hops)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&door.into()) {
         Ok(()) => return Ok(Attempt::Connected(socket)),
         Err(error) if error.raw_os_error() == Some(nix::Error::EINPROGRESS as i32) => {}
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            return Ok(Attempt::Answered(Echo::Arrived));
+            return Ok(Attempt::Answered(ProbeReply::Arrived));
         }
         Err(error) => return Err(error),
     }
-    if !answer::wait(&socket, PollFlags::POLLOUT, Instant::now() + patience) {
-        return Ok(Attempt::Answered(Echo::Silence));
+    if !icmp::wait(&socket, PollFlags::POLLOUT, Instant::now() + patience) {
+        return Ok(Attempt::Answered(ProbeReply::Silence));
     }
-    if let Some(answer) = answer::next(&socket) {
-        return Ok(Attempt::Answered(answer.echo()));
+    if let Some(icmp) = icmp::next(&socket) {
+        return Ok(Attempt::Answered(icmp.reply()));
     }
     match socket.take_error()? {
         None => Ok(Attempt::Connected(socket)),
         Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            Ok(Attempt::Answered(Echo::Arrived))
+            Ok(Attempt::Answered(ProbeReply::Arrived))
         }
-        Some(_) => Ok(Attempt::Answered(Echo::Silence)),
+        Some(_) => Ok(Attempt::Answered(ProbeReply::Silence)),
     }
 }
 
@@ -112,7 +113,7 @@ fn take_leave(socket: Socket, connection: &Connection, token: &Token) -> io::Res
     // Whatever goes wrong, the port is needed again.
     socket.set_linger(Some(Duration::ZERO))?;
     let mut stream = TcpStream::from(socket);
-    introduce(&mut stream, connection, token, COURTESY)?;
+    send_handshake(&mut stream, connection, token, COURTESY)?;
     while stream.read(&mut [0; 16])? > 0 {}
     Ok(())
 }

@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::super::shm::Hub;
 use super::*;
@@ -11,12 +11,12 @@ fn address(last: u8) -> IpAddr {
 fn path(most_silence: usize, echoes: &[Option<u8>], arrives: bool) -> (Vec<Option<u8>>, usize) {
     let mut sent = 0;
     let hops = follow(
-        |room| {
+        |ttl| {
             sent += 1;
-            match echoes.get(usize::from(room) - 1) {
-                Some(Some(last)) => Echo::Switch(address(*last)),
-                None if arrives => Echo::Arrived,
-                _ => Echo::Silence,
+            match echoes.get(usize::from(ttl) - 1) {
+                Some(Some(last)) => ProbeReply::Switch(address(*last)),
+                None if arrives => ProbeReply::Arrived,
+                _ => ProbeReply::Silence,
             }
         },
         most_silence,
@@ -59,14 +59,14 @@ fn where_nobody_answers_only_a_few_packets_are_sent_and_nothing_is_known() {
 fn a_packet_that_was_lost_is_sent_again_before_a_switch_counts_as_silent() {
     let mut lost = false;
     let hops = follow(
-        |room| match room {
-            1 => Echo::Switch(address(1)),
+        |ttl| match ttl {
+            1 => ProbeReply::Switch(address(1)),
             2 if !lost => {
                 lost = true;
-                Echo::Silence
+                ProbeReply::Silence
             }
-            2 => Echo::Switch(address(2)),
-            _ => Echo::Arrived,
+            2 => ProbeReply::Switch(address(2)),
+            _ => ProbeReply::Arrived,
         },
         3,
     );
@@ -76,9 +76,9 @@ fn a_packet_that_was_lost_is_sent_again_before_a_switch_counts_as_silent() {
 #[test]
 fn a_path_ends_at_the_switch_that_knows_no_way_on() {
     let hops = follow(
-        |room| match room {
-            1 => Echo::Switch(address(1)),
-            _ => Echo::End(address(2)),
+        |ttl| match ttl {
+            1 => ProbeReply::Switch(address(1)),
+            _ => ProbeReply::End(address(2)),
         },
         3,
     );
@@ -92,8 +92,8 @@ fn following_a_flow_leaves_its_port_free_and_no_stranger_at_the_door() {
     let open = |rank| Mesh::open(rank, rails(), token, Hub::new(), Vec::new()).unwrap();
     let (mut low, mut high) = (open(0), open(1));
     let endpoints = vec![low.endpoint(), high.endpoint()];
-    low.meet(endpoints.clone());
-    high.meet(endpoints);
+    low.set_peers(endpoints.clone());
+    high.set_peers(endpoints);
     let first = 20_000 + (std::process::id() % 10_000) as u16;
     let wanted: Vec<TraceWanted> = (0..100)
         .map(|flow| TraceWanted {
@@ -111,24 +111,24 @@ fn following_a_flow_leaves_its_port_free_and_no_stranger_at_the_door() {
         assert_eq!(flows, wanted.iter().collect::<Vec<_>>(), "in their order");
         assert!(traced.iter().all(|traced| traced.hops.is_empty()));
     }
-    let echo = |flow: &TraceWanted| {
+    let reply = |flow: &TraceWanted| {
         let connection = Connection {
             from: 0,
             to: 1,
             rail: 0,
             to_rail: 0,
-            flow: KNOCK,
+            flow: PROBE,
             source_port: flow.port,
         };
-        let door = high.endpoint().doors[0];
+        let door = high.endpoint().listeners[0];
         syn::probe(&connection, &low.rails[0].1, door, &token, 1, MORE_PATIENCE)
     };
     assert!(
-        matches!(echo(&wanted[0]), Echo::Arrived),
+        matches!(reply(&wanted[0]), ProbeReply::Arrived),
         "{:?}",
-        echo(&wanted[0])
+        reply(&wanted[0])
     );
-    assert_eq!(high.strangers(), Vec::<String>::new());
+    assert_eq!(high.rejected_callers(), Vec::<String>::new());
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn flows_that_are_known_less_well_than_others_to_the_same_receiver_are_asked_for
     );
     let seen = |last: &[u8], whole| {
         let hops = last.iter().map(|last| (*last > 0).then(|| address(*last)));
-        Some(Seen {
+        Some(PartialPath {
             hops: hops.collect(),
             whole,
         })

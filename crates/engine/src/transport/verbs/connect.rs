@@ -8,26 +8,23 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::Link;
-use super::card::{self, Card};
-use super::direct::VerbsDirectLink;
+use super::super::link::Link;
+use super::direct_link::VerbsDirectLink;
 use super::entropy;
-use super::failure::End;
-use super::introduction::Introduction;
-use super::landing::{CHUNK_BYTES, GRANT_BYTES, Landing};
+use super::failure::QpEnd;
 use super::link::VerbsLink;
 use super::nic::{Nic, ip_of};
-use super::queue_pair::{Depths, Path, QueuePair};
-use super::wire::{Settings, Wire};
+use super::qp_connection::{ACK_TIMEOUT, QpConnection, Settings};
+use super::queue_pair::{PathAttributes, QueueDepths, QueuePair};
+use super::queue_pair_info::{self, QueuePairInfo};
+use super::receive_slots::{CHUNK_BYTES, GRANT_BYTES, ReceiveSlots};
+use super::request::QueuePairRequest;
 use record::{Completion, FlowRecord, PortKnowledge};
 
-/// Packets that are not acknowledged are sent again after 4.096 us times two to the power of this: 0.54 s. With seven tries
-/// a flap of two seconds is survived, and a dead path is noticed after four.
-pub const ACK_TIMEOUT: u8 = 17;
 /// How often. Soft-RoCE takes 7 for "for ever".
 const RETRIES: u8 = 6;
 /// How often a peer without room is asked again. It always has room unless it misbehaves.
-const NOT_READY_RETRIES: u8 = 6;
+const RNR_RETRIES: u8 = 6;
 /// Bytes that may lie within a request.
 const INLINE: u32 = 220;
 /// Most and fewest messages a queue pair has room for, and what all of a peer's together have.
@@ -36,80 +33,84 @@ const FEWEST_SLOTS: u32 = 2;
 const SLOTS_OF_A_PEER: u32 = 32;
 
 /// A queue pair that has introduced itself and waits for its peer.
-pub struct Pending {
+pub struct PendingQueuePair {
     stream: TcpStream,
     nic: Arc<Nic>,
     pair: QueuePair,
-    landing: Landing,
-    card: Card,
-    wanted: Introduction,
+    receive_slots: ReceiveSlots,
+    queue_pair_info: QueuePairInfo,
+    wanted: QueuePairRequest,
 }
 
-impl Pending {
+impl PendingQueuePair {
     /// Makes a queue pair and tells the peer about it; when that is not possible, tells the peer that.
-    pub fn begin(mut stream: TcpStream, nic: &Arc<Nic>, wanted: Introduction) -> io::Result<Pending> {
+    pub fn begin(
+        mut stream: TcpStream,
+        nic: &Arc<Nic>,
+        wanted: QueuePairRequest,
+    ) -> io::Result<PendingQueuePair> {
         match prepare(nic, &wanted) {
-            Ok((pair, landing, card)) => {
-                card.send(&mut stream)?;
-                Ok(Pending {
+            Ok((pair, receive_slots, queue_pair_info)) => {
+                queue_pair_info.send(&mut stream)?;
+                Ok(PendingQueuePair {
                     stream,
                     nic: Arc::clone(nic),
                     pair,
-                    landing,
-                    card,
+                    receive_slots,
+                    queue_pair_info,
                     wanted,
                 })
             }
             Err(error) => {
-                card::apologise(&mut stream, &error.to_string());
+                queue_pair_info::send_failure(&mut stream, &error.to_string());
                 Err(error)
             }
         }
     }
 
     /// Hears of the peer's queue pair and connects to it.
-    pub fn meet(mut self, deadline: Instant) -> io::Result<Meeting> {
-        patience(&self.stream, deadline)?;
-        let theirs = Card::receive(&mut self.stream)?;
+    pub fn meet(mut self, deadline: Instant) -> io::Result<ConnectedQueuePair> {
+        set_read_deadline(&self.stream, deadline)?;
+        let theirs = QueuePairInfo::receive(&mut self.stream)?;
         match self.connect(&theirs) {
             Ok(flow) => {
-                card::say_ready(&mut self.stream)?;
-                Ok(Meeting {
+                queue_pair_info::send_ready(&mut self.stream)?;
+                Ok(ConnectedQueuePair {
                     pending: self,
                     theirs,
                     flow,
                 })
             }
             Err(error) => {
-                card::apologise(&mut self.stream, &error.to_string());
+                queue_pair_info::send_failure(&mut self.stream, &error.to_string());
                 Err(error)
             }
         }
     }
 
-    fn connect(&mut self, theirs: &Card) -> io::Result<FlowRecord> {
-        let tuning = Tuning {
-            not_ready_retries: NOT_READY_RETRIES,
+    fn connect(&mut self, theirs: &QueuePairInfo) -> io::Result<FlowRecord> {
+        let tuning = QpTuning {
+            rnr_retries: RNR_RETRIES,
             reads: 1,
         };
         let flow = bring_up(
             &mut self.pair,
             &self.nic,
-            &self.card,
+            &self.queue_pair_info,
             theirs,
             &self.wanted,
             tuning,
         )?;
-        self.pair.expect_numbers(self.landing.expected())?;
+        self.pair.post_receives(self.receive_slots.expected())?;
         Ok(flow)
     }
 }
 
 /// What differs between uses of a queue pair.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tuning {
+pub(super) struct QpTuning {
     /// How often a peer without room is asked again; 7 is for ever.
-    pub not_ready_retries: u8,
+    pub rnr_retries: u8,
     /// RDMA reads under way at a time.
     pub reads: u8,
 }
@@ -118,10 +119,10 @@ pub(super) struct Tuning {
 pub(super) fn bring_up(
     pair: &mut QueuePair,
     nic: &Nic,
-    mine: &Card,
-    theirs: &Card,
-    wanted: &Introduction,
-    tuning: Tuning,
+    mine: &QueuePairInfo,
+    theirs: &QueuePairInfo,
+    wanted: &QueuePairRequest,
+    tuning: QpTuning,
 ) -> io::Result<FlowRecord> {
     if mine.infiniband != theirs.infiniband {
         let layer = |infiniband| if infiniband { "InfiniBand" } else { "Ethernet" };
@@ -140,7 +141,7 @@ pub(super) fn bring_up(
         )));
     }
     let flow_label = wanted.source_port.and_then(entropy::label_of_port);
-    let path = Path {
+    let path = PathAttributes {
         port: nic.port.port,
         gid_index: nic.gid_index,
         // On InfiniBand a global header is needed between subnets only.
@@ -148,15 +149,15 @@ pub(super) fn bring_up(
         to_gid: theirs.gid,
         to_lid: theirs.lid,
         to_queue_pair: theirs.queue_pair,
-        first_packet: mine.first_packet,
-        peers_first_packet: theirs.first_packet,
+        psn: mine.psn,
+        peer_psn: theirs.psn,
         mtu: wanted.terms.path_mtu.unwrap_or(mtu),
         service_level: wanted.terms.service_level,
         traffic_class: wanted.terms.traffic_class,
         flow_label: flow_label.unwrap_or(0),
         timeout: ACK_TIMEOUT,
         retries: RETRIES,
-        not_ready_retries: tuning.not_ready_retries,
+        rnr_retries: tuning.rnr_retries,
         reads: tuning.reads,
     };
     pair.connect(&path)?;
@@ -186,52 +187,52 @@ pub(super) fn bring_up(
 }
 
 /// A connected queue pair whose peer may not be connected yet.
-pub struct Meeting {
-    pending: Pending,
-    theirs: Card,
+pub struct ConnectedQueuePair {
+    pending: PendingQueuePair,
+    theirs: QueuePairInfo,
     flow: FlowRecord,
 }
 
-impl Meeting {
+impl ConnectedQueuePair {
     /// Waits until the peer is connected too.
     pub fn finish(self, deadline: Instant) -> io::Result<Box<dyn Link>> {
-        let Meeting {
+        let ConnectedQueuePair {
             pending,
             theirs,
             flow,
         } = self;
         let mut stream = pending.stream;
-        patience(&stream, deadline)?;
-        card::hear_ready(&mut stream)?;
+        set_read_deadline(&stream, deadline)?;
+        queue_pair_info::wait_ready(&mut stream)?;
         stream.set_nonblocking(true)?;
         let wanted = pending.wanted;
         let with = Settings {
-            here: end_of(wanted.me, &pending.card),
-            there: end_of(wanted.peer, &theirs),
+            here: qp_end(wanted.me, &pending.queue_pair_info),
+            there: qp_end(wanted.peer, &theirs),
             peer: theirs,
             flow,
             sleeps: wanted.terms.completion.unwrap_or_else(default_completion) == Completion::Event,
             nic: pending.nic,
         };
-        let wire = Wire::new(pending.pair, stream, with);
+        let connection = QpConnection::new(pending.pair, stream, with);
         Ok(match wanted.placed {
-            true => Box::new(VerbsDirectLink::new(wire, pending.landing)),
-            false => Box::new(VerbsLink::new(wire, pending.landing)),
+            true => Box::new(VerbsDirectLink::new(connection, pending.receive_slots)),
+            false => Box::new(VerbsLink::new(connection, pending.receive_slots)),
         })
     }
 }
 
 /// One end of a queue pair, by the card it was introduced with.
-pub(super) fn end_of(rank: u32, card: &Card) -> End {
-    End {
+pub(super) fn qp_end(rank: u32, queue_pair_info: &QueuePairInfo) -> QpEnd {
+    QpEnd {
         rank,
-        device: card.device.clone(),
-        port: card.port,
-        queue_pair: card.queue_pair,
-        address: if card.infiniband {
-            format!("LID {}", card.lid)
+        device: queue_pair_info.device.clone(),
+        port: queue_pair_info.port,
+        queue_pair: queue_pair_info.queue_pair,
+        address: if queue_pair_info.infiniband {
+            format!("LID {}", queue_pair_info.lid)
         } else {
-            ip_of(&card.gid).to_string()
+            ip_of(&queue_pair_info.gid).to_string()
         },
     }
 }
@@ -247,33 +248,36 @@ pub(super) fn default_completion() -> Completion {
 }
 
 /// Reading waits until the deadline at most.
-pub(super) fn patience(stream: &TcpStream, deadline: Instant) -> io::Result<()> {
+pub(super) fn set_read_deadline(stream: &TcpStream, deadline: Instant) -> io::Result<()> {
     let left = deadline.saturating_duration_since(Instant::now());
     stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))
 }
 
-fn prepare(nic: &Arc<Nic>, wanted: &Introduction) -> io::Result<(QueuePair, Landing, Card)> {
+fn prepare(
+    nic: &Arc<Nic>,
+    wanted: &QueuePairRequest,
+) -> io::Result<(QueuePair, ReceiveSlots, QueuePairInfo)> {
     let slots = (SLOTS_OF_A_PEER / u32::from(wanted.flows.max(1))).clamp(FEWEST_SLOTS, MOST_SLOTS);
     let slot_bytes = if wanted.placed { GRANT_BYTES } else { CHUNK_BYTES };
-    let landing = Landing::new(nic, slots, slot_bytes)?;
-    let depths = Depths {
-        sends: Wire::REQUESTS,
-        receives: landing.expected() as u32,
+    let receive_slots = ReceiveSlots::new(nic, slots, slot_bytes)?;
+    let depths = QueueDepths {
+        sends: QpConnection::REQUESTS,
+        receives: receive_slots.expected() as u32,
         inline: INLINE,
     };
     let pair = QueuePair::new(nic.domain(), nic.port.port, depths)?;
-    let opened = Opened {
-        memory: landing.start(),
-        key: landing.key(),
-        slots: landing.slots(),
-        slot_bytes: landing.slot_bytes(),
+    let opened = ExposedMemory {
+        memory: receive_slots.start(),
+        key: receive_slots.key(),
+        slots: receive_slots.slots(),
+        slot_bytes: receive_slots.slot_bytes(),
     };
-    let card = introduce(nic, &pair, opened)?;
-    Ok((pair, landing, card))
+    let queue_pair_info = local_info(nic, &pair, opened)?;
+    Ok((pair, receive_slots, queue_pair_info))
 }
 
 /// Memory that a side has opened to the other.
-pub(super) struct Opened {
+pub(super) struct ExposedMemory {
     pub memory: u64,
     pub key: u32,
     pub slots: u32,
@@ -281,13 +285,13 @@ pub(super) struct Opened {
 }
 
 /// The card of a queue pair.
-pub(super) fn introduce(nic: &Nic, pair: &QueuePair, opened: Opened) -> io::Result<Card> {
+pub(super) fn local_info(nic: &Nic, pair: &QueuePair, opened: ExposedMemory) -> io::Result<QueuePairInfo> {
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(Card {
+    Ok(QueuePairInfo {
         queue_pair: pair.number(),
         // Packet numbers have 24 bits.
-        first_packet: u32::from_le_bytes(random) & 0x00ff_ffff,
+        psn: u32::from_le_bytes(random) & 0x00ff_ffff,
         lid: nic.state.lid,
         mtu: nic.state.mtu,
         infiniband: nic.state.infiniband,

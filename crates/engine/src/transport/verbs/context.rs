@@ -60,7 +60,7 @@ impl Drop for DeviceList {
 pub struct Context {
     raw: NonNull<ib::ibv_context>,
     name: String,
-    limits: Limits,
+    limits: DeviceLimits,
     /// Set once the device has reported that it is lost.
     lost: AtomicBool,
 }
@@ -72,7 +72,7 @@ unsafe impl Sync for Context {}
 
 /// What a device can take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct DeviceLimits {
     /// Work requests of one queue.
     pub work_requests: u32,
     /// Entries of one completion queue.
@@ -111,7 +111,7 @@ impl Context {
         let mut context = Context {
             raw,
             name: name.to_string(),
-            limits: Limits {
+            limits: DeviceLimits {
                 work_requests: 0,
                 completions: 0,
                 reads: 0,
@@ -125,12 +125,12 @@ impl Context {
         Ok(Arc::new(context))
     }
 
-    fn read_limits(&self) -> io::Result<Limits> {
+    fn read_limits(&self) -> io::Result<DeviceLimits> {
         // SAFETY: the attributes are plain numbers, for which zero is a value.
         let mut attributes: ib::ibv_device_attr = unsafe { std::mem::zeroed() };
         // SAFETY: the context is open, the attributes are valid for writing.
         checked(unsafe { ib::ibv_query_device(self.raw(), &mut attributes) })?;
-        Ok(Limits {
+        Ok(DeviceLimits {
             work_requests: u32::try_from(attributes.max_qp_wr).unwrap_or(0),
             completions: u32::try_from(attributes.max_cqe).unwrap_or(0),
             reads: attributes.max_qp_rd_atom.clamp(0, 128) as u8,
@@ -143,7 +143,7 @@ impl Context {
     }
 
     /// What it can take.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> DeviceLimits {
         self.limits
     }
 

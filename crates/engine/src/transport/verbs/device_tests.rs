@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::{Link, LinkError, Received, Sink};
-use super::card::Card;
-use super::connect::Pending;
+use super::super::link::{Link, LinkError, Received, Sink};
+use super::connect::PendingQueuePair;
 use super::context::device_names;
 use super::entropy;
-use super::introduction::Introduction;
 use super::memory::Registration;
 use super::nic::Nic;
-use super::queue_pair::{Depths, Path as Way, QueuePair, Request, Work};
+use super::queue_pair::{Opcode, PathAttributes, QueueDepths, QueuePair, WorkRequest};
+use super::queue_pair_info::QueuePairInfo;
+use super::request::QueuePairRequest;
 use crate::device::Region;
 use probe::rdma;
 use probe::sysfs;
@@ -29,8 +29,8 @@ fn nic() -> Option<Arc<Nic>> {
     Some(Nic::open(&port.record(), IpAddr::from([0, 0, 0, 0]), None).expect("an active port"))
 }
 
-fn introduction(me: u32, terms: VerbsTerms) -> Introduction {
-    Introduction {
+fn request(me: u32, terms: VerbsTerms) -> QueuePairRequest {
+    QueuePairRequest {
         me,
         peer: 1 - me,
         rail: "rail0".to_string(),
@@ -54,16 +54,16 @@ fn soon() -> Instant {
 
 /// Two links that are each other's peer.
 fn links(nic: &Arc<Nic>, terms: VerbsTerms, source_port: Option<u16>) -> [Box<dyn Link>; 2] {
-    join(nic, |me| Introduction {
+    join(nic, |me| QueuePairRequest {
         source_port,
-        ..introduction(me, terms)
+        ..request(me, terms)
     })
 }
 
-fn join(nic: &Arc<Nic>, wanted: impl Fn(u32) -> Introduction) -> [Box<dyn Link>; 2] {
+fn join(nic: &Arc<Nic>, wanted: impl Fn(u32) -> QueuePairRequest) -> [Box<dyn Link>; 2] {
     let (here, there) = streams();
-    let one = Pending::begin(here, nic, wanted(0)).unwrap();
-    let other = Pending::begin(there, nic, wanted(1)).unwrap();
+    let one = PendingQueuePair::begin(here, nic, wanted(0)).unwrap();
+    let other = PendingQueuePair::begin(there, nic, wanted(1)).unwrap();
     let (one, other) = (one.meet(soon()).unwrap(), other.meet(soon()).unwrap());
     [one.finish(soon()).unwrap(), other.finish(soon()).unwrap()]
 }
@@ -126,9 +126,9 @@ fn every_size_arrives_as_it_was_sent_from_any_offset() {
 #[test]
 fn chunks_that_have_a_place_arrive_there_from_any_offset() {
     let Some(nic) = nic() else { return };
-    let [mut from, mut to] = join(&nic, |me| Introduction {
+    let [mut from, mut to] = join(&nic, |me| QueuePairRequest {
         placed: true,
-        ..introduction(me, VerbsTerms::default())
+        ..request(me, VerbsTerms::default())
     });
     let (source, target) = (Region::new(1 << 20), Region::new(1 << 20));
     for turn in 0..500usize {
@@ -243,9 +243,9 @@ fn a_peer_that_is_gone_is_noticed_by_a_rank_that_only_waits() {
 fn a_wrong_key_from_a_misbehaving_peer_is_refused_and_named_at_both_ends() {
     let Some(nic) = nic() else { return };
     let (here, mut there) = streams();
-    let honest = Pending::begin(here, &nic, introduction(0, VerbsTerms::default())).unwrap();
+    let honest = PendingQueuePair::begin(here, &nic, request(0, VerbsTerms::default())).unwrap();
     // The other end speaks the protocol by hand, and writes with a key that it was never given.
-    let depths = Depths {
+    let depths = QueueDepths {
         sends: 4,
         receives: 4,
         inline: 0,
@@ -253,9 +253,9 @@ fn a_wrong_key_from_a_misbehaving_peer_is_refused_and_named_at_both_ends() {
     let mut rogue = QueuePair::new(nic.domain(), nic.port.port, depths).unwrap();
     let region = Region::new(4096);
     let memory = Registration::of_region(nic.domain(), &region).unwrap();
-    let mine = Card {
+    let mine = QueuePairInfo {
         queue_pair: rogue.number(),
-        first_packet: 7,
+        psn: 7,
         lid: nic.state.lid,
         mtu: nic.state.mtu,
         infiniband: nic.state.infiniband,
@@ -269,32 +269,32 @@ fn a_wrong_key_from_a_misbehaving_peer_is_refused_and_named_at_both_ends() {
     };
     mine.send(&mut there).unwrap();
     let honest = honest.meet(soon()).unwrap();
-    let theirs = Card::receive(&mut there).unwrap();
+    let theirs = QueuePairInfo::receive(&mut there).unwrap();
     rogue
-        .connect(&Way {
+        .connect(&PathAttributes {
             port: nic.port.port,
             gid_index: nic.gid_index,
             global: true,
             to_gid: theirs.gid,
             to_lid: theirs.lid,
             to_queue_pair: theirs.queue_pair,
-            first_packet: 7,
-            peers_first_packet: theirs.first_packet,
+            psn: 7,
+            peer_psn: theirs.psn,
             mtu: theirs.mtu,
             service_level: 0,
             traffic_class: 0,
             flow_label: 0,
             timeout: 14,
             retries: 1,
-            not_ready_retries: 1,
+            rnr_retries: 1,
             reads: 1,
         })
         .unwrap();
-    super::card::say_ready(&mut there).unwrap();
+    super::queue_pair_info::send_ready(&mut there).unwrap();
     let mut honest = honest.finish(soon()).unwrap();
-    let request = Request {
+    let request = WorkRequest {
         id: 1,
-        work: Work::WriteWith(0),
+        work: Opcode::WriteWithImm(0),
         local: (memory.start(), 64, memory.local_key()),
         remote: (theirs.memory, theirs.key ^ 0x5a5a_5a00),
         signalled: true,
@@ -355,8 +355,8 @@ fn packets_that_do_not_fit_the_port_are_refused_before_anything_is_sent() {
         path_mtu: Some(if nic.state.mtu == 4096 { 9000 } else { 4096 }),
         ..VerbsTerms::default()
     };
-    let one = Pending::begin(here, &nic, introduction(0, terms)).unwrap();
-    let _other = Pending::begin(there, &nic, introduction(1, terms)).unwrap();
+    let one = PendingQueuePair::begin(here, &nic, request(0, terms)).unwrap();
+    let _other = PendingQueuePair::begin(there, &nic, request(1, terms)).unwrap();
     let error = one.meet(soon()).err().expect("no such packets").to_string();
     assert!(error.contains("the ports carry at most"), "{error}");
 }

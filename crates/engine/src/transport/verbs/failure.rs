@@ -130,7 +130,7 @@ impl fmt::Display for Failure {
 
 /// One end of a queue pair, as an operator looks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct End {
+pub struct QpEnd {
     /// World rank.
     pub rank: u32,
     /// Device.
@@ -143,9 +143,9 @@ pub struct End {
     pub address: String,
 }
 
-impl fmt::Display for End {
+impl fmt::Display for QpEnd {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let End {
+        let QpEnd {
             rank,
             device,
             port,

@@ -10,25 +10,25 @@ use rdma_mummy_sys::ibv_access_flags as flags;
 
 use super::context::Context;
 use crate::device::Region;
-use crate::device::cuda::Direct;
+use crate::device::cuda::GpuDirectMemory;
 
 /// What belongs together on one device: queue pairs reach memory of their own domain only.
-pub struct Domain {
+pub struct ProtectionDomain {
     raw: NonNull<ib::ibv_pd>,
     context: Arc<Context>,
 }
 
 // SAFETY: libibverbs is thread-safe; the domain is only read after it was made.
-unsafe impl Send for Domain {}
+unsafe impl Send for ProtectionDomain {}
 // SAFETY: as above.
-unsafe impl Sync for Domain {}
+unsafe impl Sync for ProtectionDomain {}
 
-impl Domain {
+impl ProtectionDomain {
     /// A new domain.
-    pub fn new(context: &Arc<Context>) -> io::Result<Arc<Domain>> {
+    pub fn new(context: &Arc<Context>) -> io::Result<Arc<ProtectionDomain>> {
         // SAFETY: the context is open.
         let raw = unsafe { ib::ibv_alloc_pd(context.raw()) };
-        Ok(Arc::new(Domain {
+        Ok(Arc::new(ProtectionDomain {
             raw: NonNull::new(raw).ok_or_else(io::Error::last_os_error)?,
             context: Arc::clone(context),
         }))
@@ -44,7 +44,7 @@ impl Domain {
     }
 }
 
-impl Drop for Domain {
+impl Drop for ProtectionDomain {
     fn drop(&mut self) {
         // SAFETY: made in `new`; everything made from it holds it, so nothing is left.
         unsafe { ib::ibv_dealloc_pd(self.raw()) };
@@ -64,7 +64,7 @@ pub struct Registration {
     /// Address by which work requests name its first byte.
     start: u64,
     len: usize,
-    _domain: Arc<Domain>,
+    _domain: Arc<ProtectionDomain>,
 }
 
 // SAFETY: libibverbs is thread-safe; the registration is only read after it was made.
@@ -74,7 +74,7 @@ unsafe impl Sync for Registration {}
 
 impl Registration {
     /// Registers all of a region. The caller keeps the region alive for as long as work requests name its memory.
-    pub fn of_region(domain: &Arc<Domain>, region: &Region) -> io::Result<Registration> {
+    pub fn of_region(domain: &Arc<ProtectionDomain>, region: &Region) -> io::Result<Registration> {
         let start = region.start();
         // SAFETY: the region's memory is mapped and as long as it says. The kernel pins its pages until deregistration, so
         // that a NIC never reaches memory of anybody else, even when the region goes first.
@@ -83,7 +83,7 @@ impl Registration {
     }
 
     /// Registers memory of a GPU, by the dma-buf it was exported as, or by its address where it was not.
-    pub fn of_gpu(domain: &Arc<Domain>, memory: &Direct) -> io::Result<Registration> {
+    pub fn of_gpu(domain: &Arc<ProtectionDomain>, memory: &GpuDirectMemory) -> io::Result<Registration> {
         let (start, len, access) = (memory.address(), memory.len(), access());
         let raw = match memory.exported() {
             // SAFETY: the descriptor is open; the kernel checks what it is and holds what it needs of it.
@@ -96,7 +96,12 @@ impl Registration {
         Registration::new(domain, raw, start, len)
     }
 
-    fn new(domain: &Arc<Domain>, raw: *mut ib::ibv_mr, start: u64, len: usize) -> io::Result<Registration> {
+    fn new(
+        domain: &Arc<ProtectionDomain>,
+        raw: *mut ib::ibv_mr,
+        start: u64,
+        len: usize,
+    ) -> io::Result<Registration> {
         Ok(Registration {
             raw: NonNull::new(raw).ok_or_else(io::Error::last_os_error)?,
             start,

@@ -4,15 +4,14 @@
 //! from, so that they are given back in the right order whatever happens. `link` is the transport built on them.
 #![allow(unsafe_code)]
 
-#[cfg(not(feature = "rdma"))]
-mod absent;
+mod availability;
 pub mod entropy;
-mod introduction;
-mod missing;
+mod out_of_band;
+mod request;
 pub mod stream;
+#[cfg(not(feature = "rdma"))]
+mod without_rdma;
 
-#[cfg(feature = "rdma")]
-mod card;
 #[cfg(feature = "rdma")]
 mod completion;
 #[cfg(feature = "rdma")]
@@ -22,11 +21,9 @@ mod context;
 #[cfg(all(test, feature = "rdma"))]
 mod device_tests;
 #[cfg(feature = "rdma")]
-mod direct;
+mod direct_link;
 #[cfg(feature = "rdma")]
 mod failure;
-#[cfg(feature = "rdma")]
-mod landing;
 #[cfg(feature = "rdma")]
 mod link;
 #[cfg(feature = "rdma")]
@@ -36,16 +33,21 @@ mod nic;
 #[cfg(feature = "rdma")]
 mod nics;
 #[cfg(feature = "rdma")]
+mod qp_connection;
+#[cfg(feature = "rdma")]
 mod queue_pair;
 #[cfg(feature = "rdma")]
-mod wire;
+mod queue_pair_info;
+#[cfg(feature = "rdma")]
+mod receive_slots;
 
+pub use availability::{VerbsUnavailable, probe};
+pub use out_of_band::OutOfBand;
+pub use request::QueuePairRequest;
 #[cfg(not(feature = "rdma"))]
-pub use absent::{Meeting, Nics, Pending};
-pub use introduction::Introduction;
-pub use missing::{VerbsMissing, probe};
+pub use without_rdma::{ConnectedQueuePair, Nics, PendingQueuePair};
 #[cfg(feature = "rdma")]
 pub use {
-    connect::{Meeting, Pending},
+    connect::{ConnectedQueuePair, PendingQueuePair},
     nics::Nics,
 };

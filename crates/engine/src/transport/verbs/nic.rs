@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::context::{Context, Gid, PortState};
-use super::memory::{Domain, Registration, Registrations};
+use super::memory::{ProtectionDomain, Registration, Registrations};
 use crate::device::Region;
-use crate::device::cuda::Direct;
+use crate::device::cuda::GpuDirectMemory;
 use probe::rdma;
 use probe::sysfs;
 use record::{DEVICE_GONE, RdmaPort};
@@ -23,9 +23,9 @@ pub struct Nic {
     pub gid: Gid,
     /// What the port said when it was opened.
     pub state: PortState,
-    domain: Arc<Domain>,
+    domain: Arc<ProtectionDomain>,
     regions: Registrations<Region>,
-    gpus: Registrations<Direct>,
+    gpus: Registrations<GpuDirectMemory>,
 }
 
 /// A rail's device cannot be used.
@@ -112,7 +112,7 @@ impl Nic {
             gid_index,
             gid,
             state,
-            domain: Domain::new(&context).map_err(failed)?,
+            domain: ProtectionDomain::new(&context).map_err(failed)?,
             regions: Registrations::default(),
             gpus: Registrations::default(),
         }))
@@ -133,7 +133,7 @@ impl Nic {
     }
 
     /// The domain of its queue pairs and memory.
-    pub fn domain(&self) -> &Arc<Domain> {
+    pub fn domain(&self) -> &Arc<ProtectionDomain> {
         &self.domain
     }
 
@@ -149,7 +149,7 @@ impl Nic {
     }
 
     /// Memory of a GPU registered with it, at the first call for that memory.
-    pub fn register_direct(&self, memory: &Arc<Direct>) -> io::Result<Arc<Registration>> {
+    pub fn register_direct(&self, memory: &Arc<GpuDirectMemory>) -> io::Result<Arc<Registration>> {
         self.gpus
             .of(memory, || Registration::of_gpu(&self.domain, memory))
     }

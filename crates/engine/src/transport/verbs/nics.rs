@@ -5,12 +5,12 @@ use std::io;
 use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 
-use super::super::tcp::Local;
-use super::card;
-use super::connect::Pending;
-use super::introduction::Introduction;
+use super::super::tcp::LocalRail;
+use super::connect::PendingQueuePair;
 use super::nic::Nic;
-use crate::device::cuda::Direct;
+use super::queue_pair_info;
+use super::request::QueuePairRequest;
+use crate::device::cuda::GpuDirectMemory;
 
 /// A rank's opened devices.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub struct Nics {
 
 impl Nics {
     /// The device behind a rail, opened now or before.
-    pub fn of(&mut self, local: &Local, gid_index: Option<u8>) -> io::Result<Arc<Nic>> {
+    pub fn of(&mut self, local: &LocalRail, gid_index: Option<u8>) -> io::Result<Arc<Nic>> {
         let Some(port) = &local.rdma else {
             let interface = local.interface.as_deref().unwrap_or("this rail");
             return Err(io::Error::other(format!(
@@ -42,20 +42,24 @@ impl Nics {
     pub fn begin(
         &mut self,
         mut stream: TcpStream,
-        local: &Local,
-        wanted: Introduction,
-    ) -> io::Result<Pending> {
+        local: &LocalRail,
+        wanted: QueuePairRequest,
+    ) -> io::Result<PendingQueuePair> {
         match self.of(local, wanted.terms.gid_index) {
-            Ok(nic) => Pending::begin(stream, &nic, wanted),
+            Ok(nic) => PendingQueuePair::begin(stream, &nic, wanted),
             Err(error) => {
-                card::apologise(&mut stream, &error.to_string());
+                queue_pair_info::send_failure(&mut stream, &error.to_string());
                 Err(error)
             }
         }
     }
 
     /// Whether the devices behind all of `rails` take memory of a GPU; why not, in words.
-    pub fn take_direct(&mut self, rails: &[(String, Local)], memory: &Arc<Direct>) -> Result<(), String> {
+    pub fn take_direct(
+        &mut self,
+        rails: &[(String, LocalRail)],
+        memory: &Arc<GpuDirectMemory>,
+    ) -> Result<(), String> {
         for (rail, local) in rails {
             let nic = self.of(local, None).map_err(|error| format!("{rail}: {error}"))?;
             nic.register_direct(memory).map_err(|error| {

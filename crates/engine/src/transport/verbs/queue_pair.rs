@@ -9,11 +9,11 @@ use rdma_mummy_sys::ibv_qp_attr_mask as mask;
 
 use super::completion::CompletionQueue;
 use super::context::{Gid, checked, mtu_number};
-use super::memory::Domain;
+use super::memory::ProtectionDomain;
 
 /// Room of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Depths {
+pub struct QueueDepths {
     /// Work requests that may be under way.
     pub sends: u32,
     /// Messages that may arrive before room for them is made again.
@@ -24,7 +24,7 @@ pub struct Depths {
 
 /// How a queue pair reaches its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Path {
+pub struct PathAttributes {
     /// Port of this side's device.
     pub port: u8,
     /// Address of this side, by its index.
@@ -38,9 +38,9 @@ pub struct Path {
     /// Queue pair of the peer.
     pub to_queue_pair: u32,
     /// Packet number this side starts with.
-    pub first_packet: u32,
+    pub psn: u32,
     /// Packet number the peer starts with.
-    pub peers_first_packet: u32,
+    pub peer_psn: u32,
     /// Largest packet payload in bytes.
     pub mtu: u16,
     /// Service level.
@@ -54,18 +54,18 @@ pub struct Path {
     /// How often it is sent again.
     pub retries: u8,
     /// How often a peer without room is asked again; 7 is for ever.
-    pub not_ready_retries: u8,
+    pub rnr_retries: u8,
     /// RDMA reads under way at a time.
     pub reads: u8,
 }
 
 /// What a work request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum Opcode {
     /// Writes into the peer's memory, which does not notice.
     Write,
     /// Writes into the peer's memory and sends a number along, which it notices.
-    WriteWith(u32),
+    WriteWithImm(u32),
     /// Sends a message into whatever memory the peer has made room in.
     Send,
     /// Reads from the peer's memory.
@@ -74,11 +74,11 @@ pub enum Work {
 
 /// A work request.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
+pub struct WorkRequest {
     /// Comes back with its completion.
     pub id: u64,
     /// What it does.
-    pub work: Work,
+    pub work: Opcode,
     /// This side's memory: address, bytes, key. Without bytes there need not be any.
     pub local: (u64, u32, u32),
     /// The peer's memory: address and key.
@@ -99,7 +99,7 @@ pub struct QueuePair {
     receives: Vec<ib::ibv_recv_wr>,
     /// Behind `raw`, which is given back first.
     completions: CompletionQueue,
-    _domain: Arc<Domain>,
+    _domain: Arc<ProtectionDomain>,
 }
 
 // SAFETY: used by one thread at a time; the pointers within its lists are set anew by every call.
@@ -107,7 +107,7 @@ unsafe impl Send for QueuePair {}
 
 impl QueuePair {
     /// A queue pair that is not connected yet, on a port.
-    pub fn new(domain: &Arc<Domain>, port: u8, depths: Depths) -> io::Result<QueuePair> {
+    pub fn new(domain: &Arc<ProtectionDomain>, port: u8, depths: QueueDepths) -> io::Result<QueuePair> {
         let completions = CompletionQueue::new(domain.context(), depths.sends + depths.receives + 1)?;
         // SAFETY: zero is a value for every field: null pointers and numbers.
         let mut wanted: ib::ibv_qp_init_attr = unsafe { std::mem::zeroed() };
@@ -144,13 +144,13 @@ impl QueuePair {
     }
 
     /// Connects it: after this it takes what the peer sends, and can send as soon as the peer is connected too.
-    pub fn connect(&mut self, path: &Path) -> io::Result<()> {
+    pub fn connect(&mut self, path: &PathAttributes) -> io::Result<()> {
         let mut attributes = blank();
         attributes.qp_state = ib::ibv_qp_state::IBV_QPS_RTR;
         attributes.path_mtu = mtu_number(path.mtu)
             .ok_or_else(|| io::Error::other(format!("{} bytes are no packet size of RDMA", path.mtu)))?;
         attributes.dest_qp_num = path.to_queue_pair;
-        attributes.rq_psn = path.peers_first_packet;
+        attributes.rq_psn = path.peer_psn;
         attributes.max_dest_rd_atomic = path.reads;
         // 0.64 ms: what a peer that has no room is told to wait.
         attributes.min_rnr_timer = 12;
@@ -178,10 +178,10 @@ impl QueuePair {
         )?;
         let mut attributes = blank();
         attributes.qp_state = ib::ibv_qp_state::IBV_QPS_RTS;
-        attributes.sq_psn = path.first_packet;
+        attributes.sq_psn = path.psn;
         attributes.timeout = path.timeout;
         attributes.retry_cnt = path.retries;
-        attributes.rnr_retry = path.not_ready_retries;
+        attributes.rnr_retry = path.rnr_retries;
         attributes.max_rd_atomic = path.reads;
         self.modify(
             &mut attributes,
@@ -236,7 +236,7 @@ impl QueuePair {
     ///
     /// The local memory of every request stays valid, and is written by nobody (by nobody but the NIC, for reads), until the
     /// request or a later signalled one has completed or the queue pair is gone. Memory of inline requests is free at once.
-    pub unsafe fn post(&mut self, requests: &[Request]) -> io::Result<()> {
+    pub unsafe fn post(&mut self, requests: &[WorkRequest]) -> io::Result<()> {
         self.sends.clear();
         self.pieces.clear();
         for request in requests {
@@ -245,10 +245,10 @@ impl QueuePair {
         }
         for (request, piece) in requests.iter().zip(&mut self.pieces) {
             let (opcode, immediate) = match request.work {
-                Work::Write => (ib::ibv_wr_opcode::IBV_WR_RDMA_WRITE, 0),
-                Work::WriteWith(number) => (ib::ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM, number),
-                Work::Send => (ib::ibv_wr_opcode::IBV_WR_SEND, 0),
-                Work::Read => (ib::ibv_wr_opcode::IBV_WR_RDMA_READ, 0),
+                Opcode::Write => (ib::ibv_wr_opcode::IBV_WR_RDMA_WRITE, 0),
+                Opcode::WriteWithImm(number) => (ib::ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM, number),
+                Opcode::Send => (ib::ibv_wr_opcode::IBV_WR_SEND, 0),
+                Opcode::Read => (ib::ibv_wr_opcode::IBV_WR_RDMA_READ, 0),
             };
             let mut flags = 0;
             if request.signalled {
@@ -285,9 +285,9 @@ impl QueuePair {
     }
 
     /// Makes room for `count` messages that carry a number and no bytes of their own.
-    pub fn expect_numbers(&mut self, count: usize) -> io::Result<()> {
+    pub fn post_receives(&mut self, count: usize) -> io::Result<()> {
         // SAFETY: no memory is named.
-        unsafe { self.expect(count, None) }
+        unsafe { self.post_receives_into(count, None) }
     }
 
     /// Makes room for `count` messages, all into the same memory (address, bytes, key), when it is named.
@@ -295,7 +295,11 @@ impl QueuePair {
     /// # Safety
     ///
     /// The memory stays valid, and is used by nobody, until the messages have arrived or the queue pair is gone.
-    pub unsafe fn expect(&mut self, count: usize, memory: Option<(u64, u32, u32)>) -> io::Result<()> {
+    pub unsafe fn post_receives_into(
+        &mut self,
+        count: usize,
+        memory: Option<(u64, u32, u32)>,
+    ) -> io::Result<()> {
         self.receives.clear();
         let (addr, length, lkey) = memory.unwrap_or_default();
         let mut piece = ib::ibv_sge { addr, length, lkey };

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use railgauge_engine::device::cuda::{Direct, Gpu};
+use railgauge_engine::device::cuda::{Gpu, GpuDirectMemory};
 
 use crate::shim::inside;
 
-fn asked() -> Result<Direct, String> {
+fn asked() -> Result<GpuDirectMemory, String> {
     let gpu = Gpu::open(0).map_err(|error| error.to_string())?;
     let memory = gpu.allocate(3 << 20).map_err(|error| error.to_string())?;
-    Direct::of(&Arc::new(memory))
+    GpuDirectMemory::of(&Arc::new(memory))
 }
 
 #[test]

@@ -4,13 +4,13 @@
 //! back by itself). Where completions are polled, writes are noticed as perftest does it, by watching the last byte in
 //! memory; where they wake, writes carry a number along, because memory wakes nobody.
 
-use super::super::queue_pair::Work;
-use super::memory::Area;
-use super::open::Stream;
-use super::pattern::{Content, Place};
-use super::talk::Word;
-use super::vigil::Vigil;
-use super::{Check, Checked, Extent, Operation, Outcome, StreamError, Trial};
+use super::super::queue_pair::Opcode;
+use super::buffers::Buffer;
+use super::control::ControlMessage;
+use super::open::RdmaStream;
+use super::pattern::{Content, MessageId};
+use super::stall_timer::StallTimer;
+use super::{Check, CheckResult, Extent, Operation, StreamError, Trial, TrialResult};
 use crate::launch::clock;
 use record::units::{Bytes, Nanos};
 
@@ -24,7 +24,7 @@ const ROUNDS: u64 = 4096;
 const LONG: Bytes = Bytes(256 << 10);
 
 /// How far a ping-pong is.
-struct Rally {
+struct PingPong {
     /// Messages sent and arrived.
     sent: u64,
     arrived: u64,
@@ -33,7 +33,7 @@ struct Rally {
     /// The request that used each source area last.
     used: [u64; 2],
     signalled: u64,
-    checked: Checked,
+    checked: CheckResult,
 }
 
 /// The last byte of message `number`: never that of the message before.
@@ -41,18 +41,18 @@ fn stamp(number: u64) -> u8 {
     (number % 251) as u8 + 1
 }
 
-impl Stream {
+impl RdmaStream {
     pub(super) fn latency(
         &mut self,
         trial: &Trial,
         moving: &mut dyn FnMut(),
-    ) -> Result<Outcome, StreamError> {
+    ) -> Result<TrialResult, StreamError> {
         let len = trial.size.as_usize();
-        let (me, peer) = (self.between.me, self.between.peer);
+        let (me, peer) = (self.stream_ends.me, self.stream_ends.peer);
         let watches = self.watches(trial);
-        let lane = &mut self.lanes[0];
-        lane.expected = trial.size.0 as u32;
-        let place = |from| Place {
+        let qp = &mut self.qps[0];
+        qp.expected = trial.size.0 as u32;
+        let place = |from| MessageId {
             seed: trial.seed,
             from,
             queue_pair: 0,
@@ -60,52 +60,52 @@ impl Stream {
         };
         // SAFETY: between trials nothing is under way in either direction.
         unsafe {
-            lane.memory.fill(Area::Before, 0, len, place(me), Content::Last);
-            lane.memory.fill(Area::Last, 0, len, place(me), Content::Last);
-            lane.memory
-                .fill(Area::Landing, 0, len, place(peer), Content::Untouched);
+            qp.memory.fill(Buffer::Before, 0, len, place(me), Content::Last);
+            qp.memory.fill(Buffer::Last, 0, len, place(me), Content::Last);
+            qp.memory
+                .fill(Buffer::Receive, 0, len, place(peer), Content::Untouched);
             if watches {
                 // No message has this.
-                lane.memory.clear_landing(len - 1);
+                qp.memory.clear_receive(len - 1);
             }
         }
-        let mut rally = Rally {
+        let mut ping_pong = PingPong {
             sent: 0,
             arrived: 0,
-            arrived_before: lane.arrived,
+            arrived_before: qp.arrived,
             used: [0; 2],
-            signalled: lane.posted,
-            checked: Checked::default(),
+            signalled: qp.posted,
+            checked: CheckResult::default(),
         };
-        self.meet(trial)?;
-        let samples = match (trial.operation, self.between.is_first) {
+        self.synchronise(trial)?;
+        let samples = match (trial.operation, self.stream_ends.is_first) {
             (Operation::Read, true) => self.read_one_by_one(trial, moving)?,
             (Operation::Read, false) => {
                 self.wait_for_end(moving)?;
                 Vec::new()
             }
-            (_, true) => self.serve(trial, &mut rally, moving)?,
+            (_, true) => self.ping(trial, &mut ping_pong, moving)?,
             (_, false) => {
-                self.volley(trial, &mut rally, moving)?;
+                self.pong(trial, &mut ping_pong, moving)?;
                 Vec::new()
             }
         };
         self.settle()?;
-        self.talk.say(Word::Done(rally.sent))?;
-        if self.between.is_first {
+        self.control.send(ControlMessage::Done(ping_pong.sent))?;
+        if self.stream_ends.is_first {
             self.wait_for_end(moving)?;
         } else if trial.operation == Operation::Read {
-            return Ok(Outcome::default());
+            return Ok(TrialResult::default());
         }
         let checked = match (trial.operation, trial.check) {
             (Operation::Read, _) => {
                 // SAFETY: the last read has completed.
-                unsafe { self.lanes[0].memory.check(0, len, place(peer)) }
+                unsafe { self.qps[0].memory.check(0, len, place(peer)) }
             }
-            (_, Check::Every) => rally.checked,
-            (_, Check::Last) => self.check_message(trial, rally.arrived),
+            (_, Check::Every) => ping_pong.checked,
+            (_, Check::Last) => self.check_message(trial, ping_pong.arrived),
         };
-        Ok(Outcome {
+        Ok(TrialResult {
             sent: None,
             samples,
             checked: Some(checked),
@@ -118,33 +118,33 @@ impl Stream {
     }
 
     /// The first end: sends, waits for the answer, takes the time.
-    fn serve(
+    fn ping(
         &mut self,
         trial: &Trial,
-        rally: &mut Rally,
+        ping_pong: &mut PingPong,
         moving: &mut dyn FnMut(),
     ) -> Result<Vec<u64>, StreamError> {
         let mut samples = Vec::new();
-        let mut vigil = self.vigil();
+        let mut stall_timer = self.stall_timer();
         let mut begun = clock::now();
         let mut counted_from = begun;
         loop {
-            self.send_message(trial, rally, &mut vigil)?;
-            self.await_message(trial, rally, &mut vigil)?;
+            self.send_message(trial, ping_pong, &mut stall_timer)?;
+            self.await_message(trial, ping_pong, &mut stall_timer)?;
             let now = clock::now();
-            match rally.arrived {
+            match ping_pong.arrived {
                 arrived if arrived > WARM_UP => samples.push(now.since(begun).0 / 2),
                 WARM_UP => counted_from = now,
                 _ => {}
             }
             if trial.check == Check::Every {
-                let one = self.check_message(trial, rally.arrived);
-                rally.checked = std::mem::take(&mut rally.checked).and(one);
+                let one = self.check_message(trial, ping_pong.arrived);
+                ping_pong.checked = std::mem::take(&mut ping_pong.checked).and(one);
             }
             if is_enough(trial, samples.len() as u64, now.since(counted_from)) {
                 return Ok(samples);
             }
-            self.now_and_then(trial, rally.sent, &mut vigil, moving)?;
+            self.check_periodically(trial, ping_pong.sent, &mut stall_timer, moving)?;
             begun = match trial.check {
                 Check::Every => clock::now(),
                 Check::Last => now,
@@ -153,31 +153,31 @@ impl Stream {
     }
 
     /// The second end: answers whatever comes until the first says that it was the last.
-    fn volley(
+    fn pong(
         &mut self,
         trial: &Trial,
-        rally: &mut Rally,
+        ping_pong: &mut PingPong,
         moving: &mut dyn FnMut(),
     ) -> Result<(), StreamError> {
-        let mut vigil = self.vigil();
+        let mut stall_timer = self.stall_timer();
         loop {
-            if self.await_message_or_end(trial, rally, &mut vigil)? {
+            if self.await_message_or_end(trial, ping_pong, &mut stall_timer)? {
                 return Ok(());
             }
             if trial.check == Check::Every {
-                let one = self.check_message(trial, rally.arrived);
-                rally.checked = std::mem::take(&mut rally.checked).and(one);
+                let one = self.check_message(trial, ping_pong.arrived);
+                ping_pong.checked = std::mem::take(&mut ping_pong.checked).and(one);
             }
-            self.send_message(trial, rally, &mut vigil)?;
-            self.now_and_then(trial, rally.sent, &mut vigil, moving)?;
+            self.send_message(trial, ping_pong, &mut stall_timer)?;
+            self.check_periodically(trial, ping_pong.sent, &mut stall_timer, moving)?;
         }
     }
 
-    fn now_and_then(
+    fn check_periodically(
         &mut self,
         trial: &Trial,
         round: u64,
-        vigil: &mut Vigil,
+        stall_timer: &mut StallTimer,
         moving: &mut dyn FnMut(),
     ) -> Result<(), StreamError> {
         let often = match trial.size >= LONG {
@@ -186,7 +186,7 @@ impl Stream {
             false => ROUNDS,
         };
         if round.is_multiple_of(often) {
-            self.glance_around(vigil, "messages")?;
+            self.check_stop_and_stall(stall_timer, "messages")?;
             moving();
         }
         Ok(())
@@ -196,76 +196,76 @@ impl Stream {
     fn send_message(
         &mut self,
         trial: &Trial,
-        rally: &mut Rally,
-        vigil: &mut Vigil,
+        ping_pong: &mut PingPong,
+        stall_timer: &mut StallTimer,
     ) -> Result<(), StreamError> {
         let len = trial.size.as_usize();
         let work = match (trial.operation, self.sleeps()) {
-            (Operation::Write, false) => Work::Write,
-            (Operation::Write, true) => Work::WriteWith(rally.sent as u32),
-            _ => Work::Send,
+            (Operation::Write, false) => Opcode::Write,
+            (Operation::Write, true) => Opcode::WriteWithImm(ping_pong.sent as u32),
+            _ => Opcode::Send,
         };
-        let number = rally.sent + 1;
+        let number = ping_pong.sent + 1;
         let side = (number % 2) as usize;
-        let area = [Area::Before, Area::Last][side];
-        let inline = self.lanes[0].is_inline(work, len as u32);
+        let area = [Buffer::Before, Buffer::Last][side];
+        let inline = self.qps[0].is_inline(work, len as u32);
         let until = match inline {
             // Its memory was free at once; only the queue may be full.
-            true => (self.lanes[0].posted + 1).saturating_sub(u64::from(self.terms.depth)),
-            false => rally.used[side],
+            true => (self.qps[0].posted + 1).saturating_sub(u64::from(self.terms.depth)),
+            false => ping_pong.used[side],
         };
-        while self.lanes[0].completed < until {
-            if !self.look()? {
-                self.idle(vigil, "completions")?;
+        while self.qps[0].completed < until {
+            if !self.poll_completions()? {
+                self.idle(stall_timer, "completions")?;
             }
         }
-        let lane = &mut self.lanes[0];
+        let qp = &mut self.qps[0];
         // SAFETY: what used this area last has completed, or took a copy of it.
         unsafe {
             if trial.check == Check::Every {
-                let place = Place {
+                let place = MessageId {
                     seed: trial.seed,
-                    from: self.between.me,
+                    from: self.stream_ends.me,
                     queue_pair: 0,
                     slot: number,
                 };
-                lane.memory.fill(area, 0, len, place, Content::Last);
+                qp.memory.fill(area, 0, len, place, Content::Last);
             }
-            lane.memory.set(area, len - 1, stamp(number));
+            qp.memory.set(area, len - 1, stamp(number));
         }
         let every = if inline {
             INLINE_COMPLETIONS.min(u64::from(self.terms.depth))
         } else {
             1
         };
-        let signalled = lane.posted + 1 - rally.signalled >= every;
-        let request = lane.request(work, len as u32, (area, 0), (Area::Landing, 0), signalled);
-        rally.used[side] = lane.posted;
+        let signalled = qp.posted + 1 - ping_pong.signalled >= every;
+        let request = qp.request(work, len as u32, (area, 0), (Buffer::Receive, 0), signalled);
+        ping_pong.used[side] = qp.posted;
         if signalled {
-            rally.signalled = lane.posted;
+            ping_pong.signalled = qp.posted;
         }
         // SAFETY: the area is not touched before this request has completed.
-        unsafe { lane.post(&[request]) }?;
-        rally.sent = number;
+        unsafe { qp.post(&[request]) }?;
+        ping_pong.sent = number;
         Ok(())
     }
 
     /// Whether the next message is there.
-    fn has_arrived(&self, trial: &Trial, rally: &Rally) -> bool {
-        let lane = &self.lanes[0];
+    fn has_arrived(&self, trial: &Trial, ping_pong: &PingPong) -> bool {
+        let qp = &self.qps[0];
         match self.watches(trial) {
-            true => lane.memory.glance(trial.size.as_usize() - 1) == stamp(rally.arrived + 1),
-            false => lane.arrived - rally.arrived_before > rally.arrived,
+            true => qp.memory.peek(trial.size.as_usize() - 1) == stamp(ping_pong.arrived + 1),
+            false => qp.arrived - ping_pong.arrived_before > ping_pong.arrived,
         }
     }
 
     fn await_message(
         &mut self,
         trial: &Trial,
-        rally: &mut Rally,
-        vigil: &mut Vigil,
+        ping_pong: &mut PingPong,
+        stall_timer: &mut StallTimer,
     ) -> Result<(), StreamError> {
-        match self.await_message_or_end(trial, rally, vigil)? {
+        match self.await_message_or_end(trial, ping_pong, stall_timer)? {
             false => Ok(()),
             true => Err(StreamError::Failed("the other end stopped answering".to_string())),
         }
@@ -275,26 +275,26 @@ impl Stream {
     fn await_message_or_end(
         &mut self,
         trial: &Trial,
-        rally: &mut Rally,
-        vigil: &mut Vigil,
+        ping_pong: &mut PingPong,
+        stall_timer: &mut StallTimer,
     ) -> Result<bool, StreamError> {
         let watches = self.watches(trial);
-        let mut looks = 0u32;
+        let mut polls = 0u32;
         loop {
-            if self.has_arrived(trial, rally) {
-                rally.arrived += 1;
-                vigil.moved();
+            if self.has_arrived(trial, ping_pong) {
+                ping_pong.arrived += 1;
+                stall_timer.moved();
                 return Ok(false);
             }
-            looks = looks.wrapping_add(1);
+            polls = polls.wrapping_add(1);
             // Memory tells nothing about failures.
-            let asks = !watches || looks.is_multiple_of(64);
-            let news = asks && self.look()?;
+            let asks = !watches || polls.is_multiple_of(64);
+            let news = asks && self.poll_completions()?;
             if !news {
-                self.idle(vigil, "a message")?;
+                self.idle(stall_timer, "a message")?;
             }
-            if ((self.sleeps() && !news) || looks.is_multiple_of(1024))
-                && let Some(Word::Done(_)) = self.talk.hear_now()?
+            if ((self.sleeps() && !news) || polls.is_multiple_of(1024))
+                && let Some(ControlMessage::Done(_)) = self.control.try_receive()?
             {
                 return Ok(true);
             }
@@ -302,20 +302,20 @@ impl Stream {
     }
 
     /// Compares message `number`, which has arrived and was not answered, with what it should be.
-    fn check_message(&mut self, trial: &Trial, number: u64) -> Checked {
+    fn check_message(&mut self, trial: &Trial, number: u64) -> CheckResult {
         let len = trial.size.as_usize();
-        let place = Place {
+        let place = MessageId {
             seed: trial.seed,
-            from: self.between.peer,
+            from: self.stream_ends.peer,
             queue_pair: 0,
             slot: match trial.check {
                 Check::Every => number,
                 Check::Last => 0,
             },
         };
-        let memory = &mut self.lanes[0].memory;
+        let memory = &mut self.qps[0].memory;
         // The last byte is the number of the message.
-        let last = memory.glance(len - 1);
+        let last = memory.peek(len - 1);
         // SAFETY: the message has arrived, and the other end sends no other before it was answered.
         let mut checked = unsafe { memory.check(0, len - 1, place) };
         if last != stamp(number) {
@@ -329,27 +329,27 @@ impl Stream {
     /// Reads, one after the other.
     fn read_one_by_one(&mut self, trial: &Trial, moving: &mut dyn FnMut()) -> Result<Vec<u64>, StreamError> {
         let mut samples = Vec::new();
-        let mut vigil = self.vigil();
+        let mut stall_timer = self.stall_timer();
         let mut counted_from = clock::now();
         for round in 1.. {
             let begun = clock::now();
-            let lane = &mut self.lanes[0];
-            let request = lane.request(
-                Work::Read,
+            let qp = &mut self.qps[0];
+            let request = qp.request(
+                Opcode::Read,
                 trial.size.0 as u32,
-                (Area::Landing, 0),
-                (Area::Last, 0),
+                (Buffer::Receive, 0),
+                (Buffer::Last, 0),
                 true,
             );
             // SAFETY: the landing area is looked at when the last read has completed.
-            unsafe { lane.post(&[request]) }?;
-            let number = lane.posted;
-            while self.lanes[0].completed < number {
-                if !self.look()? {
-                    self.idle(&mut vigil, "a read")?;
+            unsafe { qp.post(&[request]) }?;
+            let number = qp.posted;
+            while self.qps[0].completed < number {
+                if !self.poll_completions()? {
+                    self.idle(&mut stall_timer, "a read")?;
                 }
             }
-            vigil.moved();
+            stall_timer.moved();
             let now = clock::now();
             match round {
                 round if round > WARM_UP => samples.push(now.since(begun).0),
@@ -359,24 +359,24 @@ impl Stream {
             if is_enough(trial, samples.len() as u64, now.since(counted_from)) {
                 break;
             }
-            self.now_and_then(trial, round, &mut vigil, moving)?;
+            self.check_periodically(trial, round, &mut stall_timer, moving)?;
         }
         Ok(samples)
     }
 
     /// Nothing to do but to hear when the other end is done.
     fn wait_for_end(&mut self, moving: &mut dyn FnMut()) -> Result<(), StreamError> {
-        let mut vigil = self.vigil();
+        let mut stall_timer = self.stall_timer();
         loop {
-            match self.talk.hear_now()? {
-                Some(Word::Done(_)) => return Ok(()),
+            match self.control.try_receive()? {
+                Some(ControlMessage::Done(_)) => return Ok(()),
                 Some(_) => {
-                    vigil.moved();
+                    stall_timer.moved();
                     moving();
                 }
                 None => {
-                    self.look()?;
-                    self.sleep(&mut vigil, false, "the other end's last message")?;
+                    self.poll_completions()?;
+                    self.sleep(&mut stall_timer, false, "the other end's last message")?;
                 }
             }
         }
@@ -384,19 +384,19 @@ impl Stream {
 
     /// Waits until nothing of this end is under way, but for requests that took their bytes along.
     fn settle(&mut self) -> Result<(), StreamError> {
-        let mut vigil = self.vigil();
-        let lane = &mut self.lanes[0];
-        if lane.under_way() == 0 {
+        let mut stall_timer = self.stall_timer();
+        let qp = &mut self.qps[0];
+        if qp.in_flight() == 0 {
             return Ok(());
         }
         // An empty write behind all others: when it is done, they are.
-        let request = lane.request(Work::Write, 0, (Area::Before, 0), (Area::Landing, 0), true);
-        let number = lane.posted;
+        let request = qp.request(Opcode::Write, 0, (Buffer::Before, 0), (Buffer::Receive, 0), true);
+        let number = qp.posted;
         // SAFETY: it names no memory of this side.
-        unsafe { lane.post(&[request]) }?;
-        while self.lanes[0].completed < number {
-            if !self.look()? {
-                self.idle(&mut vigil, "the last completions")?;
+        unsafe { qp.post(&[request]) }?;
+        while self.qps[0].completed < number {
+            if !self.poll_completions()? {
+                self.idle(&mut stall_timer, "the last completions")?;
             }
         }
         Ok(())

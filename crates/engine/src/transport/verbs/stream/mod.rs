@@ -1,47 +1,46 @@
 //! Messages over queue pairs of their own, the way perftest sends them: as many as go through, or one at a time.
 //!
-//! Two ranks [`Stream::open`] a stream over a connection they have greeted, then run trials on it, the same at both ends: get
+//! Two ranks [`RdmaStream::open`] a stream over a connection they have greeted, then run trials on it, the same at both ends: get
 //! ready, say so over the connection, start when the other is ready too, and say over the connection when the last message
 //! is through. What is left in memory is compared with what was sent after the clock was stopped. Every wait ends: when
 //! nothing moves for the deadline, when the other end says that it gives up, or when this one is told to.
 //!
-//! `trial` is what is asked and `outcome` what came of it; `pattern` and `marks` are the data and the arithmetic; `memory`,
-//! `lane` and `talk` are what a stream is made of; `bandwidth` and `latency` are the two engines.
+//! `trial` is what is asked and `outcome` what came of it; `pattern` and `peak_rate` are the data and the arithmetic; `memory`,
+//! `qp` and `control` are what a stream is made of; `bandwidth` and `latency` are the two engines.
 
-#[cfg(any(feature = "rdma", test))]
-mod marks;
-mod outcome;
 #[cfg(any(feature = "rdma", test))]
 mod pattern;
+#[cfg(any(feature = "rdma", test))]
+mod peak_rate;
 mod trial;
 
-#[cfg(not(feature = "rdma"))]
-mod absent;
 #[cfg(feature = "rdma")]
 mod bandwidth;
 #[cfg(feature = "rdma")]
-mod lane;
+mod buffers;
+#[cfg(feature = "rdma")]
+mod control;
 #[cfg(feature = "rdma")]
 mod latency;
 #[cfg(feature = "rdma")]
-mod memory;
-#[cfg(feature = "rdma")]
 mod open;
 #[cfg(feature = "rdma")]
-mod talk;
+mod stall_timer;
 #[cfg(feature = "rdma")]
-mod vigil;
+mod stream_qp;
 
 #[cfg(not(feature = "rdma"))]
-pub use absent::Stream;
+pub use super::without_rdma::RdmaStream;
 #[cfg(feature = "rdma")]
-pub use open::Stream;
-pub use outcome::{Checked, Outcome, Sent};
-pub use trial::{Check, Extent, LARGEST, OFFSETS, Operation, Question, Terms, Trial};
+pub use open::RdmaStream;
+pub use trial::{
+    Check, CheckResult, Extent, LARGEST, OFFSETS, Operation, SendResult, StreamConfig, Trial, TrialKind,
+    TrialResult,
+};
 
 /// Between which ranks a stream runs, and on which rail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Between {
+pub struct StreamEnds {
     /// This rank.
     pub me: u32,
     /// The other.

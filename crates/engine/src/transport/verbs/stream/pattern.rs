@@ -26,7 +26,7 @@ impl Content {
 
 /// Whose place it is: both ends say it alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct MessageId {
     /// Seed of the trial.
     pub seed: u64,
     /// Rank whose data it is.
@@ -37,7 +37,7 @@ pub struct Place {
     pub slot: u64,
 }
 
-impl Place {
+impl MessageId {
     /// The bytes of a message there, eight at a time.
     fn words(self, content: Content) -> impl Iterator<Item = [u8; 8]> {
         let mut state = mixed(self.seed)
@@ -90,8 +90,8 @@ mod tests {
 
     use super::*;
 
-    fn place(slot: u64) -> Place {
-        Place {
+    fn place(slot: u64) -> MessageId {
+        MessageId {
             seed: 7,
             from: 1,
             queue_pair: 2,
@@ -124,12 +124,12 @@ mod tests {
 
     #[test]
     fn messages_of_different_places_differ() {
-        let take = |place: Place| place.words(Content::Last).take(4).collect::<Vec<_>>();
+        let take = |place: MessageId| place.words(Content::Last).take(4).collect::<Vec<_>>();
         let others = [
             place(4),
-            Place { seed: 8, ..place(3) },
-            Place { from: 2, ..place(3) },
-            Place {
+            MessageId { seed: 8, ..place(3) },
+            MessageId { from: 2, ..place(3) },
+            MessageId {
                 queue_pair: 3,
                 ..place(3)
             },

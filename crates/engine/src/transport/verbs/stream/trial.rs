@@ -38,7 +38,7 @@ pub enum Operation {
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub enum Question {
+pub enum TrialKind {
     /// As much as goes through, from the first end to the second.
     #[default]
     Bandwidth,
@@ -73,7 +73,7 @@ pub enum Check {
 
 /// The terms of a link's queue pairs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct StreamConfig {
     /// How many.
     pub queue_pairs: u16,
     /// Requests that may be under way on each.
@@ -98,7 +98,7 @@ pub struct Trial {
     /// What moves the data.
     pub operation: Operation,
     /// What is asked.
-    pub question: Question,
+    pub question: TrialKind,
     /// Bytes of a message.
     pub size: Bytes,
     /// How much.
@@ -109,7 +109,7 @@ pub struct Trial {
     pub seed: u64,
 }
 
-impl Terms {
+impl StreamConfig {
     /// The UDP source port of a rank's queue pair: every sender has ports of its own.
     pub fn source_port(&self, is_higher_rank: bool, queue_pair: u16) -> Option<u16> {
         let base = self.source_port?;
@@ -145,12 +145,56 @@ impl Trial {
     }
 }
 
+/// What one end saw.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TrialResult {
+    /// What it sent or read, when it did.
+    pub sent: Option<SendResult>,
+    /// Time of every message, there and back halved (there and back for reads), when it was the one to take it.
+    pub samples: Vec<u64>,
+    /// What came of looking at the data that arrived here; none where nothing arrives.
+    pub checked: Option<CheckResult>,
+}
+
+/// What went through.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SendResult {
+    /// Messages, over all queue pairs.
+    pub messages: u64,
+    /// From the first request to the last completion.
+    pub took: Nanos,
+    /// Messages per second at best, over any stretch from a request to a completion.
+    pub peak: f64,
+}
+
+/// What came of looking at data.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Messages looked at.
+    pub messages: u64,
+    /// Bytes that were not what they should be.
+    pub wrong: u64,
+    /// The first of them, in words.
+    pub first: Option<String>,
+}
+
+impl CheckResult {
+    /// Both.
+    pub fn and(self, other: CheckResult) -> CheckResult {
+        CheckResult {
+            messages: self.messages + other.messages,
+            wrong: self.wrong + other.wrong,
+            first: self.first.or(other.first),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn terms() -> Terms {
-        Terms {
+    fn terms() -> StreamConfig {
+        StreamConfig {
             queue_pairs: 4,
             depth: 128,
             inline: 0,
@@ -165,7 +209,7 @@ mod tests {
     fn trial(operation: Operation, size: u64) -> Trial {
         Trial {
             operation,
-            question: Question::Bandwidth,
+            question: TrialKind::Bandwidth,
             size: Bytes(size),
             extent: Extent::Iterations(1),
             check: Check::Last,
@@ -180,7 +224,7 @@ mod tests {
             .flat_map(|higher| (0..4).filter_map(|pair| terms().source_port(*higher, pair)))
             .collect();
         assert_eq!(all, (50_000..50_008).collect::<Vec<u16>>());
-        let beyond = Terms {
+        let beyond = StreamConfig {
             source_port: Some(65_533),
             ..terms()
         };
@@ -191,7 +235,7 @@ mod tests {
     fn all_places_of_a_message_lie_within_its_area() {
         for size in [1, 2, 63, 64, 65, 1000, 4096, 4097, 65_536, 16 << 20] {
             for offset in [0, 1, 63, 4095] {
-                let terms = Terms {
+                let terms = StreamConfig {
                     largest: Bytes(size),
                     offset,
                     ..terms()

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::mesh::Mesh;
-use super::tcp::{Connection, KNOCK, Local, dial};
+use super::tcp::{Connection, LocalRail, PROBE, dial};
 use crate::launch::Token;
 
 /// A way from one rail to another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct CrossWay {
+pub struct CrossRailPath {
     /// Sender.
     pub from: u32,
     /// Receiver.
@@ -30,13 +30,13 @@ const AT_ONCE: usize = 16;
 /// One door to knock at, from one end of a rail.
 struct Call<'m> {
     connection: Connection,
-    local: &'m Local,
+    local: &'m LocalRail,
     door: SocketAddr,
 }
 
 impl Mesh {
     /// For each of these ways from here why nobody answers at its end; none where somebody does.
-    pub fn reach(&self, ways: &[CrossWay], until: Instant) -> Vec<Option<String>> {
+    pub fn reach(&self, ways: &[CrossRailPath], until: Instant) -> Vec<Option<String>> {
         let calls: Vec<Result<Call<'_>, String>> = ways.iter().map(|way| self.call(way)).collect();
         let token = &self.token;
         let mut answers = Vec::with_capacity(ways.len());
@@ -44,7 +44,7 @@ impl Mesh {
             answers.extend(std::thread::scope(|scope| {
                 let asked: Vec<_> = some
                     .iter()
-                    .map(|call| scope.spawn(move || knock(call.as_ref(), token, until)))
+                    .map(|call| scope.spawn(move || probe(call.as_ref(), token, until)))
                     .collect();
                 let joined = asked.into_iter().map(|one| match one.join() {
                     Ok(answer) => answer,
@@ -56,20 +56,20 @@ impl Mesh {
         answers
     }
 
-    fn call(&self, way: &CrossWay) -> Result<Call<'_>, String> {
+    fn call(&self, way: &CrossRailPath) -> Result<Call<'_>, String> {
         let number = |rail: &str| self.rails.iter().position(|(name, _)| name == rail);
         let (Some(rail), Some(to_rail)) = (number(&way.rail), number(&way.to_rail)) else {
             return Err("this rank does not have both rails".to_string());
         };
         let peer = self.peers.iter().find(|endpoint| endpoint.rank == way.to);
-        let door = peer.and_then(|peer| peer.doors.get(to_rail)).copied();
+        let door = peer.and_then(|peer| peer.listeners.get(to_rail)).copied();
         Ok(Call {
             connection: Connection {
                 from: self.me,
                 to: way.to,
                 rail: rail as u16,
                 to_rail: to_rail as u16,
-                flow: KNOCK,
+                flow: PROBE,
                 source_port: 0,
             },
             local: &self.rails[rail].1,
@@ -79,7 +79,7 @@ impl Mesh {
 }
 
 /// Why nobody answers; none where somebody does.
-fn knock(call: Result<&Call<'_>, &String>, token: &Token, until: Instant) -> Option<String> {
+fn probe(call: Result<&Call<'_>, &String>, token: &Token, until: Instant) -> Option<String> {
     let call = match call {
         Ok(call) => call,
         Err(why) => return Some(why.clone()),

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::mesh::Mesh;
-use super::tcp::{Connection, DialError, KNOCK, dial};
+use super::tcp::{Connection, DialError, PROBE, dial};
 
 /// What came of knocking at a rank's doors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Knock {
+pub enum Liveness {
     /// Its process answers.
     Answered {
         /// Over this rail.
@@ -37,11 +37,11 @@ const EACH_DOOR: Duration = Duration::from_millis(600);
 
 impl Mesh {
     /// Whether somebody answers at the doors of `peer`, asked from here over one rail after the other.
-    pub fn knock(&self, peer: u32, patience: Duration) -> Knock {
+    pub fn check_liveness(&self, peer: u32, patience: Duration) -> Liveness {
         let until = Instant::now() + patience;
         let doors = self.peers.iter().find(|endpoint| endpoint.rank == peer);
-        let mut outcome = Knock::Unknown;
-        for (rail, door) in (0u16..).zip(doors.map_or(&[][..], |endpoint| &endpoint.doors)) {
+        let mut outcome = Liveness::Unknown;
+        for (rail, door) in (0u16..).zip(doors.map_or(&[][..], |endpoint| &endpoint.listeners)) {
             let Some((name, local)) = self.rails.get(usize::from(rail)) else {
                 break;
             };
@@ -50,7 +50,7 @@ impl Mesh {
                 to: peer,
                 rail,
                 to_rail: rail,
-                flow: KNOCK,
+                flow: PROBE,
                 source_port: 0,
             };
             let rail = name.clone();
@@ -62,12 +62,12 @@ impl Mesh {
                 &self.token,
                 until.min(Instant::now() + EACH_DOOR),
             ) {
-                Ok(_) => return Knock::Answered { rail },
-                Err(DialError::Refused { .. }) => return Knock::Mute { rail },
+                Ok(_) => return Liveness::Answered { rail },
+                Err(DialError::Refused { .. }) => return Liveness::Mute { rail },
                 Err(DialError::Connect { source, .. }) if source.kind() == ErrorKind::ConnectionRefused => {
-                    return Knock::Ended { rail };
+                    return Liveness::Ended { rail };
                 }
-                Err(_) => outcome = Knock::Unreachable,
+                Err(_) => outcome = Liveness::Unreachable,
             }
             if Instant::now() >= until {
                 break;

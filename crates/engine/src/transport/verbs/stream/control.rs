@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::StreamError;
 
 /// Bytes of a word: what it is, and a number.
-const WORD: usize = 9;
+const MESSAGE_BYTES: usize = 9;
 /// Longest reason.
 const REASON: usize = 600;
 /// A peer that takes no words for so long is gone.
@@ -19,11 +19,11 @@ const WRITING: Duration = Duration::from_secs(5);
 const READY: u8 = 1;
 const MOVING: u8 = 2;
 const DONE: u8 = 3;
-const SORRY: u8 = 4;
+const FAILURE: u8 = 4;
 
 /// What is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
+pub enum ControlMessage {
     /// This end is ready for the trial with this seed.
     Ready(u64),
     /// Messages still move.
@@ -33,65 +33,65 @@ pub enum Word {
 }
 
 /// The connection.
-pub struct Talk {
+pub struct ControlConnection {
     stream: TcpStream,
     /// A word that has not arrived completely.
     heard: Vec<u8>,
 }
 
-impl Talk {
+impl ControlConnection {
     /// Over a greeted connection.
-    pub fn new(stream: TcpStream) -> io::Result<Talk> {
+    pub fn new(stream: TcpStream) -> io::Result<ControlConnection> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Talk {
+        Ok(ControlConnection {
             stream,
             heard: Vec::new(),
         })
     }
 
     /// Says something.
-    pub fn say(&mut self, word: Word) -> Result<(), StreamError> {
+    pub fn send(&mut self, word: ControlMessage) -> Result<(), StreamError> {
         let (kind, number) = match word {
-            Word::Ready(seed) => (READY, seed),
-            Word::Moving => (MOVING, 0),
-            Word::Done(messages) => (DONE, messages),
+            ControlMessage::Ready(seed) => (READY, seed),
+            ControlMessage::Moving => (MOVING, 0),
+            ControlMessage::Done(messages) => (DONE, messages),
         };
-        let mut bytes = [kind; WORD];
+        let mut bytes = [kind; MESSAGE_BYTES];
         bytes[1..].copy_from_slice(&number.to_le_bytes());
         self.write(&bytes).map_err(|error| lost(&error))
     }
 
     /// Says why this end gives up. The other may be gone already; then there is nobody to tell.
-    pub fn apologise(&mut self, reason: &str) {
+    pub fn send_failure(&mut self, reason: &str) {
         let mut cut = reason.len().min(REASON);
         while !reason.is_char_boundary(cut) {
             cut -= 1;
         }
-        let mut bytes = vec![SORRY];
+        let mut bytes = vec![FAILURE];
         bytes.extend((cut as u64).to_le_bytes());
         bytes.extend(&reason.as_bytes()[..cut]);
         let _ = self.write(&bytes);
     }
 
     /// What has been said, if anything.
-    pub fn hear_now(&mut self) -> Result<Option<Word>, StreamError> {
-        if !self.fill(WORD)? {
+    pub fn try_receive(&mut self) -> Result<Option<ControlMessage>, StreamError> {
+        if !self.fill(MESSAGE_BYTES)? {
             return Ok(None);
         }
         let mut number = [0; 8];
-        number.copy_from_slice(&self.heard[1..WORD]);
+        number.copy_from_slice(&self.heard[1..MESSAGE_BYTES]);
         let number = u64::from_le_bytes(number);
         let word = match self.heard[0] {
-            READY => Word::Ready(number),
-            MOVING => Word::Moving,
-            DONE => Word::Done(number),
-            SORRY => {
+            READY => ControlMessage::Ready(number),
+            MOVING => ControlMessage::Moving,
+            DONE => ControlMessage::Done(number),
+            FAILURE => {
                 let len = (number as usize).min(REASON);
-                if !self.fill(WORD + len)? {
+                if !self.fill(MESSAGE_BYTES + len)? {
                     return Ok(None);
                 }
-                let reason = String::from_utf8_lossy(&self.heard[WORD..WORD + len]);
+                let reason = String::from_utf8_lossy(&self.heard[MESSAGE_BYTES..MESSAGE_BYTES + len]);
                 let reason: String = reason.chars().filter(|letter| !letter.is_control()).collect();
                 return Err(StreamError::Peer(reason));
             }
@@ -158,17 +158,20 @@ mod tests {
 
     use super::*;
 
-    fn two_ends() -> (Talk, Talk) {
+    fn two_ends() -> (ControlConnection, ControlConnection) {
         let door = TcpListener::bind("127.0.0.1:0").unwrap();
         let one = TcpStream::connect(door.local_addr().unwrap()).unwrap();
         let other = door.accept().unwrap().0;
-        (Talk::new(one).unwrap(), Talk::new(other).unwrap())
+        (
+            ControlConnection::new(one).unwrap(),
+            ControlConnection::new(other).unwrap(),
+        )
     }
 
-    fn hear(talk: &mut Talk) -> Result<Word, StreamError> {
+    fn hear(control: &mut ControlConnection) -> Result<ControlMessage, StreamError> {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
-            if let Some(word) = talk.hear_now()? {
+            if let Some(word) = control.try_receive()? {
                 return Ok(word);
             }
             assert!(Instant::now() < until, "nothing was heard");
@@ -179,12 +182,16 @@ mod tests {
     #[test]
     fn words_arrive_in_order_and_a_reason_for_giving_up_arrives_whole() {
         let (mut here, mut there) = two_ends();
-        let words = [Word::Ready(u64::MAX), Word::Moving, Word::Done(5000)];
-        words.iter().for_each(|word| here.say(*word).unwrap());
+        let words = [
+            ControlMessage::Ready(u64::MAX),
+            ControlMessage::Moving,
+            ControlMessage::Done(5000),
+        ];
+        words.iter().for_each(|word| here.send(*word).unwrap());
         for word in words {
             assert_eq!(hear(&mut there), Ok(word));
         }
-        here.apologise("transport retries\u{1b} exceeded");
+        here.send_failure("transport retries\u{1b} exceeded");
         let reason = StreamError::Peer("transport retries exceeded".to_string());
         assert_eq!(hear(&mut there), Err(reason));
     }
@@ -192,7 +199,7 @@ mod tests {
     #[test]
     fn an_end_that_is_gone_is_noticed() {
         let (here, mut there) = two_ends();
-        assert_eq!(there.hear_now(), Ok(None));
+        assert_eq!(there.try_receive(), Ok(None));
         drop(here);
         assert!(matches!(hear(&mut there), Err(StreamError::Peer(reason)) if reason.contains("gone")));
     }
@@ -200,7 +207,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_an_error() {
         let (mut here, mut there) = two_ends();
-        here.stream.write_all(&[77; WORD]).unwrap();
+        here.stream.write_all(&[77; MESSAGE_BYTES]).unwrap();
         assert!(matches!(hear(&mut there), Err(StreamError::Failed(_))));
     }
 }

@@ -7,66 +7,39 @@
 use std::net::TcpStream;
 use std::time::Instant;
 
-use super::Link;
-use super::channel::{Channel, Lane};
+use super::channel::{Channel, ChannelLink};
 use super::inject::Pacer;
+use super::link::Link;
 use super::mesh::Mesh;
-use super::tcp::{Connection, DialError, INTRODUCES, LINE, Local, TcpLink, dial};
-use super::verbs::{Introduction, Meeting, Nics, Pending};
-use record::{Cell, Collective, TransportKind, VerbsTerms};
-
-/// Which way a link goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
-    /// Rail by name; none for transports without rails.
-    pub rail: Option<String>,
-    pub(super) key: LinkKey,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum LinkKey {
-    Shm { peer: u32 },
-    Tcp(Connection),
-    Verbs(Connection, Pinned, bool, VerbsTerms),
-}
-
-/// The UDP source port of this side's packets, when the plan pins it.
-pub(super) type Pinned = Option<u16>;
+use super::route::{LinkKey, Route};
+use super::tcp::{Connection, DialError, OUT_OF_BAND, QP_EXCHANGE, TcpLink, dial};
+use super::verbs::{ConnectedQueuePair, OutOfBand, PendingQueuePair, QueuePairRequest};
+use record::{Cell, Collective, TransportKind};
 
 /// A link that is being made, with whom and which way.
-struct Making {
+struct LinkSetup {
     peer: u32,
     route: Route,
-    half: Half,
+    state: SetupState,
 }
 
 /// How far a link is.
-enum Half {
+enum SetupState {
     Done(Box<dyn Link>),
-    Begun(Pending),
-    Met(Meeting),
+    Begun(PendingQueuePair),
+    Met(ConnectedQueuePair),
 }
 
-impl Half {
+impl SetupState {
     /// The link, of one that has come to its end.
     fn link(self) -> Box<dyn Link> {
         match self {
-            Half::Done(link) => link,
-            Half::Begun(_) | Half::Met(_) => {
+            SetupState::Done(link) => link,
+            SetupState::Begun(_) | SetupState::Met(_) => {
                 unreachable!("links that were begun are brought to their end first")
             }
         }
     }
-}
-
-/// A connection by which two ranks agree on queue pairs of their own.
-pub struct Line<'a> {
-    /// The connection.
-    pub stream: TcpStream,
-    /// This rank's end of the rail.
-    pub local: &'a Local,
-    /// Its devices.
-    pub nics: &'a mut Nics,
 }
 
 /// What a cell wants between two ranks.
@@ -145,65 +118,71 @@ impl Mesh {
         peers: &[u32],
         wanted: &Wanted<'_>,
     ) -> Result<Vec<Channel>, (u32, ConnectError)> {
-        let mut makings = Vec::new();
+        let mut setups = Vec::new();
         for &peer in peers {
             let failed = |error| (peer, error);
             for route in self.routes(peer, wanted).map_err(failed)? {
-                let half = match self.kept.get_mut(&route.key) {
-                    Some(kept) => Half::Done(kept.take().ok_or(ConnectError::Taken(peer)).map_err(failed)?),
+                let state = match self.kept.get_mut(&route.key) {
+                    Some(kept) => {
+                        SetupState::Done(kept.take().ok_or(ConnectError::Taken(peer)).map_err(failed)?)
+                    }
                     None => {
-                        let half = self.make(peer, &route, wanted).map_err(failed)?;
+                        let state = self.make(peer, &route, wanted).map_err(failed)?;
                         self.kept.insert(route.key, None);
-                        half
+                        state
                     }
                 };
-                makings.push(Making { peer, route, half });
+                setups.push(LinkSetup { peer, route, state });
             }
         }
-        let mut channels: Vec<(u32, Vec<Lane>)> = peers.iter().map(|peer| (*peer, Vec::new())).collect();
-        for Making { peer, route, half } in self.finish(makings, wanted.deadline)? {
-            let link = half.link();
-            let pacer = Pacer::for_way(&self.faults, self.me, peer, route.rail.as_deref());
-            let lanes = channels.iter_mut().find(|(of, _)| *of == peer);
-            lanes.expect("every link is to one of the peers").1.push(Lane {
-                moved_before: link.moved(),
-                left_before: 0,
-                route,
-                link,
-                pacer,
-            });
+        let mut channels: Vec<(u32, Vec<ChannelLink>)> =
+            peers.iter().map(|peer| (*peer, Vec::new())).collect();
+        for LinkSetup { peer, route, state } in self.finish(setups, wanted.deadline)? {
+            let link = state.link();
+            let pacer = Pacer::for_path(&self.faults, self.me, peer, route.rail.as_deref());
+            let links = channels.iter_mut().find(|(of, _)| *of == peer);
+            links
+                .expect("every link is to one of the peers")
+                .1
+                .push(ChannelLink {
+                    moved_before: link.moved(),
+                    left_before: 0,
+                    route,
+                    link,
+                    pacer,
+                });
         }
-        let channel = |(peer, lanes)| Channel::new(peer, lanes, self.flip.clone());
+        let channel = |(peer, links)| Channel::new(peer, links, self.flip.clone());
         Ok(channels.into_iter().map(channel).collect())
     }
 
     /// Brings links that were begun to their end, step by step with all peers.
     fn finish(
         &mut self,
-        mut makings: Vec<Making>,
+        mut setups: Vec<LinkSetup>,
         deadline: Instant,
-    ) -> Result<Vec<Making>, (u32, ConnectError)> {
+    ) -> Result<Vec<LinkSetup>, (u32, ConnectError)> {
         for _step in ["meet", "finish"] {
-            let mut further = Vec::with_capacity(makings.len());
-            for Making { peer, route, half } in makings {
-                let half = match half {
-                    Half::Done(link) => Ok(Half::Done(link)),
-                    Half::Begun(pending) => pending.meet(deadline).map(Half::Met),
-                    Half::Met(meeting) => meeting.finish(deadline).map(Half::Done),
+            let mut further = Vec::with_capacity(setups.len());
+            for LinkSetup { peer, route, state } in setups {
+                let state = match state {
+                    SetupState::Done(link) => Ok(SetupState::Done(link)),
+                    SetupState::Begun(pending) => pending.meet(deadline).map(SetupState::Met),
+                    SetupState::Met(meeting) => meeting.finish(deadline).map(SetupState::Done),
                 };
-                let half = half.map_err(|source| {
+                let state = state.map_err(|source| {
                     let rail = route.rail.clone().unwrap_or_default();
                     (peer, ConnectError::Setup { peer, rail, source })
                 });
-                further.push(Making {
+                further.push(LinkSetup {
                     peer,
-                    half: half?,
+                    state: state?,
                     route,
                 });
             }
-            makings = further;
+            setups = further;
         }
-        Ok(makings)
+        Ok(setups)
     }
 
     fn routes(&self, peer: u32, wanted: &Wanted<'_>) -> Result<Vec<Route>, ConnectError> {
@@ -249,34 +228,34 @@ impl Mesh {
         Ok(number as u16)
     }
 
-    fn make(&mut self, peer: u32, route: &Route, wanted: &Wanted<'_>) -> Result<Half, ConnectError> {
+    fn make(&mut self, peer: u32, route: &Route, wanted: &Wanted<'_>) -> Result<SetupState, ConnectError> {
         let connection = match route.key {
             LinkKey::Shm { peer } => {
                 let link = self.hub.link(self.me, peer, self.generation);
-                return Ok(Half::Done(Box::new(link)));
+                return Ok(SetupState::Done(Box::new(link)));
             }
             LinkKey::Tcp(connection) | LinkKey::Verbs(connection, ..) => connection,
         };
         let stream = self.stream(peer, &connection, wanted.deadline, wanted.give_up)?;
         let (rail, local) = &self.rails[usize::from(connection.rail)];
         let rail = rail.clone();
-        let half = match route.key {
+        let state = match route.key {
             LinkKey::Verbs(_, source_port, placed, terms) => {
-                let wanted = Introduction {
+                let wanted = QueuePairRequest {
                     me: self.me,
                     peer,
                     rail: rail.clone(),
-                    flow: connection.flow & !INTRODUCES,
+                    flow: connection.flow & !QP_EXCHANGE,
                     flows: wanted.cell.flows,
                     source_port,
                     placed,
                     terms,
                 };
-                self.nics.begin(stream, local, wanted).map(Half::Begun)
+                self.nics.begin(stream, local, wanted).map(SetupState::Begun)
             }
-            _ => TcpLink::new(stream).map(|link| Half::Done(Box::new(link))),
+            _ => TcpLink::new(stream).map(|link| SetupState::Done(Box::new(link))),
         };
-        half.map_err(|source| ConnectError::Setup { peer, rail, source })
+        state.map_err(|source| ConnectError::Setup { peer, rail, source })
     }
 
     /// A greeted connection to `peer`: the rank it is from dials, the other one waits for it.
@@ -289,7 +268,7 @@ impl Mesh {
     ) -> Result<TcpStream, ConnectError> {
         let (rail, local) = &self.rails[usize::from(connection.rail)];
         if connection.from != self.me {
-            let taken = self.doors.take(connection, deadline, give_up);
+            let taken = self.listeners.take(connection, deadline, give_up);
             return taken.ok_or_else(|| ConnectError::NotDialled {
                 peer,
                 rail: rail.clone(),
@@ -299,7 +278,7 @@ impl Mesh {
             .peers
             .iter()
             .find(|endpoint| endpoint.rank == peer)
-            .and_then(|endpoint| endpoint.doors.get(usize::from(connection.to_rail)))
+            .and_then(|endpoint| endpoint.listeners.get(usize::from(connection.to_rail)))
             .ok_or(ConnectError::UnknownPeer(peer))?;
         dial(connection, local, *door, &self.token, deadline).map_err(|source| ConnectError::Dial {
             peer,
@@ -316,7 +295,7 @@ impl Mesh {
         rail: &str,
         deadline: Instant,
         give_up: &dyn Fn() -> bool,
-    ) -> Result<Line<'_>, ConnectError> {
+    ) -> Result<OutOfBand<'_>, ConnectError> {
         let number = self.rails.iter().position(|(name, _)| name == rail);
         let number = number.ok_or_else(|| ConnectError::NoSuchRail(rail.to_string()))?;
         let connection = Connection {
@@ -324,11 +303,11 @@ impl Mesh {
             to: self.me.max(peer),
             rail: number as u16,
             to_rail: number as u16,
-            flow: LINE,
+            flow: OUT_OF_BAND,
             source_port: 0,
         };
         let stream = self.stream(peer, &connection, deadline, give_up)?;
-        Ok(Line {
+        Ok(OutOfBand {
             stream,
             local: &self.rails[number].1,
             nics: &mut self.nics,
@@ -345,7 +324,7 @@ fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_
         to: me.max(peer),
         rail,
         to_rail: rail,
-        flow: flow | INTRODUCES,
+        flow: flow | QP_EXCHANGE,
         source_port: 0,
     };
     let pinned = cell.port_of(me, flow);
@@ -474,8 +453,8 @@ mod tests {
         let open = |rank| Mesh::open(rank, rails(), token, Hub::new(), Vec::new()).unwrap();
         let (mut low, mut high) = (open(0), open(1));
         let endpoints = vec![low.endpoint(), high.endpoint()];
-        low.meet(endpoints.clone());
-        high.meet(endpoints);
+        low.set_peers(endpoints.clone());
+        high.set_peers(endpoints);
         // Any two ports that are free now; the door of `high` is another one.
         let base = 40_000 + (std::process::id() % 20_000) as u16;
         let cell = cell(2, Some(base));
@@ -486,7 +465,7 @@ mod tests {
             deadline,
             give_up: &|| false,
         };
-        let door = high.endpoint().doors[0];
+        let door = high.endpoint().listeners[0];
         let _channel = low.connect(&[1], &wanted).unwrap();
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
         for port in [base, base + 1] {

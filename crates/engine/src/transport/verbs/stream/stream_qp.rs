@@ -2,25 +2,25 @@
 
 use std::io;
 
-use super::super::card::Card;
 use super::super::completion::Completion;
-use super::super::failure::{End, FLUSHED, Failure, not_posted};
-use super::super::queue_pair::{ARRIVAL, QueuePair, Request, Work};
+use super::super::failure::{FLUSHED, Failure, QpEnd, not_posted};
+use super::super::queue_pair::{ARRIVAL, Opcode, QueuePair, WorkRequest};
+use super::super::queue_pair_info::QueuePairInfo;
 use super::StreamError;
-use super::memory::{Area, Memory};
+use super::buffers::{Buffer, StreamBuffers};
 use record::FlowRecord;
 
 /// A connected queue pair.
-pub struct Lane {
+pub struct StreamQp {
     /// Given back before the memory, so that no NIC touches that.
     pub pair: QueuePair,
-    pub memory: Memory,
-    pub peer: Card,
-    pub here: End,
-    pub there: End,
+    pub memory: StreamBuffers,
+    pub peer: QueuePairInfo,
+    pub here: QpEnd,
+    pub there: QpEnd,
     pub flow: FlowRecord,
     /// Messages there shall be room for.
-    pub wanted_room: u32,
+    pub wanted_receives: u32,
     /// Room that was made and not used.
     room: u32,
     /// Bytes every message that arrives shall have; numbers come without any.
@@ -32,43 +32,43 @@ pub struct Lane {
     pub arrived: u64,
     failure: Option<Failure>,
     /// A message of another length than expected.
-    misfit: Option<u32>,
+    unexpected_length: Option<u32>,
     armed: bool,
 }
 
-impl Lane {
+impl StreamQp {
     /// Of a connected queue pair.
     pub fn new(
         pair: QueuePair,
-        memory: Memory,
-        peer: Card,
-        ends: (End, End),
+        memory: StreamBuffers,
+        peer: QueuePairInfo,
+        ends: (QpEnd, QpEnd),
         flow: FlowRecord,
-        wanted_room: u32,
-    ) -> Lane {
+        wanted_receives: u32,
+    ) -> StreamQp {
         let (here, there) = ends;
-        Lane {
+        StreamQp {
             pair,
             memory,
             peer,
             here,
             there,
             flow,
-            wanted_room,
+            wanted_receives,
             room: 0,
             expected: 0,
             posted: 0,
             completed: 0,
             arrived: 0,
             failure: None,
-            misfit: None,
+            unexpected_length: None,
             armed: false,
         }
     }
 
     /// An error of this queue pair, with both of its ends.
     pub fn failed(&self, what: impl std::fmt::Display) -> StreamError {
-        let Lane {
+        let StreamQp {
             here, there, flow, ..
         } = self;
         StreamError::Failed(format!("{} from {here} to {there}: {what}", flow.rail))
@@ -79,20 +79,20 @@ impl Lane {
     }
 
     /// Makes as much room as there shall be, when half of it is used.
-    pub fn make_room(&mut self) -> Result<(), StreamError> {
-        if self.room > self.wanted_room / 2 || self.wanted_room == 0 {
+    pub fn post_receives(&mut self) -> Result<(), StreamError> {
+        if self.room > self.wanted_receives / 2 || self.wanted_receives == 0 {
             return Ok(());
         }
-        let count = self.wanted_room - self.room;
-        let start = self.memory.start() + self.memory.position(Area::Landing, 0);
+        let count = self.wanted_receives - self.room;
+        let start = self.memory.start() + self.memory.position(Buffer::Receive, 0);
         let bytes =
             self.memory.area_bytes() - (start - self.memory.start()) as u32 % self.memory.area_bytes();
         let memory = Some((start, bytes, self.memory.local_key()));
         // SAFETY: the landing area belongs to what arrives: it is read only when a message has arrived and the peer
         // sends no other until it was answered or the trial is over.
-        let posted = unsafe { self.pair.expect(count as usize, memory) };
+        let posted = unsafe { self.pair.post_receives_into(count as usize, memory) };
         posted.map_err(|error| self.posting(&error))?;
-        self.room = self.wanted_room;
+        self.room = self.wanted_receives;
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Lane {
     /// # Safety
     ///
     /// As for [`QueuePair::post`]: memory they name is not touched until they have completed.
-    pub unsafe fn post(&mut self, requests: &[Request]) -> Result<(), StreamError> {
+    pub unsafe fn post(&mut self, requests: &[WorkRequest]) -> Result<(), StreamError> {
         // SAFETY: the caller's promise.
         let posted = unsafe { self.pair.post(requests) };
         posted.map_err(|error| self.posting(&error))
@@ -110,16 +110,16 @@ impl Lane {
     /// A request for a message: `from` the area and place of this side, `to` that of the peer, the next number.
     pub fn request(
         &mut self,
-        work: Work,
+        work: Opcode,
         len: u32,
-        from: (Area, usize),
-        to: (Area, usize),
+        from: (Buffer, usize),
+        to: (Buffer, usize),
         signalled: bool,
-    ) -> Request {
+    ) -> WorkRequest {
         self.posted += 1;
         let local = self.memory.start() + self.memory.position(from.0, from.1);
         let remote = self.peer.memory + self.memory.position(to.0, to.1);
-        Request {
+        WorkRequest {
             id: self.posted,
             work,
             local: (local, len, self.memory.local_key()),
@@ -130,20 +130,20 @@ impl Lane {
     }
 
     /// Whether a message travels within its request.
-    pub fn is_inline(&self, work: Work, len: u32) -> bool {
-        work != Work::Read && len <= self.pair.inline()
+    pub fn is_inline(&self, work: Opcode, len: u32) -> bool {
+        work != Opcode::Read && len <= self.pair.inline()
     }
 
     /// Requests under way.
-    pub fn under_way(&self) -> u64 {
+    pub fn in_flight(&self) -> u64 {
         self.posted - self.completed
     }
 
     /// Takes in what the NIC reports; whether there was anything.
-    pub fn look(&mut self) -> Result<bool, StreamError> {
-        let (failure, misfit, completed, arrived) = (
+    pub fn poll_completions(&mut self) -> Result<bool, StreamError> {
+        let (failure, unexpected_length, completed, arrived) = (
             &mut self.failure,
-            &mut self.misfit,
+            &mut self.unexpected_length,
             &mut self.completed,
             &mut self.arrived,
         );
@@ -162,7 +162,7 @@ impl Lane {
             } else if completion.arrived {
                 arrivals += 1;
                 if completion.bytes != expected {
-                    *misfit = Some(completion.bytes);
+                    *unexpected_length = Some(completion.bytes);
                 }
             } else {
                 *completed = completion.id;
@@ -173,14 +173,14 @@ impl Lane {
         if let Some(failure) = self.failure {
             return Err(self.failed(failure));
         }
-        if let Some(bytes) = self.misfit {
+        if let Some(bytes) = self.unexpected_length {
             return Err(self.failed(format!(
                 "a message of {bytes} bytes came where {expected} were due"
             )));
         }
         if arrivals > 0 {
             self.room = self.room.saturating_sub(arrivals);
-            self.make_room()?;
+            self.post_receives()?;
         }
         Ok(news > 0)
     }

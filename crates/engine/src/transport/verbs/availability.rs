@@ -2,7 +2,7 @@
 
 /// Why there are no verbs here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum VerbsMissing {
+pub enum VerbsUnavailable {
     /// The binary has no part for it.
     #[error("this binary was built without RDMA; build it with `cargo build --release --features rdma`")]
     NotBuilt,
@@ -25,21 +25,21 @@ pub enum VerbsMissing {
 
 /// Whether verbs can be used here, in a binary that has no part for them.
 #[cfg(not(feature = "rdma"))]
-pub fn probe() -> Result<(), VerbsMissing> {
-    Err(VerbsMissing::NotBuilt)
+pub fn probe() -> Result<(), VerbsUnavailable> {
+    Err(VerbsUnavailable::NotBuilt)
 }
 
 /// Whether verbs can be used here: library, kernel and at least one device.
 #[cfg(feature = "rdma")]
-pub fn probe() -> Result<(), VerbsMissing> {
+pub fn probe() -> Result<(), VerbsUnavailable> {
     match super::context::device_names() {
-        Ok(names) if names.is_empty() => Err(VerbsMissing::NoDevice),
+        Ok(names) if names.is_empty() => Err(VerbsUnavailable::NoDevice),
         Ok(_) => Ok(()),
         Err(error) => Err(match error.raw_os_error() {
             // The stand-ins for a library that could not be opened answer so.
-            Some(nix::libc::EOPNOTSUPP) => VerbsMissing::NoLibrary,
-            Some(nix::libc::ENOSYS) => VerbsMissing::NoKernel,
-            _ => VerbsMissing::Other(error.to_string()),
+            Some(nix::libc::EOPNOTSUPP) => VerbsUnavailable::NoLibrary,
+            Some(nix::libc::ENOSYS) => VerbsUnavailable::NoKernel,
+            _ => VerbsUnavailable::Other(error.to_string()),
         }),
     }
 }
@@ -51,10 +51,10 @@ mod tests {
     #[test]
     fn what_is_missing_comes_with_what_to_do() {
         let cases = [
-            (VerbsMissing::NotBuilt, "--features rdma"),
-            (VerbsMissing::NoLibrary, "install rdma-core"),
-            (VerbsMissing::NoKernel, "load ib_uverbs"),
-            (VerbsMissing::NoDevice, "ibv_devices"),
+            (VerbsUnavailable::NotBuilt, "--features rdma"),
+            (VerbsUnavailable::NoLibrary, "install rdma-core"),
+            (VerbsUnavailable::NoKernel, "load ib_uverbs"),
+            (VerbsUnavailable::NoDevice, "ibv_devices"),
         ];
         for (missing, advice) in cases {
             assert!(missing.to_string().contains(advice), "{missing}");
@@ -65,7 +65,7 @@ mod tests {
     fn a_machine_without_rdma_says_which_part_of_it_is_missing() {
         // Wherever this runs, the answer is one of the named ones: a bare error code helps nobody.
         if let Err(missing) = probe() {
-            assert!(!matches!(missing, VerbsMissing::Other(_)), "{missing}");
+            assert!(!matches!(missing, VerbsUnavailable::Other(_)), "{missing}");
         }
     }
 }

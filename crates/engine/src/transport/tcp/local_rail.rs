@@ -13,7 +13,7 @@ use record::RdmaPort;
 
 /// This host's end of a rail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Local {
+pub struct LocalRail {
     /// Where sockets are bound.
     pub address: IpAddr,
     /// The interface behind the address, where it is known.
@@ -24,9 +24,9 @@ pub struct Local {
     pub rdma: Option<RdmaPort>,
 }
 
-impl From<IpAddr> for Local {
-    fn from(address: IpAddr) -> Local {
-        Local {
+impl From<IpAddr> for LocalRail {
+    fn from(address: IpAddr) -> LocalRail {
+        LocalRail {
             address,
             interface: None,
             port: 0,
@@ -35,7 +35,7 @@ impl From<IpAddr> for Local {
     }
 }
 
-impl Local {
+impl LocalRail {
     /// Where the door is.
     pub fn door(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)

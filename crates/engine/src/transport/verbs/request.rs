@@ -4,7 +4,7 @@ use record::VerbsTerms;
 
 /// A queue pair that is wanted, as seen from one of its ends.
 #[derive(Debug, Clone)]
-pub struct Introduction {
+pub struct QueuePairRequest {
     /// This rank.
     pub me: u32,
     /// The other.

@@ -12,20 +12,20 @@ use super::context::Gid;
 const NAME: usize = 64;
 const REASON: usize = 400;
 /// Bytes of a card.
-const CARD: usize = 1 + 4 + 4 + 2 + 2 + 1 + 1 + 16 + 8 + 4 + 4 + 4 + NAME;
+const INFO_BYTES: usize = 1 + 4 + 4 + 2 + 2 + 1 + 1 + 16 + 8 + 4 + 4 + 4 + NAME;
 /// First byte: a card follows, or the reason why there is none.
-const HERE: u8 = 1;
-const SORRY: u8 = 2;
+const INFO: u8 = 1;
+const FAILURE: u8 = 2;
 /// Sent when the own queue pair takes what the peer sends.
 const READY: u8 = 3;
 
 /// One side's queue pair and the memory it has opened to the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct QueuePairInfo {
     /// Queue pair.
     pub queue_pair: u32,
     /// Packet number it starts with.
-    pub first_packet: u32,
+    pub psn: u32,
     /// Local identifier on InfiniBand.
     pub lid: u16,
     /// Largest packet payload in bytes.
@@ -48,17 +48,17 @@ pub struct Card {
     pub device: String,
 }
 
-impl Card {
-    fn to_bytes(&self) -> [u8; CARD] {
-        let mut bytes = [0; CARD];
+impl QueuePairInfo {
+    fn to_bytes(&self) -> [u8; INFO_BYTES] {
+        let mut bytes = [0; INFO_BYTES];
         let mut at = 0;
         let mut put = |field: &[u8]| {
             bytes[at..at + field.len()].copy_from_slice(field);
             at += field.len();
         };
-        put(&[HERE]);
+        put(&[INFO]);
         put(&self.queue_pair.to_le_bytes());
-        put(&self.first_packet.to_le_bytes());
+        put(&self.psn.to_le_bytes());
         put(&self.lid.to_le_bytes());
         put(&self.mtu.to_le_bytes());
         put(&[u8::from(self.infiniband), self.port]);
@@ -72,7 +72,7 @@ impl Card {
         bytes
     }
 
-    fn from_bytes(bytes: &[u8; CARD]) -> Option<Card> {
+    fn from_bytes(bytes: &[u8; INFO_BYTES]) -> Option<QueuePairInfo> {
         let mut rest = &bytes[1..];
         let mut take = |count: usize| {
             let (field, behind) = rest.split_at(count);
@@ -80,7 +80,7 @@ impl Card {
             field
         };
         let mut long = || take(4).try_into().map(u32::from_le_bytes).ok();
-        let (queue_pair, first_packet) = (long()?, long()?);
+        let (queue_pair, psn) = (long()?, long()?);
         let mut short = || take(2).try_into().map(u16::from_le_bytes).ok();
         let (lid, mtu) = (short()?, short()?);
         let (infiniband, port) = (take(1)[0] != 0, take(1)[0]);
@@ -93,9 +93,9 @@ impl Card {
         let is_plain = name.iter().all(|byte| byte.is_ascii_graphic());
         // Nothing that is multiplied or divided by later may be out of bounds.
         let fits = slots > 0 && slots <= 1 << 16 && slot_bytes > 0 && slot_bytes <= 1 << 30;
-        (is_plain && fits).then(|| Card {
+        (is_plain && fits).then(|| QueuePairInfo {
             queue_pair,
-            first_packet,
+            psn,
             lid,
             mtu,
             infiniband,
@@ -115,15 +115,16 @@ impl Card {
     }
 
     /// Hears who the other side is; its reason when it cannot go on.
-    pub fn receive(stream: &mut TcpStream) -> io::Result<Card> {
-        let mut bytes = [0; CARD];
+    pub fn receive(stream: &mut TcpStream) -> io::Result<QueuePairInfo> {
+        let mut bytes = [0; INFO_BYTES];
         stream.read_exact(&mut bytes[..1])?;
         match bytes[0] {
-            HERE => {
+            INFO => {
                 stream.read_exact(&mut bytes[1..])?;
-                Card::from_bytes(&bytes).ok_or_else(|| io::Error::other("its queue pair makes no sense"))
+                QueuePairInfo::from_bytes(&bytes)
+                    .ok_or_else(|| io::Error::other("its queue pair makes no sense"))
             }
-            SORRY => {
+            FAILURE => {
                 let mut reason = Vec::new();
                 // What is missing of it after an error is not worth another error.
                 let _ = stream.take(REASON as u64).read_to_end(&mut reason);
@@ -139,27 +140,27 @@ impl Card {
 }
 
 /// Tells the other side why this one cannot go on. It may be gone already; then there is nobody to tell.
-pub fn apologise(stream: &mut TcpStream, reason: &str) {
+pub fn send_failure(stream: &mut TcpStream, reason: &str) {
     let mut cut = reason.len().min(REASON);
     while !reason.is_char_boundary(cut) {
         cut -= 1;
     }
-    let _ = stream.write_all(&[SORRY]);
+    let _ = stream.write_all(&[FAILURE]);
     let _ = stream.write_all(&reason.as_bytes()[..cut]);
 }
 
 /// Says that this side takes what the other sends.
-pub fn say_ready(stream: &mut TcpStream) -> io::Result<()> {
+pub fn send_ready(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(&[READY])
 }
 
 /// Waits for the other side to say so.
-pub fn hear_ready(stream: &mut TcpStream) -> io::Result<()> {
+pub fn wait_ready(stream: &mut TcpStream) -> io::Result<()> {
     let mut word = [0];
     stream.read_exact(&mut word)?;
     match word[0] {
         READY => Ok(()),
-        SORRY => Err(io::Error::other("it could not connect its queue pair")),
+        FAILURE => Err(io::Error::other("it could not connect its queue pair")),
         _ => Err(io::Error::other("it said something else than that it is ready")),
     }
 }
@@ -170,10 +171,10 @@ mod tests {
 
     use super::*;
 
-    fn card() -> Card {
-        Card {
+    fn queue_pair_info() -> QueuePairInfo {
+        QueuePairInfo {
             queue_pair: 0x00ab_cdef,
-            first_packet: 0x0012_3456,
+            psn: 0x0012_3456,
             lid: 77,
             mtu: 4096,
             infiniband: true,
@@ -196,18 +197,18 @@ mod tests {
     #[test]
     fn a_card_arrives_as_it_was_sent() {
         let (mut here, mut there) = two_ends();
-        card().send(&mut here).unwrap();
-        say_ready(&mut here).unwrap();
-        assert_eq!(Card::receive(&mut there).unwrap(), card());
-        hear_ready(&mut there).unwrap();
+        queue_pair_info().send(&mut here).unwrap();
+        send_ready(&mut here).unwrap();
+        assert_eq!(QueuePairInfo::receive(&mut there).unwrap(), queue_pair_info());
+        wait_ready(&mut there).unwrap();
     }
 
     #[test]
     fn a_side_that_cannot_go_on_says_why() {
         let (mut here, mut there) = two_ends();
-        apologise(&mut here, "no such \u{1b}[31mdevice");
+        send_failure(&mut here, "no such \u{1b}[31mdevice");
         drop(here);
-        let heard = Card::receive(&mut there).unwrap_err().to_string();
+        let heard = QueuePairInfo::receive(&mut there).unwrap_err().to_string();
         assert_eq!(heard, "it cannot: no such [31mdevice");
     }
 
@@ -217,9 +218,9 @@ mod tests {
             let (mut here, mut there) = two_ends();
             here.write_all(&bytes).unwrap();
             drop(here);
-            if let Ok(card) = Card::receive(&mut there) {
-                proptest::prop_assert!(card.slots > 0 && card.slot_bytes > 0);
-                proptest::prop_assert!(card.device.len() <= NAME);
+            if let Ok(queue_pair_info) = QueuePairInfo::receive(&mut there) {
+                proptest::prop_assert!(queue_pair_info.slots > 0 && queue_pair_info.slot_bytes > 0);
+                proptest::prop_assert!(queue_pair_info.device.len() <= NAME);
             }
         }
     }

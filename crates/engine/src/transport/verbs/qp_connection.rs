@@ -13,34 +13,36 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::{Backlog, LinkError, Waitable};
-use super::card::Card;
+use super::super::link::{Backlog, LinkError, Waitable};
 use super::completion::Completion;
-use super::connect::ACK_TIMEOUT;
-use super::failure::{End, FLUSHED, Failure, not_posted};
+use super::failure::{FLUSHED, Failure, QpEnd, not_posted};
 use super::nic::Nic;
-use super::queue_pair::{ARRIVAL, QueuePair, Request, Work};
+use super::queue_pair::{ARRIVAL, Opcode, QueuePair, WorkRequest};
+use super::queue_pair_info::QueuePairInfo;
 use record::FlowRecord;
 
+/// Packets that are not acknowledged are sent again after 4.096 us times two to the power of this: 0.54 s. With seven tries
+/// a flap of two seconds is survived, and a dead path is noticed after four.
+pub const ACK_TIMEOUT: u8 = 17;
 /// The bit that tells an answer from the number of a message.
-pub const ANSWER: u32 = 1 << 31;
+pub const CONTROL_BIT: u32 = 1 << 31;
 /// Looks without news after which the NIC is asked to wake us.
-const LOOKS_BEFORE_ARMING: u32 = 4;
+const POLLS_BEFORE_ARMING: u32 = 4;
 /// Looks without news between two looks at the clock.
-const LOOKS_BETWEEN_CHECKS: u32 = 64;
+const IDLE_POLLS_BETWEEN_CHECKS: u32 = 64;
 /// Looks between two looks at the clock while there is news.
-const TURNS_BETWEEN_CHECKS: u32 = 32;
+const BUSY_POLLS_BETWEEN_CHECKS: u32 = 32;
 /// Time between two looks at peer and device.
 const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
 
 /// What is known about a connection besides its queue pair.
 pub struct Settings {
     /// This end.
-    pub here: End,
+    pub here: QpEnd,
     /// The other.
-    pub there: End,
+    pub there: QpEnd,
     /// The other's queue pair and memory.
-    pub peer: Card,
+    pub peer: QueuePairInfo,
     /// What it is called on the wire.
     pub flow: FlowRecord,
     /// Whether to sleep until the NIC wakes us, rather than to look again and again.
@@ -51,15 +53,15 @@ pub struct Settings {
 
 /// What came over the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum QpEvent {
     /// A message of this many bytes, and the number it came with.
     Message(u32, u32),
     /// An answer, without its uppermost bit.
-    Answer(u32),
+    Control(u32),
 }
 
 /// One end of a connection.
-pub struct Wire {
+pub struct QpConnection {
     pair: QueuePair,
     /// Where both met. Nothing is sent over it any more; the kernel closes it when the peer's process ends.
     stream: TcpStream,
@@ -70,44 +72,44 @@ pub struct Wire {
     completed: u64,
     signalled: u64,
     /// News that nobody has asked for yet.
-    news: VecDeque<News>,
+    events: VecDeque<QpEvent>,
     failure: Option<Failure>,
-    watch: Watch,
+    idle: IdleState,
 }
 
 /// What is noticed while nothing happens.
 #[derive(Default)]
-struct Watch {
+struct IdleState {
     /// Looks, with news or without.
-    turns: u32,
+    polls: u32,
     /// Looks without news.
-    looks: u32,
+    idle_polls: u32,
     armed: bool,
     checked: Option<Instant>,
     /// How many requests were done when last looked, with some of them not, and since when.
     stuck: Option<(u64, Instant)>,
 }
 
-impl Wire {
+impl QpConnection {
     /// Work requests that may be under way: messages, and answers between them.
     pub const REQUESTS: u32 = 48;
     /// Payload bytes that may be under way: three of the longest chunks, several times what the fastest path holds.
-    pub const UNDER_WAY: u64 = 768 << 10;
+    pub const MAX_IN_FLIGHT: u64 = 768 << 10;
     /// Requests after which one shows up when it completes at the latest, so that room is known to be free again.
-    const SILENT: u64 = 8;
+    const MAX_UNSIGNALLED: u64 = 8;
 
     /// Takes over a connected queue pair.
-    pub fn new(pair: QueuePair, stream: TcpStream, with: Settings) -> Wire {
-        Wire {
+    pub fn new(pair: QueuePair, stream: TcpStream, with: Settings) -> QpConnection {
+        QpConnection {
             pair,
             stream,
             with,
             requests: 0,
             completed: 0,
             signalled: 0,
-            news: VecDeque::new(),
+            events: VecDeque::new(),
             failure: None,
-            watch: Watch::default(),
+            idle: IdleState::default(),
         }
     }
 
@@ -124,12 +126,12 @@ impl Wire {
     }
 
     /// Takes in what the NIC has to report; whether there was anything.
-    pub fn look(&mut self) -> Result<bool, LinkError> {
+    pub fn poll_completions(&mut self) -> Result<bool, LinkError> {
         if let Some(failure) = self.failure {
             return Err(self.failed(failure));
         }
         let mut arrivals = 0;
-        let (queue, completed, failure) = (&mut self.news, &mut self.completed, &mut self.failure);
+        let (queue, completed, failure) = (&mut self.events, &mut self.completed, &mut self.failure);
         let count = self.pair.completions().poll(|completion: Completion| {
             if let Some((status, vendor)) = completion.failure {
                 let found = Failure {
@@ -145,9 +147,9 @@ impl Wire {
                 *completed = completion.id;
             } else {
                 arrivals += 1;
-                queue.push_back(match completion.immediate & ANSWER {
-                    0 => News::Message(completion.bytes, completion.immediate),
-                    _ => News::Answer(completion.immediate & !ANSWER),
+                queue.push_back(match completion.immediate & CONTROL_BIT {
+                    0 => QpEvent::Message(completion.bytes, completion.immediate),
+                    _ => QpEvent::Control(completion.immediate & !CONTROL_BIT),
                 });
             }
         });
@@ -160,58 +162,58 @@ impl Wire {
         }
         // Room first, answers later: a peer that has an answer can rely on room.
         self.pair
-            .expect_numbers(arrivals)
+            .post_receives(arrivals)
             .map_err(|error| self.posting(&error))?;
-        self.watch.looks = 0;
-        if self.watch.armed {
+        self.idle.idle_polls = 0;
+        if self.idle.armed {
             self.pair.completions().drain_events();
-            self.watch.armed = false;
+            self.idle.armed = false;
         }
         Ok(true)
     }
 
     /// The next thing that came over the wire.
-    pub fn next(&mut self) -> Option<News> {
-        self.news.pop_front()
+    pub fn next(&mut self) -> Option<QpEvent> {
+        self.events.pop_front()
     }
 
     /// Looks, and when there is nothing asks to be woken, and now and then whether peer and device are still there.
     pub fn advance(&mut self) -> Result<bool, LinkError> {
-        self.watch.turns = self.watch.turns.wrapping_add(1);
-        if self.look()? {
+        self.idle.polls = self.idle.polls.wrapping_add(1);
+        if self.poll_completions()? {
             // A device can be lost while data still moves.
-            if self.watch.turns.is_multiple_of(TURNS_BETWEEN_CHECKS) {
-                self.check_now_and_then()?;
+            if self.idle.polls.is_multiple_of(BUSY_POLLS_BETWEEN_CHECKS) {
+                self.check_periodically()?;
             }
             return Ok(true);
         }
-        self.watch.looks = self.watch.looks.saturating_add(1);
-        if self.with.sleeps && !self.watch.armed && self.watch.looks >= LOOKS_BEFORE_ARMING {
+        self.idle.idle_polls = self.idle.idle_polls.saturating_add(1);
+        if self.with.sleeps && !self.idle.armed && self.idle.idle_polls >= POLLS_BEFORE_ARMING {
             let armed = self.pair.completions_ref().arm();
             armed.map_err(|error| self.posting(&error))?;
-            self.watch.armed = true;
+            self.idle.armed = true;
             // What completed before that wakes nobody.
-            return self.look();
+            return self.poll_completions();
         }
         // A rank that sleeps looks seldom enough for the clock to cost nothing.
-        if self.watch.armed || self.watch.looks.is_multiple_of(LOOKS_BETWEEN_CHECKS) {
-            self.check_now_and_then()?;
+        if self.idle.armed || self.idle.idle_polls.is_multiple_of(IDLE_POLLS_BETWEEN_CHECKS) {
+            self.check_periodically()?;
         }
         Ok(false)
     }
 
-    fn check_now_and_then(&mut self) -> Result<(), LinkError> {
+    fn check_periodically(&mut self) -> Result<(), LinkError> {
         let now = Instant::now();
-        let checked = *self.watch.checked.get_or_insert(now);
+        let checked = *self.idle.checked.get_or_insert(now);
         if now.duration_since(checked) < BETWEEN_CHECKS {
             return Ok(());
         }
-        self.watch.checked = Some(now);
+        self.idle.checked = Some(now);
         self.check(now)
     }
 
     fn check(&mut self, now: Instant) -> Result<(), LinkError> {
-        self.watch.stuck = match self.watch.stuck {
+        self.idle.stuck = match self.idle.stuck {
             _ if self.completed >= self.signalled => None,
             Some((done, since)) if done == self.completed => Some((done, since)),
             _ => Some((self.completed, now)),
@@ -245,18 +247,18 @@ impl Wire {
     /// Adds a request to `batch` and returns its number. `signalled` when it must show up as soon as it is done.
     pub fn add(
         &mut self,
-        batch: &mut Vec<Request>,
-        work: Work,
+        batch: &mut Vec<WorkRequest>,
+        work: Opcode,
         local: (u64, u32, u32),
         remote: (u64, u32),
         (signalled, inline): (bool, bool),
     ) -> u64 {
         self.requests += 1;
-        let signalled = signalled || self.requests - self.signalled >= Self::SILENT;
+        let signalled = signalled || self.requests - self.signalled >= Self::MAX_UNSIGNALLED;
         if signalled {
             self.signalled = self.requests;
         }
-        batch.push(Request {
+        batch.push(WorkRequest {
             id: self.requests,
             work,
             local,
@@ -272,7 +274,7 @@ impl Wire {
     /// # Safety
     ///
     /// As for [`QueuePair::post`].
-    pub unsafe fn post(&mut self, batch: &[Request]) -> Result<(), LinkError> {
+    pub unsafe fn post(&mut self, batch: &[WorkRequest]) -> Result<(), LinkError> {
         // SAFETY: the caller's promise.
         let posted = unsafe { self.pair.post(batch) };
         posted.map_err(|error| self.posting(&error))
@@ -286,7 +288,7 @@ impl Wire {
     /// `bytes` are on their way; how often the oldest of them must have been sent again.
     pub fn backlog(&self, bytes: u64) -> Backlog {
         let timeout = Duration::from_nanos(4_096 << ACK_TIMEOUT);
-        let since = self.watch.stuck.map(|(_, since)| since.elapsed());
+        let since = self.idle.stuck.map(|(_, since)| since.elapsed());
         // The NIC does not tell how often it sent again, but it does so whenever this time has passed without an answer.
         let retransmits = since.map_or(0, |since| since.as_nanos() / timeout.as_nanos());
         Backlog {
@@ -307,7 +309,7 @@ impl Wire {
 
 /// The full count whose lowest 31 bits are `low`, at or behind `known`.
 pub fn widened(low: u32, known: u64) -> u64 {
-    let ahead = low.wrapping_sub(known as u32) & !ANSWER;
+    let ahead = low.wrapping_sub(known as u32) & !CONTROL_BIT;
     known + u64::from(ahead)
 }
 

@@ -3,28 +3,28 @@
 use std::time::{Duration, Instant};
 
 /// Looks without news before others get the core.
-const LOOKS_BEFORE_YIELDING: u32 = 256;
+const POLLS_BEFORE_YIELDING: u32 = 256;
 /// Looks between two looks at the clock.
-const LOOKS_BETWEEN_CLOCKS: u32 = 1024;
+const POLLS_BETWEEN_CLOCK_READS: u32 = 1024;
 /// How often the other end hears that messages still move.
-const BETWEEN_WORDS: Duration = Duration::from_secs(1);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Since when nothing has moved.
-pub struct Vigil {
+pub struct StallTimer {
     since: Instant,
     moved: bool,
-    looks: u32,
+    polls: u32,
     said: Instant,
 }
 
-impl Vigil {
+impl StallTimer {
     /// Begins now.
-    pub fn new() -> Vigil {
+    pub fn new() -> StallTimer {
         let now = Instant::now();
-        Vigil {
+        StallTimer {
             since: now,
             moved: false,
-            looks: 0,
+            polls: 0,
             said: now,
         }
     }
@@ -32,17 +32,17 @@ impl Vigil {
     /// Something moved.
     pub fn moved(&mut self) {
         self.moved = true;
-        self.looks = 0;
+        self.polls = 0;
     }
 
     /// Nothing moved at this look; whether it is time to look at the clock.
-    pub fn look(&mut self) -> bool {
-        self.looks = self.looks.wrapping_add(1);
-        match self.looks % LOOKS_BEFORE_YIELDING {
+    pub fn idle_poll(&mut self) -> bool {
+        self.polls = self.polls.wrapping_add(1);
+        match self.polls % POLLS_BEFORE_YIELDING {
             0 => std::thread::yield_now(),
             _ => std::hint::spin_loop(),
         }
-        self.looks.is_multiple_of(LOOKS_BETWEEN_CLOCKS)
+        self.polls.is_multiple_of(POLLS_BETWEEN_CLOCK_READS)
     }
 
     /// How long nothing has moved.
@@ -54,12 +54,12 @@ impl Vigil {
     }
 
     /// Whether it is time to say that messages still move.
-    pub fn speaks(&mut self, now: Instant) -> bool {
-        let speaks = now.duration_since(self.said) >= BETWEEN_WORDS;
-        if speaks {
+    pub fn heartbeat_due(&mut self, now: Instant) -> bool {
+        let heartbeat_due = now.duration_since(self.said) >= HEARTBEAT_INTERVAL;
+        if heartbeat_due {
             self.said = now;
         }
-        speaks
+        heartbeat_due
     }
 }
 
@@ -69,13 +69,17 @@ mod tests {
 
     #[test]
     fn silence_is_counted_from_the_last_thing_that_moved() {
-        let mut vigil = Vigil::new();
-        let start = vigil.since;
+        let mut stall_timer = StallTimer::new();
+        let start = stall_timer.since;
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(vigil.silent(at(9)), Duration::from_secs(9));
-        vigil.moved();
-        assert_eq!(vigil.silent(at(9)), Duration::ZERO);
-        assert_eq!(vigil.silent(at(18)), Duration::from_secs(9));
-        assert!(vigil.speaks(at(1)) && !vigil.speaks(at(1)) && vigil.speaks(at(2)));
+        assert_eq!(stall_timer.silent(at(9)), Duration::from_secs(9));
+        stall_timer.moved();
+        assert_eq!(stall_timer.silent(at(9)), Duration::ZERO);
+        assert_eq!(stall_timer.silent(at(18)), Duration::from_secs(9));
+        assert!(
+            stall_timer.heartbeat_due(at(1))
+                && !stall_timer.heartbeat_due(at(1))
+                && stall_timer.heartbeat_due(at(2))
+        );
     }
 }

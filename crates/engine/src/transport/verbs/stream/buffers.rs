@@ -5,26 +5,26 @@ use std::sync::Arc;
 
 use super::super::memory::Registration;
 use super::super::nic::Nic;
-use super::pattern::{Content, Place};
-use super::{Checked, Terms};
+use super::pattern::{Content, MessageId};
+use super::{CheckResult, StreamConfig};
 use crate::device::Region;
 
 /// The parts of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Area {
+pub enum Buffer {
     /// What is sent, but for the last messages.
     Before,
     /// The last messages.
     Last,
     /// Where messages arrive.
-    Landing,
+    Receive,
 }
 
 /// How many there are.
 const AREAS: usize = 3;
 
 /// Registered memory, opened to the peer.
-pub struct Memory {
+pub struct StreamBuffers {
     /// Given back before the memory it names.
     registration: Registration,
     region: Arc<Region>,
@@ -32,13 +32,13 @@ pub struct Memory {
     offset: usize,
 }
 
-impl Memory {
+impl StreamBuffers {
     /// As much as the largest message needs.
-    pub fn new(nic: &Nic, terms: &Terms) -> io::Result<Memory> {
+    pub fn new(nic: &Nic, terms: &StreamConfig) -> io::Result<StreamBuffers> {
         let area = terms.area();
         let region = Region::new(AREAS * area);
         let registration = Registration::of_region(nic.domain(), &region)?;
-        Ok(Memory {
+        Ok(StreamBuffers {
             registration,
             region,
             area,
@@ -67,7 +67,7 @@ impl Memory {
     }
 
     /// How far from the start, `at` bytes into an area, messages lie: the same at both ends.
-    pub fn position(&self, area: Area, at: usize) -> u64 {
+    pub fn position(&self, area: Buffer, at: usize) -> u64 {
         (area as usize * self.area + self.offset + at) as u64
     }
 
@@ -76,7 +76,7 @@ impl Memory {
     /// # Safety
     ///
     /// No request under way names that memory.
-    pub unsafe fn fill(&mut self, area: Area, at: usize, len: usize, place: Place, content: Content) {
+    pub unsafe fn fill(&mut self, area: Buffer, at: usize, len: usize, place: MessageId, content: Content) {
         // SAFETY: the caller's promise.
         place.fill(content, unsafe { self.bytes(area, at, len) });
     }
@@ -86,7 +86,7 @@ impl Memory {
     /// # Safety
     ///
     /// No request under way names that memory.
-    pub unsafe fn set(&mut self, area: Area, at: usize, byte: u8) {
+    pub unsafe fn set(&mut self, area: Buffer, at: usize, byte: u8) {
         // SAFETY: the caller's promise.
         unsafe { self.bytes(area, at, 1)[0] = byte };
     }
@@ -96,9 +96,9 @@ impl Memory {
     /// # Safety
     ///
     /// As above.
-    pub unsafe fn clear_landing(&mut self, at: usize) {
+    pub unsafe fn clear_receive(&mut self, at: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.set(Area::Landing, at, 0) };
+        unsafe { self.set(Buffer::Receive, at, 0) };
     }
 
     /// Compares a message with what it should hold.
@@ -106,17 +106,17 @@ impl Memory {
     /// # Safety
     ///
     /// It has arrived, and no other is written there meanwhile.
-    pub unsafe fn check(&mut self, at: usize, len: usize, place: Place) -> Checked {
+    pub unsafe fn check(&mut self, at: usize, len: usize, place: MessageId) -> CheckResult {
         // SAFETY: the caller's promise.
-        let message = unsafe { self.bytes(Area::Landing, at, len) };
+        let message = unsafe { self.bytes(Buffer::Receive, at, len) };
         let (wrong, first) = place.compare(Content::Last, message);
-        let Place {
+        let MessageId {
             from,
             queue_pair,
             slot,
             ..
         } = place;
-        Checked {
+        CheckResult {
             messages: 1,
             wrong,
             first: first.map(|(byte, found, expected)| {
@@ -129,8 +129,8 @@ impl Memory {
     }
 
     /// The byte `at` a place where the peer may write at this very moment.
-    pub fn glance(&self, at: usize) -> u8 {
-        let position = self.position(Area::Landing, at) as usize;
+    pub fn peek(&self, at: usize) -> u8 {
+        let position = self.position(Buffer::Receive, at) as usize;
         assert!(position < self.region.len());
         // SAFETY: the position lies within the region, which is mapped. A single byte is read as it is at that moment,
         // whoever writes it.
@@ -140,7 +140,7 @@ impl Memory {
     /// # Safety
     ///
     /// Nobody else touches these bytes while the slice is used.
-    unsafe fn bytes(&mut self, area: Area, at: usize, len: usize) -> &mut [u8] {
+    unsafe fn bytes(&mut self, area: Buffer, at: usize, len: usize) -> &mut [u8] {
         let position = self.position(area, at) as usize;
         assert!(position + len <= (area as usize + 1) * self.area);
         // SAFETY: the range lies within the region, no lease of it is ever given out, and the rest is the caller's promise.

@@ -23,24 +23,24 @@ pub struct Connection {
 }
 
 /// The flow number of a caller that only wants to know whether anybody is there.
-pub const KNOCK: u16 = u16::MAX;
+pub const PROBE: u16 = u16::MAX;
 /// The bit of a flow number over whose connection two queue pairs introduce themselves; the flow itself is theirs.
-pub const INTRODUCES: u16 = 1 << 15;
+pub const QP_EXCHANGE: u16 = 1 << 15;
 /// The flow number of a connection by which two ranks agree on queue pairs of their own, apart from those of cells.
-pub const LINE: u16 = INTRODUCES | 1 << 14;
+pub const OUT_OF_BAND: u16 = QP_EXCHANGE | 1 << 14;
 
 /// The bit of a flow number that is one of a cell's streams.
 pub const STREAMS: u16 = 1 << 13;
 
 const MAGIC: &[u8; 8] = b"RGDATA02";
 /// Bytes of a greeting.
-pub const GREETING: usize = 8 + Token::LEN + 16;
+pub const HANDSHAKE_BYTES: usize = 8 + Token::LEN + 16;
 /// The one byte that answers a good greeting.
-pub const WELCOME: u8 = 1;
+pub const ACCEPTED: u8 = 1;
 
 /// A greeting for `connection`.
-pub fn write(connection: &Connection, token: &Token) -> [u8; GREETING] {
-    let mut bytes = [0; GREETING];
+pub fn write(connection: &Connection, token: &Token) -> [u8; HANDSHAKE_BYTES] {
+    let mut bytes = [0; HANDSHAKE_BYTES];
     bytes[..8].copy_from_slice(MAGIC);
     bytes[8..8 + Token::LEN].copy_from_slice(token.as_bytes());
     let fields = &mut bytes[8 + Token::LEN..];
@@ -54,7 +54,7 @@ pub fn write(connection: &Connection, token: &Token) -> [u8; GREETING] {
 }
 
 /// The connection a greeting asks for; why not, if it is not one of this run's.
-pub fn read(bytes: &[u8; GREETING], token: &Token) -> Result<Connection, &'static str> {
+pub fn read(bytes: &[u8; HANDSHAKE_BYTES], token: &Token) -> Result<Connection, &'static str> {
     if &bytes[..8] != MAGIC {
         return Err("it does not speak railgauge's protocol");
     }
@@ -89,12 +89,12 @@ mod tests {
             flow: 300,
             source_port: 47_001,
         };
-        let greeting = write(&connection, &token);
-        assert_eq!(read(&greeting, &token), Ok(connection));
+        let handshake = write(&connection, &token);
+        assert_eq!(read(&handshake, &token), Ok(connection));
         assert_eq!(
-            read(&greeting, &Token::generate().unwrap()),
+            read(&handshake, &Token::generate().unwrap()),
             Err("wrong run token")
         );
-        assert!(read(&[0xff; GREETING], &token).is_err());
+        assert!(read(&[0xff; HANDSHAKE_BYTES], &token).is_err());
     }
 }

@@ -8,11 +8,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::super::{Arrived, Backlog, DirectLink, Link, LinkError, Place, Received, Sink, Waitable};
-use super::landing::{GRANT_BYTES, Landing};
+use super::super::link::{
+    ArrivedChunk, Backlog, DirectLink, GpuRange, Link, LinkError, Received, Sink, Waitable,
+};
 use super::memory::Registration;
-use super::queue_pair::Work;
-use super::wire::{ANSWER, News, Wire, widened};
+use super::qp_connection::{CONTROL_BIT, QpConnection, QpEvent, widened};
+use super::queue_pair::Opcode;
+use super::receive_slots::{GRANT_BYTES, ReceiveSlots};
 use crate::device::{ReadLease, Region, WriteLease};
 use record::FlowRecord;
 
@@ -39,9 +41,9 @@ type Posted = (u64, u64, Option<ReadLease>);
 /// One queue pair whose chunks go where they belong.
 pub struct VerbsDirectLink {
     /// Given back first: after that no NIC touches the memory below.
-    wire: Wire,
+    connection: QpConnection,
     /// The peer's grants arrive here.
-    grants: Landing,
+    grants: ReceiveSlots,
     /// Chunks posted and not yet done.
     posted: VecDeque<Posted>,
     /// Chunks sent, those whose memory is free again, and grants that came.
@@ -56,14 +58,14 @@ pub struct VerbsDirectLink {
     /// Lengths of chunks that have arrived and were not taken out.
     arrived: VecDeque<u32>,
     /// Chunks that have a place and were not taken out: their lengths, and the leases of their memory where they have one.
-    due: VecDeque<Arrived>,
+    due: VecDeque<ArrivedChunk>,
 }
 
 impl VerbsDirectLink {
     /// Takes over a connected wire and the memory its peer writes grants to.
-    pub fn new(wire: Wire, grants: Landing) -> VerbsDirectLink {
+    pub fn new(connection: QpConnection, grants: ReceiveSlots) -> VerbsDirectLink {
         VerbsDirectLink {
-            wire,
+            connection,
             grants,
             posted: VecDeque::new(),
             sent: 0,
@@ -77,34 +79,34 @@ impl VerbsDirectLink {
         }
     }
 
-    fn sort(&mut self) -> Result<(), LinkError> {
-        while let Some(news) = self.wire.next() {
-            match news {
-                News::Message(bytes, _) => self.arrived.push_back(bytes),
-                News::Answer(granted) => self.granted = widened(granted, self.granted),
+    fn process_events(&mut self) -> Result<(), LinkError> {
+        while let Some(event) = self.connection.next() {
+            match event {
+                QpEvent::Message(bytes, _) => self.arrived.push_back(bytes),
+                QpEvent::Control(granted) => self.granted = widened(granted, self.granted),
             }
         }
         while self
             .posted
             .front()
-            .is_some_and(|(id, ..)| *id <= self.wire.completed())
+            .is_some_and(|(id, ..)| *id <= self.connection.completed())
         {
             self.posted.pop_front();
             self.left += 1;
         }
         if self.granted - self.sent > u64::from(self.grants.slots()) {
             return Err(self
-                .wire
+                .connection
                 .failed("it gave more chunks a place than there is room for"));
         }
         Ok(())
     }
 
     /// What the NIC calls a piece of memory: address, local key, remote key.
-    fn name(&self, place: &Place) -> Result<(u64, u32, u32), LinkError> {
-        let registered = self.wire.with.nic.register_direct(&place.memory);
+    fn name(&self, place: &GpuRange) -> Result<(u64, u32, u32), LinkError> {
+        let registered = self.connection.with.nic.register_direct(&place.memory);
         let registered = registered.map_err(|error| {
-            self.wire
+            self.connection
                 .failed(format!("GPU memory could not be registered: {error}"))
         })?;
         let address = registered.start() + place.range.start as u64;
@@ -113,8 +115,8 @@ impl VerbsDirectLink {
 
     /// Whether the next chunk has a place and the queue room for it.
     fn may_send(&self) -> bool {
-        let under_way: u64 = self.posted.iter().map(|(_, len, _)| len).sum();
-        under_way < Wire::UNDER_WAY && self.sent < self.granted && self.wire.has_room(2)
+        let in_flight: u64 = self.posted.iter().map(|(_, len, _)| len).sum();
+        in_flight < QpConnection::MAX_IN_FLIGHT && self.sent < self.granted && self.connection.has_room(2)
     }
 
     /// Writes a chunk (address, length, key) to the place the peer has named for it.
@@ -129,14 +131,16 @@ impl VerbsDirectLink {
         let len = chunk.1;
         if len != room {
             return Err(self
-                .wire
+                .connection
                 .failed(format!("it expects a chunk of {room} bytes where {len} are due")));
         }
         let mut batch = Vec::with_capacity(1);
-        let work = Work::WriteWith(self.sent as u32 & !ANSWER);
-        let request = self.wire.add(&mut batch, work, chunk, (to, key), (true, false));
+        let work = Opcode::WriteWithImm(self.sent as u32 & !CONTROL_BIT);
+        let request = self
+            .connection
+            .add(&mut batch, work, chunk, (to, key), (true, false));
         // SAFETY: the caller's promise.
-        unsafe { self.wire.post(&batch) }?;
+        unsafe { self.connection.post(&batch) }?;
         self.posted.push_back((request, u64::from(len), lease));
         self.sent += 1;
         self.moved += u64::from(len);
@@ -145,37 +149,38 @@ impl VerbsDirectLink {
 
     /// Whether the peer's ring and the queue have room for another grant.
     fn may_grant(&self) -> bool {
-        let ring = self.wire.with.peer.slots.min(self.grants.slots());
-        self.expected - self.taken < u64::from(ring) && self.wire.has_room(1)
+        let ring = self.connection.with.peer.slots.min(self.grants.slots());
+        self.expected - self.taken < u64::from(ring) && self.connection.has_room(1)
     }
 
     /// Tells the peer where the next chunk belongs: address, length, key.
     fn grant(&mut self, (address, len, key): (u64, u32, u32)) -> Result<(), LinkError> {
-        let peer = &self.wire.with.peer;
+        let peer = &self.connection.with.peer;
         let to = peer.memory + self.expected % u64::from(peer.slots) * GRANT_BYTES as u64;
         let remote = (to, peer.key);
         let grant = to_bytes(address, key, len);
         self.expected += 1;
         let mut batch = Vec::with_capacity(1);
-        let work = Work::WriteWith(self.expected as u32 & !ANSWER | ANSWER);
+        let work = Opcode::WriteWithImm(self.expected as u32 & !CONTROL_BIT | CONTROL_BIT);
         let local = (grant.as_ptr() as u64, GRANT_BYTES as u32, 0);
-        self.wire.add(&mut batch, work, local, remote, (false, true));
+        self.connection
+            .add(&mut batch, work, local, remote, (false, true));
         // SAFETY: the grant travels within the request.
-        unsafe { self.wire.post(&batch) }
+        unsafe { self.connection.post(&batch) }
     }
 
     /// What the NIC calls memory of this process.
     fn register(&self, region: &Arc<Region>) -> Result<Arc<Registration>, LinkError> {
-        let registered = self.wire.with.nic.register(region);
+        let registered = self.connection.with.nic.register(region);
         registered.map_err(|error| {
-            self.wire
+            self.connection
                 .failed(format!("memory could not be registered: {error}"))
         })
     }
 }
 
 impl DirectLink for VerbsDirectLink {
-    fn offer(&mut self, place: &Place) -> Result<bool, LinkError> {
+    fn offer(&mut self, place: &GpuRange) -> Result<bool, LinkError> {
         if !self.may_send() {
             return Ok(false);
         }
@@ -189,14 +194,14 @@ impl DirectLink for VerbsDirectLink {
         self.left
     }
 
-    fn expect(&mut self, place: &Place) -> Result<bool, LinkError> {
+    fn expect(&mut self, place: &GpuRange) -> Result<bool, LinkError> {
         if !self.may_grant() {
             return Ok(false);
         }
         let (address, _, remote) = self.name(place)?;
         let len = place.range.len();
         self.grant((address, len as u32, remote))?;
-        self.due.push_back(Arrived { len, memory: None });
+        self.due.push_back(ArrivedChunk { len, memory: None });
         Ok(true)
     }
 
@@ -207,17 +212,17 @@ impl DirectLink for VerbsDirectLink {
         let registered = self.register(memory.region())?;
         let (address, len) = (registered.start() + memory.range().start as u64, memory.len());
         self.grant((address, len as u32, registered.remote_key()))?;
-        self.due.push_back(Arrived {
+        self.due.push_back(ArrivedChunk {
             len,
             memory: Some(memory),
         });
         Ok(None)
     }
 
-    fn arrived(&mut self) -> Result<Option<Arrived>, LinkError> {
+    fn arrived(&mut self) -> Result<Option<ArrivedChunk>, LinkError> {
         if self.arrived.is_empty() {
-            self.wire.look()?;
-            self.sort()?;
+            self.connection.poll_completions()?;
+            self.process_events()?;
         }
         let Some(bytes) = self.arrived.pop_front() else {
             return Ok(None);
@@ -231,7 +236,7 @@ impl DirectLink for VerbsDirectLink {
             due => {
                 let due = due.map_or(0, |due| due.len);
                 Err(self
-                    .wire
+                    .connection
                     .failed(format!("a chunk of {bytes} bytes came where {due} were due")))
             }
         }
@@ -255,9 +260,9 @@ impl Link for VerbsDirectLink {
     }
 
     fn advance(&mut self) -> Result<bool, LinkError> {
-        let news = self.wire.advance()?;
-        self.sort()?;
-        Ok(news)
+        let event = self.connection.advance()?;
+        self.process_events()?;
+        Ok(event)
     }
 
     fn flushed(&self) -> bool {
@@ -266,7 +271,7 @@ impl Link for VerbsDirectLink {
 
     fn receive(&mut self, _: usize, _: Sink<'_>) -> Result<Received, LinkError> {
         Err(self
-            .wire
+            .connection
             .failed("chunks arrive where they belong on this link; they cannot be handed over"))
     }
 
@@ -279,19 +284,22 @@ impl Link for VerbsDirectLink {
     }
 
     fn abandon(&mut self) {
-        self.wire.abandon();
+        self.connection.abandon();
     }
 
     fn backlog(&self) -> Option<Backlog> {
-        Some(self.wire.backlog(self.posted.iter().map(|(_, len, _)| len).sum()))
+        Some(
+            self.connection
+                .backlog(self.posted.iter().map(|(_, len, _)| len).sum()),
+        )
     }
 
     fn waitable(&self) -> Option<Waitable<'_>> {
-        self.wire.waitable()
+        self.connection.waitable()
     }
 
     fn flow(&self) -> Option<&FlowRecord> {
-        Some(&self.wire.with.flow)
+        Some(&self.connection.with.flow)
     }
 
     fn direct(&mut self) -> Option<&mut dyn DirectLink> {

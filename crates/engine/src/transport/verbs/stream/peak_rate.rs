@@ -17,24 +17,24 @@ struct Mark {
 
 /// Marks of one kind.
 #[derive(Debug, Default)]
-struct Row {
-    marks: Vec<Mark>,
+struct MarkList {
+    peak_rate: Vec<Mark>,
     /// Of the marks offered, one of two to the power of this is kept.
     thinning: u32,
     offered: u64,
 }
 
-impl Row {
+impl MarkList {
     fn note(&mut self, messages: u64, at: Nanos) {
         let is_kept = self.offered.trailing_zeros() >= self.thinning || self.offered == 0;
         self.offered += 1;
         if !is_kept {
             return;
         }
-        self.marks.push(Mark { messages, at });
-        if self.marks.len() >= MOST {
+        self.peak_rate.push(Mark { messages, at });
+        if self.peak_rate.len() >= MOST {
             let mut number = 0;
-            self.marks.retain(|_| {
+            self.peak_rate.retain(|_| {
                 number += 1;
                 number % 2 == 1
             });
@@ -45,12 +45,12 @@ impl Row {
 
 /// When messages were posted and completed.
 #[derive(Debug, Default)]
-pub struct Marks {
-    posted: Row,
-    completed: Row,
+pub struct PeakRate {
+    posted: MarkList,
+    completed: MarkList,
 }
 
-impl Marks {
+impl PeakRate {
     /// From now on message number `messages` (from 0) and those behind it are posted.
     pub fn posting(&mut self, messages: u64, at: Nanos) {
         self.posted.note(messages, at);
@@ -64,8 +64,8 @@ impl Marks {
     /// Messages per second over the stretch in which they went fastest.
     pub fn peak(&self) -> Option<f64> {
         let mut best = None;
-        for end in &self.completed.marks {
-            for start in &self.posted.marks {
+        for end in &self.completed.peak_rate {
+            for start in &self.posted.peak_rate {
                 if start.messages >= end.messages || start.at >= end.at {
                     break;
                 }
@@ -83,33 +83,33 @@ mod tests {
 
     #[test]
     fn the_peak_is_the_fastest_stretch_and_not_the_average() {
-        let mut marks = Marks::default();
+        let mut peak_rate = PeakRate::default();
         // Ten messages in ten seconds, but four of them within one.
         for (message, second) in [(0u64, 0u64), (1, 3), (2, 5), (3, 5), (4, 5), (5, 5)] {
-            marks.posting(message, Nanos::from_secs(second));
+            peak_rate.posting(message, Nanos::from_secs(second));
         }
         for (messages, second) in [(1u64, 2u64), (2, 4), (6, 6), (10, 10)] {
-            marks.completed(messages, Nanos::from_secs(second));
+            peak_rate.completed(messages, Nanos::from_secs(second));
         }
-        assert_eq!(marks.peak(), Some(4.0));
+        assert_eq!(peak_rate.peak(), Some(4.0));
     }
 
     #[test]
     fn without_a_completion_there_is_no_peak() {
-        let mut marks = Marks::default();
-        marks.posting(0, Nanos(0));
-        assert_eq!(marks.peak(), None);
+        let mut peak_rate = PeakRate::default();
+        peak_rate.posting(0, Nanos(0));
+        assert_eq!(peak_rate.peak(), None);
     }
 
     #[test]
     fn a_long_run_keeps_few_marks_and_its_rate() {
-        let mut marks = Marks::default();
+        let mut peak_rate = PeakRate::default();
         for message in 0..1_000_000u64 {
-            marks.posting(message, Nanos(message * 1000));
-            marks.completed(message + 1, Nanos(message * 1000 + 1000));
+            peak_rate.posting(message, Nanos(message * 1000));
+            peak_rate.completed(message + 1, Nanos(message * 1000 + 1000));
         }
-        assert!(marks.posted.marks.len() < MOST && marks.completed.marks.len() < MOST);
-        let peak = marks.peak().unwrap();
+        assert!(peak_rate.posted.peak_rate.len() < MOST && peak_rate.completed.peak_rate.len() < MOST);
+        let peak = peak_rate.peak().unwrap();
         assert!((peak / 1e6 - 1.0).abs() < 0.01, "{peak}");
     }
 }

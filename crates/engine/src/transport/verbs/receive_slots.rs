@@ -16,7 +16,7 @@ pub const CHUNK_BYTES: usize = 256 << 10;
 pub const GRANT_BYTES: usize = 16;
 
 /// Slots for arriving messages.
-pub struct Landing {
+pub struct ReceiveSlots {
     /// Given back before the memory it names.
     registration: Registration,
     region: Arc<Region>,
@@ -24,12 +24,12 @@ pub struct Landing {
     slot_bytes: usize,
 }
 
-impl Landing {
+impl ReceiveSlots {
     /// Memory for `slots` messages of up to `slot_bytes`, opened to the peers of a device.
-    pub fn new(nic: &Arc<Nic>, slots: u32, slot_bytes: usize) -> io::Result<Landing> {
+    pub fn new(nic: &Arc<Nic>, slots: u32, slot_bytes: usize) -> io::Result<ReceiveSlots> {
         let region = Region::new(slots as usize * slot_bytes);
         let registration = Registration::of_region(nic.domain(), &region)?;
-        Ok(Landing {
+        Ok(ReceiveSlots {
             registration,
             region,
             slots,

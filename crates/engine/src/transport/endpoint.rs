@@ -4,11 +4,28 @@
 //! in one process by its address, from another by a handle that the driver understands. For everything else there is the
 //! network. All of that follows from what both ranks say about themselves, so no rank needs to ask.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
-use super::Endpoint;
 use crate::device::cuda::{GpuInfo, IpcHandle};
 use record::{GpuRecord, Reach, ReachRecord};
+
+/// Where a rank can be reached: one door per rail, in the run's order of rails.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// World rank.
+    pub rank: u32,
+    /// Doors, rail by rail.
+    #[serde(rename = "doors")]
+    pub listeners: Vec<SocketAddr>,
+    /// Its memory on a GPU, when that is where its data lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuEndpoint>,
+    /// Whether the NICs of all its rails read and write that memory themselves; why not, in words. None when nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpudirect: Option<Result<(), String>>,
+}
 
 /// One rank's memory on a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +111,7 @@ mod tests {
         let uuid = |gpu: u32| format!("GPU-{gpu}");
         Endpoint {
             rank,
-            doors: Vec::new(),
+            listeners: Vec::new(),
             gpu: Some(GpuEndpoint {
                 process,
                 gpu: GpuInfo {

@@ -10,28 +10,28 @@ use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv4Ttl, Ipv6RecvErr, Ipv6Ttl};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt};
 use socket2::Socket;
 
-use super::Echo;
+use super::flow::ProbeReply;
 
 /// "Time exceeded", of both versions of the protocol.
 const TIME_EXCEEDED: (u8, u8) = (11, 3);
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct IcmpError {
     /// Who answered.
     pub by: IpAddr,
     /// Whether because the packet had no room for another hop.
-    pub is_out_of_room: bool,
+    pub ttl_exceeded: bool,
     /// The beginning of what the packet carried, where the answer repeats it.
     pub carried: Vec<u8>,
 }
 
-impl Answer {
+impl IcmpError {
     /// What it means for the packet.
-    pub fn echo(&self) -> Echo {
-        match self.is_out_of_room {
-            true => Echo::Switch(self.by),
-            false => Echo::End(self.by),
+    pub fn reply(&self) -> ProbeReply {
+        match self.ttl_exceeded {
+            true => ProbeReply::Switch(self.by),
+            false => ProbeReply::End(self.by),
         }
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn listen(socket: &Socket, peer: IpAddr) -> nix::Result<()> {
 }
 
 /// Gives what is sent from now on room for so many hops.
-pub(super) fn set_room(socket: &Socket, peer: IpAddr, hops: u8) -> nix::Result<()> {
+pub(super) fn set_ttl(socket: &Socket, peer: IpAddr, hops: u8) -> nix::Result<()> {
     match peer {
         IpAddr::V4(_) => setsockopt(socket, Ipv4Ttl, &i32::from(hops)),
         IpAddr::V6(_) => setsockopt(socket, Ipv6Ttl, &i32::from(hops)),
@@ -69,22 +69,22 @@ pub(super) fn wait(socket: &Socket, events: PollFlags, until: Instant) -> bool {
 }
 
 /// The next answer; none when there is none.
-pub(super) fn next(socket: &Socket) -> Option<Answer> {
+pub(super) fn next(socket: &Socket) -> Option<IcmpError> {
     loop {
         let mut carried = [0; 64];
-        let mut room = nix::cmsg_space!(sock_extended_err, nix::libc::sockaddr_in6);
+        let mut ttl = nix::cmsg_space!(sock_extended_err, nix::libc::sockaddr_in6);
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-        let (length, answer) = {
+        let (length, icmp) = {
             let mut pieces = [std::io::IoSliceMut::new(&mut carried)];
             let message =
-                recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut pieces, Some(&mut room), flags).ok()?;
-            let answer = message.cmsgs().ok()?.find_map(understand);
-            (message.bytes, answer)
+                recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut pieces, Some(&mut ttl), flags).ok()?;
+            let icmp = message.cmsgs().ok()?.find_map(understand);
+            (message.bytes, icmp)
         };
-        if let Some((by, is_out_of_room)) = answer {
-            return Some(Answer {
+        if let Some((by, ttl_exceeded)) = icmp {
+            return Some(IcmpError {
                 by,
-                is_out_of_room,
+                ttl_exceeded,
                 carried: carried[..length.min(64)].to_vec(),
             });
         }

@@ -1,0 +1,16 @@
+//! The TCP connection by which two ranks agree on queue pairs.
+
+use std::net::TcpStream;
+
+use super::super::tcp::LocalRail;
+use super::Nics;
+
+/// A connection by which two ranks agree on queue pairs of their own.
+pub struct OutOfBand<'a> {
+    /// The connection.
+    pub stream: TcpStream,
+    /// This rank's end of the rail.
+    pub local: &'a LocalRail,
+    /// Its devices.
+    pub nics: &'a mut Nics,
+}
