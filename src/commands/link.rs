@@ -14,7 +14,9 @@ use crate::tables::perftest::{LinkPrinter, Style};
 use crate::terminal;
 use engine::measure::{LinkJob, LinkResult, Session, Setup};
 use engine::transport::verbs;
-use engine::transport::verbs::stream::{Check, Extent, LARGEST, OFFSETS, Operation, TrialKind, StreamConfig, Trial};
+use engine::transport::verbs::stream::{
+    Check, Extent, LARGEST, OFFSETS, Operation, StreamConfig, Trial, TrialKind,
+};
 use probe::rdma;
 use probe::sysfs;
 use record::units::{Bytes, Nanos};

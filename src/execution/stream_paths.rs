@@ -72,10 +72,13 @@ fn trace(
     wanted: &[TraceWanted],
     graph: &Graph,
 ) -> Result<HashMap<TraceWanted, TracedPath>, CliError> {
-    let traced = session.trace(wanted)?.into_iter().map(|TracedFlow { flow, hops }| {
-        let path = graph.known_links_of_hops(flow.from, flow.to, &flow.rail, &hops);
-        (flow, path)
-    });
+    let traced = session
+        .trace(wanted)?
+        .into_iter()
+        .map(|TracedFlow { flow, hops }| {
+            let path = graph.known_links_of_hops(flow.from, flow.to, &flow.rail, &hops);
+            (flow, path)
+        });
     Ok(traced.collect())
 }
 

@@ -245,7 +245,10 @@ mod tests {
     fn a_frozen_host_is_distinguished_from_a_cut_management_link() {
         let rail = || "rail0".to_string();
         let cases = [
-            (Liveness::Mute { rail: rail() }, "the process does not: it is frozen"),
+            (
+                Liveness::Mute { rail: rail() },
+                "the process does not: it is frozen",
+            ),
             (Liveness::Answered { rail: rail() }, "its management link is cut"),
             (Liveness::Ended { rail: rail() }, "the process has ended"),
             (Liveness::Unreachable, "its host is down or cut off"),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::row::TrialResult;
-use crate::transport::verbs::stream::{StreamError, StreamConfig, Trial};
+use crate::transport::verbs::stream::{StreamConfig, StreamError, Trial};
 use record::FlowRecord;
 
 /// The measurements of one link.

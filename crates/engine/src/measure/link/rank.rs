@@ -11,7 +11,7 @@ use super::super::protocol::{Answer, AnswerSender};
 use super::job::{LinkJob, LinkReport};
 use super::row::{LatencySummary, TrialResult};
 use crate::transport::Mesh;
-use crate::transport::verbs::stream::{StreamEnds, RdmaStream, StreamError};
+use crate::transport::verbs::stream::{RdmaStream, StreamEnds, StreamError};
 
 /// How often a rank reports that messages move.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);

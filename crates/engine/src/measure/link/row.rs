@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::transport::verbs::stream::{CheckResult, Operation, TrialKind, SendResult, Trial};
+use crate::transport::verbs::stream::{CheckResult, Operation, SendResult, Trial, TrialKind};
 use record::stats::spread;
 use record::units::{Bytes, Nanos, Rate};
 
