@@ -14,7 +14,7 @@ fn absurd_shapes_and_names_are_usage_errors() {
         (&["up", "4x2", "--rate", "1kbit"], "bits per second"),
         (&["up", "4x2", "--name", "../x"], "cannot name a lab"),
         (&["up", "4x2", "--name", "thirteen-long"], "cannot name a lab"),
-        (&["fault", "melt:h0"], "no such fault"),
+        (&["fault", "melt:h0"], "unknown fault"),
     ];
     for (arguments, wanted) in cases {
         let output = lab(arguments);
