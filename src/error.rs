@@ -22,13 +22,13 @@ pub enum CliError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
-    Place(#[from] RankAssignmentError),
+    RankAssignment(#[from] RankAssignmentError),
     #[error(transparent)]
-    Secret(#[from] TokenError),
+    Token(#[from] TokenError),
     #[error(transparent)]
     Folder(FolderError),
     #[error(transparent)]
-    Meet(#[from] RendezvousError),
+    Rendezvous(#[from] RendezvousError),
     #[error(transparent)]
     Join(#[from] JoinError),
     #[error(transparent)]
@@ -57,16 +57,16 @@ impl CliError {
             CliError::Environment(_) => 3,
             CliError::Plan(error) => error.exit_code(),
             CliError::Lab(error) => error.exit_code(),
-            CliError::Place(RankAssignmentError::Disagree { .. }) => 3,
-            CliError::Place(_) | CliError::Secret(_) => 2,
+            CliError::RankAssignment(RankAssignmentError::Disagree { .. }) => 3,
+            CliError::RankAssignment(_) | CliError::Token(_) => 2,
             CliError::Measure(MeasureError::CannotTakePart { .. } | MeasureError::RailsDiffer(_)) => 3,
             CliError::Measure(MeasureError::InterruptedEarly | MeasureError::BudgetEarly)
-            | CliError::Meet(RendezvousError::Interrupted) => 20,
-            CliError::Meet(RendezvousError::Missing { .. })
+            | CliError::Rendezvous(RendezvousError::Interrupted) => 20,
+            CliError::Rendezvous(RendezvousError::Missing { .. })
             | CliError::Measure(MeasureError::LostEarly { .. }) => 21,
             CliError::Join(JoinError::Variable { .. }) => 2,
             CliError::Join(JoinError::Unreachable { .. }) => 21,
-            CliError::Join(_) | CliError::Meet(_) => 3,
+            CliError::Join(_) | CliError::Rendezvous(_) => 3,
             CliError::Measure(_) | CliError::Sink(_) | CliError::Folder(_) | CliError::System { .. } => 1,
         }
     }

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::execution::execute_run;
 use crate::flags::RunFlags;
 use crate::launch::role::Role;
-use crate::tables::nccl_tests::{self, Row, Table};
+use crate::tables::nccl_tests::{self, CellRow, NcclTable};
 use crate::terminal;
 use engine::measure::{CellResult, Progress};
 use plan::Plan;
@@ -94,9 +94,9 @@ pub struct Arguments {
 }
 
 /// Element types of one run.
-pub type Types = nccl_tests::Several<DType>;
+pub type Types = nccl_tests::OneOrAll<DType>;
 /// Operators of one run.
-pub type Ops = nccl_tests::Several<ReduceOp>;
+pub type Ops = nccl_tests::OneOrAll<ReduceOp>;
 
 /// Measures and prints.
 pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
@@ -228,7 +228,7 @@ struct TablePrinter {
     /// Whether to warn about untested cells, because --engine was typed.
     warns_of_gaps: bool,
     ranks: u32,
-    table: RefCell<Table>,
+    table: RefCell<NcclTable>,
 }
 
 impl TablePrinter {
@@ -239,7 +239,7 @@ impl TablePrinter {
             silent,
             warns_of_gaps: arguments.flags.engine.is_some(),
             ranks,
-            table: RefCell::new(Table::default()),
+            table: RefCell::new(NcclTable::default()),
         }
     }
 
@@ -287,7 +287,7 @@ impl Progress for TablePrinter {
     fn slot(&self, _cells: &[&Cell], _round: u16) {}
 
     fn cell_done(&self, result: &CellResult<'_>) {
-        let row = Row::of(result);
+        let row = CellRow::of(result);
         if let Some(line) = self
             .table
             .borrow_mut()

@@ -47,29 +47,29 @@ pub struct Arguments {
 struct Answers {
     paths: u32,
     seed: u64,
-    coverage: Coverage,
-    outlook: Vec<Row>,
+    coverage: PathCoverage,
+    outlook: Vec<OutlookRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    goodput: Option<Needed>,
+    goodput: Option<FlowsForGoodput>,
 }
 
 #[derive(Debug, Serialize)]
-struct Coverage {
+struct PathCoverage {
     probability: f64,
     flows: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct OutlookRow {
     flows: u32,
     all_paths_used: f64,
-    independent: Delivered,
-    collective: Delivered,
+    independent: DeliveredShare,
+    collective: DeliveredShare,
 }
 
 /// Shares of the paths' total rate.
 #[derive(Debug, Serialize)]
-struct Delivered {
+struct DeliveredShare {
     mean: f64,
     p5: f64,
     p1: f64,
@@ -77,23 +77,23 @@ struct Delivered {
 
 /// Flows for a wanted share; none when more than [`MOST_FLOWS`] are needed.
 #[derive(Debug, Serialize)]
-struct Needed {
+struct FlowsForGoodput {
     share: f64,
-    independent: Flows,
-    collective: Flows,
+    independent: FlowCount,
+    collective: FlowCount,
 }
 
 #[derive(Debug, Serialize)]
-struct Flows {
+struct FlowCount {
     /// Flows that deliver it on average.
     mean: Option<u32>,
     /// Flows that deliver it in 95 of 100 cases.
     p5: Option<u32>,
 }
 
-impl From<Shares> for Delivered {
-    fn from(shares: Shares) -> Delivered {
-        Delivered {
+impl From<Shares> for DeliveredShare {
+    fn from(shares: Shares) -> DeliveredShare {
+        DeliveredShare {
             mean: shares.mean,
             p5: shares.p5,
             p1: shares.p1,
@@ -117,14 +117,14 @@ fn answer(arguments: &Arguments) -> Answers {
     let Arguments { paths, seed, .. } = *arguments;
     let row = |flows: u32| {
         let outlook = Outlook::of(flows, paths, seed);
-        Row {
+        OutlookRow {
             flows,
             all_paths_used: outlook.all_used,
             independent: outlook.independent.into(),
             collective: outlook.collective.into(),
         }
     };
-    let needed = |wanted: f64, of: fn(&Outlook) -> Shares| Flows {
+    let needed = |wanted: f64, of: fn(&Outlook) -> Shares| FlowCount {
         mean: flows_for(paths, wanted, seed, |outlook| of(outlook).mean),
         p5: flows_for(paths, wanted, seed, |outlook| of(outlook).p5),
     };
@@ -135,12 +135,12 @@ fn answer(arguments: &Arguments) -> Answers {
     Answers {
         paths,
         seed,
-        coverage: Coverage {
+        coverage: PathCoverage {
             probability: arguments.coverage,
             flows: flows_to_cover(paths, arguments.coverage),
         },
         outlook: rows.into_iter().map(row).collect(),
-        goodput: arguments.goodput.map(|share| Needed {
+        goodput: arguments.goodput.map(|share| FlowsForGoodput {
             share,
             independent: needed(share, |outlook| outlook.independent),
             collective: needed(share, |outlook| outlook.collective),

@@ -74,7 +74,7 @@ pub struct Arguments {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Printed<'a> {
+struct InventoryOutput<'a> {
     inventory: &'a Inventory,
     drift: &'a Drift,
     findings: &'a [Finding],
@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let incomplete = if inventory.troubles.is_empty() { 0 } else { 20 };
     let exit_code = drift::exit_code(&drift).max(incomplete).max(separate);
     if arguments.json {
-        let printed = Printed {
+        let printed = InventoryOutput {
             inventory: &inventory,
             drift: &drift,
             findings: &findings,
@@ -203,7 +203,7 @@ fn of_ranks(role: Role, arguments: &Arguments) -> Result<(Inventory, u8), CliErr
         deadline: Nanos::from_secs(30),
         data_port: None,
     };
-    let mut session = Session::new(started.coordinator, setup, started.end_of, interrupted);
+    let mut session = Session::new(started.coordinator, setup, started.exit_lookup, interrupted);
     let inventory = session.inventory_before_setup(now());
     session.quit();
     drop((session, started.threads));

@@ -10,7 +10,7 @@ use crate::launch::LaunchFlags;
 use crate::launch::ranks::start_ranks;
 use crate::launch::role::Role;
 use crate::signals::interrupt_flag;
-use crate::tables::perftest::{LinkPrinter, Style};
+use crate::tables::perftest::{LinkPrinter, TableStyle};
 use crate::terminal;
 use engine::measure::{LinkJob, LinkResult, Session, Setup};
 use engine::transport::verbs;
@@ -139,7 +139,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         deadline: arguments.deadline,
         data_port: settings.data_port,
     };
-    let mut session = Session::set_up(started.coordinator, setup, started.end_of, interrupted)?;
+    let mut session = Session::set_up(started.coordinator, setup, started.exit_lookup, interrupted)?;
     let result = arguments.measure(&mut session);
     session.quit();
     drop((session, started.threads));
@@ -266,9 +266,9 @@ impl Arguments {
         }
         let rails = self.rails_between(session, first, second)?;
         let style = if self.perftest {
-            Style::Perftest
+            TableStyle::Perftest
         } else {
-            Style::Ours
+            TableStyle::Ours
         };
         let mut printer = LinkPrinter::new(self.json, style);
         let mut broken = None;

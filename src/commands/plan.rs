@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     plan.fit(&fabric, Nanos(0));
     let outline = plan.describe();
     if flags.json {
-        let whole = Printed {
+        let whole = PlanOutput {
             outline: &outline,
             schedules: &schedules,
         };
@@ -146,7 +146,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
 
 /// A plan as JSON.
 #[derive(Serialize)]
-struct Printed<'a> {
+struct PlanOutput<'a> {
     #[serde(flatten)]
     outline: &'a Outline,
     /// What each schedule would cost and cover.

@@ -45,7 +45,7 @@ pub struct Arguments {
     dry_run: bool,
 }
 
-/// Which formats were asked for.
+/// Which formats were requested.
 #[derive(Debug, Clone, Copy, Default, Args)]
 struct Formats {
     /// The HTML page
@@ -72,7 +72,7 @@ struct Formats {
 }
 
 impl Formats {
-    /// Every format: its flag, whether it was asked for, and its file.
+    /// Every format: its flag, whether it was requested, and its file.
     fn table(self) -> [(&'static str, bool, &'static str); 7] {
         [
             ("--html", self.html, files::HTML),
@@ -85,10 +85,13 @@ impl Formats {
         ]
     }
 
-    /// The files that were asked for.
+    /// The files that were requested.
     fn files(self) -> Vec<&'static str> {
-        let asked = self.table().into_iter().filter(|(_, is_asked, _)| *is_asked);
-        asked.map(|(_, _, file)| file).collect()
+        let requested = self
+            .table()
+            .into_iter()
+            .filter(|(_, is_requested, _)| *is_requested);
+        requested.map(|(_, _, file)| file).collect()
     }
 }
 
@@ -103,8 +106,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
 
 /// Reports a burn-in: its certificate.
 fn of_burn_in(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
-    let asked = arguments.formats.files();
-    if arguments.out.is_some() || arguments.dry_run || !(asked.is_empty() || asked == [files::FINDINGS]) {
+    let requested = arguments.formats.files();
+    if arguments.out.is_some()
+        || arguments.dry_run
+        || !(requested.is_empty() || requested == [files::FINDINGS])
+    {
         let problem = "the report of a burn-in is its certificate, in its own folder; only --json, --quiet and --open apply to it. Its cycles are \
                        runs that can be reported by themselves (RUN/cycles/000001)";
         return Err(CliError::Usage(problem.to_string()));
@@ -120,7 +126,7 @@ fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
     let recorded = Recorded::read(folder)?;
     let judgement = judge(&recorded);
     let history = recorded.history.as_ref();
-    let asked = arguments.formats.files();
+    let requested = arguments.formats.files();
     let target = arguments.out.as_deref().unwrap_or(folder);
     let render = |file: &str| -> Result<String, CliError> {
         let missing = || std::io::Error::other("this format has no writer");
@@ -128,10 +134,10 @@ fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
         let text = writer.and_then(|writer| writer.render(&recorded, &judgement));
         text.map_err(CliError::system(format!("cannot render {file}")))
     };
-    let is_json_only = asked == [files::FINDINGS];
-    match asked.as_slice() {
+    let is_json_only = requested == [files::FINDINGS];
+    match requested.as_slice() {
         // All files are written, and the requested one is printed.
-        [] | [files::FINDINGS] if arguments.out.is_none() || asked.is_empty() => {
+        [] | [files::FINDINGS] if arguments.out.is_none() || requested.is_empty() => {
             if !arguments.dry_run {
                 make(target)?;
                 let written = write_all(target, &recorded, &judgement);
@@ -170,7 +176,7 @@ fn of_fleet(arguments: &Arguments, folders: &[PathBuf]) -> Result<u8, CliError> 
     let table = arguments.formats.table();
     let wrong = table
         .iter()
-        .find(|(flag, is_asked, _)| *is_asked && of_one_run.contains(flag));
+        .find(|(flag, is_requested, _)| *is_requested && of_one_run.contains(flag));
     if let Some((flag, ..)) = wrong {
         return Err(CliError::Usage(format!(
             "{flag} renders one run, and {} are named; use --html, --md or --json for several",
@@ -186,8 +192,8 @@ fn of_fleet(arguments: &Arguments, folders: &[PathBuf]) -> Result<u8, CliError> 
     let runs = folders.iter().map(|folder| one_of_fleet(folder)).collect();
     let fleet = Fleet::of(runs);
     let cannot = || CliError::system("cannot render the fleet");
-    let asked = arguments.formats.files();
-    let wants = |file: &str| asked.is_empty() || asked.contains(&file);
+    let requested = arguments.formats.files();
+    let wants = |file: &str| requested.is_empty() || requested.contains(&file);
     if let Some(out) = &arguments.out {
         make(out)?;
         if wants(files::HTML) || arguments.open {
@@ -204,7 +210,7 @@ fn of_fleet(arguments: &Arguments, folders: &[PathBuf]) -> Result<u8, CliError> 
             put(out, fleet::files::JSON, &fleet::json(&fleet).map_err(cannot())?)?;
         }
     }
-    match asked.as_slice() {
+    match requested.as_slice() {
         [files::FINDINGS] if arguments.out.is_none() => print!("{}", fleet::json(&fleet).map_err(cannot())?),
         [files::HTML] if arguments.out.is_none() => print!("{}", fleet::html(&fleet)),
         [files::MARKDOWN] if arguments.out.is_none() => {

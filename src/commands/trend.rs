@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     Ok(trends.exit_code)
 }
 
-/// Writes the files that were asked for.
+/// Writes the files that the flags name.
 fn write(arguments: &Arguments, trends: &Trends) -> Result<(), CliError> {
     let mut pages: Vec<PathBuf> = arguments.html.iter().cloned().collect();
     if let Some(folder) = &arguments.out {

@@ -33,9 +33,9 @@ pub fn run(_: &Arguments) -> Result<u8, CliError> {
         local_rank: None,
         management: None,
     };
-    let parting = serve(member, &shared);
-    if let Err(gone) = &parting {
-        tracing::debug!(%gone, "left the run");
+    let quit = serve(member, &shared);
+    if let Err(error) = &quit {
+        tracing::debug!(%error, "left the run");
     }
-    Ok(exit_code_of(parting.ok()))
+    Ok(exit_code_of(quit.ok()))
 }

@@ -75,7 +75,7 @@ impl ConnectedRun {
             data_port: suite.run.data_port,
         };
         let stop = Cancellation::from(interrupted).at(clock.last_moment());
-        let mut session = Session::set_up(started.coordinator, setup, started.end_of, stop)?;
+        let mut session = Session::set_up(started.coordinator, setup, started.exit_lookup, stop)?;
         match discover(&mut session, suite, choices, progress) {
             Ok(choices) => Ok(ConnectedRun {
                 session,
@@ -265,15 +265,15 @@ fn nccl_demand(suite: &Suite, choices: &Choices) -> Option<NcclDemand> {
         return None;
     }
     let of_test = |test: &TestCase| test.engine.unwrap_or(suite.run.engine());
-    let asked: Vec<EngineChoice> = match choices.engine {
+    let requested: Vec<EngineChoice> = match choices.engine {
         Some(typed) if typed.has(Engine::Nccl) => return Some(NcclDemand::Required),
         Some(_) => return None,
         None => suite.tests.iter().map(of_test).collect(),
     };
-    if asked.contains(&EngineChoice::Nccl) {
+    if requested.contains(&EngineChoice::Nccl) {
         return Some(NcclDemand::Required);
     }
-    asked
+    requested
         .contains(&EngineChoice::Both)
         .then_some(NcclDemand::Optional)
 }
@@ -282,6 +282,6 @@ fn nccl_demand(suite: &Suite, choices: &Choices) -> Option<NcclDemand> {
 fn is_verbs_requested(suite: &Suite, choices: &Choices) -> bool {
     let run = suite.run.transport();
     let of_test = |test: &TestCase| choices.transport.or(test.transport).unwrap_or(run);
-    let mut asked = suite.tests.iter().map(of_test);
-    asked.any(|transport| transport == TransportChoice::Verbs)
+    let mut requested = suite.tests.iter().map(of_test);
+    requested.any(|transport| transport == TransportChoice::Verbs)
 }

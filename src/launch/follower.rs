@@ -42,13 +42,13 @@ impl Follower {
             None => join(&self.address, self.deadline)?,
         };
         loop {
-            let parting = self.serve(member);
+            let quit = self.serve(member);
             if let Some(mpi) = mpi {
-                mpi.leave(parting == Some(QuitReason::Complete));
-                return Ok(exit_code_of(parting));
+                mpi.leave(quit == Some(QuitReason::Complete));
+                return Ok(exit_code_of(quit));
             }
-            let Some(patience) = self.rejoin.filter(|_| exit_code_of(parting) == LOST) else {
-                return Ok(exit_code_of(parting));
+            let Some(patience) = self.rejoin.filter(|_| exit_code_of(quit) == LOST) else {
+                return Ok(exit_code_of(quit));
             };
             let (rank, place) = (self.address.rank, &self.address.rendezvous);
             let at_most = Nanos::from(patience);
@@ -82,9 +82,9 @@ impl Follower {
                 ));
                 Some(QuitReason::Excluded)
             }
-            Ok(parting) => Some(parting),
-            Err(gone) => {
-                terminal::warn(format_args!("rank {rank} lost rank 0 at {place}: {gone}"));
+            Ok(quit) => Some(quit),
+            Err(error) => {
+                terminal::warn(format_args!("rank {rank} lost rank 0 at {place}: {error}"));
                 None
             }
         }
@@ -92,8 +92,8 @@ impl Follower {
 }
 
 /// The exit code of a rank whose run ended like this.
-pub fn exit_code_of(parting: Option<QuitReason>) -> u8 {
-    match parting {
+pub fn exit_code_of(quit: Option<QuitReason>) -> u8 {
+    match quit {
         Some(QuitReason::Complete | QuitReason::WithLosses) => 0,
         Some(QuitReason::Excluded) | None => LOST,
     }

@@ -23,7 +23,7 @@ pub struct StartedRanks {
     /// The connection to all of them.
     pub coordinator: Coordinator,
     /// How a rank's process ended; owns the processes.
-    pub end_of: ExitLookup,
+    pub exit_lookup: ExitLookup,
     /// How they were started.
     pub launch: LaunchKind,
     /// The ranks of this process; dropped when the run is over.
@@ -95,7 +95,7 @@ fn start_threads(ranks: u32, token: Token) -> Result<StartedRanks, CliError> {
         .collect();
     Ok(StartedRanks {
         coordinator,
-        end_of: Box::new(|_| None),
+        exit_lookup: Box::new(|_| None),
         launch: LaunchKind::Threads(ranks),
         threads: RankThreads(serving?),
         rendezvous: None,
@@ -108,8 +108,8 @@ fn spawn_rank(member: Member, shared: &ProcessContext) -> Result<JoinHandle<()>,
     let shared = shared.clone();
     let name = format!("rank {}", member.rank());
     let thread = std::thread::Builder::new().name(name).spawn(move || {
-        if let Err(gone) = serve(member, &shared) {
-            tracing::debug!(%gone, "a rank's thread ended early");
+        if let Err(error) = serve(member, &shared) {
+            tracing::debug!(%error, "a rank's thread ended early");
         }
     });
     thread.map_err(CliError::system("cannot start a rank's thread"))
@@ -129,7 +129,7 @@ fn start_processes(ranks: u32, token: Token, settings: &RunSettings) -> Result<S
     })?;
     Ok(StartedRanks {
         coordinator,
-        end_of: Box::new(move |rank| lock(&children).exit_of(rank)),
+        exit_lookup: Box::new(move |rank| lock(&children).exit_of(rank)),
         launch: LaunchKind::Children(ranks),
         threads: RankThreads(Vec::new()),
         rendezvous: None,
@@ -160,7 +160,7 @@ fn join_as_leader(
         })?;
     Ok(StartedRanks {
         coordinator,
-        end_of: Box::new(|_| None),
+        exit_lookup: Box::new(|_| None),
         launch: LaunchKind::Processes(leader.rendezvous.world(), leader.source),
         threads: RankThreads(vec![own]),
         rendezvous: Some(leader.rendezvous),

@@ -12,7 +12,7 @@ use topology::suite::nearest;
 
 /// One or all values of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Several<T>(pub Vec<T>);
+pub struct OneOrAll<T>(pub Vec<T>);
 
 /// nccl's names of our types, for those that have one.
 const NCCL_TYPES: &[(&str, DType)] = &[
@@ -27,9 +27,9 @@ const NCCL_TYPES: &[(&str, DType)] = &[
 ];
 
 /// A type by our name or nccl's, or all of them. A mistyped one is an error, never float.
-pub fn parse_types(text: &str) -> Result<Several<DType>, String> {
+pub fn parse_types(text: &str) -> Result<OneOrAll<DType>, String> {
     if let Some((_, dtype)) = NCCL_TYPES.iter().find(|(name, _)| *name == text) {
-        return Ok(Several(vec![*dtype]));
+        return Ok(OneOrAll(vec![*dtype]));
     }
     parse(text).map_err(|problem| {
         let nccl: Vec<&str> = NCCL_TYPES.iter().map(|(name, _)| *name).collect();
@@ -38,15 +38,15 @@ pub fn parse_types(text: &str) -> Result<Several<DType>, String> {
 }
 
 /// An operator, or all of them.
-pub fn parse_ops(text: &str) -> Result<Several<ReduceOp>, String> {
+pub fn parse_ops(text: &str) -> Result<OneOrAll<ReduceOp>, String> {
     parse(text)
 }
 
-fn parse<T: FromStr + VariantNames + IntoEnumIterator>(text: &str) -> Result<Several<T>, String> {
+fn parse<T: FromStr + VariantNames + IntoEnumIterator>(text: &str) -> Result<OneOrAll<T>, String> {
     if text == "all" {
-        return Ok(Several(T::iter().collect()));
+        return Ok(OneOrAll(T::iter().collect()));
     }
-    text.parse().map(|one| Several(vec![one])).map_err(|_| {
+    text.parse().map(|one| OneOrAll(vec![one])).map_err(|_| {
         let near = nearest(text, T::VARIANTS.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         format!("`{text}` is not one of {}, all{near}", T::VARIANTS.join(", "))
@@ -93,7 +93,7 @@ pub fn header(percentiles: bool, engines: bool) -> String {
 
 /// One measurement of one size.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct CellRow {
     size: Bytes,
     count: usize,
     dtype: DType,
@@ -107,9 +107,9 @@ pub struct Row {
     percentiles: Option<[Nanos; 4]>,
 }
 
-impl Row {
+impl CellRow {
     /// From what a cell came to.
-    pub fn of(result: &CellResult<'_>) -> Row {
+    pub fn of(result: &CellResult<'_>) -> CellRow {
         let cell = result.cell;
         let time = median_of_sorted(result.times).map(|median| Nanos(median.round() as u64));
         let percentiles = spread(result.times).map(|spread| {
@@ -120,7 +120,7 @@ impl Row {
                 Nanos(spread.max),
             ]
         });
-        Row {
+        CellRow {
             size: cell.size,
             count: cell.elements(),
             dtype: cell.dtype,
@@ -157,9 +157,9 @@ impl Row {
 
 /// Rows so far.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct NcclTable {
     /// Out-of-place rows whose in-place row is still to come, at most one per engine.
-    waiting: Vec<Row>,
+    waiting: Vec<CellRow>,
     /// Whether lines end in the engine, because there is more than ours.
     engines: bool,
     bus: Vec<(Engine, f64)>,
@@ -167,14 +167,14 @@ pub struct Table {
     checked: bool,
 }
 
-impl Table {
+impl NcclTable {
     /// From now on lines end in the engine that ran them.
     pub fn name_engines(&mut self) {
         self.engines = true;
     }
 
     /// Takes a measurement; a line when out of place and in place of one size are both there.
-    pub fn add(&mut self, row: Row, percentiles: bool) -> Option<String> {
+    pub fn add(&mut self, row: CellRow, percentiles: bool) -> Option<String> {
         let bus = row.rates.bus.map_or(0.0, |rate| rate.gb_per_s());
         self.bus.push((row.engine, bus));
         self.wrong += row.wrong.unwrap_or(0);
@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn a_mistyped_type_never_becomes_float() {
-        assert_eq!(parse_types("float"), Ok(Several(vec![DType::F32])));
-        assert_eq!(parse_types("bf16"), Ok(Several(vec![DType::Bf16])));
+        assert_eq!(parse_types("float"), Ok(OneOrAll(vec![DType::F32])));
+        assert_eq!(parse_types("bf16"), Ok(OneOrAll(vec![DType::Bf16])));
         assert_eq!(parse_types("all").unwrap().0.len(), 8);
         let error = parse_types("flaot").unwrap_err();
         assert!(error.contains("f32") && error.contains("bfloat16"), "{error}");
@@ -255,18 +255,18 @@ mod tests {
 
     #[test]
     fn the_footer_is_what_wrappers_look_for() {
-        let table = Table {
+        let table = NcclTable {
             bus: vec![(Engine::Ours, 1.0), (Engine::Ours, 3.0)],
             checked: true,
-            ..Table::default()
+            ..NcclTable::default()
         };
         assert_eq!(
             table.footer(),
             "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 2.000000\n#\n"
         );
-        let mut both = Table {
+        let mut both = NcclTable {
             bus: table.bus.clone(),
-            ..Table::default()
+            ..NcclTable::default()
         };
         both.bus.push((Engine::Nccl, 8.0));
         assert!(
@@ -275,7 +275,7 @@ mod tests {
             "one engine's rates never enter the other's average: {}",
             both.footer()
         );
-        let table = Table {
+        let table = NcclTable {
             wrong: 7,
             checked: true,
             ..table

@@ -11,17 +11,17 @@ const MIB: f64 = (1u64 << 20) as f64;
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// Decimal units, said in the header.
+pub enum TableStyle {
+    /// Decimal units, named in the header.
     Ours,
     /// perftest's columns and units, in which a MB has 2^20 bytes.
     Perftest,
 }
 
 /// The line above the rows.
-fn header(question: TrialKind, style: Style) -> String {
+fn header(question: TrialKind, style: TableStyle) -> String {
     match (question, style) {
-        (TrialKind::Latency, Style::Ours) => format!(
+        (TrialKind::Latency, TableStyle::Ours) => format!(
             " {:<10} {:<12} {:>11} {:>11} {:>15} {:>11} {:>13} {:>11} {:>11} {:>7}",
             "#bytes",
             "#iterations",
@@ -34,7 +34,7 @@ fn header(question: TrialKind, style: Style) -> String {
             "99.9%[us]",
             "#wrong"
         ),
-        (_, Style::Ours) => format!(
+        (_, TableStyle::Ours) => format!(
             " {:<10} {:<12} {:>13} {:>16} {:>16} {:>14} {:>7}",
             "#bytes",
             "#iterations",
@@ -44,19 +44,19 @@ fn header(question: TrialKind, style: Style) -> String {
             "MsgRate[Mpps]",
             "#wrong"
         ),
-        (TrialKind::Latency, Style::Perftest) => {
+        (TrialKind::Latency, TableStyle::Perftest) => {
             " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
              99% percentile[usec]   99.9% percentile[usec]"
                 .to_string()
         }
-        (_, Style::Perftest) => {
+        (_, TableStyle::Perftest) => {
             " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]".to_string()
         }
     }
 }
 
 /// A row.
-fn line(row: &LinkRow, style: Style) -> String {
+fn line(row: &LinkRow, style: TableStyle) -> String {
     let (size, iterations, wrong) = (row.size.0, row.iterations, row.wrong_bytes);
     if let Some(latency) = &row.latency {
         let LatencySummary {
@@ -72,11 +72,11 @@ fn line(row: &LinkRow, style: Style) -> String {
         let [min, max, typical, average, deviation, p99, p999] =
             [min, max, typical, average, deviation, p99, p999].map(Nanos::as_micros_f64);
         return match style {
-            Style::Ours => format!(
+            TableStyle::Ours => format!(
                 " {size:<10} {iterations:<12} {min:>11.2} {max:>11.2} {typical:>15.2} {average:>11.2} {deviation:>13.2} \
                  {p99:>11.2} {p999:>11.2} {wrong:>7}"
             ),
-            Style::Perftest => format!(
+            TableStyle::Perftest => format!(
                 " {size:<7} {iterations:<10}     {min:<7.2}        {max:<7.2}      {typical:<7.2}\t       \
                  {average:<7.2}     \t{deviation:<7.2}\t\t{p99:<7.2} \t\t{p999:<7.2}"
             ),
@@ -86,14 +86,14 @@ fn line(row: &LinkRow, style: Style) -> String {
         (bandwidth.peak.0, bandwidth.average.0, bandwidth.messages_per_s)
     });
     match style {
-        Style::Ours => format!(
+        TableStyle::Ours => format!(
             " {size:<10} {iterations:<12} {:>13.4} {:>16.4} {:>16.4} {:>14.6} {wrong:>7}",
             peak / 1e9,
             average / 1e9,
             average * 8.0 / 1e9,
             rate / 1e6
         ),
-        Style::Perftest => format!(
+        TableStyle::Perftest => format!(
             " {size:<7}    {iterations:<10}       {:<7.2}            {:<7.2}\t\t   {:<7.6}",
             peak / MIB,
             average / MIB,
@@ -105,14 +105,14 @@ fn line(row: &LinkRow, style: Style) -> String {
 /// Prints rows as they are measured, and keeps them for JSON.
 pub struct LinkPrinter {
     silent: bool,
-    style: Style,
+    style: TableStyle,
     rows: Vec<LinkRow>,
     flows: Vec<FlowRecord>,
 }
 
 impl LinkPrinter {
     /// Prints nothing but JSON when `silent`.
-    pub fn new(silent: bool, style: Style) -> LinkPrinter {
+    pub fn new(silent: bool, style: TableStyle) -> LinkPrinter {
         LinkPrinter {
             silent,
             style,
@@ -131,7 +131,7 @@ impl LinkPrinter {
             TrialKind::Latency => "times are half round trips, for reads whole ones",
             _ => "GB is 1e9 bytes, Gb 1e9 bits (perftest's MB is 2^20 bytes)",
         };
-        if self.style == Style::Ours {
+        if self.style == TableStyle::Ours {
             println!("# {units}; #wrong counts wrong bytes of the verified data");
         }
         println!("{}", header(question, self.style));
@@ -214,11 +214,11 @@ mod tests {
             line.split_whitespace().map(String::from).collect::<Vec<_>>()
         };
         assert_eq!(
-            words(Style::Ours),
+            words(TableStyle::Ours),
             ["65536", "5000", "2.0972", "1.0000", "8.0000", "0.015259", "0"]
         );
         assert_eq!(
-            words(Style::Perftest),
+            words(TableStyle::Perftest),
             ["65536", "5000", "2000.00", "953.67", "0.015259"]
         );
     }
@@ -242,10 +242,10 @@ mod tests {
             ..row()
         };
         for row in [row(), timed] {
-            let head = header(row.question, Style::Ours);
+            let head = header(row.question, TableStyle::Ours);
             assert_eq!(
                 head.replace("BW ", "BW").split_whitespace().count(),
-                line(&row, Style::Ours).split_whitespace().count()
+                line(&row, TableStyle::Ours).split_whitespace().count()
             );
         }
     }
