@@ -35,7 +35,8 @@ pub mod burn_in_files {
 }
 
 /// `burn-in.json`: what was asked, written before the first cycle.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurnIn {
     /// Version of this format.
     pub schema: u32,
@@ -58,7 +59,8 @@ pub struct BurnIn {
 }
 
 /// One line of `journal.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JournalLine {
     /// When, RFC 3339 in UTC.
     pub at: String,
@@ -70,7 +72,8 @@ pub struct JournalLine {
 }
 
 /// What can happen in a burn-in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Journal {
     /// All ranks have joined; measuring begins or resumes.

@@ -9,9 +9,8 @@ use super::{
 use crate::units::Bytes;
 
 /// Whether a cell had the fabric to itself.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
     /// Nothing else of this run was on the wire.
@@ -21,7 +20,8 @@ pub enum Load {
 }
 
 /// One measurement: what runs, between which ranks, on which rails, with which algorithm, size, type and flows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Position in the plan; samples refer to it.
     pub id: u32,

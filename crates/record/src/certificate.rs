@@ -7,20 +7,8 @@ use super::{Criteria, EndReason, FindingKind, PartKind, Quantity, Untested};
 use crate::units::Nanos;
 
 /// What is decided.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Ruling {
@@ -33,7 +21,8 @@ pub enum Ruling {
 }
 
 /// A moment of a burn-in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moment {
     /// The cycle, from 1.
     pub cycle: u32,
@@ -44,7 +33,8 @@ pub struct Moment {
 }
 
 /// Something that happened, over all the cycles that show it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Incident {
     /// What kind of trouble.
     pub kind: FindingKind,
@@ -76,8 +66,9 @@ pub struct Incident {
 }
 
 /// How a figure of a part moved over the whole burn-in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(rename = "Course")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Course"))]
 pub struct BurnInTrend {
     /// What is looked at.
     pub quantity: Quantity,
@@ -94,7 +85,8 @@ pub struct BurnInTrend {
 }
 
 /// One criterion as it stands for one part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// Name of the criterion, as the suite has it.
     pub criterion: String,
@@ -105,7 +97,8 @@ pub struct Check {
 }
 
 /// What is decided about one part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartDecision {
     /// What kind of part.
     pub kind: PartKind,
@@ -129,7 +122,8 @@ pub struct PartDecision {
 }
 
 /// The decision of a burn-in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Certificate {
     /// Version of this format.
     pub schema: u32,

@@ -6,7 +6,8 @@ use super::{Collective, Interval};
 use crate::units::{Bytes, Nanos};
 
 /// A victim alone and under load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Congestion {
     /// Name of the test.
     pub test: String,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::units::Nanos;
 
 /// The counters of all ends of rails.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CounterReport {
     /// Ends of rails whose counters were read.
     pub ports: u32,
@@ -24,7 +25,8 @@ pub struct CounterReport {
 }
 
 /// A counter that moved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MovedCounter {
     /// Host it is on.
     pub host: String,
@@ -51,7 +53,8 @@ pub struct MovedCounter {
 }
 
 /// A counter that could not be read; `ethtool/*` and the like are all of a source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadCounter {
     /// Its name.
     pub name: String,

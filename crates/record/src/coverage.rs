@@ -7,7 +7,8 @@ use super::Untested;
 use crate::units::Rate;
 
 /// What was measured of what was planned.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Cells planned.
     pub planned: u32,
@@ -23,7 +24,8 @@ pub struct Coverage {
 }
 
 /// What was asked of one cable in one direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkCoverage {
     /// The cable in one direction, as `h2/rail1->leaf1/p0`.
     pub link: String,
@@ -47,9 +49,8 @@ pub struct LinkCoverage {
 }
 
 /// What is known of one cable in one direction.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum LinkState {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::units::Nanos;
 
 /// What is accepted of new hardware. Each value has its reason, from the suite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Criteria {
     /// A part is decided on only after so long under load.
     pub least_load: Limit<Nanos>,
@@ -36,7 +37,8 @@ pub struct Criteria {
 }
 
 /// A limit with its reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limit<T> {
     /// The limit.
     pub value: T,

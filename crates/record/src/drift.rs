@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{Fact, PartAt, PartClass};
 
 /// Why a value is expected.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DriftBasis {
     /// A golden file says so.
@@ -42,7 +43,8 @@ pub enum DriftBasis {
 }
 
 /// Parts that are not as they should be, all with the same value.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Deviation {
     /// The rule's name: `nic-firmware`.
     pub rule: String,
@@ -71,7 +73,8 @@ pub struct Deviation {
 }
 
 /// Parts with and without a value, and how many of each were slow: a table of four numbers and its exact test.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DriftEffect {
     /// Slow parts among those with the value.
     pub slow_with: u32,
@@ -93,9 +96,8 @@ pub struct DriftEffect {
 }
 
 /// What counts as one case where a value is set against what was slow.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum EffectUnit {
@@ -109,7 +111,8 @@ pub enum EffectUnit {
 }
 
 /// A value that may differ in a healthy fleet and goes with what was slow: whose optics, which board.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trait {
     /// What the parts are.
     pub class: PartClass,
@@ -122,7 +125,8 @@ pub struct Trait {
 }
 
 /// A fact about which no more than half of the parts that are alike agree: who is right cannot be told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disagreement {
     /// The rule's name.
     pub rule: String,
@@ -141,7 +145,8 @@ pub struct Disagreement {
 }
 
 /// Something that is not as it was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// What the part is.
     pub class: PartClass,
@@ -157,7 +162,8 @@ pub struct Change {
 }
 
 /// A fact that could not be read on some nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unreadable {
     /// What the parts are.
     pub class: PartClass,
@@ -173,7 +179,8 @@ pub struct Unreadable {
 }
 
 /// What the inventory of a cluster says.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drift {
     /// Hosts and switches that were compared.
     pub nodes: u32,

@@ -6,20 +6,8 @@ use strum::Display;
 use crate::units::{Bytes, Rate};
 
 /// What the spread of flows over equal paths comes to.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum EcmpCause {
@@ -56,7 +44,8 @@ impl EcmpCause {
 }
 
 /// The load of one of several equal paths.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemberLoad {
     /// The link, as `rail0-leaf0/u1->rail0-spine1/d0`.
     pub link: String,
@@ -78,7 +67,8 @@ pub struct MemberLoad {
 }
 
 /// The spread of flows over the equal paths that begin at one switch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EcmpVerdict {
     /// Name of the test.
     pub test: String,
@@ -127,7 +117,8 @@ pub struct EcmpVerdict {
 }
 
 /// How the flows of one pair were spread.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairSpread {
     /// Sending host.
     pub from: String,

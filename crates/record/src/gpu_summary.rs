@@ -8,7 +8,8 @@ use super::{ClockLimit, Extremes};
 use crate::units::Nanos;
 
 /// One GPU over a whole run. Clocks are those of readings in which it was not idle.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GpuSummary {
     /// The GPU's own name for itself.
     pub uuid: String,
@@ -55,8 +56,9 @@ pub struct GpuSummary {
 }
 
 /// How much a limit held the clocks down.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(rename = "HeldDown")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "HeldDown"))]
 pub struct ThrottleTotal {
     /// Cells in which it was on.
     pub cells: u32,

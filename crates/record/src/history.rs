@@ -22,8 +22,8 @@ use super::{FindingKind, FindingSummary, PartKind, Quantity};
     Display,
     EnumIter,
     EnumString,
-    schemars::JsonSchema,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Severity {
@@ -36,9 +36,10 @@ pub enum Severity {
 }
 
 /// Where an issue stands after the last run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "state")]
-#[schemars(rename = "Standing")]
+#[cfg_attr(feature = "schema", schemars(rename = "Standing"))]
 pub enum IssueStatus {
     /// Seen for the first time.
     New,
@@ -81,7 +82,8 @@ impl IssueStatus {
 }
 
 /// How a part's figures changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum ChangeShape {
@@ -94,7 +96,8 @@ pub enum ChangeShape {
 }
 
 /// A change of one part against its own past, beyond chance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartChange {
     /// What kind of part.
     pub kind: PartKind,
@@ -130,8 +133,9 @@ pub struct PartChange {
 }
 
 /// One issue over the nights: a finding, or a change against the past.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(rename = "Matter")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Matter"))]
 pub struct Issue {
     /// What kind of finding; none for a change that only the history shows.
     pub kind: Option<FindingKind>,
@@ -157,7 +161,8 @@ pub struct Issue {
 }
 
 /// A part that is another one than before under the same name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Replaced {
     /// What kind of part.
     pub kind: PartKind,
@@ -172,7 +177,8 @@ pub struct Replaced {
 }
 
 /// Tonight against the nights before.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct History {
     /// Version of this format.
     pub schema: u32,
@@ -202,7 +208,8 @@ pub struct History {
 }
 
 /// What is sent to whoever is to be told: one issue of one night. The schema is published in `docs/notify.schema.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {
     /// Version of this format.
     pub schema: u32,

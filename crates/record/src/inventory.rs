@@ -24,8 +24,8 @@ use strum::{Display, EnumString, VariantNames};
     Display,
     EnumString,
     VariantNames,
-    schemars::JsonSchema,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PartClass {
@@ -50,9 +50,8 @@ pub enum PartClass {
 }
 
 /// What is known of one property of a part.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Fact {
     /// As the machine says it.
@@ -80,8 +79,9 @@ impl Fact {
 }
 
 /// One part of a node or switch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(rename = "Part")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Part"))]
 pub struct InventoryPart {
     /// What it is.
     pub class: PartClass,
@@ -114,9 +114,8 @@ impl InventoryPart {
 }
 
 /// A part of a node, by their names.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartAt {
     /// Host or switch.
     pub node: String,
@@ -135,7 +134,8 @@ impl fmt::Display for PartAt {
 }
 
 /// Everything one node is made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeInventory {
     /// Host or switch.
     pub node: String,
@@ -153,7 +153,8 @@ impl NodeInventory {
 }
 
 /// A cable and what is at its ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cable {
     /// Name, as the topology or whoever told of it calls it.
     pub name: String,
@@ -165,7 +166,8 @@ pub struct Cable {
 }
 
 /// `inventory.json`: what the whole cluster is made of.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inventory {
     /// Version of this format.
     pub schema: u32,

@@ -12,7 +12,8 @@ use super::{
 use crate::units::{Nanos, Rate};
 
 /// The outcome of judging one thing. Unmeasured is never healthy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
 pub enum Verdict {
     /// Measured, and as expected.
@@ -26,7 +27,8 @@ pub enum Verdict {
 }
 
 /// A value with the interval it lies in.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval<T> {
     /// The median.
     pub median: T,
@@ -53,7 +55,8 @@ impl fmt::Display for Interval<Rate> {
 }
 
 /// Percentiles of a cell's times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentiles {
     /// Shortest.
     pub min: Nanos,
@@ -68,7 +71,8 @@ pub struct Percentiles {
 }
 
 /// How a cell did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellVerdict {
     /// The cell.
     pub cell: Cell,
@@ -101,7 +105,8 @@ pub struct CellVerdict {
 }
 
 /// How a test of the suite did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TestVerdict {
     /// Name of the test.
     pub name: String,
@@ -115,20 +120,9 @@ pub struct TestVerdict {
 
 /// What kind of trouble. Each kind has one exit code.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    EnumIter,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumIter,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FindingKind {
@@ -206,7 +200,8 @@ impl FindingKind {
 }
 
 /// Which part. Only what is known is filled in.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// Hosts involved.
     pub hosts: Vec<String>,
@@ -223,7 +218,8 @@ pub struct Place {
 }
 
 /// How a suspicion was confirmed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Confirmation {
     /// Measurement rounds that agree.
     pub rounds: u16,
@@ -234,7 +230,8 @@ pub struct Confirmation {
 }
 
 /// What is wrong, where, how sure, on what evidence, and what to do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// What kind of trouble.
     pub kind: FindingKind,
@@ -269,7 +266,8 @@ pub struct Finding {
 }
 
 /// What running all rails together costs one rail.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interference {
     /// Name of the test.
     pub test: String,
@@ -288,7 +286,8 @@ pub struct Interference {
 }
 
 /// The same cell by our engine and by NCCL.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineComparison {
     /// Name of the test.
     pub test: String,
@@ -311,7 +310,8 @@ pub struct EngineComparison {
 }
 
 /// Everything that can be said about a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Judgement {
     /// Version of this format.
     pub schema: u32,

@@ -9,7 +9,8 @@ use super::{EndReason, FindingKind, Interval, MovedCounter, Place, Untested};
 use crate::units::{Nanos, Rate};
 
 /// Everything that one run says about parts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Readings {
     /// Version of this format.
     pub schema: u32,
@@ -44,23 +45,11 @@ pub struct Readings {
 }
 
 /// What kind of part is read.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-#[schemars(rename = "ReadPart")]
+#[cfg_attr(feature = "schema", schemars(rename = "ReadPart"))]
 pub enum PartKind {
     /// A cable in one direction, as `h2/rail1->leaf1/p0`.
     Link,
@@ -77,20 +66,8 @@ pub enum PartKind {
 }
 
 /// What is read of a part. More is better of some, less of others.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Quantity {
@@ -140,7 +117,8 @@ impl PartKind {
 }
 
 /// One figure of one part in one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartReading {
     /// What kind of part.
     pub kind: PartKind,
@@ -165,8 +143,9 @@ pub struct PartReading {
 }
 
 /// A finding, as far as other runs need to know it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(rename = "FoundPart")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "FoundPart"))]
 pub struct FindingSummary {
     /// What kind of trouble.
     pub kind: FindingKind,
@@ -196,7 +175,8 @@ pub struct FindingSummary {
 }
 
 /// What one cable was loaded with in one direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkLoad {
     /// The cable in one direction, as `h2/rail1->leaf1/p0`.
     pub link: String,

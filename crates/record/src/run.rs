@@ -180,7 +180,8 @@ pub struct ClockRecord {
 }
 
 /// How verdicts are reached; stands in the suite and in every report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecisionRule {
     /// Confidence of the intervals around medians.
     pub confidence: f64,
@@ -243,7 +244,8 @@ pub struct BaselineRate {
 }
 
 /// A row of an expected-rate table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpecRow {
     /// Name of the row, unique over all tables.
     pub id: String,
@@ -292,7 +294,8 @@ pub struct TestRecord {
 }
 
 /// Something the plan leaves out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Untested {
     /// What.
     pub what: String,

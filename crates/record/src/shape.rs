@@ -6,7 +6,8 @@ use super::Interval;
 use crate::units::{Bytes, Nanos, Rate};
 
 /// One point of the curve a finding about a shape rests on, beside what its peers reach at the same size. Ready to be plotted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// The cell it was measured in.
     pub cell: u32,
@@ -25,7 +26,8 @@ pub struct CurvePoint {
 }
 
 /// From where on a shape over message size is a finding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShapeRule {
     /// How far the rate may fall as messages grow (0.25 = by a quarter).
     pub dip: f64,

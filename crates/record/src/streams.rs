@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::units::Nanos;
 
 /// What is particular to a cell of many streams.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamTerms {
     /// Which set of source ports, counted from 0. Every set has other ports, and sends to another leaf where there is one.
     pub set: u16,
@@ -33,8 +34,9 @@ impl StreamTerms {
 }
 
 /// What was seen of the way that one stream takes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[schemars(rename = "StreamWay")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "StreamWay"))]
 pub struct StreamPath {
     /// The directed links it crosses, in order, each as `h2/rail1->rail1-leaf1/p0`: all of them when `whole`, otherwise those up
     /// to the last switch that answered.
@@ -47,7 +49,8 @@ pub struct StreamPath {
 }
 
 /// What one stream of a cell delivered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamRecord {
     /// Which, counted from 0.
     pub stream: u16,

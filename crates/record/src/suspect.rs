@@ -4,23 +4,11 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 /// What a suspect is.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-#[schemars(rename = "PartKind")]
+#[cfg_attr(feature = "schema", schemars(rename = "PartKind"))]
 pub enum SuspectKind {
     /// A host with all it has.
     Node,
@@ -43,7 +31,8 @@ pub enum SuspectKind {
 }
 
 /// A part that may be at fault.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Suspect {
     /// The part: a cable in one direction, a switch, a host.
     pub part: String,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{PartChange, PartKind, Quantity, Replaced};
 
 /// Every part over all runs of a folder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trends {
     /// Version of this format.
     pub schema: u32,
@@ -38,7 +39,8 @@ pub struct Trends {
 }
 
 /// One run of many.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrendRun {
     /// Its name.
     pub name: String,
@@ -47,7 +49,8 @@ pub struct TrendRun {
 }
 
 /// One part and quantity over the runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trend {
     /// What kind of part.
     pub kind: PartKind,
@@ -73,7 +76,8 @@ pub struct Trend {
 }
 
 /// A change that is over.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PastChange {
     /// What it was.
     pub change: PartChange,

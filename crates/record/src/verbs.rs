@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
     Deserialize,
     strum::Display,
     strum::EnumString,
-    schemars::JsonSchema,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum MemoryPath {
@@ -58,8 +58,8 @@ impl MemoryPath {
     Deserialize,
     strum::Display,
     strum::EnumString,
-    schemars::JsonSchema,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Completion {
@@ -70,20 +70,8 @@ pub enum Completion {
 }
 
 /// The terms of a cell's queue pairs. What is not said is chosen by each pair of ranks, the same at both ends.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerbsTerms {
     /// Where the NIC finds the payload.
     pub memory: MemoryPath,
@@ -103,7 +91,8 @@ pub struct VerbsTerms {
 }
 
 /// A port of an RDMA device, as the kernel shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RdmaPort {
     /// Device, as `ibv_devices` lists it.
     pub device: String,
@@ -120,7 +109,8 @@ pub struct RdmaPort {
 pub const DEVICE_GONE: &str = "it was removed or reset";
 
 /// What a queue pair was called on the wire, so that its path through the switches can be worked out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowRecord {
     /// Sending world rank.
     pub from: u32,
@@ -150,7 +140,8 @@ pub struct FlowRecord {
 }
 
 /// How sure a source port is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PortKnowledge {

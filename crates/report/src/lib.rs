@@ -25,7 +25,8 @@ mod links;
 mod markdown;
 mod metrics;
 mod rdma;
-pub mod schema;
+#[cfg(test)]
+mod schema;
 mod summary;
 mod table;
 pub mod terminal;

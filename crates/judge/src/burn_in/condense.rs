@@ -27,7 +27,7 @@ const OF_HEALTHY: &[&str] = &[
 ];
 
 /// One line of `histograms.jsonl`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellHistogram {
     /// The cell.
     pub cell: u32,

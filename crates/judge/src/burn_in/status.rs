@@ -9,7 +9,7 @@ use record::units::Nanos;
 use record::{EndReason, Ruling};
 
 /// What it is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum BurnInPhase {
@@ -24,7 +24,7 @@ pub enum BurnInPhase {
 }
 
 /// How it is going.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Version of this format.
     pub schema: u32,

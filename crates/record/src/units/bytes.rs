@@ -10,20 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{ParseError, number_and_unit};
 
 /// A number of bytes. Parses `8`, `64K`, `1M`, `2GiB` (binary) and `1kB`, `5MB`, `1GB` (decimal); prints binary.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 

@@ -11,20 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::{ParseError, number_and_unit};
 
 /// Whole nanoseconds. Parses `250us`, `30s`, `15m`, `24h`; prints three significant digits with the unit that fits.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 

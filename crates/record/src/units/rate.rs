@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{Bytes, Nanos, ParseError, number_and_unit};
 
 /// Bytes per second. Parses `48 GB/s`, `400 Gb/s`, `200mbit`; prints GB/s (1e9) or the smaller unit that fits.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, PartialOrd, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Rate(pub f64);
 
