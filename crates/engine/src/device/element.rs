@@ -1,6 +1,6 @@
 //! The element types, and the three loops every reduction is made of.
 //!
-//! Arithmetic happens in [`Element::Wide`]: the type itself where the CPU has it, `f32` for the two half precisions, which
+//! Arithmetic happens in [`Element::Compute`]: the type itself where the CPU has it, `f32` for the two half precisions, which
 //! are rounded back to nearest even after every operation. The loops take the operation as a closure known at compile
 //! time, so each pair of type and operator is compiled to its own vector loop.
 
@@ -28,16 +28,21 @@ pub trait Number: Copy {
 /// A type that payloads can be made of.
 pub trait Element: Pod {
     /// What arithmetic on it is done in.
-    type Wide: Number;
+    type Compute: Number;
 
     /// `dst[i] = f(dst[i], src[i])`.
-    fn fold(dst: &mut [Self], src: &[Self], f: impl Fn(Self::Wide, Self::Wide) -> Self::Wide);
+    fn fold(dst: &mut [Self], src: &[Self], f: impl Fn(Self::Compute, Self::Compute) -> Self::Compute);
 
     /// `dst[i] = f(a[i], b[i])`.
-    fn zip(dst: &mut [Self], a: &[Self], b: &[Self], f: impl Fn(Self::Wide, Self::Wide) -> Self::Wide);
+    fn zip(
+        dst: &mut [Self],
+        a: &[Self],
+        b: &[Self],
+        f: impl Fn(Self::Compute, Self::Compute) -> Self::Compute,
+    );
 
     /// `dst[i] = f(dst[i])`.
-    fn map(dst: &mut [Self], f: impl Fn(Self::Wide) -> Self::Wide);
+    fn map(dst: &mut [Self], f: impl Fn(Self::Compute) -> Self::Compute);
 
     /// `dst[i] = integers[i]`, for integers below 2^31 that the type holds exactly.
     fn from_integers(dst: &mut [Self], integers: &[u32]);
@@ -95,7 +100,7 @@ macro_rules! integer {
 macro_rules! native {
     ($type:ty) => {
         impl Element for $type {
-            type Wide = $type;
+            type Compute = $type;
 
             #[inline]
             fn fold(dst: &mut [Self], src: &[Self], f: impl Fn(Self, Self) -> Self) {
@@ -133,7 +138,7 @@ macro_rules! native {
 macro_rules! half_precision {
     ($type:ty, $widen:path, $narrow:path) => {
         impl Element for $type {
-            type Wide = f32;
+            type Compute = f32;
 
             #[inline]
             fn fold(dst: &mut [Self], src: &[Self], f: impl Fn(f32, f32) -> f32) {

@@ -1,7 +1,7 @@
 //! The host memory of this process: how much it is, and giving back what is free.
 //!
-//! Judging a cycle and drawing its reports takes some megabytes for a moment. The allocator keeps what was freed, in pieces that do not quite
-//! fit the next time, so that a process that runs for days grows by a little with every cycle; unless it is told.
+//! Judging a cycle and rendering its reports briefly takes some megabytes. The allocator keeps freed memory in fragments, so a process
+//! that runs for days grows a little with every cycle unless the free memory is returned.
 
 #![allow(unsafe_code)]
 

@@ -106,19 +106,19 @@ fn aligned<'a, T: Element>(buffer: &'a mut [T; BUFFERED], bytes: &[u8]) -> &'a m
 
 fn fold<T: Element>(op: ReduceOp, dst: &mut [T], src: &[T]) {
     match op {
-        ReduceOp::Sum | ReduceOp::Avg => T::fold(dst, src, T::Wide::sum),
-        ReduceOp::Prod => T::fold(dst, src, T::Wide::product),
-        ReduceOp::Min => T::fold(dst, src, T::Wide::smaller),
-        ReduceOp::Max => T::fold(dst, src, T::Wide::larger),
+        ReduceOp::Sum | ReduceOp::Avg => T::fold(dst, src, T::Compute::sum),
+        ReduceOp::Prod => T::fold(dst, src, T::Compute::product),
+        ReduceOp::Min => T::fold(dst, src, T::Compute::smaller),
+        ReduceOp::Max => T::fold(dst, src, T::Compute::larger),
     }
 }
 
 fn zip<T: Element>(op: ReduceOp, dst: &mut [T], a: &[T], b: &[T]) {
     match op {
-        ReduceOp::Sum | ReduceOp::Avg => T::zip(dst, a, b, T::Wide::sum),
-        ReduceOp::Prod => T::zip(dst, a, b, T::Wide::product),
-        ReduceOp::Min => T::zip(dst, a, b, T::Wide::smaller),
-        ReduceOp::Max => T::zip(dst, a, b, T::Wide::larger),
+        ReduceOp::Sum | ReduceOp::Avg => T::zip(dst, a, b, T::Compute::sum),
+        ReduceOp::Prod => T::zip(dst, a, b, T::Compute::product),
+        ReduceOp::Min => T::zip(dst, a, b, T::Compute::smaller),
+        ReduceOp::Max => T::zip(dst, a, b, T::Compute::larger),
     }
 }
 

@@ -1,9 +1,9 @@
 //! A rank's memory, in which ranges are leased to readers and writers.
 //!
 //! Ranks of one process read each other's memory without copying it first, and a NIC reads memory while the CPU works
-//! elsewhere in it. What must hold: a range that anybody reads is not written, and a range that is written is touched by
-//! nobody else. The lease table keeps that true at run time, whatever a schedule does: a conflicting lease is refused, the
-//! executor tries again later, and a leased region stays alive until its last lease is gone.
+//! elsewhere in it. Invariant: a range with a reader is not written, and a range with a writer has no other user. The lease table
+//! enforces this at run time, whatever a schedule does: a conflicting lease is refused, the executor retries later, and a leased
+//! region stays alive until its last lease is dropped.
 //!
 //! This is the one place outside the FFI modules that needs `unsafe`: Rust's borrow rules cannot express ranges that are
 //! lent to another thread and come back in their own time.
@@ -15,13 +15,15 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
+use crate::sync::lock;
+
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Regions that fill several of these are aligned to one.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// A lease that is out.
-struct Held {
+/// A lease in the table.
+struct LeaseEntry {
     range: Range<usize>,
     writes: bool,
 }
@@ -32,7 +34,7 @@ pub struct Region {
     len: usize,
     /// What was asked of the kernel.
     mapping: (NonNull<c_void>, NonZeroUsize),
-    held: Mutex<Vec<Held>>,
+    leases: Mutex<Vec<LeaseEntry>>,
 }
 
 // SAFETY: the memory is reached through leases only, and the lease table, guarded by a mutex, never grants a writing
@@ -68,7 +70,7 @@ impl Region {
             memory,
             len,
             mapping: (mapping, mapped),
-            held: Mutex::new(Vec::new()),
+            leases: Mutex::new(Vec::new()),
         })
     }
 
@@ -98,15 +100,15 @@ impl Region {
             "range {range:?} lies outside a region of {} bytes",
             self.len
         );
-        let mut held = self.table();
-        let overlaps = |other: &Held| other.range.start < range.end && range.start < other.range.end;
-        if held
+        let mut leases = self.table();
+        let overlaps = |other: &LeaseEntry| other.range.start < range.end && range.start < other.range.end;
+        if leases
             .iter()
             .any(|other| (writes || other.writes) && overlaps(other))
         {
             return None;
         }
-        held.push(Held {
+        leases.push(LeaseEntry {
             range: range.clone(),
             writes,
         });
@@ -118,11 +120,11 @@ impl Region {
     }
 
     /// The lease table; a thread that panicked while holding it left it consistent, because each change is one push or one removal.
-    fn table(&self) -> std::sync::MutexGuard<'_, Vec<Held>> {
-        self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn table(&self) -> std::sync::MutexGuard<'_, Vec<LeaseEntry>> {
+        lock(&self.leases)
     }
 
-    /// Where it begins, for a GPU or a NIC that is told so; nothing else may reach past the lease table.
+    /// Its address, for a GPU or a NIC; nothing else may bypass the lease table.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.memory
     }
@@ -147,12 +149,12 @@ struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut held = self.region.table();
-        let mine = held
+        let mut leases = self.region.table();
+        let mine = leases
             .iter()
             .position(|other| other.writes == self.writes && other.range == self.range);
         if let Some(index) = mine {
-            held.swap_remove(index);
+            leases.swap_remove(index);
         }
     }
 }

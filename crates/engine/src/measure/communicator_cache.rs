@@ -4,7 +4,7 @@
 //! alone decides which, and sends the list with every cell, so ranks cannot disagree about which communicators exist.
 
 use super::protocol::Communicator;
-use crate::device::cuda::nccl::Terms;
+use crate::device::cuda::nccl::CommunicatorConfig;
 use record::{Cell, Engine};
 
 /// Communicators kept at most; each holds buffers on every GPU.
@@ -29,7 +29,7 @@ impl CommunicatorCache {
         if cell.engine != Engine::Nccl {
             return None;
         }
-        let algorithm = Terms::algorithm_of(cell);
+        let algorithm = CommunicatorConfig::algorithm_of(cell);
         let fits = |known: &CachedCommunicator| known.ranks == cell.ranks && known.algorithm == algorithm;
         let at = self.known.iter().position(fits)?;
         let found = self.known.remove(at);
@@ -51,7 +51,7 @@ impl CommunicatorCache {
     pub fn add(&mut self, cell: &Cell, id: String) {
         self.known.push(CachedCommunicator {
             ranks: cell.ranks.clone(),
-            algorithm: Terms::algorithm_of(cell),
+            algorithm: CommunicatorConfig::algorithm_of(cell),
             id,
         });
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::error::MeasureError;
 use super::protocol::{Answer, AnswerSender, InventoryReporter, Order};
 use super::session::Session;
-use crate::device::telemetry::gpus_here;
+use crate::device::telemetry::gpu_inventory;
 use probe::host::{self, Identity};
 use probe::inventory;
 use record::{Inventory, NodeInventory, PartClass, SCHEMA};
@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// The inventory of this machine, GPUs included, under the name `name`.
 pub fn local_inventory(name: &str) -> NodeInventory {
     // The driver may have to wake the GPUs: the rest is read meanwhile.
-    let gpus = std::thread::spawn(gpus_here);
+    let gpus = std::thread::spawn(gpu_inventory);
     let mut node = inventory::of_tree(Path::new("/"), name);
     if let Ok(gpus) = gpus.join() {
         let mut parts = node.parts.iter_mut();

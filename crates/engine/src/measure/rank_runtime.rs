@@ -18,7 +18,7 @@ use crate::collective::gpu::nccl::NcclPreparation;
 use crate::collective::gpu::{self, Preparation, RankGpu};
 use crate::collective::{CellEngine, HostEngine, Oracle, Program, StreamEngine, is_placed};
 use crate::device::cuda::nccl::UniqueId;
-use crate::device::telemetry::{self, Watch};
+use crate::device::telemetry::{self, SensorRecording};
 use crate::launch::Disconnected;
 use crate::transport::{Channel, ConnectError, Mesh, Wanted};
 use probe::sysfs;
@@ -90,7 +90,7 @@ pub(super) struct RunningCell {
     commands: Sender<TaskCommand>,
     thread: JoinHandle<CellTask>,
     counters_before: CounterReadings,
-    watch: Option<Watch>,
+    watch: Option<SensorRecording>,
 }
 
 /// Everything a rank has once it is set up.
@@ -199,7 +199,7 @@ impl RankRuntime {
         };
         let mut task = CellTask::new(assignment, engine, context);
         let counters_before = self.counters(&names);
-        let watch = |gpu| telemetry::of_this_process().watch(&gpu, self.sensor_timeout());
+        let watch = |gpu| telemetry::process_monitor().start_recording(&gpu, self.sensor_timeout());
         let watch = task.gpu().map(watch);
         let (commands, received) = channel();
         let answers = answers.clone();
@@ -334,7 +334,7 @@ impl RankRuntime {
                 self.mesh.release(channel);
             }
             let readings =
-                |watch: Watch| watch.finish(running.cell, running.round, me, self.sensor_timeout());
+                |watch: SensorRecording| watch.finish(running.cell, running.round, me, self.sensor_timeout());
             let gpu = running.watch.map(readings).map(Box::new);
             let around = (running.cell, running.round, me);
             let counters_after = self.counters(&names);

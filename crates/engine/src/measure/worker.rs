@@ -163,9 +163,9 @@ impl Worker {
             }
         };
         if let Some(rank_gpu) = &rank_gpu {
-            mesh.lies_on(rank_gpu.endpoint().clone());
+            mesh.set_gpu(rank_gpu.endpoint().clone());
             if crate::transport::verbs::probe().is_ok() {
-                mesh.offer_direct(rank_gpu.direct());
+                mesh.check_gpudirect(rank_gpu.direct());
             }
         }
         let info = RankInfo {

@@ -1,7 +1,7 @@
 //! All links to one peer that a cell uses, with chunks striped over them in turn.
 //!
-//! Both ends compute the same order: chunk `k` of a direction travels on link `k modulo links`. So the payload spreads
-//! evenly over rails and flows, a slow one holds up the whole as it does in a real collective, and no chunk needs a header.
+//! Both ends compute the same order: chunk `k` of a direction travels on link `k modulo links`. So the payload spreads evenly over
+//! rails and flows, a slow link slows down the whole as in a real collective, and chunks need no header.
 
 use std::time::Instant;
 
@@ -16,9 +16,9 @@ pub(super) struct ChannelLink {
     pub route: Route,
     pub link: Box<dyn Link>,
     pub pacer: Option<Pacer>,
-    /// What the link had moved when the channel took it over.
+    /// Bytes the link had moved before this channel used it.
     pub moved_before: u64,
-    /// Chunks of a GPU's memory that had left when the iteration began.
+    /// Chunks of GPU memory that had left before the iteration began.
     pub left_before: u64,
 }
 
@@ -52,7 +52,7 @@ impl Channel {
         self.links
     }
 
-    /// Gives up all links, with whatever is in flight.
+    /// Abandons all links, with whatever is in flight.
     pub fn abandon(mut self) {
         self.links
             .iter_mut()
@@ -81,7 +81,7 @@ impl Channel {
         }
     }
 
-    /// Takes the next outgoing chunk; gives it back when its link has no room now.
+    /// Takes the next outgoing chunk; returns it when its link cannot take it now.
     pub fn offer(&mut self, chunk: ReadLease) -> Result<Option<ReadLease>, LinkError> {
         let width = self.links.len();
         let channel_link = &mut self.links[self.chunks_out % width];
@@ -137,7 +137,7 @@ impl Channel {
         Ok(received)
     }
 
-    /// Whether chunks arrive where the receiver said they belong.
+    /// Whether the peer writes chunks to announced destinations.
     pub fn is_direct(&mut self) -> bool {
         !self.links.is_empty()
             && self
@@ -146,7 +146,7 @@ impl Channel {
                 .all(|channel_link| channel_link.link.direct().is_some())
     }
 
-    /// Takes the next outgoing chunk of a GPU's memory; false when its link has no room now.
+    /// Takes the next outgoing chunk of GPU memory; false when its link cannot take it now.
     pub fn offer_direct(&mut self, place: &GpuRange) -> Result<bool, LinkError> {
         let width = self.links.len();
         let channel_link = &mut self.links[self.chunks_out % width];
@@ -168,7 +168,7 @@ impl Channel {
         Ok(direct(channel_link)?.left() - before > (number / width) as u64)
     }
 
-    /// Says where the next chunk that has no place yet belongs; false when there is no room for saying so now.
+    /// Announces the destination of the next unannounced chunk; false when the link cannot announce it now.
     pub fn expect_direct(&mut self, place: &GpuRange) -> Result<bool, LinkError> {
         let width = self.links.len();
         let taken = direct(&mut self.links[self.chunks_expected % width])?.expect(place)?;
@@ -176,7 +176,7 @@ impl Channel {
         Ok(taken)
     }
 
-    /// The length of the next incoming chunk when it has arrived where it belongs.
+    /// The length of the next incoming chunk once it has arrived at its destination.
     pub fn arrived_direct(&mut self) -> Result<Option<usize>, LinkError> {
         let width = self.links.len();
         let arrived = direct(&mut self.links[self.chunks_in % width])?.arrived()?;
@@ -194,7 +194,7 @@ impl Channel {
         Ok(Some(len))
     }
 
-    /// As `expect_direct`, for memory of this process; given back when there is no room for saying so now.
+    /// As `expect_direct`, for memory of this process; returns it when the link cannot announce it now.
     pub fn expect_into(&mut self, memory: WriteLease) -> Result<Option<WriteLease>, LinkError> {
         let width = self.links.len();
         let returned = direct(&mut self.links[self.chunks_expected % width])?.expect_into(memory)?;
@@ -239,7 +239,7 @@ impl Channel {
         moved
     }
 
-    /// The rails on which packets to the peer do not get through, each with its worst link.
+    /// The rails with unacknowledged data, each with its worst link.
     pub fn stuck(&self) -> Vec<(Option<String>, Backlog)> {
         let mut stuck: Vec<(Option<String>, Backlog)> = Vec::new();
         for channel_link in &self.links {
@@ -262,7 +262,7 @@ impl Channel {
         stuck
     }
 
-    /// What its links' packets are called on the wire, where that is worth recording.
+    /// How its links appear on the wire, where that is recorded.
     pub fn flows(&self) -> Vec<FlowRecord> {
         let flows = self
             .links
@@ -277,8 +277,8 @@ impl Channel {
     }
 }
 
-/// A link's other side, for memory that only the NIC can reach.
+/// The interface of a link for memory that only the NIC reaches.
 fn direct(channel_link: &mut ChannelLink) -> Result<&mut dyn DirectLink, LinkError> {
-    let none = || LinkError::Failed("this link does not reach the memory of a GPU".to_string());
+    let none = || LinkError::Failed("this link has no GPUDirect support".to_string());
     channel_link.link.direct().ok_or_else(none)
 }

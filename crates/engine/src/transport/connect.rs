@@ -1,8 +1,8 @@
 //! Making the connections a cell wants, with all its peers at once.
 //!
-//! Of two ranks the lower one dials, the higher one accepts; both name the connection alike, so neither needs to ask. Where
-//! data goes one way from a pinned source port, its sender dials: only then is the way it takes that of the port. All are
-//! begun before any is waited for: ranks that wait for each other in a circle would never meet.
+//! Of two ranks the lower one dials and the higher one accepts; both derive the same connection name, so neither needs to ask.
+//! Where data goes one way from a pinned source port, its sender dials: only then does its path follow the port. All connections
+//! are begun before any is waited for: ranks that wait for each other in a cycle would deadlock.
 
 use std::net::TcpStream;
 use std::time::Instant;
@@ -16,14 +16,14 @@ use super::tcp::{Connection, DialError, OUT_OF_BAND, QP_EXCHANGE, TcpLink, dial}
 use super::verbs::{ConnectedQueuePair, OutOfBand, PendingQueuePair, QueuePairRequest};
 use record::{Cell, Collective, TransportKind};
 
-/// A link that is being made, with whom and which way.
+/// A link that is being set up.
 struct LinkSetup {
     peer: u32,
     route: Route,
     state: SetupState,
 }
 
-/// How far a link is.
+/// How far the setup of a link is.
 enum SetupState {
     Done(Box<dyn Link>),
     Begun(PendingQueuePair),
@@ -31,12 +31,12 @@ enum SetupState {
 }
 
 impl SetupState {
-    /// The link, of one that has come to its end.
+    /// The link, once its setup is complete.
     fn link(self) -> Box<dyn Link> {
         match self {
             SetupState::Done(link) => link,
             SetupState::Begun(_) | SetupState::Met(_) => {
-                unreachable!("links that were begun are brought to their end first")
+                unreachable!("every setup is completed before its link is used")
             }
         }
     }
@@ -47,11 +47,11 @@ impl SetupState {
 pub struct Wanted<'a> {
     /// Transport, rails, flows and source ports.
     pub cell: &'a Cell,
-    /// Whether everything that is received over RDMA can be written to where it belongs at once.
+    /// Whether RDMA writes go straight to their destination.
     pub placed: bool,
     /// When to give up.
     pub deadline: Instant,
-    /// Asked now and then whether to give up earlier.
+    /// Asked regularly whether to give up earlier.
     pub give_up: &'a dyn Fn() -> bool,
 }
 
@@ -62,10 +62,10 @@ pub enum ConnectError {
     #[error("this rank has no rail `{0}`")]
     NoSuchRail(String),
     /// The peer is not known.
-    #[error("rank {0} has not told where it can be reached")]
+    #[error("rank {0} has not announced its listen addresses")]
     UnknownPeer(u32),
     /// Two cells of one slot want the same link.
-    #[error("two cells of one slot want the same link to rank {0}")]
+    #[error("two cells of one slot need the same link to rank {0}")]
     Taken(u32),
     /// Dialling failed.
     #[error("rank {peer} on {rail}: {source}")]
@@ -98,7 +98,7 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// The rail that does not get through, when it is one.
+    /// The rail that failed, if it was a rail.
     pub fn rail(&self) -> Option<&str> {
         match self {
             ConnectError::Dial { rail, .. }
@@ -110,9 +110,9 @@ impl ConnectError {
 }
 
 impl Mesh {
-    /// Channels to `peers` as the cell wants them; the peer that cannot be reached, and why, when there is one.
+    /// Channels to `peers` as the cell wants them; an error names the peer that cannot be reached.
     ///
-    /// All are begun before any is waited for: ranks that wait for each other in a circle would never meet.
+    /// All are begun before any is waited for: ranks that wait for each other in a cycle would deadlock.
     pub fn connect(
         &mut self,
         peers: &[u32],
@@ -142,7 +142,7 @@ impl Mesh {
             let pacer = Pacer::for_path(&self.faults, self.me, peer, route.rail.as_deref());
             let links = channels.iter_mut().find(|(of, _)| *of == peer);
             links
-                .expect("every link is to one of the peers")
+                .expect("every link leads to one of the peers")
                 .1
                 .push(ChannelLink {
                     moved_before: link.moved(),
@@ -156,7 +156,7 @@ impl Mesh {
         Ok(channels.into_iter().map(channel).collect())
     }
 
-    /// Brings links that were begun to their end, step by step with all peers.
+    /// Completes the setups, step by step with all peers.
     fn finish(
         &mut self,
         mut setups: Vec<LinkSetup>,
@@ -167,7 +167,7 @@ impl Mesh {
             for LinkSetup { peer, route, state } in setups {
                 let state = match state {
                     SetupState::Done(link) => Ok(SetupState::Done(link)),
-                    SetupState::Begun(pending) => pending.meet(deadline).map(SetupState::Met),
+                    SetupState::Begun(pending) => pending.exchange_info(deadline).map(SetupState::Met),
                     SetupState::Met(meeting) => meeting.finish(deadline).map(SetupState::Done),
                 };
                 let state = state.map_err(|source| {
@@ -199,7 +199,7 @@ impl Mesh {
                         let rail = self.rails.iter().position(|(rail, _)| rail == name);
                         let rail = rail.ok_or_else(|| ConnectError::NoSuchRail(name.clone()))? as u16;
                         let key = match cell.transport {
-                            TransportKind::Verbs => introduction_key(self.me, peer, rail, flow, wanted),
+                            TransportKind::Verbs => queue_pair_key(self.me, peer, rail, flow, wanted),
                             _ => {
                                 let to_rail = self.far_rail(cell, rail)?;
                                 LinkKey::Tcp(connection(self.me, peer, (rail, to_rail), flow, cell))
@@ -213,12 +213,12 @@ impl Mesh {
                 }
                 Ok(routes)
             }
-            // Kernels use each other's memory: there is nothing to connect.
+            // Kernels access each other's memory directly: there is nothing to connect.
             TransportKind::Peer => Ok(Vec::new()),
         }
     }
 
-    /// The rail of the other end of a way that begins on `rail`.
+    /// The rail at the far end of a path that begins on `rail`.
     fn far_rail(&self, cell: &Cell, rail: u16) -> Result<u16, ConnectError> {
         let Some(name) = &cell.to_rail else {
             return Ok(rail);
@@ -258,7 +258,7 @@ impl Mesh {
         state.map_err(|source| ConnectError::Setup { peer, rail, source })
     }
 
-    /// A greeted connection to `peer`: the rank it is from dials, the other one waits for it.
+    /// A connection to `peer` after its handshake: its first rank dials, the other waits.
     pub(super) fn stream(
         &self,
         peer: u32,
@@ -274,22 +274,21 @@ impl Mesh {
                 rail: rail.clone(),
             });
         }
-        let door = self
+        let listener = self
             .peers
             .iter()
             .find(|endpoint| endpoint.rank == peer)
             .and_then(|endpoint| endpoint.listeners.get(usize::from(connection.to_rail)))
             .ok_or(ConnectError::UnknownPeer(peer))?;
-        dial(connection, local, *door, &self.token, deadline).map_err(|source| ConnectError::Dial {
+        dial(connection, local, *listener, &self.token, deadline).map_err(|source| ConnectError::Dial {
             peer,
             rail: rail.clone(),
             source,
         })
     }
 
-    /// A connection to `peer` on a rail by which two ranks agree on queue pairs of their own, apart from those of cells, and
-    /// this rank's end of the rail.
-    pub fn line(
+    /// An out-of-band connection to `peer` on a rail, for queue pairs apart from those of cells, with this rank's end of the rail.
+    pub fn out_of_band(
         &mut self,
         peer: u32,
         rail: &str,
@@ -315,9 +314,9 @@ impl Mesh {
     }
 }
 
-/// The name of the connection over which two queue pairs introduce themselves, and what sets them apart from others between
-/// the same two. Every sender has ports of its own.
-fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_>) -> LinkKey {
+/// The key of a queue pair: the connection on which its two ends exchange their info, and what distinguishes it from others
+/// between the same ranks. Every sender has its own source ports.
+fn queue_pair_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_>) -> LinkKey {
     let cell = wanted.cell;
     let introduces = Connection {
         from: me.min(peer),
@@ -336,7 +335,7 @@ fn introduction_key(me: u32, peer: u32, rail: u16, flow: u16, wanted: &Wanted<'_
 /// The name of a connection, the same at both ends.
 fn connection(me: u32, peer: u32, (rail, to_rail): (u16, u16), flow: u16, cell: &Cell) -> Connection {
     let is_pinned_flow = cell.collective == Collective::PointToPoint && cell.source_port.is_some();
-    // Of two rails the first rank's is the one that is dialled from.
+    // Across rails, the first rank of the cell dials.
     let is_the_first_ranks = is_pinned_flow || cell.to_rail.is_some();
     let (from, to) = match is_the_first_ranks && cell.ranks.first() == Some(&me.max(peer)) {
         true => (me.max(peer), me.min(peer)),
@@ -465,12 +464,12 @@ mod tests {
             deadline,
             give_up: &|| false,
         };
-        let door = high.endpoint().listeners[0];
+        let listener = high.endpoint().listeners[0];
         let _channel = low.connect(&[1], &wanted).unwrap();
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
         for port in [base, base + 1] {
             // Addresses stand there as little-endian hexadecimal words.
-            let way = format!("0101007F:{port:04X} 0101007F:{:04X} 01", door.port());
+            let way = format!("0101007F:{port:04X} 0101007F:{:04X} 01", listener.port());
             assert!(table.contains(&way), "no connection {way} in\n{table}");
         }
     }

@@ -1,8 +1,7 @@
-//! A rank's memory on a GPU, as the other ranks know it, and how they get at it.
+//! What other ranks know about a rank: its listen addresses, its GPU memory, and how they reach it.
 //!
-//! Two ranks use each other's memory where it is when they are on one GPU, or on two GPUs that read each other's memory;
-//! in one process by its address, from another by a handle that the driver understands. For everything else there is the
-//! network. All of that follows from what both ranks say about themselves, so no rank needs to ask.
+//! Two ranks access each other's memory directly when they share a GPU or their GPUs have peer access: by address within a process,
+//! by an IPC handle across processes. Everything else goes over the network. Both ranks derive the answer from their endpoints.
 
 use std::net::SocketAddr;
 
@@ -11,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use crate::device::cuda::{GpuInfo, IpcHandle};
 use record::{GpuRecord, Reach, ReachRecord};
 
-/// Where a rank can be reached: one door per rail, in the run's order of rails.
+/// Where a rank can be reached: one listen address per rail, in the run's order of rails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// World rank.
     pub rank: u32,
-    /// Doors, rail by rail.
+    /// Listen addresses, rail by rail.
     #[serde(rename = "doors")]
     pub listeners: Vec<SocketAddr>,
     /// Its memory on a GPU, when that is where its data lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuEndpoint>,
-    /// Whether the NICs of all its rails read and write that memory themselves; why not, in words. None when nobody asked.
+    /// Whether the NICs of all its rails access that memory directly (GPUDirect), or why not. None when it was not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpudirect: Option<Result<(), String>>,
 }
@@ -30,13 +29,13 @@ pub struct Endpoint {
 /// One rank's memory on a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuEndpoint {
-    /// Names the process: ranks with the same are threads of one.
+    /// Identifies the process: ranks with the same number share one.
     pub process: u64,
     /// The GPU.
     pub gpu: GpuInfo,
     /// Other GPUs of its host, by UUID, whose memory it can use.
     pub neighbours: Vec<String>,
-    /// Thread blocks of our kernels that it runs at the same time.
+    /// Thread blocks of our kernels that are resident at the same time.
     pub blocks: u32,
     /// Where the rank's memory begins, in its own process.
     pub address: u64,
@@ -47,7 +46,7 @@ pub struct GpuEndpoint {
 }
 
 impl GpuEndpoint {
-    /// How this rank gets at the memory of `other`; the answer is the same the other way round.
+    /// How this rank reaches the memory of `other`; the answer is symmetric.
     pub fn reach(&self, other: &GpuEndpoint) -> Reach {
         let same_process = self.process == other.process;
         let opens = self.handle.is_some() && other.handle.is_some();
@@ -82,12 +81,12 @@ fn pairs(ends: &[Endpoint]) -> impl Iterator<Item = (u32, u32, Reach)> {
     })
 }
 
-/// Whether all ranks have GPUs, and every two of them get at each other's memory.
+/// Whether all ranks have GPUs and every pair reaches each other's memory.
 pub fn all_direct(ends: &[Endpoint]) -> bool {
     ends.iter().all(|end| end.gpu.is_some()) && pairs(ends).all(|(.., reach)| reach.is_direct())
 }
 
-/// The pairs of ranks that use each other's memory, by the way they do.
+/// The pairs of ranks that access each other's memory, by kind of access.
 pub fn reach_records(ends: &[Endpoint]) -> Vec<ReachRecord> {
     let mut records: Vec<ReachRecord> = Vec::new();
     for (a, b, reach) in pairs(ends).filter(|(.., reach)| reach.is_direct()) {

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use record::units::Rate;
 
-/// What is flipped unless told otherwise: a bit that no type's arithmetic rounds away. The lowest bits of a float's
-/// mantissa would be, and a negative control must not depend on the numbers it happens to hit.
+/// The default flip: a bit that no type's arithmetic rounds away. The lowest mantissa bits of a float could be rounded away, and a
+/// negative control must not depend on the numbers it hits.
 const FLIPPED_BYTE: u64 = 3;
 const FLIPPED_BIT: u64 = 6;
 
@@ -72,7 +72,7 @@ pub enum Fault {
     },
 }
 
-/// A text that is no fault.
+/// A text that does not describe a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}`: {problem}; faults are flip:rank=R[,iteration=I][,byte=B][,bit=0-7], throttle:rail=NAME,rate=200MB/s, \
@@ -105,7 +105,7 @@ impl FromStr for Fault {
             "throttle" => &["rail", "pair", "rate"],
             "slow-rank" => &["rank", "factor"],
             "kill" | "freeze" => &["rank", "iteration"],
-            _ => return Err(bad(format!("`{kind}` is no fault"))),
+            _ => return Err(bad(format!("unknown fault `{kind}`"))),
         };
         if let Some((key, _)) = fields.iter().find(|(key, _)| !known.contains(key)) {
             return Err(bad(format!("`{key}` does not belong to {kind}")));
@@ -195,7 +195,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A flip that happens once, at its place, and never again.
+/// A bit flip that happens once.
 #[derive(Debug, Clone)]
 pub struct Flip {
     pub(super) iteration: u32,
@@ -244,7 +244,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// The pacer that `faults` ask for on this way, if any.
+    /// The pacer that `faults` ask for on this path, if any.
     pub fn for_path(faults: &[Fault], from: u32, to: u32, rail: Option<&str>) -> Option<Pacer> {
         faults
             .iter()

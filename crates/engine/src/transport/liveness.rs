@@ -1,4 +1,4 @@
-//! Asking whether a rank is still there, at its own doors.
+//! Checking whether a rank is alive, at its own listeners.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::mesh::Mesh;
 use super::tcp::{Connection, DialError, PROBE, dial};
 
-/// What came of knocking at a rank's doors.
+/// The result of a liveness check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Liveness {
     /// Its process answers.
@@ -16,32 +16,32 @@ pub enum Liveness {
         /// Over this rail.
         rail: String,
     },
-    /// Its machine takes the connection, but the process does not answer.
+    /// Its host accepts the connection, but the process does not answer.
     Mute {
         /// Over this rail.
         rail: String,
     },
-    /// Its machine answers that nobody listens there any more.
+    /// Its host refuses the connection: the process has ended.
     Ended {
         /// Over this rail.
         rail: String,
     },
-    /// Not even its machine answers, on any rail.
+    /// Its host does not answer on any rail.
     Unreachable,
-    /// There was no way to ask.
+    /// It could not be checked.
     Unknown,
 }
 
-/// How long one door is knocked at.
-const EACH_DOOR: Duration = Duration::from_millis(600);
+/// Timeout per listener.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(600);
 
 impl Mesh {
-    /// Whether somebody answers at the doors of `peer`, asked from here over one rail after the other.
+    /// Whether `peer` is alive, probed over one rail after the other.
     pub fn check_liveness(&self, peer: u32, patience: Duration) -> Liveness {
         let until = Instant::now() + patience;
-        let doors = self.peers.iter().find(|endpoint| endpoint.rank == peer);
+        let endpoint = self.peers.iter().find(|endpoint| endpoint.rank == peer);
         let mut outcome = Liveness::Unknown;
-        for (rail, door) in (0u16..).zip(doors.map_or(&[][..], |endpoint| &endpoint.listeners)) {
+        for (rail, listener) in (0u16..).zip(endpoint.map_or(&[][..], |endpoint| &endpoint.listeners)) {
             let Some((name, local)) = self.rails.get(usize::from(rail)) else {
                 break;
             };
@@ -54,13 +54,13 @@ impl Mesh {
                 source_port: 0,
             };
             let rail = name.clone();
-            // A rail that is dead says less than one that is alive.
+            // A dead rail is weaker evidence than a live one.
             match dial(
                 &connection,
                 local,
-                *door,
+                *listener,
                 &self.token,
-                until.min(Instant::now() + EACH_DOOR),
+                until.min(Instant::now() + PROBE_TIMEOUT),
             ) {
                 Ok(_) => return Liveness::Answered { rail },
                 Err(DialError::Refused { .. }) => return Liveness::Mute { rail },

@@ -1,8 +1,7 @@
 //! One rank's connections to all others, made when a cell first needs them and kept for the next.
 //!
-//! Who dials follows from the cell (see `connecting`); both ends name a connection alike, so neither needs to ask. A
-//! connection stays open between cells: a pinned source port could not be used again at once, and a fabric should not be
-//! measured on connections that are still warming up.
+//! The cell determines which rank dials (see `connect`); both ends derive the same connection name. A connection stays open between
+//! cells: a pinned source port could not be reused at once, and a fabric should not be measured on cold connections.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,8 +18,8 @@ use super::verbs::Nics;
 use crate::device::cuda::GpuDirectMemory;
 use crate::launch::Token;
 
-/// Queue pairs hold memory that the NIC has pinned, so with more peers than this they are made anew for every cell. All ranks
-/// know how many they are, so both ends do the same.
+/// Queue pairs hold pinned memory, so with more peers than this they are recreated for every cell. All ranks know the number of
+/// ranks, so both ends do the same.
 const FEW_PEERS: usize = 64;
 
 /// One rank's connections.
@@ -37,14 +36,14 @@ pub struct Mesh {
     pub(super) kept: HashMap<LinkKey, Option<Box<dyn Link>>>,
     pub(super) faults: Vec<Fault>,
     pub(super) flip: Option<Flip>,
-    /// How often everything was given up.
+    /// How often all connections were reset.
     pub(super) generation: u16,
-    /// Paths that were followed.
+    /// Traced paths.
     pub(super) known: KnownPaths,
 }
 
 impl Mesh {
-    /// Opens rank `me`'s doors on its rails.
+    /// Opens rank `me`'s listeners on its rails.
     pub fn open(
         me: u32,
         rails: Vec<(String, LocalRail)>,
@@ -83,29 +82,29 @@ impl Mesh {
         }
     }
 
-    /// Says to the others, as part of the endpoint, that this rank's data lies on a GPU.
-    pub fn lies_on(&mut self, gpu: GpuEndpoint) {
+    /// Announces this rank's GPU memory as part of its endpoint.
+    pub fn set_gpu(&mut self, gpu: GpuEndpoint) {
         self.gpu = Some(gpu);
     }
 
-    /// Says to the others, as part of the endpoint, whether the NICs of all rails take memory of the rank's GPU. `memory` is
-    /// some of it, or why NICs cannot be told of it.
-    pub fn offer_direct(&mut self, memory: Result<Arc<GpuDirectMemory>, String>) {
-        let asked = memory.and_then(|memory| self.nics.take_direct(&self.rails, &memory));
+    /// Announces as part of the endpoint whether the NICs of all rails can register GPU memory. `memory` is the memory to try, or
+    /// why there is none.
+    pub fn check_gpudirect(&mut self, memory: Result<Arc<GpuDirectMemory>, String>) {
+        let asked = memory.and_then(|memory| self.nics.register_gpu_memory(&self.rails, &memory));
         self.gpudirect = Some(asked);
     }
 
-    /// The others, as they introduced themselves.
+    /// The endpoints of all ranks.
     pub fn peers(&self) -> &[Endpoint] {
         &self.peers
     }
 
-    /// Learns where the others can be reached.
+    /// Sets the endpoints of all ranks.
     pub fn set_peers(&mut self, peers: Vec<Endpoint>) {
         self.peers = peers;
     }
 
-    /// Strangers turned away since the last call.
+    /// Rejected callers since the last call, in words.
     pub fn rejected_callers(&self) -> Vec<String> {
         self.listeners.rejected_callers()
     }
@@ -115,7 +114,7 @@ impl Mesh {
         &self.faults
     }
 
-    /// The bit that is to be flipped in what this rank receives, if one is.
+    /// The bit flip to inject into what this rank receives, if any.
     pub fn flip(&self) -> Option<&Flip> {
         self.flip.as_ref()
     }
@@ -131,13 +130,13 @@ impl Mesh {
         }
     }
 
-    /// Gives up every connection, in use or kept: after a loss, all that go on start with new ones.
+    /// Abandons every connection, in use or kept: after a loss, all remaining ranks reconnect.
     pub fn reset(&mut self) {
         for mut link in self.kept.drain().filter_map(|(_, link)| link) {
             link.abandon();
         }
         self.listeners.forget();
-        // A device that was lost may be back as another.
+        // A lost device may be back under another name.
         self.nics = Nics::default();
         self.generation = self.generation.wrapping_add(1);
         self.known = KnownPaths::default();

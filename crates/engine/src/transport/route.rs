@@ -18,5 +18,5 @@ pub(super) enum LinkKey {
     Verbs(Connection, Pinned, bool, VerbsTerms),
 }
 
-/// The UDP source port of this side's packets, when the plan pins it.
+/// The UDP source port of this rank's packets, when the plan pins it.
 pub(super) type Pinned = Option<u16>;

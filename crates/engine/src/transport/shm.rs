@@ -33,10 +33,10 @@ impl ShmQueue {
     }
 }
 
-/// Which lane: sender, receiver, and a number for several between the same two.
+/// Sender, receiver, and the instance of the link between them.
 type ShmQueueKey = (u32, u32, u16);
 
-/// Where the ranks of one process find each other's lanes.
+/// Where the ranks of one process find each other's queues.
 #[derive(Default)]
 pub struct Hub {
     queues: Mutex<HashMap<ShmQueueKey, Arc<ShmQueue>>>,
@@ -110,7 +110,7 @@ impl Link for ShmLink {
         };
         if chunk.len() != len {
             return Err(LinkError::Failed(format!(
-                "a chunk of {} bytes came where {len} were due",
+                "received a chunk of {} bytes, expected {len}",
                 chunk.len()
             )));
         }
@@ -140,7 +140,7 @@ impl Drop for ShmLink {
     fn drop(&mut self) {
         self.outgoing.closed.store(true, Ordering::Relaxed);
         self.incoming.closed.store(true, Ordering::Relaxed);
-        // Leases that nobody will read any more go back to their owner.
+        // Unread leases go back to their owner.
         while self.incoming.chunks.pop().is_some() {}
     }
 }

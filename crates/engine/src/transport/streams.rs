@@ -1,7 +1,7 @@
-//! Streams from one rank to another, each a link of its own, and each on its own when it cannot be made.
+//! Streams from one rank to another, each with its own link, and each failing on its own.
 //!
-//! A cell of streams asks which of many ways are good, so one that leads nowhere is an answer and not the end of the cell:
-//! the sender dials them all at once and goes on without those that nobody answers; the receiver takes them as they come.
+//! A cell of streams finds out which of many paths work, so a dead path is a result and not the end of the cell: the sender dials
+//! all at once and continues without those that do not answer; the receiver accepts them as they come.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use super::tcp::{AcceptedConnections, Connection, QP_EXCHANGE, STREAMS, TcpLink,
 use super::verbs::{ConnectedQueuePair, PendingQueuePair, QueuePairRequest};
 use record::{Cell, TransportKind};
 
-/// How long a stream may take to be connected. Its first packet may be lost once.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Queue pairs introduce themselves over connections whose way is any: one that leads nowhere is given up for another.
-const INTRODUCTION: Duration = Duration::from_millis(700);
+/// How long a stream may take to connect. Its SYN may be lost once.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Queue pairs exchange their info over connections on arbitrary paths: a dead one is replaced by another.
+const INFO_TIMEOUT: Duration = Duration::from_millis(700);
 /// Streams that are dialled at the same time.
 const AT_ONCE: usize = 32;
 
@@ -32,7 +32,7 @@ pub struct Streams {
     flip: Option<Flip>,
 }
 
-/// One stream, or what became of it.
+/// One stream, or why it failed.
 pub struct StreamLink {
     /// Its link, while it works.
     pub link: Option<Box<dyn Link>>,
@@ -57,7 +57,7 @@ impl StreamLink {
         StreamLink { link, port, problem }
     }
 
-    /// Goes on without it.
+    /// Drops its link.
     pub fn fail(&mut self, problem: String) {
         self.problem.get_or_insert(problem);
         if let Some(mut link) = self.link.take() {
@@ -72,7 +72,7 @@ impl Streams {
         &mut self.links
     }
 
-    /// Takes in those that have come since the last call.
+    /// Accepts those that have connected since the last call.
     pub fn admit(&mut self) {
         let Some(expected) = &mut self.expected else {
             return;
@@ -88,13 +88,13 @@ impl Streams {
         });
     }
 
-    /// What slows the sender down on purpose, when something does.
+    /// Whether an injected throttle lets so many bytes pass now.
     pub fn lets_pass(&mut self, bytes: usize) -> bool {
         let pacer = self.pacer.as_mut();
         pacer.is_none_or(|pacer| pacer.lets_pass(bytes, Instant::now()))
     }
 
-    /// The bit to be flipped on purpose in what the receiver gets, when one is.
+    /// The bit flip to inject into what the receiver gets, if any.
     pub fn flip(&self) -> Option<&Flip> {
         self.flip.as_ref()
     }
@@ -126,20 +126,20 @@ impl Mesh {
             .map(|flow| connection(cell, rail as u16, flow))
             .collect();
         let is_sender = cell.ranks.first() == Some(&self.me);
-        let deadline = wanted.deadline.min(Instant::now() + PATIENCE);
+        let deadline = wanted.deadline.min(Instant::now() + CONNECT_TIMEOUT);
         let mut expected = None;
         let links = match (cell.transport, is_sender) {
             (TransportKind::Verbs, _) => self.queue_pairs(peer, &names, wanted),
             (_, true) => {
-                let door = self.door(peer, rail).map_err(failed)?;
-                self.dial_all(&names, door, deadline)
+                let listener = self.listener(peer, rail).map_err(failed)?;
+                self.dial_all(&names, listener, deadline)
             }
             (_, false) => {
                 expected = Some(Expected {
                     accepted: self.listeners.accepted(),
                     connections: names.iter().copied().enumerate().collect(),
                 });
-                let absent = || Err("it never came".to_string());
+                let absent = || Err("it never connected".to_string());
                 names
                     .iter()
                     .map(|name| StreamLink::of(Some(name.source_port), absent()))
@@ -155,14 +155,14 @@ impl Mesh {
         })
     }
 
-    fn door(&self, peer: u32, rail: usize) -> Result<SocketAddr, ConnectError> {
+    fn listener(&self, peer: u32, rail: usize) -> Result<SocketAddr, ConnectError> {
         let endpoint = self.peers.iter().find(|endpoint| endpoint.rank == peer);
-        let door = endpoint.and_then(|endpoint| endpoint.listeners.get(rail));
-        door.copied().ok_or(ConnectError::UnknownPeer(peer))
+        let listener = endpoint.and_then(|endpoint| endpoint.listeners.get(rail));
+        listener.copied().ok_or(ConnectError::UnknownPeer(peer))
     }
 
     /// Dials all streams, many at a time.
-    fn dial_all(&self, names: &[Connection], door: SocketAddr, deadline: Instant) -> Vec<StreamLink> {
+    fn dial_all(&self, names: &[Connection], listener: SocketAddr, deadline: Instant) -> Vec<StreamLink> {
         let made: Vec<Mutex<Option<StreamLink>>> = names.iter().map(|_| Mutex::new(None)).collect();
         let next = AtomicUsize::new(0);
         let (rails, token) = (&self.rails, &self.token);
@@ -171,7 +171,7 @@ impl Mesh {
                 scope.spawn(|| {
                     while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let local = &rails[usize::from(name.rail)].1;
-                        let stream = dial(name, local, door, token, deadline);
+                        let stream = dial(name, local, listener, token, deadline);
                         let link = stream.map_err(|error| error.to_string()).and_then(|stream| {
                             let link = TcpLink::new(stream).map_err(|error| error.to_string())?;
                             Ok(Box::new(link) as Box<dyn Link>)
@@ -195,15 +195,15 @@ impl Mesh {
         made.into_iter().map(stream_link).collect()
     }
 
-    /// Queue pairs, brought to their end step by step: both ends begin with all before either waits for one.
+    /// Connects queue pairs step by step: both ends begin all of them before either waits for one.
     fn queue_pairs(&mut self, peer: u32, names: &[Connection], wanted: &Wanted<'_>) -> Vec<StreamLink> {
         let begun: Vec<io::Result<PendingQueuePair>> = names
             .iter()
-            .map(|name| self.introduce(peer, name, wanted))
+            .map(|name| self.begin_queue_pair(peer, name, wanted))
             .collect();
         let met: Vec<io::Result<ConnectedQueuePair>> = begun
             .into_iter()
-            .map(|begun| begun?.meet(wanted.deadline))
+            .map(|begun| begun?.exchange_info(wanted.deadline))
             .collect();
         let finish = |(name, met): (&Connection, io::Result<ConnectedQueuePair>)| {
             let link = met.and_then(|met| met.finish(wanted.deadline));
@@ -215,7 +215,7 @@ impl Mesh {
         names.iter().zip(met).map(finish).collect()
     }
 
-    fn introduce(
+    fn begin_queue_pair(
         &mut self,
         peer: u32,
         name: &Connection,
@@ -224,7 +224,7 @@ impl Mesh {
         let cell = wanted.cell;
         let stream = loop {
             let until = match name.from == self.me {
-                true => wanted.deadline.min(Instant::now() + INTRODUCTION),
+                true => wanted.deadline.min(Instant::now() + INFO_TIMEOUT),
                 false => wanted.deadline,
             };
             match self.stream(peer, name, until, wanted.give_up) {
@@ -241,7 +241,7 @@ impl Mesh {
             rail: rail.clone(),
             flow,
             flows: cell.flows,
-            // Acknowledgements go back from ports of the receiver's own.
+            // Acknowledgements go back from the receiver's own ports.
             source_port: cell.port_of(self.me, flow),
             placed: false,
             terms: cell.verbs.unwrap_or_default(),
@@ -250,7 +250,7 @@ impl Mesh {
     }
 }
 
-/// Connections that carry a cell's streams: from one port to one door there can be only one over TCP.
+/// Connections that carry a cell's streams: TCP allows only one from one port to one listener.
 fn connections(cell: &Cell) -> u16 {
     let shared =
         cell.transport == TransportKind::Tcp && cell.streams.as_ref().is_some_and(|terms| terms.one_port);

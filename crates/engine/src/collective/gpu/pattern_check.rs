@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::collective::Stopped;
 use crate::collective::oracle::{Oracle, Source, WrongElement};
-use crate::device::cuda::data::{Expectation, TestData};
+use crate::device::cuda::pattern_kernels::{Expectation, PatternKernels};
 use crate::device::cuda::{Allocation, CudaError, Gpu, Stream};
 use record::units::Nanos;
 
@@ -14,7 +14,7 @@ pub(super) struct PatternCheck {
     oracle: Oracle,
     /// Position in the cell.
     position: usize,
-    data: TestData,
+    data: PatternKernels,
     stream: Stream,
     limit: Duration,
     /// Why the input is not in place.
@@ -30,7 +30,7 @@ impl PatternCheck {
         limit: Duration,
     ) -> Result<PatternCheck, CudaError> {
         Ok(PatternCheck {
-            data: TestData::new(gpu, oracle.dtype)?,
+            data: PatternKernels::new(gpu, oracle.dtype)?,
             stream: gpu.stream()?,
             oracle,
             position,

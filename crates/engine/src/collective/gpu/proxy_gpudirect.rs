@@ -78,7 +78,7 @@ impl ProxyWorker {
         let chunk = &self.plan.back[progress.received];
         let ring = &self.plan.rings[chunk.ring];
         let count = self.collectives * ring.each + chunk.number;
-        memory.settle().map_err(|error| {
+        memory.flush_nic_writes().map_err(|error| {
             LinkError::Failed(format!(
                 "data that arrived in GPU memory could not be flushed: {error}"
             ))

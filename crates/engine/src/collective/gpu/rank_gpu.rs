@@ -52,7 +52,7 @@ impl RankGpu {
         }
         let end = GpuEndpoint {
             process: process_gpus.process(),
-            neighbours: cuda::neighbours(info.ordinal).map_err(told)?,
+            neighbours: cuda::peer_gpus(info.ordinal).map_err(told)?,
             blocks: per_sm * info.sms,
             address: arena.address(),
             bytes,

@@ -1,4 +1,4 @@
-//! What host and GPU tell each other: `kernels/abi.h` in Rust. A test compares the layouts.
+//! The interface of host and kernels: `kernels/abi.h` in Rust. A test compares the layouts.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -190,7 +190,7 @@ pub struct Verify {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct FirstWrong {
+pub struct Mismatch {
     pub element: u64,
     pub wrong: u64,
 }

@@ -1,8 +1,7 @@
 //! The driver library: opened at run time, every function looked up before the first one is called.
 //!
-//! Nothing here links against CUDA. A machine without a driver, with half a driver or with an old one is told apart and
-//! described; it never ends in a panic. Results are plain numbers until they are named, because a newer driver may answer
-//! with a code this program has never heard of.
+//! Nothing here links against CUDA. A missing, incomplete or old driver is an error with a description, never a panic. Results stay
+//! plain numbers until they are named, because a newer driver may return an unknown code.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::ptr::null;

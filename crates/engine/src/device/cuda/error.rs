@@ -1,8 +1,8 @@
-//! What can go wrong with a GPU, in words that say what to do.
+//! GPU errors, with what to do about them.
 
 use thiserror::Error;
 
-/// Why there is no GPU to be used on this machine.
+/// Why this host has no usable GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CudaUnavailable {
     /// No driver library, or one that cannot be opened.
@@ -70,7 +70,7 @@ impl std::fmt::Display for Version {
 /// Why something with a GPU did not work.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CudaError {
-    /// There is no GPU to be used.
+    /// There is no usable GPU.
     #[error(transparent)]
     Unavailable(#[from] CudaUnavailable),
     /// The driver refused.
@@ -105,7 +105,7 @@ pub enum CudaError {
         /// What its translator said.
         log: String,
     },
-    /// Nothing in the embedded PTX has that name.
+    /// The embedded PTX has no kernel of that name.
     #[error("there is no kernel {name}")]
     NoSuchKernel {
         /// Which one was asked for.

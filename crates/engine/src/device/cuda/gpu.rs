@@ -10,13 +10,14 @@
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUfunction, CUmodule, CUresult, CUstream, CUstream_flags};
 
 use super::driver::{Driver, cuda};
 use super::error::CudaError;
 use super::probe::{self, GpuInfo};
+use crate::sync::lock;
 
 /// A GPU this process uses.
 pub struct Gpu {
@@ -140,9 +141,9 @@ impl Gpu {
         Ok(stream)
     }
 
-    /// Does something on the service stream and waits until it is done. Copies from and to ordinary memory return before
+    /// Runs something on the service stream and waits until it is done. Copies from and to ordinary memory return before
     /// the GPU has all bytes, and kernels on other streams would not wait for them.
-    pub(super) fn serve(
+    pub(super) fn run_on_service_stream(
         &self,
         work: impl FnOnce(CUstream) -> Result<(), CudaError>,
     ) -> Result<(), CudaError> {
@@ -152,13 +153,13 @@ impl Gpu {
         unsafe { cuda!(self.driver, cuStreamSynchronize(self.service)) }
     }
 
-    /// Gives something back on the way out: there is nobody to tell but the log.
-    pub(super) fn give_back(&self, what: &'static str, release: impl FnOnce(&Driver) -> u32) {
+    /// Releases something in a destructor; errors go to the log.
+    pub(super) fn release(&self, what: &'static str, release: impl FnOnce(&Driver) -> u32) {
         let outcome = self
             .enter()
             .and_then(|()| self.driver.check(what, release(self.driver)));
         if let Err(error) = outcome {
-            tracing::warn!(%error, "not given back to the GPU");
+            tracing::warn!(%error, "a GPU resource was not released");
         }
     }
 }
@@ -170,13 +171,13 @@ impl Drop for Gpu {
         }
         for &module in lock(&self.loaded).modules.values() {
             // SAFETY: loaded in this context; every kernel keeps the GPU, so none is in use.
-            self.give_back("cuModuleUnload", |driver| unsafe {
+            self.release("cuModuleUnload", |driver| unsafe {
                 (driver.cuModuleUnload)(module)
             });
         }
         if !self.service.is_null() {
             // SAFETY: made by `make`, and everything on it was waited for.
-            self.give_back("cuStreamDestroy", |driver| unsafe {
+            self.release("cuStreamDestroy", |driver| unsafe {
                 (driver.cuStreamDestroy_v2)(self.service)
             });
         }
@@ -192,9 +193,4 @@ impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Gpu({} {})", self.info.ordinal, self.info.name)
     }
-}
-
-/// A mutex whose holders leave it consistent even when they panic.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

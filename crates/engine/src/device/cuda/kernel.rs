@@ -9,8 +9,9 @@ use cudarc::driver::sys::{CUfunction, CUfunction_attribute as Attribute, CUjit_o
 
 use super::driver::cuda;
 use super::error::CudaError;
-use super::gpu::{Gpu, lock};
+use super::gpu::Gpu;
 use super::ptx;
+use crate::sync::lock;
 
 /// Dynamic shared memory a block may have without asking for more.
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;

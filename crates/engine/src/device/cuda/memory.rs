@@ -71,7 +71,7 @@ impl Allocation {
     }
 
     /// Bytes it takes, in whole pages.
-    pub fn whole(&self) -> usize {
+    pub fn page_bytes(&self) -> usize {
         self.len.max(1).div_ceil(PAGE) * PAGE
     }
 
@@ -88,8 +88,9 @@ impl Allocation {
         }
         let driver = self.gpu.driver;
         // SAFETY: the range lies in this allocation.
-        self.gpu
-            .serve(|stream| unsafe { cuda!(driver, cuMemsetD8Async(at, 0, range.len(), stream)) })
+        self.gpu.run_on_service_stream(|stream| unsafe {
+            cuda!(driver, cuMemsetD8Async(at, 0, range.len(), stream))
+        })
     }
 
     /// Copies `bytes` to the GPU, and waits until they are there for every kernel launched from now on.
@@ -100,8 +101,9 @@ impl Allocation {
         }
         let (driver, from) = (self.gpu.driver, bytes.as_ptr().cast());
         // SAFETY: source and destination have this many bytes, and the source is borrowed until the copy is done.
-        self.gpu
-            .serve(|stream| unsafe { cuda!(driver, cuMemcpyHtoDAsync_v2(at, from, bytes.len(), stream)) })
+        self.gpu.run_on_service_stream(|stream| unsafe {
+            cuda!(driver, cuMemcpyHtoDAsync_v2(at, from, bytes.len(), stream))
+        })
     }
 
     /// Copies from the GPU. What kernels that are still running write may or may not be in it.
@@ -112,8 +114,9 @@ impl Allocation {
         }
         let (driver, to, len) = (self.gpu.driver, bytes.as_mut_ptr().cast(), bytes.len());
         // SAFETY: source and destination have this many bytes, and the destination is borrowed until the copy is done.
-        self.gpu
-            .serve(|stream| unsafe { cuda!(driver, cuMemcpyDtoHAsync_v2(to, at, len, stream)) })
+        self.gpu.run_on_service_stream(|stream| unsafe {
+            cuda!(driver, cuMemcpyDtoHAsync_v2(to, at, len, stream))
+        })
     }
 
     /// A handle with which another process of this machine can open it.
@@ -138,7 +141,7 @@ impl Allocation {
 impl Drop for Allocation {
     fn drop(&mut self) {
         // SAFETY: allocated by `allocate`, freed once.
-        self.gpu.give_back("cuMemFree", |driver| unsafe {
+        self.gpu.release("cuMemFree", |driver| unsafe {
             (driver.cuMemFree_v2)(self.address)
         });
     }
@@ -160,7 +163,7 @@ impl Imported {
 impl Drop for Imported {
     fn drop(&mut self) {
         // SAFETY: opened by `open_ipc`, closed once for each time it was opened.
-        self.gpu.give_back("cuIpcCloseMemHandle", |driver| unsafe {
+        self.gpu.release("cuIpcCloseMemHandle", |driver| unsafe {
             (driver.cuIpcCloseMemHandle)(self.address)
         });
     }

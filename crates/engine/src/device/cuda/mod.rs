@@ -5,27 +5,25 @@
 #![allow(unsafe_code)]
 
 pub mod abi;
-pub mod data;
-mod direct;
 mod driver;
 mod error;
 mod gpu;
+mod gpudirect;
 mod kernel;
 mod memory;
 pub mod nccl;
-mod neighbours;
+pub mod pattern_kernels;
 mod pinned;
 mod probe;
 pub mod ptx;
 mod stream;
 
-pub use direct::GpuDirectMemory;
 pub use driver::NEEDED;
 pub use error::{CudaError, CudaUnavailable};
 pub use gpu::Gpu;
+pub use gpudirect::GpuDirectMemory;
 pub use kernel::Kernel;
 pub use memory::{Allocation, Imported, IpcHandle};
-pub use neighbours::neighbours;
 pub use pinned::{Pinned, Registered, SharedWords};
-pub use probe::{GpuInfo, NEEDED_COMPUTE, probe};
+pub use probe::{GpuInfo, NEEDED_COMPUTE, peer_gpus, probe};
 pub use stream::{Event, Progress, Stream};

@@ -206,7 +206,7 @@ impl Drop for Pinned {
         let start = self.words.start.as_ptr().cast();
         // SAFETY: allocated by `pin`, freed once.
         self.gpu
-            .give_back("cuMemFreeHost", |driver| unsafe { (driver.cuMemFreeHost)(start) });
+            .release("cuMemFreeHost", |driver| unsafe { (driver.cuMemFreeHost)(start) });
     }
 }
 
@@ -236,7 +236,7 @@ impl Drop for Registered {
     fn drop(&mut self) {
         let start = self.words.start.as_ptr().cast();
         // SAFETY: registered by `register`, undone once; the region is dropped after this.
-        self.gpu.give_back("cuMemHostUnregister", |driver| unsafe {
+        self.gpu.release("cuMemHostUnregister", |driver| unsafe {
             (driver.cuMemHostUnregister)(start)
         });
     }

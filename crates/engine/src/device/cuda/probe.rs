@@ -158,6 +158,26 @@ fn uuid_text(bytes: [u8; 16]) -> String {
     text
 }
 
+/// The other GPUs, by UUID, to which GPU `ordinal` has peer access. Opens none of them.
+pub fn peer_gpus(ordinal: u32) -> Result<Vec<String>, CudaError> {
+    let driver = Driver::get()?;
+    let mine = device(driver, ordinal)?;
+    let mut peers = Vec::new();
+    for other in probe()? {
+        if other.ordinal == ordinal {
+            continue;
+        }
+        let theirs = device(driver, other.ordinal)?;
+        let mut can: c_int = 0;
+        // SAFETY: writes one int; both devices were named by the driver.
+        unsafe { cuda!(driver, cuDeviceCanAccessPeer(&mut can, mine, theirs)) }?;
+        if can != 0 {
+            peers.push(other.uuid);
+        }
+    }
+    Ok(peers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

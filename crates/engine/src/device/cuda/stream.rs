@@ -189,7 +189,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: made by `stream`, destroyed once; work that is left is still done.
-        self.gpu.give_back("cuStreamDestroy", |driver| unsafe {
+        self.gpu.release("cuStreamDestroy", |driver| unsafe {
             (driver.cuStreamDestroy_v2)(self.stream)
         });
     }
@@ -237,7 +237,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: made by `event`, destroyed once.
-        self.gpu.give_back("cuEventDestroy", |driver| unsafe {
+        self.gpu.release("cuEventDestroy", |driver| unsafe {
             (driver.cuEventDestroy_v2)(self.event)
         });
     }

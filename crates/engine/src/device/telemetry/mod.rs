@@ -1,14 +1,14 @@
 //! What a GPU's sensors say around a cell: clocks and what holds them down, heat, power, links, error counters.
 //!
-//! Held true: watching never fails a run and never holds one up. Sensors are read on a thread of their own ([`Monitor`]);
+//! Held true: watching never fails a run and never holds one up. Sensors are read on a thread of their own ([`GpuMonitor`]);
 //! who asks waits a stated while at most; whatever does not answer is recorded as unavailable, with the reason. [`Sensors`]
 //! is the seam: NVML on real machines, readings made to order in tests.
 
-mod around;
 mod fabric_state;
+mod gpu_inventory;
 mod monitor;
 mod nvml;
-mod parts;
+mod reading;
 
 #[cfg(test)]
 mod monitor_tests;
@@ -17,8 +17,8 @@ mod nvml_tests;
 
 use std::collections::BTreeMap;
 
-pub use monitor::{Monitor, Watch, of_this_process};
-pub use parts::{Gpus, gpus_here};
+pub use gpu_inventory::{GpuInventory, gpu_inventory};
+pub use monitor::{GpuMonitor, SensorRecording, process_monitor};
 
 use record::{ClockLimit, GpuLimits, GpuMoment};
 
@@ -32,11 +32,11 @@ pub struct GpuName {
 }
 
 /// What could not be read, and why.
-pub type Missing = BTreeMap<String, String>;
+pub type Unreadable = BTreeMap<String, String>;
 
 /// What changes slowly or only counts up, read before and after a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct CounterSnapshot {
     /// The most it can do.
     pub limits: GpuLimits,
     /// For how many nanoseconds each limit has held the clocks down since the driver was loaded.
@@ -50,7 +50,7 @@ pub struct Standing {
 /// Reads the sensors of GPUs. What cannot be read is left out and named in `missing`.
 pub trait Sensors {
     /// The quick ones, read many times while a cell runs.
-    fn moment(&mut self, gpu: &GpuName, missing: &mut Missing) -> GpuMoment;
+    fn moment(&mut self, gpu: &GpuName, missing: &mut Unreadable) -> GpuMoment;
     /// The slow ones, read before and after it.
-    fn standing(&mut self, gpu: &GpuName, missing: &mut Missing) -> Standing;
+    fn snapshot(&mut self, gpu: &GpuName, missing: &mut Unreadable) -> CounterSnapshot;
 }

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::around::{Full, Whose, nothing, reading};
-use super::{GpuName, Missing, Sensors, nvml};
+use super::reading::{FullReading, ReadingKey, nothing, reading};
+use super::{GpuName, Sensors, Unreadable, nvml};
 use record::units::Nanos;
 use record::{GpuDuring, GpuReading};
 
@@ -26,7 +26,7 @@ const FRESH: Duration = Duration::from_millis(50);
 const ALL: &str = "all sensors";
 
 /// What the thread is told.
-enum Order {
+enum SensorRequest {
     Begin {
         ticket: u64,
         gpu: GpuName,
@@ -34,7 +34,7 @@ enum Order {
     },
     End {
         ticket: u64,
-        done: Sender<Seen>,
+        done: Sender<RecordedReadings>,
     },
     Forget {
         ticket: u64,
@@ -42,40 +42,40 @@ enum Order {
 }
 
 /// What was seen between a beginning and an end.
-struct Seen {
-    before: Full,
+struct RecordedReadings {
+    before: FullReading,
     during: GpuDuring,
-    after: Full,
+    after: FullReading,
     elapsed: Duration,
-    missing: Missing,
+    missing: Unreadable,
 }
 
 /// Opens the sensors, or says why they cannot be read.
 type Open = Box<dyn FnOnce() -> Result<Box<dyn Sensors>, String> + Send>;
 
 /// Watches GPUs on a thread of its own.
-pub struct Monitor {
-    orders: Result<Sender<Order>, String>,
+pub struct GpuMonitor {
+    orders: Result<Sender<SensorRequest>, String>,
     /// Somebody waited for nothing, and the thread has not answered since.
     mute: Arc<AtomicBool>,
     tickets: AtomicU64,
 }
 
 /// The one of this process, reading NVML; started when it is first asked for.
-pub fn of_this_process() -> &'static Monitor {
-    static MONITOR: OnceLock<Monitor> = OnceLock::new();
-    MONITOR.get_or_init(|| Monitor::start(Box::new(nvml::open)))
+pub fn process_monitor() -> &'static GpuMonitor {
+    static MONITOR: OnceLock<GpuMonitor> = OnceLock::new();
+    MONITOR.get_or_init(|| GpuMonitor::start(Box::new(nvml::open)))
 }
 
-impl Monitor {
-    fn start(open: Open) -> Monitor {
+impl GpuMonitor {
+    fn start(open: Open) -> GpuMonitor {
         let (orders, heard) = channel();
         let mute = Arc::new(AtomicBool::new(false));
         let answered = Arc::clone(&mute);
         let thread = std::thread::Builder::new().name("telemetry".to_string());
         // Not joined: a driver that hangs must not keep the process.
-        let started = thread.spawn(move || Watcher::new(open).serve(&heard, &answered));
-        Monitor {
+        let started = thread.spawn(move || SensorThread::new(open).serve(&heard, &answered));
+        GpuMonitor {
             orders: match started {
                 Ok(_) => Ok(orders),
                 Err(error) => Err(format!("cannot start a thread to read them: {error}")),
@@ -86,16 +86,16 @@ impl Monitor {
     }
 
     /// Begins to watch a GPU. Waits for the first reading, but not longer than `patience`.
-    pub fn watch(&self, gpu: &GpuName, patience: Duration) -> Watch {
+    pub fn start_recording(&self, gpu: &GpuName, patience: Duration) -> SensorRecording {
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (done, heard) = channel();
-        let order = Order::Begin {
+        let order = SensorRequest::Begin {
             ticket,
             gpu: gpu.clone(),
             done,
         };
         let began = self.ask(order, &heard, patience);
-        Watch {
+        SensorRecording {
             gpu: gpu.clone(),
             ticket,
             orders: self.orders.as_ref().ok().cloned(),
@@ -105,7 +105,7 @@ impl Monitor {
         }
     }
 
-    fn ask<T>(&self, order: Order, heard: &Receiver<T>, patience: Duration) -> Result<T, String> {
+    fn ask<T>(&self, order: SensorRequest, heard: &Receiver<T>, patience: Duration) -> Result<T, String> {
         ask(
             self.orders.as_ref().map_err(String::clone)?,
             order,
@@ -117,8 +117,8 @@ impl Monitor {
 }
 
 fn ask<T>(
-    orders: &Sender<Order>,
-    order: Order,
+    orders: &Sender<SensorRequest>,
+    order: SensorRequest,
     heard: &Receiver<T>,
     mute: &AtomicBool,
     patience: Duration,
@@ -138,20 +138,20 @@ fn ask<T>(
 }
 
 /// A GPU that is being watched for one rank and one cell.
-pub struct Watch {
+pub struct SensorRecording {
     gpu: GpuName,
     ticket: u64,
-    orders: Option<Sender<Order>>,
+    orders: Option<Sender<SensorRequest>>,
     mute: Arc<AtomicBool>,
     since: Instant,
     /// Why there was no reading at the beginning.
     began: Result<(), String>,
 }
 
-impl Watch {
+impl SensorRecording {
     /// Ends watching and says what was seen. Waits for the last reading, but not longer than `patience`.
     pub fn finish(self, cell: u32, round: u16, rank: u32, patience: Duration) -> GpuReading {
-        let whose = Whose {
+        let key = ReadingKey {
             cell,
             round,
             rank,
@@ -159,7 +159,7 @@ impl Watch {
         };
         match self.end(patience) {
             Ok(seen) => reading(
-                whose,
+                key,
                 seen.elapsed.into(),
                 seen.before,
                 seen.during,
@@ -167,19 +167,19 @@ impl Watch {
                 seen.missing,
             ),
             Err(why) => {
-                let missing = Missing::from([(ALL.to_string(), why)]);
-                nothing(whose, self.since.elapsed().into(), missing)
+                let missing = Unreadable::from([(ALL.to_string(), why)]);
+                nothing(key, self.since.elapsed().into(), missing)
             }
         }
     }
 
-    fn end(&self, patience: Duration) -> Result<Seen, String> {
+    fn end(&self, patience: Duration) -> Result<RecordedReadings, String> {
         self.began.clone()?;
         let Some(orders) = &self.orders else {
             return Err("nobody reads them".to_string());
         };
         let (done, heard) = channel();
-        let order = Order::End {
+        let order = SensorRequest::End {
             ticket: self.ticket,
             done,
         };
@@ -187,51 +187,51 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for SensorRecording {
     /// A cell that came to no end is not watched for ever.
     fn drop(&mut self) {
         if let Some(orders) = &self.orders {
             // When the thread has ended there is nothing to forget.
-            let _ = orders.send(Order::Forget { ticket: self.ticket });
+            let _ = orders.send(SensorRequest::Forget { ticket: self.ticket });
         }
     }
 }
 
 /// A full reading that may serve several.
 #[derive(Clone)]
-struct Taken {
-    full: Full,
-    missing: Missing,
+struct SharedReading {
+    full: FullReading,
+    missing: Unreadable,
     at: Instant,
     /// Whether a watch ended with it: then everything before is in it.
     is_last: bool,
 }
 
 /// One open watch.
-struct Ongoing {
+struct OpenRecording {
     gpu: GpuName,
     began: Instant,
-    first: Taken,
+    first: SharedReading,
     during: GpuDuring,
-    missing: Missing,
+    missing: Unreadable,
 }
 
 /// The thread's side.
-struct Watcher {
+struct SensorThread {
     sensors: Result<Box<dyn Sensors>, String>,
-    open: BTreeMap<u64, Ongoing>,
-    latest: BTreeMap<GpuName, Taken>,
+    open: BTreeMap<u64, OpenRecording>,
+    latest: BTreeMap<GpuName, SharedReading>,
     next: Instant,
 }
 
-impl Watcher {
-    fn new(open: Open) -> Watcher {
+impl SensorThread {
+    fn new(open: Open) -> SensorThread {
         let opened = catch_unwind(AssertUnwindSafe(open));
         let sensors = opened.unwrap_or_else(|_| Err("opening them failed inside".to_string()));
         if let Err(why) = &sensors {
             tracing::debug!(why, "the sensors of GPUs cannot be read");
         }
-        Watcher {
+        SensorThread {
             sensors,
             open: BTreeMap::new(),
             latest: BTreeMap::new(),
@@ -239,7 +239,7 @@ impl Watcher {
         }
     }
 
-    fn serve(mut self, orders: &Receiver<Order>, answered: &AtomicBool) {
+    fn serve(mut self, orders: &Receiver<SensorRequest>, answered: &AtomicBool) {
         loop {
             let order = if self.open.is_empty() {
                 orders.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -248,7 +248,7 @@ impl Watcher {
             };
             match order {
                 Ok(order) => {
-                    self.obey(order);
+                    self.handle(order);
                     answered.store(false, Ordering::Release);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -261,9 +261,9 @@ impl Watcher {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn handle(&mut self, order: SensorRequest) {
         match order {
-            Order::Begin { ticket, gpu, done } => {
+            SensorRequest::Begin { ticket, gpu, done } => {
                 let first = self.full(&gpu, None);
                 let soon = Instant::now() + FIRST;
                 self.next = if self.open.is_empty() {
@@ -271,51 +271,54 @@ impl Watcher {
                 } else {
                     self.next.min(soon)
                 };
-                let watch = Ongoing {
+                let start_recording = OpenRecording {
                     gpu,
                     began: Instant::now(),
                     first,
                     during: GpuDuring::default(),
-                    missing: Missing::new(),
+                    missing: Unreadable::new(),
                 };
-                self.open.insert(ticket, watch);
+                self.open.insert(ticket, start_recording);
                 // Who has lost patience is told by nobody.
                 let _ = done.send(());
             }
-            Order::End { ticket, done } => {
-                let Some(watch) = self.open.remove(&ticket) else {
+            SensorRequest::End { ticket, done } => {
+                let Some(start_recording) = self.open.remove(&ticket) else {
                     return;
                 };
-                let (first, last) = (watch.first, self.full(&watch.gpu, Some(watch.began)));
-                let missing = [first.missing, watch.missing, last.missing];
-                let seen = Seen {
+                let (first, last) = (
+                    start_recording.first,
+                    self.full(&start_recording.gpu, Some(start_recording.began)),
+                );
+                let missing = [first.missing, start_recording.missing, last.missing];
+                let seen = RecordedReadings {
                     elapsed: last.at.saturating_duration_since(first.at),
                     before: first.full,
-                    during: watch.during,
+                    during: start_recording.during,
                     after: last.full,
                     missing: missing.into_iter().flatten().collect(),
                 };
                 let _ = done.send(seen);
             }
-            Order::Forget { ticket } => _ = self.open.remove(&ticket),
+            SensorRequest::Forget { ticket } => _ = self.open.remove(&ticket),
         }
     }
 
     /// A full reading of `gpu`: the latest where that is fresh. For the end of a watch it must be one that another watch
     /// of the same cell ended with: any other was taken before the cell was over.
-    fn full(&mut self, gpu: &GpuName, end_of: Option<Instant>) -> Taken {
+    fn full(&mut self, gpu: &GpuName, end_of: Option<Instant>) -> SharedReading {
         if let Some(taken) = self.latest.get(gpu)
             && taken.at.elapsed() < FRESH
             && end_of.is_none_or(|began| taken.is_last && taken.at > began)
         {
             return taken.clone();
         }
-        let mut missing = Missing::new();
-        let full = self.read(&mut missing, |sensors, missing| Full {
+        let mut missing = Unreadable::new();
+        let full = self.read(&mut missing, |sensors, missing| FullReading {
             moment: sensors.moment(gpu, missing),
-            standing: sensors.standing(gpu, missing),
+            snapshot: sensors.snapshot(gpu, missing),
         });
-        let taken = Taken {
+        let taken = SharedReading {
             full,
             missing,
             at: Instant::now(),
@@ -330,21 +333,29 @@ impl Watcher {
         if self.sensors.is_err() {
             return;
         }
-        let gpus: BTreeSet<GpuName> = self.open.values().map(|watch| watch.gpu.clone()).collect();
+        let gpus: BTreeSet<GpuName> = self
+            .open
+            .values()
+            .map(|start_recording| start_recording.gpu.clone())
+            .collect();
         for gpu in gpus {
-            let mut missing = Missing::new();
+            let mut missing = Unreadable::new();
             let moment = self.read(&mut missing, |sensors, missing| sensors.moment(&gpu, missing));
-            for watch in self.open.values_mut().filter(|watch| watch.gpu == gpu) {
-                watch.during.add(&moment);
-                watch.missing.extend(missing.clone());
+            for start_recording in self
+                .open
+                .values_mut()
+                .filter(|start_recording| start_recording.gpu == gpu)
+            {
+                start_recording.during.add(&moment);
+                start_recording.missing.extend(missing.clone());
             }
         }
     }
 
     fn read<T: Default>(
         &mut self,
-        missing: &mut Missing,
-        how: impl FnOnce(&mut dyn Sensors, &mut Missing) -> T,
+        missing: &mut Unreadable,
+        how: impl FnOnce(&mut dyn Sensors, &mut Unreadable) -> T,
     ) -> T {
         let result = match &mut self.sensors {
             Ok(sensors) => catch_unwind(AssertUnwindSafe(|| how(sensors.as_mut(), missing)))
@@ -360,9 +371,9 @@ impl Watcher {
 }
 
 #[cfg(test)]
-impl Monitor {
+impl GpuMonitor {
     /// One that reads what `open` opens.
-    pub(super) fn of(open: impl FnOnce() -> Result<Box<dyn Sensors>, String> + Send + 'static) -> Monitor {
-        Monitor::start(Box::new(open))
+    pub(super) fn of(open: impl FnOnce() -> Result<Box<dyn Sensors>, String> + Send + 'static) -> GpuMonitor {
+        GpuMonitor::start(Box::new(open))
     }
 }

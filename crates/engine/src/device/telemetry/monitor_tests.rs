@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{GpuName, Missing, Monitor, Sensors, Standing};
+use super::{CounterSnapshot, GpuMonitor, GpuName, Sensors, Unreadable};
 use record::{ClockLimit, GpuMoment};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -46,7 +46,7 @@ impl Said {
 }
 
 impl Sensors for Script {
-    fn moment(&mut self, _: &GpuName, missing: &mut Missing) -> GpuMoment {
+    fn moment(&mut self, _: &GpuName, missing: &mut Unreadable) -> GpuMoment {
         assert!(!*self.said.broken.lock().unwrap(), "broken on purpose");
         let slow = *self.said.slow.lock().unwrap();
         std::thread::sleep(slow);
@@ -56,20 +56,20 @@ impl Sensors for Script {
         moment
     }
 
-    fn standing(&mut self, _: &GpuName, _: &mut Missing) -> Standing {
+    fn snapshot(&mut self, _: &GpuName, _: &mut Unreadable) -> CounterSnapshot {
         self.said.standings.fetch_add(1, Ordering::SeqCst);
         let replays = *self.said.replays.lock().unwrap();
-        Standing {
+        CounterSnapshot {
             counters: [("pcie-replays".to_string(), replays)].into(),
-            ..Standing::default()
+            ..CounterSnapshot::default()
         }
     }
 }
 
-fn monitor() -> (Monitor, Arc<Said>) {
+fn monitor() -> (GpuMonitor, Arc<Said>) {
     let said = Arc::new(Said::default());
     let script = Arc::clone(&said);
-    let monitor = Monitor::of(move || Ok(Box::new(Script { said: script }) as Box<dyn Sensors>));
+    let monitor = GpuMonitor::of(move || Ok(Box::new(Script { said: script }) as Box<dyn Sensors>));
     (monitor, said)
 }
 
@@ -84,13 +84,13 @@ fn gpu(number: u32) -> GpuName {
 fn a_dip_of_the_clock_in_the_middle_of_a_cell_is_recorded() {
     let (monitor, said) = monitor();
     said.now(1980, &[ClockLimit::Idle]);
-    let watch = monitor.watch(&gpu(0), PATIENCE);
+    let start_recording = monitor.start_recording(&gpu(0), PATIENCE);
     said.now(990, &[ClockLimit::HardwareSlowdown, ClockLimit::HardwareThermal]);
     said.wait_for_readings(2);
     said.now(1980, &[]);
     said.wait_for_readings(1);
     *said.replays.lock().unwrap() = 3;
-    let reading = watch.finish(4, 1, 2, PATIENCE);
+    let reading = start_recording.finish(4, 1, 2, PATIENCE);
     assert_eq!((reading.cell, reading.round, reading.rank), (4, 1, 2));
     assert_eq!(reading.before.limited_by, Some(vec![ClockLimit::Idle]));
     assert_eq!(reading.after.sm_mhz, Some(1980));
@@ -112,14 +112,14 @@ fn ranks_that_share_a_gpu_share_its_readings_and_other_gpus_do_not() {
     let (monitor, said) = monitor();
     let watches: Vec<_> = [0, 0, 0, 1]
         .iter()
-        .map(|number| monitor.watch(&gpu(*number), PATIENCE))
+        .map(|number| monitor.start_recording(&gpu(*number), PATIENCE))
         .collect();
     // On a machine that stood still for a moment, a reading may be out of date and be taken again.
     let first = said.standings.load(Ordering::SeqCst);
     assert!((2..=4).contains(&first), "{first}");
     *said.replays.lock().unwrap() = 5;
-    for (rank, watch) in watches.into_iter().enumerate() {
-        let reading = watch.finish(0, 0, rank as u32, PATIENCE);
+    for (rank, start_recording) in watches.into_iter().enumerate() {
+        let reading = start_recording.finish(0, 0, rank as u32, PATIENCE);
         assert_eq!(
             reading.counters["pcie-replays"].moved(),
             Some(5),
@@ -132,9 +132,9 @@ fn ranks_that_share_a_gpu_share_its_readings_and_other_gpus_do_not() {
 fn a_cell_that_is_over_at_once_still_has_a_reading_of_its_own_at_the_end() {
     let (monitor, said) = monitor();
     for cell in 0..20 {
-        let watch = monitor.watch(&gpu(0), PATIENCE);
+        let start_recording = monitor.start_recording(&gpu(0), PATIENCE);
         *said.replays.lock().unwrap() += 1;
-        let reading = watch.finish(cell, 0, 0, PATIENCE);
+        let reading = start_recording.finish(cell, 0, 0, PATIENCE);
         assert_eq!(reading.counters["pcie-replays"].moved(), Some(1), "cell {cell}");
     }
 }
@@ -146,7 +146,7 @@ fn a_driver_that_hangs_costs_one_wait_and_is_heard_again_when_it_answers() {
     let started = Instant::now();
     let short = Duration::from_millis(30);
     for cell in 0..50 {
-        let reading = monitor.watch(&gpu(0), short).finish(cell, 0, 0, short);
+        let reading = monitor.start_recording(&gpu(0), short).finish(cell, 0, 0, short);
         let why = &reading.unavailable["all sensors"];
         assert!(
             why.contains("no answer within 30.0 ms") || why.contains("still no answer"),
@@ -163,7 +163,7 @@ fn a_driver_that_hangs_costs_one_wait_and_is_heard_again_when_it_answers() {
     said.now(1500, &[]);
     let until = Instant::now() + PATIENCE;
     loop {
-        let reading = monitor.watch(&gpu(0), short).finish(0, 0, 0, short);
+        let reading = monitor.start_recording(&gpu(0), short).finish(0, 0, 0, short);
         if reading.after.sm_mhz == Some(1500) {
             break;
         }
@@ -174,20 +174,24 @@ fn a_driver_that_hangs_costs_one_wait_and_is_heard_again_when_it_answers() {
 
 #[test]
 fn what_cannot_be_opened_or_breaks_is_unavailable_with_the_reason() {
-    let absent = Monitor::of(|| Err("NVML is not installed".to_string()));
-    let reading = absent.watch(&gpu(0), PATIENCE).finish(1, 0, 0, PATIENCE);
+    let absent = GpuMonitor::of(|| Err("NVML is not installed".to_string()));
+    let reading = absent
+        .start_recording(&gpu(0), PATIENCE)
+        .finish(1, 0, 0, PATIENCE);
     assert_eq!(reading.unavailable["all sensors"], "NVML is not installed");
     assert_eq!((reading.during.readings, reading.counters.len()), (0, 0));
     let (monitor, said) = monitor();
-    let watch = monitor.watch(&gpu(0), PATIENCE);
+    let start_recording = monitor.start_recording(&gpu(0), PATIENCE);
     *said.broken.lock().unwrap() = true;
-    let reading = watch.finish(1, 0, 0, PATIENCE);
+    let reading = start_recording.finish(1, 0, 0, PATIENCE);
     assert!(
         reading.unavailable["all sensors"].contains("failed inside"),
         "{reading:?}"
     );
-    let unopened = Monitor::of(|| panic!("opening breaks"));
-    let reading = unopened.watch(&gpu(0), PATIENCE).finish(1, 0, 0, PATIENCE);
+    let unopened = GpuMonitor::of(|| panic!("opening breaks"));
+    let reading = unopened
+        .start_recording(&gpu(0), PATIENCE)
+        .finish(1, 0, 0, PATIENCE);
     assert!(
         reading.unavailable["all sensors"].contains("failed inside"),
         "{reading:?}"
@@ -197,9 +201,13 @@ fn what_cannot_be_opened_or_breaks_is_unavailable_with_the_reason() {
 #[test]
 fn a_cell_that_was_given_up_is_not_watched_any_more() {
     let (monitor, said) = monitor();
-    drop(monitor.watch(&gpu(0), PATIENCE));
+    drop(monitor.start_recording(&gpu(0), PATIENCE));
     // Whoever asks next is served after that was heard.
-    drop(monitor.watch(&gpu(1), PATIENCE).finish(0, 0, 0, PATIENCE));
+    drop(
+        monitor
+            .start_recording(&gpu(1), PATIENCE)
+            .finish(0, 0, 0, PATIENCE),
+    );
     let read = said.moments.load(Ordering::SeqCst);
     std::thread::sleep(Duration::from_millis(250));
     assert_eq!(said.moments.load(Ordering::SeqCst), read);

@@ -14,7 +14,7 @@ use nvml_wrapper::structs::device::FieldId;
 use nvml_wrapper::sys_exports::field_id;
 use nvml_wrapper::{Device, Nvml};
 
-use super::{GpuName, Missing, Sensors, Standing};
+use super::{CounterSnapshot, GpuName, Sensors, Unreadable};
 use record::{ClockLimit, GpuLimits, GpuMoment, gpu_counters};
 
 /// As the driver installs it.
@@ -93,7 +93,7 @@ pub(super) fn open_at(path: &OsStr) -> Result<Box<dyn Sensors>, String> {
 }
 
 impl Sensors for NvmlSensors {
-    fn moment(&mut self, gpu: &GpuName, missing: &mut Missing) -> GpuMoment {
+    fn moment(&mut self, gpu: &GpuName, missing: &mut Unreadable) -> GpuMoment {
         let Some(device) = self.device(gpu, missing) else {
             return GpuMoment::default();
         };
@@ -110,23 +110,23 @@ impl Sensors for NvmlSensors {
         }
     }
 
-    fn standing(&mut self, gpu: &GpuName, missing: &mut Missing) -> Standing {
+    fn snapshot(&mut self, gpu: &GpuName, missing: &mut Unreadable) -> CounterSnapshot {
         let Some(device) = self.device(gpu, missing) else {
-            return Standing::default();
+            return CounterSnapshot::default();
         };
-        let mut standing = Standing {
+        let mut snapshot = CounterSnapshot {
             limits: limits(&device, missing),
-            ..Standing::default()
+            ..CounterSnapshot::default()
         };
-        read_held(&device, &mut standing, missing);
-        read_counters(&device, &mut standing, missing);
-        read_links(&device, &mut standing, missing);
-        standing
+        read_held(&device, &mut snapshot, missing);
+        read_counters(&device, &mut snapshot, missing);
+        read_links(&device, &mut snapshot, missing);
+        snapshot
     }
 }
 
 impl NvmlSensors {
-    fn device(&self, gpu: &GpuName, missing: &mut Missing) -> Option<Device<'_>> {
+    fn device(&self, gpu: &GpuName, missing: &mut Unreadable) -> Option<Device<'_>> {
         let by_name = self.nvml.device_by_uuid(gpu.uuid.as_str());
         // A container may hide names, and a part of a GPU has a name of its own.
         let found = by_name.or_else(|_| self.nvml.device_by_pci_bus_id(gpu.pci.as_str()));
@@ -136,7 +136,7 @@ impl NvmlSensors {
 }
 
 /// A reading, or a note that there is none.
-fn known<T>(missing: &mut Missing, what: &str, result: Result<T, impl Display>) -> Option<T> {
+fn known<T>(missing: &mut Unreadable, what: &str, result: Result<T, impl Display>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(error) => {
@@ -146,7 +146,7 @@ fn known<T>(missing: &mut Missing, what: &str, result: Result<T, impl Display>) 
     }
 }
 
-fn limits(device: &Device<'_>, missing: &mut Missing) -> GpuLimits {
+fn limits(device: &Device<'_>, missing: &mut Unreadable) -> GpuLimits {
     let mut note = |what: &str, result| known(missing, what, result);
     let slowdown = TemperatureThreshold::Slowdown;
     GpuLimits {
@@ -159,7 +159,7 @@ fn limits(device: &Device<'_>, missing: &mut Missing) -> GpuLimits {
     }
 }
 
-fn limits_now(device: &Device<'_>, missing: &mut Missing) -> Option<Vec<ClockLimit>> {
+fn limits_now(device: &Device<'_>, missing: &mut Unreadable) -> Option<Vec<ClockLimit>> {
     let bits = match device.current_throttle_reasons_strict() {
         Ok(reasons) => Ok(reasons.bits()),
         // A newer driver may know more reasons than we do.
@@ -181,19 +181,19 @@ pub(super) fn named_limits(bits: u64) -> Vec<ClockLimit> {
     limits
 }
 
-fn memory_temperature(device: &Device<'_>, missing: &mut Missing) -> Option<u32> {
+fn memory_temperature(device: &Device<'_>, missing: &mut Unreadable) -> Option<u32> {
     let mut values = fields(device, &[field_id::NVML_FI_DEV_MEMORY_TEMP]);
     let value = values.pop().unwrap_or_else(|| Err("no answer".to_string()));
     let value = known(missing, "memory temperature", value)?;
     u32::try_from(value).ok()
 }
 
-fn read_held(device: &Device<'_>, standing: &mut Standing, missing: &mut Missing) {
+fn read_held(device: &Device<'_>, snapshot: &mut CounterSnapshot, missing: &mut Unreadable) {
     let ids: Vec<u32> = HELD.iter().map(|(id, _)| *id).collect();
     for ((_, limit), value) in HELD.iter().zip(fields(device, &ids)) {
         let what = format!("time of {}", limit.words());
         if let Some(value) = known(missing, &what, value) {
-            standing.held_ns.insert(*limit, value);
+            snapshot.held_ns.insert(*limit, value);
         }
     }
 }
@@ -224,7 +224,7 @@ fn as_count(value: SampleValue) -> Result<u64, String> {
     }
 }
 
-fn read_counters(device: &Device<'_>, standing: &mut Standing, missing: &mut Missing) {
+fn read_counters(device: &Device<'_>, snapshot: &mut CounterSnapshot, missing: &mut Unreadable) {
     let ecc = |kind| device.total_ecc_errors(kind, EccCounter::Volatile);
     let counters = [
         (gpu_counters::ECC_CORRECTED, ecc(MemoryError::Corrected)),
@@ -236,16 +236,16 @@ fn read_counters(device: &Device<'_>, standing: &mut Standing, missing: &mut Mis
     ];
     for (name, value) in counters {
         if let Some(value) = known(missing, name, value) {
-            standing.counters.insert(name.to_string(), value);
+            snapshot.counters.insert(name.to_string(), value);
         }
     }
 }
 
-fn read_links(device: &Device<'_>, standing: &mut Standing, missing: &mut Missing) {
+fn read_links(device: &Device<'_>, snapshot: &mut CounterSnapshot, missing: &mut Unreadable) {
     for number in 0..MOST_LINKS {
         let link = device.link_wrapper_for(number);
         match link.is_active() {
-            Ok(up) => _ = standing.links.insert(number, up),
+            Ok(up) => _ = snapshot.links.insert(number, up),
             // There are no more, or none at all.
             Err(NvmlError::InvalidArg | NvmlError::NotSupported) if number > 0 => break,
             Err(error) => {
@@ -253,9 +253,9 @@ fn read_links(device: &Device<'_>, standing: &mut Standing, missing: &mut Missin
                 break;
             }
         }
-        for (counter, name) in LINK_COUNTERS.iter().filter(|_| standing.links[&number]) {
+        for (counter, name) in LINK_COUNTERS.iter().filter(|_| snapshot.links[&number]) {
             if let Some(value) = known(missing, name, link.error_counter(*counter)) {
-                standing.counters.insert(format!("{name}/link{number}"), value);
+                snapshot.counters.insert(format!("{name}/link{number}"), value);
             }
         }
     }

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use super::gpu_inventory::gpus_of;
 use super::nvml::{named_limits, open, open_at};
-use super::parts::gpus_of;
-use super::{GpuName, Missing, Sensors};
+use super::{GpuName, Sensors, Unreadable};
 use record::{ClockLimit, Fact, GpuLimits, GpuMoment};
 
 /// A library built from `source`, and the sensors it has.
@@ -44,7 +44,7 @@ fn gpu(uuid: &str, pci: &str) -> GpuName {
 #[test]
 fn every_sensor_is_asked_for_what_it_is_recorded_as() {
     let (_folder, mut sensors) = fake();
-    let (gpu, mut missing) = (gpu("GPU-healthy", "0000:01:00.0"), Missing::new());
+    let (gpu, mut missing) = (gpu("GPU-healthy", "0000:01:00.0"), Unreadable::new());
     let moment = sensors.moment(&gpu, &mut missing);
     assert_eq!(
         moment,
@@ -63,10 +63,10 @@ fn every_sensor_is_asked_for_what_it_is_recorded_as() {
             pcie_width: Some(8),
         }
     );
-    assert_eq!(missing, Missing::new());
-    let standing = sensors.standing(&gpu, &mut missing);
+    assert_eq!(missing, Unreadable::new());
+    let snapshot = sensors.snapshot(&gpu, &mut missing);
     assert_eq!(
-        standing.limits,
+        snapshot.limits,
         GpuLimits {
             sm_mhz: Some(1981),
             memory_mhz: Some(1982),
@@ -76,7 +76,7 @@ fn every_sensor_is_asked_for_what_it_is_recorded_as() {
             pcie_width: Some(16),
         }
     );
-    let held: Vec<(ClockLimit, u64)> = standing.held_ns.into_iter().collect();
+    let held: Vec<(ClockLimit, u64)> = snapshot.held_ns.into_iter().collect();
     assert_eq!(
         held,
         [
@@ -86,7 +86,7 @@ fn every_sensor_is_asked_for_what_it_is_recorded_as() {
             (ClockLimit::SoftwarePowerCap, 1000),
         ]
     );
-    let counters: Vec<(&str, u64)> = standing
+    let counters: Vec<(&str, u64)> = snapshot
         .counters
         .iter()
         .map(|(name, v)| (name.as_str(), *v))
@@ -105,7 +105,7 @@ fn every_sensor_is_asked_for_what_it_is_recorded_as() {
             ("pcie-replays", 7),
         ]
     );
-    assert_eq!(standing.links, [(0, true), (1, false), (2, true)].into());
+    assert_eq!(snapshot.links, [(0, true), (1, false), (2, true)].into());
     let missing: Vec<&str> = missing.keys().map(String::as_str).collect();
     assert_eq!(
         missing,
@@ -116,13 +116,13 @@ fn every_sensor_is_asked_for_what_it_is_recorded_as() {
 #[test]
 fn a_gpu_that_fell_off_the_bus_or_is_not_there_is_a_reason_not_an_error() {
     let (_folder, mut sensors) = fake();
-    let mut missing = Missing::new();
+    let mut missing = Unreadable::new();
     let fallen = gpu("GPU-fallen", "");
     assert_eq!(sensors.moment(&fallen, &mut missing), GpuMoment::default());
-    assert_eq!(sensors.standing(&fallen, &mut missing), Default::default());
+    assert_eq!(sensors.snapshot(&fallen, &mut missing), Default::default());
     assert!(missing["SM clock"].contains("off the bus"), "{missing:?}");
     assert!(missing["NVLinks"].contains("off the bus"), "{missing:?}");
-    let mut missing = Missing::new();
+    let mut missing = Unreadable::new();
     sensors.moment(&gpu("GPU-elsewhere", "0000:09:00.0"), &mut missing);
     let (what, why) = missing.first_key_value().unwrap();
     assert!(
@@ -134,11 +134,11 @@ fn a_gpu_that_fell_off_the_bus_or_is_not_there_is_a_reason_not_an_error() {
 #[test]
 fn a_gpu_is_found_by_its_place_when_its_name_is_hidden_and_lacks_what_it_lacks() {
     let (_folder, mut sensors) = fake();
-    let (plain, mut missing) = (gpu("GPU-hidden", "0000:03:00.0"), Missing::new());
-    let standing = sensors.standing(&plain, &mut missing);
+    let (plain, mut missing) = (gpu("GPU-hidden", "0000:03:00.0"), Unreadable::new());
+    let snapshot = sensors.snapshot(&plain, &mut missing);
     assert!(
-        standing.counters.is_empty() && standing.links.is_empty(),
-        "{standing:?}"
+        snapshot.counters.is_empty() && snapshot.links.is_empty(),
+        "{snapshot:?}"
     );
     for what in [
         "ecc-uncorrected",
@@ -154,7 +154,7 @@ fn a_gpu_is_found_by_its_place_when_its_name_is_hidden_and_lacks_what_it_lacks()
 fn an_old_library_without_a_function_lacks_that_sensor_only() {
     let source = include_str!("fake_nvml.c").replace("nvmlDeviceGetPowerUsage(", "renamed(");
     let (_folder, sensors) = built(&source);
-    let mut missing = Missing::new();
+    let mut missing = Unreadable::new();
     let moment = sensors
         .unwrap_or_else(|why| panic!("{why}"))
         .moment(&gpu("GPU-healthy", ""), &mut missing);

@@ -78,7 +78,7 @@ fn connect(
 ) -> Result<RdmaStream, StreamError> {
     let deadline = Instant::now() + Duration::from(job.terms.deadline);
     let line = mesh
-        .line(peer, &job.rail, deadline, &|| false)
+        .out_of_band(peer, &job.rail, deadline, &|| false)
         .map_err(|error| StreamError::Failed(format!("rank {me}: {error}")))?;
     let between = StreamEnds {
         me,

@@ -1,4 +1,4 @@
-//! Dialling a peer from a rail's own address, so that the kernel cannot choose another way out.
+//! Dialling a peer from a rail's own address, so that the kernel cannot choose another interface.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,10 +10,10 @@ use super::handshake::{self, Connection};
 use super::local_rail::LocalRail;
 use crate::launch::Token;
 
-/// How long a route that is not there is waited for.
-const WITHOUT_A_WAY: Duration = Duration::from_secs(3);
-/// And how often it is looked for.
-const BETWEEN_TRIES: Duration = Duration::from_millis(100);
+/// How long to wait for a missing route.
+const NO_ROUTE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time between two attempts without a route.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A data connection could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -31,22 +31,22 @@ pub enum DialError {
     Connect {
         /// The rail's address and source port.
         local: SocketAddr,
-        /// The peer's door.
+        /// The peer's listen address.
         peer: SocketAddr,
         /// What the system said.
         source: io::Error,
     },
-    /// The other end is not our peer.
+    /// The peer did not complete the handshake.
     #[error("{peer} did not accept the connection: {source}")]
     Refused {
-        /// The peer's door.
+        /// The peer's listen address.
         peer: SocketAddr,
         /// What the system said.
         source: io::Error,
     },
 }
 
-/// Connects to `peer` from this host's end of the rail, `local`, presents the token, and waits for the welcome.
+/// Connects to `peer` from this host's end of the rail, `local`, presents the token, and waits for the reply.
 pub fn dial(
     connection: &Connection,
     local: &LocalRail,
@@ -59,15 +59,15 @@ pub fn dial(
             .saturating_duration_since(Instant::now())
             .max(Duration::from_millis(1))
     };
-    let waited_out = deadline.min(Instant::now() + WITHOUT_A_WAY);
+    let waited_out = deadline.min(Instant::now() + NO_ROUTE_TIMEOUT);
     let from = SocketAddr::new(local.address, connection.source_port);
     let socket = loop {
         let socket = bind(from).map_err(|source| DialError::Bind { local: from, source })?;
         local.confine(SockRef::from(&socket), peer.ip());
         match socket.connect_timeout(&peer.into(), left()) {
             Ok(()) => break socket,
-            Err(error) if is_without_a_way(&error) && Instant::now() < waited_out => {
-                std::thread::sleep(BETWEEN_TRIES);
+            Err(error) if has_no_route(&error) && Instant::now() < waited_out => {
+                std::thread::sleep(RETRY_INTERVAL);
             }
             Err(source) => {
                 let local = from;
@@ -81,13 +81,13 @@ pub fn dial(
     Ok(stream)
 }
 
-/// Whether there is no route just now: a link that goes down takes its routes along and brings them back.
-fn is_without_a_way(error: &io::Error) -> bool {
+/// Whether there is no route right now: a link that goes down removes its routes and restores them later.
+fn has_no_route(error: &io::Error) -> bool {
     use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable};
     matches!(error.kind(), HostUnreachable | NetworkDown | NetworkUnreachable)
 }
 
-/// Presents the token at the door that `stream` leads to, and waits for the welcome.
+/// Presents the token on `stream` and waits for the reply.
 pub fn send_handshake(
     stream: &mut TcpStream,
     connection: &Connection,
@@ -100,7 +100,7 @@ pub fn send_handshake(
     stream.read_exact(&mut reply)?;
     match reply[0] {
         handshake::ACCEPTED => Ok(()),
-        _ => Err(io::Error::other("it answered something else")),
+        _ => Err(io::Error::other("unexpected handshake reply")),
     }
 }
 

@@ -1,11 +1,10 @@
-//! The first bytes on a data connection: who calls whom, on which rail and flow, and the proof of belonging.
+//! The handshake of a data connection: both ranks, rail and flow, and the run's token.
 //!
-//! Fixed size, so nothing a stranger sends can make us allocate; the token is compared in constant time before any other
-//! field is believed.
+//! Fixed size, so that no caller can make us allocate; the token is compared in constant time before any other field is read.
 
 use crate::launch::Token;
 
-/// Names one connection between two ranks; both ends compute it from the plan.
+/// Identifies one connection between two ranks; both ends derive it from the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Connection {
     /// Dialling world rank.
@@ -22,23 +21,23 @@ pub struct Connection {
     pub source_port: u16,
 }
 
-/// The flow number of a caller that only wants to know whether anybody is there.
+/// The flow number of a liveness probe.
 pub const PROBE: u16 = u16::MAX;
-/// The bit of a flow number over whose connection two queue pairs introduce themselves; the flow itself is theirs.
+/// The bit of a flow number for connections on which two queue pairs exchange their info; the flow itself is theirs.
 pub const QP_EXCHANGE: u16 = 1 << 15;
-/// The flow number of a connection by which two ranks agree on queue pairs of their own, apart from those of cells.
+/// The flow number of out-of-band connections for queue pairs apart from those of cells.
 pub const OUT_OF_BAND: u16 = QP_EXCHANGE | 1 << 14;
 
 /// The bit of a flow number that is one of a cell's streams.
 pub const STREAMS: u16 = 1 << 13;
 
 const MAGIC: &[u8; 8] = b"RGDATA02";
-/// Bytes of a greeting.
+/// Bytes of a handshake.
 pub const HANDSHAKE_BYTES: usize = 8 + Token::LEN + 16;
-/// The one byte that answers a good greeting.
+/// The one-byte reply to a valid handshake.
 pub const ACCEPTED: u8 = 1;
 
-/// A greeting for `connection`.
+/// The handshake for `connection`.
 pub fn write(connection: &Connection, token: &Token) -> [u8; HANDSHAKE_BYTES] {
     let mut bytes = [0; HANDSHAKE_BYTES];
     bytes[..8].copy_from_slice(MAGIC);
@@ -53,7 +52,7 @@ pub fn write(connection: &Connection, token: &Token) -> [u8; HANDSHAKE_BYTES] {
     bytes
 }
 
-/// The connection a greeting asks for; why not, if it is not one of this run's.
+/// The connection a handshake asks for, or why it is rejected.
 pub fn read(bytes: &[u8; HANDSHAKE_BYTES], token: &Token) -> Result<Connection, &'static str> {
     if &bytes[..8] != MAGIC {
         return Err("it does not speak railgauge's protocol");

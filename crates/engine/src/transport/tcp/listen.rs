@@ -1,7 +1,7 @@
-//! A rank's doors: one listening socket per rail, bound to that rail's address and nothing wider.
+//! A rank's listeners: one listening socket per rail, bound to that rail's address only.
 //!
-//! Callers are greeted on threads of their own with a deadline, at most `MAX_UNIDENTIFIED` at a time, so neither garbage nor
-//! silence nor a flood holds up a peer. Connections that belong to the run wait in the mailbox until their cell wants them.
+//! Each handshake runs on its own thread with a deadline, at most `MAX_UNIDENTIFIED` at a time, so neither garbage nor silence nor a
+//! flood delays a peer. Accepted connections wait until their cell takes them.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ use crate::launch::Token;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_UNIDENTIFIED: usize = 128;
 
-/// Connections that were let in and wait to be taken.
+/// Accepted connections that wait to be taken.
 #[derive(Default)]
 pub struct AcceptedConnections {
     arrived: Mutex<HashMap<Connection, TcpStream>>,
@@ -37,7 +37,7 @@ impl AcceptedConnections {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The connection a peer has dialled, when it has come.
+    /// The connection a peer has dialled, if it has arrived.
     pub fn take_now(&self, wanted: &Connection) -> Option<TcpStream> {
         self.arrived().remove(wanted)
     }
@@ -58,7 +58,7 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Opens a door on each of `rails`, in order.
+    /// Opens a listener on each of `rails`, in order.
     pub fn open(me: u32, rails: &[LocalRail], token: Token) -> io::Result<Listeners> {
         let mut doors = Listeners {
             accepted: Arc::new(AcceptedConnections::default()),
@@ -66,9 +66,10 @@ impl Listeners {
             accept_threads: Vec::with_capacity(rails.len()),
         };
         for rail in rails {
-            let door = rail.door();
-            let listener = TcpListener::bind(door)
-                .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {door}: {error}")))?;
+            let address = rail.listen_address();
+            let listener = TcpListener::bind(address).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+            })?;
             listener.set_nonblocking(true)?;
             doors.addresses.push(listener.local_addr()?);
             let (accepted, rail) = (Arc::clone(&doors.accepted), rail.clone());
@@ -83,7 +84,7 @@ impl Listeners {
         &self.addresses
     }
 
-    /// Waits for the connection a peer was to dial; none when the deadline passes or `give_up` says so.
+    /// Waits for the connection a peer dials; none when the deadline passes or `give_up` says so.
     pub fn take(
         &self,
         wanted: &Connection,
@@ -106,17 +107,17 @@ impl Listeners {
         }
     }
 
-    /// Where connections wait, for whoever takes them as they come.
+    /// The accepted connections, for callers that take them as they arrive.
     pub fn accepted(&self) -> Arc<AcceptedConnections> {
         Arc::clone(&self.accepted)
     }
 
-    /// Forgets connections that nobody has taken.
+    /// Drops connections that were not taken.
     pub fn forget(&self) {
         self.accepted.arrived().clear();
     }
 
-    /// Strangers turned away since the last call, in words.
+    /// Rejected callers since the last call, in words.
     pub fn rejected_callers(&self) -> Vec<String> {
         std::mem::take(&mut *self.accepted.rejected_callers())
     }
@@ -125,7 +126,7 @@ impl Listeners {
 impl Drop for Listeners {
     fn drop(&mut self) {
         self.accepted.closing.store(true, Ordering::Relaxed);
-        // Whoever opens them again at the same ports must find them free.
+        // The ports must be free when the listeners are opened again.
         for accept_thread in self.accept_threads.drain(..) {
             let _ = accept_thread.join();
         }
@@ -147,17 +148,13 @@ fn answer(
         };
         if accepted.unidentified.fetch_add(1, Ordering::Relaxed) >= MAX_UNIDENTIFIED {
             accepted.unidentified.fetch_sub(1, Ordering::Relaxed);
-            refuse(
-                accepted,
-                caller,
-                "too many callers that have not said who they are",
-            );
+            refuse(accepted, caller, "too many callers without a handshake");
             continue;
         }
         let (accepted, rail) = (Arc::clone(accepted), rail.clone());
         std::thread::spawn(move || {
             match receive_handshake(&rail, stream, me, &token) {
-                // Answered already; that is all it wanted.
+                // A probe only wants the reply.
                 Ok((connection, _)) if connection.flow == handshake::PROBE => {}
                 Ok((connection, stream)) => {
                     accepted.arrived().insert(connection, stream);
@@ -191,10 +188,10 @@ fn receive_handshake(
     let mut bytes = [0; handshake::HANDSHAKE_BYTES];
     stream
         .read_exact(&mut bytes)
-        .map_err(|error| format!("no greeting: {error}"))?;
+        .map_err(|error| format!("no handshake: {error}"))?;
     let connection = handshake::read(&bytes, token)?;
     if connection.to != me {
-        return Err(format!("it wants rank {}, this is rank {me}", connection.to));
+        return Err(format!("it asks for rank {}, this is rank {me}", connection.to));
     }
     rail.confine(SockRef::from(&stream), stream.peer_addr().map_err(text)?.ip());
     stream.write_all(&[handshake::ACCEPTED]).map_err(text)?;
@@ -231,7 +228,7 @@ mod tests {
     fn a_peer_gets_in_while_strangers_are_dropped_and_named() {
         let token = Token::generate().unwrap();
         let doors = Listeners::open(1, &[LOOPBACK.into()], token).unwrap();
-        let door = doors.addresses()[0];
+        let address = doors.addresses()[0];
         let connection = Connection {
             from: 0,
             to: 1,
@@ -242,15 +239,15 @@ mod tests {
         };
         let soon = Instant::now() + Duration::from_secs(10);
 
-        TcpStream::connect(door)
+        TcpStream::connect(address)
             .unwrap()
             .write_all(&[0xab; 5000])
             .unwrap();
         let wrong_token = Token::generate().unwrap();
-        assert!(dial(&connection, &LOOPBACK.into(), door, &wrong_token, soon).is_err());
-        let _silent = TcpStream::connect(door).unwrap();
+        assert!(dial(&connection, &LOOPBACK.into(), address, &wrong_token, soon).is_err());
+        let _silent = TcpStream::connect(address).unwrap();
 
-        let mine = dial(&connection, &LOOPBACK.into(), door, &token, soon).unwrap();
+        let mine = dial(&connection, &LOOPBACK.into(), address, &token, soon).unwrap();
         let theirs = doors.take(&connection, soon, &|| false).unwrap();
         assert_eq!(mine.local_addr().unwrap(), theirs.peer_addr().unwrap());
         let mut rejected_callers = Vec::new();

@@ -1,4 +1,4 @@
-//! This host's end of a rail: the address sockets are bound to, the port of the door, and the interface they may not leave.
+//! This host's end of a rail: the address sockets are bound to, the listen port, and the interface they stay on.
 //!
 //! An address alone does not keep traffic on its rail: the kernel routes by destination and may send a rail's packets out of
 //! another interface. A socket bound to the interface cannot. Peers on this very host are the exception: the kernel carries
@@ -18,7 +18,7 @@ pub struct LocalRail {
     pub address: IpAddr,
     /// The interface behind the address, where it is known.
     pub interface: Option<String>,
-    /// The door's port; 0 for any that is free.
+    /// The listen port; 0 for any free one.
     pub port: u16,
     /// The port of an RDMA device behind the interface, where there is one.
     pub rdma: Option<RdmaPort>,
@@ -36,8 +36,8 @@ impl From<IpAddr> for LocalRail {
 }
 
 impl LocalRail {
-    /// Where the door is.
-    pub fn door(&self) -> SocketAddr {
+    /// The listen address.
+    pub fn listen_address(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.port)
     }
 

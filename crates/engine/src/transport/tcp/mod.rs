@@ -1,7 +1,7 @@
 //! Links over TCP, bound to a rail's own address.
 //!
-//! `listen` opens a rank's door on every rail and lets in only peers that present the run's token; `dial` connects from
-//! the rail's address, optionally from a pinned source port; `link` moves chunks over the connection.
+//! `listen` opens a rank's listener on every rail and accepts only peers that present the run's token; `dial` connects from the
+//! rail's address, optionally from a pinned source port; `link` moves chunks over the connection.
 
 mod backlog;
 mod dial;

@@ -1,7 +1,7 @@
-//! Following RoCE packets: datagrams of the same addresses and ports.
+//! Tracing RoCE flows: datagrams with the same addresses and ports.
 //!
-//! They are far too short for a RoCE packet, so the device or kernel they reach drops them without a word. The end of a path
-//! is therefore not seen; it lies behind the last switch that answered.
+//! They are too short for RoCE packets, so the receiving device or kernel drops them silently. The receiver is therefore not seen;
+//! it lies behind the last switch that answered.
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,17 +34,17 @@ impl Datagrams {
         Ok(Datagrams { socket, target })
     }
 
-    /// Sends one with room for `hops` hops.
+    /// Sends one with a TTL of `hops`.
     pub fn probe(&self, hops: u8, patience: Duration) -> ProbeReply {
         self.attempt(hops, patience).unwrap_or_else(|error| {
-            tracing::debug!(target = %self.target, %error, "a path cannot be asked for");
+            tracing::debug!(target = %self.target, %error, "a path cannot be traced");
             ProbeReply::Silence
         })
     }
 
     fn attempt(&self, hops: u8, patience: Duration) -> io::Result<ProbeReply> {
         icmp::set_ttl(&self.socket, self.target.ip(), hops)?;
-        // What an earlier one met is not to be reported for this one.
+        // Errors of an earlier datagram must not be reported for this one.
         while icmp::next(&self.socket).is_some() {}
         self.socket.take_error()?;
         self.socket.send(&[hops])?;
@@ -52,7 +52,7 @@ impl Datagrams {
         while icmp::wait(&self.socket, PollFlags::empty(), until) {
             self.socket.take_error()?;
             while let Some(icmp) = icmp::next(&self.socket) {
-                // Not every switch repeats what a packet carried.
+                // Not every switch repeats the payload.
                 if icmp.carried.first().is_some_and(|of| *of != hops) {
                     continue;
                 }

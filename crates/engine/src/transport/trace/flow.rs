@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use record::TransportKind;
 
-/// A flow whose path is asked for.
+/// A flow to trace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TraceWanted {
     /// The rank that sends.
@@ -22,41 +22,41 @@ pub struct TraceWanted {
     pub transport: TransportKind,
 }
 
-/// What is known of a flow's path.
+/// The traced path of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedFlow {
     /// The flow.
     pub flow: TraceWanted,
-    /// The address that answered for every hop, none where nobody did. Only switches: the receiver is not among them. Empty
-    /// when nobody answered at all. Over RDMA, silent switches before the receiver are missing at the end.
+    /// The address that answered for every hop, none for a silent one. Switches only, without the receiver. Empty when no switch
+    /// answered. Over RDMA, silent switches before the receiver are missing at the end.
     pub hops: Vec<Option<IpAddr>>,
 }
 
-/// Who answered along a path.
+/// The switches that answered along a path.
 pub(super) type Hops = Vec<Option<IpAddr>>;
 
-/// What was seen of a path.
+/// A path as far as it was traced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PartialPath {
     pub hops: Hops,
-    /// Whether its end was seen, too.
+    /// Whether the receiver was reached.
     pub whole: bool,
 }
 
-/// The paths this rank has seen: a flow whose connection is open cannot be followed again.
+/// The paths this rank has traced: a flow whose connection is open cannot be traced again.
 pub(in crate::transport) type KnownPaths = HashMap<TraceWanted, Vec<Option<IpAddr>>>;
 
-/// What came of one packet.
+/// The reply to one trace packet.
 #[derive(Debug)]
 pub(super) enum ProbeReply {
-    /// A switch says that it ended there.
-    Switch(IpAddr),
-    /// A switch says that it goes nowhere from there.
-    End(IpAddr),
-    /// It arrived.
+    /// Time exceeded at a switch.
+    Expired(IpAddr),
+    /// Unreachable, says a switch.
+    Unreachable(IpAddr),
+    /// It reached the receiver.
     Arrived,
-    /// Nobody said anything.
+    /// No reply.
     Silence,
-    /// It could not be sent: the connection it would be part of is there already.
+    /// It could not be sent: its connection exists already.
     Taken,
 }

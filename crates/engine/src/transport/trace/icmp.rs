@@ -1,4 +1,4 @@
-//! What switches answered, as a socket's error queue tells it.
+//! ICMP errors from switches, read from a socket's error queue.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -12,17 +12,17 @@ use socket2::Socket;
 
 use super::flow::ProbeReply;
 
-/// "Time exceeded", of both versions of the protocol.
+/// "Time exceeded" in ICMP and ICMPv6.
 const TIME_EXCEEDED: (u8, u8) = (11, 3);
 
-/// One answer.
+/// One ICMP error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IcmpError {
-    /// Who answered.
+    /// The address it came from.
     pub by: IpAddr,
-    /// Whether because the packet had no room for another hop.
+    /// Whether the packet's TTL was exceeded.
     pub ttl_exceeded: bool,
-    /// The beginning of what the packet carried, where the answer repeats it.
+    /// The beginning of the packet's payload, where the error repeats it.
     pub carried: Vec<u8>,
 }
 
@@ -30,13 +30,13 @@ impl IcmpError {
     /// What it means for the packet.
     pub fn reply(&self) -> ProbeReply {
         match self.ttl_exceeded {
-            true => ProbeReply::Switch(self.by),
-            false => ProbeReply::End(self.by),
+            true => ProbeReply::Expired(self.by),
+            false => ProbeReply::Unreachable(self.by),
         }
     }
 }
 
-/// Makes the kernel keep answers for this socket.
+/// Makes the kernel queue ICMP errors for this socket.
 pub(super) fn listen(socket: &Socket, peer: IpAddr) -> nix::Result<()> {
     match peer {
         IpAddr::V4(_) => setsockopt(socket, Ipv4RecvErr, &true),
@@ -44,7 +44,7 @@ pub(super) fn listen(socket: &Socket, peer: IpAddr) -> nix::Result<()> {
     }
 }
 
-/// Gives what is sent from now on room for so many hops.
+/// Sets the TTL of what is sent from now on.
 pub(super) fn set_ttl(socket: &Socket, peer: IpAddr, hops: u8) -> nix::Result<()> {
     match peer {
         IpAddr::V4(_) => setsockopt(socket, Ipv4Ttl, &i32::from(hops)),
@@ -56,8 +56,8 @@ pub(super) fn set_ttl(socket: &Socket, peer: IpAddr, hops: u8) -> nix::Result<()
 pub(super) fn wait(socket: &Socket, events: PollFlags, until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        // Rounded up, so that it does not look all the time in the last millisecond. It looks at least once: a thread that
-        // was kept from running all the while must not take that for silence.
+        // Rounded up, so that it does not spin in the last millisecond. It polls at least once: a thread that was not
+        // scheduled must not mistake that for silence.
         let patience = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
         match poll(&mut [PollFd::new(socket.as_fd(), events)], patience) {
             Ok(count) if count > 0 => return true,
@@ -68,16 +68,16 @@ pub(super) fn wait(socket: &Socket, events: PollFlags, until: Instant) -> bool {
     }
 }
 
-/// The next answer; none when there is none.
+/// The next ICMP error, if any.
 pub(super) fn next(socket: &Socket) -> Option<IcmpError> {
     loop {
         let mut carried = [0; 64];
-        let mut ttl = nix::cmsg_space!(sock_extended_err, nix::libc::sockaddr_in6);
+        let mut space = nix::cmsg_space!(sock_extended_err, nix::libc::sockaddr_in6);
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
         let (length, icmp) = {
             let mut pieces = [std::io::IoSliceMut::new(&mut carried)];
             let message =
-                recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut pieces, Some(&mut ttl), flags).ok()?;
+                recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut pieces, Some(&mut space), flags).ok()?;
             let icmp = message.cmsgs().ok()?.find_map(understand);
             (message.bytes, icmp)
         };
@@ -91,7 +91,7 @@ pub(super) fn next(socket: &Socket) -> Option<IcmpError> {
     }
 }
 
-/// Who answered, and whether for want of room; none for what is no switch's answer.
+/// The sender of an ICMP error, and whether the TTL was exceeded; none for other messages.
 fn understand(message: ControlMessageOwned) -> Option<(IpAddr, bool)> {
     match message {
         ControlMessageOwned::Ipv4RecvErr(error, Some(by)) if error.ee_origin == SO_EE_ORIGIN_ICMP => {

@@ -1,9 +1,9 @@
-//! Which switches a flow goes through, asked from the flow's own end.
+//! Traceroute for a flow: which switches it crosses, traced from its sender.
 //!
-//! A packet with the addresses and ports of the flow, and so with its path, is sent with room for one hop, for two, and so
-//! on; the switch at which it ends says so, by the address at which the packet came in. No privilege is needed: the answers
-//! are read from the error queue of an ordinary socket. Over TCP the packet is the first of a connection (`syn`), over RDMA
-//! a datagram that no device takes for one of its own (`datagram`). Switches may be silent, and a silent one is no error.
+//! A packet with the addresses and ports of the flow, and so on its path, is sent with a TTL of one, two, and so on; the switch at
+//! which it expires answers with the address at which the packet came in. No privilege is needed: the ICMP errors are read from the
+//! error queue of an ordinary socket. Over TCP the packet is a SYN (`syn`), over RDMA a datagram that no device accepts
+//! (`datagram`). Switches may be silent; that is not an error.
 
 mod datagram;
 pub(super) mod flow;
@@ -27,34 +27,33 @@ use super::verbs::entropy::ROCE_PORT;
 use crate::launch::Token;
 use record::TransportKind;
 
-/// Flows that are followed at the same time.
+/// Flows traced at the same time.
 const AT_ONCE: usize = 32;
-/// No path is longer.
+/// The longest path.
 const MOST_HOPS: u8 = 16;
-/// So many silent switches in a row, and nothing more is expected.
+/// After so many silent switches in a row the trace ends.
 const MOST_SILENCE: usize = 3;
 /// The same where the receiver never answers.
 const SILENCE_AT_THE_END: usize = 2;
 /// How long a switch may take to answer.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// The same when a path is asked for again, because others are known and it is not: the machine may just have been busy.
-const MORE_PATIENCE: Duration = Duration::from_millis(600);
+/// The same for a second attempt, when other paths are known and this one is not: the host may just have been busy.
+const RETRY_PATIENCE: Duration = Duration::from_millis(600);
 
 impl Mesh {
-    /// The paths of `wanted`, flows that this rank sends, in their order; those that are not known when `until` has come are
-    /// empty.
+    /// The paths of `wanted`, flows that this rank sends, in their order; those unknown at `until` are empty.
     pub fn trace(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<TracedFlow> {
         let paths: Vec<Option<ProbePath<'_>>> = wanted.iter().map(|flow| self.way(flow)).collect();
         let mut seen: Vec<Option<PartialPath>> = vec![None; paths.len()];
-        for patience in [PATIENCE, MORE_PATIENCE] {
+        for patience in [PATIENCE, RETRY_PATIENCE] {
             let places = gaps(wanted, &seen);
-            // A switch that knew no way on may know one in a moment.
-            if !places.is_empty() && patience == MORE_PATIENCE {
+            // A switch without a route may have one in a moment.
+            if !places.is_empty() && patience == RETRY_PATIENCE {
                 std::thread::sleep(PATIENCE);
             }
             let found = ask(&paths, &places, patience, until);
             for (place, found) in places.into_iter().zip(found) {
-                // Of two that know as much, the shorter one has waited for less that was not there.
+                // Of two equally complete paths, the shorter one has fewer silent hops at its end.
                 let known = |seen: &PartialPath| {
                     (
                         seen.hops.iter().flatten().count(),
@@ -66,7 +65,7 @@ impl Mesh {
                     seen[place] = found;
                 }
             }
-            // Where nobody answers, more patience does not help.
+            // If no switch answers, more patience does not help.
             if seen
                 .iter()
                 .flatten()
@@ -76,7 +75,7 @@ impl Mesh {
             }
         }
         let traced = wanted.iter().zip(seen).map(|(flow, seen)| {
-            // The path of a connection that is open is the one it had when it was made.
+            // An open connection keeps the path it was traced on.
             let hops = match seen {
                 Some(PartialPath { hops, .. }) => {
                     self.known.entry(flow.clone()).insert_entry(hops).get().clone()
@@ -91,7 +90,7 @@ impl Mesh {
         traced.collect()
     }
 
-    /// Where the packets of a flow leave and arrive; none for one that cannot exist.
+    /// Source and destination of a flow; none for a flow that cannot exist.
     fn way(&self, flow: &TraceWanted) -> Option<ProbePath<'_>> {
         let number = self.rails.iter().position(|(name, _)| *name == flow.rail)?;
         let peer = self.peers.iter().find(|endpoint| endpoint.rank == flow.to)?;
@@ -106,14 +105,14 @@ impl Mesh {
                 source_port: flow.port,
             },
             local: &self.rails[number].1,
-            door: *peer.listeners.get(number)?,
+            listener: *peer.listeners.get(number)?,
             token: &self.token,
         })
     }
 }
 
-/// The places of flows that are not known from end to end: none was asked for yet, a switch was silent, the receiver was not
-/// reached, or another flow to the same receiver met more switches.
+/// The indices of flows whose paths are incomplete: not traced yet, a switch was silent, the receiver was not reached, or another
+/// flow to the same receiver crossed more switches.
 fn gaps(wanted: &[TraceWanted], seen: &[Option<PartialPath>]) -> Vec<usize> {
     let mut longest: HashMap<(u32, &str), usize> = HashMap::new();
     for (flow, seen) in wanted.iter().zip(seen) {
@@ -135,7 +134,7 @@ fn gaps(wanted: &[TraceWanted], seen: &[Option<PartialPath>]) -> Vec<usize> {
         .collect()
 }
 
-/// Follows the ways at `places`, many at a time; none for those that cannot be followed, or not before `until`.
+/// Traces the paths at `places`, many at a time; none for those that cannot be traced, or not before `until`.
 fn ask(
     paths: &[Option<ProbePath<'_>>],
     places: &[usize],
@@ -150,7 +149,7 @@ fn ask(
                 while Instant::now() < until {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(place) = places.get(number) else { break };
-                    // Every place is one thread's alone.
+                    // Every index belongs to one thread.
                     let _ = found[number].set(paths[*place].as_ref().and_then(|way| way.hops(patience)));
                 }
             });
@@ -162,31 +161,39 @@ fn ask(
         .collect()
 }
 
-/// Where the packets of a flow leave and arrive.
+/// Source and destination of a flow.
 struct ProbePath<'m> {
     transport: TransportKind,
     connection: Connection,
     local: &'m LocalRail,
-    door: SocketAddr,
+    listener: SocketAddr,
     token: &'m Token,
 }
 
 impl ProbePath<'_> {
-    /// Who answers along it; none when it cannot be followed.
+    /// The switches that answer along it; none when it cannot be traced.
     fn hops(&self, patience: Duration) -> Option<PartialPath> {
         match self.transport {
             TransportKind::Tcp => {
-                let probe =
-                    |ttl| syn::probe(&self.connection, self.local, self.door, self.token, ttl, patience);
+                let probe = |ttl| {
+                    syn::probe(
+                        &self.connection,
+                        self.local,
+                        self.listener,
+                        self.token,
+                        ttl,
+                        patience,
+                    )
+                };
                 follow(probe, MOST_SILENCE)
             }
             TransportKind::Verbs => {
                 let source = SocketAddr::new(self.local.address, self.connection.source_port);
-                let target = SocketAddr::new(self.door.ip(), ROCE_PORT);
+                let target = SocketAddr::new(self.listener.ip(), ROCE_PORT);
                 match Datagrams::new(source, self.local, target) {
                     Ok(datagrams) => follow(|ttl| datagrams.probe(ttl, patience), SILENCE_AT_THE_END),
                     Err(error) => {
-                        tracing::debug!(%source, %target, %error, "a path cannot be asked for");
+                        tracing::debug!(%source, %target, %error, "a path cannot be traced");
                         None
                     }
                 }
@@ -196,19 +203,19 @@ impl ProbePath<'_> {
     }
 }
 
-/// Follows a path with `probe`, which sends one packet that may go so many hops, until it arrives or `most_silence` switches
-/// in a row say nothing; none when nothing can be sent.
+/// Traces a path with `probe`, which sends one packet with a TTL, until it arrives or `most_silence` switches in a row are silent;
+/// none when nothing can be sent.
 fn follow(mut probe: impl FnMut(u8) -> ProbeReply, most_silence: usize) -> Option<PartialPath> {
     let mut hops = Hops::new();
     for ttl in 1..=MOST_HOPS {
         let mut reply = probe(ttl);
-        // Where others have answered, silence may be a lost packet.
+        // If others have answered, silence may be a lost packet.
         if matches!(reply, ProbeReply::Silence) && hops.iter().any(Option::is_some) {
             reply = probe(ttl);
         }
         match reply {
-            ProbeReply::Switch(address) => hops.push(Some(address)),
-            ProbeReply::End(address) => {
+            ProbeReply::Expired(address) => hops.push(Some(address)),
+            ProbeReply::Unreachable(address) => {
                 hops.push(Some(address));
                 return Some(PartialPath { hops, whole: false });
             }
@@ -220,7 +227,7 @@ fn follow(mut probe: impl FnMut(u8) -> ProbeReply, most_silence: usize) -> Optio
             break;
         }
     }
-    // Its end was not seen: what is known reaches up to the last answer.
+    // The receiver was not reached: the path is known up to the last answer.
     while hops.last().is_some_and(Option::is_none) {
         hops.pop();
     }

@@ -1,8 +1,8 @@
-//! Following a TCP connection that is yet to be made: its first packet, with little room.
+//! Tracing a TCP connection before it is made: its SYN, with a small TTL.
 //!
-//! The packet leaves from the pinned port and goes to the peer's door, so switches treat it as they will treat the data. A
-//! switch's answer ends the attempt, so the port is free for the next. When the packet arrives, the door is told that this
-//! was only a knock, and closes first: then the port is free again on this side.
+//! The SYN leaves from the pinned port and goes to the peer's listener, so switches treat it like the data. A switch's answer ends
+//! the attempt, so the port is free for the next. When the SYN arrives, the handshake marks the connection as a probe and the
+//! listener closes first: then the port is free again on this side.
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -16,19 +16,19 @@ use super::flow::ProbeReply;
 use super::icmp;
 use crate::launch::Token;
 
-/// How long the door may take to answer a knock: it shares its machine with whatever else is awake there.
-const COURTESY: Duration = Duration::from_secs(2);
+/// How long the listener may take to answer a probe: its host may be busy.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How often a port is tried that is still taken, and how long it may take to become free: where this process starts another
-/// one at the same time, that one holds on to the last socket for a moment.
+/// How often a port in use is retried, and the time between two attempts: a process that is being started holds on to the last
+/// socket for a moment.
 const TRIES: usize = 5;
-const A_MOMENT: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Sends the first packet of `connection` to `door` with room for `hops` hops.
+/// Sends the SYN of `connection` to `listener` with a TTL of `hops`.
 pub(super) fn probe(
     connection: &Connection,
     local: &LocalRail,
-    door: SocketAddr,
+    listener: SocketAddr,
     token: &Token,
     hops: u8,
     patience: Duration,
@@ -40,24 +40,24 @@ pub(super) fn probe(
             io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable
         )
     };
-    let mut attempted = attempt(from, local, door, hops, patience);
+    let mut attempted = attempt(from, local, listener, hops, patience);
     for _ in 1..TRIES {
         match &attempted {
-            Err(error) if is_taken(error) => std::thread::sleep(A_MOMENT),
+            Err(error) if is_taken(error) => std::thread::sleep(RETRY_INTERVAL),
             _ => break,
         }
-        attempted = attempt(from, local, door, hops, patience);
+        attempted = attempt(from, local, listener, hops, patience);
     }
     match attempted {
         Ok(Attempt::Answered(reply)) => reply,
         Ok(Attempt::Connected(socket)) => {
-            if let Err(error) = take_leave(socket, connection, token) {
-                tracing::debug!(%from, %door, %error, "a door did not answer a knock");
+            if let Err(error) = end_probe(socket, connection, token) {
+                tracing::debug!(%from, %listener, %error, "a listener did not answer a probe");
             }
             ProbeReply::Arrived
         }
         Err(error) => {
-            tracing::debug!(%from, %door, %error, "a path cannot be asked for");
+            tracing::debug!(%from, %listener, %error, "a path cannot be traced");
             match is_taken(&error) {
                 true => ProbeReply::Taken,
                 false => ProbeReply::Silence,
@@ -74,16 +74,16 @@ enum Attempt {
 fn attempt(
     from: SocketAddr,
     local: &LocalRail,
-    door: SocketAddr,
+    listener: SocketAddr,
     hops: u8,
     patience: Duration,
 ) -> io::Result<Attempt> {
     let socket = bind(from)?;
-    local.confine(SockRef::from(&socket), door.ip());
-    icmp::listen(&socket, door.ip())?;
-    icmp::set_ttl(&socket, door.ip(), hops)?;
+    local.confine(SockRef::from(&socket), listener.ip());
+    icmp::listen(&socket, listener.ip())?;
+    icmp::set_ttl(&socket, listener.ip(), hops)?;
     socket.set_nonblocking(true)?;
-    match socket.connect(&door.into()) {
+    match socket.connect(&listener.into()) {
         Ok(()) => return Ok(Attempt::Connected(socket)),
         Err(error) if error.raw_os_error() == Some(nix::Error::EINPROGRESS as i32) => {}
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -106,14 +106,14 @@ fn attempt(
     }
 }
 
-/// Tells the door that nothing will come, and waits until it has closed.
-fn take_leave(socket: Socket, connection: &Connection, token: &Token) -> io::Result<()> {
+/// Marks the connection as a probe, and waits until the listener has closed it.
+fn end_probe(socket: Socket, connection: &Connection, token: &Token) -> io::Result<()> {
     socket.set_nonblocking(false)?;
-    socket.set_write_timeout(Some(COURTESY))?;
-    // Whatever goes wrong, the port is needed again.
+    socket.set_write_timeout(Some(REPLY_TIMEOUT))?;
+    // The port is needed again, whatever goes wrong.
     socket.set_linger(Some(Duration::ZERO))?;
     let mut stream = TcpStream::from(socket);
-    send_handshake(&mut stream, connection, token, COURTESY)?;
+    send_handshake(&mut stream, connection, token, REPLY_TIMEOUT)?;
     while stream.read(&mut [0; 16])? > 0 {}
     Ok(())
 }

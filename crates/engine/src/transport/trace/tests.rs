@@ -14,7 +14,7 @@ fn path(most_silence: usize, echoes: &[Option<u8>], arrives: bool) -> (Vec<Optio
         |ttl| {
             sent += 1;
             match echoes.get(usize::from(ttl) - 1) {
-                Some(Some(last)) => ProbeReply::Switch(address(*last)),
+                Some(Some(last)) => ProbeReply::Expired(address(*last)),
                 None if arrives => ProbeReply::Arrived,
                 _ => ProbeReply::Silence,
             }
@@ -60,12 +60,12 @@ fn a_packet_that_was_lost_is_sent_again_before_a_switch_counts_as_silent() {
     let mut lost = false;
     let hops = follow(
         |ttl| match ttl {
-            1 => ProbeReply::Switch(address(1)),
+            1 => ProbeReply::Expired(address(1)),
             2 if !lost => {
                 lost = true;
                 ProbeReply::Silence
             }
-            2 => ProbeReply::Switch(address(2)),
+            2 => ProbeReply::Expired(address(2)),
             _ => ProbeReply::Arrived,
         },
         3,
@@ -77,8 +77,8 @@ fn a_packet_that_was_lost_is_sent_again_before_a_switch_counts_as_silent() {
 fn a_path_ends_at_the_switch_that_knows_no_way_on() {
     let hops = follow(
         |ttl| match ttl {
-            1 => ProbeReply::Switch(address(1)),
-            _ => ProbeReply::End(address(2)),
+            1 => ProbeReply::Expired(address(1)),
+            _ => ProbeReply::Unreachable(address(2)),
         },
         3,
     );
@@ -121,7 +121,7 @@ fn following_a_flow_leaves_its_port_free_and_no_stranger_at_the_door() {
             source_port: flow.port,
         };
         let door = high.endpoint().listeners[0];
-        syn::probe(&connection, &low.rails[0].1, door, &token, 1, MORE_PATIENCE)
+        syn::probe(&connection, &low.rails[0].1, door, &token, 1, RETRY_PATIENCE)
     };
     assert!(
         matches!(reply(&wanted[0]), ProbeReply::Arrived),

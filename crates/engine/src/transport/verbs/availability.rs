@@ -3,7 +3,7 @@
 /// Why there are no verbs here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerbsUnavailable {
-    /// The binary has no part for it.
+    /// The binary was built without RDMA.
     #[error("this binary was built without RDMA; build it with `cargo build --release --features rdma`")]
     NotBuilt,
     /// The user-space library is not installed.
@@ -23,7 +23,7 @@ pub enum VerbsUnavailable {
     Other(String),
 }
 
-/// Whether verbs can be used here, in a binary that has no part for them.
+/// Whether verbs can be used here, in a binary built without them.
 #[cfg(not(feature = "rdma"))]
 pub fn probe() -> Result<(), VerbsUnavailable> {
     Err(VerbsUnavailable::NotBuilt)
@@ -36,7 +36,7 @@ pub fn probe() -> Result<(), VerbsUnavailable> {
         Ok(names) if names.is_empty() => Err(VerbsUnavailable::NoDevice),
         Ok(_) => Ok(()),
         Err(error) => Err(match error.raw_os_error() {
-            // The stand-ins for a library that could not be opened answer so.
+            // The loader's substitutes for a missing library answer so.
             Some(nix::libc::EOPNOTSUPP) => VerbsUnavailable::NoLibrary,
             Some(nix::libc::ENOSYS) => VerbsUnavailable::NoKernel,
             _ => VerbsUnavailable::Other(error.to_string()),

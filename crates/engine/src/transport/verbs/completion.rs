@@ -1,4 +1,4 @@
-//! A completion queue and the descriptor that wakes whoever sleeps on it.
+//! A completion queue and the descriptor of its channel.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,7 +13,7 @@ use super::context::{Context, checked};
 /// Completions taken from the queue at a time.
 const AT_ONCE: usize = 16;
 
-/// Something is done: what was posted as `id`, or a message has arrived.
+/// A completion: a posted request is done, or a message has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The id it was posted with.
@@ -22,7 +22,7 @@ pub struct Completion {
     pub arrived: bool,
     /// Bytes of a message that arrived.
     pub bytes: u32,
-    /// The number that came with it.
+    /// Its immediate data.
     pub immediate: u32,
     /// Why it failed: the status as verbs number it, and the vendor's own code.
     pub failure: Option<(u32, u32)>,
@@ -66,7 +66,7 @@ impl CompletionQueue {
         Ok(queue)
     }
 
-    /// Takes what is there and hands each completion on, in order; how many there were.
+    /// Polls completions and passes each on, in order; how many there were.
     pub fn poll(&mut self, mut each: impl FnMut(Completion)) -> io::Result<usize> {
         let mut taken = 0;
         loop {
@@ -83,8 +83,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Asks for the descriptor to become readable with the next completion. One that came before does not do that: look once
-    /// more after this.
+    /// Requests a notification for the next completion. An earlier one does not notify: poll once more after this.
     pub fn arm(&self) -> io::Result<()> {
         // SAFETY: the queue is alive.
         checked(unsafe { ib::ibv_req_notify_cq(self.raw.as_ptr(), 0) })

@@ -1,7 +1,7 @@
-//! Two ranks bring a queue pair up between them, over a TCP connection that both have greeted.
+//! Two ranks connect a queue pair, over a TCP connection after its handshake.
 //!
-//! In two moves, so that a rank can begin with all its peers before it waits for any: otherwise ranks that wait for each
-//! other in a circle would never meet.
+//! In two steps, so that a rank can begin with all its peers before it waits for any: otherwise ranks that wait for each other in
+//! a cycle would deadlock.
 
 use std::io;
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use super::entropy;
 use super::failure::QpEnd;
 use super::link::VerbsLink;
 use super::nic::{Nic, ip_of};
-use super::qp_connection::{ACK_TIMEOUT, QpConnection, Settings};
+use super::qp_connection::{ACK_TIMEOUT, ConnectionInfo, QpConnection};
 use super::queue_pair::{PathAttributes, QueueDepths, QueuePair};
 use super::queue_pair_info::{self, QueuePairInfo};
 use super::receive_slots::{CHUNK_BYTES, GRANT_BYTES, ReceiveSlots};
@@ -23,16 +23,16 @@ use record::{Completion, FlowRecord, PortKnowledge};
 
 /// How often. Soft-RoCE takes 7 for "for ever".
 const RETRIES: u8 = 6;
-/// How often a peer without room is asked again. It always has room unless it misbehaves.
+/// RNR retries. The peer always has receives posted unless it misbehaves.
 const RNR_RETRIES: u8 = 6;
 /// Bytes that may lie within a request.
 const INLINE: u32 = 220;
-/// Most and fewest messages a queue pair has room for, and what all of a peer's together have.
+/// Most and fewest receive slots of a queue pair, and those of all queue pairs of a peer together.
 const MOST_SLOTS: u32 = 8;
 const FEWEST_SLOTS: u32 = 2;
 const SLOTS_OF_A_PEER: u32 = 32;
 
-/// A queue pair that has introduced itself and waits for its peer.
+/// A queue pair that has sent its info and waits for its peer's.
 pub struct PendingQueuePair {
     stream: TcpStream,
     nic: Arc<Nic>,
@@ -43,7 +43,7 @@ pub struct PendingQueuePair {
 }
 
 impl PendingQueuePair {
-    /// Makes a queue pair and tells the peer about it; when that is not possible, tells the peer that.
+    /// Creates a queue pair and sends its info to the peer, or the reason why it cannot.
     pub fn begin(
         mut stream: TcpStream,
         nic: &Arc<Nic>,
@@ -68,8 +68,8 @@ impl PendingQueuePair {
         }
     }
 
-    /// Hears of the peer's queue pair and connects to it.
-    pub fn meet(mut self, deadline: Instant) -> io::Result<ConnectedQueuePair> {
+    /// Receives the info of the peer's queue pair and connects to it.
+    pub fn exchange_info(mut self, deadline: Instant) -> io::Result<ConnectedQueuePair> {
         set_read_deadline(&self.stream, deadline)?;
         let theirs = QueuePairInfo::receive(&mut self.stream)?;
         match self.connect(&theirs) {
@@ -109,13 +109,13 @@ impl PendingQueuePair {
 /// What differs between uses of a queue pair.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QpTuning {
-    /// How often a peer without room is asked again; 7 is for ever.
+    /// RNR retries; 7 means forever.
     pub rnr_retries: u8,
-    /// RDMA reads under way at a time.
+    /// RDMA reads in flight.
     pub reads: u8,
 }
 
-/// Connects a queue pair to its peer, on the terms both were told; what it is called on the wire.
+/// Connects a queue pair to its peer as requested; returns how it appears on the wire.
 pub(super) fn bring_up(
     pair: &mut QueuePair,
     nic: &Nic,
@@ -206,7 +206,7 @@ impl ConnectedQueuePair {
         queue_pair_info::wait_ready(&mut stream)?;
         stream.set_nonblocking(true)?;
         let wanted = pending.wanted;
-        let with = Settings {
+        let with = ConnectionInfo {
             here: qp_end(wanted.me, &pending.queue_pair_info),
             there: qp_end(wanted.peer, &theirs),
             peer: theirs,
@@ -222,7 +222,7 @@ impl ConnectedQueuePair {
     }
 }
 
-/// One end of a queue pair, by the card it was introduced with.
+/// One end of a queue pair, from its info.
 pub(super) fn qp_end(rank: u32, queue_pair_info: &QueuePairInfo) -> QpEnd {
     QpEnd {
         rank,
@@ -237,7 +237,7 @@ pub(super) fn qp_end(rank: u32, queue_pair_info: &QueuePairInfo) -> QpEnd {
     }
 }
 
-/// How completions are noticed when nobody says: with few cores, whoever spins takes the time of the peer it waits for.
+/// The default way to notice completions: with few cores, spinning takes time from the peer that is waited for.
 pub(super) fn default_completion() -> Completion {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if cores <= 2 {
@@ -247,7 +247,7 @@ pub(super) fn default_completion() -> Completion {
     }
 }
 
-/// Reading waits until the deadline at most.
+/// Reads fail after the deadline.
 pub(super) fn set_read_deadline(stream: &TcpStream, deadline: Instant) -> io::Result<()> {
     let left = deadline.saturating_duration_since(Instant::now());
     stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))
@@ -276,7 +276,7 @@ fn prepare(
     Ok((pair, receive_slots, queue_pair_info))
 }
 
-/// Memory that a side has opened to the other.
+/// Memory that a side exposes to the other.
 pub(super) struct ExposedMemory {
     pub memory: u64,
     pub key: u32,
@@ -284,13 +284,13 @@ pub(super) struct ExposedMemory {
     pub slot_bytes: u32,
 }
 
-/// The card of a queue pair.
+/// The info of a queue pair.
 pub(super) fn local_info(nic: &Nic, pair: &QueuePair, opened: ExposedMemory) -> io::Result<QueuePairInfo> {
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(QueuePairInfo {
         queue_pair: pair.number(),
-        // Packet numbers have 24 bits.
+        // PSNs have 24 bits.
         psn: u32::from_le_bytes(random) & 0x00ff_ffff,
         lid: nic.state.lid,
         mtu: nic.state.mtu,

@@ -64,7 +64,10 @@ fn join(nic: &Arc<Nic>, wanted: impl Fn(u32) -> QueuePairRequest) -> [Box<dyn Li
     let (here, there) = streams();
     let one = PendingQueuePair::begin(here, nic, wanted(0)).unwrap();
     let other = PendingQueuePair::begin(there, nic, wanted(1)).unwrap();
-    let (one, other) = (one.meet(soon()).unwrap(), other.meet(soon()).unwrap());
+    let (one, other) = (
+        one.exchange_info(soon()).unwrap(),
+        other.exchange_info(soon()).unwrap(),
+    );
     [one.finish(soon()).unwrap(), other.finish(soon()).unwrap()]
 }
 
@@ -268,7 +271,7 @@ fn a_wrong_key_from_a_misbehaving_peer_is_refused_and_named_at_both_ends() {
         device: "rogue".to_string(),
     };
     mine.send(&mut there).unwrap();
-    let honest = honest.meet(soon()).unwrap();
+    let honest = honest.exchange_info(soon()).unwrap();
     let theirs = QueuePairInfo::receive(&mut there).unwrap();
     rogue
         .connect(&PathAttributes {
@@ -357,7 +360,11 @@ fn packets_that_do_not_fit_the_port_are_refused_before_anything_is_sent() {
     };
     let one = PendingQueuePair::begin(here, &nic, request(0, terms)).unwrap();
     let _other = PendingQueuePair::begin(there, &nic, request(1, terms)).unwrap();
-    let error = one.meet(soon()).err().expect("no such packets").to_string();
+    let error = one
+        .exchange_info(soon())
+        .err()
+        .expect("no such packets")
+        .to_string();
     assert!(error.contains("the ports carry at most"), "{error}");
 }
 

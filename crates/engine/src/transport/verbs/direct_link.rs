@@ -1,9 +1,9 @@
-//! Chunks that are written over one queue pair to where they belong: the CPU posts requests and never touches a byte.
+//! Chunks written over one queue pair straight to their destinations: the CPU posts requests and never touches the data.
 //!
-//! That is the only way between the memory of two GPUs, and spares the copy out of a slot between the memory of two CPUs.
-//! The receiver says where each chunk belongs by writing a *grant* (address, key, length) into the sender's ring of grants;
-//! the sender writes the chunk there. What must hold: a chunk is sent only with a grant of its own, in order, and never
-//! beyond it; a place in the ring is used again only when the chunk it was for has arrived.
+//! This is the only path between the memory of two GPUs, and saves the copy out of a receive slot between two CPUs. The receiver
+//! announces each destination by writing a *grant* (address, key, length) into the sender's ring of grants; the sender writes the
+//! chunk there. Invariants: a chunk is sent only with its own grant, in order, and never beyond it; a ring slot is reused only
+//! after the chunk it was for has arrived.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::receive_slots::{GRANT_BYTES, ReceiveSlots};
 use crate::device::{ReadLease, Region, WriteLease};
 use record::FlowRecord;
 
-/// Where a chunk belongs, as it travels: address, key, length.
+/// A grant as it travels: address, key, length.
 fn to_bytes(address: u64, key: u32, len: u32) -> [u8; GRANT_BYTES] {
     let mut bytes = [0; GRANT_BYTES];
     bytes[..8].copy_from_slice(&address.to_le_bytes());
@@ -38,31 +38,31 @@ fn from_bytes(bytes: &[u8]) -> (u64, u32, u32) {
 /// A chunk that was posted: the number of its request, its length, and the lease of its memory where it has one.
 type Posted = (u64, u64, Option<ReadLease>);
 
-/// One queue pair whose chunks go where they belong.
+/// One queue pair that writes chunks to announced destinations.
 pub struct VerbsDirectLink {
-    /// Given back first: after that no NIC touches the memory below.
+    /// Dropped first: after that no NIC touches the memory below.
     connection: QpConnection,
     /// The peer's grants arrive here.
     grants: ReceiveSlots,
     /// Chunks posted and not yet done.
     posted: VecDeque<Posted>,
-    /// Chunks sent, those whose memory is free again, and grants that came.
+    /// Chunks sent, chunks that have left, and grants received.
     sent: u64,
     left: u64,
     granted: u64,
     /// Payload bytes posted.
     moved: u64,
-    /// Chunks that were given a place, and those of them that were taken out.
+    /// Announced chunks, and those of them that were consumed.
     expected: u64,
     taken: u64,
-    /// Lengths of chunks that have arrived and were not taken out.
+    /// Lengths of chunks that have arrived and were not consumed.
     arrived: VecDeque<u32>,
-    /// Chunks that have a place and were not taken out: their lengths, and the leases of their memory where they have one.
+    /// Announced chunks that were not consumed: their lengths, and the leases of their memory where they have one.
     due: VecDeque<ArrivedChunk>,
 }
 
 impl VerbsDirectLink {
-    /// Takes over a connected wire and the memory its peer writes grants to.
+    /// Takes over a connected queue pair and the slots for the peer's grants.
     pub fn new(connection: QpConnection, grants: ReceiveSlots) -> VerbsDirectLink {
         VerbsDirectLink {
             connection,
@@ -95,14 +95,12 @@ impl VerbsDirectLink {
             self.left += 1;
         }
         if self.granted - self.sent > u64::from(self.grants.slots()) {
-            return Err(self
-                .connection
-                .failed("it gave more chunks a place than there is room for"));
+            return Err(self.connection.failed("it sent more grants than there are slots"));
         }
         Ok(())
     }
 
-    /// What the NIC calls a piece of memory: address, local key, remote key.
+    /// A range of GPU memory for the NIC: address, local key, remote key.
     fn name(&self, place: &GpuRange) -> Result<(u64, u32, u32), LinkError> {
         let registered = self.connection.with.nic.register_direct(&place.memory);
         let registered = registered.map_err(|error| {
@@ -113,26 +111,26 @@ impl VerbsDirectLink {
         Ok((address, registered.local_key(), registered.remote_key()))
     }
 
-    /// Whether the next chunk has a place and the queue room for it.
+    /// Whether there is a grant for the next chunk and queue space for it.
     fn may_send(&self) -> bool {
         let in_flight: u64 = self.posted.iter().map(|(_, len, _)| len).sum();
         in_flight < QpConnection::MAX_IN_FLIGHT && self.sent < self.granted && self.connection.has_room(2)
     }
 
-    /// Writes a chunk (address, length, key) to the place the peer has named for it.
+    /// Writes a chunk (address, length, key) to the destination of its grant.
     ///
     /// # Safety
     ///
     /// Its memory stays as it is until the chunk has left.
     unsafe fn send(&mut self, chunk: (u64, u32, u32), lease: Option<ReadLease>) -> Result<(), LinkError> {
-        // SAFETY: this grant has come, and the peer uses its place again only when the chunk has arrived there.
+        // SAFETY: this grant has arrived, and the peer reuses its slot only when the chunk has arrived there.
         let grant = unsafe { self.grants.message(self.sent, GRANT_BYTES) };
         let (to, key, room) = from_bytes(grant);
         let len = chunk.1;
         if len != room {
             return Err(self
                 .connection
-                .failed(format!("it expects a chunk of {room} bytes where {len} are due")));
+                .failed(format!("its grant is for {room} bytes, the chunk has {len}")));
         }
         let mut batch = Vec::with_capacity(1);
         let work = Opcode::WriteWithImm(self.sent as u32 & !CONTROL_BIT);
@@ -147,13 +145,13 @@ impl VerbsDirectLink {
         Ok(())
     }
 
-    /// Whether the peer's ring and the queue have room for another grant.
+    /// Whether the peer's ring and the queue can take another grant.
     fn may_grant(&self) -> bool {
         let ring = self.connection.with.peer.slots.min(self.grants.slots());
         self.expected - self.taken < u64::from(ring) && self.connection.has_room(1)
     }
 
-    /// Tells the peer where the next chunk belongs: address, length, key.
+    /// Grants the destination of the next chunk: address, length, key.
     fn grant(&mut self, (address, len, key): (u64, u32, u32)) -> Result<(), LinkError> {
         let peer = &self.connection.with.peer;
         let to = peer.memory + self.expected % u64::from(peer.slots) * GRANT_BYTES as u64;
@@ -165,11 +163,11 @@ impl VerbsDirectLink {
         let local = (grant.as_ptr() as u64, GRANT_BYTES as u32, 0);
         self.connection
             .add(&mut batch, work, local, remote, (false, true));
-        // SAFETY: the grant travels within the request.
+        // SAFETY: the grant is inlined in the request.
         unsafe { self.connection.post(&batch) }
     }
 
-    /// What the NIC calls memory of this process.
+    /// The registration of memory of this process.
     fn register(&self, region: &Arc<Region>) -> Result<Arc<Registration>, LinkError> {
         let registered = self.connection.with.nic.register(region);
         registered.map_err(|error| {
@@ -237,7 +235,7 @@ impl DirectLink for VerbsDirectLink {
                 let due = due.map_or(0, |due| due.len);
                 Err(self
                     .connection
-                    .failed(format!("a chunk of {bytes} bytes came where {due} were due")))
+                    .failed(format!("received a chunk of {bytes} bytes, expected {due}")))
             }
         }
     }
@@ -272,7 +270,7 @@ impl Link for VerbsDirectLink {
     fn receive(&mut self, _: usize, _: Sink<'_>) -> Result<Received, LinkError> {
         Err(self
             .connection
-            .failed("chunks arrive where they belong on this link; they cannot be handed over"))
+            .failed("this link writes chunks to announced destinations; it cannot hand them over"))
     }
 
     fn arrives_in_pieces(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Which UDP source port RoCE packets carry, so that their path through ECMP switches is known before they are sent.
 //!
-//! A RoCE v2 packet has no port of its own: the sender's kernel makes one from the flow label of the queue pair's address,
-//! or, where no label was asked for, from the numbers of the two queue pairs. Both ways are the kernel's, for every device.
+//! The sender's kernel derives the source port of a RoCE v2 packet from the flow label of the queue pair's address, or, without a
+//! label, from the numbers of the two queue pairs. It does so for every device.
 
 /// RoCE v2 packets are sent from ports of this range.
 pub const PORTS: std::ops::RangeInclusive<u16> = 0xC000..=0xFFFF;

@@ -9,7 +9,7 @@ const MEANINGS: &[(u32, &str, &str)] = &[
     (
         1,
         "local length error",
-        "a message was longer than the room made for it; both ends must run the same version of railgauge",
+        "a message was longer than the posted receive; both ends must run the same version of railgauge",
     ),
     (
         2,
@@ -24,22 +24,22 @@ const MEANINGS: &[(u32, &str, &str)] = &[
     (
         5,
         "flushed",
-        "the queue pair was ended: this port went down, this device was removed, or this NIC refused what the peer sent",
+        "the queue pair is in the error state: this port went down, this device was removed, or this NIC refused what the peer sent",
     ),
     (
         7,
         "bad response",
-        "the peer's NIC answered something that does not fit; suspect its firmware",
+        "the peer's NIC sent an invalid response; suspect its firmware",
     ),
     (
         8,
         "local access error",
-        "the peer wrote to memory that this side has not opened to it; both ends must run the same version of railgauge",
+        "the peer wrote to memory that this side has not exposed; both ends must run the same version of railgauge",
     ),
     (
         9,
         "remote invalid request",
-        "the peer's NIC does not take this kind of request, or a message was longer than its room",
+        "the peer's NIC does not support this kind of request, or a message was longer than the posted receive",
     ),
     (
         10,
@@ -50,28 +50,28 @@ const MEANINGS: &[(u32, &str, &str)] = &[
     (
         11,
         "remote operation error",
-        "the peer's NIC could not carry the request out; look into its host's kernel log",
+        "the peer's NIC could not execute the request; read its host's kernel log",
     ),
     (
         12,
         "transport retries exceeded",
-        "packets were not acknowledged after every retry: a cable or switch port on the way is down or drops packets, the \
+        "packets were not acknowledged after every retry: a cable or switch port on the path is down or drops packets, the \
          peer's host, process or port is gone, or routing between the two addresses does not work (try ping between them)",
     ),
     (
         13,
-        "receiver-not-ready retries exceeded",
-        "the peer made no room for a message: its process hangs or gets no CPU time",
+        "RNR (receiver not ready) retries exceeded",
+        "the peer posted no receive for a message: its process hangs or gets no CPU time",
     ),
     (
         19,
         "fatal error",
-        "the device failed; look into the kernel log and reset it",
+        "the device failed; read the kernel log and reset it",
     ),
     (
         20,
         "response timeout",
-        "the peer's NIC did not answer in time; look at the ports' error counters on the way",
+        "the peer's NIC did not answer in time; check the error counters of the ports on the path",
     ),
     (
         21,
@@ -80,14 +80,14 @@ const MEANINGS: &[(u32, &str, &str)] = &[
     ),
 ];
 
-/// The status of requests that ended because the queue pair had ended already.
+/// The status of requests flushed from a queue pair in the error state.
 pub const FLUSHED: u32 = 5;
 
-/// What it means when the NIC of this side reports one of the remote errors about something that was to be received.
-const REFUSED_HERE: &str = "this NIC refused what the peer sent: it named memory that is not open to it, with a wrong \
+/// The meaning of a remote error that the NIC of this side reports for a receive.
+const REFUSED_HERE: &str = "this NIC refused what the peer sent: it addressed memory that is not exposed to it, with a wrong \
     address or key; both ends must run the same version of railgauge, or the peer misbehaves";
 
-/// Why a request was not even taken, in words.
+/// Why a request could not be posted, in words.
 pub fn not_posted(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(nix::libc::EIO | nix::libc::ENODEV) => {
@@ -176,7 +176,7 @@ mod tests {
         assert!(
             say(12, 0).starts_with("transport retries exceeded while sending (status 12): packets were not")
         );
-        assert!(say(13, 0).contains("made no room"));
+        assert!(say(13, 0).contains("posted no receive"));
         assert!(say(10, 0x88).contains("(status 10, vendor code 0x88): the peer's NIC refused access"));
         let receiving = Failure {
             status: 10,

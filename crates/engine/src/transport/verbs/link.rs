@@ -1,9 +1,8 @@
 //! Chunks of this process's own memory over one queue pair, without ever blocking.
 //!
-//! A chunk is written straight into a slot of the peer's landing memory. The number that comes with it says how many messages
-//! this side has taken out of its own, which is the peer's credit for more; a side that has nothing to send says so by itself. What must
-//! hold: no more messages are under way than the peer has slots, so none is ever overwritten and no receiver is ever
-//! without room; memory that is sent from is leased until the NIC is done with it.
+//! A chunk is written into a receive slot of the peer. Its immediate data returns credits: how many messages this side has consumed;
+//! a side with nothing to send returns credits in control messages. Invariants: no more messages are in flight than the peer has
+//! slots, so none is overwritten and no RNR occurs; memory that is sent from is leased until the NIC is done with it.
 
 use std::collections::VecDeque;
 
@@ -16,7 +15,7 @@ use record::FlowRecord;
 
 /// One queue pair carrying chunks both ways.
 pub struct VerbsLink {
-    /// Given back first: after that no NIC touches the memory below.
+    /// Dropped first: after that no NIC touches the memory below.
     connection: QpConnection,
     receive_slots: ReceiveSlots,
     /// The chunk being sent, with how many of its bytes are posted.
@@ -25,24 +24,24 @@ pub struct VerbsLink {
     posted: VecDeque<(u64, ReadLease)>,
     /// Bytes of them.
     in_flight: u64,
-    /// Messages sent, and those of them that the peer has taken out.
+    /// Messages sent, and those the peer has consumed.
     sent: u64,
     taken: u64,
     /// Payload bytes posted.
     moved: u64,
-    /// Sizes of messages that have arrived and were not taken out.
+    /// Sizes of messages that have arrived and were not consumed.
     arrived: VecDeque<u32>,
-    /// Messages taken out, and how many of them the peer knows of.
+    /// Messages consumed, and credits returned to the peer.
     consumed: u64,
     credits_returned: u64,
-    /// Bytes of the current chunk that are there.
+    /// Bytes of the current chunk that have arrived.
     got: usize,
-    /// Where chunks longer than a slot are put together for a function.
+    /// Where chunks longer than a slot are assembled for a function.
     assembly: Vec<u8>,
 }
 
 impl VerbsLink {
-    /// Takes over a connected wire and the memory its peer writes to.
+    /// Takes over a connected queue pair and its receive slots.
     pub fn new(connection: QpConnection, receive_slots: ReceiveSlots) -> VerbsLink {
         VerbsLink {
             connection,
@@ -61,7 +60,7 @@ impl VerbsLink {
         }
     }
 
-    /// Sorts what came over the wire.
+    /// Processes arrived messages and completions.
     fn process_events(&mut self) -> Result<(), LinkError> {
         while let Some(event) = self.connection.next() {
             match event {
@@ -83,7 +82,7 @@ impl VerbsLink {
         if self.taken > self.sent {
             return Err(self
                 .connection
-                .failed("it says that it took more messages than were sent"));
+                .failed("it returned more credits than messages were sent"));
         }
         Ok(())
     }
@@ -93,14 +92,14 @@ impl VerbsLink {
         self.process_events()
     }
 
-    /// Whether the peer has a free slot and the queue room for a message and an answer.
+    /// Whether there is a credit, and queue space for a message and a control message.
     fn has_room(&self) -> bool {
         self.in_flight < QpConnection::MAX_IN_FLIGHT
             && self.sent - self.taken < u64::from(self.connection.with.peer.slots)
             && self.connection.has_room(2)
     }
 
-    /// Posts as much of the current chunk as there is room for; whether anything was posted.
+    /// Posts as much of the current chunk as credits allow; whether anything was posted.
     fn push(&mut self) -> Result<bool, LinkError> {
         let Some((chunk, mut at)) = self.outgoing.take() else {
             return Ok(false);
@@ -153,10 +152,10 @@ impl VerbsLink {
         posted.map(|()| !batch.is_empty())
     }
 
-    /// Tells the peer how many messages were taken out, when enough of them were.
+    /// Returns credits to the peer once enough messages were consumed.
     fn give_credit(&mut self) -> Result<(), LinkError> {
         let enough = u64::from(self.receive_slots.slots() / 2).max(1);
-        // Without room it is done later: requests complete without the peer's help.
+        // With a full queue it is done later: requests complete without the peer's help.
         if self.consumed - self.credits_returned < enough || !self.connection.has_room(1) {
             return Ok(());
         }
@@ -211,9 +210,9 @@ impl Link for VerbsLink {
         if bytes != due {
             return Err(self
                 .connection
-                .failed(format!("a message of {bytes} bytes came where {due} were due")));
+                .failed(format!("received a message of {bytes} bytes, expected {due}")));
         }
-        // SAFETY: the message has arrived, and its slot is given back below.
+        // SAFETY: the message has arrived, and its credit is returned below.
         let message = unsafe { self.receive_slots.message(self.consumed, bytes) };
         let whole = self.got + bytes == len;
         match sink {

@@ -11,8 +11,9 @@ use rdma_mummy_sys::ibv_access_flags as flags;
 use super::context::Context;
 use crate::device::Region;
 use crate::device::cuda::GpuDirectMemory;
+use crate::sync::lock;
 
-/// What belongs together on one device: queue pairs reach memory of their own domain only.
+/// A protection domain: queue pairs reach memory of their own domain only.
 pub struct ProtectionDomain {
     raw: NonNull<ib::ibv_pd>,
     context: Arc<Context>,
@@ -51,7 +52,7 @@ impl Drop for ProtectionDomain {
     }
 }
 
-/// What a NIC may do with registered memory: everything, for this side and for peers that were told its key.
+/// Access flags of registered memory: everything, for this side and for peers that know its key.
 fn access() -> i32 {
     let bits =
         flags::IBV_ACCESS_LOCAL_WRITE.0 | flags::IBV_ACCESS_REMOTE_WRITE.0 | flags::IBV_ACCESS_REMOTE_READ.0;
@@ -120,13 +121,13 @@ impl Registration {
         self.len
     }
 
-    /// What this side's work requests name it by.
+    /// The key for work requests of this side.
     pub fn local_key(&self) -> u32 {
         // SAFETY: the registration is alive; the key never changes.
         unsafe { (*self.raw.as_ptr()).lkey }
     }
 
-    /// What the peer's work requests name it by.
+    /// The key for work requests of the peer.
     pub fn remote_key(&self) -> u32 {
         // SAFETY: as above.
         unsafe { (*self.raw.as_ptr()).rkey }
@@ -143,7 +144,7 @@ impl Drop for Registration {
     }
 }
 
-/// What was registered before: registering costs far more than sending.
+/// Cached registrations: registering costs far more than sending.
 pub struct Registrations<T> {
     known: Mutex<Vec<(Weak<T>, Arc<Registration>)>>,
 }
@@ -157,13 +158,13 @@ impl<T> Default for Registrations<T> {
 }
 
 impl<T> Registrations<T> {
-    /// The registration of some memory, made when it is first asked for. Those of memory that is gone are given back then.
+    /// The registration of some memory, made on first use, when those of freed memory are dropped.
     pub fn of(
         &self,
         memory: &Arc<T>,
         make: impl FnOnce() -> io::Result<Registration>,
     ) -> io::Result<Arc<Registration>> {
-        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = lock(&self.known);
         let found = known.iter().find(|(of, _)| of.as_ptr() == Arc::as_ptr(memory));
         if let Some((_, registration)) = found {
             return Ok(Arc::clone(registration));

@@ -1,7 +1,7 @@
 //! Moving bytes by RDMA: verbs, opened at run time.
 //!
-//! `context`, `memory`, `completion` and `queue_pair` are the objects of the verbs interface, each holding what it was made
-//! from, so that they are given back in the right order whatever happens. `link` is the transport built on them.
+//! `context`, `memory`, `completion` and `queue_pair` are the objects of the verbs interface, each holding the one it was made
+//! from, so that they are released in the right order. `link` and `direct_link` are the transports built on them.
 #![allow(unsafe_code)]
 
 mod availability;

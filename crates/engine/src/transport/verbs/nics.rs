@@ -38,7 +38,7 @@ impl Nics {
         Ok(nic)
     }
 
-    /// Makes a queue pair on a rail's device and introduces it to the peer at the other end of `stream`.
+    /// Creates a queue pair on a rail's device and sends its info to the peer at the other end of `stream`.
     pub fn begin(
         &mut self,
         mut stream: TcpStream,
@@ -54,8 +54,8 @@ impl Nics {
         }
     }
 
-    /// Whether the devices behind all of `rails` take memory of a GPU; why not, in words.
-    pub fn take_direct(
+    /// Registers GPU memory with the devices behind all of `rails`, or says why that fails.
+    pub fn register_gpu_memory(
         &mut self,
         rails: &[(String, LocalRail)],
         memory: &Arc<GpuDirectMemory>,
@@ -65,9 +65,9 @@ impl Nics {
             nic.register_direct(memory).map_err(|error| {
                 let device = &nic.port.device;
                 match memory.exported() {
-                    Some(_) => format!("{rail}: {device} does not take GPU memory as a dma-buf ({error})"),
+                    Some(_) => format!("{rail}: {device} cannot register GPU memory as a dma-buf ({error})"),
                     None => format!(
-                        "{rail}: the driver exports no dma-buf and {device} does not take the GPU's address ({error}); is \
+                        "{rail}: the driver exports no dma-buf and {device} cannot register the GPU's address ({error}); is \
                          nvidia-peermem loaded?"
                     ),
                 }

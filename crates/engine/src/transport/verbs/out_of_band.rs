@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use super::super::tcp::LocalRail;
 use super::Nics;
 
-/// A connection by which two ranks agree on queue pairs of their own.
+/// An out-of-band connection between two ranks.
 pub struct OutOfBand<'a> {
     /// The connection.
     pub stream: TcpStream,

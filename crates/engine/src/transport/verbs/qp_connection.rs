@@ -1,11 +1,11 @@
-//! A connected queue pair with its bookkeeping: which requests are done, what has arrived, whether anybody is still there.
+//! A connected queue pair with its bookkeeping: completed requests, arrived messages, and whether the peer is alive.
 //!
-//! Numbers travel with messages. One with the uppermost bit set comes without payload, as an answer to what was sent before.
-//! What they mean beyond that is the business of the links built on this.
+//! Messages carry immediate data. With its uppermost bit set, the message is a control message without payload. The links built on
+//! this define the rest.
 //!
-//! Answers and payload share a queue, so an answer waits for all payload that was posted before it. Links therefore keep only
-//! as much payload under way as the wire needs to stay busy: with more, two ranks that both send would wait for each other's
-//! answers.
+//! Control messages and payload share a queue, so a control message waits for all payload posted before it. Links therefore keep
+//! only as much payload in flight as the wire needs to stay busy: with more, two ranks that both send would wait for each other's
+//! control messages.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -24,82 +24,82 @@ use record::FlowRecord;
 /// Packets that are not acknowledged are sent again after 4.096 us times two to the power of this: 0.54 s. With seven tries
 /// a flap of two seconds is survived, and a dead path is noticed after four.
 pub const ACK_TIMEOUT: u8 = 17;
-/// The bit that tells an answer from the number of a message.
+/// The bit of the immediate data that marks a control message.
 pub const CONTROL_BIT: u32 = 1 << 31;
-/// Looks without news after which the NIC is asked to wake us.
+/// Empty polls before a notification is requested.
 const POLLS_BEFORE_ARMING: u32 = 4;
-/// Looks without news between two looks at the clock.
+/// Empty polls between two reads of the clock.
 const IDLE_POLLS_BETWEEN_CHECKS: u32 = 64;
-/// Looks between two looks at the clock while there is news.
+/// Polls between two reads of the clock while data moves.
 const BUSY_POLLS_BETWEEN_CHECKS: u32 = 32;
-/// Time between two looks at peer and device.
+/// Time between two checks of peer and device.
 const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
 
 /// What is known about a connection besides its queue pair.
-pub struct Settings {
+pub struct ConnectionInfo {
     /// This end.
     pub here: QpEnd,
     /// The other.
     pub there: QpEnd,
     /// The other's queue pair and memory.
     pub peer: QueuePairInfo,
-    /// What it is called on the wire.
+    /// How it appears on the wire.
     pub flow: FlowRecord,
-    /// Whether to sleep until the NIC wakes us, rather than to look again and again.
+    /// Whether to sleep until a notification, rather than poll.
     pub sleeps: bool,
     /// The device.
     pub nic: Arc<Nic>,
 }
 
-/// What came over the wire.
+/// What arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QpEvent {
-    /// A message of this many bytes, and the number it came with.
+    /// A message: its bytes, and its immediate data.
     Message(u32, u32),
-    /// An answer, without its uppermost bit.
+    /// The immediate data of a control message, without its uppermost bit.
     Control(u32),
 }
 
 /// One end of a connection.
 pub struct QpConnection {
     pair: QueuePair,
-    /// Where both met. Nothing is sent over it any more; the kernel closes it when the peer's process ends.
+    /// The TCP connection of the setup. It is idle now; the kernel closes it when the peer's process ends.
     stream: TcpStream,
-    /// What both ends are.
-    pub with: Settings,
-    /// Requests posted, completed, and the last one that will show up when it completes.
+    /// Both ends.
+    pub with: ConnectionInfo,
+    /// Requests posted, requests completed, and the last signalled one.
     requests: u64,
     completed: u64,
     signalled: u64,
-    /// News that nobody has asked for yet.
+    /// Events that were not taken yet.
     events: VecDeque<QpEvent>,
     failure: Option<Failure>,
     idle: IdleState,
 }
 
-/// What is noticed while nothing happens.
+/// Polls and checks while nothing happens.
 #[derive(Default)]
 struct IdleState {
-    /// Looks, with news or without.
+    /// All polls.
     polls: u32,
-    /// Looks without news.
+    /// Empty polls.
     idle_polls: u32,
     armed: bool,
     checked: Option<Instant>,
-    /// How many requests were done when last looked, with some of them not, and since when.
+    /// Completed requests at the last check, when some were outstanding, and since when.
     stuck: Option<(u64, Instant)>,
 }
 
 impl QpConnection {
-    /// Work requests that may be under way: messages, and answers between them.
+    /// Work requests in flight: messages, and control messages between them.
     pub const REQUESTS: u32 = 48;
-    /// Payload bytes that may be under way: three of the longest chunks, several times what the fastest path holds.
+    /// Payload bytes in flight: three of the longest chunks, several times the bandwidth-delay product of the fastest path.
     pub const MAX_IN_FLIGHT: u64 = 768 << 10;
-    /// Requests after which one shows up when it completes at the latest, so that room is known to be free again.
+    /// The most unsignalled requests in a row, so that free queue space is known.
     const MAX_UNSIGNALLED: u64 = 8;
 
     /// Takes over a connected queue pair.
-    pub fn new(pair: QueuePair, stream: TcpStream, with: Settings) -> QpConnection {
+    pub fn new(pair: QueuePair, stream: TcpStream, with: ConnectionInfo) -> QpConnection {
         QpConnection {
             pair,
             stream,
@@ -115,7 +115,7 @@ impl QpConnection {
 
     /// An error with both ends.
     pub fn failed(&self, what: impl std::fmt::Display) -> LinkError {
-        let Settings {
+        let ConnectionInfo {
             here, there, flow, ..
         } = &self.with;
         LinkError::Failed(format!("{} from {here} to {there}: {what}", flow.rail))
@@ -125,7 +125,7 @@ impl QpConnection {
         self.failed(not_posted(error))
     }
 
-    /// Takes in what the NIC has to report; whether there was anything.
+    /// Polls the completion queue; whether there was anything.
     pub fn poll_completions(&mut self) -> Result<bool, LinkError> {
         if let Some(failure) = self.failure {
             return Err(self.failed(failure));
@@ -139,7 +139,7 @@ impl QpConnection {
                     vendor,
                     sending: completion.id != ARRIVAL,
                 };
-                // The first says what happened; what comes after it is only flushed.
+                // The first failure is the cause; the others are only flushed.
                 if failure.is_none_or(|first| first.status == FLUSHED) {
                     *failure = Some(found);
                 }
@@ -160,7 +160,7 @@ impl QpConnection {
         if count == 0 {
             return Ok(false);
         }
-        // Room first, answers later: a peer that has an answer can rely on room.
+        // Receives are posted before credits are returned: a peer with a credit can rely on a receive.
         self.pair
             .post_receives(arrivals)
             .map_err(|error| self.posting(&error))?;
@@ -172,16 +172,16 @@ impl QpConnection {
         Ok(true)
     }
 
-    /// The next thing that came over the wire.
+    /// The next event.
     pub fn next(&mut self) -> Option<QpEvent> {
         self.events.pop_front()
     }
 
-    /// Looks, and when there is nothing asks to be woken, and now and then whether peer and device are still there.
+    /// Polls; when idle, requests a notification, and regularly checks peer and device.
     pub fn advance(&mut self) -> Result<bool, LinkError> {
         self.idle.polls = self.idle.polls.wrapping_add(1);
         if self.poll_completions()? {
-            // A device can be lost while data still moves.
+            // A device can fail while data still moves.
             if self.idle.polls.is_multiple_of(BUSY_POLLS_BETWEEN_CHECKS) {
                 self.check_periodically()?;
             }
@@ -192,10 +192,10 @@ impl QpConnection {
             let armed = self.pair.completions_ref().arm();
             armed.map_err(|error| self.posting(&error))?;
             self.idle.armed = true;
-            // What completed before that wakes nobody.
+            // Earlier completions do not notify.
             return self.poll_completions();
         }
-        // A rank that sleeps looks seldom enough for the clock to cost nothing.
+        // A sleeping rank polls rarely, so the clock costs nothing.
         if self.idle.armed || self.idle.idle_polls.is_multiple_of(IDLE_POLLS_BETWEEN_CHECKS) {
             self.check_periodically()?;
         }
@@ -234,17 +234,17 @@ impl QpConnection {
         self.requests - self.completed + more <= u64::from(Self::REQUESTS)
     }
 
-    /// Requests that are done: all up to this number.
+    /// All requests up to this number are complete.
     pub fn completed(&self) -> u64 {
         self.completed
     }
 
-    /// Bytes that may lie within a request.
+    /// The most inline bytes.
     pub fn inline(&self) -> usize {
         self.pair.inline() as usize
     }
 
-    /// Adds a request to `batch` and returns its number. `signalled` when it must show up as soon as it is done.
+    /// Adds a request to `batch` and returns its number.
     pub fn add(
         &mut self,
         batch: &mut Vec<WorkRequest>,
@@ -280,16 +280,16 @@ impl QpConnection {
         posted.map_err(|error| self.posting(&error))
     }
 
-    /// Gives the queue pair up.
+    /// Moves the queue pair to the error state.
     pub fn abandon(&mut self) {
         self.pair.fail();
     }
 
-    /// `bytes` are on their way; how often the oldest of them must have been sent again.
+    /// The backlog of `bytes` in flight, with an estimate of retransmissions.
     pub fn backlog(&self, bytes: u64) -> Backlog {
         let timeout = Duration::from_nanos(4_096 << ACK_TIMEOUT);
         let since = self.idle.stuck.map(|(_, since)| since.elapsed());
-        // The NIC does not tell how often it sent again, but it does so whenever this time has passed without an answer.
+        // The NIC does not report retransmissions, but it retransmits after every timeout without an acknowledgement.
         let retransmits = since.map_or(0, |since| since.as_nanos() / timeout.as_nanos());
         Backlog {
             bytes,
@@ -297,7 +297,7 @@ impl QpConnection {
         }
     }
 
-    /// What to sleep on, when that is how news is noticed.
+    /// What to sleep on, when completions notify.
     pub fn waitable(&self) -> Option<Waitable<'_>> {
         self.with.sleeps.then(|| Waitable {
             fd: self.pair.completions_ref().descriptor(),
@@ -307,7 +307,7 @@ impl QpConnection {
     }
 }
 
-/// The full count whose lowest 31 bits are `low`, at or behind `known`.
+/// The full count whose lowest 31 bits are `low`, at or after `known`.
 pub fn widened(low: u32, known: u64) -> u64 {
     let ahead = low.wrapping_sub(known as u32) & !CONTROL_BIT;
     known + u64::from(ahead)

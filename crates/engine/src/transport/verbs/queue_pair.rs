@@ -1,4 +1,4 @@
-//! A reliable connected queue pair: made, brought up to its peer, posted to.
+//! A reliable connected (RC) queue pair.
 
 use std::io;
 use std::ptr::{NonNull, null_mut};
@@ -11,14 +11,14 @@ use super::completion::CompletionQueue;
 use super::context::{Gid, checked, mtu_number};
 use super::memory::ProtectionDomain;
 
-/// Room of a queue pair.
+/// Queue depths of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueDepths {
-    /// Work requests that may be under way.
+    /// Work requests in flight.
     pub sends: u32,
-    /// Messages that may arrive before room for them is made again.
+    /// Posted receives.
     pub receives: u32,
-    /// Bytes that may lie within a work request.
+    /// Inline bytes of a work request.
     pub inline: u32,
 }
 
@@ -37,9 +37,9 @@ pub struct PathAttributes {
     pub to_lid: u16,
     /// Queue pair of the peer.
     pub to_queue_pair: u32,
-    /// Packet number this side starts with.
+    /// Initial PSN of this side.
     pub psn: u32,
-    /// Packet number the peer starts with.
+    /// Initial PSN of the peer.
     pub peer_psn: u32,
     /// Largest packet payload in bytes.
     pub mtu: u16,
@@ -53,22 +53,22 @@ pub struct PathAttributes {
     pub timeout: u8,
     /// How often it is sent again.
     pub retries: u8,
-    /// How often a peer without room is asked again; 7 is for ever.
+    /// RNR retries; 7 means forever.
     pub rnr_retries: u8,
-    /// RDMA reads under way at a time.
+    /// RDMA reads in flight.
     pub reads: u8,
 }
 
 /// What a work request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opcode {
-    /// Writes into the peer's memory, which does not notice.
+    /// RDMA write without notification.
     Write,
-    /// Writes into the peer's memory and sends a number along, which it notices.
+    /// RDMA write with immediate data, which completes a receive at the peer.
     WriteWithImm(u32),
-    /// Sends a message into whatever memory the peer has made room in.
+    /// Send into a posted receive.
     Send,
-    /// Reads from the peer's memory.
+    /// RDMA read.
     Read,
 }
 
@@ -83,9 +83,9 @@ pub struct WorkRequest {
     pub local: (u64, u32, u32),
     /// The peer's memory: address and key.
     pub remote: (u64, u32),
-    /// Whether it shows up in the completion queue when it is done.
+    /// Whether it generates a completion.
     pub signalled: bool,
-    /// Whether its bytes travel within the request, so that their memory is free again at once.
+    /// Whether its bytes are inlined, so that their memory is free at once.
     pub inline: bool,
 }
 
@@ -147,12 +147,16 @@ impl QueuePair {
     pub fn connect(&mut self, path: &PathAttributes) -> io::Result<()> {
         let mut attributes = blank();
         attributes.qp_state = ib::ibv_qp_state::IBV_QPS_RTR;
-        attributes.path_mtu = mtu_number(path.mtu)
-            .ok_or_else(|| io::Error::other(format!("{} bytes are no packet size of RDMA", path.mtu)))?;
+        attributes.path_mtu = mtu_number(path.mtu).ok_or_else(|| {
+            io::Error::other(format!(
+                "{} bytes is not an RDMA path MTU; use 256, 512, 1024, 2048 or 4096",
+                path.mtu
+            ))
+        })?;
         attributes.dest_qp_num = path.to_queue_pair;
         attributes.rq_psn = path.peer_psn;
         attributes.max_dest_rd_atomic = path.reads;
-        // 0.64 ms: what a peer that has no room is told to wait.
+        // 0.64 ms: the RNR timer.
         attributes.min_rnr_timer = 12;
         let address = &mut attributes.ah_attr;
         address.port_num = path.port;
@@ -200,12 +204,12 @@ impl QueuePair {
         unsafe { ib::mlx5dv_modify_qp_udp_sport(self.raw.as_ptr(), port) == 0 }
     }
 
-    /// Ends it: whatever is under way comes back as flushed, and nothing of the peer's gets in any more.
+    /// Moves it to the error state: requests in flight are flushed, and the peer can no longer write.
     pub fn fail(&mut self) {
         let mut attributes = blank();
         attributes.qp_state = ib::ibv_qp_state::IBV_QPS_ERR;
         if let Err(error) = self.modify(&mut attributes, mask::IBV_QP_STATE) {
-            tracing::debug!(%error, "a queue pair could not be ended");
+            tracing::debug!(%error, "a queue pair could not be moved to the error state");
         }
     }
 
@@ -215,7 +219,7 @@ impl QueuePair {
         unsafe { (*self.raw.as_ptr()).qp_num }
     }
 
-    /// Bytes that may lie within a work request.
+    /// Inline bytes of a work request.
     pub fn inline(&self) -> u32 {
         self.inline
     }
@@ -230,7 +234,7 @@ impl QueuePair {
         &self.completions
     }
 
-    /// Posts requests, all with one ring of the bell.
+    /// Posts requests with one doorbell.
     ///
     /// # Safety
     ///
@@ -284,13 +288,13 @@ impl QueuePair {
         checked(unsafe { ib::ibv_post_send(self.raw.as_ptr(), first, &mut bad) })
     }
 
-    /// Makes room for `count` messages that carry a number and no bytes of their own.
+    /// Posts `count` receives for messages with immediate data only.
     pub fn post_receives(&mut self, count: usize) -> io::Result<()> {
         // SAFETY: no memory is named.
         unsafe { self.post_receives_into(count, None) }
     }
 
-    /// Makes room for `count` messages, all into the same memory (address, bytes, key), when it is named.
+    /// Posts `count` receives, all into the same memory (address, bytes, key), if any.
     ///
     /// # Safety
     ///
@@ -346,7 +350,7 @@ impl Drop for QueuePair {
         // SAFETY: made in `new` and not given back before.
         let answer = unsafe { ib::ibv_destroy_qp(self.raw.as_ptr()) };
         if answer != 0 {
-            tracing::debug!(answer, "a queue pair could not be given back");
+            tracing::debug!(answer, "a queue pair could not be destroyed");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What two queue pairs must know of each other, exchanged over a connection that has been greeted.
+//! What two queue pairs must know of each other, exchanged over a TCP connection after its handshake.
 //!
-//! Fixed size, so nothing that comes from the other side can make us allocate. A side that cannot go on says why instead, so
-//! that both ends report the same reason.
+//! Fixed size, so that the peer cannot make us allocate. A side that cannot continue sends the reason instead, so that both ends
+//! report the same one.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,12 +11,12 @@ use super::context::Gid;
 /// Longest device name and longest reason.
 const NAME: usize = 64;
 const REASON: usize = 400;
-/// Bytes of a card.
+/// Bytes of the info.
 const INFO_BYTES: usize = 1 + 4 + 4 + 2 + 2 + 1 + 1 + 16 + 8 + 4 + 4 + 4 + NAME;
-/// First byte: a card follows, or the reason why there is none.
+/// First byte: the info follows, or the reason why there is none.
 const INFO: u8 = 1;
 const FAILURE: u8 = 2;
-/// Sent when the own queue pair takes what the peer sends.
+/// Sent when the own queue pair is ready to receive.
 const READY: u8 = 3;
 
 /// One side's queue pair and the memory it has opened to the other.
@@ -24,7 +24,7 @@ const READY: u8 = 3;
 pub struct QueuePairInfo {
     /// Queue pair.
     pub queue_pair: u32,
-    /// Packet number it starts with.
+    /// Initial packet sequence number (PSN).
     pub psn: u32,
     /// Local identifier on InfiniBand.
     pub lid: u16,
@@ -36,13 +36,13 @@ pub struct QueuePairInfo {
     pub port: u8,
     /// Address.
     pub gid: Gid,
-    /// Where the memory for what arrives begins.
+    /// Address of the receive memory.
     pub memory: u64,
-    /// The key of that memory.
+    /// Its remote key.
     pub key: u32,
-    /// Messages it has room for.
+    /// Receive slots.
     pub slots: u32,
-    /// Bytes of each.
+    /// Bytes of a slot.
     pub slot_bytes: u32,
     /// Device.
     pub device: String,
@@ -109,12 +109,12 @@ impl QueuePairInfo {
         })
     }
 
-    /// Says who this side is.
+    /// Sends it to the peer.
     pub fn send(&self, stream: &mut TcpStream) -> io::Result<()> {
         stream.write_all(&self.to_bytes())
     }
 
-    /// Hears who the other side is; its reason when it cannot go on.
+    /// Receives the peer's info, or its reason for giving up.
     pub fn receive(stream: &mut TcpStream) -> io::Result<QueuePairInfo> {
         let mut bytes = [0; INFO_BYTES];
         stream.read_exact(&mut bytes[..1])?;
@@ -122,7 +122,7 @@ impl QueuePairInfo {
             INFO => {
                 stream.read_exact(&mut bytes[1..])?;
                 QueuePairInfo::from_bytes(&bytes)
-                    .ok_or_else(|| io::Error::other("its queue pair makes no sense"))
+                    .ok_or_else(|| io::Error::other("malformed queue-pair info: slots or name out of bounds"))
             }
             FAILURE => {
                 let mut reason = Vec::new();
@@ -132,14 +132,16 @@ impl QueuePairInfo {
                     .chars()
                     .filter(|letter| !letter.is_control())
                     .collect();
-                Err(io::Error::other(format!("it cannot: {reason}")))
+                Err(io::Error::other(format!("the peer gave up: {reason}")))
             }
-            _ => Err(io::Error::other("it does not speak of queue pairs")),
+            _ => Err(io::Error::other(
+                "malformed queue-pair info: unknown message kind",
+            )),
         }
     }
 }
 
-/// Tells the other side why this one cannot go on. It may be gone already; then there is nobody to tell.
+/// Tells the peer why this side gives up. The peer may be gone already.
 pub fn send_failure(stream: &mut TcpStream, reason: &str) {
     let mut cut = reason.len().min(REASON);
     while !reason.is_char_boundary(cut) {
@@ -149,19 +151,21 @@ pub fn send_failure(stream: &mut TcpStream, reason: &str) {
     let _ = stream.write_all(&reason.as_bytes()[..cut]);
 }
 
-/// Says that this side takes what the other sends.
+/// Tells the peer that this side is ready to receive.
 pub fn send_ready(stream: &mut TcpStream) -> io::Result<()> {
     stream.write_all(&[READY])
 }
 
-/// Waits for the other side to say so.
+/// Waits until the peer is ready to receive.
 pub fn wait_ready(stream: &mut TcpStream) -> io::Result<()> {
     let mut word = [0];
     stream.read_exact(&mut word)?;
     match word[0] {
         READY => Ok(()),
-        FAILURE => Err(io::Error::other("it could not connect its queue pair")),
-        _ => Err(io::Error::other("it said something else than that it is ready")),
+        FAILURE => Err(io::Error::other("the peer could not connect its queue pair")),
+        _ => Err(io::Error::other(
+            "malformed message where the peer should report that it is ready",
+        )),
     }
 }
 
@@ -209,7 +213,7 @@ mod tests {
         send_failure(&mut here, "no such \u{1b}[31mdevice");
         drop(here);
         let heard = QueuePairInfo::receive(&mut there).unwrap_err().to_string();
-        assert_eq!(heard, "it cannot: no such [31mdevice");
+        assert_eq!(heard, "the peer gave up: no such [31mdevice");
     }
 
     proptest::proptest! {

@@ -1,7 +1,7 @@
-//! Memory into which a peer's messages are written, slot by slot.
+//! Receive slots: registered memory into which the peer writes messages.
 //!
-//! What must hold: a peer writes to a slot only when it was told that the slot is free, so what has arrived in one stays as
-//! it is until it is given back. The link keeps count of that.
+//! Invariant: the peer writes to a slot only with a credit for it, so an arrived message stays intact until its credit is
+//! returned. The link counts the credits.
 
 use std::io;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ pub const CHUNK_BYTES: usize = 256 << 10;
 /// Bytes of a slot for a grant.
 pub const GRANT_BYTES: usize = 16;
 
-/// Slots for arriving messages.
+/// Receive slots of a queue pair.
 pub struct ReceiveSlots {
-    /// Given back before the memory it names.
+    /// Deregistered before its memory is freed.
     registration: Registration,
     region: Arc<Region>,
     slots: u32,
@@ -25,7 +25,7 @@ pub struct ReceiveSlots {
 }
 
 impl ReceiveSlots {
-    /// Memory for `slots` messages of up to `slot_bytes`, opened to the peers of a device.
+    /// `slots` slots of `slot_bytes`, exposed to the peer.
     pub fn new(nic: &Arc<Nic>, slots: u32, slot_bytes: usize) -> io::Result<ReceiveSlots> {
         let region = Region::new(slots as usize * slot_bytes);
         let registration = Registration::of_region(nic.domain(), &region)?;
@@ -37,27 +37,27 @@ impl ReceiveSlots {
         })
     }
 
-    /// Where the peer finds the first slot.
+    /// The address of the first slot.
     pub fn start(&self) -> u64 {
         self.registration.start()
     }
 
-    /// The key by which it may write there.
+    /// The remote key of the slots.
     pub fn key(&self) -> u32 {
         self.registration.remote_key()
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// Bytes of each.
+    /// Bytes of a slot.
     pub fn slot_bytes(&self) -> u32 {
         self.slot_bytes as u32
     }
 
-    /// Messages that may arrive before room for them is made again: one per slot, and the peer's answers to as many of ours.
+    /// Receives to post: one per slot, and one per control message that answers ours.
     pub fn expected(&self) -> usize {
         2 * self.slots as usize + 8
     }
@@ -66,7 +66,7 @@ impl ReceiveSlots {
     ///
     /// # Safety
     ///
-    /// The message has arrived, and the peer has not been told that its slot is free.
+    /// The message has arrived, and its credit was not returned to the peer.
     pub unsafe fn message(&self, number: u64, bytes: usize) -> &[u8] {
         assert!(
             bytes <= self.slot_bytes,

@@ -1,8 +1,8 @@
-//! Which queue pair is to be made between two ranks, and on what terms.
+//! A request for a queue pair between two ranks.
 
 use record::VerbsTerms;
 
-/// A queue pair that is wanted, as seen from one of its ends.
+/// A requested queue pair, as seen from one of its ends.
 #[derive(Debug, Clone)]
 pub struct QueuePairRequest {
     /// This rank.
@@ -17,7 +17,7 @@ pub struct QueuePairRequest {
     pub flows: u16,
     /// UDP source port of this side's packets, when the plan pins it.
     pub source_port: Option<u16>,
-    /// Whether chunks go where they belong, rather than into slots from which they are taken.
+    /// Whether RDMA writes go to announced destinations, rather than into receive slots.
     pub placed: bool,
     /// Terms of the cell.
     pub terms: VerbsTerms,

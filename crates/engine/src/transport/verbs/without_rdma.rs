@@ -1,5 +1,4 @@
-//! What stands for verbs in a binary that was built without them: nothing can be begun, and the error says how to build one
-//! that can.
+//! Verbs in a binary that was built without them: every call fails with an error that says how to build one with RDMA.
 
 use std::io;
 use std::net::TcpStream;
@@ -31,7 +30,11 @@ impl Nics {
     }
 
     /// Refuses.
-    pub fn take_direct(&mut self, _: &[(String, LocalRail)], _: &Arc<GpuDirectMemory>) -> Result<(), String> {
+    pub fn register_gpu_memory(
+        &mut self,
+        _: &[(String, LocalRail)],
+        _: &Arc<GpuDirectMemory>,
+    ) -> Result<(), String> {
         Err(VerbsUnavailable::NotBuilt.to_string())
     }
 }
@@ -41,7 +44,7 @@ pub enum PendingQueuePair {}
 
 impl PendingQueuePair {
     /// Cannot happen.
-    pub fn meet(self, _: Instant) -> io::Result<ConnectedQueuePair> {
+    pub fn exchange_info(self, _: Instant) -> io::Result<ConnectedQueuePair> {
         match self {}
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use railgauge_engine::collective::Oracle;
-use railgauge_engine::device::cuda::data::{Expectation, TestData};
+use railgauge_engine::device::cuda::pattern_kernels::{Expectation, PatternKernels};
 use railgauge_engine::device::cuda::{Allocation, Gpu, Stream};
 use railgauge_engine::device::{Pattern, host};
 use record::{Collective, DType, ReduceOp};
@@ -38,7 +38,7 @@ fn the_gpu_fills_in_what_the_cpu_would() {
     }
     let (memory, stream) = gpu_and_stream(8 * ELEMENTS + 8);
     for dtype in DType::iter() {
-        let data = TestData::new(memory.gpu(), dtype).unwrap();
+        let data = PatternKernels::new(memory.gpu(), dtype).unwrap();
         for op in ReduceOp::iter() {
             // 300 ranks share slots and take turns; 3 do not.
             for (rank, ranks) in [(0, 1), (2, 3), (217, 300)] {
@@ -88,7 +88,7 @@ fn the_gpu_accepts_what_the_oracle_accepts_and_finds_every_wrong_element() {
     }
     let (memory, stream) = gpu_and_stream(8 * ELEMENTS + 8);
     for dtype in DType::iter() {
-        let data = TestData::new(memory.gpu(), dtype).unwrap();
+        let data = PatternKernels::new(memory.gpu(), dtype).unwrap();
         let size = dtype.size();
         for op in ReduceOp::iter() {
             for ranks in [1, 3, 7, 65] {
@@ -138,7 +138,7 @@ fn data_that_was_only_moved_is_compared_with_its_senders() {
         return;
     }
     let (memory, stream) = gpu_and_stream(8 * ELEMENTS + 8);
-    let data = TestData::new(memory.gpu(), DType::I64).unwrap();
+    let data = PatternKernels::new(memory.gpu(), DType::I64).unwrap();
     let sent = pattern(DType::I64, ReduceOp::Max, 2, 4);
     data.fill(&stream, memory.address(), &sent, 700, ELEMENTS as u64)
         .unwrap();

@@ -22,7 +22,7 @@ fn a_real_gpu_says_whether_nics_reach_its_memory() {
         Ok(direct) => {
             eprintln!("{} bytes, dma-buf {:?}", direct.len(), direct.exported());
             assert_eq!(direct.len(), 4 << 20, "whole pages");
-            direct.settle().unwrap();
+            direct.flush_nic_writes().unwrap();
         }
         Err(why) => assert!(!why.is_empty(), "a refusal says why"),
     }
@@ -43,6 +43,6 @@ fn memory_that_is_not_exported_is_known_by_its_address() {
         let direct = asked().unwrap();
         assert!(direct.exported().is_none());
         assert!(direct.address() != 0 && direct.len() == 4 << 20);
-        direct.settle().unwrap();
+        direct.flush_nic_writes().unwrap();
     }
 }

@@ -174,7 +174,7 @@ fn structures() -> String {
                 unused
             }
         ),
-        layout!("RgMismatch", FirstWrong { element, wrong }),
+        layout!("RgMismatch", Mismatch { element, wrong }),
     ]
     .concat()
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use railgauge_engine::device::Pattern;
-use railgauge_engine::device::cuda::data::TestData;
+use railgauge_engine::device::cuda::pattern_kernels::PatternKernels;
 use railgauge_engine::device::cuda::{CudaError, Gpu, Progress, abi, ptx};
 use record::{DType, ReduceOp};
 
@@ -59,7 +59,7 @@ fn a_stream_does_its_work_in_order_and_events_tell_when() {
     }
     let gpu = Gpu::open(0).unwrap();
     let (first, second) = (gpu.stream().unwrap(), gpu.stream().unwrap());
-    let data = TestData::new(&gpu, DType::U8).unwrap();
+    let data = PatternKernels::new(&gpu, DType::U8).unwrap();
     let count = 1 << 20;
     let (a, b) = (gpu.allocate(count).unwrap(), gpu.allocate(count).unwrap());
     let pattern = Pattern {
@@ -93,7 +93,7 @@ fn waiting_for_the_gpu_ends_when_it_should() {
     }
     let gpu = Gpu::open(0).unwrap();
     let stream = gpu.stream().unwrap();
-    let data = TestData::new(&gpu, DType::F64).unwrap();
+    let data = PatternKernels::new(&gpu, DType::F64).unwrap();
     let elements = 4 << 20;
     let memory = gpu.allocate(8 * elements).unwrap();
     let pattern = Pattern {

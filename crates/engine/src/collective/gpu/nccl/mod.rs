@@ -15,7 +15,7 @@ use super::layout::buffer;
 use super::pattern_check::PatternCheck;
 use super::rank_gpu::RankGpu;
 use crate::collective::{CellEngine, Conditions, Oracle, Stopped, Took, WrongElement};
-use crate::device::cuda::nccl::{Nccl, Operation, Terms, UniqueId};
+use crate::device::cuda::nccl::{CommunicatorConfig, Nccl, Operation, UniqueId};
 use crate::device::cuda::{Allocation, CudaError};
 use crate::device::telemetry::GpuName;
 use crate::transport::{Channel, Endpoint};
@@ -94,11 +94,11 @@ impl NcclEngine {
         let thread = match &wanted.thread {
             Some(thread) => Arc::clone(thread),
             None => {
-                let terms = Terms {
+                let terms = CommunicatorConfig {
                     id: wanted.id,
                     ranks: cell.world() as u32,
                     rank: position as u32,
-                    algorithm: Terms::algorithm_of(cell),
+                    algorithm: CommunicatorConfig::algorithm_of(cell),
                     most_blocks: most_blocks(wanted),
                 };
                 let nccl = Nccl::get().map_err(|missing| missing.to_string())?;

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::collective::{Stopped, Took};
-use crate::device::cuda::nccl::{Communicator, Nccl, NcclError, Operation, Terms};
+use crate::device::cuda::nccl::{Communicator, CommunicatorConfig, Nccl, NcclError, Operation};
 use crate::device::cuda::{Allocation, CudaError, Event, Gpu, Pinned, Progress, Stream};
 use crate::launch::clock;
 use crate::sync::lock;
@@ -32,7 +32,7 @@ const POLL_TIME: Nanos = Nanos(1_000_000);
 /// A job for the thread.
 pub(super) enum Job {
     /// Join a communicator.
-    Make(Terms),
+    Make(CommunicatorConfig),
     /// Run once at an instant, timed by the GPU.
     Single { at: Nanos, operation: Operation },
     /// Run several times from an instant on, timed by the host.
@@ -312,7 +312,7 @@ impl CallLoop {
                 return Err(Failure::Aborted);
             }
             if now.since(asked) > ERROR_CHECK {
-                self.communicator.trouble()?;
+                self.communicator.async_error()?;
                 asked = now;
             }
             if crowded && now.since(started) > POLL_TIME {

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use super::super::gpu::Gpu;
 use super::super::stream::Stream;
-use super::environment::Hold;
+use super::environment::AlgorithmHold;
 use super::library::{Comm, Config, IN_PROGRESS, Nccl, NcclError, RawId, SUCCESS};
 use super::operation::{Call, Operation};
 use record::{Algorithm, Cell, Collective};
 
-/// What the ranks of one communicator must have in common to find each other.
+/// `ncclUniqueId`: what the ranks of one communicator share to find each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UniqueId(pub [u8; 128]);
 
 impl UniqueId {
-    /// A new one. Whoever asks is the one the others will call first, so it must be one of the ranks.
+    /// A new one. The caller must be one of the ranks: the others connect to it first.
     pub fn new(nccl: &'static Nccl) -> Result<UniqueId, NcclError> {
         let mut id = RawId { internal: [0; 128] };
         // SAFETY: writes 128 bytes.
@@ -44,22 +44,22 @@ impl UniqueId {
     }
 }
 
-/// What one rank must know to become part of a communicator.
+/// What one rank needs to join a communicator.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
-    /// Common to all its ranks.
+pub struct CommunicatorConfig {
+    /// The same on all ranks.
     pub id: UniqueId,
     /// How many they are.
     pub ranks: u32,
     /// Which one this is.
     pub rank: u32,
-    /// The algorithm NCCL is held to, in its own words; its own choice when none.
+    /// The algorithm NCCL must use, by its own name; none leaves the choice to NCCL.
     pub algorithm: Option<&'static str>,
-    /// Most thread blocks a kernel may have; NCCL's own choice when none.
+    /// Most thread blocks of a kernel; none leaves the choice to NCCL.
     pub most_blocks: Option<u32>,
 }
 
-impl Terms {
+impl CommunicatorConfig {
     /// NCCL's name for the algorithm of a cell, where NCCL has the choice. It has one tree: two complementary ones between
     /// hosts, a chain within a host.
     pub fn algorithm_of(cell: &Cell) -> Option<&'static str> {
@@ -76,12 +76,12 @@ impl Terms {
 pub struct Communicator {
     nccl: &'static Nccl,
     gpu: Arc<Gpu>,
-    /// Null before it is made and after it is gone. NCCL writes it early while it makes it, so that it can be aborted then.
+    /// Null before it is created and after it was released. NCCL sets it early during creation, so that it can be aborted then.
     comm: AtomicPtr<c_void>,
 }
 
 impl Communicator {
-    /// One that is still to be made.
+    /// One that is not created yet.
     pub fn new(nccl: &'static Nccl, gpu: Arc<Gpu>) -> Communicator {
         Communicator {
             nccl,
@@ -90,16 +90,16 @@ impl Communicator {
         }
     }
 
-    /// Makes it. Returns when all ranks have done so, which may be never: see [`Communicator::abort`]. `limit` is how long
-    /// other communicators of this process may be in the way.
-    pub fn make(&self, terms: &Terms, limit: Duration) -> Result<(), NcclError> {
+    /// Creates it. Returns when all ranks have done so, which may be never: see [`Communicator::abort`]. `limit` is how long
+    /// other communicators of this process may block `NCCL_ALGO`.
+    pub fn make(&self, terms: &CommunicatorConfig, limit: Duration) -> Result<(), NcclError> {
         let mut config = Config::new();
         config.blocking = 1;
         if let Some(most) = terms.most_blocks {
             config.max_ctas = most.clamp(1, 32) as c_int;
         }
         let id = RawId { internal: terms.id.0 };
-        let _algorithm = Hold::of(terms.algorithm, limit)?;
+        let _algorithm = AlgorithmHold::of(terms.algorithm, limit)?;
         self.gpu.enter()?;
         // SAFETY: the configuration and the place for the handle outlive the call, and the GPU's context is current. The
         // place is atomic because another thread may look at it meanwhile.
@@ -118,7 +118,7 @@ impl Communicator {
         })
     }
 
-    /// Gives `operation` to the stream. Returns when it is in the stream, which the first time may need all ranks.
+    /// Enqueues `operation` on the stream. The first time this may need all ranks.
     ///
     /// The addresses must be this rank's until the stream is done with them.
     pub fn enqueue(&self, operation: &Operation, stream: &Stream) -> Result<(), NcclError> {
@@ -186,8 +186,8 @@ impl Communicator {
         self.nccl.check(name, code)
     }
 
-    /// Whether something went wrong behind the scenes: a connection broke, a peer is gone.
-    pub fn trouble(&self) -> Result<(), NcclError> {
+    /// Asynchronous errors: a connection broke, a peer is gone.
+    pub fn async_error(&self) -> Result<(), NcclError> {
         let comm = self.get()?;
         let mut state = SUCCESS;
         // SAFETY: the communicator is alive; writes one int.
@@ -199,13 +199,12 @@ impl Communicator {
         }
     }
 
-    /// Ends what its kernels and threads are doing, and it with them. May be called while another thread is in a call of it,
-    /// which then returns with an error.
+    /// Aborts its kernels and threads and releases it. Another thread may be in a call, which then returns with an error.
     pub fn abort(&self) {
         self.release("ncclCommAbort", self.nccl.call.ncclCommAbort);
     }
 
-    /// Gives it back in an orderly way; the other ranks do so too.
+    /// Destroys it; the other ranks do so too.
     pub fn destroy(&self) {
         self.release("ncclCommDestroy", self.nccl.call.ncclCommDestroy);
     }
@@ -227,7 +226,7 @@ impl Communicator {
     fn get(&self) -> Result<Comm, NcclError> {
         let comm = self.comm.load(Ordering::Acquire);
         if comm.is_null() {
-            return Err(NcclError::GivenUp);
+            return Err(NcclError::Aborted);
         }
         Ok(comm)
     }

@@ -12,27 +12,27 @@ use super::library::NcclError;
 const ALGORITHM: &str = "NCCL_ALGO";
 const HOST_ID: &str = "NCCL_HOSTID";
 
-/// Who needs which algorithm now.
-struct Held {
+/// Which algorithm is set, and for how many communicators in creation.
+struct AlgorithmUse {
     algorithm: Option<&'static str>,
     holders: usize,
 }
 
-static HELD: Mutex<Held> = Mutex::new(Held {
+static ALGORITHM_USE: Mutex<AlgorithmUse> = Mutex::new(AlgorithmUse {
     algorithm: None,
     holders: 0,
 });
 static RELEASED: Condvar = Condvar::new();
 
-/// `NCCL_ALGO` stays what it is as long as this lives.
+/// Keeps `NCCL_ALGO` unchanged while it lives.
 #[must_use]
-pub(super) struct Hold(());
+pub(super) struct AlgorithmHold(());
 
-impl Hold {
-    /// Waits until the process can have `algorithm`, NCCL's own choice when none, but not longer than `limit`.
-    pub fn of(algorithm: Option<&'static str>, limit: Duration) -> Result<Hold, NcclError> {
+impl AlgorithmHold {
+    /// Waits until `NCCL_ALGO` can be `algorithm` (none leaves the choice to NCCL), at most `limit`.
+    pub fn of(algorithm: Option<&'static str>, limit: Duration) -> Result<AlgorithmHold, NcclError> {
         let until = Instant::now() + limit;
-        let mut held = lock();
+        let mut held = lock_use();
         while held.holders > 0 && held.algorithm != algorithm {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -50,29 +50,29 @@ impl Hold {
             held.algorithm = algorithm;
         }
         held.holders += 1;
-        Ok(Hold(()))
+        Ok(AlgorithmHold(()))
     }
 }
 
-impl Drop for Hold {
+impl Drop for AlgorithmHold {
     fn drop(&mut self) {
-        lock().holders -= 1;
+        lock_use().holders -= 1;
         RELEASED.notify_all();
     }
 }
 
-fn lock() -> MutexGuard<'static, Held> {
-    HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+fn lock_use() -> MutexGuard<'static, AlgorithmUse> {
+    crate::sync::lock(&ALGORITHM_USE)
 }
 
-/// What NCCL takes this process's host for, when that was said.
+/// The host id that NCCL uses for this process, if one is set.
 pub fn host_id() -> Option<String> {
     std::env::var(HOST_ID).ok()
 }
 
-/// Lets NCCL take this process for one on a host of its own, unless the operator has said what it is. Whether it was done.
+/// Makes NCCL treat this process as one on its own host, unless the operator has set the host id. Whether it was set.
 pub fn set_host_id(id: &str) -> bool {
-    let _ordered = lock();
+    let _ordered = lock_use();
     if host_id().is_some() {
         return false;
     }
@@ -99,17 +99,20 @@ mod tests {
     #[test]
     fn ranks_of_one_communicator_meet_and_another_algorithm_waits_its_turn() {
         let soon = Duration::from_millis(20);
-        let first = Hold::of(Some("Ring"), soon).unwrap();
-        let second = Hold::of(Some("Ring"), soon).unwrap();
+        let first = AlgorithmHold::of(Some("Ring"), soon).unwrap();
+        let second = AlgorithmHold::of(Some("Ring"), soon).unwrap();
         assert_eq!(std::env::var(ALGORITHM).as_deref(), Ok("Ring"));
-        assert!(matches!(Hold::of(Some("Tree"), soon), Err(NcclError::Busy { held }) if held == "Ring"));
+        assert!(
+            matches!(AlgorithmHold::of(Some("Tree"), soon), Err(NcclError::Busy { held }) if held == "Ring")
+        );
         drop(first);
-        let waiting = std::thread::spawn(|| Hold::of(Some("Tree"), Duration::from_secs(20)).map(drop));
+        let waiting =
+            std::thread::spawn(|| AlgorithmHold::of(Some("Tree"), Duration::from_secs(20)).map(drop));
         std::thread::sleep(soon);
         assert!(!waiting.is_finished(), "one rank is still at it");
         drop(second);
         waiting.join().unwrap().unwrap();
-        drop(Hold::of(None, soon).unwrap());
+        drop(AlgorithmHold::of(None, soon).unwrap());
         assert!(std::env::var(ALGORITHM).is_err());
     }
 }

@@ -11,15 +11,14 @@ use thiserror::Error;
 
 use super::super::error::CudaError;
 
-/// Where the library is looked for when nobody says where it is: the name it is installed under, then the one of development
-/// packages.
+/// Default names of the library: the installed one, then that of development packages.
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
-/// The variable that says where it is.
-const PLACE: &str = "NCCL_LIB";
+/// The environment variable with the path of the library.
+const LIBRARY_VARIABLE: &str = "NCCL_LIB";
 
 /// The oldest version whose configuration has everything that is set here.
-pub const LEAST_VERSION: Version = Version(21_800);
+pub const OLDEST_VERSION: Version = Version(21_800);
 
 /// All is well.
 pub(super) const SUCCESS: c_int = 0;
@@ -45,7 +44,7 @@ impl fmt::Display for Version {
 
 /// Why NCCL cannot be used on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NcclMissing {
+pub enum NcclUnavailable {
     /// It cannot be opened.
     #[error(
         "NCCL cannot be opened ({}); install it (package libnccl2, or nvidia-nccl-cu13 from PyPI) and put its folder into \
@@ -64,7 +63,7 @@ pub enum NcclMissing {
         function: &'static str,
     },
     /// It is too old.
-    #[error("{library} is NCCL {found}, and {LEAST_VERSION} is the oldest that will do")]
+    #[error("{library} is NCCL {found}, and {OLDEST_VERSION} is the oldest that will do")]
     TooOld {
         /// Which library.
         library: String,
@@ -73,7 +72,7 @@ pub enum NcclMissing {
     },
 }
 
-/// What NCCL did not do.
+/// A failed NCCL call.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NcclError {
     /// NCCL refused, or failed.
@@ -88,12 +87,12 @@ pub enum NcclError {
         /// The last thing NCCL complained about.
         detail: String,
     },
-    /// The communicator was given up.
-    #[error("the NCCL communicator was given up")]
-    GivenUp,
+    /// The communicator was aborted.
+    #[error("the NCCL communicator was aborted")]
+    Aborted,
     /// Another communicator holds a setting of the process that this one needs differently.
     #[error(
-        "another NCCL communicator of this process is being made with NCCL_ALGO={held}, and did not come to an end"
+        "another NCCL communicator of this process is being created with NCCL_ALGO={held} and did not finish in time"
     )]
     Busy {
         /// The setting.
@@ -102,7 +101,7 @@ pub enum NcclError {
     /// The GPU does not work.
     #[error(transparent)]
     Cuda(#[from] CudaError),
-    /// A range that lies outside of its memory, or makes no sense.
+    /// An invalid argument.
     #[error("{0}")]
     Misuse(&'static str),
 }
@@ -205,14 +204,14 @@ pub struct Nccl {
 
 impl Nccl {
     /// The NCCL of this machine; the same answer every time.
-    pub fn get() -> Result<&'static Nccl, NcclMissing> {
-        static NCCL: OnceLock<Result<Nccl, NcclMissing>> = OnceLock::new();
-        let opened = NCCL.get_or_init(|| Nccl::open(std::env::var_os(PLACE)));
+    pub fn get() -> Result<&'static Nccl, NcclUnavailable> {
+        static NCCL: OnceLock<Result<Nccl, NcclUnavailable>> = OnceLock::new();
+        let opened = NCCL.get_or_init(|| Nccl::open(std::env::var_os(LIBRARY_VARIABLE)));
         opened.as_ref().map_err(Clone::clone)
     }
 
     /// Opens the library at `place`, or wherever the loader finds it.
-    fn open(place: Option<OsString>) -> Result<Nccl, NcclMissing> {
+    fn open(place: Option<OsString>) -> Result<Nccl, NcclUnavailable> {
         let names: Vec<OsString> = match place {
             Some(place) if !place.is_empty() => vec![place],
             _ => NAMES.iter().map(OsString::from).collect(),
@@ -228,14 +227,14 @@ impl Nccl {
                 }
             }
         }
-        Err(NcclMissing::NoLibrary { reasons })
+        Err(NcclUnavailable::NoLibrary { reasons })
     }
 
-    fn load(library: Library, name: String) -> Result<Nccl, NcclMissing> {
+    fn load(library: Library, name: String) -> Result<Nccl, NcclUnavailable> {
         let call = match Functions::load(&library) {
             Ok(call) => call,
             Err(function) => {
-                return Err(NcclMissing::NotNccl {
+                return Err(NcclUnavailable::NotNccl {
                     library: name,
                     function,
                 });
@@ -245,8 +244,8 @@ impl Nccl {
         // SAFETY: writes one int; needs no GPU.
         let code = unsafe { (call.ncclGetVersion)(&mut version) };
         let found = Version(u32::try_from(version).unwrap_or(0));
-        if code != SUCCESS || found < LEAST_VERSION {
-            return Err(NcclMissing::TooOld { library: name, found });
+        if code != SUCCESS || found < OLDEST_VERSION {
+            return Err(NcclUnavailable::TooOld { library: name, found });
         }
         Ok(Nccl {
             call,

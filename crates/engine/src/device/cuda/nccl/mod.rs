@@ -9,7 +9,7 @@ mod environment;
 mod library;
 mod operation;
 
-pub use communicator::{Communicator, Terms, UniqueId};
+pub use communicator::{Communicator, CommunicatorConfig, UniqueId};
 pub use environment::{host_id, set_host_id};
-pub use library::{LEAST_VERSION, Nccl, NcclError, NcclMissing, Version};
+pub use library::{Nccl, NcclError, NcclUnavailable, OLDEST_VERSION, Version};
 pub use operation::Operation;

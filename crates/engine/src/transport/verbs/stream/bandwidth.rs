@@ -1,4 +1,4 @@
-//! As much as goes through: every queue pair kept full, one bell for many requests, few completions.
+//! Bandwidth: every queue pair kept full, one doorbell for many requests, few completions.
 
 use super::super::queue_pair::{Opcode, WorkRequest};
 use super::buffers::Buffer;
@@ -10,20 +10,20 @@ use super::stream_qp::StreamQp;
 use super::{CheckResult, Extent, Operation, SendResult, StreamError, Trial, TrialKind, TrialResult};
 use crate::launch::clock;
 
-/// Requests posted with one ring of the bell, at most.
+/// Most requests posted with one doorbell.
 const AT_ONCE: u64 = 64;
-/// While messages keep coming, how many rounds pass between looks at what else happens.
+/// Rounds between two checks of clock and stop flag while messages move.
 const ROUNDS: u32 = 4096;
-/// While messages are polled for, how many looks pass between asking whether the other end has said something.
+/// Polls between two reads of the control connection while polling for messages.
 const POLLS_BETWEEN_MESSAGES: u32 = 256;
 
-/// How far one queue pair is in a trial.
+/// Progress of one queue pair in a trial.
 struct SendProgress {
-    /// Numbers of the lane when the trial began.
+    /// Posted requests when the trial began.
     posted_before: u64,
-    /// The last request that shows up when it completes.
+    /// The last signalled request.
     signalled: u64,
-    /// Messages to send; not known yet in a trial that lasts for a time.
+    /// Messages to send; unknown in a timed trial until its time is over.
     target: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl RdmaStream {
             let counts = trial.operation == Operation::Send;
             self.receive_all(counts.then_some(&before[..]), heard, moving)?;
         }
-        // Who reads has the data here; who is written or sent to, too.
+        // Data arrives at the end that reads, or that is written or sent to.
         let arrives_here = match trial.operation {
             Operation::Read => sends,
             Operation::Write | Operation::Send => hears,
@@ -102,7 +102,7 @@ impl RdmaStream {
             }
             let mut news = self.poll_completions()?;
             if !news && requests == 0 {
-                // What it has seen counts, too: it may have been the last there is.
+                // A completion it has seen counts: it may have been the last.
                 news = self.idle(&mut stall_timer, "completions")?;
                 if matches!(trial.extent, Extent::Lasting(_)) {
                     now = clock::now();
@@ -141,7 +141,7 @@ impl RdmaStream {
         }
     }
 
-    /// Waits until the other end has sent its last message, and until all of them are here where they can be counted.
+    /// Waits until the peer has sent its last message, and until all have arrived where they can be counted.
     fn receive_all(
         &mut self,
         counted_from: Option<&[u64]>,
@@ -157,8 +157,8 @@ impl RdmaStream {
                 stall_timer.moved();
             }
             polls = polls.wrapping_add(1);
-            // Asking costs a call to the kernel, which who polls does not make often. After its last word the other end may be
-            // gone, and rightly so.
+            // Reading the control connection is a system call, so a polling end does it rarely. After its last message the
+            // peer may be gone.
             let often =
                 self.sleeps() || counted_from.is_none() || polls.is_multiple_of(POLLS_BETWEEN_MESSAGES);
             let asks = heard.is_none() && often;
@@ -185,17 +185,17 @@ impl RdmaStream {
                 (Some(messages), _) if is_here(messages) => return Ok(()),
                 _ if news => {}
                 (_, Some(_)) => drop(self.idle(&mut stall_timer, waiting_for)?),
-                // Nothing will show up in a queue: there is no need to watch it.
+                // There will be no completion: no need to poll the queue.
                 (_, None) => self.sleep(&mut stall_timer, false, waiting_for)?,
             }
         }
     }
 
-    /// Compares what the last messages left with what they were. All have arrived.
+    /// Compares the received data with what the last messages carried. All have arrived.
     fn check_all(&mut self, trial: &Trial, sent: Option<&SendResult>) -> CheckResult {
         let from = self.stream_ends.peer;
         let qps = self.qps.len() as u64;
-        // In a trial that lasts for a time, at least one round of places was sent.
+        // In a timed trial, at least one round of slots was sent.
         let each = match trial.extent {
             Extent::Iterations(count) => count,
             Extent::Lasting(_) => sent.map_or(u64::MAX, |sent| sent.messages / qps),
@@ -224,7 +224,7 @@ fn place(trial: &Trial, from: u32, queue_pair: u16, slot: u64) -> MessageId {
     }
 }
 
-/// Fills what is sent, and what is waited for with something else.
+/// Fills the send buffers, and the receive buffer with different data.
 fn prepare(qp: &mut StreamQp, trial: &Trial, me: u32, peer: u32, number: u16) {
     let len = trial.size.as_usize();
     for slot in 0..trial.slots() {
@@ -266,13 +266,13 @@ impl SendProgress {
         self.target == Some(self.completed(qp))
     }
 
-    /// The time is over: one more message into every place, and that is all.
+    /// The time is over: one more message into every slot.
     fn end(&mut self, qp: &StreamQp, trial: &Trial) {
         let last_round = self.posted(qp) + trial.slots() as u64;
         self.target.get_or_insert(last_round);
     }
 
-    /// Posts what there is room for; how many requests that were.
+    /// Posts what the queue can take; how many requests that were.
     fn post(&mut self, qp: &mut StreamQp, trial: &Trial, depth: u32) -> Result<u64, StreamError> {
         let free = u64::from(depth) - qp.in_flight();
         let left = self.target.map_or(u64::MAX, |target| target - self.posted(qp));

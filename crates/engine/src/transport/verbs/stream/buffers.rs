@@ -1,4 +1,4 @@
-//! The memory of one queue pair: what is sent, and where messages arrive.
+//! The registered buffers of one queue pair: two to send from and one to receive into.
 
 use std::io;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use super::pattern::{Content, MessageId};
 use super::{CheckResult, StreamConfig};
 use crate::device::Region;
 
-/// The parts of it.
+/// The buffers of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffer {
-    /// What is sent, but for the last messages.
+    /// Send buffer of all messages but the last ones.
     Before,
-    /// The last messages.
+    /// Send buffer of the last messages.
     Last,
-    /// Where messages arrive.
+    /// Receive buffer.
     Receive,
 }
 
 /// How many there are.
 const AREAS: usize = 3;
 
-/// Registered memory, opened to the peer.
+/// Registered memory, exposed to the peer.
 pub struct StreamBuffers {
-    /// Given back before the memory it names.
+    /// Deregistered before its memory is freed.
     registration: Registration,
     region: Arc<Region>,
     area: usize,
@@ -33,7 +33,7 @@ pub struct StreamBuffers {
 }
 
 impl StreamBuffers {
-    /// As much as the largest message needs.
+    /// Allocates what the largest message needs.
     pub fn new(nic: &Nic, terms: &StreamConfig) -> io::Result<StreamBuffers> {
         let area = terms.area();
         let region = Region::new(AREAS * area);
@@ -46,17 +46,17 @@ impl StreamBuffers {
         })
     }
 
-    /// Where the peer finds it.
+    /// Its address for the peer.
     pub fn start(&self) -> u64 {
         self.registration.start()
     }
 
-    /// The key by which it may.
+    /// The key for the peer.
     pub fn remote_key(&self) -> u32 {
         self.registration.remote_key()
     }
 
-    /// The key by which this side does.
+    /// The key for this side.
     pub fn local_key(&self) -> u32 {
         self.registration.local_key()
     }
@@ -66,7 +66,7 @@ impl StreamBuffers {
         self.area as u32
     }
 
-    /// How far from the start, `at` bytes into an area, messages lie: the same at both ends.
+    /// The offset of byte `at` of a buffer: the same at both ends.
     pub fn position(&self, area: Buffer, at: usize) -> u64 {
         (area as usize * self.area + self.offset + at) as u64
     }
@@ -75,7 +75,7 @@ impl StreamBuffers {
     ///
     /// # Safety
     ///
-    /// No request under way names that memory.
+    /// No request in flight uses that memory.
     pub unsafe fn fill(&mut self, area: Buffer, at: usize, len: usize, place: MessageId, content: Content) {
         // SAFETY: the caller's promise.
         place.fill(content, unsafe { self.bytes(area, at, len) });
@@ -85,13 +85,13 @@ impl StreamBuffers {
     ///
     /// # Safety
     ///
-    /// No request under way names that memory.
+    /// No request in flight uses that memory.
     pub unsafe fn set(&mut self, area: Buffer, at: usize, byte: u8) {
         // SAFETY: the caller's promise.
         unsafe { self.bytes(area, at, 1)[0] = byte };
     }
 
-    /// Makes a byte of the landing area one that no message ends with.
+    /// Sets a byte of the receive buffer to one that no message ends with.
     ///
     /// # Safety
     ///
@@ -121,14 +121,14 @@ impl StreamBuffers {
             wrong,
             first: first.map(|(byte, found, expected)| {
                 format!(
-                    "byte {byte} of a message of rank {from} on its queue pair number {queue_pair} (place {slot}) is \
+                    "byte {byte} of a message of rank {from} on its queue pair number {queue_pair} (slot {slot}) is \
                      {found:#04x}, should be {expected:#04x}"
                 )
             }),
         }
     }
 
-    /// The byte `at` a place where the peer may write at this very moment.
+    /// The byte at an offset which the peer may be writing.
     pub fn peek(&self, at: usize) -> u8 {
         let position = self.position(Buffer::Receive, at) as usize;
         assert!(position < self.region.len());

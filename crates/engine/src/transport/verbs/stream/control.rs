@@ -1,4 +1,4 @@
-//! What the two ends say to each other beside the queue pairs, over the connection on which they met.
+//! Control messages between the two ends of a stream, over their out-of-band connection.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -9,19 +9,19 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::StreamError;
 
-/// Bytes of a word: what it is, and a number.
+/// Bytes of a message: its kind, and a number.
 const MESSAGE_BYTES: usize = 9;
 /// Longest reason.
 const REASON: usize = 600;
-/// A peer that takes no words for so long is gone.
-const WRITING: Duration = Duration::from_secs(5);
+/// A peer that reads nothing for so long is gone.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 const READY: u8 = 1;
 const MOVING: u8 = 2;
 const DONE: u8 = 3;
 const FAILURE: u8 = 4;
 
-/// What is said.
+/// A control message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlMessage {
     /// This end is ready for the trial with this seed.
@@ -35,24 +35,24 @@ pub enum ControlMessage {
 /// The connection.
 pub struct ControlConnection {
     stream: TcpStream,
-    /// A word that has not arrived completely.
-    heard: Vec<u8>,
+    /// An incomplete message.
+    received: Vec<u8>,
 }
 
 impl ControlConnection {
-    /// Over a greeted connection.
+    /// Over a TCP connection after its handshake.
     pub fn new(stream: TcpStream) -> io::Result<ControlConnection> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         Ok(ControlConnection {
             stream,
-            heard: Vec::new(),
+            received: Vec::new(),
         })
     }
 
-    /// Says something.
-    pub fn send(&mut self, word: ControlMessage) -> Result<(), StreamError> {
-        let (kind, number) = match word {
+    /// Sends a message.
+    pub fn send(&mut self, message: ControlMessage) -> Result<(), StreamError> {
+        let (kind, number) = match message {
             ControlMessage::Ready(seed) => (READY, seed),
             ControlMessage::Moving => (MOVING, 0),
             ControlMessage::Done(messages) => (DONE, messages),
@@ -62,7 +62,7 @@ impl ControlConnection {
         self.write(&bytes).map_err(|error| lost(&error))
     }
 
-    /// Says why this end gives up. The other may be gone already; then there is nobody to tell.
+    /// Sends why this end gives up. The peer may be gone already.
     pub fn send_failure(&mut self, reason: &str) {
         let mut cut = reason.len().min(REASON);
         while !reason.is_char_boundary(cut) {
@@ -74,15 +74,15 @@ impl ControlConnection {
         let _ = self.write(&bytes);
     }
 
-    /// What has been said, if anything.
+    /// The next message, if it has arrived.
     pub fn try_receive(&mut self) -> Result<Option<ControlMessage>, StreamError> {
         if !self.fill(MESSAGE_BYTES)? {
             return Ok(None);
         }
         let mut number = [0; 8];
-        number.copy_from_slice(&self.heard[1..MESSAGE_BYTES]);
+        number.copy_from_slice(&self.received[1..MESSAGE_BYTES]);
         let number = u64::from_le_bytes(number);
-        let word = match self.heard[0] {
+        let message = match self.received[0] {
             READY => ControlMessage::Ready(number),
             MOVING => ControlMessage::Moving,
             DONE => ControlMessage::Done(number),
@@ -91,18 +91,18 @@ impl ControlConnection {
                 if !self.fill(MESSAGE_BYTES + len)? {
                     return Ok(None);
                 }
-                let reason = String::from_utf8_lossy(&self.heard[MESSAGE_BYTES..MESSAGE_BYTES + len]);
+                let reason = String::from_utf8_lossy(&self.received[MESSAGE_BYTES..MESSAGE_BYTES + len]);
                 let reason: String = reason.chars().filter(|letter| !letter.is_control()).collect();
                 return Err(StreamError::Peer(reason));
             }
             _ => {
                 return Err(StreamError::Failed(
-                    "the other end says what makes no sense".to_string(),
+                    "malformed control message from the peer: unknown kind".to_string(),
                 ));
             }
         };
-        self.heard.clear();
-        Ok(Some(word))
+        self.received.clear();
+        Ok(Some(message))
     }
 
     /// What to sleep on.
@@ -110,17 +110,17 @@ impl ControlConnection {
         self.stream.as_fd()
     }
 
-    /// Whether so many bytes of the current word are there now.
+    /// Whether so many bytes of the current message have arrived.
     fn fill(&mut self, len: usize) -> Result<bool, StreamError> {
-        while self.heard.len() < len {
+        while self.received.len() < len {
             let mut bytes = [0; REASON];
-            let missing = len - self.heard.len();
+            let missing = len - self.received.len();
             match self.stream.read(&mut bytes[..missing]) {
                 Ok(0) => {
                     let closed = io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection");
                     return Err(lost(&closed));
                 }
-                Ok(count) => self.heard.extend(&bytes[..count]),
+                Ok(count) => self.received.extend(&bytes[..count]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(lost(&error)),
@@ -130,7 +130,7 @@ impl ControlConnection {
     }
 
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        let until = Instant::now() + WRITING;
+        let until = Instant::now() + WRITE_TIMEOUT;
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
@@ -171,8 +171,8 @@ mod tests {
     fn hear(control: &mut ControlConnection) -> Result<ControlMessage, StreamError> {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
-            if let Some(word) = control.try_receive()? {
-                return Ok(word);
+            if let Some(message) = control.try_receive()? {
+                return Ok(message);
             }
             assert!(Instant::now() < until, "nothing was heard");
             std::thread::yield_now();
@@ -187,9 +187,9 @@ mod tests {
             ControlMessage::Moving,
             ControlMessage::Done(5000),
         ];
-        words.iter().for_each(|word| here.send(*word).unwrap());
-        for word in words {
-            assert_eq!(hear(&mut there), Ok(word));
+        words.iter().for_each(|message| here.send(*message).unwrap());
+        for message in words {
+            assert_eq!(hear(&mut there), Ok(message));
         }
         here.send_failure("transport retries\u{1b} exceeded");
         let reason = StreamError::Peer("transport retries exceeded".to_string());

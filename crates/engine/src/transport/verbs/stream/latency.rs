@@ -1,8 +1,7 @@
-//! One message at a time, there and back.
+//! Latency: one message at a time, as ping-pong.
 //!
-//! The first end takes the time of every round trip; half of it is the latency (a read's is the whole: it goes there and
-//! back by itself). Where completions are polled, writes are noticed as perftest does it, by watching the last byte in
-//! memory; where they wake, writes carry a number along, because memory wakes nobody.
+//! The first end measures every round trip; half of it is the latency (the whole for a read, which is a round trip by itself). When
+//! polling, writes are noticed as in perftest, by polling the last byte in memory; with notifications, writes carry immediate data.
 
 use super::super::queue_pair::Opcode;
 use super::buffers::Buffer;
@@ -16,21 +15,21 @@ use record::units::{Bytes, Nanos};
 
 /// Round trips before those that count.
 const WARM_UP: u64 = 10;
-/// Of requests that carry their bytes within them, one of so many shows up when it completes.
+/// Of inlined requests, one in so many is signalled.
 const INLINE_COMPLETIONS: u64 = 16;
-/// Round trips between looks at what else happens.
+/// Round trips between two checks of clock and stop flag.
 const ROUNDS: u64 = 4096;
-/// Messages that take so long that it may be done every time.
+/// Messages so long that the check may be made every time.
 const LONG: Bytes = Bytes(256 << 10);
 
-/// How far a ping-pong is.
+/// Progress of a ping-pong.
 struct PingPong {
     /// Messages sent and arrived.
     sent: u64,
     arrived: u64,
-    /// What the queue pair had counted before.
+    /// Arrived messages of the queue pair before the trial.
     arrived_before: u64,
-    /// The request that used each source area last.
+    /// The last request that used each send buffer.
     used: [u64; 2],
     signalled: u64,
     checked: CheckResult,
@@ -90,7 +89,7 @@ impl RdmaStream {
                 Vec::new()
             }
         };
-        self.settle()?;
+        self.drain()?;
         self.control.send(ControlMessage::Done(ping_pong.sent))?;
         if self.stream_ends.is_first {
             self.wait_for_end(moving)?;
@@ -112,12 +111,12 @@ impl RdmaStream {
         })
     }
 
-    /// Whether arrivals are noticed in memory.
+    /// Whether arrivals are noticed by polling memory.
     fn watches(&self, trial: &Trial) -> bool {
         trial.operation == Operation::Write && !self.sleeps()
     }
 
-    /// The first end: sends, waits for the answer, takes the time.
+    /// The first end: sends, waits for the answer, measures the time.
     fn ping(
         &mut self,
         trial: &Trial,
@@ -152,7 +151,7 @@ impl RdmaStream {
         }
     }
 
-    /// The second end: answers whatever comes until the first says that it was the last.
+    /// The second end: answers every message until the first end is done.
     fn pong(
         &mut self,
         trial: &Trial,
@@ -210,7 +209,7 @@ impl RdmaStream {
         let area = [Buffer::Before, Buffer::Last][side];
         let inline = self.qps[0].is_inline(work, len as u32);
         let until = match inline {
-            // Its memory was free at once; only the queue may be full.
+            // Inlined: its memory was free at once; only the queue may be full.
             true => (self.qps[0].posted + 1).saturating_sub(u64::from(self.terms.depth)),
             false => ping_pong.used[side],
         };
@@ -267,11 +266,11 @@ impl RdmaStream {
     ) -> Result<(), StreamError> {
         match self.await_message_or_end(trial, ping_pong, stall_timer)? {
             false => Ok(()),
-            true => Err(StreamError::Failed("the other end stopped answering".to_string())),
+            true => Err(StreamError::Failed("the peer stopped answering".to_string())),
         }
     }
 
-    /// Waits for the next message; whether the other end has said instead that there is none.
+    /// Waits for the next message; true when the peer is done instead.
     fn await_message_or_end(
         &mut self,
         trial: &Trial,
@@ -287,7 +286,7 @@ impl RdmaStream {
                 return Ok(false);
             }
             polls = polls.wrapping_add(1);
-            // Memory tells nothing about failures.
+            // Polling memory does not show failures.
             let asks = !watches || polls.is_multiple_of(64);
             let news = asks && self.poll_completions()?;
             if !news {
@@ -301,7 +300,7 @@ impl RdmaStream {
         }
     }
 
-    /// Compares message `number`, which has arrived and was not answered, with what it should be.
+    /// Compares message `number`, which has arrived and was not answered, with what was sent.
     fn check_message(&mut self, trial: &Trial, number: u64) -> CheckResult {
         let len = trial.size.as_usize();
         let place = MessageId {
@@ -326,7 +325,7 @@ impl RdmaStream {
         checked
     }
 
-    /// Reads, one after the other.
+    /// RDMA reads, one after the other.
     fn read_one_by_one(&mut self, trial: &Trial, moving: &mut dyn FnMut()) -> Result<Vec<u64>, StreamError> {
         let mut samples = Vec::new();
         let mut stall_timer = self.stall_timer();
@@ -364,7 +363,7 @@ impl RdmaStream {
         Ok(samples)
     }
 
-    /// Nothing to do but to hear when the other end is done.
+    /// Waits until the peer is done.
     fn wait_for_end(&mut self, moving: &mut dyn FnMut()) -> Result<(), StreamError> {
         let mut stall_timer = self.stall_timer();
         loop {
@@ -382,14 +381,14 @@ impl RdmaStream {
         }
     }
 
-    /// Waits until nothing of this end is under way, but for requests that took their bytes along.
-    fn settle(&mut self) -> Result<(), StreamError> {
+    /// Waits until no request of this end is in flight, except inlined ones.
+    fn drain(&mut self) -> Result<(), StreamError> {
         let mut stall_timer = self.stall_timer();
         let qp = &mut self.qps[0];
         if qp.in_flight() == 0 {
             return Ok(());
         }
-        // An empty write behind all others: when it is done, they are.
+        // An empty write after all others: when it completes, they have.
         let request = qp.request(Opcode::Write, 0, (Buffer::Before, 0), (Buffer::Receive, 0), true);
         let number = qp.posted;
         // SAFETY: it names no memory of this side.

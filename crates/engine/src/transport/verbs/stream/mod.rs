@@ -1,12 +1,11 @@
-//! Messages over queue pairs of their own, the way perftest sends them: as many as go through, or one at a time.
+//! Bandwidth and latency over dedicated queue pairs, measured like perftest.
 //!
-//! Two ranks [`RdmaStream::open`] a stream over a connection they have greeted, then run trials on it, the same at both ends: get
-//! ready, say so over the connection, start when the other is ready too, and say over the connection when the last message
-//! is through. What is left in memory is compared with what was sent after the clock was stopped. Every wait ends: when
-//! nothing moves for the deadline, when the other end says that it gives up, or when this one is told to.
+//! Two ranks open a stream over an out-of-band connection and run the same trials on it: prepare, report ready over the connection,
+//! start when the peer is ready too, and report when the last message has completed. The memory is compared with what was sent after
+//! the clock was stopped. Every wait ends: when nothing moves for the deadline, when the peer gives up, or on request.
 //!
-//! `trial` is what is asked and `outcome` what came of it; `pattern` and `peak_rate` are the data and the arithmetic; `memory`,
-//! `qp` and `control` are what a stream is made of; `bandwidth` and `latency` are the two engines.
+//! `trial` defines trials and their results; `pattern` and `peak_rate` are the data and the arithmetic; `buffers`, `stream_qp` and
+//! `control` are the parts of a stream; `bandwidth` and `latency` are the two engines.
 
 #[cfg(any(feature = "rdma", test))]
 mod pattern;
@@ -45,22 +44,22 @@ pub struct StreamEnds {
     pub me: u32,
     /// The other.
     pub peer: u32,
-    /// Whether this is the first end: the one that sends, or that takes the time.
+    /// Whether this is the first end: the one that sends, or that measures the time.
     pub is_first: bool,
     /// Rail by name.
     pub rail: String,
 }
 
-/// A stream did not carry on.
+/// A stream failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// Something failed here; both ends and the likely causes are named.
     #[error("{0}")]
     Failed(String),
-    /// The other end gave up, and why.
-    #[error("the other end gave up: {0}")]
+    /// The peer gave up, and why.
+    #[error("the peer gave up: {0}")]
     Peer(String),
-    /// Somebody told this end to stop.
+    /// This end was asked to stop.
     #[error("stopped")]
     Stopped,
 }

@@ -1,4 +1,4 @@
-//! A stream: its queue pairs brought up, and the waiting that both engines share.
+//! A stream: connecting its queue pairs, and the waiting that both engines share.
 
 use std::io;
 use std::net::TcpStream;
@@ -23,18 +23,18 @@ use super::stream_qp::StreamQp;
 use super::{StreamConfig, StreamEnds, StreamError, Trial, TrialKind, TrialResult};
 use record::{Completion, FlowRecord};
 
-/// Messages a queue pair has room for.
+/// Posted receives of a queue pair.
 const RECEIVES: u32 = 512;
-/// Reads under way at a time, at most.
+/// Most RDMA reads in flight.
 const READS: u8 = 16;
-/// A receiver without room is asked again for ever: this side's own deadline ends it.
+/// RNR retries are unlimited: this side's own deadline ends them.
 const RNR_RETRY_FOREVER: u8 = 7;
-/// The longest sleep: after it the clock and the order to stop are looked at.
+/// The longest sleep; then clock and stop flag are checked.
 const LONGEST_SLEEP: u16 = 100;
-/// When nothing moves for so long, the device is asked whether it is still there.
+/// After so long without progress, the device is checked.
 const UNUSUAL: Duration = Duration::from_millis(300);
 
-/// Queue pairs between two ranks, and the connection on which they met.
+/// Queue pairs between two ranks, and their control connection.
 pub struct RdmaStream {
     pub(super) qps: Vec<StreamQp>,
     pub(super) control: ControlConnection,
@@ -46,7 +46,7 @@ pub struct RdmaStream {
 }
 
 impl RdmaStream {
-    /// Makes the queue pairs and connects them, the same at both ends.
+    /// Creates and connects the queue pairs; both ends call it.
     pub fn open(
         line: OutOfBand<'_>,
         stream_ends: StreamEnds,
@@ -81,12 +81,12 @@ impl RdmaStream {
         })
     }
 
-    /// What its queue pairs are called on the wire.
+    /// How its queue pairs appear on the wire.
     pub fn flows(&self) -> Vec<FlowRecord> {
         self.qps.iter().map(|qp| qp.flow.clone()).collect()
     }
 
-    /// Runs a trial together with the other end. `moving` is called now and then while messages move.
+    /// Runs a trial together with the peer. `moving` is called regularly while messages move.
     pub fn run(&mut self, trial: &Trial, moving: &mut dyn FnMut()) -> Result<TrialResult, StreamError> {
         let outcome = match trial.question {
             TrialKind::Bandwidth | TrialKind::Bidirectional => self.bandwidth(trial, moving),
@@ -96,7 +96,7 @@ impl RdmaStream {
             match error {
                 StreamError::Peer(_) => {}
                 StreamError::Failed(reason) => self.control.send_failure(reason),
-                StreamError::Stopped => self.control.send_failure("it was told to stop"),
+                StreamError::Stopped => self.control.send_failure("it was asked to stop"),
             }
             for qp in &mut self.qps {
                 qp.pair.fail();
@@ -105,12 +105,12 @@ impl RdmaStream {
         outcome
     }
 
-    /// Whether it sleeps until it is woken.
+    /// Whether it sleeps until a notification.
     pub(super) fn sleeps(&self) -> bool {
         self.sleeps
     }
 
-    /// Says that this end is ready and waits until the other is.
+    /// Reports that this end is ready and waits until the peer is.
     pub(super) fn synchronise(&mut self, trial: &Trial) -> Result<(), StreamError> {
         self.control.send(ControlMessage::Ready(trial.seed))?;
         let mut stall_timer = self.stall_timer();
@@ -118,11 +118,12 @@ impl RdmaStream {
             match self.control.try_receive()? {
                 Some(ControlMessage::Ready(seed)) if seed == trial.seed => return Ok(()),
                 Some(ControlMessage::Ready(_)) => {
-                    let problem = "the two ends are not at the same trial";
+                    let problem =
+                        "the two ends run different trials; both must run the same version of railgauge";
                     return Err(StreamError::Failed(problem.to_string()));
                 }
                 Some(_) => {}
-                None => self.sleep(&mut stall_timer, false, "the other end to get ready")?,
+                None => self.sleep(&mut stall_timer, false, "the peer to get ready")?,
             }
         }
     }
@@ -131,7 +132,7 @@ impl RdmaStream {
         StallTimer::new()
     }
 
-    /// Looks at all queue pairs; whether anything was new.
+    /// Polls all queue pairs; whether there was anything.
     pub(super) fn poll_completions(&mut self) -> Result<bool, StreamError> {
         let mut news = false;
         for qp in &mut self.qps {
@@ -140,8 +141,8 @@ impl RdmaStream {
         Ok(news)
     }
 
-    /// Nothing was new: looks again at once, or sleeps until something is. Whether something was new after all, which nobody
-    /// will be told of again.
+    /// Nothing completed: spins, or sleeps until a notification. Whether something completed after all, which is not notified
+    /// again.
     pub(super) fn idle(
         &mut self,
         stall_timer: &mut StallTimer,
@@ -156,7 +157,7 @@ impl RdmaStream {
         for qp in &mut self.qps {
             qp.arm()?;
         }
-        // What completed before that wakes nobody.
+        // Earlier completions do not notify.
         if self.poll_completions()? {
             stall_timer.moved();
             return Ok(true);
@@ -165,7 +166,7 @@ impl RdmaStream {
         Ok(false)
     }
 
-    /// Sleeps until the other end says something, or a queue pair does when they are armed.
+    /// Sleeps until a control message arrives, or a completion when notifications are armed.
     pub(super) fn sleep(
         &mut self,
         stall_timer: &mut StallTimer,
@@ -193,7 +194,7 @@ impl RdmaStream {
         Ok(())
     }
 
-    /// Looks at the clock and whether somebody wants this end to stop.
+    /// Checks the clock, the stop flag and the device.
     pub(super) fn check_stop_and_stall(
         &mut self,
         stall_timer: &mut StallTimer,
@@ -233,7 +234,7 @@ impl RdmaStream {
     }
 }
 
-/// Both ends make their queue pairs, tell each other, connect, and tell each other that.
+/// Both ends create their queue pairs, exchange their info, connect, and report ready.
 fn connect(
     stream: &mut TcpStream,
     nic: &Arc<Nic>,
@@ -274,7 +275,9 @@ fn connect(
     for (number, (mut pair, memory, mine)) in (0..).zip(made) {
         let theirs = QueuePairInfo::receive(stream)?;
         if theirs.slot_bytes != mine.slot_bytes {
-            return Err(io::Error::other("its memory is of another size"));
+            return Err(io::Error::other(
+                "the peer's buffers have another size; both ends must use the same options",
+            ));
         }
         let wanted = QueuePairRequest {
             me: stream_ends.me,
@@ -303,7 +306,7 @@ fn connect(
     Ok(qps)
 }
 
-/// Locked memory is what most often is missing, and nothing in the error says so.
+/// The limit of locked memory is the most common cause, and the error does not say so.
 fn memory_refused(error: &io::Error, terms: &StreamConfig) -> io::Error {
     let bytes = 3 * terms.area() * usize::from(terms.queue_pairs);
     let advice = match error.raw_os_error() {

@@ -1,12 +1,12 @@
-//! What is in the messages of a trial, so that whatever did not arrive, or arrived wrong, is seen in every byte.
+//! The data of messages, chosen so that a missing or wrong message differs in every byte.
 //!
-//! A message has one of two contents: that of the last message into its place, and that of all before it. They differ in
-//! every byte, and the memory they arrive in is made to differ from both in every byte before it starts.
+//! A message has one of two contents: that of the last message into its slot, and that of all before it. They differ in every byte,
+//! and the receive buffer is filled with data that differs from both in every byte before the trial starts.
 
 /// Which content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// Of the last message into a place.
+    /// Of the last message into a slot.
     Last,
     /// Of all messages before the last.
     Before,
@@ -24,7 +24,7 @@ impl Content {
     }
 }
 
-/// Whose place it is: both ends say it alike.
+/// Identifies a message; both ends derive the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageId {
     /// Seed of the trial.
@@ -33,12 +33,12 @@ pub struct MessageId {
     pub from: u32,
     /// Queue pair.
     pub queue_pair: u16,
-    /// Place of the message, or its number.
+    /// Slot of the message, or its number.
     pub slot: u64,
 }
 
 impl MessageId {
-    /// The bytes of a message there, eight at a time.
+    /// The bytes of the message, eight at a time.
     fn words(self, content: Content) -> impl Iterator<Item = [u8; 8]> {
         let mut state = mixed(self.seed)
             ^ mixed(u64::from(self.from) << 32 | u64::from(self.queue_pair))
@@ -77,7 +77,7 @@ impl MessageId {
     }
 }
 
-/// A number that has nothing to do with the one it is made of (the finaliser of splitmix64).
+/// A hash (the finaliser of splitmix64).
 fn mixed(number: u64) -> u64 {
     let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,7 +1,7 @@
-//! When requests were posted and completed: from that, how fast it went at best.
+//! The peak rate, from the times at which requests were posted and completed.
 //!
-//! As perftest has it: the highest rate over any stretch from a request to a completion. Marks are thinned out as they grow
-//! in number, so that a long run takes no more memory and time than a short one.
+//! As in perftest: the highest rate over any interval from a post to a completion. The marks are thinned out as they grow in
+//! number, so that a long run takes no more memory and time than a short one.
 
 use record::units::Nanos;
 
@@ -61,7 +61,7 @@ impl PeakRate {
         self.completed.note(messages, at);
     }
 
-    /// Messages per second over the stretch in which they went fastest.
+    /// Messages per second over the fastest interval.
     pub fn peak(&self) -> Option<f64> {
         let mut best = None;
         for end in &self.completed.peak_rate {

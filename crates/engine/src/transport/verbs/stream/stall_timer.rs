@@ -1,12 +1,12 @@
-//! Waiting that ends: how long nothing has moved, and when to look, yield or sleep.
+//! How long nothing has moved, and when to spin, yield or check the clock.
 
 use std::time::{Duration, Instant};
 
-/// Looks without news before others get the core.
+/// Empty polls before yielding the core.
 const POLLS_BEFORE_YIELDING: u32 = 256;
-/// Looks between two looks at the clock.
+/// Empty polls between two reads of the clock.
 const POLLS_BETWEEN_CLOCK_READS: u32 = 1024;
-/// How often the other end hears that messages still move.
+/// How often the peer is told that messages still move.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Since when nothing has moved.
@@ -14,7 +14,7 @@ pub struct StallTimer {
     since: Instant,
     moved: bool,
     polls: u32,
-    said: Instant,
+    last_heartbeat: Instant,
 }
 
 impl StallTimer {
@@ -25,7 +25,7 @@ impl StallTimer {
             since: now,
             moved: false,
             polls: 0,
-            said: now,
+            last_heartbeat: now,
         }
     }
 
@@ -35,7 +35,7 @@ impl StallTimer {
         self.polls = 0;
     }
 
-    /// Nothing moved at this look; whether it is time to look at the clock.
+    /// An empty poll; whether it is time to read the clock.
     pub fn idle_poll(&mut self) -> bool {
         self.polls = self.polls.wrapping_add(1);
         match self.polls % POLLS_BEFORE_YIELDING {
@@ -53,11 +53,11 @@ impl StallTimer {
         now.duration_since(self.since)
     }
 
-    /// Whether it is time to say that messages still move.
+    /// Whether it is time for a heartbeat.
     pub fn heartbeat_due(&mut self, now: Instant) -> bool {
-        let heartbeat_due = now.duration_since(self.said) >= HEARTBEAT_INTERVAL;
+        let heartbeat_due = now.duration_since(self.last_heartbeat) >= HEARTBEAT_INTERVAL;
         if heartbeat_due {
-            self.said = now;
+            self.last_heartbeat = now;
         }
         heartbeat_due
     }

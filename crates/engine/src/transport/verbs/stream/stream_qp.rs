@@ -1,4 +1,4 @@
-//! One queue pair of a stream with its memory: what was posted, what has completed, what has arrived.
+//! One queue pair of a stream with its buffers: posted and completed requests, arrived messages.
 
 use std::io;
 
@@ -12,26 +12,26 @@ use record::FlowRecord;
 
 /// A connected queue pair.
 pub struct StreamQp {
-    /// Given back before the memory, so that no NIC touches that.
+    /// Dropped before the memory, so that no NIC touches it.
     pub pair: QueuePair,
     pub memory: StreamBuffers,
     pub peer: QueuePairInfo,
     pub here: QpEnd,
     pub there: QpEnd,
     pub flow: FlowRecord,
-    /// Messages there shall be room for.
+    /// Receives to keep posted.
     pub wanted_receives: u32,
-    /// Room that was made and not used.
-    room: u32,
-    /// Bytes every message that arrives shall have; numbers come without any.
+    /// Posted receives that were not used.
+    receives: u32,
+    /// Expected bytes of every message.
     pub expected: u32,
-    /// Requests posted, and those of them that are known to be done.
+    /// Requests posted, and requests known to be complete.
     pub posted: u64,
     pub completed: u64,
     /// Messages that have arrived.
     pub arrived: u64,
     failure: Option<Failure>,
-    /// A message of another length than expected.
+    /// The length of a message that was not the expected one.
     unexpected_length: Option<u32>,
     armed: bool,
 }
@@ -55,7 +55,7 @@ impl StreamQp {
             there,
             flow,
             wanted_receives,
-            room: 0,
+            receives: 0,
             expected: 0,
             posted: 0,
             completed: 0,
@@ -78,12 +78,12 @@ impl StreamQp {
         self.failed(not_posted(error))
     }
 
-    /// Makes as much room as there shall be, when half of it is used.
+    /// Posts receives again once half of them are used.
     pub fn post_receives(&mut self) -> Result<(), StreamError> {
-        if self.room > self.wanted_receives / 2 || self.wanted_receives == 0 {
+        if self.receives > self.wanted_receives / 2 || self.wanted_receives == 0 {
             return Ok(());
         }
-        let count = self.wanted_receives - self.room;
+        let count = self.wanted_receives - self.receives;
         let start = self.memory.start() + self.memory.position(Buffer::Receive, 0);
         let bytes =
             self.memory.area_bytes() - (start - self.memory.start()) as u32 % self.memory.area_bytes();
@@ -92,7 +92,7 @@ impl StreamQp {
         // sends no other until it was answered or the trial is over.
         let posted = unsafe { self.pair.post_receives_into(count as usize, memory) };
         posted.map_err(|error| self.posting(&error))?;
-        self.room = self.wanted_receives;
+        self.receives = self.wanted_receives;
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl StreamQp {
         posted.map_err(|error| self.posting(&error))
     }
 
-    /// A request for a message: `from` the area and place of this side, `to` that of the peer, the next number.
+    /// The next request for a message: `from` a buffer and offset of this side `to` one of the peer.
     pub fn request(
         &mut self,
         work: Opcode,
@@ -129,17 +129,17 @@ impl StreamQp {
         }
     }
 
-    /// Whether a message travels within its request.
+    /// Whether a message is inlined.
     pub fn is_inline(&self, work: Opcode, len: u32) -> bool {
         work != Opcode::Read && len <= self.pair.inline()
     }
 
-    /// Requests under way.
+    /// Requests in flight.
     pub fn in_flight(&self) -> u64 {
         self.posted - self.completed
     }
 
-    /// Takes in what the NIC reports; whether there was anything.
+    /// Polls the completion queue; whether there was anything.
     pub fn poll_completions(&mut self) -> Result<bool, StreamError> {
         let (failure, unexpected_length, completed, arrived) = (
             &mut self.failure,
@@ -151,7 +151,7 @@ impl StreamQp {
         let mut arrivals = 0;
         let news = self.pair.completions().poll(|completion: Completion| {
             if let Some((status, vendor)) = completion.failure {
-                // The first says what happened; what comes after it is only flushed.
+                // The first failure is the cause; the others are only flushed.
                 if failure.is_none_or(|first: Failure| first.status == FLUSHED) {
                     *failure = Some(Failure {
                         status,
@@ -175,17 +175,17 @@ impl StreamQp {
         }
         if let Some(bytes) = self.unexpected_length {
             return Err(self.failed(format!(
-                "a message of {bytes} bytes came where {expected} were due"
+                "received a message of {bytes} bytes, expected {expected}"
             )));
         }
         if arrivals > 0 {
-            self.room = self.room.saturating_sub(arrivals);
+            self.receives = self.receives.saturating_sub(arrivals);
             self.post_receives()?;
         }
         Ok(news > 0)
     }
 
-    /// Asks to be woken; what was reported before that must be looked at once more.
+    /// Requests a notification; poll once more after this.
     pub fn arm(&mut self) -> Result<(), StreamError> {
         if !self.armed {
             self.pair
@@ -197,7 +197,7 @@ impl StreamQp {
         Ok(())
     }
 
-    /// Takes what has woken this side.
+    /// Takes the notifications.
     pub fn wake(&mut self) {
         self.pair.completions().drain_events();
         self.armed = false;

@@ -1,4 +1,4 @@
-//! What is measured over a link, as both of its ends are told.
+//! Trials on a stream, and their results.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,28 +23,28 @@ pub const OFFSETS: u32 = 4096;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Operation {
-    /// The first end writes into the second one's memory, which does not notice.
+    /// RDMA write: the first end writes into the second one's memory.
     #[default]
     Write,
-    /// The first end sends messages for which the second one has made room.
+    /// Send: the first end sends into receives that the second one has posted.
     Send,
-    /// The first end reads from the second one's memory.
+    /// RDMA read: the first end reads from the second one's memory.
     Read,
 }
 
-/// What is asked of the link.
+/// What a trial measures.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::Display, strum::EnumString,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum TrialKind {
-    /// As much as goes through, from the first end to the second.
+    /// Bandwidth from the first end to the second.
     #[default]
     Bandwidth,
-    /// The same in both directions at once.
+    /// Bandwidth in both directions at once.
     Bidirectional,
-    /// One message at a time, there and back.
+    /// Latency of one message at a time.
     Latency,
 }
 
@@ -53,11 +53,11 @@ pub enum TrialKind {
 pub enum Extent {
     /// So many messages on every queue pair.
     Iterations(u64),
-    /// As many as go through in this time.
+    /// As many as complete in this time.
     Lasting(Nanos),
 }
 
-/// Which data is looked at.
+/// Which data is checked.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::Display, strum::EnumString,
 )]
@@ -71,24 +71,24 @@ pub enum Check {
     Every,
 }
 
-/// The terms of a link's queue pairs.
+/// The configuration of a stream's queue pairs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamConfig {
     /// How many.
     pub queue_pairs: u16,
-    /// Requests that may be under way on each.
+    /// Requests in flight on each.
     pub depth: u32,
-    /// Largest message that travels within its request.
+    /// Largest inlined message.
     pub inline: u32,
     /// UDP source port of the first queue pair of the lower rank; the others follow.
     pub source_port: Option<u16>,
-    /// What is said of any queue pair.
+    /// Settings of every queue pair.
     pub verbs: VerbsTerms,
     /// The largest message.
     pub largest: Bytes,
     /// Where messages begin within their memory.
     pub offset: u32,
-    /// Of every wait.
+    /// Limit of every wait.
     pub deadline: Nanos,
 }
 
@@ -103,7 +103,7 @@ pub struct Trial {
     pub size: Bytes,
     /// How much.
     pub extent: Extent,
-    /// What is looked at.
+    /// What is checked.
     pub check: Check,
     /// Seed of its data.
     pub seed: u64,
@@ -124,53 +124,53 @@ impl StreamConfig {
 }
 
 impl Trial {
-    /// Places that messages take in turn.
+    /// Slots that messages take in turn.
     pub fn slots(&self) -> usize {
         match self.operation {
-            // Whatever arrives takes the one place there is room in.
+            // All receives use the same slot.
             Operation::Send => 1,
             Operation::Write | Operation::Read => (LAP / self.stride()).clamp(1, LAP / STRIDE),
         }
     }
 
-    /// Bytes from one such place to the next.
+    /// Bytes from one slot to the next.
     pub fn stride(&self) -> usize {
         self.size.as_usize().next_multiple_of(STRIDE)
     }
 
-    /// One of so many requests shows up when it completes.
+    /// One in so many requests is signalled.
     pub fn requests_per_completion(&self, depth: u32) -> u64 {
         let by_size = BETWEEN_COMPLETIONS / self.size.0.max(1);
         by_size.clamp(1, u64::from((depth / 4).max(1)))
     }
 }
 
-/// What one end saw.
+/// What one end measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TrialResult {
-    /// What it sent or read, when it did.
+    /// What it sent or read, if it did.
     pub sent: Option<SendResult>,
-    /// Time of every message, there and back halved (there and back for reads), when it was the one to take it.
+    /// Latency of every message: half a round trip (a whole one for reads), at the end that measures it.
     pub samples: Vec<u64>,
-    /// What came of looking at the data that arrived here; none where nothing arrives.
+    /// The check of the data that arrived here; none where nothing arrives.
     pub checked: Option<CheckResult>,
 }
 
-/// What went through.
+/// What was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SendResult {
     /// Messages, over all queue pairs.
     pub messages: u64,
     /// From the first request to the last completion.
     pub took: Nanos,
-    /// Messages per second at best, over any stretch from a request to a completion.
+    /// Peak messages per second, over any interval from a post to a completion.
     pub peak: f64,
 }
 
-/// What came of looking at data.
+/// The result of checking data.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// Messages looked at.
+    /// Messages checked.
     pub messages: u64,
     /// Bytes that were not what they should be.
     pub wrong: u64,

@@ -1,4 +1,4 @@
-//! Test data on the GPU: filled and verified where it lies, by the rules of `device::pattern`.
+//! Kernels that fill and verify pattern data on the GPU, by the rules of `device::pattern`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,22 +35,22 @@ pub enum Expectation {
 }
 
 /// The kernels that fill and verify one element type, loaded before they are needed.
-pub struct TestData {
+pub struct PatternKernels {
     dtype: DType,
     fill: Kernel,
     verify: Kernel,
-    /// Where verification leaves what it found.
+    /// The result of a verification.
     found: Allocation,
 }
 
-impl TestData {
+impl PatternKernels {
     /// Loads what is needed for an element type.
-    pub fn new(gpu: &Arc<Gpu>, dtype: DType) -> Result<TestData, CudaError> {
-        Ok(TestData {
+    pub fn new(gpu: &Arc<Gpu>, dtype: DType) -> Result<PatternKernels, CudaError> {
+        Ok(PatternKernels {
             dtype,
             fill: gpu.kernel(&format!("rg_fill_{dtype}"))?,
             verify: gpu.kernel(&format!("rg_verify_{dtype}"))?,
-            found: gpu.allocate(size_of::<abi::FirstWrong>())?,
+            found: gpu.allocate(size_of::<abi::Mismatch>())?,
         })
     }
 
@@ -86,7 +86,7 @@ impl TestData {
         pattern: &Pattern,
         expectation: Expectation,
         limit: Duration,
-    ) -> Result<Option<abi::FirstWrong>, CudaError> {
+    ) -> Result<Option<abi::Mismatch>, CudaError> {
         if elements == 0 {
             return Ok(None);
         }
@@ -94,7 +94,7 @@ impl TestData {
             Expectation::Copy { first } => (first, self.rule(pattern, pattern.rank, 1), ReduceOp::Sum),
             Expectation::Reduction { first, op } => (first, self.rule(pattern, 0, pattern.ranks), op),
         };
-        let mut found = abi::FirstWrong {
+        let mut found = abi::Mismatch {
             element: u64::MAX,
             wrong: 0,
         };
@@ -111,13 +111,16 @@ impl TestData {
         let (grid, block) = self.shape(stream, elements);
         stream.launch(&self.verify, grid, block, 0, &job, false)?;
         stream.synchronize_within(limit)?;
-        found = abi::FirstWrong::zeroed();
+        found = abi::Mismatch::zeroed();
         self.found.download(0, bytes_of_mut(&mut found))?;
         Ok((found.wrong > 0).then_some(found))
     }
 
     fn rule(&self, pattern: &Pattern, rank: u32, ranks: u32) -> abi::PatternRule {
-        debug_assert_eq!(pattern.dtype, self.dtype, "these kernels are for another type");
+        debug_assert_eq!(
+            pattern.dtype, self.dtype,
+            "these kernels are for another element type"
+        );
         let rule = pattern.rule();
         abi::PatternRule {
             seed: pattern.seed,

@@ -1,8 +1,8 @@
-//! GPU memory that a NIC reads and writes by itself (GPUDirect RDMA).
+//! GPU memory that a NIC reads and writes directly (GPUDirect RDMA).
 //!
-//! A NIC learns of it in one of two ways: by a dma-buf that the driver exports, or, where that is not to be had, by its
-//! address, which works where the nvidia-peermem module translates it. What a NIC has written is seen by kernels only when
-//! the GPU orders such writes, or after they were flushed: that is asked once and done whenever it is needed.
+//! It is registered with a NIC in one of two ways: by a dma-buf that the driver exports, or else by its address, which works where
+//! the nvidia-peermem module translates it. Kernels see what a NIC has written only when the GPU orders such writes, or after a
+//! flush.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -23,31 +23,31 @@ const ORDERED: c_int = 100;
 /// The bit of its flush attribute that says that the host can flush.
 const HOST_FLUSHES: c_int = 1;
 
-/// GPU memory made known to NICs.
+/// GPU memory that NICs can register.
 pub struct GpuDirectMemory {
     allocation: Arc<Allocation>,
-    /// What the driver exported it as; none where its address is all there is.
+    /// Its dma-buf; none where only its address can be registered.
     exported: Option<OwnedFd>,
-    /// Whether a NIC's writes must be flushed before kernels may look.
+    /// Whether a NIC's writes must be flushed before kernels read them.
     flushes: bool,
 }
 
 impl GpuDirectMemory {
-    /// Makes an allocation known; why that cannot be, in words.
+    /// Prepares an allocation for registration, or says why that is impossible.
     pub fn of(allocation: &Arc<Allocation>) -> Result<GpuDirectMemory, String> {
         let gpu = allocation.gpu();
         let told = |error: CudaError| error.to_string();
         gpu.enter().map_err(told)?;
         let name = &gpu.info().name;
         if gpu.attribute(Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED) != 1 {
-            return Err(format!("{name} does not do GPUDirect RDMA"));
+            return Err(format!("{name} does not support GPUDirect RDMA"));
         }
         let ordering = gpu.attribute(Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
         let options = gpu.attribute(Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
         let flushes = ordering < ORDERED;
         if flushes && (options & HOST_FLUSHES == 0 || gpu.driver.flush_writes.is_none()) {
             return Err(format!(
-                "{name} neither orders what a NIC writes nor lets the host flush it"
+                "{name} neither orders NIC writes nor lets the host flush them"
             ));
         }
         let exports = gpu.attribute(Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 1;
@@ -56,7 +56,7 @@ impl GpuDirectMemory {
                 let mut descriptor: c_int = -1;
                 let place = std::ptr::from_mut(&mut descriptor).cast::<c_void>();
                 let kind = Handle::CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD as c_uint;
-                let (address, len) = (allocation.address(), allocation.whole());
+                let (address, len) = (allocation.address(), allocation.page_bytes());
                 // SAFETY: writes one descriptor; the range is an allocation of whole pages.
                 let code = unsafe { export(place, address, len, kind, 0) };
                 gpu.driver
@@ -81,10 +81,10 @@ impl GpuDirectMemory {
 
     /// Bytes, in whole pages.
     pub fn len(&self) -> usize {
-        self.allocation.whole()
+        self.allocation.page_bytes()
     }
 
-    /// Whether it holds no byte at all; it always does.
+    /// Whether it is empty; it never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -95,7 +95,7 @@ impl GpuDirectMemory {
     }
 
     /// Makes what NICs have written so far visible to kernels.
-    pub fn settle(&self) -> Result<(), CudaError> {
+    pub fn flush_nic_writes(&self) -> Result<(), CudaError> {
         let gpu = self.allocation.gpu();
         let Some(flush) = gpu.driver.flush_writes.filter(|_| self.flushes) else {
             return Ok(());
@@ -110,7 +110,7 @@ impl GpuDirectMemory {
 }
 
 impl Gpu {
-    /// A number that the driver tells about it; 0 where the driver does not know the question.
+    /// A device attribute; 0 where the driver does not know it.
     fn attribute(&self, which: Attribute) -> c_int {
         let mut value = 0;
         // SAFETY: writes one number.

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The GPUs of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gpus {
+pub struct GpuInventory {
     /// One part each, in the driver's order: `gpu0`, `gpu1`.
     pub parts: Vec<InventoryPart>,
     /// The version of NVML; why there is none.
@@ -28,9 +28,9 @@ pub struct Gpus {
     pub cuda: Fact,
 }
 
-impl Gpus {
-    fn unknown(nvml: Fact) -> Gpus {
-        Gpus {
+impl GpuInventory {
+    fn unknown(nvml: Fact) -> GpuInventory {
+        GpuInventory {
             parts: Vec::new(),
             cuda: nvml.clone(),
             nvml,
@@ -39,12 +39,12 @@ impl Gpus {
 }
 
 /// The GPUs of this machine.
-pub fn gpus_here() -> Gpus {
+pub fn gpu_inventory() -> GpuInventory {
     gpus_of(OsStr::new(LIBRARY), PATIENCE)
 }
 
 /// The GPUs that the library at `path` knows of, when it answers in time.
-pub(super) fn gpus_of(path: &OsStr, patience: Duration) -> Gpus {
+pub(super) fn gpus_of(path: &OsStr, patience: Duration) -> GpuInventory {
     let (done, answer) = channel();
     let path: OsString = path.to_owned();
     // Not joined: a driver that hangs must not keep anybody.
@@ -54,10 +54,10 @@ pub(super) fn gpus_of(path: &OsStr, patience: Duration) -> Gpus {
         let _ = done.send(ask(&path));
     });
     if let Err(error) = started {
-        return Gpus::unknown(unreadable(error.to_string()));
+        return GpuInventory::unknown(unreadable(error.to_string()));
     }
     let silent = || {
-        Gpus::unknown(unreadable(format!(
+        GpuInventory::unknown(unreadable(format!(
             "NVML did not answer within {} s",
             patience.as_secs()
         )))
@@ -65,16 +65,16 @@ pub(super) fn gpus_of(path: &OsStr, patience: Duration) -> Gpus {
     answer.recv_timeout(patience).unwrap_or_else(|_| silent())
 }
 
-fn ask(path: &OsStr) -> Gpus {
+fn ask(path: &OsStr) -> GpuInventory {
     let nvml = match Nvml::builder().lib_path(path).init() {
         Ok(nvml) => nvml,
-        Err(NvmlError::LibloadingError(_)) => return Gpus::unknown(Fact::Absent),
-        Err(error) => return Gpus::unknown(unreadable(error.to_string())),
+        Err(NvmlError::LibloadingError(_)) => return GpuInventory::unknown(Fact::Absent),
+        Err(error) => return GpuInventory::unknown(unreadable(error.to_string())),
     };
     let driver = told(nvml.sys_driver_version());
     let count = match nvml.device_count() {
         Ok(count) => count,
-        Err(error) => return Gpus::unknown(unreadable(error.to_string())),
+        Err(error) => return GpuInventory::unknown(unreadable(error.to_string())),
     };
     let part = |index: u32| match nvml.device_by_index(index) {
         Ok(device) => of_device(&device, index, &driver),
@@ -83,7 +83,7 @@ fn ask(path: &OsStr) -> Gpus {
             InventoryPart::new(PartClass::Gpu, format!("gpu{index}")).with("name", name)
         }
     };
-    Gpus {
+    GpuInventory {
         parts: (0..count).map(part).collect(),
         nvml: told(nvml.sys_nvml_version()),
         cuda: told(nvml.sys_cuda_driver_version().map(|version| {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_machine_without_the_library_has_no_gpus_and_says_that_there_is_none() {
         let gpus = gpus_of(OsStr::new("libno-such-nvml.so.1"), PATIENCE);
-        assert_eq!(gpus, Gpus::unknown(Fact::Absent));
+        assert_eq!(gpus, GpuInventory::unknown(Fact::Absent));
     }
 
     #[test]

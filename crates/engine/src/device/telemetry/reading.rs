@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Missing, Standing};
+use super::{CounterSnapshot, Unreadable};
 use record::units::Nanos;
 use record::{ClockLimit, GpuCounter, GpuDuring, GpuLinks, GpuMoment, GpuReading};
 
 /// Everything the sensors said at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Full {
+pub(super) struct FullReading {
     pub moment: GpuMoment,
-    pub standing: Standing,
+    pub snapshot: CounterSnapshot,
 }
 
 /// Whose reading it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Whose {
+pub(super) struct ReadingKey {
     pub cell: u32,
     pub round: u16,
     pub rank: u32,
@@ -23,12 +23,12 @@ pub(super) struct Whose {
 }
 
 /// What is recorded when nothing could be read.
-pub(super) fn nothing(whose: Whose, elapsed: Nanos, missing: Missing) -> GpuReading {
+pub(super) fn nothing(key: ReadingKey, elapsed: Nanos, missing: Unreadable) -> GpuReading {
     GpuReading {
-        cell: whose.cell,
-        round: whose.round,
-        rank: whose.rank,
-        uuid: whose.uuid,
+        cell: key.cell,
+        round: key.round,
+        rank: key.rank,
+        uuid: key.uuid,
         elapsed_ns: elapsed,
         limits: Default::default(),
         before: GpuMoment::default(),
@@ -43,14 +43,14 @@ pub(super) fn nothing(whose: Whose, elapsed: Nanos, missing: Missing) -> GpuRead
 
 /// What is recorded of readings before, during and after a cell.
 pub(super) fn reading(
-    whose: Whose,
+    key: ReadingKey,
     elapsed: Nanos,
-    before: Full,
+    before: FullReading,
     during: GpuDuring,
-    after: Full,
-    missing: Missing,
+    after: FullReading,
+    missing: Unreadable,
 ) -> GpuReading {
-    let (first, last) = (before.standing, after.standing);
+    let (first, last) = (before.snapshot, after.snapshot);
     GpuReading {
         nvlinks: links(&first.links, &last.links),
         counters: counters(&first.counters, &last.counters),
@@ -60,7 +60,7 @@ pub(super) fn reading(
         before: before.moment,
         during,
         after: after.moment,
-        ..nothing(whose, elapsed, missing)
+        ..nothing(key, elapsed, missing)
     }
 }
 
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn whose() -> Whose {
-        Whose {
+    fn key() -> ReadingKey {
+        ReadingKey {
             cell: 7,
             round: 1,
             rank: 3,
@@ -138,24 +138,24 @@ mod tests {
         }
     }
 
-    fn full(counters: &[(&str, u64)], held: &[(ClockLimit, u64)], links: &[(u32, bool)]) -> Full {
-        Full {
-            standing: Standing {
+    fn full(counters: &[(&str, u64)], held: &[(ClockLimit, u64)], links: &[(u32, bool)]) -> FullReading {
+        FullReading {
+            snapshot: CounterSnapshot {
                 counters: counters
                     .iter()
                     .map(|(name, value)| (name.to_string(), *value))
                     .collect(),
                 held_ns: held.iter().copied().collect(),
                 links: links.iter().copied().collect(),
-                ..Standing::default()
+                ..CounterSnapshot::default()
             },
-            ..Full::default()
+            ..FullReading::default()
         }
     }
 
-    fn between(before: Full, after: Full) -> GpuReading {
+    fn between(before: FullReading, after: FullReading) -> GpuReading {
         let during = GpuDuring::default();
-        reading(whose(), Nanos(5), before, during, after, Missing::new())
+        reading(key(), Nanos(5), before, during, after, Unreadable::new())
     }
 
     #[test]
@@ -212,9 +212,9 @@ mod tests {
             before in proptest::collection::btree_map("[ab]|[cd]/link[0-3]", any::<u64>(), 0..8),
             after in proptest::collection::btree_map("[ab]|[cd]/link[0-3]", any::<u64>(), 0..8),
         ) {
-            let with = |counters: &BTreeMap<String, u64>| Full {
-                standing: Standing { counters: counters.clone(), ..Standing::default() },
-                ..Full::default()
+            let with = |counters: &BTreeMap<String, u64>| FullReading {
+                snapshot: CounterSnapshot { counters: counters.clone(), ..CounterSnapshot::default() },
+                ..FullReading::default()
             };
             let reading = between(with(&before), with(&after));
             let delta = |name: &String| after.get(name)?.checked_sub(*before.get(name)?);
