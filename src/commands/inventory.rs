@@ -13,7 +13,7 @@ use crate::launch::ranks::{start_ranks, warn_of_separate_worlds};
 use crate::launch::role::Role;
 use crate::run_clock::now;
 use crate::signals::interrupt_flag;
-use engine::device::telemetry::gpus_here;
+use engine::device::telemetry::gpu_inventory;
 use engine::measure::{Session, Setup, local_inventory};
 use judge::findings::drift;
 use probe::host;
@@ -150,7 +150,7 @@ fn save_tree(folder: &Path, role: &Role) -> Result<(), CliError> {
     {
         return refuse("the folder is not empty");
     }
-    let gpus = gpus_here();
+    let gpus = gpu_inventory();
     let saved = inventory::record_tree(Path::new("/"), folder, &host::here().name, &gpus.parts);
     let cannot = CliError::system(format!("cannot record into {}", folder.display()));
     saved.map(|_| ()).map_err(cannot)

@@ -205,8 +205,8 @@ fn have_peer_access(ranks: u32) -> Result<bool, CliError> {
     let gpus = cuda::probe().map_err(|error| missing(error.into()))?;
     let used = &gpus[..gpus.len().min(ranks as usize)];
     for gpu in used {
-        let neighbours = cuda::neighbours(gpu.ordinal).map_err(missing)?;
-        let sees = |other: &cuda::GpuInfo| other.uuid == gpu.uuid || neighbours.contains(&other.uuid);
+        let peers = cuda::peer_gpus(gpu.ordinal).map_err(missing)?;
+        let sees = |other: &cuda::GpuInfo| other.uuid == gpu.uuid || peers.contains(&other.uuid);
         if !used.iter().all(sees) {
             return Ok(false);
         }
