@@ -16,16 +16,23 @@ const CRATES: &[(&str, &[(&str, &[&str])])] = &[
     (
         "engine",
         &[
-            ("launch", &[]),
-            ("device", &[]),
-            ("transport", &["device", "launch"]),
-            ("collective", &["transport", "device", "launch"]),
-            ("measure", &["launch", "collective", "transport", "device"]),
+            ("sync", &[]),
+            ("launch", &["sync"]),
+            ("device", &["sync"]),
+            ("transport", &["device", "launch", "sync"]),
+            ("collective", &["transport", "device", "launch", "sync"]),
+            ("measure", &["launch", "collective", "transport", "device", "sync"]),
         ],
     ),
     (
         "judge",
-        &[("findings", &[]), ("history", &["findings"]), ("burn_in", &[])],
+        &[
+            ("findings", &[]),
+            ("compare", &["findings"]),
+            ("change_point", &[]),
+            ("history", &["change_point", "findings"]),
+            ("burn_in", &["change_point"]),
+        ],
     ),
 ];
 

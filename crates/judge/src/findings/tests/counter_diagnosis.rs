@@ -105,9 +105,9 @@ fn counters_distinguish_congestion_bus_loss_and_settings() {
         (&[("out_of_sequence", 50_000)], "loss further along the path"),
         (
             &[("np_cnp_sent", 3), ("rx_dropped", 1)],
-            "none moved beyond what is healthy: configuration",
+            "none moved beyond its bound: suspect the configuration",
         ),
-        (&[], "none moved beyond what is healthy: configuration"),
+        (&[], "none moved beyond its bound: suspect the configuration"),
     ] {
         let said = cause(counters);
         assert!(said.contains(points_to), "{counters:?}: {said}");
