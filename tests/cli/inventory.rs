@@ -77,7 +77,7 @@ fn of_three_recorded_trees_the_one_that_differs_is_named() {
 fn what_cannot_be_read_is_named_before_anything_is_asked() {
     let bench = Bench::new(SMALL);
     let refused = |words: &str| bench.railgauge(words).must_exit(2).stderr;
-    assert!(refused("inventory --root nowhere").contains("nowhere: there is no such folder"));
+    assert!(refused("inventory --root nowhere").contains("nowhere: no such folder"));
     assert!(refused("inventory --against nowhere.json").contains("nowhere.json"));
     std::fs::write(bench.path().join("bad.json"), "{\n\"schema\": 1,\n oops").unwrap();
     assert!(refused("inventory --against bad.json").contains("bad.json, line 3"));

@@ -127,7 +127,7 @@ fn several_runs_are_a_fleet_and_a_broken_one_is_listed() {
 fn what_cannot_be_done_with_several_runs_is_said() {
     let bench = recorded();
     for (words, hint) in [
-        ("report out out --junit", "--junit is about one run"),
+        ("report out out --junit", "--junit renders one run"),
         ("report out out --open", "--out DIR"),
         ("report out out --html --md", "--out DIR"),
         ("report", "RUN"),

@@ -21,7 +21,10 @@ const CRATES: &[(&str, &[(&str, &[&str])])] = &[
             ("device", &["sync"]),
             ("transport", &["device", "launch", "sync"]),
             ("collective", &["transport", "device", "launch", "sync"]),
-            ("measure", &["launch", "collective", "transport", "device", "sync"]),
+            (
+                "measure",
+                &["launch", "collective", "transport", "device", "sync"],
+            ),
         ],
     ),
     (

@@ -67,7 +67,7 @@ fn a_filter_that_matches_nothing_says_what_there_is() {
         ("pair=0:9", "pair=0:9: there is 0:1, 0:2"),
         (
             "test=rails,transport=shm",
-            "each of its parts matches some cell, but no cell matches all",
+            "each of its conditions matches some cell, but no cell matches all",
         ),
     ];
     for (text, wanted) in cases {

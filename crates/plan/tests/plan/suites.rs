@@ -151,7 +151,7 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
         ),
         (
             "sizes = \"8\"\ngroups = [[0, 0]]",
-            "5:15: rank 0 is twice in one group",
+            "5:15: rank 0 is in this group twice",
         ),
         ("sizes = \"8\"\ngroups = [[]]", "5:11: `groups` is an empty list"),
         (
@@ -168,7 +168,7 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
         ),
         (
             "sizes = \"8\"\niterations = { min = 9, max = 3 }",
-            "5:14: at least 9 and at most 3 iterations",
+            "5:14: `min` (9) is more than `max` (3)",
         ),
         (
             "sizes = \"8\"\ntight = \"200%\"",
@@ -243,7 +243,7 @@ proptest! {
         cuts in prop::collection::vec((any::<prop::sample::Index>(), 0..4usize, "[ -~\n]{0,3}"), 1..4),
     ) {
         let names = ["smoke", "all-reduce", "rails"];
-        let mut text = std::fs::read(format!("suites/{}.toml", names[which])).unwrap();
+        let mut text = std::fs::read(format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../suites/{}.toml"), names[which])).unwrap();
         for (at, removed, inserted) in cuts {
             let from = at.index(text.len());
             let to = (from + removed).min(text.len());

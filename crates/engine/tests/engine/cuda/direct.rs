@@ -32,7 +32,7 @@ fn a_real_gpu_says_whether_nics_reach_its_memory() {
 fn a_gpu_that_nics_cannot_reach_says_so() {
     if inside("cuda::direct::a_gpu_that_nics_cannot_reach_says_so", &[]) {
         let why = asked().err().expect("the shim does not do that unless told so");
-        assert_eq!(why, "CPU shim (not a GPU) does not do GPUDirect RDMA");
+        assert_eq!(why, "CPU shim (not a GPU) does not support GPUDirect RDMA");
     }
 }
 
