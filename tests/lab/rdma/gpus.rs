@@ -85,7 +85,7 @@ fn gpu_data_goes_by_the_nic_where_it_can_and_through_the_host_where_it_cannot() 
     let text = said(&output);
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(
-        text.contains("rank 0 (h0)") && text.contains("does not do GPUDirect RDMA"),
+        text.contains("rank 0 (h0)") && text.contains("does not support GPUDirect RDMA"),
         "{text}"
     );
 }

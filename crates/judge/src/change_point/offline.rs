@@ -58,7 +58,7 @@ pub(crate) fn step(figures: &[f64], noise: f64, chance: f64) -> Option<Step> {
     let places = (count + 1)
         .checked_sub(BEFORE + AFTER)
         .filter(|places| *places > 0)?;
-    if !(noise.is_finite() && noise > 0.0) {
+    if !(noise.is_finite() && noise > 0.0) || figures.iter().any(|figure| !figure.is_finite()) {
         return None;
     }
     let middle = median(figures)?;
