@@ -14,7 +14,6 @@ use record::{
     HostRecord, LinkTraffic, Load, Placement, RankRecord, Recorded, ReduceOp, Reference, Run, SCHEMA, Sample,
     StopReason, TestRecord, TransportKind, files,
 };
-use report;
 
 const CELLS: u32 = 500;
 const RANKS: u32 = 4;

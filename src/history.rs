@@ -13,7 +13,6 @@ use crate::run_folders::{default_folder, new_folder};
 use crate::terminal;
 use judge::history;
 use record::{History, Notice, Recorded, Severity, Unsent, files};
-use report;
 
 /// Names the target when --notify is not typed.
 const NOTIFY: &str = "RAILGAUGE_NOTIFY";

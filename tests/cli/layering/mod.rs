@@ -11,8 +11,11 @@ use std::path::{Path, PathBuf};
 
 use reading::{Source, code_of, folder_of_submodules, read, roots, without_tests};
 
+/// Modules, and for each the other modules that it may use.
+type Table = &'static [(&'static str, &'static [&'static str])];
+
 /// Per crate with an order inside: which of its modules may use which other ones.
-const CRATES: &[(&str, &[(&str, &[&str])])] = &[
+const CRATES: &[(&str, Table)] = &[
     (
         "engine",
         &[
@@ -72,7 +75,7 @@ struct Edge {
 }
 
 impl Edge {
-    fn is_allowed(&self, table: &[(&str, &[&str])]) -> bool {
+    fn is_allowed(&self, table: Table) -> bool {
         let row = table.iter().find(|(module, _)| *module == self.from);
         self.from == self.to || row.is_some_and(|(_, may)| may.contains(&self.to.as_str()))
     }

@@ -35,9 +35,9 @@ pub struct Limits {
     pub threads: u32,
     /// Overrides for measurements of the engine itself.
     pub words_up_to: Option<usize>,
-    /// See [`Tuning::chunk`].
+    /// See `Tuning::chunk`.
     pub longest_chunk: Option<usize>,
-    /// See [`Tuning::lag`].
+    /// See `Tuning::lag`.
     pub lag: Option<u32>,
 }
 
