@@ -18,7 +18,7 @@ fn sanitized(variables: &[(&str, &str)]) -> Output {
         .arg(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "collective::ring_tree_and_words_in_short",
+            "cuda::collective::ring_tree_and_words_in_short",
             "--nocapture",
         ])
         .env("LD_LIBRARY_PATH", root.join("target/shim-tsan"))
