@@ -1,4 +1,4 @@
-//! Verdicts about speed, on runs that were recorded in a quiet lab with known faults: judged again to the byte.
+//! Verdicts about speed, on runs that were recorded with known faults: judged again to the byte.
 //!
 //! A busy machine cannot spoil a record, so exact verdicts are tested here and live labs are held to less. How each run was made
 //! stands in its `run.json` (command, faults injected) and in `tests/data/runs/README.md`. `RAILGAUGE_UPDATE=1` writes
