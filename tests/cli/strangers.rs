@@ -30,7 +30,7 @@ fn bad_manners() -> Vec<Vec<u8>> {
 fn knock(door: SocketAddr) -> Vec<TcpStream> {
     let mut open = Vec::new();
     for bytes in bad_manners() {
-        // A door that has closed meanwhile is no harm done.
+        // The port may have closed meanwhile.
         if let Ok(mut stream) = TcpStream::connect_timeout(&door, Duration::from_secs(5)) {
             let _ = stream.write_all(&bytes);
             open.push(stream);

@@ -41,7 +41,7 @@ fn leaves_a_complete_record(words: &str, transport: TransportKind) {
         assert!(event.is_ok(), "{line}");
     }
     let recorded = bench.recorded();
-    // A machine that stalls under other load makes cells suspects, which are measured again: that is no part of this.
+    // A machine that stalls under other load makes cells suspects, which are measured again: that is not tested here.
     let cells: Vec<_> = done(&recorded)
         .into_iter()
         .filter(|cell| cell.round == 0)

@@ -174,8 +174,8 @@ fn a_traced_path_is_the_one_that_the_routers_choose_for_tens_of_flows_over_tcp_a
     }
 }
 
-/// A door of h1's rail that answers whoever knocks and takes everything from everybody else, for as long as the test runs.
-fn taker(lab: &TestLab) -> SocketAddr {
+/// A server on h1's rail: it answers a greeting with one byte and discards data, for as long as the test runs.
+fn sink(lab: &TestLab) -> SocketAddr {
     let address = lab.address("h1", RAIL);
     let door = lab.inside("h1", || TcpListener::bind((address, 0)).unwrap());
     let there = door.local_addr().unwrap();
@@ -219,7 +219,7 @@ fn data_takes_the_path_that_was_traced() {
         return;
     }
     let lab = TestLab::up(&["2x1", "--leaves", "2", "--spines", "3"]);
-    let (mut ranks, topology, door) = (ranks(&lab, 2), topology(&lab), taker(&lab));
+    let (mut ranks, topology, door) = (ranks(&lab, 2), topology(&lab), sink(&lab));
     let far = Endpoint {
         listeners: vec![door],
         ..ranks[1].endpoint()

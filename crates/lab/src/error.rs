@@ -49,7 +49,7 @@ pub enum LabError {
         /// The nearest name, or all.
         hint: String,
     },
-    /// A fault that cannot be read or makes no sense here.
+    /// A fault that cannot be read or does not apply here.
     #[error("fault `{given}`: {why}")]
     BadFault {
         /// What was given.

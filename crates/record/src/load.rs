@@ -300,7 +300,7 @@ fn parse_stretch(text: &[u8]) -> Stretch {
     while let Some(line) = lines.next() {
         let is_last = lines.peek().is_none();
         if is_last && line.is_empty() {
-            break; // what follows the last line end is no line
+            break; // what follows the last line end is not a complete line
         }
         if !line.is_empty() {
             match serde_json::from_slice(line) {

@@ -1,4 +1,4 @@
-//! Reading Rust sources well enough to see who uses whom: comments, strings and tests are overlooked.
+//! Reading Rust sources well enough to see which module uses which: comments, strings and tests are overlooked.
 
 use std::path::{Path, PathBuf};
 

@@ -58,7 +58,7 @@ impl BinaryTree {
         }
     }
 
-    /// Whom a rank sends up to; none for the root.
+    /// The parent that a rank sends to; none for the root.
     pub fn parent(&self, rank: usize) -> Option<usize> {
         let mut label = self.label(rank);
         let top = top_label(self.ranks);
@@ -73,7 +73,7 @@ impl BinaryTree {
         None
     }
 
-    /// From whom a rank receives on the way up, the lower position first.
+    /// The children that a rank receives from, the lower position first.
     pub fn children(&self, rank: usize) -> impl Iterator<Item = usize> {
         let tree = *self;
         let label = self.label(rank);

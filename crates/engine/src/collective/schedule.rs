@@ -49,7 +49,7 @@ impl Action {
 pub struct Step {
     /// What is done.
     pub action: Action,
-    /// With whom.
+    /// The peer.
     pub peer: usize,
     /// On which block: an index into [`Schedule::blocks`].
     pub block: usize,

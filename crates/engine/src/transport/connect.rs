@@ -454,7 +454,7 @@ mod tests {
         let endpoints = vec![low.endpoint(), high.endpoint()];
         low.set_peers(endpoints.clone());
         high.set_peers(endpoints);
-        // Any two ports that are free now; the door of `high` is another one.
+        // Any two ports that are free now; `high` listens on another one.
         let base = 40_000 + (std::process::id() % 20_000) as u16;
         let cell = cell(2, Some(base));
         let deadline = Instant::now() + std::time::Duration::from_secs(10);

@@ -234,11 +234,11 @@ mod tests {
             .figures()
             .map(|figure| (figure.kind, figure.part.to_string(), figure.value))
             .collect();
-        let told = nights[49].readings.parts.iter();
-        let told: Vec<(PartKind, String, f64)> = told
+        let expected = nights[49].readings.parts.iter();
+        let expected: Vec<(PartKind, String, f64)> = expected
             .map(|part| (part.kind, part.part.clone(), part.value))
             .collect();
-        assert_eq!(read, told);
+        assert_eq!(read, expected);
         assert!(store.has(50) && !store.has(51));
     }
 

@@ -112,7 +112,7 @@ fn sentence(issue: &PartIssue<'_, '_>, part: &str, timeline: &Timeline<'_>) -> S
     }
     let (first, _) = issue.moments(timeline);
     let (count, of) = (issue.cycles.len(), issue.of_cycles.len());
-    let told = issue
+    let details = issue
         .seen
         .last()
         .map_or("", |finding| finding.found.sentence.as_str());
@@ -136,12 +136,12 @@ fn sentence(issue: &PartIssue<'_, '_>, part: &str, timeline: &Timeline<'_>) -> S
         (false, Family::Slow) => "; no more than chance does, not counted",
         (false, _) => "; within what is accepted",
     };
-    let told = if told.is_empty() {
+    let details = if details.is_empty() {
         String::new()
     } else {
-        format!(": {told}")
+        format!(": {details}")
     };
-    format!("{part} {what} {often}{counted}{told}")
+    format!("{part} {what} {often}{counted}{details}")
 }
 
 fn lost(issue: &PartIssue<'_, '_>, host: &str) -> String {
@@ -171,7 +171,7 @@ fn degraded(degradation: &Degradation, part: &str, timeline: &Timeline<'_>) -> S
     };
     let what = quantity(worst.quantity);
     let (before, after) = (figure(worst, worst.at_first), figure(worst, worst.at_last));
-    let mut told = match worst.shape {
+    let mut details = match worst.shape {
         Shape::Step => format!(
             "{part} lost {} of its {what} in {}: {before} before, {after} in the {} cycle{} since",
             percent(-worst.effect),
@@ -197,18 +197,18 @@ fn degraded(degradation: &Degradation, part: &str, timeline: &Timeline<'_>) -> S
         .collect();
     let names: Vec<String> = names.into_iter().collect();
     if !names.is_empty() {
-        told.push_str(&format!(
+        details.push_str(&format!(
             "; together with {}",
             first_of(&names, 3, ", ", String::clone)
         ));
     }
     if !degradation.apart.is_empty() {
-        told.push_str(&format!(
+        details.push_str(&format!(
             "; ambiguous with {}",
             first_of(&degradation.apart, 3, ", ", String::clone)
         ));
     }
-    told
+    details
 }
 
 fn quantity(quantity: Quantity) -> &'static str {

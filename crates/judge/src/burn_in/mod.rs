@@ -99,7 +99,7 @@ pub fn decide_on(
         &exposure,
         criteria,
     );
-    let told: Vec<DescribedIssue<'_, '_>> = issues
+    let described: Vec<DescribedIssue<'_, '_>> = issues
         .into_iter()
         .map(|issue| DescribedIssue {
             incident: incident(&issue, &timeline, &index),
@@ -113,11 +113,14 @@ pub fn decide_on(
         exposure: &exposure,
         criteria,
         series: &series,
-        told: &told,
+        described: &described,
     };
     let (links, gpus) = (context.links(), context.gpus());
     let nodes = context.nodes(&links, &gpus);
-    let mut incidents: Vec<Incident> = told.into_iter().map(|told| told.incident).collect();
+    let mut incidents: Vec<Incident> = described
+        .into_iter()
+        .map(|described| described.incident)
+        .collect();
     incidents.sort_by_key(|one| {
         (
             Reverse(one.counts),
@@ -229,7 +232,7 @@ fn untested(
         }
     }
     let cycles = timeline.cycles.len();
-    let told = all.into_iter().map(|(one, seen)| Untested {
+    let untested = all.into_iter().map(|(one, seen)| Untested {
         what: one.what,
         why: match seen == cycles {
             true => one.why,
@@ -250,5 +253,5 @@ fn untested(
             ),
         })
     });
-    told.chain(idle).collect()
+    untested.chain(idle).collect()
 }

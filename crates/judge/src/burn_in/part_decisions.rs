@@ -23,7 +23,7 @@ pub(super) struct DecisionContext<'b, 'a> {
     pub(super) exposure: &'b Exposure,
     pub(super) criteria: &'b Criteria,
     pub(super) series: &'b BTreeMap<SeriesKey, Series>,
-    pub(super) told: &'b [DescribedIssue<'b, 'a>],
+    pub(super) described: &'b [DescribedIssue<'b, 'a>],
 }
 
 /// An issue with its description and the parts that it is about.
@@ -193,22 +193,26 @@ impl DecisionContext<'_, '_> {
 
     fn drift(&self, kind: PartKind, part: &str) -> Check {
         let limit = percent(self.criteria.drift.value);
-        let degradations = || self.told.iter().filter(|told| told.issue.degradation.is_some());
-        if let Some(told) = degradations().find(|told| told.is_about(kind, part)) {
-            let what = format!("{}; {limit} accepted", told.incident.sentence);
+        let degradations = || {
+            self.described
+                .iter()
+                .filter(|described| described.issue.degradation.is_some())
+        };
+        if let Some(described) = degradations().find(|described| described.is_about(kind, part)) {
+            let what = format!("{}; {limit} accepted", described.incident.sentence);
             return check("drift", Ruling::Reject, what);
         }
-        let follows = |told: &&DescribedIssue<'_, '_>| {
-            let degradation: Option<&Degradation> = told.issue.degradation;
+        let follows = |described: &&DescribedIssue<'_, '_>| {
+            let degradation: Option<&Degradation> = described.issue.degradation;
             let mut degraded = degradation
                 .into_iter()
                 .flat_map(|degradation| degradation.parts.iter().chain(&degradation.followers));
             degraded.any(|degraded| degraded.kind == kind && degraded.part == part)
         };
-        if let Some(told) = degradations().find(follows) {
+        if let Some(described) = degradations().find(follows) {
             let what = format!(
                 "fell with {}, which explains it and hides what it can do itself",
-                told.incident.part
+                described.incident.part
             );
             return check("drift", Ruling::Extend, what);
         }
@@ -238,21 +242,21 @@ impl DecisionContext<'_, '_> {
     /// What was seen of one family.
     fn about(&self, kind: PartKind, part: &str, family: Family) -> Check {
         let criterion = family.criterion().unwrap_or("inventory");
-        let about = self.told.iter().filter(|told| {
+        let about = self.described.iter().filter(|described| {
             // A degradation is reported under drift.
-            let issue = &told.issue;
+            let issue = &described.issue;
             let is_fall_only = issue.degradation.is_some() && issue.seen.is_empty() && kind != PartKind::Node;
-            issue.family == family && !is_fall_only && told.is_about(kind, part)
+            issue.family == family && !is_fall_only && described.is_about(kind, part)
         });
-        match about.max_by_key(|told| (told.issue.counts, told.issue.is_open())) {
+        match about.max_by_key(|described| (described.issue.counts, described.issue.is_open())) {
             None => check(criterion, Ruling::Accept, format!("{} not seen", words(family))),
-            Some(told) => {
-                let ruling = match (told.issue.counts, told.issue.is_open()) {
+            Some(described) => {
+                let ruling = match (described.issue.counts, described.issue.is_open()) {
                     (true, _) => Ruling::Reject,
                     (false, true) => Ruling::Extend,
                     (false, false) => Ruling::Accept,
                 };
-                check(criterion, ruling, told.incident.sentence.clone())
+                check(criterion, ruling, described.incident.sentence.clone())
             }
         }
     }

@@ -193,7 +193,7 @@ mod tests {
         };
         let journal = [line(100, lost), line(200, back), line(300, again)];
         let absences = Timeline::of(&journal, &CycleStore::default()).absences;
-        let told: Vec<(&str, u32, Option<u32>)> = absences
+        let spans: Vec<(&str, u32, Option<u32>)> = absences
             .iter()
             .map(|a| {
                 (
@@ -203,6 +203,6 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(told, [("h1", 3, None), ("h2", 3, Some(5)), ("h2", 7, None)]);
+        assert_eq!(spans, [("h1", 3, None), ("h2", 3, Some(5)), ("h2", 7, None)]);
     }
 }

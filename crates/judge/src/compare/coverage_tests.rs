@@ -95,7 +95,7 @@ fn pairs_drawn_by_another_seed_are_no_gap_as_long_as_every_host_was_measured() {
         (comparison.counts.other_partners, comparison.counts.only_old),
         (5, 0)
     );
-    assert_eq!(comparison.exit_code, 20, "of no speed can anything be said");
+    assert_eq!(comparison.exit_code, 20, "no speed was compared");
     assert!(
         comparison
             .remarks

@@ -24,7 +24,7 @@ pub(super) fn outcome(comparison: &Comparison) -> Outcome {
             .tests
             .iter()
             .any(|test| passed(&test.old) && matches!(test.new, Some(Verdict::Fail(_))));
-    let told = counts.compared - counts.unclear + counts.without_speed;
+    let decided = counts.compared - counts.unclear + counts.without_speed;
     let lost = !comparison.no_longer_tested.is_empty()
         || is_mostly_unclear(counts)
         || new_findings().any(|finding| !is_fault(finding.kind))
@@ -40,7 +40,7 @@ pub(super) fn outcome(comparison: &Comparison) -> Outcome {
     match () {
         () if counts.compared + counts.without_speed == 0 => Outcome::Incomparable,
         () if counts.slower > 0 || newly_failing => Outcome::Worse,
-        () if told == 0 => Outcome::Incomparable,
+        () if decided == 0 => Outcome::Incomparable,
         () if lost => Outcome::Incomplete,
         () if is_better => Outcome::Better,
         () => Outcome::Same,

@@ -25,7 +25,7 @@ pub(super) struct FindingTrack {
     /// The night that did not find it any more.
     gone: Option<usize>,
     /// When it was last said.
-    told: Option<usize>,
+    reported: Option<usize>,
 }
 
 /// Every finding that tonight or the night before knows.
@@ -76,7 +76,7 @@ impl FindingTrack {
             due: true,
             streak: 1,
             gone: None,
-            told: Some(run),
+            reported: Some(run),
         }
     }
 
@@ -95,10 +95,10 @@ impl FindingTrack {
         self.found = found.clone();
         self.severity = rule.of_finding(found.kind, &self.status);
         self.due = self
-            .told
-            .is_none_or(|told| rule.is_time(&nights[told], &nights[run]));
+            .reported
+            .is_none_or(|reported| rule.is_time(&nights[reported], &nights[run]));
         if self.due {
-            self.told = Some(run);
+            self.reported = Some(run);
         }
     }
 

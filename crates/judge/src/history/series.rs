@@ -11,7 +11,7 @@ use record::ChangeShape;
 
 /// Distances are pooled only when so many runs have not turned them into a change: a fault must not teach what is usual.
 const LAG: usize = 3;
-/// Runs without which there is no spread to speak of.
+/// The fewest runs whose spread can be estimated.
 pub(super) const FEWEST: usize = 4;
 /// How much farther out a change for the better must be: it is not urgent.
 const BETTER: f64 = 1.0;

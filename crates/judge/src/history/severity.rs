@@ -64,10 +64,10 @@ impl SeverityRule {
     }
 
     /// Whether it is time to say again what was said in `told`.
-    pub(super) fn is_time(&self, told: &Night, now: &Night) -> bool {
+    pub(super) fn is_time(&self, reported: &Night, now: &Night) -> bool {
         // A run that starts some hours earlier than it did a week ago is still a week later.
         const SLACK: i64 = 6 * 3600;
-        now.at.saturating_sub(told.at) >= i64::from(self.remind_after_days) * 86_400 - SLACK
+        now.at.saturating_sub(reported.at) >= i64::from(self.remind_after_days) * 86_400 - SLACK
     }
 
     /// Whether what was first said in run `first` is to be said again in the last of `nights`, when it is said again whenever it is time.
@@ -75,12 +75,12 @@ impl SeverityRule {
         let Some(last) = nights.len().checked_sub(1) else {
             return false;
         };
-        let mut told = first;
+        let mut reported = first;
         for run in first..=last {
-            if run > first && self.is_time(&nights[told], &nights[run]) {
-                told = run;
+            if run > first && self.is_time(&nights[reported], &nights[run]) {
+                reported = run;
             }
         }
-        told == last && last > first
+        reported == last && last > first
     }
 }

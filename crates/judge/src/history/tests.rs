@@ -70,10 +70,14 @@ fn one_bad_night_wakes_nobody_and_neither_does_a_bad_night_of_all() {
         assert_eq!(loud(&row[..count]), [], "night {count}");
         assert_eq!(loud(&dip[..count]), [], "night {count}");
     }
-    let told = since_earlier_runs(&row[..21]).issues;
-    assert_eq!(told.len(), 1);
+    let found_issues = since_earlier_runs(&row[..21]).issues;
+    assert_eq!(found_issues.len(), 1);
     assert_eq!(
-        (told[0].part.as_str(), told[0].severity, told[0].due),
+        (
+            found_issues[0].part.as_str(),
+            found_issues[0].severity,
+            found_issues[0].due
+        ),
         ("h3/rail1 in", Severity::Info, false)
     );
 }
@@ -81,9 +85,9 @@ fn one_bad_night_wakes_nobody_and_neither_does_a_bad_night_of_all() {
 #[test]
 fn a_fleet_that_slows_down_as_a_whole_is_one_issue() {
     let row = nights(8, 30, |number, _| if number >= 20 { 0.95 } else { 1.0 });
-    let told = loud(&row[..24]);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].part, "all rail-ends");
+    let found_issues = loud(&row[..24]);
+    assert_eq!(found_issues.len(), 1, "{found_issues:?}");
+    assert_eq!(found_issues[0].part, "all rail-ends");
 }
 
 #[test]
@@ -149,8 +153,8 @@ fn findings_are_new_then_counted_then_gone_and_back_within_days_they_are_not_new
         row[number].readings.findings.push(slow());
     }
     let status = |count: usize| {
-        let told = since_earlier_runs(&row[..count]).issues;
-        let of_slow = told
+        let found_issues = since_earlier_runs(&row[..count]).issues;
+        let of_slow = found_issues
             .iter()
             .find(|issue| issue.kind == Some(FindingKind::SlowLink));
         of_slow.map(|issue| (issue.status.clone(), issue.severity, issue.due))
@@ -188,10 +192,10 @@ fn a_finding_and_a_change_of_one_part_are_one_issue() {
             .findings
             .push(found(FindingKind::SlowLink, "h1", "rail0"));
     }
-    let told = loud(&row[..26]);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].finding.is_some() && told[0].change.is_some());
-    assert_eq!(told[0].part, "h1 on rail0");
+    let found_issues = loud(&row[..26]);
+    assert_eq!(found_issues.len(), 1, "{found_issues:?}");
+    assert!(found_issues[0].finding.is_some() && found_issues[0].change.is_some());
+    assert_eq!(found_issues[0].part, "h1 on rail0");
 }
 
 #[test]
@@ -217,10 +221,10 @@ fn both_ends_of_a_cable_that_change_together_are_told_once() {
         .filter(|issue| issue.severity == Severity::Page)
         .collect();
     assert_eq!(pages.len(), 1, "{pages:?}");
-    let told = loud(&row);
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].part, "h1/rail0->leaf0/p1");
-    assert_eq!(told[0].change.as_ref().unwrap().with, ["h1/rail0 out"]);
+    let found_issues = loud(&row);
+    assert_eq!(found_issues.len(), 1);
+    assert_eq!(found_issues[0].part, "h1/rail0->leaf0/p1");
+    assert_eq!(found_issues[0].change.as_ref().unwrap().with, ["h1/rail0 out"]);
 }
 
 #[test]

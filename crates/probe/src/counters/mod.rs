@@ -95,12 +95,12 @@ fn of_port(root: &Path, device: &str, port: u8) -> Vec<Reading> {
         .collect();
     let mut of_driver = of_source(CounterSource::Hardware, below("hw_counters"));
     of_driver.retain(|reading| !known.contains(&reading.name));
-    let told = |name: &str| {
+    let has_value = |name: &str| {
         of_driver
             .iter()
             .any(|other| other.name == name && other.value.is_ok())
     };
-    readings.retain(|reading| reading.value.is_ok() || !told(&reading.name));
+    readings.retain(|reading| reading.value.is_ok() || !has_value(&reading.name));
     readings.extend(of_driver);
     readings
 }

@@ -44,6 +44,6 @@ fn reach(memory: &[u8], is_cable: bool) -> Fact {
     if memory.len() <= 19 {
         return unreadable("the module gave out too little of its memory");
     }
-    let told = FIBRES.iter().map(|(at, unit)| u64::from(memory[*at]) * unit);
-    length(told.max().unwrap_or(0))
+    let lengths = FIBRES.iter().map(|(at, unit)| u64::from(memory[*at]) * unit);
+    length(lengths.max().unwrap_or(0))
 }

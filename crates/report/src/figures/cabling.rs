@@ -22,12 +22,12 @@ pub(super) struct Cable<'a> {
 /// Names of hosts, of the run and of the topology.
 pub(super) fn hosts(recorded: &Recorded) -> BTreeSet<String> {
     let mut hosts: BTreeSet<String> = recorded.run.hosts.iter().map(|host| host.name.clone()).collect();
-    let told = recorded
+    let topology = recorded
         .topology
         .as_ref()
         .and_then(|text| text.parse::<toml::Table>().ok());
-    let told = told.as_ref().and_then(|table| table.get("host")?.as_array());
-    let names = told
+    let table_hosts = topology.as_ref().and_then(|table| table.get("host")?.as_array());
+    let names = table_hosts
         .into_iter()
         .flatten()
         .filter_map(|host| host.get("name")?.as_str());

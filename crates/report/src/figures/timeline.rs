@@ -241,7 +241,7 @@ impl<'a> Strand<'a> {
         };
         format!(
             "{} (cell {}): median {} over {} in {}, {outliers}",
-            whom(recorded, self.cell),
+            peers_of(recorded, self.cell),
             self.cell.id,
             Nanos(self.median as u64),
             counted(self.iterations.len(), "iteration"),
@@ -251,7 +251,7 @@ impl<'a> Strand<'a> {
 }
 
 /// What ran, between which ranks.
-fn whom(recorded: &Recorded, cell: &Cell) -> String {
+fn peers_of(recorded: &Recorded, cell: &Cell) -> String {
     match cell.ranks.as_slice() {
         [from, to] => format!(
             "{}, {} to {}",
@@ -307,7 +307,7 @@ fn figure(
                 x,
                 y,
             };
-            let name = clip(&format!("{who}{}", whom(recorded, strand.cell)), 120);
+            let name = clip(&format!("{who}{}", peers_of(recorded, strand.cell)), 120);
             canvas.text((16, top - 30), &name, TextLook::LEFT.bold())?;
             frame.draw(
                 canvas,

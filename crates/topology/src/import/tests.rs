@@ -109,7 +109,7 @@ fn ibnetdiscover_gives_hosts_adapters_rates_and_both_tiers() {
     assert_eq!(
         hosts,
         ["gpu001", "gpu002", "gpu003"],
-        "an aggregation node is no host"
+        "an aggregation node is not a host"
     );
     assert_eq!(tier(&topology, "leaf-a"), Tier::Leaf);
     assert_eq!(

@@ -53,7 +53,7 @@ pub(super) struct CopyEngine {
 impl CopyEngine {
     /// Prepares the cell on `rank_gpu`.
     pub fn prepare(rank_gpu: &RankGpu, wanted: &Preparation<'_>) -> Result<CopyEngine, String> {
-        let told = |error: CudaError| error.to_string();
+        let message = |error: CudaError| error.to_string();
         let (cell, me) = (wanted.cell, wanted.rank);
         let members = members(cell, wanted.ends)?;
         let mut programs = programs(cell, wanted.ends, wanted.at_once)?;
@@ -68,7 +68,7 @@ impl CopyEngine {
             .lend()
             .ok_or("two cells at once would use the same memory of this rank")?;
         let scratch = layouts[position].scratch as usize;
-        memory.zero(scratch..scratch + 32).map_err(told)?;
+        memory.zero(scratch..scratch + 32).map_err(message)?;
         let mut sends_to = None;
         for (peer, _) in programs[position].sends() {
             let there = cell
@@ -92,11 +92,11 @@ impl CopyEngine {
             memory,
             sends_to,
             receives_from,
-            stream: rank_gpu.gpu.stream().map_err(told)?,
-            begin: rank_gpu.gpu.event().map_err(told)?,
-            end: rank_gpu.gpu.event().map_err(told)?,
+            stream: rank_gpu.gpu.stream().map_err(message)?,
+            begin: rank_gpu.gpu.event().map_err(message)?,
+            end: rank_gpu.gpu.event().map_err(message)?,
             pattern_check: PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline)
-                .map_err(told)?,
+                .map_err(message)?,
             flip: wanted.flip.clone(),
             runs: 0,
             direct: cell.transport == TransportKind::Peer,

@@ -137,7 +137,7 @@ impl KernelEngine {
         wanted: &Preparation<'_>,
         channels: &mut Vec<Channel>,
     ) -> Result<KernelEngine, String> {
-        let told = |error: CudaError| error.to_string();
+        let message = |error: CudaError| error.to_string();
         let (cell, me) = (wanted.cell, wanted.rank);
         let members = members(cell, wanted.ends)?;
         let end = |rank: u32| {
@@ -173,14 +173,14 @@ impl KernelEngine {
                 rank_gpu
                     .gpu
                     .allocate(arena_bytes(largest) as usize)
-                    .map_err(told)?,
+                    .map_err(message)?,
             ),
         };
         let position = cell.ranks.iter().position(|rank| *rank == me).unwrap_or(0);
         let control = layouts[position].control.clone();
         memory
             .zero(control.start as usize..control.end as usize)
-            .map_err(told)?;
+            .map_err(message)?;
 
         let trouble = Arc::new(AtomicBool::new(false));
         let proxies = Proxies::new(
@@ -214,11 +214,11 @@ impl KernelEngine {
         let ports = ports.ok_or("two ranks do not agree on the connections between them")?;
         memory
             .upload(layout.ops as usize, bytemuck::cast_slice(&program.ops))
-            .map_err(told)?;
+            .map_err(message)?;
         memory
             .upload(layout.ports as usize, bytemuck::cast_slice(&ports))
-            .map_err(told)?;
-        let status = Arc::new(rank_gpu.gpu.pin(size_of::<abi::Status>()).map_err(told)?);
+            .map_err(message)?;
+        let status = Arc::new(rank_gpu.gpu.pin(size_of::<abi::Status>()).map_err(message)?);
         let job = abi::Job {
             input: base + layout.input,
             output: base + layout.output,
@@ -248,7 +248,7 @@ impl KernelEngine {
             at_once: u32::from(wanted.at_once.max(1)),
         };
         let pattern_check =
-            PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
+            PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(message)?;
         let (launcher, member) = reservation.join(rank_job, &shape, wanted.deadline)?;
         Ok(KernelEngine {
             gpu: rank_gpu.name(),

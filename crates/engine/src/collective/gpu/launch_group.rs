@@ -246,15 +246,15 @@ impl Drop for Reservation {
 
 impl PreparedLaunch {
     fn new(mut rank_jobs: Vec<RankJob>, shape: &LaunchShape) -> Result<PreparedLaunch, String> {
-        let told = |error: crate::device::cuda::CudaError| error.to_string();
-        let kernel = shape.gpu.kernel(&shape.kernel).map_err(told)?;
+        let message = |error: crate::device::cuda::CudaError| error.to_string();
+        let kernel = shape.gpu.kernel(&shape.kernel).map_err(message)?;
         let mut blocks = 0;
         for rank_job in &mut rank_jobs {
             rank_job.job.first_block = blocks;
             blocks += rank_job.job.blocks;
         }
         let info = shape.gpu.info();
-        let fit = kernel.resident_blocks(shape.threads, 0).map_err(told)? * info.sms;
+        let fit = kernel.resident_blocks(shape.threads, 0).map_err(message)? * info.sms;
         if blocks * shape.at_once > fit {
             return Err(format!(
                 "{} ranks on {} need {blocks} thread blocks at the same time for each of {} cells, and it runs {fit}: \
@@ -265,11 +265,14 @@ impl PreparedLaunch {
             ));
         }
         let list: Vec<abi::Job> = rank_jobs.iter().map(|rank_job| rank_job.job).collect();
-        let jobs = shape.gpu.allocate(size_of_val(list.as_slice())).map_err(told)?;
-        jobs.upload(0, bytemuck::cast_slice(&list)).map_err(told)?;
+        let jobs = shape
+            .gpu
+            .allocate(size_of_val(list.as_slice()))
+            .map_err(message)?;
+        jobs.upload(0, bytemuck::cast_slice(&list)).map_err(message)?;
         Ok(PreparedLaunch {
-            stream: shape.gpu.stream().map_err(told)?,
-            words: shape.gpu.pin(64).map_err(told)?,
+            stream: shape.gpu.stream().map_err(message)?,
+            words: shape.gpu.pin(64).map_err(message)?,
             kernel,
             threads: shape.threads,
             blocks,

@@ -29,12 +29,12 @@ impl RankGpu {
     pub fn open(local: u32, largest: Bytes, process_gpus: &Arc<ProcessGpus>) -> Result<RankGpu, String> {
         let gpus = cuda::probe().map_err(|missing| missing.to_string())?;
         let info = gpus[local as usize % gpus.len()].clone();
-        let told = |error: CudaError| format!("GPU {} ({}): {error}", info.ordinal, info.name);
-        let gpu = Gpu::open(info.ordinal).map_err(told)?;
+        let message = |error: CudaError| format!("GPU {} ({}): {error}", info.ordinal, info.name);
+        let gpu = Gpu::open(info.ordinal).map_err(message)?;
         let bytes = arena_bytes(largest.0);
         let arena = gpu.allocate(bytes as usize).map_err(|error| {
             if !error.is_out_of_memory() {
-                return told(error);
+                return message(error);
             }
             let free = gpu.free_memory().map_or_else(|_| "?".to_string(), |free| Bytes(free).to_string());
             format!(
@@ -44,15 +44,15 @@ impl RankGpu {
                 Bytes(bytes)
             )
         })?;
-        let kernel = gpu.kernel(TYPICAL).map_err(told)?;
-        let per_sm = kernel.resident_blocks(info.threads, 0).map_err(told)?;
+        let kernel = gpu.kernel(TYPICAL).map_err(message)?;
+        let per_sm = kernel.resident_blocks(info.threads, 0).map_err(message)?;
         let handle = arena.export();
         if let Err(error) = &handle {
             tracing::debug!(gpu = info.ordinal, %error, "other processes cannot open this memory");
         }
         let end = GpuEndpoint {
             process: process_gpus.process(),
-            neighbours: cuda::peer_gpus(info.ordinal).map_err(told)?,
+            neighbours: cuda::peer_gpus(info.ordinal).map_err(message)?,
             blocks: per_sm * info.sms,
             address: arena.address(),
             bytes,

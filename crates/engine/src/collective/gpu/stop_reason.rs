@@ -154,31 +154,31 @@ mod tests {
         let program = program();
         let receives = |op: &Op| op.source.iter().any(|port| *port != NO_PORT);
         let at = program.ops.iter().position(receives).unwrap() as u32;
-        let told = stopped(&program, &ended(abi::FAILED_DEADLINE, at, 5)).unwrap();
+        let stop = stopped(&program, &ended(abi::FAILED_DEADLINE, at, 5)).unwrap();
         assert_eq!(
-            (told.waiting_for, told.waited, told.aborted),
+            (stop.waiting_for, stop.waited, stop.aborted),
             (Some(5), Nanos(7), false)
         );
         assert!(
-            told.step.starts_with(&format!("step {} of ", at + 1)),
+            stop.step.starts_with(&format!("step {} of ", at + 1)),
             "{}",
-            told.step
+            stop.step
         );
-        assert!(told.step.contains("from rank 5"), "{}", told.step);
-        let told = stopped(&program, &ended(abi::FAILED_ABORTED, at, 5)).unwrap();
-        assert!(told.aborted && told.waiting_for == Some(5));
+        assert!(stop.step.contains("from rank 5"), "{}", stop.step);
+        let stop = stopped(&program, &ended(abi::FAILED_ABORTED, at, 5)).unwrap();
+        assert!(stop.aborted && stop.waiting_for == Some(5));
     }
 
     #[test]
     fn a_gate_that_stayed_shut_is_nobodys_fault_and_a_run_that_went_well_says_nothing() {
         let program = program();
-        let told = stopped(
+        let stop = stopped(
             &program,
             &ended(abi::FAILED_ABORTED, abi::MOST_OPS as u32, NO_PORT),
         )
         .unwrap();
         assert_eq!(
-            (told.waiting_for, told.step.as_str()),
+            (stop.waiting_for, stop.step.as_str()),
             (None, "before its first step")
         );
         assert_eq!(stopped(&program, &ended(0, 0, 0)), None);

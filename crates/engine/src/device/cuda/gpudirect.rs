@@ -36,8 +36,8 @@ impl GpuDirectMemory {
     /// Prepares an allocation for registration, or says why that is impossible.
     pub fn of(allocation: &Arc<Allocation>) -> Result<GpuDirectMemory, String> {
         let gpu = allocation.gpu();
-        let told = |error: CudaError| error.to_string();
-        gpu.enter().map_err(told)?;
+        let message = |error: CudaError| error.to_string();
+        gpu.enter().map_err(message)?;
         let name = &gpu.info().name;
         if gpu.attribute(Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED) != 1 {
             return Err(format!("{name} does not support GPUDirect RDMA"));
@@ -61,7 +61,7 @@ impl GpuDirectMemory {
                 let code = unsafe { export(place, address, len, kind, 0) };
                 gpu.driver
                     .check("cuMemGetHandleForAddressRange", code)
-                    .map_err(told)?;
+                    .map_err(message)?;
                 // SAFETY: the driver has just made it for us.
                 Some(unsafe { OwnedFd::from_raw_fd(descriptor) })
             }

@@ -65,7 +65,7 @@ impl SharedWords {
     ///
     /// # Panics
     ///
-    /// When it does not lie within this memory, or its size is no multiple of four bytes.
+    /// When it does not lie within this memory, or its size is not a multiple of four bytes.
     pub fn read<T: Pod>(&self, offset: usize) -> T {
         let mut value = T::zeroed();
         fence(Ordering::Acquire);

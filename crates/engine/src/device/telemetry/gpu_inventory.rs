@@ -71,7 +71,7 @@ fn ask(path: &OsStr) -> GpuInventory {
         Err(NvmlError::LibloadingError(_)) => return GpuInventory::unknown(Fact::Absent),
         Err(error) => return GpuInventory::unknown(unreadable(error.to_string())),
     };
-    let driver = told(nvml.sys_driver_version());
+    let driver = nvml_fact(nvml.sys_driver_version());
     let count = match nvml.device_count() {
         Ok(count) => count,
         Err(error) => return GpuInventory::unknown(unreadable(error.to_string())),
@@ -85,8 +85,8 @@ fn ask(path: &OsStr) -> GpuInventory {
     };
     GpuInventory {
         parts: (0..count).map(part).collect(),
-        nvml: told(nvml.sys_nvml_version()),
-        cuda: told(nvml.sys_cuda_driver_version().map(|version| {
+        nvml: nvml_fact(nvml.sys_nvml_version()),
+        cuda: nvml_fact(nvml.sys_cuda_driver_version().map(|version| {
             let (major, minor) = (version / 1000, version % 1000 / 10);
             format!("{major}.{minor}")
         })),
@@ -96,25 +96,25 @@ fn ask(path: &OsStr) -> GpuInventory {
 fn of_device(device: &Device<'_>, index: u32, driver: &Fact) -> InventoryPart {
     let on_or_off = |on: bool| if on { "on" } else { "off" }.to_string();
     InventoryPart::new(PartClass::Gpu, format!("gpu{index}"))
-        .with("name", told(device.name()))
-        .with("uuid", told(device.uuid()))
-        .with("serial", told(device.serial()))
-        .with("part-number", told(device.board_part_number()))
+        .with("name", nvml_fact(device.name()))
+        .with("uuid", nvml_fact(device.uuid()))
+        .with("serial", nvml_fact(device.serial()))
+        .with("part-number", nvml_fact(device.board_part_number()))
         .with(
             "pci",
-            told(device.pci_info().map(|pci| short_address(&pci.bus_id))),
+            nvml_fact(device.pci_info().map(|pci| short_address(&pci.bus_id))),
         )
         .with("driver", driver.clone())
-        .with("vbios", told(device.vbios_version()))
-        .with("inforom", told(device.info_rom_image_version()))
-        .with("gsp-firmware", told(device.gsp_firmware_version()))
+        .with("vbios", nvml_fact(device.vbios_version()))
+        .with("inforom", nvml_fact(device.info_rom_image_version()))
+        .with("gsp-firmware", nvml_fact(device.gsp_firmware_version()))
         .with(
             "gsp-mode",
-            told(device.gsp_firmware_mode().map(|mode| on_or_off(mode.enabled))),
+            nvml_fact(device.gsp_firmware_mode().map(|mode| on_or_off(mode.enabled))),
         )
         .with(
             "ecc",
-            told(
+            nvml_fact(
                 device
                     .is_ecc_enabled()
                     .map(|ecc| on_or_off(ecc.currently_enabled)),
@@ -122,15 +122,18 @@ fn of_device(device: &Device<'_>, index: u32, driver: &Fact) -> InventoryPart {
         )
         .with(
             "mig",
-            told(device.mig_mode().map(|mig| on_or_off(mig.current != 0))),
+            nvml_fact(device.mig_mode().map(|mig| on_or_off(mig.current != 0))),
         )
-        .with("persistence", told(device.is_in_persistent_mode().map(on_or_off)))
+        .with(
+            "persistence",
+            nvml_fact(device.is_in_persistent_mode().map(on_or_off)),
+        )
         .with(
             "memory",
-            told(device.memory_info().map(|memory| memory.total.to_string())),
+            nvml_fact(device.memory_info().map(|memory| memory.total.to_string())),
         )
         .with("nvlinks", nvlinks(device))
-        .with("fabric-state", told(fabric_state::of(device)))
+        .with("fabric-state", nvml_fact(fabric_state::of(device)))
 }
 
 /// `18 of 18 up`.
@@ -164,7 +167,7 @@ fn short_address(address: &str) -> String {
 }
 
 /// What NVML said, as a fact.
-fn told(answer: Result<String, NvmlError>) -> Fact {
+fn nvml_fact(answer: Result<String, NvmlError>) -> Fact {
     match answer {
         Ok(text) if text.trim().is_empty() => Fact::Absent,
         Ok(text) => Fact::Value(text.trim().to_string()),

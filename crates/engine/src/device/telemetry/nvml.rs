@@ -218,9 +218,9 @@ fn as_count(value: SampleValue) -> Result<u64, String> {
     match value {
         SampleValue::U32(value) => Ok(value.into()),
         SampleValue::U64(value) => Ok(value),
-        SampleValue::I64(value) => u64::try_from(value).map_err(|_| format!("{value} makes no sense")),
+        SampleValue::I64(value) => u64::try_from(value).map_err(|_| format!("{value} is not a valid sample")),
         SampleValue::F64(value) if value >= 0.0 => Ok(value as u64),
-        SampleValue::F64(value) => Err(format!("{value} makes no sense")),
+        SampleValue::F64(value) => Err(format!("{value} is not a valid sample")),
     }
 }
 

@@ -5,7 +5,7 @@ use railgauge_engine::device::cuda::{self, CudaError, Gpu};
 use crate::shim::inside;
 
 /// What a user is told, in a process of its own.
-fn told() -> String {
+fn message() -> String {
     let reason = cuda::probe().unwrap_err();
     assert_eq!(Gpu::open(0).unwrap_err(), CudaError::Unavailable(reason.clone()));
     reason.to_string()
@@ -26,13 +26,13 @@ fn a_broken_driver_library_is_named_with_the_loaders_words() {
         "cuda::missing::a_broken_driver_library_is_named_with_the_loaders_words",
         &[("LD_LIBRARY_PATH", &folder)],
     ) {
-        let told = told();
-        assert!(told.contains("libcuda.so.1 cannot be opened"), "{told}");
+        let message = message();
+        assert!(message.contains("libcuda.so.1 cannot be opened"), "{message}");
         assert!(
-            told.contains("invalid ELF header") || told.contains("file too short"),
-            "{told}"
+            message.contains("invalid ELF header") || message.contains("file too short"),
+            "{message}"
         );
-        assert!(told.contains("--device host"), "{told}");
+        assert!(message.contains("--device host"), "{message}");
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -50,8 +50,8 @@ fn a_library_that_only_has_the_name_is_not_taken_for_a_driver() {
         "cuda::missing::a_library_that_only_has_the_name_is_not_taken_for_a_driver",
         &[("LD_LIBRARY_PATH", &folder)],
     ) {
-        let told = told();
-        assert!(told.contains("has no cuDriverGetVersion"), "{told}");
+        let message = message();
+        assert!(message.contains("has no cuDriverGetVersion"), "{message}");
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -61,7 +61,7 @@ fn an_old_driver_is_told_apart_with_both_versions() {
     let name = "cuda::missing::an_old_driver_is_told_apart_with_both_versions";
     if inside(name, &[("RAILGAUGE_SHIM_CUDA", "12040")]) {
         assert_eq!(
-            told(),
+            message(),
             "the NVIDIA driver is too old: it is for CUDA 12.4, and CUDA 13.0 is needed (driver 580 or newer)"
         );
     }
@@ -73,8 +73,8 @@ fn a_driver_without_a_gpu_is_told_apart() {
         "cuda::missing::a_driver_without_a_gpu_is_told_apart",
         &[("RAILGAUGE_SHIM_GPUS", "0")],
     ) {
-        let told = told();
-        assert!(told.contains("sees no GPU"), "{told}");
+        let message = message();
+        assert!(message.contains("sees no GPU"), "{message}");
     }
 }
 
@@ -85,7 +85,7 @@ fn a_gpu_older_than_the_kernels_is_named() {
         &[("RAILGAUGE_SHIM_COMPUTE", "8")],
     ) {
         assert_eq!(
-            told(),
+            message(),
             "the kernels are PTX for compute capability 9.0 and newer; here: CPU shim (not a GPU) (8.0)"
         );
     }

@@ -1,4 +1,4 @@
-//! What a load does to others is told, and to whom.
+//! What a load does to other flows is reported, with the flows it slows.
 
 use crate::findings::fixture::{Fixture, HEALTHY};
 use crate::findings::judge;

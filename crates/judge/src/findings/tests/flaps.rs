@@ -70,7 +70,7 @@ fn packets_sent_again_are_a_flap_only_where_something_stood_still() {
     // The ring goes 0, 1, 2, 3: rank 2 sends to rank 3, which sends to rank 0.
     counter(&mut recorded, 2, 2, "completer_retry_err", 0, 4);
     counter(&mut recorded, 2, 3, "completer_retry_err", 5, 12);
-    assert!(judge(&recorded).findings.is_empty(), "some loss is no flap");
+    assert!(judge(&recorded).findings.is_empty(), "some loss is not a flap");
     let longest = recorded
         .samples
         .iter_mut()

@@ -6,7 +6,7 @@ use crate::findings::{Losses, judge, losses};
 use record::units::{Bytes, Nanos};
 use record::{DEVICE_GONE, EndReason, Event, FindingKind, LossCause, Lost, Recorded, Stalled, Stuck};
 
-/// A run of four hosts that ended in a standstill of cell 3; each rank says whom it waited for and which of its ways on
+/// A run of four hosts that ended in a standstill of cell 3; each rank says which peer it waited for and which of its ways on
 /// rail1 are stuck.
 fn standstill(stalls: &[(u32, Option<u32>, &[u32], bool)]) -> Recorded {
     let mut recorded = Fixture::rails(2).recorded();

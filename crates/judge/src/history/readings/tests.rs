@@ -150,7 +150,7 @@ fn a_part_is_known_by_its_serial_numbers() {
         Some("nic MT01,x; module C7")
     );
     assert_eq!(identity("node01/rail0 out"), None);
-    assert_eq!(identity("node00"), None, "a filler is no serial number");
+    assert_eq!(identity("node00"), None, "a filler is not a serial number");
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl NcclEngine {
     /// Creates the communicator, unless there is one, and runs the collective once: NCCL connects on first use. All ranks of the
     /// cell call this at the same time.
     pub fn prepare(rank_gpu: &RankGpu, wanted: &NcclPreparation<'_>) -> Result<NcclEngine, String> {
-        let told = |error: CudaError| error.to_string();
+        let message = |error: CudaError| error.to_string();
         let cell = wanted.cell;
         let position = cell.ranks.iter().position(|rank| *rank == wanted.rank);
         let position = position.ok_or_else(|| format!("rank {} takes no part in this cell", wanted.rank))?;
@@ -82,7 +82,7 @@ impl NcclEngine {
             return Err("the payload does not fit into the GPU arena of this rank".to_string());
         }
         let pattern_check =
-            PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(told)?;
+            PatternCheck::new(&rank_gpu.gpu, wanted.oracle, position, wanted.deadline).map_err(message)?;
         let base = memory.address();
         let operation = Operation::new(cell, position, base + input, base + output);
         let operation = operation.map_err(|error| error.to_string())?;
@@ -102,7 +102,7 @@ impl NcclEngine {
                     most_blocks: most_blocks(wanted),
                 };
                 let nccl = Nccl::get().map_err(|missing| missing.to_string())?;
-                let thread = NcclThread::open(nccl, &rank_gpu.gpu).map_err(told)?;
+                let thread = NcclThread::open(nccl, &rank_gpu.gpu).map_err(message)?;
                 thread
                     .run_job(Job::Make(terms), &memory, &limit)
                     .map_err(in_words)?;
