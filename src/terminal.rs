@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 use std::path::Path;
 
+use comfy_table::{ContentArrangement, Table, presets};
 use record::{History, Judgement};
 use report::escape;
 use report::terminal::{self, Page};
@@ -37,6 +38,18 @@ pub fn print_result(
         let summary = terminal::summary_with_history(judgement, history, folder, page_for_stdout());
         print!("{summary}");
     }
+}
+
+/// An empty table with lines between rows, as wide as the terminal on standard output where there is one.
+pub fn table() -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic);
+    if let Some((columns, _)) = terminal_size::terminal_size_of(std::io::stdout()) {
+        table.set_width(columns.0);
+    }
+    table
 }
 
 /// The layout that fits standard output: a terminal's, with or without colour, or a log's.

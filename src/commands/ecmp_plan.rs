@@ -1,11 +1,11 @@
 //! `railgauge ecmp-plan`: how many flows use all equal paths, and what a number of flows delivers over them.
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::error::CliError;
 use crate::flags::share::parse_positive_share;
+use crate::terminal;
 use record::stats::hashing::flows_to_cover;
 use record::stats::{MOST_FLOWS, Outlook, Shares, flows_for};
 
@@ -169,10 +169,7 @@ fn print(answers: &Answers) {
         answers.coverage.probability,
         flows(answers.coverage.flows)
     );
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic);
+    let mut table = terminal::table();
     table.set_header([
         "flows",
         "all paths used",

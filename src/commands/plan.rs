@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::error::CliError;
 use crate::flags::RunFlags;
+use crate::terminal;
 use engine::device::cuda;
 use engine::transport::verbs;
 use plan::flow::PathTable;
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         println!("{}", text.map_err(CliError::system("cannot print the plan"))?);
         return Ok(0);
     }
-    let mut table = new_table();
+    let mut table = terminal::table();
     table.set_header(TestOutline::HEADINGS);
     for test in &outline.tests {
         table.add_row(test.row());
@@ -174,7 +174,7 @@ fn print_schedules(schedules: &[ScheduleOutline]) {
     if schedules.is_empty() {
         return;
     }
-    let mut table = new_table();
+    let mut table = terminal::table();
     table.set_header(["schedule", "rounds", "measurements", "time", "links crossed"]);
     for choice in schedules {
         table.add_row(match &choice.outcome {
@@ -189,14 +189,6 @@ fn print_schedules(schedules: &[ScheduleOutline]) {
         });
     }
     println!("pairs by each schedule (an adaptive one adds flows until suspects are separated)\n{table}");
-}
-
-fn new_table() -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic);
-    table
 }
 
 /// Whether the GPUs that these ranks would use have peer access to each other.

@@ -1,9 +1,9 @@
 //! How well known faults are found: who was accused, who should have been.
 
-use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use super::SimulatedRun;
+use crate::terminal;
 use record::{Finding, FindingKind, Suspect};
 use topology::graph::{Graph, LinkId};
 
@@ -117,10 +117,7 @@ impl DetectionPower {
 
     /// A table with a line for each run, and a summary.
     pub fn table(&self) -> String {
-        let mut table = Table::new();
-        table
-            .load_style(presets::UTF8_HORIZONTAL_ONLY)
-            .set_content_arrangement(ContentArrangement::Dynamic);
+        let mut table = terminal::table();
         table.set_header([
             "seed", "slow", "found", "missed", "wrong", "flows", "slots", "steps", "judging",
         ]);

@@ -6,3 +6,5 @@ mod change_point;
 pub mod compare;
 pub mod findings;
 pub mod history;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod tally;

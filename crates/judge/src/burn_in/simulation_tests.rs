@@ -2,6 +2,7 @@
 
 use super::fixture::{Noise, asked, clos, cycle};
 use super::*;
+use crate::tally::seeds;
 use record::FindingKind;
 
 const CYCLES: u32 = 30;
@@ -48,13 +49,13 @@ fn a_cable_that_loses_15_percent_is_named_with_its_cycle_and_nothing_else_is() {
     let known = clos();
     let hosts_cable = ["h2/rail1->leaf3/p0"];
     let both_ways = ["h2/rail1->leaf3/p0", "leaf3/p0->h2/rail1"];
-    let (mut wrong, mut seeds) = (Vec::new(), 0u32);
+    let (mut wrong, mut runs) = (Vec::new(), 0u32);
     for bad in [&hosts_cable[..], &both_ways[..]] {
         for sigma in [0.01, 0.02, 0.03] {
-            for seed in 0..50 {
+            for seed in 0..seeds(50) {
                 let nights = nights(&known, seed, sigma, bad, 11, 0.15);
                 let certificate = decide(&asked(), &[], &nights, &known);
-                seeds += 1;
+                runs += 1;
                 if let Err(said) = is_right(&certificate, bad, 11) {
                     wrong.push(format!("sigma {sigma}, seed {seed}: {said}"));
                 }
@@ -62,8 +63,8 @@ fn a_cable_that_loses_15_percent_is_named_with_its_cycle_and_nothing_else_is() {
         }
     }
     assert!(
-        wrong.len() as u32 * 100 <= seeds,
-        "{} of {seeds}: {wrong:#?}",
+        wrong.len() as u32 * 100 <= runs,
+        "{} of {runs}: {wrong:#?}",
         wrong.len()
     );
 }
@@ -75,7 +76,7 @@ fn a_cable_between_switches_is_named_or_said_not_to_be_told_apart() {
     // With two leaves whatever goes up this cable comes down that one.
     let twin = "spine2/d3->leaf3/u2";
     let mut wrong = Vec::new();
-    for seed in 0..50 {
+    for seed in 0..seeds(50) {
         let nights = nights(&known, seed, 0.02, &[bad], 11, 0.15);
         let certificate = decide(&asked(), &[], &nights, &known);
         let said = is_right(&certificate, &[bad, twin], 11);
@@ -94,9 +95,9 @@ fn a_cable_between_switches_is_named_or_said_not_to_be_told_apart() {
 fn healthy_fabrics_are_accepted() {
     let known = clos();
     let mut wrong = Vec::new();
-    let seeds = 100;
+    let runs = seeds(100);
     for sigma in [0.01, 0.02, 0.03] {
-        for seed in 0..seeds {
+        for seed in 0..runs {
             let nights = nights(&known, 1000 + seed, sigma, &[], 99, 0.0);
             let certificate = decide(&asked(), &[], &nights, &known);
             if certificate.ruling != Ruling::Accept {
@@ -104,7 +105,7 @@ fn healthy_fabrics_are_accepted() {
             }
         }
     }
-    assert!(wrong.len() as u64 <= 3 * seeds / 100, "{wrong:#?}");
+    assert!(wrong.len() as u64 * 100 <= 3 * runs, "{wrong:#?}");
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_cable_that_loses_a_little_every_cycle_is_told_as_a_slope() {
     let known = clos();
     let bad = "h1/rail0->leaf0/p1";
     let mut wrong = Vec::new();
-    for seed in 0..30 {
+    for seed in 0..seeds(30) {
         let mut noise = Noise::new(seed);
         let nights: Vec<Night> = (1..=60)
             .map(|number| {

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
 /// A number below `bound`, each with the same chance (up to one part in four billion); 0 when there is none.
+#[inline]
 pub fn pick(bound: usize, random: &mut ChaCha8Rng) -> usize {
     ((u64::from(random.next_u32()) * bound as u64) >> 32) as usize
 }

@@ -9,6 +9,7 @@
 //! is `None`, or a probability of 1.
 
 mod binomial;
+pub mod fair_hash;
 mod gap;
 pub mod hashing;
 mod histogram;

@@ -5,14 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use super::flows::Flow;
 use super::rail_view::{DecisionContext, RailView};
 use super::wording;
-use record::stats::Null;
-use record::stats::hashing::pick;
+use record::stats::fair_hash::load_band;
 use record::units::{Bytes, Rate};
 use record::{EcmpCause, EcmpVerdict, MemberLoad, PairSpread};
 use topology::graph::LinkId;
-
-/// Trials of the band in which a member's share lies.
-const BAND_TRIALS: usize = 20_000;
 
 /// Bands by flows and members, cached.
 #[derive(Default)]
@@ -22,13 +18,10 @@ impl Bands {
     /// The number of flows on one of `members` lies between these two in 99 of 100 cases, when there are `flows` in
     /// all.
     fn of(&mut self, flows: u32, members: u32) -> (f64, f64) {
-        *self.0.entry((flows, members)).or_insert_with(|| {
-            let null = Null::simulate(BAND_TRIALS, 17, |random| {
-                let on_it = (0..flows).filter(|_| pick(members as usize, random) == 0);
-                on_it.count() as f64
-            });
-            (null.quantile(0.005), null.quantile(0.995))
-        })
+        *self
+            .0
+            .entry((flows, members))
+            .or_insert_with(|| load_band(flows, members))
     }
 }
 

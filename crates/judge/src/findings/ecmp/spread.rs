@@ -9,9 +9,8 @@ use std::collections::HashSet;
 
 use super::choosers::Chooser;
 use super::flows::Flow;
-use super::nulls::{NullStore, Statistics, Structure};
-use record::stats::Null;
-use record::stats::hashing::pick;
+use super::nulls::NullStore;
+use record::stats::fair_hash::{Evenness, FlowGroups};
 use topology::graph::LinkId;
 
 /// P-value below which groups disagree with each other.
@@ -120,7 +119,7 @@ pub(super) fn spread(
     if named.is_empty() {
         return None;
     }
-    let (structure, order) = Structure::of(&members, &named);
+    let (structure, order) = FlowGroups::of(&members, &named);
     let chosen: Vec<usize> = order.iter().map(|at| chosen[*at]).collect();
     let sets: Vec<usize> = order.iter().map(|at| named[*at].0).collect();
     let values = structure.statistics(&chosen);
@@ -148,15 +147,14 @@ pub(super) fn spread(
         max_over_mean: measured(3, "busiest over mean", values.max_over_mean),
         kind: SpreadKind::Fair,
     };
-    spread.kind = kind(&spread, &structure, &values, &sets, &chosen, store.level);
+    spread.kind = kind(&spread, &structure, &values, &chosen, store.level);
     Some(spread)
 }
 
 fn kind(
     spread: &Spread,
-    structure: &Structure,
-    values: &Statistics,
-    sets: &[usize],
+    structure: &FlowGroups,
+    values: &Evenness,
     chosen: &[usize],
     level: f64,
 ) -> SpreadKind {
@@ -165,7 +163,7 @@ fn kind(
     if !tests.iter().flatten().any(rejected) {
         return SpreadKind::Fair;
     }
-    let (within, paired) = disagreement(structure, values, sets, chosen);
+    let (within, paired) = disagreement(structure, values, chosen);
     let disagree = within < DISAGREE || spread.paired.is_some() && paired < DISAGREE;
     if disagree || !spread.unused().is_empty() {
         SpreadKind::Polarised
@@ -175,26 +173,9 @@ fn kind(
 }
 
 /// P-values that groups, and pairs, differ as much when members are shuffled among the flows of a set.
-fn disagreement(structure: &Structure, values: &Statistics, sets: &[usize], chosen: &[usize]) -> (f64, f64) {
+fn disagreement(structure: &FlowGroups, values: &Evenness, chosen: &[usize]) -> (f64, f64) {
     let trials = (2_000_000 / chosen.len().max(1)).clamp(400, 2000);
-    let [within, paired] = Null::simulate_together(
-        trials,
-        0xd15a,
-        || chosen.to_vec(),
-        |shuffled, random| {
-            // Flows lie in the order of their sets: each is shuffled by itself.
-            let mut start = 0;
-            for of_set in sets.chunk_by(|a, b| a == b) {
-                let part = &mut shuffled[start..start + of_set.len()];
-                for at in (1..part.len()).rev() {
-                    part.swap(at, pick(at + 1, random));
-                }
-                start += of_set.len();
-            }
-            let values = structure.statistics(shuffled);
-            [values.within, values.paired]
-        },
-    );
+    let [within, paired] = structure.shuffled(chosen, trials, 0xd15a);
     (within.p_upper(values.within), paired.p_upper(values.paired))
 }
 

@@ -3,6 +3,7 @@
 use super::{kinds, on_rail};
 use crate::findings::fixture::Fixture;
 use crate::findings::{judge, suspects};
+use crate::tally::seeds;
 use record::units::Nanos;
 use record::{Cell, Finding, FindingKind, Judgement, Recorded};
 
@@ -202,7 +203,7 @@ fn two_speeds_of_one_pair_are_intermittent() {
 
 #[test]
 fn healthy_runs_have_no_shape_however_noisy_they_are() {
-    for seed in 0..60 {
+    for seed in 0..seeds(60) {
         for noise in [0.01, 0.05, 0.2] {
             let sweep = Fixture::sweep(4)
                 .speed(|cell, _| healthy(cell))

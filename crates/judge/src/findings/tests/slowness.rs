@@ -3,6 +3,7 @@
 use super::{kinds, on_rail};
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::{judge, suspects};
+use crate::tally::seeds;
 use record::{Cell, CounterDelta, Event, FindingKind, Reference, Sample, Untested, Verdict};
 
 #[test]
@@ -177,7 +178,7 @@ fn a_slowness_that_does_not_come_back_accuses_nobody() {
 
 #[test]
 fn noise_over_two_hundred_cells_accuses_nobody_in_a_hundred_runs() {
-    for seed in 0..100 {
+    for seed in 0..seeds(100) {
         let fixture = Fixture::pairs(15).noise(0.1, seed).iterations(20);
         let judgement = judge(
             &fixture
@@ -190,7 +191,7 @@ fn noise_over_two_hundred_cells_accuses_nobody_in_a_hundred_runs() {
 
 #[test]
 fn noise_makes_no_stragglers_and_no_slow_rails() {
-    for seed in 0..50 {
+    for seed in 0..seeds(50) {
         let judgement = judge(&Fixture::rails(8).noise(0.1, seed).recorded());
         assert_eq!(judgement.findings, [], "seed {seed}");
         assert_eq!(judgement.exit_code, 0, "seed {seed}: {}", judgement.summary);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use judge::findings::judge;
+use judge::tally::seeds;
 use record::EcmpCause;
 
 /// Two hosts on every leaf, as in the lab, on more leaves than any lab has.
@@ -28,7 +29,7 @@ fn judged(fabric: &StreamFabric, fault: &EcmpFault, seed: u64) -> (u8, BTreeSet<
 /// The same parts accused of one cause, with every one of some seeds.
 fn must_be(fabric: &StreamFabric, fault: &EcmpFault, cause: EcmpCause, parts: &[String]) {
     let wanted: BTreeSet<(EcmpCause, String)> = parts.iter().map(|part| (cause, part.clone())).collect();
-    for seed in 1..=5 {
+    for seed in 1..=seeds(5) {
         assert_eq!(
             judged(fabric, fault, seed),
             (11, wanted.clone()),
@@ -43,7 +44,7 @@ fn switches(kind: &str, count: u32) -> Vec<String> {
 
 #[test]
 fn chance_is_accused_of_nothing() {
-    for seed in 1..=20 {
+    for seed in 1..=seeds(20) {
         let judgement = judge(&streams(&fabric(1 + (seed % 2) as u32), &[], seed));
         let faults: Vec<&str> = judgement
             .ecmp
@@ -119,7 +120,7 @@ fn a_slow_link_is_named_in_either_direction() {
 
 #[test]
 fn senders_of_one_port_are_accused_and_no_switch_is() {
-    for seed in 1..=5 {
+    for seed in 1..=seeds(5) {
         let judgement = judge(&streams(&fabric(1), &[EcmpFault::OnePort], seed));
         assert_eq!(judgement.exit_code, 11);
         let faults = judgement.ecmp.iter().filter(|verdict| verdict.cause.is_fault());
@@ -136,7 +137,7 @@ fn senders_of_one_port_are_accused_and_no_switch_is() {
 
 #[test]
 fn flows_that_are_not_pinned_are_no_fault() {
-    for seed in 1..=5 {
+    for seed in 1..=seeds(5) {
         let judgement = judge(&streams(&fabric(1), &[EcmpFault::Adaptive], seed));
         let causes: BTreeSet<EcmpCause> = judgement.ecmp.iter().map(|verdict| verdict.cause).collect();
         assert_eq!(
