@@ -130,7 +130,7 @@ fn compare(parent: &Path, executed: &ExecutedRun) -> Result<(History, Vec<Unsent
         ..history::since_earlier_runs(&nights)
     };
     let cannot = || CliError::system("cannot write the history");
-    let text = serde_json::to_string_pretty(&history).map_err(std::io::Error::from);
+    let text = history.to_json().map_err(std::io::Error::from);
     let text = text.map_err(cannot())? + "\n";
     report::replace(&folder.join(files::HISTORY), text.as_bytes()).map_err(cannot())?;
     recorded.history = Some(history.clone());

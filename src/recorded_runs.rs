@@ -98,7 +98,7 @@ fn readings(folder: &Path) -> Result<Readings, String> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let recorded = Recorded::read(folder).map_err(|error| error.to_string())?;
             let judged = fs::read(folder.join(files::FINDINGS)).ok();
-            let judged = judged.and_then(|text| serde_json::from_slice::<Judgement>(&text).ok());
+            let judged = judged.and_then(|text| Judgement::from_json(&text).ok());
             let judgement = judged.unwrap_or_else(|| judge(&recorded));
             Ok(history::readings(&recorded, &judgement))
         }
@@ -117,7 +117,7 @@ fn parse_readings(text: &[u8]) -> Result<Readings, String> {
             "schema {}; this railgauge reads up to {SCHEMA}",
             version.schema
         )),
-        false => serde_json::from_slice(text).map_err(|error| error.to_string()),
+        false => Readings::from_json(text).map_err(|error| error.to_string()),
     }
 }
 

@@ -28,7 +28,7 @@ pub fn print_result(
     quiet: bool,
 ) {
     if json {
-        match serde_json::to_string_pretty(judgement) {
+        match judgement.to_json() {
             Ok(text) => println!("{}", escape::json(&text)),
             Err(error) => warn(&error),
         }

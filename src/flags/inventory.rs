@@ -147,7 +147,7 @@ impl InventoryInputs {
 
 /// An inventory as JSON.
 pub fn inventory_json(inventory: &Inventory) -> Result<String, CliError> {
-    let text = serde_json::to_string_pretty(inventory).map_err(std::io::Error::from);
+    let text = inventory.to_json().map_err(std::io::Error::from);
     let text = text.map_err(CliError::system("cannot write the inventory"))?;
     Ok(escape::json(&text))
 }

@@ -155,8 +155,8 @@ fn suite_run(lab: &Lab, out: &Path) -> Result<Run, LabError> {
 }
 
 fn read_findings(out: &Path) -> Vec<Finding> {
-    let text = std::fs::read_to_string(out.join("findings.json")).unwrap_or_default();
-    serde_json::from_str::<Judgement>(&text)
+    let text = std::fs::read(out.join("findings.json")).unwrap_or_default();
+    Judgement::from_json(&text)
         .map(|judgement| judgement.findings)
         .unwrap_or_default()
 }

@@ -23,6 +23,7 @@ mod gpu;
 mod gpu_summary;
 mod history;
 mod inventory;
+mod json;
 mod judgement;
 mod load;
 mod part;

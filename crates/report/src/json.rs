@@ -18,7 +18,7 @@ impl Writer for Findings {
     }
 
     fn render(&self, _: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        pretty(judgement)
+        Ok(finished(&judgement.to_json()?))
     }
 }
 
@@ -31,13 +31,17 @@ impl Writer for Readings {
     }
 
     fn render(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<String> {
-        pretty(&history::readings(recorded, judgement))
+        Ok(finished(&history::readings(recorded, judgement).to_json()?))
     }
 }
 
 /// JSON over several lines, fields in a fixed order, ending with a line end; names from other machines are escaped.
 pub(super) fn pretty(value: &impl Serialize) -> io::Result<String> {
-    let mut text = escape::json(&serde_json::to_string_pretty(value)?);
+    Ok(finished(&serde_json::to_string_pretty(value)?))
+}
+
+fn finished(json: &str) -> String {
+    let mut text = escape::json(json);
     text.push('\n');
-    Ok(text)
+    text
 }

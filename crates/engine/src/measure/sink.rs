@@ -86,8 +86,8 @@ impl RunFolder {
     /// Writes `run.json` and opens `samples.jsonl`.
     pub fn start(&self, run: &Run) -> Result<Sink, SinkError> {
         let path = self.path.join(files::RUN);
-        let text = serde_json::to_vec_pretty(run).map_err(io::Error::other);
-        text.and_then(|text| replace(&path, &text))
+        let text = run.to_json().map_err(io::Error::other);
+        text.and_then(|text| replace(&path, text.as_bytes()))
             .map_err(|source| SinkError { path, source })?;
         self.open(OpenOptions::new().create_new(true).append(true))
     }
@@ -142,10 +142,12 @@ pub struct Sink {
 impl Sink {
     /// Appends one event.
     pub fn write(&mut self, event: &Event) -> Result<(), SinkError> {
-        let written = serde_json::to_writer(&mut self.file, event).map_err(io::Error::from);
-        written
-            .and_then(|()| self.file.write_all(b"\n"))
-            .map_err(|source| self.error(source))?;
+        let line = event.to_json().map_err(io::Error::from);
+        line.and_then(|line| {
+            self.file.write_all(line.as_bytes())?;
+            self.file.write_all(b"\n")
+        })
+        .map_err(|source| self.error(source))?;
         match self.flushed.elapsed() > LONGEST_BUFFERED {
             true => self.flush(),
             false => Ok(()),

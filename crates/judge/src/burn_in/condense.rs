@@ -114,7 +114,7 @@ fn only(path: &Path, suspects: &BTreeSet<u32>) -> io::Result<Vec<u8>> {
     let text = fs::read_to_string(path)?;
     let mut kept = Vec::new();
     for line in text.lines() {
-        let cell = match serde_json::from_str(line) {
+        let cell = match Event::from_json(line.as_bytes()) {
             Ok(Event::Sample(sample)) => Some(sample.cell),
             Ok(Event::Counter(counter)) => Some(counter.cell),
             _ => None,

@@ -6,8 +6,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
-
 use super::catalog::PartCatalog;
 use record::units::Nanos;
 use record::{BurnIn, JournalLine, Night, Readings, burn_in_files, cut_after_last_line, files, replace};
@@ -63,7 +61,9 @@ impl BurnInFolder {
 
     /// Takes the folder of a burn-in that was begun earlier, and what was asked of it.
     pub fn open(path: &Path) -> Result<(BurnInFolder, BurnIn), FolderError> {
-        let asked = parse(&path.join(burn_in_files::BURN_IN))?;
+        let asked = parse(&path.join(burn_in_files::BURN_IN), |text| {
+            serde_json::from_slice(text)
+        })?;
         let folder = BurnInFolder {
             path: path.to_path_buf(),
         };
@@ -102,7 +102,7 @@ impl BurnInFolder {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let lines = (1..).zip(whole.lines()).filter(|(_, line)| !line.is_empty());
         let parsed = lines.map(|(number, line)| {
-            serde_json::from_str(line).map_err(|error| FolderError::Content {
+            JournalLine::from_json(line.as_bytes()).map_err(|error| FolderError::Content {
                 path: path.clone(),
                 problem: format!("line {number}: {error}"),
             })
@@ -113,7 +113,7 @@ impl BurnInFolder {
     /// What a finished cycle says; how long it took is told by the journal.
     pub fn night(&self, number: u32, took: Nanos) -> Result<Night, FolderError> {
         let path = self.cycle(number).join(files::READINGS);
-        let readings: Readings = parse(&path)?;
+        let readings = parse(&path, Readings::from_json)?;
         let at: Result<jiff::Timestamp, _> = readings.started.parse();
         let at = at.map_err(|error| FolderError::Content {
             path,
@@ -131,7 +131,7 @@ impl BurnInFolder {
     pub fn known(&self) -> Result<PartCatalog, FolderError> {
         let path = self.path.join(burn_in_files::KNOWN);
         match path.exists() {
-            true => parse(&path),
+            true => parse(&path, |text| serde_json::from_slice(text)),
             false => Ok(PartCatalog::default()),
         }
     }
@@ -164,7 +164,7 @@ pub struct JournalFile {
 impl JournalFile {
     /// Adds a line and hands it to the disk.
     pub fn write(&mut self, line: &JournalLine) -> Result<(), FolderError> {
-        let text = serde_json::to_string(line).map_err(io::Error::other);
+        let text = line.to_json().map_err(io::Error::other);
         let written = text.and_then(|text| {
             self.file.write_all(format!("{text}\n").as_bytes())?;
             self.file.sync_data()
@@ -180,9 +180,9 @@ fn system(path: &Path) -> impl FnOnce(io::Error) -> FolderError + '_ {
     }
 }
 
-fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {
+fn parse<T>(path: &Path, read: fn(&[u8]) -> serde_json::Result<T>) -> Result<T, FolderError> {
     let text = fs::read(path).map_err(system(path))?;
-    serde_json::from_slice(&text).map_err(|error| FolderError::Content {
+    read(&text).map_err(|error| FolderError::Content {
         path: path.to_path_buf(),
         problem: error.to_string(),
     })
