@@ -111,12 +111,12 @@ enum Majority<'a> {
 
 /// The majority of the known `values`.
 fn majority<'a>(values: &[&'a str]) -> Majority<'a> {
+    if values.windows(2).all(|pair| pair[0] == pair[1]) {
+        return Majority::Agreed;
+    }
     let mut count: BTreeMap<&'a str, usize> = BTreeMap::new();
     for value in values {
         *count.entry(value).or_default() += 1;
-    }
-    if count.len() < 2 {
-        return Majority::Agreed;
     }
     match count.iter().find(|(_, agree)| 2 * **agree > values.len()) {
         Some((value, agree)) => Majority::Most { value, agree: *agree },

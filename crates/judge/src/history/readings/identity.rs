@@ -4,11 +4,12 @@
 
 use std::collections::HashMap;
 
-use record::{Cable, Fact, Inventory, Judgement, LinkName, PartClass, PortName, RailEnd, Recorded};
+use record::{Cable, Fact, Judgement, LinkName, NodeInventory, PartClass, PortName, RailEnd, Recorded};
 
 /// Identities of the parts of one run.
 pub(super) struct Identities<'a> {
-    inventory: Option<&'a Inventory>,
+    /// Hosts and switches by name.
+    nodes: HashMap<&'a str, &'a NodeInventory>,
     ends: HashMap<(&'a str, &'a str), &'a RailEnd>,
     cables: HashMap<String, &'a Cable>,
 }
@@ -37,11 +38,14 @@ impl<'a> Identities<'a> {
                 cables.entry(link.link.clone()).or_insert(cable);
             }
         }
-        Identities {
-            inventory,
-            ends,
-            cables,
+        let mut nodes = HashMap::new();
+        for node in inventory
+            .into_iter()
+            .flat_map(|inventory| inventory.nodes.iter().chain(&inventory.switches))
+        {
+            nodes.entry(node.node.as_str()).or_insert(node);
         }
+        Identities { nodes, ends, cables }
     }
 
     /// A host: its serial number.
@@ -101,7 +105,7 @@ impl<'a> Identities<'a> {
     }
 
     fn fact(&self, node: &str, class: PartClass, part: &str, fact: &str) -> Option<&'a str> {
-        let part = self.inventory?.node(node)?.part(class, part)?;
+        let part = self.nodes.get(node)?.part(class, part)?;
         part.value(fact).map(str::trim).filter(|value| !is_filler(value))
     }
 
