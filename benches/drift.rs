@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let golden = Golden::parse(GOLDEN, "golden.toml")?;
 
     let start = Instant::now();
-    let read: Inventory = serde_json::from_str(&text)?;
+    let read = Inventory::from_json(text.as_bytes())?;
     println!("read               {:.3} s", start.elapsed().as_secs_f64());
 
     let alone = timed("judged             ", || drift::judge(&read, None, None));

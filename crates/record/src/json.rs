@@ -41,6 +41,6 @@ macro_rules! write_line {
     )* };
 }
 
-read!(Event, JournalLine, Judgement, Readings);
+read!(Event, Inventory, JournalLine, Judgement, Readings);
 write_pretty!(History, Inventory, Judgement, Readings, Run);
 write_line!(Event, JournalLine);

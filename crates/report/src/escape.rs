@@ -10,16 +10,29 @@ const LONGEST_CELL: usize = 80;
 
 /// Text for one line of a terminal or a log: control characters and marks that reorder or hide text become visible.
 pub fn line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
+    replaced(
+        text,
+        |c| matches!(c, ' '..='~'),
+        |c, out| match c {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push(' '),
             c if c.is_control() || is_invisible(c) => _ = write!(out, "\\u{{{:x}}}", c as u32),
             c => out.push(c),
-        }
+        },
+    )
+}
+
+/// Text with every character but the plain ones put there by `other`. Nearly all are plain: runs of them are copied in one piece.
+fn replaced(text: &str, is_plain: impl Fn(char) -> bool, other: impl Fn(char, &mut String)) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut start = 0;
+    for (at, c) in text.char_indices().filter(|(_, c)| !is_plain(*c)) {
+        out.push_str(&text[start..at]);
+        other(c, &mut out);
+        start = at + c.len_utf8();
     }
+    out.push_str(&text[start..]);
     out
 }
 
@@ -47,37 +60,33 @@ pub fn cell(text: &str) -> String {
 
 /// JSON as it is written by `serde_json`, with what would move a cursor or reorder text escaped, too. It says the same.
 pub fn json(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut units = [0; 2];
-    for c in text.chars() {
-        match (c.is_control() && c != '\n') || is_invisible(c) {
+    replaced(
+        text,
+        |c| matches!(c, ' '..='~' | '\n'),
+        |c, out| match c.is_control() || is_invisible(c) {
             false => out.push(c),
             true => {
-                for unit in c.encode_utf16(&mut units) {
+                for unit in c.encode_utf16(&mut [0; 2]) {
                     _ = write!(out, "\\u{unit:04x}");
                 }
             }
-        }
-    }
-    out
+        },
+    )
 }
 
 /// Text between tags or in a quoted attribute of HTML, XML and SVG: no markup, and inert like [`line()`].
 pub fn markup(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in line(text).chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Not characters of XML, whatever stands for them.
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ => out.push(letter),
-        }
-    }
-    out
+    let is_plain = |c| matches!(c, ' '..='~') && !matches!(c, '&' | '<' | '>' | '"' | '\'');
+    replaced(&line(text), is_plain, |c, out| match c {
+        '&' => out.push_str("&amp;"),
+        '<' => out.push_str("&lt;"),
+        '>' => out.push_str("&gt;"),
+        '"' => out.push_str("&quot;"),
+        '\'' => out.push_str("&#39;"),
+        // Not characters of XML, whatever stands for them.
+        '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+        c => out.push(c),
+    })
 }
 
 /// Text within a paragraph, list item, heading or table cell of Markdown (with GitHub's extensions): no markup, no HTML,

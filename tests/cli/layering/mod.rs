@@ -35,6 +35,7 @@ const CRATES: &[(&str, Table)] = &[
         &[
             ("findings", &[]),
             ("compare", &["findings"]),
+            ("tally", &[]),
             ("change_point", &[]),
             ("history", &["change_point", "findings"]),
             ("burn_in", &["change_point"]),

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use super::capability;
 use super::groups::{groups, in_words};
 use super::log::DriftLog;
@@ -10,16 +12,19 @@ use super::parts::{LocatedPart, Parts, SettledFacts};
 use super::rules::DriftRule;
 use record::{Deviation, Disagreement, DriftBasis, PartAt};
 
-/// Compares the parts that a rule is about.
+/// Compares the parts that rules are about.
 pub(super) fn compare<'a>(
-    rule: &DriftRule,
+    rules: &[DriftRule],
     parts: &Parts<'a>,
     settled: &SettledFacts<'a>,
     log: &mut DriftLog,
 ) {
-    for alike in groups(rule, parts).into_values() {
-        for fact in rule.agree {
-            one_fact(rule, fact, &alike, settled, log);
+    let grouped: Vec<_> = rules.par_iter().map(|rule| groups(rule, parts)).collect();
+    for (rule, groups) in rules.iter().zip(grouped) {
+        for alike in groups.into_values() {
+            for fact in rule.agree {
+                one_fact(rule, fact, &alike, settled, log);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::log::DriftLog;
 use super::parts::{LocatedPart, Parts, SettledFacts};
-use record::{Cable, Deviation, DriftBasis, Inventory, PartAt, PartClass};
+use record::{Deviation, DriftBasis, Inventory, PartAt, PartClass};
 
 const BECAUSE: &str = "both ends of a cable must have the same settings";
 
@@ -84,21 +84,21 @@ pub(super) fn compare<'a>(
     log: &mut DriftLog,
 ) {
     for cable in &inventory.cables {
+        let ends = cable.ends.each_ref().map(|at| parts_at(at, parts));
         for setting in LinkSetting::ALL {
-            one_setting(cable, setting, parts, settled, log);
+            one_setting(&ends, setting, settled, log);
         }
     }
 }
 
 fn one_setting<'a>(
-    cable: &'a Cable,
+    ends: &[Vec<LocatedPart<'a>>; 2],
     setting: LinkSetting,
-    parts: &Parts<'a>,
     settled: &SettledFacts<'a>,
     log: &mut DriftLog,
 ) {
-    let [one, other] = &cable.ends;
-    let (Some(one), Some(other)) = (end(one, setting, parts), end(other, setting, parts)) else {
+    let [one, other] = ends.each_ref().map(|here| end(here, setting));
+    let (Some(one), Some(other)) = (one, other) else {
         return;
     };
     let is_known = |end: &CableEnd<'_>| {
@@ -137,17 +137,23 @@ fn one_setting<'a>(
     log.add(&[named.located], deviation);
 }
 
-/// The first part at an end that has the fact.
-fn end<'a>(at: &'a PartAt, setting: LinkSetting, parts: &Parts<'a>) -> Option<CableEnd<'a>> {
-    let named: Vec<LocatedPart<'a>> = parts.named(at).copied().collect();
-    let is_there = |class: PartClass| named.iter().find(move |located| located.part.class == class);
-    let mut here: Vec<LocatedPart<'a>> = named.clone();
-    if is_there(PartClass::Interface).is_some() {
+/// The parts at an end of a cable: an interface and the port of an RDMA device behind it, or the other way round.
+fn parts_at<'a>(at: &'a PartAt, parts: &Parts<'a>) -> Vec<LocatedPart<'a>> {
+    let mut here: Vec<LocatedPart<'a>> = parts.named(at).copied().collect();
+    let is_there = |class: PartClass| here.iter().find(move |located| located.part.class == class);
+    let has_interface = is_there(PartClass::Interface).is_some();
+    let interface = is_there(PartClass::Port).and_then(|port| port.value("interface"));
+    if has_interface {
         here.extend(parts.behind(at));
     }
-    if let Some(interface) = is_there(PartClass::Port).and_then(|port| port.value("interface")) {
+    if let Some(interface) = interface {
         here.extend(parts.called(&at.node, interface, PartClass::Interface));
     }
+    here
+}
+
+/// The first part at an end that has the fact.
+fn end<'a>(here: &[LocatedPart<'a>], setting: LinkSetting) -> Option<CableEnd<'a>> {
     setting.facts().iter().find_map(|(class, fact)| {
         let mut known = here.iter().filter(|located| located.part.class == *class);
         known.find_map(|located| {

@@ -47,9 +47,7 @@ pub fn judge(inventory: &Inventory, golden: Option<&Golden>, before: Option<&Inv
     if let Some(golden) = golden {
         golden::compatible(golden, &parts, &mut log);
     }
-    for rule in RULES {
-        alike::compare(rule, &parts, &verdict.settled, &mut log);
-    }
+    alike::compare(RULES, &parts, &verdict.settled, &mut log);
     capability::compare(&parts, &verdict.settled, &mut log);
     cables::compare(inventory, &parts, &verdict.settled, &mut log);
     let (deviations, disagreements) = log.into_parts();
