@@ -7,3 +7,8 @@ pub fn seeds(all: u64) -> u64 {
         _ => all.div_ceil(4),
     }
 }
+
+/// How many of the taken seeds may go wrong where `wrong` of `all` may: the same share, rounded down.
+pub fn allowed(wrong: u64, all: u64) -> usize {
+    (wrong * seeds(all) / all) as usize
+}

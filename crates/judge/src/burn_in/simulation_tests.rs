@@ -2,7 +2,7 @@
 
 use super::fixture::{Noise, asked, clos, cycle};
 use super::*;
-use crate::tally::seeds;
+use crate::tally::{allowed, seeds};
 use record::FindingKind;
 
 const CYCLES: u32 = 30;
@@ -88,7 +88,7 @@ fn a_cable_between_switches_is_named_or_said_not_to_be_told_apart() {
             wrong.push(format!("seed {seed}: {said:?}"));
         }
     }
-    assert!(wrong.len() <= 1, "{wrong:#?}");
+    assert!(wrong.len() <= allowed(1, 50), "{wrong:#?}");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_cable_that_loses_a_little_every_cycle_is_told_as_a_slope() {
             )),
         }
     }
-    assert!(wrong.len() <= 1, "{wrong:#?}");
+    assert!(wrong.len() <= allowed(1, 30), "{wrong:#?}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The cables of one rail as they are drawn: ends, layers, suspects, and what there is room for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use toml::de::DeTable;
 
 use super::canvas::clip;
 use record::text::{first_of, whole_percent};
@@ -22,15 +24,18 @@ pub(super) struct Cable<'a> {
 /// Names of hosts, of the run and of the topology.
 pub(super) fn hosts(recorded: &Recorded) -> BTreeSet<String> {
     let mut hosts: BTreeSet<String> = recorded.run.hosts.iter().map(|host| host.name.clone()).collect();
-    let topology = recorded
-        .topology
-        .as_ref()
-        .and_then(|text| text.parse::<toml::Table>().ok());
-    let table_hosts = topology.as_ref().and_then(|table| table.get("host")?.as_array());
+    let topology = recorded.topology.as_deref().map(DeTable::parse);
+    let table_hosts = match &topology {
+        Some(Ok(table)) => table
+            .get_ref()
+            .get("host")
+            .and_then(|hosts| hosts.get_ref().as_array()),
+        _ => None,
+    };
     let names = table_hosts
         .into_iter()
-        .flatten()
-        .filter_map(|host| host.get("name")?.as_str());
+        .flat_map(|hosts| hosts.iter())
+        .filter_map(|host| host.get_ref().get("name")?.get_ref().as_str());
     hosts.extend(names.map(str::to_string));
     hosts
 }
@@ -103,14 +108,13 @@ impl<'a> RailLayout<'a> {
         accused: &SuspectParts<'_>,
     ) -> RailLayout<'a> {
         let mut by_ends: BTreeMap<[&str; 2], Cable<'a>> = BTreeMap::new();
-        let mut neighbours: BTreeMap<&'a str, BTreeSet<&'a str>> = BTreeMap::new();
+        let mut nodes = Nodes::default();
         for link in &links {
             let Some(name) = LinkName::parse(&link.link) else {
                 continue;
             };
             let (from, to) = (name.from.node, name.to.node);
-            neighbours.entry(from).or_default().insert(to);
-            neighbours.entry(to).or_default().insert(from);
+            nodes.join(from, to);
             let ends = if from <= to { [from, to] } else { [to, from] };
             let is_named = accused.names(&link.link) || accused.names(&link.cable);
             let state = match is_named && badness(link.state) < badness(LinkState::Suspected) {
@@ -128,11 +132,11 @@ impl<'a> RailLayout<'a> {
             }
             cable.links.push(link);
         }
-        let named = neighbours.keys().copied().filter(|node| accused.names(node));
+        let named = nodes.names.iter().copied().filter(|node| accused.names(node));
         RailLayout {
             rail,
             accused: named.collect(),
-            layers: layers(&neighbours, hosts),
+            layers: nodes.layers(hosts),
             cables: by_ends.into_values().collect(),
             links,
         }
@@ -214,43 +218,63 @@ pub(super) fn is_suspect(cable: &Cable<'_>) -> bool {
     matches!(cable.state, LinkState::Slow | LinkState::Suspected)
 }
 
-/// Nodes by their distance from the hosts; whatever is not joined to any host comes last.
-fn layers<'a>(
-    neighbours: &BTreeMap<&'a str, BTreeSet<&'a str>>,
-    hosts: &BTreeSet<String>,
-) -> Vec<Vec<&'a str>> {
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
-    let mut next: BTreeSet<&'a str> = neighbours
-        .keys()
-        .copied()
-        .filter(|node| hosts.contains(*node))
-        .collect();
-    let mut layers = Vec::new();
-    while !next.is_empty() {
-        seen.extend(next.iter().copied());
-        let beyond = next
-            .iter()
-            .filter_map(|node| neighbours.get(node))
-            .flatten()
-            .copied();
-        let beyond: BTreeSet<&'a str> = beyond.filter(|node| !seen.contains(node)).collect();
-        layers.push(in_order(std::mem::replace(&mut next, beyond)));
+/// The nodes that cables join, by number.
+#[derive(Default)]
+struct Nodes<'a> {
+    names: Vec<&'a str>,
+    numbers: HashMap<&'a str, usize>,
+    neighbours: Vec<Vec<usize>>,
+}
+
+impl<'a> Nodes<'a> {
+    fn join(&mut self, from: &'a str, to: &'a str) {
+        let [from, to] = [from, to].map(|name| {
+            *self.numbers.entry(name).or_insert_with(|| {
+                self.names.push(name);
+                self.neighbours.push(Vec::new());
+                self.names.len() - 1
+            })
+        });
+        self.neighbours[from].push(to);
+        self.neighbours[to].push(from);
     }
-    let lost: BTreeSet<&'a str> = neighbours
-        .keys()
-        .copied()
-        .filter(|node| !seen.contains(node))
-        .collect();
-    if !lost.is_empty() {
-        layers.push(in_order(lost));
+
+    /// Nodes by their distance from the hosts; whatever is not joined to any host comes last.
+    fn layers(&self, hosts: &BTreeSet<String>) -> Vec<Vec<&'a str>> {
+        let (mut next, mut rest): (Vec<usize>, Vec<usize>) =
+            (0..self.names.len()).partition(|node| hosts.contains(self.names[*node]));
+        let mut is_placed = vec![false; self.names.len()];
+        let mut layers = Vec::new();
+        while !next.is_empty() {
+            for node in &next {
+                is_placed[*node] = true;
+            }
+            let mut beyond: Vec<usize> = next
+                .iter()
+                .flat_map(|node| &self.neighbours[*node])
+                .copied()
+                .collect();
+            beyond.retain(|node| !is_placed[*node]);
+            beyond.sort_unstable();
+            beyond.dedup();
+            layers.push(self.in_order(&next));
+            next = beyond;
+        }
+        rest.retain(|node| !is_placed[*node]);
+        if !rest.is_empty() {
+            layers.push(self.in_order(&rest));
+        }
+        layers
     }
-    layers
+
+    fn in_order(&self, nodes: &[usize]) -> Vec<&'a str> {
+        in_order(nodes.iter().map(|node| self.names[*node]).collect())
+    }
 }
 
 /// As people count: h2 before h10.
-fn in_order(nodes: BTreeSet<&str>) -> Vec<&str> {
-    let mut nodes: Vec<&str> = nodes.into_iter().collect();
-    nodes.sort_by_key(|node| {
+fn in_order(mut nodes: Vec<&str>) -> Vec<&str> {
+    nodes.sort_unstable_by_key(|node| {
         let digits = node.bytes().rev().take_while(u8::is_ascii_digit).count();
         let (name, number) = node.split_at(node.len() - digits);
         (name, number.len(), number)

@@ -58,7 +58,7 @@ fn of_chooser(
     let members = chooser.members();
     let place_of: HashMap<LinkId, usize> = members.iter().copied().zip(0..).collect();
     let mut own: Vec<(&Flow, Option<LinkId>, usize)> = Vec::new();
-    for flow in &view.rail.flows {
+    for flow in view.rail.of_chooser(number) {
         for choice in flow.choices.iter().filter(|choice| choice.chooser == number) {
             let link = choice.member.map(|member| chooser.sets[choice.set][member]);
             own.push((flow, link, choice.set));

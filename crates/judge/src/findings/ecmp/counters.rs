@@ -5,8 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::choosers::Chooser;
-use super::flows::Flow;
+use super::flows::{Flow, RailFlows};
 use record::stats::Null;
 use record::stats::hashing::pick;
 use record::{EcmpCause, Event, Recorded};
@@ -84,18 +83,14 @@ pub(super) fn counted(
     graph: &Graph,
     counters: &PortCounters,
     number: usize,
-    chooser: &Chooser,
-    flows: &[Flow],
+    rail: &RailFlows<'_>,
     level: f64,
     seed: u64,
 ) -> Option<CountedSpread> {
-    let [members] = chooser.sets.as_slice() else {
+    let [members] = rail.choosers.all[number].sets.as_slice() else {
         return None;
     };
-    let own: Vec<&Flow> = flows
-        .iter()
-        .filter(|flow| flow.choices.iter().any(|choice| choice.chooser == number))
-        .collect();
+    let own: Vec<&Flow> = rail.of_chooser(number).collect();
     let mut slots: Vec<u32> = own.iter().map(|flow| flow.slot).collect();
     slots.sort_unstable();
     slots.dedup();

@@ -76,8 +76,18 @@ pub(super) struct RailFlows<'a> {
     pub(super) pairs: Vec<(String, String)>,
     /// The switches that had a choice.
     pub(super) choosers: Choosers,
+    /// Per chooser: its flows, as indices into `flows`.
+    by_chooser: Vec<Vec<usize>>,
     /// Cells without entropy.
     pub(super) low_entropy: Vec<LowEntropyCell>,
+}
+
+impl RailFlows<'_> {
+    /// The flows that a chooser had, in order.
+    pub(super) fn of_chooser(&self, number: usize) -> impl Iterator<Item = &Flow> + Clone {
+        let own = self.by_chooser.get(number).map_or(&[][..], Vec::as_slice);
+        own.iter().map(|at| &self.flows[*at])
+    }
 }
 
 /// Fewest streams of a pair of hosts from one port before its sender has too little entropy.
@@ -139,6 +149,7 @@ impl<'a, 'g> Collector<'a, 'g> {
                 flows: Vec::new(),
                 pairs: Vec::new(),
                 choosers: Choosers::default(),
+                by_chooser: Vec::new(),
                 low_entropy: Vec::new(),
             },
             graph,
@@ -197,6 +208,15 @@ impl<'a, 'g> Collector<'a, 'g> {
                 |rest: &Vec<LinkId>| !dead && !whole && !links.is_empty() && rest.starts_with(&links);
             if let Some(rest) = rest.filter(goes_on) {
                 (links, whole) = (rest, true);
+            }
+            self.of
+                .by_chooser
+                .resize_with(self.of.choosers.all.len(), Vec::new);
+            for choice in &choices {
+                let own = &mut self.of.by_chooser[choice.chooser];
+                if own.last() != Some(&self.of.flows.len()) {
+                    own.push(self.of.flows.len());
+                }
             }
             self.of.flows.push(Flow {
                 cell: cell.id,

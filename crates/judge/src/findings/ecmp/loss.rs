@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::choosers::Chooser;
-use super::flows::Flow;
+use super::flows::{Flow, RailFlows};
 use record::stats::Null;
 use record::stats::hashing::{goodput_share, throw};
 use topology::graph::{Graph, LinkId};
@@ -53,19 +52,18 @@ impl Goodput {
 /// The goodput of the flows for which a switch had the first choice.
 pub(super) fn goodput(
     graph: &Graph,
-    rail: &str,
-    (number, chooser): (usize, &Chooser),
-    flows: &[Flow],
+    rail: &RailFlows<'_>,
+    number: usize,
     shared: &HostCableSharing,
     efficiency: f64,
 ) -> Goodput {
-    let members: f64 = chooser
+    let members: f64 = rail.choosers.all[number]
         .members()
         .iter()
         .map(|link| graph.link(*link).rate.0)
         .sum();
     let mut slots: BTreeMap<u32, (f64, BTreeSet<(u32, u32)>)> = BTreeMap::new();
-    for flow in flows {
+    for flow in rail.of_chooser(number) {
         if flow
             .choices
             .first()
@@ -80,7 +78,7 @@ pub(super) fn goodput(
     for (slot, (measured, pairs)) in slots {
         let wanted: f64 = pairs
             .iter()
-            .map(|ranks| shared.limit(graph, rail, slot, *ranks))
+            .map(|ranks| shared.limit(graph, rail.rail, slot, *ranks))
             .sum();
         let even = if members > 0.0 {
             wanted.min(members)

@@ -116,15 +116,14 @@ impl<'r, 'a> RailView<'r, 'a> {
         view.settle_idle_members(context);
         let shared = HostCableSharing::of(graph, rail.rail, flows);
         let efficiency = view.healthy.as_ref().map_or(1.0, |model| model.efficiency);
-        for (number, chooser) in rail.choosers.all.iter().enumerate() {
-            let of = goodput(graph, rail.rail, (number, chooser), flows, &shared, efficiency);
+        for number in 0..rail.choosers.all.len() {
+            let of = goodput(graph, rail, number, &shared, efficiency);
             view.goodput.push(of);
             let counted = counters::counted(
                 graph,
                 context.counters,
                 number,
-                chooser,
-                flows,
+                rail,
                 context.store.level,
                 context.seed,
             );
@@ -152,9 +151,8 @@ impl<'r, 'a> RailView<'r, 'a> {
     fn judge_spreads(&mut self, context: &mut DecisionContext<'_>) {
         let vanished = self.dead.iter().filter(|dead| dead.vanished > 0);
         let without: HashSet<LinkId> = vanished.map(|dead| dead.link).collect();
-        let choosers = self.rail.choosers.all.iter().enumerate();
-        self.spreads = choosers
-            .map(|(number, chooser)| spread(number, chooser, &self.rail.flows, &without, &mut context.store))
+        self.spreads = (0..self.rail.choosers.all.len())
+            .map(|number| spread(number, self.rail, &without, &mut context.store))
             .collect();
     }
 
@@ -211,13 +209,7 @@ impl<'r, 'a> RailView<'r, 'a> {
                 continue;
             }
             let without: HashSet<LinkId> = self.dead.iter().map(|dead| dead.link).collect();
-            let rest = spread(
-                owner,
-                &choosers[owner],
-                &self.rail.flows,
-                &without,
-                &mut context.store,
-            );
+            let rest = spread(owner, self.rail, &without, &mut context.store);
             if !polarised(&rest) {
                 kept.extend(self.dead.iter().filter(of_owner).map(|dead| dead.link));
                 self.spreads[owner] = rest;
@@ -237,13 +229,7 @@ impl<'r, 'a> RailView<'r, 'a> {
 
     fn cause(&self, number: usize, level: f64) -> EcmpCause {
         let chooser = &self.rail.choosers.all[number];
-        let own = || {
-            let has_it = |flow: &&super::flows::Flow| {
-                let mut choices = flow.choices.iter();
-                choices.any(|choice| choice.chooser == number)
-            };
-            self.rail.flows.iter().filter(has_it)
-        };
+        let own = || self.rail.of_chooser(number);
         let low_entropy: HashSet<u32> = self.rail.low_entropy.iter().map(|cell| cell.cell).collect();
         let (dead, slow) = self.bad_members(number);
         let all = own().count();

@@ -7,8 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::choosers::Chooser;
-use super::flows::Flow;
+use super::flows::RailFlows;
 use super::nulls::NullStore;
 use record::stats::fair_hash::{Evenness, FlowGroups};
 use topology::graph::LinkId;
@@ -84,11 +83,11 @@ impl Spread {
 /// How the flows of a chooser are spread over its members, leaving out those in `without`; none when no member of any is known.
 pub(super) fn spread(
     number: usize,
-    chooser: &Chooser,
-    flows: &[Flow],
+    rail: &RailFlows<'_>,
     without: &HashSet<LinkId>,
     store: &mut NullStore,
 ) -> Option<Spread> {
+    let chooser = &rail.choosers.all[number];
     let alive: Vec<Vec<usize>> = chooser
         .sets
         .iter()
@@ -97,7 +96,7 @@ pub(super) fn spread(
     let members: Vec<usize> = alive.iter().map(Vec::len).collect();
     let mut named = Vec::new();
     let mut chosen = Vec::new();
-    for flow in flows.iter().filter(|flow| flow.fresh) {
+    for flow in rail.of_chooser(number).filter(|flow| flow.fresh) {
         let Some(choice) = flow.choices.iter().find(|choice| choice.chooser == number) else {
             continue;
         };

@@ -2,7 +2,7 @@
 
 use super::fixture::{Fault, Streams};
 use crate::findings::judge;
-use crate::tally::seeds;
+use crate::tally::{allowed, seeds};
 use record::{EcmpCause, FindingKind, Judgement, Verdict};
 
 /// The causes of all findings, and all sentences.
@@ -68,18 +68,18 @@ fn a_hash_of_addresses_alone_is_called_polarised_at_the_leaves() {
 #[test]
 fn unequal_weights_name_the_leaf_and_its_weights() {
     let make = |seed| Streams::lab(seed, Fault::Weights("leaf1", &[3, 1]));
-    assert!(wrong(make, EcmpCause::UnequalWeights, &["leaf1"]) <= 1);
+    assert!(wrong(make, EcmpCause::UnequalWeights, &["leaf1"]) <= allowed(1, 20));
     let make = |seed| Streams::four_spines(seed, Fault::Weights("leaf1", &[3, 1, 1, 1]));
-    assert!(wrong(make, EcmpCause::UnequalWeights, &["leaf1"]) <= 1);
+    assert!(wrong(make, EcmpCause::UnequalWeights, &["leaf1"]) <= allowed(1, 20));
     let make = |seed| Streams::four_spines(seed, Fault::Weights("leaf1", &[3, 3, 1, 1]));
-    assert!(wrong(make, EcmpCause::UnequalWeights, &["leaf1"]) <= 1);
+    assert!(wrong(make, EcmpCause::UnequalWeights, &["leaf1"]) <= allowed(1, 20));
 }
 
 #[test]
 fn one_seed_on_two_tiers_names_the_spines() {
     let make = |seed| Streams::trunked(seed, Fault::OneSeed);
     let named = ["spine0", "spine1", "second tier"];
-    assert!(wrong(make, EcmpCause::PolarisedSecondTier, &named) <= 1);
+    assert!(wrong(make, EcmpCause::PolarisedSecondTier, &named) <= allowed(1, 20));
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn a_dead_next_hop_names_the_link_and_the_spine_and_no_link_of_those_whose_ackno
     let link = "leaf0/u1->spine1/d0";
     for make in [Streams::lab, Streams::four_spines] {
         let make = |seed| make(seed, Fault::Dead(link));
-        assert!(wrong(make, EcmpCause::DeadMember, &[link, "spine1", "vanished"]) <= 1);
+        assert!(wrong(make, EcmpCause::DeadMember, &[link, "spine1", "vanished"]) <= allowed(1, 20));
     }
     let link = "spine1/d2->leaf2/u1";
     for make in [Streams::lab, Streams::four_spines] {
         let make = |seed| make(seed, Fault::Dead(link));
-        assert!(wrong(make, EcmpCause::DeadMember, &[link]) <= 1);
+        assert!(wrong(make, EcmpCause::DeadMember, &[link]) <= allowed(1, 20));
     }
 }
 
@@ -101,7 +101,7 @@ fn a_member_that_nothing_is_sent_to_is_dead_in_other_words() {
     let link = "leaf0/u1->spine1/d0";
     for make in [Streams::lab, Streams::four_spines] {
         let make = |seed| make(seed, Fault::Withdrawn(link));
-        assert!(wrong(make, EcmpCause::DeadMember, &[link, "no flow is ever sent there"]) <= 1);
+        assert!(wrong(make, EcmpCause::DeadMember, &[link, "no flow is ever sent there"]) <= allowed(1, 20));
     }
 }
 
@@ -110,7 +110,10 @@ fn a_cable_at_half_its_rate_is_named_in_its_direction() {
     for make in [Streams::lab, Streams::four_spines] {
         for link in ["leaf0/u1->spine1/d0", "spine0/d2->leaf2/u0"] {
             let make = |seed| make(seed, Fault::Slow(link, 0.5));
-            assert!(wrong(make, EcmpCause::SlowMember, &[link]) <= 1, "{link}");
+            assert!(
+                wrong(make, EcmpCause::SlowMember, &[link]) <= allowed(1, 20),
+                "{link}"
+            );
         }
     }
 }

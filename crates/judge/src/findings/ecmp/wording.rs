@@ -22,11 +22,7 @@ pub(super) fn low_entropy_hosts(view: &RailView<'_, '_>) -> Vec<String> {
 
 /// The same of those whose flows a chooser had.
 fn low_entropy_at(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
-    let own = view.rail.flows.iter().filter(|flow| {
-        let mut choices = flow.choices.iter();
-        choices.any(|choice| choice.chooser == number)
-    });
-    let cells: std::collections::HashSet<u32> = own.map(|flow| flow.cell).collect();
+    let cells: std::collections::HashSet<u32> = view.rail.of_chooser(number).map(|flow| flow.cell).collect();
     let here = view
         .rail
         .low_entropy
@@ -314,7 +310,7 @@ pub(super) fn member_counts(view: &RailView<'_, '_>, number: usize) -> Vec<u32> 
 fn used_per_pair(view: &RailView<'_, '_>, number: usize) -> f64 {
     use std::collections::{BTreeMap, BTreeSet};
     let mut used: BTreeMap<usize, (u32, BTreeSet<(usize, usize)>)> = BTreeMap::new();
-    for flow in view.rail.flows.iter().filter(|flow| flow.fresh) {
+    for flow in view.rail.of_chooser(number).filter(|flow| flow.fresh) {
         for choice in flow.choices.iter().filter(|choice| choice.chooser == number) {
             if let Some(member) = choice.member {
                 let pair = used.entry(flow.pair).or_default();
@@ -340,7 +336,7 @@ fn more_flows(view: &RailView<'_, '_>, number: usize, context: &mut DecisionCont
         return String::new();
     }
     let mut slots: std::collections::BTreeMap<u32, u32> = std::collections::BTreeMap::new();
-    for flow in &view.rail.flows {
+    for flow in view.rail.of_chooser(number) {
         if flow
             .choices
             .first()
