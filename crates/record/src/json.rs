@@ -1,5 +1,7 @@
 //! Records as JSON. Reading and writing them is compiled once, here, and not again in every crate that does it.
 
+use serde::de::Error;
+
 use crate::{Event, History, Inventory, JournalLine, Judgement, Readings, Run};
 
 /// `from_json` for these types.
@@ -9,10 +11,19 @@ macro_rules! read {
             /// From JSON.
             #[inline(never)]
             pub fn from_json(text: &[u8]) -> serde_json::Result<Self> {
-                serde_json::from_slice(text)
+                serde_json::from_str(utf8(text)?)
             }
         }
     )* };
+}
+
+/// All of it is checked at once: string by string takes a fifth of the time of reading.
+fn utf8(text: &[u8]) -> serde_json::Result<&str> {
+    std::str::from_utf8(text).map_err(|error| {
+        let at = error.valid_up_to();
+        let line = 1 + text[..at].iter().filter(|byte| **byte == b'\n').count();
+        serde_json::Error::custom(format!("not UTF-8 from byte {at} on (line {line})"))
+    })
 }
 
 /// `to_json` for these types: over several lines, for files that people look into.
@@ -44,3 +55,14 @@ macro_rules! write_line {
 read!(Event, Inventory, JournalLine, Judgement, Readings);
 write_pretty!(History, Inventory, Judgement, Readings, Run);
 write_line!(Event, JournalLine);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_named_with_their_place() {
+        let error = Inventory::from_json(b"{\n\"nodes\": \"\xff\"}").unwrap_err();
+        assert_eq!(error.to_string(), "not UTF-8 from byte 12 on (line 2)");
+    }
+}
