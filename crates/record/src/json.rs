@@ -18,7 +18,7 @@ macro_rules! read {
 }
 
 /// All of it is checked at once: string by string takes a fifth of the time of reading.
-fn utf8(text: &[u8]) -> serde_json::Result<&str> {
+pub(crate) fn utf8(text: &[u8]) -> serde_json::Result<&str> {
     std::str::from_utf8(text).map_err(|error| {
         let at = error.valid_up_to();
         let line = 1 + text[..at].iter().filter(|byte| **byte == b'\n').count();

@@ -29,6 +29,7 @@ mod load;
 mod part;
 mod readings;
 mod run;
+mod sample_line;
 mod shape;
 pub mod stats;
 mod streams;

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::json::utf8;
+use super::sample_line::sample_of_line;
 use super::{Event, History, Inventory, Run, SCHEMA, Sample};
 
 /// Names of the files in a run's folder.
@@ -214,7 +216,8 @@ fn parse<T: serde::de::DeserializeOwned>(text: &[u8], path: &Path) -> Result<T, 
         line: source.line(),
         source,
     };
-    let value: serde_json::Value = serde_json::from_slice(text).map_err(parse_error)?;
+    let text = utf8(text).map_err(parse_error)?;
+    let value: serde_json::Value = serde_json::from_str(text).map_err(parse_error)?;
     if let Some(found) = value["schema"]
         .as_u64()
         .filter(|schema| *schema > u64::from(SCHEMA))
@@ -224,7 +227,7 @@ fn parse<T: serde::de::DeserializeOwned>(text: &[u8], path: &Path) -> Result<T, 
             found,
         });
     }
-    serde_json::from_slice(text).map_err(parse_error)
+    serde_json::from_str(text).map_err(parse_error)
 }
 
 /// One stretch of the file, parsed on its own.
@@ -303,7 +306,11 @@ fn parse_stretch(text: &[u8]) -> Stretch {
             break; // what follows the last line end is not a complete line
         }
         if !line.is_empty() {
-            match serde_json::from_slice(line) {
+            let read = match sample_of_line(line) {
+                Some(sample) => Ok(Event::Sample(sample)),
+                None => Event::from_json(line),
+            };
+            match read {
                 Ok(Event::Sample(sample)) => stretch.samples.push(sample),
                 Ok(event) => stretch.events.push(event),
                 Err(error) => {
