@@ -52,7 +52,18 @@ pub(super) fn falls_short(located: &LocatedPart<'_>, fact: &str) -> bool {
 
 /// The current value and the capability, when that is more.
 fn shortfall<'a>(located: &LocatedPart<'a>, capability: &Capability) -> Option<(&'a str, &'a str)> {
-    let (value, most) = (located.value(capability.fact)?, located.value(capability.most)?);
+    short_of(located, located.value(capability.fact)?, capability)
+}
+
+fn short_of<'a>(
+    located: &LocatedPart<'a>,
+    value: &'a str,
+    capability: &Capability,
+) -> Option<(&'a str, &'a str)> {
+    let most = located.value(capability.most)?;
+    if value == most {
+        return None;
+    }
     let (now, could) = (number(value)?, number(most)?);
     // Functions without a link of their own report 0 lanes of 255.
     (now > 0.0 && now < could && could < 255.0).then_some((value, most))
@@ -71,18 +82,20 @@ pub(super) fn compare<'a>(parts: &Parts<'a>, settled: &SettledFacts<'a>, log: &m
         let of_class = RULES.iter().filter(|rule| rule.class == capability.class);
         for rule in of_class.take(1) {
             for alike in groups(rule, parts).into_values() {
-                let of = alike
-                    .iter()
-                    .filter(|located| located.value(capability.fact).is_some())
-                    .count();
+                let mut of = 0;
                 let mut short: BTreeMap<(&str, &str), Vec<LocatedPart<'_>>> = BTreeMap::new();
-                let asked = alike.iter().filter(|located| {
-                    !settled.contains(&(located.number, capability.fact))
-                        && !log.accuses(located, capability.fact)
-                });
-                for located in asked {
-                    if let Some(pair) = shortfall(located, capability) {
-                        short.entry(pair).or_default().push(*located);
+                let is_settled = |located: &LocatedPart<'_>| {
+                    settled.contains(&(located.number, capability.fact))
+                        || log.accuses(located, capability.fact)
+                };
+                for located in alike {
+                    let Some(value) = located.value(capability.fact) else {
+                        continue;
+                    };
+                    of += 1;
+                    let short_of = short_of(&located, value, capability);
+                    if let Some(pair) = short_of.filter(|_| !is_settled(&located)) {
+                        short.entry(pair).or_default().push(located);
                     }
                 }
                 for ((value, most), parts) in short {
@@ -94,7 +107,7 @@ pub(super) fn compare<'a>(parts: &Parts<'a>, settled: &SettledFacts<'a>, log: &m
                         expected: most.to_string(),
                         basis: DriftBasis::Capability {
                             fact: capability.most.to_string(),
-                            of: of as u32,
+                            of,
                         },
                         like: in_words(rule, &parts[0]),
                         parts: Vec::new(),

@@ -38,7 +38,9 @@ impl<'a> LocatedPart<'a> {
 pub(super) struct Parts<'a> {
     all: Vec<LocatedPart<'a>>,
     by_class: BTreeMap<PartClass, Vec<usize>>,
-    by_name: HashMap<(&'a str, &'a str), Vec<usize>>,
+    /// The first part of a name on a node, and where there are several, the others: a port and its interface.
+    by_name: HashMap<(&'a str, &'a str), usize>,
+    namesakes: HashMap<(&'a str, &'a str), Vec<usize>>,
     /// Ports of RDMA devices by node and interface.
     by_interface: HashMap<(&'a str, &'a str), usize>,
 }
@@ -47,17 +49,25 @@ impl<'a> Parts<'a> {
     pub(super) fn of(inventory: &'a Inventory) -> Parts<'a> {
         let hosts = inventory.nodes.iter().map(|node| (node, false));
         let switches = inventory.switches.iter().map(|node| (node, true));
+        let many: usize = hosts
+            .clone()
+            .chain(switches.clone())
+            .map(|(node, _)| node.parts.len())
+            .sum();
         let mut parts = Parts {
-            all: Vec::new(),
+            all: Vec::with_capacity(many),
             by_class: BTreeMap::new(),
-            by_name: HashMap::new(),
+            by_name: HashMap::with_capacity(many),
+            namesakes: HashMap::new(),
             by_interface: HashMap::new(),
         };
         for (node, of_switch) in hosts.chain(switches) {
             for part in &node.parts {
                 let number = parts.all.len();
-                let of_name = parts.by_name.entry((node.node.as_str(), part.name.as_str()));
-                of_name.or_default().push(number);
+                let name = (node.node.as_str(), part.name.as_str());
+                if *parts.by_name.entry(name).or_insert(number) != number {
+                    parts.namesakes.entry(name).or_default().push(number);
+                }
                 if let (PartClass::Port, Some(interface)) = (part.class, part.value("interface")) {
                     parts.by_interface.insert((&node.node, interface), number);
                 }
@@ -86,9 +96,8 @@ impl<'a> Parts<'a> {
 
     /// The part of that class and name on a node.
     pub(super) fn called(&self, node: &str, name: &str, class: PartClass) -> Option<LocatedPart<'a>> {
-        let numbers = self.by_name.get(&(node, name))?;
-        let parts = numbers.iter().map(|number| self.all[*number]);
-        parts.into_iter().find(|located| located.part.class == class)
+        let mut parts = self.numbers((node, name)).map(|number| self.all[*number]);
+        parts.find(|located| located.part.class == class)
     }
 
     /// The port of an RDMA device behind an interface.
@@ -101,8 +110,13 @@ impl<'a> Parts<'a> {
 
     /// The parts of that name on a node.
     pub(super) fn named(&self, at: &'a PartAt) -> impl Iterator<Item = &LocatedPart<'a>> {
-        let numbers = self.by_name.get(&(at.node.as_str(), at.part.as_str()));
-        numbers.into_iter().flatten().map(|number| &self.all[*number])
+        let numbers = self.numbers((at.node.as_str(), at.part.as_str()));
+        numbers.map(|number| &self.all[*number])
+    }
+
+    fn numbers<'s>(&'s self, name: (&'s str, &'s str)) -> impl Iterator<Item = &'s usize> {
+        let others = self.namesakes.get(&name).into_iter().flatten();
+        self.by_name.get(&name).into_iter().chain(others)
     }
 }
 
