@@ -18,7 +18,7 @@ fn rank_1_is_named_and_everything_earlier_is_kept(bench: &Bench) {
     // Lost after its last step of an iteration, nobody waits for it in a step; then that is what is said.
     let steps = [
         "rank 0 waited for rank 1 in step",
-        "rank 0 was in wait for the next order (iteration",
+        "rank 0 was in wait for the next order (",
     ];
     assert!(
         steps.iter().any(|step| lost.sentence.contains(step)),
