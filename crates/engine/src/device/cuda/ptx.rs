@@ -1,5 +1,5 @@
 //! The kernels as PTX, built from `kernels/*.cu` by `ci/kernels` and embedded, so that a machine needs only a driver. Compressed by `build.rs`;
-//! all of it is unpacked in milliseconds when the first kernel is asked for.
+//! all of it is unpacked when the first kernel is asked for.
 
 use std::sync::LazyLock;
 
