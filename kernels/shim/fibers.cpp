@@ -5,12 +5,16 @@
 // nothing, so two fibers that touch the same memory without a barrier between them are a race, as they are on a GPU.
 #include "fibers.h"
 
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <sched.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #ifdef RG_TSAN
 #include <sanitizer/tsan_interface.h>
@@ -36,9 +40,16 @@ struct Barrier {
     u32 passed;
 };
 
-struct Fiber {
+// Where something stopped running. Once started it is left and entered by a jump: swapcontext asks the kernel each time.
+struct Place {
     ucontext_t context;
+    jmp_buf jump;
+    bool started;
     void *tsan;
+};
+
+struct Fiber {
+    Place place;
     u32 index;
     bool done;
     Barrier *at;  // where it waits, or null
@@ -46,8 +57,7 @@ struct Fiber {
 };
 
 struct Block {
-    ucontext_t outside;
-    void *tsan_outside;
+    Place outside;
     void (*body)(const void *);
     const void *argument;
     u32 index, blocks, threads, alive, idle;
@@ -59,14 +69,53 @@ struct Block {
 
 thread_local Block *block;
 
-void switch_to(ucontext_t *from, ucontext_t *to, void *tsan) {
+__attribute__((noinline)) void switch_to(Place *from, Place *to) {
+    from->started = true;
 #ifdef RG_TSAN
-    __tsan_switch_to_fiber(tsan, __tsan_switch_to_fiber_no_sync);
+    __tsan_switch_to_fiber(to->tsan, __tsan_switch_to_fiber_no_sync);
+    swapcontext(&from->context, &to->context);
 #else
-    (void)tsan;
+    if (_setjmp(from->jump) != 0) return;
+    if (to->started) _longjmp(to->jump, 1);
+    setcontext(&to->context);
 #endif
-    swapcontext(from, to);
 }
+
+#ifdef RG_TSAN
+// New for each block: the sanitizer remembers who touched a page.
+void *take_stacks(u32 threads) { return mmap(nullptr, STACK * threads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+void give_stacks(u32 threads, void *stacks) { munmap(stacks, STACK * threads); }
+#else
+// Stacks of blocks that ended are used again, so that their pages need not be made anew.
+constexpr size_t MOST_SPARE = 32;
+std::mutex spare_lock;
+std::vector<std::pair<u32, void *>> spare;
+
+void *take_stacks(u32 threads) {
+    {
+        std::lock_guard<std::mutex> hold(spare_lock);
+        for (auto &kept : spare) {
+            if (kept.first != threads) continue;
+            std::swap(kept, spare.back());
+            void *stacks = spare.back().second;
+            spare.pop_back();
+            return stacks;
+        }
+    }
+    return mmap(nullptr, STACK * threads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+void give_stacks(u32 threads, void *stacks) {
+    {
+        std::lock_guard<std::mutex> hold(spare_lock);
+        if (spare.size() < MOST_SPARE) {
+            spare.emplace_back(threads, stacks);
+            return;
+        }
+    }
+    munmap(stacks, STACK * threads);
+}
+#endif
 
 bool can_run(const Fiber &fiber) { return !fiber.done && (!fiber.at || fiber.at->passed != fiber.passed); }
 
@@ -78,10 +127,10 @@ bool next() {
         Fiber *other = &b->fibers[(me->index + step) % b->threads];
         if (other == me || !can_run(*other)) continue;
         b->now = other;
-        switch_to(&me->context, &other->context, other->tsan);
+        switch_to(&me->place, &other->place);
         return true;
     }
-    if (b->alive == 0) switch_to(&me->context, &b->outside, b->tsan_outside);
+    if (b->alive == 0) switch_to(&me->place, &b->outside);
     return false;
 }
 
@@ -138,6 +187,17 @@ void fiber_main() {
     abort();  // Nobody gives the CPU back to a fiber that is done.
 }
 
+// getcontext returns twice, like setjmp: a compiler wants it to have a function of its own.
+__attribute__((noinline)) void prepare(Place &place, void *stack) {
+    getcontext(&place.context);
+    place.context.uc_stack.ss_sp = stack;
+    place.context.uc_stack.ss_size = STACK;
+    makecontext(&place.context, fiber_main, 0);
+#ifdef RG_TSAN
+    place.tsan = __tsan_create_fiber(0);
+#endif
+}
+
 char published;
 
 }  // namespace
@@ -182,7 +242,7 @@ void shim_run_block(void (*body)(const void *), const void *argument, u32 index,
     static_assert(sizeof(published) == 1);
     Block *b = (Block *)calloc(1, sizeof(Block));
     Fiber *fibers = (Fiber *)calloc(threads, sizeof(Fiber));
-    void *stacks = mmap(nullptr, STACK * threads, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *stacks = take_stacks(threads);
     if (!b || !fibers || stacks == MAP_FAILED || threads > MOST_THREADS) {
         fprintf(stderr, "CPU shim: no room for a block of %u threads\n", threads);
         abort();
@@ -193,26 +253,20 @@ void shim_run_block(void (*body)(const void *), const void *argument, u32 index,
     for (u32 i = 0; i < threads; ++i) {
         Fiber &fiber = fibers[i];
         fiber.index = i;
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = (char *)stacks + i * STACK;
-        fiber.context.uc_stack.ss_size = STACK;
-        makecontext(&fiber.context, fiber_main, 0);
-#ifdef RG_TSAN
-        fiber.tsan = __tsan_create_fiber(0);
-#endif
+        prepare(fiber.place, (char *)stacks + i * STACK);
     }
 #ifdef RG_TSAN
-    b->tsan_outside = __tsan_get_current_fiber();
+    b->outside.tsan = __tsan_get_current_fiber();
 #endif
     block = b;
     b->now = &fibers[0];
-    switch_to(&b->outside, &fibers[0].context, fibers[0].tsan);
+    switch_to(&b->outside, &fibers[0].place);
     block = nullptr;
 #ifdef RG_TSAN
     __tsan_acquire(b);
-    for (u32 i = 0; i < threads; ++i) __tsan_destroy_fiber(fibers[i].tsan);
+    for (u32 i = 0; i < threads; ++i) __tsan_destroy_fiber(fibers[i].place.tsan);
 #endif
-    munmap(stacks, STACK * threads);
+    give_stacks(threads, stacks);
     free(fibers);
     free(b);
 }

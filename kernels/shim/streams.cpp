@@ -1,7 +1,7 @@
 // Streams, events and launches of the CPU shim.
 //
-// A stream has a thread that does its work in order. A launch starts a thread for each block that fits on the device; the
-// others wait for their turn, as on a GPU, so blocks that wait for blocks which do not fit wait until their deadline.
+// A stream has a thread that does its work in order. A launch gives each block that fits on the device a thread of its own;
+// the others wait for their turn, as on a GPU, so blocks that wait for blocks which do not fit wait until their deadline.
 #include "libcuda.h"
 
 #include <atomic>
@@ -167,23 +167,61 @@ API cuEventElapsedTime_v2(float *milliseconds, Event *start, Event *end) {
 
 static unsigned capacity() { return multiprocessors() * BLOCKS_PER_MULTIPROCESSOR; }
 
+#ifdef RG_TSAN
+// A thread for every block: one that ran another block before would order the two for the sanitizer.
+static void on_own_thread(std::function<void()> block) { std::thread(std::move(block)).detach(); }
+#else
+// A thread that runs one block after another. Every new one would need memory for all that kernels share within a block.
+struct Worker {
+    std::condition_variable given;
+    std::function<void()> block;
+};
+static std::mutex workers_lock;
+static std::vector<Worker *> idle_workers;
+
+static void work(Worker *worker) {
+    for (;;) {
+        worker->block();
+        std::unique_lock<std::mutex> lock(workers_lock);
+        worker->block = nullptr;
+        idle_workers.push_back(worker);
+        worker->given.wait(lock, [&] { return worker->block != nullptr; });
+    }
+}
+
+static void on_own_thread(std::function<void()> block) {
+    std::lock_guard<std::mutex> lock(workers_lock);
+    if (idle_workers.empty()) {
+        Worker *worker = new Worker{{}, std::move(block)};
+        std::thread(work, worker).detach();
+    } else {
+        Worker *worker = idle_workers.back();
+        idle_workers.pop_back();
+        worker->block = std::move(block);
+        worker->given.notify_one();
+    }
+}
+#endif
+
 static void run(Device *device, const Kernel *kernel, std::shared_ptr<std::vector<char>> parameter, unsigned grid, unsigned threads) {
     Shim &s = shim();
-    std::vector<std::thread> blocks;
+    unsigned running = grid;
     for (unsigned index = 0; index < grid; ++index) {
         {
             std::unique_lock lock(s.mutex);
             s.changed.wait(lock, [&] { return device->resident < capacity(); });
             device->resident += 1;
         }
-        blocks.emplace_back([=, &s] {
+        on_own_thread([=, &s, &running] {
             shim_run_block(kernel->call, parameter->data(), index, grid, threads);
             std::lock_guard lock(s.mutex);
             device->resident -= 1;
+            running -= 1;
             s.changed.notify_all();
         });
     }
-    for (std::thread &block : blocks) block.join();
+    std::unique_lock lock(s.mutex);
+    s.changed.wait(lock, [&] { return running == 0; });
 }
 
 static CUresult launch(const Kernel *kernel, const unsigned (&grid)[3], const unsigned (&block)[3], Stream *stream, void **parameters) {

@@ -17,12 +17,11 @@ macro_rules! read {
     )* };
 }
 
-/// All of it is checked at once, which is faster than string by string.
+/// All of it is checked at once, which is faster than string by string. Where it is not UTF-8, the parser says at which line and column.
 pub(crate) fn utf8(text: &[u8]) -> serde_json::Result<&str> {
-    std::str::from_utf8(text).map_err(|error| {
-        let at = error.valid_up_to();
-        let line = 1 + text[..at].iter().filter(|byte| **byte == b'\n').count();
-        serde_json::Error::custom(format!("not UTF-8 from byte {at} on (line {line})"))
+    std::str::from_utf8(text).map_err(|error| match serde_json::from_slice::<serde_json::Value>(text) {
+        Err(placed) => placed,
+        Ok(_) => serde_json::Error::custom(error),
     })
 }
 
@@ -63,6 +62,7 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_are_named_with_their_place() {
         let error = Inventory::from_json(b"{\n\"nodes\": \"\xff\"}").unwrap_err();
-        assert_eq!(error.to_string(), "not UTF-8 from byte 12 on (line 2)");
+        assert_eq!((error.line(), error.column()), (2, 12), "{error}");
+        assert_eq!(error.to_string(), "invalid unicode code point at line 2 column 12");
     }
 }
