@@ -120,20 +120,6 @@ fn a_signal_reaches_all_ranks_and_a_killed_lab_run_takes_them_along() {
 }
 
 #[test]
-fn asking_for_mpi_from_a_program_without_it_says_how_to_get_it() {
-    if !labs_can_be_made() || cfg!(feature = "mpi") {
-        return;
-    }
-    let lab = TestLab::up(&["2x1"]);
-    let output = lab.run("run", &["--launch", "mpi", "--", "run", "smoke"]);
-    assert_eq!(output.status.code(), Some(3));
-    assert!(
-        String::from_utf8_lossy(&output.stderr).contains("--features mpi"),
-        "{output:?}"
-    );
-}
-
-#[test]
 fn mpirun_starts_a_rank_on_every_host_through_the_lab() {
     if !labs_can_be_made() {
         return;

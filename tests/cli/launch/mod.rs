@@ -2,6 +2,7 @@
 
 mod families;
 mod harness;
+#[cfg(feature = "mpi")]
 mod mpi;
 mod refusals;
 mod rejoin;
