@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 /// Longer than anything takes here on a busy machine; what takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long a browser may take to go when it is asked.
 const FAREWELL: Duration = Duration::from_secs(5);

@@ -52,6 +52,13 @@ fn certificate(folder: &Path) -> Certificate {
     serde_json::from_slice(&std::fs::read(folder.join("certificate.json")).unwrap()).unwrap()
 }
 
+/// So much more load than the burn-in in this folder has had, in seconds: how long that takes is the machine's affair.
+fn load_and(more: u64, folder: &Path) -> u64 {
+    let status: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(folder.join("status.json")).unwrap()).unwrap();
+    status["load_ns"].as_u64().unwrap() / 1_000_000_000 + more
+}
+
 fn ended_cycles(folder: &Path) -> Vec<u32> {
     let ended = journal(folder).into_iter().filter_map(|line| match line.what {
         Journal::CycleEnded { cycle, .. } => Some(cycle),
@@ -63,8 +70,13 @@ fn ended_cycles(folder: &Path) -> Vec<u32> {
 #[test]
 fn cycles_follow_each_other_with_other_data_until_the_time_is_over_and_old_samples_make_room() {
     let bench = Bench::new(SHORT);
-    let ended = bench.railgauge("burn-in suite.toml --for 6s --out out");
+    let mut ended = bench.railgauge("burn-in suite.toml --for 6s --out out");
     let out = bench.out();
+    // On a busy machine a cycle may take all of it.
+    while ended_cycles(&out).len() < 3 {
+        let wanted = load_and(6, &out);
+        ended = bench.railgauge(&format!("burn-in --resume out --for {wanted}s"));
+    }
     let certificate = certificate(&out);
     assert_eq!(
         ended.code,
@@ -87,7 +99,6 @@ fn cycles_follow_each_other_with_other_data_until_the_time_is_over_and_old_sampl
         );
     }
     let cycles = ended_cycles(&out);
-    assert!(cycles.len() >= 3, "{cycles:?}");
     assert!(cycles.iter().copied().eq(1..=cycles.len() as u32), "{cycles:?}");
     let [last, before] = [cycles.len() as u32, cycles.len() as u32 - 1].map(|cycle| {
         Recorded::read(&out.join(format!("cycles/{cycle:06}")))
@@ -127,7 +138,7 @@ fn cycles_follow_each_other_with_other_data_until_the_time_is_over_and_old_sampl
 fn killed_in_the_middle_of_a_cycle_it_goes_on_there_and_loses_nothing() {
     let bench = Bench::new(SHORT);
     let out = bench.out();
-    let run = bench.start("burn-in suite.toml --for 8s --out out --procs");
+    let run = bench.start("burn-in suite.toml --for 1h --out out --procs");
     let samples = out.join("cycles/000002/samples.jsonl");
     eventually("the second cycle is under way", || {
         std::fs::read_to_string(&samples).is_ok_and(|text| text.contains("cell-done"))
@@ -138,7 +149,8 @@ fn killed_in_the_middle_of_a_cycle_it_goes_on_there_and_loses_nothing() {
     let whole = &before[..before.rfind('\n').map_or(0, |end| end + 1)];
     // What had been handed over to the kernel in the middle of a line.
     std::fs::write(&samples, format!("{whole}{{\"sample\":{{\"cel")).unwrap();
-    let resumed = bench.railgauge("burn-in --resume out");
+    let wanted = load_and(5, &out);
+    let resumed = bench.railgauge(&format!("burn-in --resume out --for {wanted}s"));
     let certificate = certificate(&out);
     assert_eq!(
         resumed.code,
@@ -182,7 +194,7 @@ fn move_elsewhere(folder: &Path) {
 fn a_cycle_that_was_cut_off_on_other_hosts_stays_as_it_is_and_the_next_one_begins() {
     let bench = Bench::new(SHORT);
     let out = bench.out();
-    let run = bench.start("burn-in suite.toml --for 6s --out out --procs");
+    let run = bench.start("burn-in suite.toml --for 1h --out out --procs");
     let cut_off = out.join("cycles/000002");
     eventually("the second cycle is under way", || {
         std::fs::read_to_string(cut_off.join(files::SAMPLES)).is_ok_and(|text| text.contains("cell-done"))
@@ -190,7 +202,8 @@ fn a_cycle_that_was_cut_off_on_other_hosts_stays_as_it_is_and_the_next_one_begin
     run.signal_group(Signal::SIGKILL);
     run.wait();
     move_elsewhere(&cut_off);
-    let resumed = bench.railgauge("burn-in --resume out");
+    let wanted = load_and(3, &out);
+    let resumed = bench.railgauge(&format!("burn-in --resume out --for {wanted}s"));
     let words = resumed.words();
     let stays = |line: &JournalLine| matches!(&line.what, Journal::CycleEnded { cycle: 2, ended, .. } if *ended == EndReason::Interrupted);
     assert!(journal(&out).iter().any(stays), "{:#?}", journal(&out));
@@ -222,7 +235,8 @@ fn told_to_stop_it_ends_in_order_and_the_cycle_is_gone_on_with() {
     let before = ended_cycles(&out).len() as u32;
     bench.railgauge("burn-in --resume out --for 1s");
     assert_eq!(certificate(&out).wanted_ns.as_secs_f64(), 1.0);
-    let resumed = bench.railgauge("burn-in --resume out --for 12s");
+    let wanted = load_and(4, &out);
+    let resumed = bench.railgauge(&format!("burn-in --resume out --for {wanted}s"));
     let cycles = ended_cycles(&out);
     assert!(cycles.len() as u32 > before, "{cycles:?} {}", resumed.words());
     assert!(cycles.iter().copied().eq(1..=cycles.len() as u32), "{cycles:?}");

@@ -1,7 +1,5 @@
 //! Runs that are ended from outside: what was measured is kept and judged, and nothing is left running.
 
-use std::time::Duration;
-
 use nix::sys::signal::Signal;
 use record::{EndReason, Event};
 
@@ -13,7 +11,6 @@ fn keeps_what_was_measured(words: &str, end: impl FnOnce(&Started)) {
     let run = bench.start_measuring(words);
     end(&run);
     let ended = run.wait().must_exit(20);
-    assert!(ended.took < Duration::from_secs(40), "{:?}", ended.took);
     assert!(ended.stdout.contains("incomplete"), "{}", ended.stdout);
     assert!(bench.out().join("report.md").exists());
     let recorded = bench.recorded();

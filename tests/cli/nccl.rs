@@ -126,7 +126,7 @@ fn a_rank_that_hangs_in_nccl_ends_the_run_within_the_deadline() {
         "a rank says where it stood before the coordinator gives it up: {text}"
     );
     assert!(
-        started.elapsed().as_secs() < 60,
+        started.elapsed() < crate::harness::HANGS,
         "it hung, whatever else this machine was doing: {text}"
     );
 }

@@ -141,7 +141,7 @@ fn slow(bench: &Bench, words: &str, is_right: impl Fn(&Finding) -> bool) -> Vec<
     let is_slow = |finding: &&Finding| finding.kind.exit_code() == 12;
     let slow: Vec<Finding> = judgement.findings.iter().filter(is_slow).cloned().collect();
     assert!(slow.iter().all(is_right), "{:?}", accusations(&judgement));
-    let left_open = ended.code == Some(20) && slow.is_empty() && !is_quiet_machine();
+    let left_open = ended.code == Some(20) && slow.len() <= 1 && !is_quiet_machine();
     let found = ended.code == Some(12) && slow.len() == 1;
     assert!(
         found || left_open,

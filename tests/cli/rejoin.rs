@@ -17,7 +17,7 @@ use record::{Cell, DeviceKind, EndReason, Event, Recorded, Run, Sample};
 use topology::suite::Suite;
 
 const WORLD: u32 = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const SUITE: &str = r#"
 name = "small"

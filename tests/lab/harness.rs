@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use crate::skip::skip;
 use nix::sched::{CloneFlags, setns};
 
-/// How long anything in a lab may take.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than anything in a lab takes on a busy machine; what takes longer hangs.
+pub const HANGS: Duration = Duration::from_secs(120);
 
 /// Whether labs can be made here; says why when not.
 pub fn labs_can_be_made() -> bool {
@@ -49,7 +49,7 @@ pub fn name() -> String {
 
 /// Waits until `is_so`; fails with `what` when it never is.
 pub fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + HANGS;
     while !is_so() {
         assert!(Instant::now() < deadline, "never happened: {what}");
         std::thread::sleep(Duration::from_millis(10));

@@ -13,7 +13,7 @@ use engine::transport::{Endpoint, Mesh, TraceWanted, TracedFlow};
 use record::TransportKind;
 use topology::{Port, Topology};
 
-use crate::harness::{PATIENCE, TestLab, labs_can_be_made};
+use crate::harness::{HANGS, TestLab, labs_can_be_made};
 
 const RAIL: &str = "rail0";
 /// Ports of every pair of hosts.
@@ -202,7 +202,7 @@ fn send(lab: &TestLab, port: u16, door: SocketAddr) {
         let socket = tcp::bind(from).unwrap();
         socket.connect(&door.into()).unwrap();
         let mut stream = TcpStream::from(socket);
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(HANGS)).unwrap();
         stream.write_all(&vec![7; DATA]).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         assert_eq!(

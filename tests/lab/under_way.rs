@@ -6,10 +6,7 @@ use std::time::{Duration, Instant};
 
 use record::{Judgement, Recorded};
 
-use crate::harness::command;
-
-/// Longest a run may take to get going, and to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::harness::{HANGS, command};
 
 /// One cell that does not end by itself within any test.
 pub fn endless(transport: &str, size: &str) -> String {
@@ -60,7 +57,7 @@ impl UnderWay {
             .spawn()
             .unwrap();
         let mut run = UnderWay { folder, child };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + HANGS;
         while run.samples() < 12 {
             let is_going = run.child.try_wait().unwrap().is_none() && Instant::now() < until;
             if !is_going {
@@ -83,7 +80,7 @@ impl UnderWay {
     pub fn ends(mut self) -> Ended {
         let since = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > HANGS {
                 let _ = self.child.kill();
                 panic!("the run hangs");
             }

@@ -7,8 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longer than any command here takes on a busy machine; what takes longer hangs.
-pub const HANGS: Duration = Duration::from_secs(120);
+use crate::harness::HANGS;
 
 /// Variables that would tell a process who it is.
 const FAMILIES: &[&str] = &[

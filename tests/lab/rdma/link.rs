@@ -5,9 +5,9 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use super::harness::{GuestLab, command, guests, objects, said, until};
+use crate::harness::HANGS;
 
 /// Longest a link may take to end after a fault: retries, and then some.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Runs `railgauge link` on every host; what it came to.
 fn link(lab: &GuestLab, arguments: &[&str]) -> Output {
@@ -141,7 +141,7 @@ fn a_link_that_breaks_ends_with_both_ends_named_and_nothing_left() {
     let output = child.wait_with_output().unwrap();
     let text = said(&output);
     assert_eq!(output.status.code(), Some(21), "{text}");
-    assert!(begun.elapsed() < PATIENCE, "{:?}: {text}", begun.elapsed());
+    assert!(begun.elapsed() < HANGS, "{:?}: {text}", begun.elapsed());
     assert!(
         text.contains("rank 0 (rxe0 port 1") && text.contains("rank 1 (rxe0 port 1"),
         "{text}"

@@ -8,7 +8,7 @@ use railgauge_engine::collective::{ALGORITHMS, planned_bytes};
 use record::{Algorithm, Cell, Collective, DType, LinkTraffic, Placement, ReduceOp};
 use strum::IntoEnumIterator;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs the cell and checks results, inputs and bytes.
 fn check(cell: &Cell) -> Result<(), String> {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use railgauge_engine::launch::{Coordinator, Incoming, JoinConfig, Rendezvous, Token, join};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a rank presents, written out here so that a change of the protocol is noticed.
 fn greeting(token: &Token, rank: u32, world: u32) -> Vec<u8> {
