@@ -86,13 +86,11 @@ pub struct Ended {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
-    pub took: Duration,
 }
 
 /// A command under way, in a process group of its own. Dropping it ends it.
 pub struct Started {
     child: Child,
-    started: Instant,
     said: Arc<Mutex<String>>,
     lines: Receiver<String>,
     stdout: Option<JoinHandle<String>>,
@@ -252,7 +250,6 @@ impl Started {
         });
         Started {
             child,
-            started: Instant::now(),
             said,
             lines,
             stdout: Some(stdout),
@@ -291,16 +288,16 @@ impl Started {
 
     /// Waits for the end.
     pub fn wait(mut self) -> Ended {
+        let since = Instant::now();
         let status: ExitStatus = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status,
-                None if self.started.elapsed() > HANGS => {
+                None if since.elapsed() > HANGS => {
                     panic!("it hangs; so far: {}", self.said.lock().unwrap())
                 }
                 None => std::thread::sleep(Duration::from_millis(5)),
             }
         };
-        let took = self.started.elapsed();
         let stdout = self.stdout.take().unwrap().join().unwrap();
         self.stderr.take().unwrap().join().unwrap();
         let stderr = self.said.lock().unwrap().clone();
@@ -308,7 +305,6 @@ impl Started {
             code: status.code(),
             stdout,
             stderr,
-            took,
         }
     }
 }

@@ -110,7 +110,7 @@ fn a_stopped_process_ends_the_run_within_its_deadline_and_is_named() {
     let run = bench.start_measuring("--procs --deadline 1s");
     let (healthy, stopped) = (bench.pid_of(0), bench.pid_of(1));
     kill(stopped, Signal::SIGSTOP).unwrap();
-    let ended = run.wait().must_exit(21);
+    run.wait().must_exit(21);
     let hang = bench.the_finding(FindingKind::LostRank);
     assert_eq!(hang.place.ranks, [1], "{}", hang.sentence);
     // Stopped between its last step and its answer, nobody but the coordinator waits for it.

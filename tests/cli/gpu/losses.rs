@@ -29,7 +29,7 @@ fn killing_one_of_two_processes_on_a_gpu_ends_the_other_which_says_whom_it_waite
     for transport in ["peer", "tcp"] {
         let bench = bench(LONG);
         let words = format!("--device cuda --procs --transport {transport} --inject kill:rank=1,iteration=4");
-        let ended = bench.run(&words).must_exit(21);
+        bench.run(&words).must_exit(21);
         let lost = bench.the_finding(FindingKind::LostRank);
         assert_eq!(lost.place.ranks, [1]);
         assert!(
