@@ -8,6 +8,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <sched.h>
 #include <sys/mman.h>
@@ -21,6 +22,7 @@
 #endif
 
 typedef unsigned u32;
+typedef unsigned long long u64;
 
 namespace {
 
@@ -32,8 +34,9 @@ constexpr size_t STACK = 512 << 10;
 constexpr size_t STACK = 128 << 10;
 #endif
 
-// Looks at something that does not change before the CPU is left to others for longer.
-constexpr u32 PATIENCE = 64;
+// How long a block looks at what does not change before it sleeps: where others want the CPU, each time it is left to them
+// lasts as long as they may keep it.
+constexpr u64 PATIENCE_NS = 200000;
 
 struct Barrier {
     u32 waiting;
@@ -61,6 +64,7 @@ struct Block {
     void (*body)(const void *);
     const void *argument;
     u32 index, blocks, threads, alive, idle;
+    u64 idle_since;
     Barrier all;
     Barrier warps[MOST_THREADS / WARP];
     Fiber *fibers;
@@ -152,7 +156,7 @@ void open_if_complete(Block *b, Barrier *barrier) {
 void wait_at(Barrier *barrier) {
     Block *b = block;
     Fiber *me = b->now;
-    b->idle = 0;
+    b->idle = 0, b->idle_since = 0;
 #ifdef RG_TSAN
     __tsan_release(barrier);
 #endif
@@ -215,10 +219,15 @@ void shim_pause() {
     Block *b = block;
     bool alone = !next();
     b->idle += 1;
-    if (b->idle % (PATIENCE * b->threads) == 0)
-        usleep(50);
-    else if (alone || b->idle % b->threads == 0)
+    if (!alone && b->idle % b->threads != 0) return;
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    u64 time = (u64)now.tv_sec * 1000000000ull + (u64)now.tv_nsec;
+    if (!b->idle_since) b->idle_since = time;
+    if (time - b->idle_since < PATIENCE_NS)
         sched_yield();
+    else
+        usleep(50);
 }
 
 void shim_publish() {

@@ -2,8 +2,12 @@
 //!
 //! A thread that has entered a namespace never comes back; it ends. The process itself stays where it was.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
 use nix::sched::{CloneFlags, setns};
 
 use super::config::{NodeConfig, Sysctl, config};
@@ -13,6 +17,8 @@ use super::{Fault, Lab, LabError, Node};
 
 /// Namespaces are configured by this many threads at once: more would only queue for the kernel's network lock.
 const THREADS: usize = 4;
+/// How long the kernel may take to notice that both ends of a cable are up.
+const CARRIER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs `work` inside the namespace of every one of `nodes`.
 pub fn in_namespaces<F>(lab: &Lab, nodes: &[Node], work: F) -> Result<(), LabError>
@@ -51,9 +57,43 @@ pub fn settings(lab: &Lab) -> Result<(), LabError> {
 
 /// Configures all nodes of a lab whose cables have just been plugged.
 pub fn everything(lab: &Lab) -> Result<(), LabError> {
-    in_namespaces(lab, &lab.wiring.shape.nodes(), |node| {
+    let nodes = lab.wiring.shape.nodes();
+    in_namespaces(lab, &nodes, |node| {
         here(&config(&lab.wiring, lab.in_force(), node), node)
-    })
+    })?;
+    in_namespaces(lab, &nodes, |node| await_carriers(lab, node))
+}
+
+/// Waits until all cables of a node have a carrier: the kernel notices that a moment after both ends are up, and until then a route
+/// over the cable does not exist.
+fn await_carriers(lab: &Lab, node: Node) -> Result<(), LabError> {
+    let faults = lab.in_force();
+    let ports = lab.wiring.ports_of(node);
+    let mut without: HashSet<&str> = ports
+        .filter(|(_, cable)| !faults.is_cut(cable) && !faults.is_flapping(cable))
+        .map(|(port, _)| port.interface.as_str())
+        .collect();
+    let until = Instant::now() + CARRIER_TIMEOUT;
+    loop {
+        let interfaces =
+            getifaddrs().map_err(LabError::system(format!("cannot list the ports of {node}")))?;
+        for interface in interfaces.filter(|interface| interface.flags.contains(InterfaceFlags::IFF_RUNNING))
+        {
+            without.remove(interface.interface_name.as_str());
+        }
+        let Some(port) = without.iter().next() else {
+            return Ok(());
+        };
+        if Instant::now() > until {
+            let message = format!("{port} has no carrier after {} s", CARRIER_TIMEOUT.as_secs());
+            return Err(LabError::Tool {
+                tool: "the kernel".to_string(),
+                place: node.to_string(),
+                message,
+            });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Configures the namespace that this thread is in, where nothing is configured yet.
@@ -90,7 +130,8 @@ pub fn difference(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
     in_namespaces(lab, &nodes, |node| {
         let old = config(&lab.wiring, Faults(before), node);
         change(&old, &config(&lab.wiring, lab.in_force(), node), node)
-    })
+    })?;
+    in_namespaces(lab, &nodes, |node| await_carriers(lab, node))
 }
 
 /// States all links and routes of a node again, after something took them down behind the configuration's back.

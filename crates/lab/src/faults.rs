@@ -26,6 +26,13 @@ impl Faults<'_> {
         self.0.iter().any(cuts)
     }
 
+    /// Whether a cable loses its carrier again and again.
+    pub fn is_flapping(&self, cable: &Cable) -> bool {
+        let flaps =
+            |fault: &Fault| matches!(fault, Fault::Flap { cable: flapping, .. } if *flapping == cable.name);
+        self.0.iter().any(flaps)
+    }
+
     /// How many of a million packets that leave `port` vanish.
     pub fn lost_ppm(&self, port: &Port, cable: &Cable) -> u32 {
         let other = |node: Node| cable.ends.iter().any(|end| end.node == node);

@@ -16,8 +16,9 @@ const POLLS: u32 = 2_000;
 const POLLS_CROWDED: u32 = 10;
 /// Pauses between two polls of sockets: each poll takes the socket's lock, which the sending side needs to deliver.
 const PAUSES_BETWEEN_POLLS: u32 = 16;
-/// Yields before sleeping.
+/// Yields before sleeping, and how long they may take together: where others want the core, one yield lasts as long as they may keep it.
 const YIELDS: u32 = 200;
+const LONGEST_YIELDING: Nanos = Nanos(200_000);
 /// The longest sleep, and so the delay until an abort is noticed.
 const SLEEP_MILLIS: u8 = 1;
 
@@ -27,6 +28,7 @@ pub(super) struct Waiter {
     yields: u32,
     pauses: u32,
     since: Option<Nanos>,
+    yielding_since: Option<Nanos>,
     tries: u32,
     waited: Nanos,
 }
@@ -41,6 +43,7 @@ impl Waiter {
             yields: if sleeps { 0 } else { YIELDS },
             pauses,
             since: None,
+            yielding_since: None,
             tries: 0,
             waited: Nanos(0),
         }
@@ -50,6 +53,7 @@ impl Waiter {
     pub fn moved(&mut self) {
         if let Some(since) = self.since.take() {
             self.waited = self.waited + clock::now().since(since);
+            self.yielding_since = None;
             self.tries = 0;
         }
     }
@@ -61,12 +65,18 @@ impl Waiter {
         self.tries += 1;
         if self.tries < self.polls {
             (0..self.pauses).for_each(|_| std::hint::spin_loop());
-        } else if self.tries < self.polls + self.yields {
+        } else if self.may_yield(now) {
             std::thread::yield_now();
         } else {
             sleep(waitables);
         }
         now.since(since)
+    }
+
+    /// Whether it is not yet time to sleep.
+    fn may_yield(&mut self, now: Nanos) -> bool {
+        let yielding = now.since(*self.yielding_since.get_or_insert(now));
+        self.tries < self.polls + self.yields && yielding < LONGEST_YIELDING
     }
 
     /// Total time spent waiting.
@@ -97,5 +107,25 @@ fn sleep<'a>(waitables: impl Iterator<Item = Option<Waitable<'a>>>) {
     } else {
         // A wake-up by a signal only means an early poll.
         let _ = poll(&mut sockets, PollTimeout::from(SLEEP_MILLIS));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yielding_ends_after_its_number_or_its_time_and_begins_anew_with_every_wait() {
+        let mut waiter = Waiter::new(true, true, false);
+        waiter.tries = waiter.polls;
+        assert!(waiter.may_yield(Nanos(1_000_000)));
+        assert!(waiter.may_yield(Nanos(1_199_999)));
+        assert!(!waiter.may_yield(Nanos(1_200_000)), "others had the core");
+        waiter.since = Some(Nanos(0));
+        waiter.moved();
+        waiter.tries = waiter.polls + YIELDS - 1;
+        assert!(waiter.may_yield(Nanos(9_000_000)));
+        waiter.tries += 1;
+        assert!(!waiter.may_yield(Nanos(9_000_001)), "often enough");
     }
 }

@@ -15,6 +15,9 @@ use super::kernel::Kernel;
 use super::pinned::Pinned;
 use record::units::Nanos;
 
+/// How long a wait yields before it sleeps: where others want the core, one yield lasts as long as they may keep it.
+const LONGEST_YIELDING: Duration = Duration::from_micros(500);
+
 /// How far the work of a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -133,18 +136,17 @@ impl Stream {
 
     /// Waits until everything is done, but not longer than `limit`: an error then.
     pub fn synchronize_within(&self, limit: Duration) -> Result<(), CudaError> {
-        let until = Instant::now() + limit;
-        let mut looks = 0u32;
+        let began = Instant::now();
         while self.query()? == Progress::Busy {
-            if Instant::now() > until {
+            let waited = began.elapsed();
+            if waited > limit {
                 return Err(CudaError::Overdue {
                     what: "work on the GPU",
                 });
             }
-            looks += 1;
-            match looks {
-                0..1000 => std::thread::yield_now(),
-                _ => std::thread::sleep(Duration::from_micros(50)),
+            match waited < LONGEST_YIELDING {
+                true => std::thread::yield_now(),
+                false => std::thread::sleep(Duration::from_micros(50)),
             }
         }
         Ok(())
