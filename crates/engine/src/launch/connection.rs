@@ -176,6 +176,10 @@ impl ControlConnection {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     "its control connection closed: the process has ended".to_string()
                 }
+                // That is how it closes when the process ends before it has read everything.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    "its control connection was reset: the process has ended".to_string()
+                }
                 Err(error) => format!("its control connection broke: {error}"),
             };
             return self.mark_lost(Incoming::Disconnected(reason));

@@ -275,6 +275,8 @@ mod tests {
     use super::super::{Incoming, JoinConfig, JoinError, Member, frame, handshake, join};
     use super::*;
 
+    /// Longer than anything here takes on a busy machine.
+    const LIMIT: Duration = Duration::from_secs(60);
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn open(world: u32) -> (Rendezvous, JoinConfig) {
@@ -305,16 +307,13 @@ mod tests {
             token: Token::generate().unwrap(),
             ..address.clone()
         };
-        assert!(matches!(
-            join(&wrong, Duration::from_secs(5)),
-            Err(JoinError::Refused { .. })
-        ));
+        assert!(matches!(join(&wrong, LIMIT), Err(JoinError::Refused { .. })));
         let other_world = JoinConfig {
             world: 3,
             ..address.clone()
         };
         assert!(matches!(
-            join(&other_world, Duration::from_secs(5)),
+            join(&other_world, LIMIT),
             Err(JoinError::WorldMismatch {
                 theirs: 2,
                 ours: 3,
@@ -327,7 +326,7 @@ mod tests {
                 rank,
                 ..address.clone()
             })
-            .map(|address| std::thread::spawn(move || join(&address, Duration::from_secs(5)).unwrap()))
+            .map(|address| std::thread::spawn(move || join(&address, LIMIT).unwrap()))
             .collect();
         let mut members: Vec<Member> = joining.into_iter().map(|thread| thread.join().unwrap()).collect();
         let coordinator = waiting.join().unwrap();
@@ -335,17 +334,33 @@ mod tests {
         assert_eq!(members[1].receive().unwrap(), b"hello");
 
         drop(members);
-        let (_, incoming) = coordinator
-            .receive(Instant::now() + Duration::from_secs(5))
-            .unwrap();
+        let (_, incoming) = coordinator.receive(Instant::now() + LIMIT).unwrap();
         assert!(matches!(incoming, Incoming::Disconnected(reason) if reason.contains("ended")));
+    }
+
+    #[test]
+    fn a_rank_that_ends_before_it_has_read_its_orders_is_said_to_have_ended() {
+        let (rendezvous, config) = open(1);
+        let address = rendezvous.address().unwrap();
+        let waiting = std::thread::spawn(move || rendezvous.wait_for_ranks(LIMIT, || None).unwrap());
+        let mut rank = TcpStream::connect(address).unwrap();
+        rank.write_all(&handshake::encode_request(0, 1, &config.token))
+            .unwrap();
+        let mut reply = [0; handshake::REPLY_LEN];
+        rank.read_exact(&mut reply).unwrap();
+        let coordinator = waiting.join().unwrap();
+        coordinator.send(0, b"hello".to_vec()).unwrap();
+        rank.peek(&mut [0]).unwrap();
+        drop(rank);
+        let (_, incoming) = coordinator.receive(Instant::now() + LIMIT).unwrap();
+        assert!(matches!(incoming, Incoming::Disconnected(reason) if reason.contains("has ended")));
     }
 
     #[test]
     fn a_rank_that_does_not_join_is_named() {
         let (rendezvous, address) = open(3);
         let joining = std::thread::spawn(move || {
-            join(&JoinConfig { rank: 1, ..address }, Duration::from_secs(5)).map(|member| member.rank())
+            join(&JoinConfig { rank: 1, ..address }, LIMIT).map(|member| member.rank())
         });
         let error = rendezvous
             .wait_for_ranks(Duration::from_millis(400), || None)
@@ -361,12 +376,12 @@ mod tests {
         let (rendezvous, _) = open(2);
         let started = Instant::now();
         let error = rendezvous
-            .wait_for_ranks(Duration::from_secs(60), || Some(WaitAbort::ProcessEnded(1)))
+            .wait_for_ranks(2 * LIMIT, || Some(WaitAbort::ProcessEnded(1)))
             .map(|_| ())
             .unwrap_err()
             .to_string();
         assert!(error.contains("rank 1 of 2"), "{error}");
-        assert!(started.elapsed() < Duration::from_secs(30));
+        assert!(started.elapsed() < LIMIT);
     }
 
     #[test]
