@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use super::harness::{GuestLab, command, guests, objects, said, until};
 use crate::harness::HANGS;
 
-/// Longest a link may take to end after a fault: retries, and then some.
-
 /// Runs `railgauge link` on every host; what it came to.
 fn link(lab: &GuestLab, arguments: &[&str]) -> Output {
     lab.run("run", &[&["--", "link"], arguments].concat())
