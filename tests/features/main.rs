@@ -45,7 +45,7 @@ mod without {
             crate::skip::skip("lab", "not root");
             return;
         }
-        let name = format!("features-{}", std::process::id());
+        let name = format!("f{}", std::process::id());
         let (code, error) = railgauge(&["lab", "up", "2x1", "--name", &name]);
         assert_eq!(code, 0, "{error}");
         let (code, error) = railgauge(&[
