@@ -62,10 +62,10 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_are_named_with_their_place() {
         let error = Inventory::from_json(b"{\n\"nodes\": \"\xff\"}").unwrap_err();
-        assert_eq!((error.line(), error.column()), (2, 12), "{error}");
+        assert_eq!((error.line(), error.column()), (2, 11), "{error}");
         assert_eq!(
             error.to_string(),
-            "invalid unicode code point at line 2 column 12"
+            "invalid unicode code point at line 2 column 11"
         );
     }
 }
