@@ -154,7 +154,7 @@ fn a_run_through_mpi_is_one_world_and_survives_to_say_who_was_lost() {
     let suite = folder.path().join("short.toml");
     let text = |iterations: &str| {
         format!(
-            "name = \"short\"\n[run]\ntransport = \"tcp\"\ndeadline = \"3s\"\n[[test]]\nname = \"ring\"\n\
+            "name = \"short\"\n[run]\ntransport = \"tcp\"\ndeadline = \"20s\"\n[[test]]\nname = \"ring\"\n\
              collective = \"all-reduce\"\nsizes = [\"256K\"]\nwarmup = 0\niterations = {iterations}\nbudget = \"60s\"\n"
         )
     };
