@@ -93,7 +93,8 @@ void give_stacks(u32 threads, void *stacks) { munmap(stacks, STACK * threads); }
 // Stacks of blocks that ended are used again, so that their pages need not be made anew.
 constexpr size_t MOST_SPARE = 32;
 std::mutex spare_lock;
-std::vector<std::pair<u32, void *>> spare;
+// Never destroyed: a block may still run while the process ends.
+std::vector<std::pair<u32, void *>> &spare = *new std::vector<std::pair<u32, void *>>;
 
 void *take_stacks(u32 threads) {
     {

@@ -177,7 +177,8 @@ struct Worker {
     std::function<void()> block;
 };
 static std::mutex workers_lock;
-static std::vector<Worker *> idle_workers;
+// Never destroyed: a block may still run while the process ends.
+static std::vector<Worker *> &idle_workers = *new std::vector<Worker *>;
 
 static void work(Worker *worker) {
     for (;;) {

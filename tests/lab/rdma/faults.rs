@@ -6,7 +6,6 @@ use std::time::Duration;
 use record::{Finding, FindingKind};
 
 use super::harness::{GuestLab, guests, objects, said, until};
-use crate::harness::HANGS;
 use crate::under_way::{UnderWay, endless};
 
 /// A cell that goes on for some seconds and then is done.
@@ -34,7 +33,6 @@ struct Running {
 }
 
 struct Ended {
-    took: Duration,
     code: Option<i32>,
     findings: Vec<Finding>,
     said: String,
@@ -53,7 +51,6 @@ impl Running {
     fn ends(self) -> (Ended, Vec<(String, [usize; 4])>) {
         let ended = self.run.ends();
         let ended = Ended {
-            took: ended.took,
             code: ended.output.status.code(),
             findings: ended.judgement().findings,
             said: said(&ended.output),
@@ -90,7 +87,6 @@ fn a_host_that_loses_power_is_named_and_the_others_let_go_of_everything() {
         .iter()
         .find(|finding| finding.kind == FindingKind::LostRank);
     assert_eq!(lost.expect("a lost rank").place.hosts, ["h2"], "{}", ended.said);
-    assert!(ended.took < HANGS, "{:?}", ended.took);
     all_is_released(&lab, &before);
 }
 
@@ -121,7 +117,6 @@ fn a_device_that_is_removed_is_named_with_its_host_and_rail() {
         "{}",
         ended.said
     );
-    assert!(ended.took < HANGS, "{:?}", ended.took);
     lab.on("h1", "rdma link add rxe0 type rxe netdev rail0");
     all_is_released(&lab, &before);
 }
