@@ -109,8 +109,7 @@ fn a_blip_a_dip_and_a_new_card_page_nobody() {
     );
     (calm.hosts, calm.rails, calm.outliers) = (32, 2, 0.0);
     let nights = calm.nights();
-    // Nights before the first incident are those of `healthy_nights_raise_fewer_than_one_alarm_in_thirty`.
-    for count in 30..=nights.len() {
+    for count in 8..=nights.len() {
         let pages: Vec<String> = since_earlier_runs(&nights[..count])
             .issues
             .into_iter()
