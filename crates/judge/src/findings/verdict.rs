@@ -1,7 +1,7 @@
 //! The conclusions: verdicts of cells, of tests, and of the run.
 //!
-//! A **cell** passes when at least one reference applied, none is missed or suspected, and no checked result was
-//! wrong.
+//! A **cell** passes when at least one reference applied, none is missed or suspected, no rank is suspected to
+//! keep the others waiting, and no checked result was wrong.
 //! A **test**, by the first rule that applies:
 //!
 //! 1. a cell failed: fail;
@@ -51,6 +51,9 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
             Speed::Unclear(why) | Speed::BelowSpec(why) | Speed::Suspected(_, why) => {
                 Verdict::Inconclusive(why.clone())
             }
+            Speed::Good(_) if analysis.stragglers.suspected.contains(&place) => Verdict::Inconclusive(
+                "a rank seems to keep the others waiting, and was not measured often enough to tell".into(),
+            ),
             Speed::Good(_) => Verdict::Pass,
             Speed::Slow(comparison) => Verdict::Fail(format!("slow: {}", comparison.in_words())),
         }

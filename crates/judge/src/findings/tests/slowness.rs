@@ -247,6 +247,7 @@ fn a_straggler_is_measured_again_before_it_is_accused() {
     let open =
         |entry: &Untested| entry.what.contains("rank 2 (node02)") && entry.why.contains("not measured again");
     assert!(judgement.coverage.untested.iter().any(open));
+    assert_eq!(judgement.exit_code, 20, "{}", judgement.summary);
 
     let again = Fixture::rails(2).extra_work(always).recorded();
     assert_eq!(kinds(&judge(&again)), [FindingKind::StragglerRank]);
