@@ -201,6 +201,8 @@ fn plan() -> Run {
         }],
         cells: (0..CELLS).map(cell).collect(),
         untested: Vec::new(),
+        placement: Vec::new(),
+        miscabled: Vec::new(),
         injected: Vec::new(),
     }
 }

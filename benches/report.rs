@@ -149,6 +149,8 @@ fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[
         }],
         cells,
         untested: Vec::new(),
+        placement: Vec::new(),
+        miscabled: Vec::new(),
         injected: slow.iter().map(injected).collect(),
     }
 }

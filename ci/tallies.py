@@ -3,6 +3,29 @@
 import datetime
 import os
 import platform
+import signal
+import subprocess
+
+
+def run(words, patience, **more):
+    """Runs a command in a group of its own, which ends with it whatever happens; no exit code when it took too long."""
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
+    try:
+        out, err = child.communicate(timeout=patience)
+        return subprocess.CompletedProcess(words, child.returncode, out, err)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGTERM)
+    try:
+        out, err = child.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        out, err = child.communicate()
+    return subprocess.CompletedProcess(words, None, out, err)
+
+
+def now():
+    """The time, for the record."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def counted():

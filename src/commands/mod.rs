@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod simulate;
 mod token;
+mod topology;
 mod trend;
 mod worker;
 
@@ -45,6 +46,8 @@ pub enum Command {
     Compare(compare::Arguments),
     /// Show every part over all runs of a folder: what changed, when, by how much
     Trend(trend::Arguments),
+    /// Check and import topologies: files, and the folders that InfiniBand subnet managers write
+    Topology(topology::Arguments),
     /// Generate a secret token for a run on several hosts
     Token(token::Arguments),
     /// Measure on a simulated fabric with known faults: what a suite finds, and how often
@@ -71,6 +74,7 @@ impl Command {
             Command::Report(arguments) => report::run(&arguments),
             Command::Compare(arguments) => compare::run(&arguments),
             Command::Trend(arguments) => trend::run(&arguments),
+            Command::Topology(arguments) => topology::run(&arguments),
             Command::Token(arguments) => token::run(&arguments),
             Command::Simulate(arguments) => simulate::run(&arguments),
             Command::Lab(arguments) => lab::run(&arguments),

@@ -64,6 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
             graph: Some(Arc::new(graph)),
             // Paths are traced when ranks are connected; this plan assumes that every trace is answered.
             paths: Arc::new(PathTable::assuming()),
+            ..FabricKnowledge::default()
         };
         choices.same_process = false;
         choices.rails = suite.run.rails.clone();

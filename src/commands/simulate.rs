@@ -14,8 +14,8 @@ use crate::simulation::{SimulatedRun, Simulation};
 use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
-use plan::twin::{Noise, Shape, SlowCable, clos, random_faults};
-use record::{Recorded, files};
+use plan::twin::{Noise, Shape, SlowPart, clos, random_faults};
+use record::{PathPlacement, Recorded, files};
 use report::write_all;
 use topology::Fabric;
 use topology::Topology;
@@ -32,12 +32,16 @@ pub struct Arguments {
     /// A topology file, or the size of a two-tier fabric as HOSTSxRAILS
     #[arg(value_name = "FABRIC", required_unless_present = "noise_of")]
     fabric: Option<String>,
-    /// Slow a cable to a share of its rate: h2-rail1-leaf1=60%, CABLE:away=60% or CABLE:towards=60%; may be given several times
+    /// Slow a cable, or all cables of a host, switch or rail, to a share of their rate: h2-rail1-leaf1=60%, PART:away=60%,
+    /// PART:towards=60%, all=60%; may be given several times
     #[arg(long, value_name = "FAULT")]
-    slow: Vec<SlowCable>,
+    slow: Vec<SlowPart>,
     /// Number of random slow links, at 80, 60 or 30 % of their rate, in one direction each
     #[arg(long, value_name = "N", default_value_t = 0)]
     faults: usize,
+    /// How switches choose among equal paths: steady (by ports), per-connection, sprayed, or unknown (by ports, but silent)
+    #[arg(long, value_name = "PLACEMENT", default_value_t = PathPlacement::Steady)]
+    placement: PathPlacement,
     /// A suite to run instead of diagnosing
     #[arg(long, value_name = "SUITE")]
     suite: Option<String>,
@@ -178,6 +182,7 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
         fabric: hosts,
         graph: Arc::new(graph),
         noise,
+        placement: arguments.placement,
     })
 }
 

@@ -96,7 +96,7 @@ impl ConnectedRun {
 
     /// Discovers the paths between the ranks again, because some ranks rejoined.
     pub fn rediscover_paths(&mut self, suite: &Suite, progress: &dyn Progress) -> Result<(), CliError> {
-        self.choices.known = path_discovery::discover(&mut self.session, suite, &self.choices, progress)?;
+        self.choices = path_discovery::discover(&mut self.session, suite, &self.choices, progress)?;
         Ok(())
     }
 
@@ -124,8 +124,16 @@ impl ConnectedRun {
         progress: &dyn Progress,
     ) -> Result<(Plan, SwitchWatch), CliError> {
         let mut plan = Plan::new(suite, self.session.fabric(), &self.choices)?;
-        if let Some(graph) = &self.choices.known.graph {
-            path_discovery::trace_pinned_flows(&mut self.session, &mut plan, graph)?;
+        let known = &mut self.choices.known;
+        if let Some(graph) = &known.graph {
+            let placements = &mut known.placements;
+            path_discovery::trace_pinned_flows(
+                &mut self.session,
+                &mut plan,
+                graph,
+                &known.paths,
+                placements,
+            )?;
             stream_paths::discover(&mut self.session, &mut plan, graph, progress)?;
         }
         plan.fit(self.session.fabric(), self.clock.spent());
@@ -175,6 +183,8 @@ impl ConnectedRun {
             tests: plan.tests.clone(),
             cells: plan.cells.clone(),
             untested: plan.untested.clone(),
+            placement: self.choices.known.placements.record(),
+            miscabled: path_discovery::miscabled(&self.choices.known.miswiring),
             injected: flags.inject.iter().map(ToString::to_string).collect(),
         }
     }
@@ -213,8 +223,7 @@ fn discover(
         gpudirect: session.gpudirect().cloned(),
         ..choices.clone()
     };
-    let known = path_discovery::discover(session, suite, &choices, progress)?;
-    Ok(Choices { known, ..choices })
+    path_discovery::discover(session, suite, &choices, progress)
 }
 
 /// Refuses an injected fault without effect: it would look like one that was not found.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use super::adaptive::narrow_adaptive_tests;
-use super::cross_rail;
+use super::{cross_rail, path_discovery};
 use crate::error::CliError;
 use crate::progress::diagnosis::describe_step;
 use crate::run_clock::now;
@@ -96,13 +96,15 @@ impl RunExecutor<'_> {
                 end = session.measure(&references(&cells), &self.plan.tests, 0, &mut measuring)?;
             }
         }
+        let mut known = self.known.clone();
         if end == EndReason::Finished {
+            ask_again(session, &mut known, &mut measuring)?;
             let show = |step: &Step| describe_step(step).iter().for_each(|line| progress.note(line));
             end = narrow_adaptive_tests(
                 session,
                 &self.plan.tests,
                 self.folder,
-                self.known,
+                &known,
                 self.plan.seed,
                 &mut measuring,
                 &show,
@@ -129,6 +131,9 @@ impl RunExecutor<'_> {
             if self.continues_after(end, session, &mut lost, &mut measuring)? {
                 end = EndReason::Finished;
             }
+        }
+        if end == EndReason::Finished {
+            ask_again(session, &mut known, &mut measuring)?;
         }
         if end == EndReason::Finished && lost != self.absent {
             end = EndReason::Lost;
@@ -324,6 +329,20 @@ fn in_planned_order<'a>(planned: &[Cell], recorded: &'a [Cell]) -> impl Iterator
 
 fn next_id(cells: &[Cell]) -> u32 {
     1 + cells.iter().map(|cell| cell.id).max().unwrap_or(0)
+}
+
+/// Asks again how switches place flows, and records it where that says more than before.
+fn ask_again(
+    session: &mut Session,
+    known: &mut FabricKnowledge,
+    measuring: &mut MeasureContext<'_>,
+) -> Result<(), CliError> {
+    if let Some(placements) = path_discovery::ask_again(session, known)? {
+        let switches = placements.record();
+        measuring.sink.write(&Event::Placement { switches })?;
+        known.placements = placements;
+    }
+    Ok(())
 }
 
 fn references(cells: &[Cell]) -> Vec<&Cell> {

@@ -23,6 +23,7 @@ use judge::findings::judge;
 use plan::replan::LostParts;
 use plan::{Choices, Plan};
 use record::{FindingKind, Judgement, Recorded};
+use topology::discover::{Discovered, discover};
 use topology::suite::Suite;
 
 /// Bytes of one sample's line, rounded up.
@@ -84,6 +85,29 @@ pub fn execute_run(
         judgement,
         separate_worlds: disconnected.separate_worlds,
     })
+}
+
+/// Connects the ranks of `suite` and writes down the topology that their traces show, without measuring anything.
+pub fn discover_topology(
+    suite: &Suite,
+    role: Role,
+    flags: &RunFlags,
+    choices: &Choices,
+    progress: &dyn Progress,
+) -> Result<Discovered, CliError> {
+    let clock = RunClock::start(&suite.run);
+    let inputs = InventoryInputs::read(&InventorySources::of(&suite.run, None))?;
+    let interrupted = interrupt_flag()?;
+    let mut connected =
+        ConnectedRun::connect(suite, role, flags, choices, inputs, clock, interrupted, progress)?;
+    let seen = path_discovery::trace_everything(&mut connected.session, progress);
+    let ranks = connected.session.fabric().ranks.clone();
+    let disconnected = connected.disconnect();
+    if let Some(mpi) = disconnected.mpi {
+        mpi.leave(true);
+    }
+    warn_of_separate_worlds(&disconnected.separate_worlds);
+    discover(&ranks, &seen?).map_err(CliError::Environment)
 }
 
 /// Plans and measures with ranks that are connected.

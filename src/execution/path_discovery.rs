@@ -1,15 +1,17 @@
 //! The paths of flows through the fabric, traced before anything is measured.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted, TracedFlow};
 use plan::adaptive::partners;
 use plan::flow::PathTable;
+use plan::placement::{ControlFlow, Placements};
 use plan::{Choices, FabricKnowledge, Plan};
-use record::{Cell, Collective, TransportKind};
-use topology::graph::{Graph, Path};
+use record::{Cell, Collective, MiscabledRecord, PathPlacement, TransportKind};
+use topology::discover::SeenPath;
+use topology::graph::{Graph, Miswiring, Path, WiringEvidence, WrongCable};
 use topology::suite::Suite;
 
 /// First source port of TCP flows: below the ephemeral ports.
@@ -21,6 +23,16 @@ const FIRST_ROCE_PORT: u16 = 50_000;
 const PORTS_PER_PATH: usize = 4;
 const MIN_PORTS: usize = 8;
 const MAX_PORTS: usize = 48;
+/// Ports after those, of flows that carry nothing and are traced again and again.
+const CONTROL_PORTS: u16 = 2;
+/// Control flows of a rank on a rail.
+const CONTROLS_PER_RANK: usize = 4;
+/// Where nothing is known of the fabric: receivers of a rank that several flows are traced to.
+const WELL_TRACED: usize = 24;
+/// Flows of a rank on a rail of which several packets are traced.
+const BURSTS_PER_RANK: usize = 3;
+/// First source port of TCP flows that are not traced.
+pub const FIRST_FRESH_PORT: u16 = FIRST_PORT + MAX_PORTS as u16 + CONTROL_PORTS;
 
 /// The graph of the topology file. A file that does not fit these ranks is refused.
 fn graph(session: &Session, choices: &Choices) -> Result<Option<Arc<Graph>>, CliError> {
@@ -37,7 +49,7 @@ fn graph(session: &Session, choices: &Choices) -> Result<Option<Arc<Graph>>, Cli
 fn trace_paths(
     session: &mut Session,
     suite: &Suite,
-    choices: &Choices,
+    choices: &mut Choices,
     progress: &dyn Progress,
 ) -> Result<Arc<PathTable>, CliError> {
     let needing: Vec<&str> = suite
@@ -46,7 +58,7 @@ fn trace_paths(
         .filter(|test| test.schedule.needs_paths())
         .map(|test| test.name.as_str())
         .collect();
-    let (Some(graph), false) = (&choices.known.graph, needing.is_empty()) else {
+    let (Some(graph), false) = (choices.known.graph.clone(), needing.is_empty()) else {
         return Ok(Arc::default());
     };
     // The plan decides which transport a test uses.
@@ -63,25 +75,299 @@ fn trace_paths(
     let ranks: Vec<u32> = session.fabric().ranks.iter().map(|record| record.rank).collect();
     let mut wanted = Vec::new();
     for (transport, rail) in &transports {
-        wanted.extend(flows_to_trace(graph, &ranks, *transport, rail, suite.run.seed()));
+        wanted.extend(flows_to_trace(&graph, &ranks, *transport, rail, suite.run.seed()));
     }
     if wanted.is_empty() {
         return Ok(Arc::default());
     }
-    let mut table = PathTable::default();
-    let mut found = 0;
-    for traced in session.trace(&wanted)? {
-        let flow = traced.flow;
-        if let Some(path) = graph.path_of_hops(flow.from, flow.to, &flow.rail, &traced.hops) {
-            table.insert(flow.from, flow.to, &flow.rail, flow.port, path);
-            found += 1;
-        }
+    let mut table = PathTable::default().with_fresh_ports(first_fresh_port(&transports));
+    let controls = controls(&wanted);
+    let mut traced = session.trace(&[wanted.as_slice(), &controls].concat())?;
+    let graph = true_graph(session, choices, graph, &traced, progress)?;
+    let controls = traced.split_off(wanted.len());
+    choices.known.controls = controls
+        .into_iter()
+        .filter(has_answer)
+        .map(control_flow)
+        .collect();
+    let placements = &mut choices.known.placements;
+    let steady = steady_paths(session, &graph, traced, placements)?;
+    for (flow, path) in &steady {
+        table.insert(flow.from, flow.to, &flow.rail, flow.port, path.clone());
     }
-    progress.note(&match found {
-        0 => "no switch answers traces: cables between switches cannot be distinguished".to_string(),
-        _ => format!("paths of {found} of {} flows are known", wanted.len()),
+    table = table.with_spraying(placements.spraying());
+    let (unsteady, spraying) = (placements.unsteady().count(), placements.spraying().count());
+    progress.note(&match (steady.len(), unsteady) {
+        (0, 0) => "no switch answers traces: cables between switches cannot be distinguished".to_string(),
+        (known, 0) => format!("paths of {known} of {} flows are known", wanted.len()),
+        (_, _) if spraying > 0 => format!(
+            "{spraying} switch{} place{} every packet anew: cables between switches are judged by all hosts of a leaf together",
+            if spraying == 1 { "" } else { "es" },
+            if spraying == 1 { "s" } else { "" }
+        ),
+        (known, _) => format!(
+            "{} placed the same flow on different paths: the paths of {known} of {} flows are known; cables between switches are \
+             judged by many connections",
+            match unsteady {
+                1 => "1 switch".to_string(),
+                _ => format!("{unsteady} switches"),
+            },
+            wanted.len()
+        ),
     });
     Ok(Arc::new(table))
+}
+
+/// The first source port that traced flows do not use.
+fn first_fresh_port(transports: &[(TransportKind, String)]) -> u16 {
+    let is_roce = |(transport, _): &(TransportKind, String)| *transport == TransportKind::Verbs;
+    first_control_port(transports.iter().any(is_roce)) + CONTROL_PORTS
+}
+
+fn first_control_port(is_roce: bool) -> u16 {
+    (if is_roce { FIRST_ROCE_PORT } else { FIRST_PORT }) + MAX_PORTS as u16
+}
+
+/// Control flows from every rank to some of those it has several paths to.
+fn controls(wanted: &[TraceWanted]) -> Vec<TraceWanted> {
+    let mut of_rank: BTreeMap<(u32, &str), BTreeSet<(u32, TransportKind)>> = BTreeMap::new();
+    for flow in wanted {
+        let receivers = of_rank.entry((flow.from, &flow.rail)).or_default();
+        receivers.insert((flow.to, flow.transport));
+    }
+    let of_one = |((from, rail), receivers): ((u32, &str), BTreeSet<(u32, TransportKind)>)| {
+        let ports = 0..CONTROL_PORTS;
+        let flows = ports.flat_map(|number| {
+            receivers.iter().map(move |(to, transport)| TraceWanted {
+                from,
+                to: *to,
+                rail: rail.to_string(),
+                port: first_control_port(*transport == TransportKind::Verbs) + number,
+                transport: *transport,
+            })
+        });
+        flows.take(CONTROLS_PER_RANK).collect::<Vec<_>>()
+    };
+    of_rank.into_iter().flat_map(of_one).collect()
+}
+
+fn control_flow(traced: TracedFlow) -> ControlFlow {
+    let TracedFlow { flow, hops, .. } = traced;
+    ControlFlow {
+        from: flow.from,
+        to: flow.to,
+        rail: flow.rail,
+        port: flow.port,
+        transport: flow.transport,
+        hops,
+    }
+}
+
+/// Traces the control flows again: how switches place flows by now, if that says more than before.
+pub fn ask_again(session: &mut Session, known: &FabricKnowledge) -> Result<Option<Placements>, CliError> {
+    let Some(graph) = known.graph.as_ref().filter(|_| !known.controls.is_empty()) else {
+        return Ok(None);
+    };
+    let wanted = known.controls.iter().map(|control| TraceWanted {
+        from: control.from,
+        to: control.to,
+        rail: control.rail.clone(),
+        port: control.port,
+        transport: control.transport,
+    });
+    let wanted: Vec<TraceWanted> = wanted.collect();
+    let mut placements = known.placements.clone();
+    for (control, again) in known.controls.iter().zip(session.trace(&wanted)?) {
+        placements.compare(
+            graph,
+            (control.from, control.to, &control.rail),
+            &control.hops,
+            &again.hops,
+        );
+    }
+    Ok((placements != known.placements).then_some(placements))
+}
+
+fn has_answer(traced: &TracedFlow) -> bool {
+    traced.hops.iter().any(Option::is_some)
+}
+
+/// The graph of the cables as they are: where traces contradict the topology, it is corrected.
+fn true_graph(
+    session: &Session,
+    choices: &mut Choices,
+    written: Arc<Graph>,
+    traced: &[TracedFlow],
+    progress: &dyn Progress,
+) -> Result<Arc<Graph>, CliError> {
+    let mut evidence = WiringEvidence::default();
+    for TracedFlow { flow, hops, .. } in traced {
+        evidence.note(&written, flow.from, &flow.rail, hops);
+    }
+    let miswiring = evidence.miswiring(&written);
+    for [one, other] in &miswiring.swapped {
+        progress.note(&format!(
+            "cables {} and {} are swapped against the topology file",
+            one.cable, other.cable
+        ));
+    }
+    for wrong in &miswiring.moved {
+        progress.note(&format!(
+            "the port of cable {} is connected to {}, not to {} as in the topology file",
+            wrong.cable, wrong.found, wrong.written
+        ));
+    }
+    let mut corrected = choices.topology.clone();
+    if let Some(topology) = corrected.as_mut().filter(|_| !miswiring.swapped.is_empty()) {
+        for [one, other] in &miswiring.swapped {
+            topology.swap_cables(&one.cable, &other.cable);
+        }
+        choices.topology = corrected;
+        choices.known.graph = graph(session, choices)?;
+    }
+    choices.known.miswiring.swapped.extend(miswiring.swapped);
+    choices.known.miswiring.moved = miswiring.moved;
+    let mut graph = choices.known.graph.clone().unwrap_or(written);
+    if evidence.answers_leave_anywhere() {
+        graph = Arc::new(Graph::clone(&graph).with_answers_of_switches());
+        choices.known.graph = Some(Arc::clone(&graph));
+    }
+    Ok(graph)
+}
+
+/// The cables that are elsewhere than the topology file says, for the record.
+pub fn miscabled(miswiring: &Miswiring) -> Vec<Vec<MiscabledRecord>> {
+    let record = |wrong: &WrongCable| MiscabledRecord {
+        cable: wrong.cable.clone(),
+        written: wrong.written.clone(),
+        found: wrong.found.clone(),
+        answers: wrong.answers,
+    };
+    let swapped = miswiring
+        .swapped
+        .iter()
+        .map(|pair| pair.iter().map(record).collect());
+    let moved = miswiring.moved.iter().map(|wrong| vec![record(wrong)]);
+    swapped.chain(moved).collect()
+}
+
+/// Traces flows twice, each time in another connection. Returns those that took the same path both times, over switches that
+/// place flows by their ports.
+fn trace_steady_paths(
+    session: &mut Session,
+    graph: &Graph,
+    wanted: &[TraceWanted],
+    placements: &mut Placements,
+) -> Result<Vec<(TraceWanted, Path)>, CliError> {
+    let first = session.trace(wanted)?;
+    steady_paths(session, graph, first, placements)
+}
+
+/// The same for flows that were traced once. Where switches answer only so often, some are traced again and stand for all: a switch is
+/// steady or it is not.
+fn steady_paths(
+    session: &mut Session,
+    graph: &Graph,
+    traced: Vec<TracedFlow>,
+    placements: &mut Placements,
+) -> Result<Vec<(TraceWanted, Path)>, CliError> {
+    let first: Vec<TracedFlow> = traced.into_iter().filter(has_answer).collect();
+    let path = |traced: &TracedFlow| {
+        let flow = &traced.flow;
+        graph.path_of_hops(flow.from, flow.to, &flow.rail, &traced.hops)
+    };
+    let answered: Vec<TraceWanted> = first.iter().map(|traced| traced.flow.clone()).collect();
+    let mut steady = Vec::new();
+    for (first, again) in first.iter().zip(session.trace(&answered)?) {
+        let flow = &first.flow;
+        placements.compare(graph, (flow.from, flow.to, &flow.rail), &first.hops, &again.hops);
+        let (one, other) = (path(first), path(&again));
+        // A second trace without an answer says nothing.
+        if let Some(path) = one.filter(|one| other.as_ref().is_none_or(|other| other == one)) {
+            steady.push((flow.clone(), path, other.is_some()));
+        }
+    }
+    if placements.unsteady().next().is_some() {
+        trace_packets(session, graph, &first, placements)?;
+    }
+    let is_usable = |(flow, path, is_confirmed): &(TraceWanted, Path, bool)| {
+        graph
+            .choosers(path, flow.to, &flow.rail)
+            .iter()
+            .all(|switch| match placements.of(switch) {
+                PathPlacement::Steady => true,
+                PathPlacement::PerConnection | PathPlacement::Sprayed => false,
+                PathPlacement::Unknown => *is_confirmed,
+            })
+    };
+    let usable = steady.into_iter().filter(is_usable);
+    Ok(usable.map(|(flow, path, _)| (flow, path)).collect())
+}
+
+/// Where the same flow takes different paths: whether packets of one connection do as well. A few flows of every rank and rail are asked.
+fn trace_packets(
+    session: &mut Session,
+    graph: &Graph,
+    traced: &[TracedFlow],
+    placements: &mut Placements,
+) -> Result<(), CliError> {
+    let mut asked: HashMap<(u32, &str), usize> = HashMap::new();
+    let mut wanted = Vec::new();
+    for TracedFlow { flow, .. } in traced {
+        let count = asked.entry((flow.from, &flow.rail)).or_default();
+        // Other receivers are on other leaves: one flow to each says more than several to one.
+        let is_new = wanted
+            .iter()
+            .all(|other: &TraceWanted| (other.from, other.to) != (flow.from, flow.to));
+        if *count < BURSTS_PER_RANK && is_new {
+            *count += 1;
+            wanted.push(flow.clone());
+        }
+    }
+    for burst in session.trace_bursts(&wanted)? {
+        let flow = &burst.flow;
+        placements.note_burst(graph, (flow.from, flow.to, &flow.rail), &burst.hops);
+    }
+    Ok(())
+}
+
+/// Who answers for flows between all ranks, when nothing is known of the fabric.
+pub fn trace_everything(session: &mut Session, progress: &dyn Progress) -> Result<Vec<SeenPath>, CliError> {
+    let fabric = session.fabric();
+    let ranks: Vec<u32> = fabric.ranks.iter().map(|record| record.rank).collect();
+    let mut wanted = Vec::new();
+    for rail in fabric.common_rails() {
+        for (place, from) in ranks.iter().enumerate() {
+            // One flow to every rank shows who is at the same leaf; several to some, starting elsewhere for each, show all spines.
+            let others = ranks.iter().cycle().skip(place + 1).take(ranks.len() - 1);
+            for (turn, to) in others.enumerate() {
+                let ports = if turn < WELL_TRACED { MIN_PORTS as u16 } else { 1 };
+                wanted.extend((0..ports).map(|number| TraceWanted {
+                    from: *from,
+                    to: *to,
+                    rail: rail.to_string(),
+                    port: FIRST_PORT + number,
+                    transport: TransportKind::Tcp,
+                }));
+            }
+        }
+    }
+    progress.note(&format!(
+        "tracing {} flows between {} ranks",
+        wanted.len(),
+        ranks.len()
+    ));
+    let seen = session
+        .trace(&wanted)?
+        .into_iter()
+        .filter(|traced| traced.arrived);
+    let seen = seen.map(|TracedFlow { flow, hops, .. }| SeenPath {
+        from: flow.from,
+        to: flow.to,
+        rail: flow.rail,
+        hops,
+    });
+    Ok(seen.collect())
 }
 
 /// The flows to trace on one rail: for every pair with several paths, enough ports to see most of them.
@@ -118,8 +404,14 @@ pub fn flows_to_trace(
 }
 
 /// Fills in the paths of planned flows with a pinned source port or a single path, so that tests of all pairs also know which
-/// cables they crossed.
-pub fn trace_pinned_flows(session: &mut Session, plan: &mut Plan, graph: &Graph) -> Result<(), CliError> {
+/// cables they crossed. Flows that were planned because no path is known are left as they are.
+pub fn trace_pinned_flows(
+    session: &mut Session,
+    plan: &mut Plan,
+    graph: &Graph,
+    known: &PathTable,
+    placements: &mut Placements,
+) -> Result<(), CliError> {
     let is_flow = |cell: &Cell| {
         cell.collective == Collective::PointToPoint
             && cell.path.is_empty()
@@ -143,15 +435,13 @@ pub fn trace_pinned_flows(session: &mut Session, plan: &mut Plan, graph: &Graph)
     for flow in plan.cells.iter().filter_map(wanted) {
         match graph.paths(flow.from, flow.to, &flow.rail).as_slice() {
             [only] => _ = paths.insert(flow, names(only)),
-            [_, ..] if flow.port != 0 => _ = unknown.insert(flow),
+            [_, ..] if flow.port != 0 && !known.is_fresh(flow.port) => _ = unknown.insert(flow),
             _ => {}
         }
     }
     let unknown: Vec<TraceWanted> = unknown.into_iter().collect();
-    for TracedFlow { flow, hops } in session.trace(&unknown)? {
-        if let Some(path) = graph.path_of_hops(flow.from, flow.to, &flow.rail, &hops) {
-            paths.insert(flow, names(&path));
-        }
+    for (flow, path) in trace_steady_paths(session, graph, &unknown, placements)? {
+        paths.insert(flow, names(&path));
     }
     for cell in &mut plan.cells {
         if let Some(path) = wanted(cell).and_then(|flow| paths.get(&flow)) {
@@ -161,15 +451,20 @@ pub fn trace_pinned_flows(session: &mut Session, plan: &mut Plan, graph: &Graph)
     Ok(())
 }
 
-/// The graph and the traced paths that a plan may use.
+/// Adds to `choices` the graph and the traced paths that a plan may use, and puts wrong cables of the topology right.
 pub fn discover(
     session: &mut Session,
     suite: &Suite,
     choices: &Choices,
     progress: &dyn Progress,
-) -> Result<FabricKnowledge, CliError> {
+) -> Result<Choices, CliError> {
     let mut choices = choices.clone();
-    choices.known.graph = graph(session, &choices)?;
-    choices.known.paths = trace_paths(session, suite, &choices, progress)?;
-    Ok(choices.known)
+    choices.known = FabricKnowledge {
+        graph: graph(session, &choices)?,
+        // What was found wrong before is not seen again in a topology that was put right.
+        miswiring: choices.known.miswiring.clone(),
+        ..FabricKnowledge::default()
+    };
+    choices.known.paths = trace_paths(session, suite, &mut choices, progress)?;
+    Ok(choices)
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::SimulatedRun;
 use crate::terminal;
-use record::{Finding, FindingKind, Suspect};
+use record::{Finding, FindingKind};
 use topology::graph::{Graph, LinkId};
 
 /// One simulated run.
@@ -78,25 +78,28 @@ impl RunTally {
     }
 }
 
-/// The first suspect of a finding.
+/// The part that a finding accuses.
 struct Accused {
     part: String,
-    /// Empty when it is not a link.
+    /// Empty when it has no links of its own.
     links: Vec<LinkId>,
 }
 
 impl Accused {
     fn of(finding: &Finding, graph: &Graph) -> Accused {
-        let link = finding.place.link.as_deref().and_then(|name| graph.named(name));
-        let first = finding.suspects.first();
-        // A cable that is slow in both directions is one accusation of two links.
-        let both = first.is_some_and(Suspect::is_both_directions);
-        let links = match (link, both) {
-            (Some(link), true) => vec![link, link.reverse()],
-            (Some(link), false) => vec![link],
-            (None, _) => Vec::new(),
+        let place = &finding.place;
+        let links: Vec<LinkId> = match (&place.link, finding.kind) {
+            _ if !place.links.is_empty() => place.links.iter().filter_map(|name| graph.named(name)).collect(),
+            (Some(link), _) => graph.named(link).into_iter().collect(),
+            // Without a rail, all of them are meant.
+            (None, FindingKind::SlowRail) => {
+                let is_of_rail = |rail: Option<&String>| place.rail.is_none() || rail == place.rail.as_ref();
+                let all = graph.links().filter(|(_, link)| is_of_rail(link.rail.as_ref()));
+                all.map(|(id, _)| id).collect()
+            }
+            _ => Vec::new(),
         };
-        let part = first.map_or_else(
+        let part = finding.suspects.first().map_or_else(
             || format!("{} ({})", finding.sentence, finding.kind),
             |suspect| suspect.part.clone(),
         );

@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::error::CliError;
-use crate::execution::path_discovery::flows_to_trace;
+use crate::execution::path_discovery::{FIRST_FRESH_PORT, flows_to_trace};
 use crate::run_clock::now;
 use judge::findings::{judge, suspects};
 use plan::diagnose::{DiagnosisContext, Step, narrow};
 use plan::flow::PathTable;
+use plan::placement::Placements;
 use plan::remeasure::cells_to_remeasure;
 use plan::twin::{Noise, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
-use record::{Cell, ClockRecord, Event, Judgement, Recorded, Run, SCHEMA, TransportKind};
+use record::{Cell, ClockRecord, Event, Judgement, PathPlacement, Recorded, Run, SCHEMA, TransportKind};
 use topology::Fabric;
 use topology::Topology;
 use topology::graph::{Graph, LinkId};
@@ -37,6 +38,8 @@ pub struct Simulation {
     pub graph: Arc<Graph>,
     /// The noise of healthy links.
     pub noise: Noise,
+    /// How switches place flows.
+    pub placement: PathPlacement,
 }
 
 /// A run that was simulated and judged.
@@ -66,12 +69,14 @@ impl Simulation {
         keep_log: bool,
         on_step: &mut dyn FnMut(&Step),
     ) -> Result<SimulatedRun, CliError> {
-        let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed);
+        let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed).with_placement(self.placement);
         let mut suite = self.suite.clone();
         suite.run.seed = Some(seed);
         let known = FabricKnowledge {
             graph: Some(Arc::clone(&self.graph)),
             paths: Arc::new(self.trace_paths(&twin, seed)),
+            placements: self.placements(),
+            ..FabricKnowledge::default()
         };
         let choices = Choices {
             transport: Some(TransportChoice::Tcp),
@@ -81,7 +86,7 @@ impl Simulation {
         };
         let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
         plan.fit(&self.fabric, Nanos(0));
-        let run = self.record(&suite, &plan, slow);
+        let run = self.record(&suite, &plan, slow, &known.placements);
         let mut bench = TwinRun::new(twin, run.clone(), Some(self.text.clone()));
         if keep_log {
             bench = bench.with_log();
@@ -126,10 +131,23 @@ impl Simulation {
         })
     }
 
+    /// How the twin's switches place flows. Silent ones do not say.
+    fn placements(&self) -> Placements {
+        let switches = self.topology.switches.iter().map(|switch| &switch.name);
+        Placements::assumed(switches, self.placement)
+    }
+
     /// The paths of the flows that a real run would trace, answered by the twin.
     fn trace_paths(&self, twin: &Twin<'_>, seed: u64) -> PathTable {
         let ranks: Vec<u32> = self.fabric.ranks.iter().map(|record| record.rank).collect();
-        let mut table = PathTable::default();
+        let mut table = PathTable::default().with_fresh_ports(FIRST_FRESH_PORT);
+        if twin.placement() == PathPlacement::Sprayed {
+            let switches = self.topology.switches.iter().map(|switch| switch.name.as_str());
+            return table.with_spraying(switches);
+        }
+        if twin.placement() != PathPlacement::Steady {
+            return table;
+        }
         for rail in self.fabric.common_rails() {
             let wanted = flows_to_trace(&self.graph, &ranks, TransportKind::Tcp, rail, seed);
             let routed = wanted.into_par_iter().filter_map(|flow| {
@@ -143,7 +161,7 @@ impl Simulation {
         table
     }
 
-    fn record(&self, suite: &Suite, plan: &Plan, slow: &[(LinkId, f64)]) -> Run {
+    fn record(&self, suite: &Suite, plan: &Plan, slow: &[(LinkId, f64)], placements: &Placements) -> Run {
         let injected =
             |(link, share): &(LinkId, f64)| format!("slow:{}={:.0}%", self.graph.name(*link), share * 100.0);
         let clock = |record: &record::RankRecord| ClockRecord {
@@ -172,6 +190,8 @@ impl Simulation {
             tests: plan.tests.clone(),
             cells: plan.cells.clone(),
             untested: plan.untested.clone(),
+            placement: placements.record(),
+            miscabled: Vec::new(),
             injected: slow.iter().map(injected).collect(),
         }
     }

@@ -18,6 +18,7 @@ mod nccl;
 mod negative_controls;
 mod nights;
 mod output;
+mod placement;
 mod rdma;
 mod rejoin;
 mod report;
@@ -28,6 +29,7 @@ mod simulate;
 #[path = "../support/skip.rs"]
 mod skip;
 mod strangers;
+mod topology;
 mod trend;
 #[path = "../support/verdict.rs"]
 #[allow(dead_code, reason = "shared with tests of the lab")]

@@ -29,3 +29,4 @@ mod switch_inventory;
 mod under_way;
 #[path = "../support/verdict.rs"]
 mod verdict;
+mod wiring;

@@ -10,10 +10,11 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use nix::sched::{CloneFlags, setns};
 
-use super::config::{NodeConfig, Sysctl, config};
+use super::config::{NodeConfig, Sysctl, config, rail_cables};
 use super::faults::Faults;
+use super::routes::DISPLACED;
 use super::tools::feed;
-use super::{Fault, Lab, LabError, Node};
+use super::{Cable, Fault, Lab, LabError, Node, Wiring};
 
 /// Namespaces are configured by this many threads at once: more would only queue for the kernel's network lock.
 const THREADS: usize = 4;
@@ -48,7 +49,7 @@ where
 /// Sets the kernel settings of all nodes; must come before interfaces are made, which inherit them.
 pub fn settings(lab: &Lab) -> Result<(), LabError> {
     in_namespaces(lab, &lab.wiring.shape.nodes(), |node| {
-        config(&lab.wiring, lab.in_force(), node)
+        config(&lab.plugged(), lab.in_force(), node)
             .sysctls
             .iter()
             .try_for_each(|sysctl| set(sysctl, node))
@@ -59,7 +60,7 @@ pub fn settings(lab: &Lab) -> Result<(), LabError> {
 pub fn everything(lab: &Lab) -> Result<(), LabError> {
     let nodes = lab.wiring.shape.nodes();
     in_namespaces(lab, &nodes, |node| {
-        here(&config(&lab.wiring, lab.in_force(), node), node)
+        here(&config(&lab.plugged(), lab.in_force(), node), node)
     })?;
     in_namespaces(lab, &nodes, |node| await_carriers(lab, node))
 }
@@ -68,7 +69,8 @@ pub fn everything(lab: &Lab) -> Result<(), LabError> {
 /// over the cable does not exist.
 fn await_carriers(lab: &Lab, node: Node) -> Result<(), LabError> {
     let faults = lab.in_force();
-    let ports = lab.wiring.ports_of(node);
+    let wiring = lab.plugged();
+    let ports = wiring.ports_of(node);
     let mut without: HashSet<&str> = ports
         .filter(|(_, cable)| !faults.is_cut(cable) && !faults.is_flapping(cable))
         .map(|(port, _)| port.interface.as_str())
@@ -117,27 +119,60 @@ pub fn restate_everything(lab: &Lab) -> Result<(), LabError> {
         ..NodeConfig::default()
     };
     in_namespaces(lab, &lab.wiring.shape.nodes(), |node| {
-        change(&unknown, &config(&lab.wiring, lab.in_force(), node), node)
+        change(&unknown, &config(&lab.plugged(), lab.in_force(), node), node)
     })
 }
 
 /// Leads a lab from the faults it had to those it has.
 pub fn difference(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
+    let (old, new) = (lab.wiring.plugged(before), lab.plugged());
+    let is_moved = |(old, new): &(&Cable, &Cable)| old.ends != new.ends;
+    let moved: Vec<(&Cable, &Cable)> = old.cables.iter().zip(&new.cables).filter(is_moved).collect();
+    if !moved.is_empty() {
+        return replug(lab, &moved);
+    }
     let differs = |node: &Node| {
-        config(&lab.wiring, Faults(before), *node) != config(&lab.wiring, lab.in_force(), *node)
+        config(&lab.wiring.plugged(before), Faults(before), *node)
+            != config(&lab.plugged(), lab.in_force(), *node)
     };
     let nodes: Vec<Node> = lab.wiring.shape.nodes().into_iter().filter(differs).collect();
     in_namespaces(lab, &nodes, |node| {
-        let old = config(&lab.wiring, Faults(before), node);
-        change(&old, &config(&lab.wiring, lab.in_force(), node), node)
+        let old = config(&lab.wiring.plugged(before), Faults(before), node);
+        change(&old, &config(&lab.plugged(), lab.in_force(), node), node)
     })?;
     in_namespaces(lab, &nodes, |node| await_carriers(lab, node))
+}
+
+/// Pulls cables and plugs them in elsewhere; each as it was and as it shall be. Routes change everywhere.
+fn replug(lab: &Lab, moved: &[(&Cable, &Cable)]) -> Result<(), LabError> {
+    for (old, _) in moved {
+        in_namespaces(lab, &[old.ends[0].node], |node| {
+            let pull = format!("link del dev {}", old.ends[0].interface);
+            feed("ip", &["-batch", "-"], &[pull], &node.to_string())
+        })?;
+    }
+    let namespace = |node: Node| lab.name.namespace(node);
+    let wiring = Wiring {
+        shape: lab.wiring.shape.clone(),
+        cables: moved.iter().map(|(_, new)| (*new).clone()).collect(),
+    };
+    feed(
+        "ip",
+        &["-batch", "-"],
+        &rail_cables(&wiring, &namespace),
+        "this machine",
+    )?;
+    in_namespaces(lab, &lab.wiring.shape.nodes(), |node| {
+        let flush = format!("route flush proto {DISPLACED}");
+        feed("ip", &["-batch", "-"], &[flush], &node.to_string())
+    })?;
+    everything(lab)
 }
 
 /// States all links and routes of a node again, after something took them down behind the configuration's back.
 pub fn restate(lab: &Lab, node: Node) -> Result<(), LabError> {
     in_namespaces(lab, &[node], |node| {
-        let wanted = config(&lab.wiring, lab.in_force(), node);
+        let wanted = config(&lab.plugged(), lab.in_force(), node);
         let lines = [wanted.links, wanted.routes].concat();
         feed("ip", &["-batch", "-"], &lines, &node.to_string())
     })

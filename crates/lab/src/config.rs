@@ -3,10 +3,13 @@
 //! Every line states a wish that can be repeated (`replace`, `set`), so applying the lines that differ between two
 //! configurations leads from one to the other, and back.
 
+use std::net::Ipv4Addr;
+
+use super::fault::Answers;
 use super::faults::Faults;
-use super::routes::routes;
-use super::wiring::{MANAGEMENT_SWITCH, management_address};
-use super::{Node, Port, Wiring, guest};
+use super::routes::{choices, routes};
+use super::wiring::{MANAGEMENT_SWITCH, management_address, own_address};
+use super::{Cable, Node, Port, Wiring, guest};
 
 /// The interface of a host on the management network.
 pub const MANAGEMENT: &str = "mg0";
@@ -14,6 +17,10 @@ pub const MANAGEMENT: &str = "mg0";
 pub const BRIDGE: &str = "br0";
 /// The hash seed, which older kernels do not have.
 pub const HASH_SEED: &str = "net/ipv4/fib_multipath_hash_seed";
+
+/// Milliseconds between two answers to the same asker, and the kinds of answers that are limited: the kernel's defaults.
+const ANSWER_INTERVAL_MS: &str = "1000";
+const LIMITED_KINDS: &str = "6168";
 
 /// What a switch's hash looks at: both addresses, the protocol, both ports.
 const FIVE_TUPLE: &str = "55";
@@ -59,19 +66,7 @@ pub fn namespaces(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<St
 /// The two ends of a cable must not have the same index: the kernel then takes them for one ordinary interface and may
 /// take a second to say that it is up.
 pub fn cables(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<String> {
-    let mtu = wiring.shape.mtu;
-    let end = |port: &Port| {
-        let index = index_of(&port.interface);
-        format!(
-            "name {} index {index} mtu {mtu} netns {}",
-            port.interface,
-            namespace(port.node)
-        )
-    };
-    let rails = wiring.cables.iter().map(|cable| {
-        let [low, high] = &cable.ends;
-        format!("link add {} type veth peer {}", end(low), end(high))
-    });
+    let rails = rail_cables(wiring, namespace).into_iter();
     let switch = namespace(Node::Management);
     let management = (0..wiring.shape.hosts).map(|host| {
         let (node, here, there) = (namespace(Node::Host(host)), index_of(MANAGEMENT), 1000 + host);
@@ -86,6 +81,24 @@ pub fn cables(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<String
     };
     let control = (0..guests).map(|host| guest::control_cable(&namespace(Node::Host(host))));
     rails.chain([bridge]).chain(management).chain(control).collect()
+}
+
+/// The same for the cables of rails alone.
+pub fn rail_cables(wiring: &Wiring, namespace: &dyn Fn(Node) -> String) -> Vec<String> {
+    let mtu = wiring.shape.mtu;
+    let end = |port: &Port| {
+        let index = index_of(&port.interface);
+        format!(
+            "name {} index {index} mtu {mtu} netns {}",
+            port.interface,
+            namespace(port.node)
+        )
+    };
+    let plug = |cable: &Cable| {
+        let [low, high] = &cable.ends;
+        format!("link add {} type veth peer {}", end(low), end(high))
+    };
+    wiring.cables.iter().map(plug).collect()
 }
 
 /// The index of an interface, fixed by its name: each kind has a range of its own.
@@ -115,6 +128,10 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
         },
         ..NodeConfig::default()
     };
+    let silence = match faults.answers(node) {
+        Answers::Silent => Some(silence_rule(wiring, node)),
+        _ => None,
+    };
     for (port, cable) in wiring.ports_of(node) {
         let interface = &port.interface;
         let is_down = faults.is_cut(cable) && cable.ends[1] == *port;
@@ -132,11 +149,20 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
             "qdisc replace dev {interface} root tbf rate {bits}bit burst 128k latency 20ms"
         ));
         config.plain.push(interface.clone());
-        if let Some(drop) = drop_rule(faults.lost_ppm(port, cable)) {
+        let loss = drop_rule(faults.lost_ppm(port, cable));
+        let drops: Vec<String> = loss.into_iter().chain(silence.clone()).collect();
+        if !drops.is_empty() {
             config.filter.push(format!(
-                "chain {interface} {{ type filter hook egress device \"{interface}\" priority 0; policy accept; {drop}; }}"
+                "chain {interface} {{ type filter hook egress device \"{interface}\" priority 0; policy accept; {}; }}",
+                drops.join("; ")
             ));
         }
+    }
+    if faults.is_spraying(node) {
+        config.filter.extend(spray_chains(wiring, faults, node));
+    }
+    if let Some(address) = own_address(node) {
+        config.links.push(format!("addr replace {address}/32 dev lo"));
     }
     match node {
         Node::Host(_) if has_guest => {
@@ -162,6 +188,50 @@ fn drop_rule(ppm: u32) -> Option<String> {
         0 => None,
         1..1_000_000 => Some(format!("meta protocol ip numgen random mod 1000000 < {ppm} drop")),
         _ => Some("meta protocol ip drop".to_string()),
+    }
+}
+
+/// The rule that keeps a switch's own answers to traces back; those of others pass.
+fn silence_rule(wiring: &Wiring, node: Node) -> String {
+    let ports = wiring.ports_of(node).map(|(port, _)| port.address);
+    let own: Vec<String> = ports
+        .chain(own_address(node))
+        .map(|address| address.to_string())
+        .collect();
+    format!("ip saddr {{ {} }} icmp type time-exceeded drop", own.join(", "))
+}
+
+/// The chains that send every packet over one of the equal next hops, drawn anew. A packet whose time to live ends here is left to
+/// the kernel, which answers it.
+fn spray_chains(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<String> {
+    let nets = choices(wiring, faults, node);
+    let mut hops: Vec<&(Ipv4Addr, String)> = nets.iter().flat_map(|(_, hops)| hops).collect();
+    hops.sort();
+    hops.dedup();
+    let send = hops.iter().map(|(gateway, interface)| {
+        format!("chain to-{interface} {{ fwd ip to {gateway} device \"{interface}\"; }}")
+    });
+    let rules: Vec<String> = nets
+        .iter()
+        .map(|(net, hops)| {
+            let draws: Vec<String> = (0..)
+                .zip(hops)
+                .map(|(number, (_, interface)): (usize, _)| format!("{number} : goto to-{interface}"))
+                .collect();
+            let draw = format!("numgen random mod {} vmap {{ {} }}", hops.len(), draws.join(", "));
+            format!("ip daddr {net} ip ttl > 1 {draw}")
+        })
+        .collect();
+    let ports = wiring.ports_of(node).map(|(port, _)| &port.interface);
+    let spray = ports.map(|interface| {
+        format!(
+            "chain spray-{interface} {{ type filter hook ingress device \"{interface}\" priority 0; policy accept; {}; }}",
+            rules.join("; ")
+        )
+    });
+    match rules.is_empty() {
+        true => Vec::new(),
+        false => send.chain(spray).collect(),
     }
 }
 
@@ -197,6 +267,7 @@ fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
         set("net/ipv4/ip_forward", if node.is_switch() { "1" } else { "0" }),
     ];
     if node.is_switch() {
+        let answers = faults.answers(node);
         // Policy 1 would do, but takes the hash that the sending socket, in the same kernel, has left with the packet: a
         // random one, whatever its ports. Policy 3 looks at the packet.
         let policy = match (faults.hashes_l3(node), faults.is_unpinned(node)) {
@@ -213,10 +284,30 @@ fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
             set("net/ipv4/fib_multipath_use_neigh", "0"),
             set("net/ipv4/conf/all/ignore_routes_with_linkdown", "1"),
             set("net/ipv4/conf/default/ignore_routes_with_linkdown", "1"),
-            // Traceroute gets an answer from every switch, with the address of the ingress port.
-            set("net/ipv4/icmp_errors_use_inbound_ifaddr", "1"),
-            set("net/ipv4/icmp_ratelimit", "0"),
-            set("net/ipv4/icmp_ratemask", "0"),
+            // Unless told otherwise, a trace gets an answer from every switch, with the address of the ingress port.
+            set(
+                "net/ipv4/icmp_errors_use_inbound_ifaddr",
+                match answers {
+                    Answers::Egress | Answers::Loopback => "0",
+                    Answers::Inbound | Answers::Limited | Answers::Silent => "1",
+                },
+            ),
+            set(
+                "net/ipv4/icmp_ratelimit",
+                if answers == Answers::Limited {
+                    ANSWER_INTERVAL_MS
+                } else {
+                    "0"
+                },
+            ),
+            set(
+                "net/ipv4/icmp_ratemask",
+                if answers == Answers::Limited {
+                    LIMITED_KINDS
+                } else {
+                    "0"
+                },
+            ),
             maybe(
                 HASH_SEED,
                 &hash_seed(wiring.shape.seed, faults.polarised(), node).to_string(),
@@ -342,6 +433,61 @@ mod tests {
         };
         assert_eq!(seeds(&[]).len(), 8, "every switch has its own");
         assert_eq!(seeds(&["polarised"]).len(), 1);
+    }
+
+    #[test]
+    fn answers_change_the_settings_of_their_switch_only() {
+        assert_eq!(
+            changed("rail0-leaf0", "answers:all=egress"),
+            ["net/ipv4/icmp_errors_use_inbound_ifaddr=0"]
+        );
+        assert_eq!(
+            changed("rail0-leaf0", "answers:rail0-leaf0=limited"),
+            ["net/ipv4/icmp_ratelimit=1000", "net/ipv4/icmp_ratemask=6168"]
+        );
+        assert!(changed("rail0-leaf1", "answers:rail0-leaf0=silent").is_empty());
+        let silent = changed("rail0-leaf1", "answers:rail0-leaf1=silent");
+        assert!(
+            !silent.is_empty()
+                && silent
+                    .iter()
+                    .all(|line| line.contains("icmp type time-exceeded drop"))
+        );
+        let loopback = changed("rail0-leaf1", "answers:all=loopback");
+        assert!(
+            loopback
+                .iter()
+                .any(|line| line.starts_with("route replace 10.0.0.0/24 src 10.254.0.1 nexthop")),
+            "{loopback:?}"
+        );
+    }
+
+    #[test]
+    fn a_leaf_that_sprays_draws_among_all_its_cables_and_leaves_traces_to_the_kernel() {
+        let spray = changed("rail0-leaf0", "spray:all");
+        let sends: Vec<&String> = spray
+            .iter()
+            .filter(|line| line.starts_with("chain to-u"))
+            .collect();
+        assert_eq!(sends.len(), 4, "two spines, two cables each: {spray:?}");
+        let draws = spray.iter().filter(|line| line.starts_with("chain spray-"));
+        assert!(
+            draws
+                .clone()
+                .all(|line| line.contains("ip ttl > 1 numgen random mod 4 vmap")),
+            "{spray:?}"
+        );
+        assert_eq!(draws.count(), 2 + 4);
+        // A spine of a lab with trunks has a choice, too.
+        assert!(!changed("rail0-spine0", "spray:rail0-spine0").is_empty());
+        assert!(changed("h0", "spray:all").is_empty());
+    }
+
+    #[test]
+    fn a_slow_switch_is_slow_on_both_ends_of_its_cables() {
+        assert_eq!(changed("rail0-spine1", "slow-switch:rail0-spine1=50%").len(), 4);
+        assert_eq!(changed("rail0-leaf0", "slow-switch:rail0-spine1=50%").len(), 2);
+        assert!(changed("h0", "slow-switch:rail0-spine1=50%").is_empty());
     }
 
     #[test]

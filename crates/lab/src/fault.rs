@@ -4,6 +4,7 @@
 //! valid name before anything is touched.
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString};
 
 use super::{LabError, Node, Wiring};
 use record::units::Nanos;
@@ -12,11 +13,15 @@ use record::units::Nanos;
 pub const HELP: &str = "\
 slow:PORT=60%                      what leaves that port gets 60 % of the cable's rate (PORT: h1/rail0, rail0-leaf0/p1)
 slow-cable:CABLE=60%               both directions (CABLE: h1-rail0-leaf0, rail0-leaf0-spine1)
+swap:CABLE,CABLE                   their upper ends are exchanged; the topology file does not say so
 cut:CABLE                          the upper end is down; routes avoid it where there is another way
 flap:CABLE,period=2s,duty=50%      down and up again; duty is the share of the period it is up
 loss:PORT=0.1%                     packets leaving that port are lost at random
 hash-l3:LEAF|all                   paths are chosen by addresses only, not by ports
 unpinned:LEAF|all                  every connection is placed anew, whatever its ports, as adaptive routing does
+spray:SWITCH|all                   every packet is placed anew, as packet spraying does
+answers:SWITCH|all=egress          how traces are answered: inbound (as without it), egress, loopback, limited, silent
+slow-switch:SWITCH=60%             all cables of a switch, both directions
 weights:LEAF=3:1                   unequal shares for the spines
 polarised                          all tiers hash with the same seed (needs a lab with --trunk 2 or more)
 dead-hop:SWITCH->SWITCH            routes still point there, packets vanish
@@ -29,6 +34,23 @@ clock:HOST=+250ms                  monotonic clock offset of processes started a
 
 /// A share of something, in percent.
 pub type Percent = f64;
+
+/// How a switch answers packets whose time to live ends at it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, EnumIter)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Answers {
+    /// From the address of the port by which they came in, every one.
+    #[default]
+    Inbound,
+    /// From the address of the port by which the answer leaves, as Linux does.
+    Egress,
+    /// From the switch's own address, as in fabrics whose cables have none.
+    Loopback,
+    /// At most one a second to the same asker, as Linux does.
+    Limited,
+    /// Never.
+    Silent,
+}
 
 /// Something wrong with the lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,6 +69,11 @@ pub enum Fault {
         cable: String,
         /// Share of its rate that is left.
         percent: Percent,
+    },
+    /// Two cables of a rail are plugged into each other's upper ports.
+    Swap {
+        /// The two.
+        cables: [String; 2],
     },
     /// A cable is down.
     Cut {
@@ -78,6 +105,25 @@ pub enum Fault {
     Unpinned {
         /// The leaf; none for all.
         switch: Option<Node>,
+    },
+    /// Every packet is placed anew.
+    Spray {
+        /// The switch; none for all.
+        switch: Option<Node>,
+    },
+    /// Traces are answered in another way.
+    Answers {
+        /// The switch; none for all.
+        switch: Option<Node>,
+        /// How.
+        way: Answers,
+    },
+    /// All cables of a switch are slow.
+    SlowSwitch {
+        /// The switch.
+        switch: Node,
+        /// Share of their rate that is left.
+        percent: Percent,
     },
     /// Unequal shares for the spines.
     Weights {
@@ -177,6 +223,32 @@ impl Fault {
                 let (cable, percent) = (cable_name(cable)?, *percent);
                 return Ok(Fault::SlowCable { cable, percent });
             }
+            Fault::Swap { cables: [one, other] } => {
+                let [one, other] = [wiring.cable(one)?, wiring.cable(other)?];
+                let tier = |node: Node| {
+                    (
+                        matches!(node, Node::Leaf { .. }),
+                        matches!(node, Node::Spine { .. }),
+                    )
+                };
+                if one.name == other.name || tier(one.ends[1].node) != tier(other.ends[1].node) {
+                    return Err(refuse("two different cables of the same kind can be swapped"));
+                }
+                if one.rail != other.rail {
+                    return Err(refuse(
+                        "the rails of a lab are apart: swap two cables of one rail",
+                    ));
+                }
+                if wiring.shape.guests.is_some() {
+                    return Err(refuse(
+                        "cables of hosts with kernels of their own cannot be replugged",
+                    ));
+                }
+                // In one order, so that the same two are the same fault.
+                let mut cables = [one.name.clone(), other.name.clone()];
+                cables.sort();
+                return Ok(Fault::Swap { cables });
+            }
             Fault::Cut { cable } => {
                 return Ok(Fault::Cut {
                     cable: cable_name(cable)?,
@@ -198,8 +270,11 @@ impl Fault {
                     )));
                 }
             }
-            Fault::SwitchFirmware { switch: node, .. } => {
+            Fault::SwitchFirmware { switch: node, .. } | Fault::SlowSwitch { switch: node, .. } => {
                 switch(node)?;
+            }
+            Fault::Spray { switch: node } | Fault::Answers { switch: node, .. } => {
+                node.as_ref().map(switch).transpose()?;
             }
             Fault::Polarised if wiring.shape.trunk < 2 => {
                 return Err(refuse(

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::fault::{HELP, Percent};
+use strum::IntoEnumIterator;
+
+use super::fault::{Answers, HELP, Percent};
 use super::{Fault, LabError, Node};
 use record::units::Nanos;
 
@@ -12,6 +14,7 @@ impl fmt::Display for Fault {
         match self {
             Fault::Slow { port, percent } => write!(f, "slow:{port}={percent}%"),
             Fault::SlowCable { cable, percent } => write!(f, "slow-cable:{cable}={percent}%"),
+            Fault::Swap { cables: [one, other] } => write!(f, "swap:{one},{other}"),
             Fault::Cut { cable } => write!(f, "cut:{cable}"),
             Fault::Flap { cable, period, duty } => {
                 write!(f, "flap:{cable},period={}ms,duty={duty}%", period.0 as f64 / 1e6)
@@ -21,6 +24,14 @@ impl fmt::Display for Fault {
             Fault::HashL3 { switch: Some(switch) } => write!(f, "hash-l3:{switch}"),
             Fault::Unpinned { switch: None } => f.write_str("unpinned:all"),
             Fault::Unpinned { switch: Some(switch) } => write!(f, "unpinned:{switch}"),
+            Fault::Spray { switch: None } => f.write_str("spray:all"),
+            Fault::Spray { switch: Some(switch) } => write!(f, "spray:{switch}"),
+            Fault::Answers { switch: None, way } => write!(f, "answers:all={way}"),
+            Fault::Answers {
+                switch: Some(switch),
+                way,
+            } => write!(f, "answers:{switch}={way}"),
+            Fault::SlowSwitch { switch, percent } => write!(f, "slow-switch:{switch}={percent}%"),
             Fault::Weights { switch, weights } => {
                 let weights: Vec<String> = weights.iter().map(u16::to_string).collect();
                 write!(f, "weights:{switch}={}", weights.join(":"))
@@ -76,14 +87,18 @@ impl From<Fault> for String {
 }
 
 /// The kinds of faults, for suggestions.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 20] = [
     "slow",
     "slow-cable",
+    "swap",
     "cut",
     "flap",
     "loss",
     "hash-l3",
     "unpinned",
+    "spray",
+    "answers",
+    "slow-switch",
     "weights",
     "polarised",
     "dead-hop",
@@ -121,6 +136,12 @@ fn read(text: &str) -> Result<Fault, String> {
                 percent: percent(value, 1.0, 100.0)?,
             }
         }
+        "swap" => {
+            let (one, other) = rest.split_once(',').ok_or_else(|| example(kind))?;
+            Fault::Swap {
+                cables: [one.to_string(), other.to_string()],
+            }
+        }
         "cut" => Fault::Cut { cable: target()? },
         "flap" => flap(&target()?)?,
         "loss" => {
@@ -138,6 +159,32 @@ fn read(text: &str) -> Result<Fault, String> {
         "hash-l3" => Fault::HashL3 {
             switch: Some(node(&target()?)?),
         },
+        "spray" if rest == "all" => Fault::Spray { switch: None },
+        "spray" => Fault::Spray {
+            switch: Some(node(&target()?)?),
+        },
+        "answers" => {
+            let (switch, value) = valued()?;
+            let way = value.parse::<Answers>().map_err(|_| {
+                let ways: Vec<String> = Answers::iter().map(|way| way.to_string()).collect();
+                format!(
+                    "`{value}` is not a way to answer; write one of {}",
+                    ways.join(", ")
+                )
+            })?;
+            let switch = match switch {
+                "all" => None,
+                name => Some(node(name)?),
+            };
+            Fault::Answers { switch, way }
+        }
+        "slow-switch" => {
+            let (switch, value) = valued()?;
+            Fault::SlowSwitch {
+                switch: node(switch)?,
+                percent: percent(value, 1.0, 100.0)?,
+            }
+        }
         "weights" => {
             let (switch, value) = valued()?;
             let weight = |text: &str| {

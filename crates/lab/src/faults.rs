@@ -1,5 +1,6 @@
 //! The effect of the faults in force on one part of the lab. Pure functions; of several faults the worst applies.
 
+use super::fault::Answers;
 use super::{Cable, Fault, Node, Port};
 
 /// Parts per million of packets that a dead hop loses: all.
@@ -15,6 +16,9 @@ impl Faults<'_> {
         let shares = self.0.iter().filter_map(|fault| match fault {
             Fault::Slow { port: slow, percent } if *slow == port.to_string() => Some(percent / 100.0),
             Fault::SlowCable { cable: slow, percent } if *slow == cable.name => Some(percent / 100.0),
+            Fault::SlowSwitch { switch, percent } if cable.ends.iter().any(|end| end.node == *switch) => {
+                Some(percent / 100.0)
+            }
             _ => None,
         });
         shares.fold(1.0, f64::min)
@@ -56,6 +60,23 @@ impl Faults<'_> {
     pub fn is_unpinned(&self, node: Node) -> bool {
         let unpinned = |fault: &Fault| matches!(fault, Fault::Unpinned { switch } if switch.is_none_or(|switch| switch == node));
         self.0.iter().any(unpinned)
+    }
+
+    /// Whether a switch places every packet anew.
+    pub fn is_spraying(&self, node: Node) -> bool {
+        let sprays = |fault: &Fault| matches!(fault, Fault::Spray { switch } if switch.is_none_or(|switch| switch == node));
+        self.0.iter().any(sprays)
+    }
+
+    /// How a switch answers traces; what was said about it alone wins.
+    pub fn answers(&self, node: Node) -> Answers {
+        let said = |wanted: Option<Node>| {
+            self.0.iter().find_map(|fault| match fault {
+                Fault::Answers { switch, way } if *switch == wanted => Some(*way),
+                _ => None,
+            })
+        };
+        said(Some(node)).or_else(|| said(None)).unwrap_or_default()
     }
 
     /// The weight of a spine on a leaf.

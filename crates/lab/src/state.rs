@@ -77,6 +77,11 @@ impl Lab {
         self.folder().topology()
     }
 
+    /// The cables as they are plugged.
+    pub(super) fn plugged(&self) -> Wiring {
+        self.wiring.plugged(&self.faults)
+    }
+
     /// The faults in force.
     pub(super) fn in_force(&self) -> Faults<'_> {
         Faults(&self.faults)

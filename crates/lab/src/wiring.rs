@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::suggest::suggestion;
-use super::{LabError, Node, Shape};
+use super::{Fault, LabError, Node, Shape};
 use record::PortName;
 use record::units::Rate;
 use topology::{self, Link, Switch, Tier, Topology};
@@ -34,6 +34,14 @@ pub struct Cable {
     pub ends: [Port; 2],
     /// What it carries in each direction.
     pub rate: Rate,
+}
+
+impl Cable {
+    /// Whether its two ports are of one net. They are not when cables were swapped.
+    pub fn is_one_net(&self) -> bool {
+        let [lower, upper] = self.ends.each_ref().map(|end| u32::from(end.address) >> 2);
+        lower == upper
+    }
 }
 
 /// All cables of a lab.
@@ -66,6 +74,23 @@ impl Wiring {
             shape: shape.clone(),
             cables,
         }
+    }
+
+    /// The cables as they are plugged: with swapped ones where they really are.
+    pub fn plugged(&self, faults: &[Fault]) -> Wiring {
+        let mut wiring = self.clone();
+        for fault in faults {
+            let Fault::Swap { cables } = fault else {
+                continue;
+            };
+            let place = |name: &String| wiring.cables.iter().position(|cable| cable.name == *name);
+            if let (Some(one), Some(other)) = (place(&cables[0]), place(&cables[1])) {
+                let upper = wiring.cables[one].ends[1].clone();
+                wiring.cables[one].ends[1] = wiring.cables[other].ends[1].clone();
+                wiring.cables[other].ends[1] = upper;
+            }
+        }
+        wiring
     }
 
     /// A cable by its name, or by the names of the two nodes it joins.
@@ -138,6 +163,7 @@ impl Wiring {
                 name: node.to_string(),
                 tier,
                 rail: Some(format!("rail{rail}")),
+                address: own_address(node).map(IpAddr::from),
             })
         };
         Topology {
@@ -187,6 +213,15 @@ pub const MANAGEMENT_SWITCH: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 254);
 /// The net of all hosts of a leaf.
 pub fn leaf_net(rail: u16, leaf: u16) -> String {
     format!("10.{rail}.{leaf}.0/24")
+}
+
+/// The address of a switch itself, which belongs to none of its ports.
+pub fn own_address(node: Node) -> Option<Ipv4Addr> {
+    match node {
+        Node::Leaf { rail, leaf } => Some(Ipv4Addr::new(10, 254, rail as u8, leaf as u8)),
+        Node::Spine { rail, spine } => Some(Ipv4Addr::new(10, 255, rail as u8, spine as u8)),
+        Node::Host(_) | Node::Management => None,
+    }
 }
 
 /// The net of a whole rail.

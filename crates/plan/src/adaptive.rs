@@ -5,8 +5,12 @@
 //! that cross one suspect each and otherwise only links that are known to be good, from and to ranks that had no part in it
 //! before: a suspect that is slow then is named, one that is not is cleared. Flows of one slot share no rank and no link, so no test
 //! disturbs another; slots of different rails are never mixed.
+//!
+//! Where the path of a flow is not known, it is a draw: every such flow is a connection of its own, and the opening goes on until
+//! it is improbable that a link was missed by all of them. Where packets are sprayed, every flow crosses all links that its leaf may
+//! choose, with a share of its rate: all hosts of a leaf send or receive at once, so that its links are filled.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -19,8 +23,18 @@ use topology::graph::{Graph, LinkId, Path};
 const ALL_PAIRS: usize = 32;
 /// How many partners a rank has then.
 const PARTNERS: usize = 16;
+/// A link counts as crossed when flows of unknown path have missed it with at most this probability.
+const MISSED: f64 = 0.01;
+/// The most slots of a rail's opening that only make it less probable that a link was missed.
+const MOST_DRAWS: usize = 40;
 /// The most flows sent for one ambiguity in one step.
 const FLOWS_PER_AMBIGUITY: usize = 8;
+/// Flows of unknown path are sent until all of them have missed a suspect with this probability.
+const UNSEEN: f64 = 0.03;
+/// The most of them for the links of one leaf in one direction in one step.
+const MOST_FLOWS_OF_A_GROUP: usize = 28;
+/// So many leaves and directions are asked about in one step.
+const MOST_GROUPS: usize = 4;
 
 /// Flows that run at the same time.
 pub type SlotOfFlows = Vec<Flow>;
@@ -58,8 +72,10 @@ struct Candidate {
     flow: Flow,
     /// The links it crosses on every possible path.
     sure: Path,
-    /// Further links it may cross, when its path is not known.
-    perhaps: Path,
+    /// Further links it may cross, each with its probability, when its path is not known.
+    perhaps: Vec<(LinkId, f64)>,
+    /// All of them.
+    reach: Path,
 }
 
 /// Makes the slots of an adaptive test.
@@ -71,6 +87,8 @@ pub struct Adaptive<'g> {
     seed: u64,
     /// Pairs that were measured, per rail.
     used: HashMap<String, HashSet<(u32, u32)>>,
+    /// Flows so far.
+    flows: usize,
     random: ChaCha8Rng,
 }
 
@@ -90,12 +108,14 @@ impl<'g> Adaptive<'g> {
             rails: rails.to_vec(),
             seed,
             used: HashMap::new(),
+            flows: 0,
             random: ChaCha8Rng::seed_from_u64(seed),
         }
     }
 
     /// Takes note of a pair that was measured: others are preferred from here on.
     pub fn remember(&mut self, from: u32, to: u32, rail: &str) {
+        self.flows += 1;
         self.used.entry(rail.to_string()).or_default().insert((from, to));
     }
 
@@ -108,6 +128,11 @@ impl<'g> Adaptive<'g> {
     }
 
     fn open_rail(&mut self, rail: &str, times: u32, focus: &[String]) -> Vec<SlotOfFlows> {
+        let mut slots = Vec::new();
+        if self.is_sprayed(rail) {
+            let is_wanted = |leaf: &str| focus.is_empty() || focus.iter().any(|name| name == leaf);
+            slots = self.leaf_slots(rail, times, |leaf, _| is_wanted(leaf));
+        }
         let candidates = self.candidates(rail, |_, _, _| true);
         let is_wanted = |link: LinkId| {
             let link = self.graph.link(link);
@@ -120,10 +145,30 @@ impl<'g> Adaptive<'g> {
                 need[link.index()] = times;
             }
         }
-        let mut slots = Vec::new();
+        // Not every host may have taken part in the slots of its leaf.
+        for flow in slots.iter().flatten() {
+            let own = [self.graph.up(flow.from, rail), self.graph.down(flow.to, rail)];
+            for link in own.into_iter().flatten() {
+                need[link.index()] = need[link.index()].saturating_sub(1);
+            }
+        }
+        // What is left of the doubt that a link was missed, as a logarithm.
+        let mut doubt = vec![0.0; self.graph.link_count()];
+        for (link, _) in candidates.iter().flat_map(|candidate| &candidate.perhaps) {
+            // What flows of known path cross is not left to chance.
+            if need[link.index()] == 0 && is_wanted(*link) && slots.is_empty() {
+                doubt[link.index()] = -MISSED.ln();
+            }
+        }
+        let mut draws = 0;
         // Every slot gains something, so this ends.
-        while need.iter().any(|need| *need > 0) {
-            let slot = self.pack(rail, &candidates, &mut need);
+        loop {
+            let is_needed = need.iter().any(|need| *need > 0);
+            draws += usize::from(!is_needed);
+            if !is_needed && (draws > MOST_DRAWS || doubt.iter().all(|doubt| *doubt <= 0.0)) {
+                break;
+            }
+            let slot = self.pack(rail, &candidates, &mut need, &mut doubt);
             if slot.is_empty() {
                 break;
             }
@@ -132,9 +177,75 @@ impl<'g> Adaptive<'g> {
         slots
     }
 
-    /// Fills one slot with flows that cross links in need.
-    fn pack(&mut self, rail: &str, candidates: &[Candidate], need: &mut [u32]) -> SlotOfFlows {
-        let mut capacity = SlotCapacity::new(self.graph);
+    /// Whether packets are sprayed on a rail.
+    fn is_sprayed(&self, rail: &str) -> bool {
+        let is_sprayed = |rank: &u32| self.table.is_sprayed(self.graph, *rank, rail);
+        self.ranks.iter().any(is_sprayed)
+    }
+
+    /// Where packets are sprayed, only all hosts of a leaf together fill its cables: slots in which they all send to hosts of other
+    /// leaves, as far as the cables carry that, or all receive from them. `is_wanted` chooses leaves and directions (whether they send).
+    fn leaf_slots(
+        &mut self,
+        rail: &str,
+        times: u32,
+        is_wanted: impl Fn(&str, bool) -> bool,
+    ) -> Vec<SlotOfFlows> {
+        let graph = self.graph;
+        let mut of_leaf: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for rank in &self.ranks {
+            if let Some(leaf) = graph.leaf_of(*rank, rail) {
+                of_leaf.entry(leaf).or_default().push(*rank);
+            }
+        }
+        let mut slots = Vec::new();
+        for _ in 0..times {
+            for (leaf, sends) in of_leaf.keys().flat_map(|leaf| [(*leaf, true), (*leaf, false)]) {
+                if !is_wanted(leaf, sends) {
+                    continue;
+                }
+                let mut members = of_leaf[leaf].clone();
+                let others = of_leaf.iter().filter(|(other, _)| **other != leaf);
+                let mut others: Vec<u32> = others.flat_map(|(_, ranks)| ranks.iter().copied()).collect();
+                members.shuffle(&mut self.random);
+                others.shuffle(&mut self.random);
+                let mut capacity = SlotCapacity::new(graph, self.table);
+                let mut slot = Vec::new();
+                for member in members {
+                    let ends = |other: u32| if sends { (member, other) } else { (other, member) };
+                    let partner = others.iter().position(|other| {
+                        let (from, to) = ends(*other);
+                        capacity.fits(from, to, rail, &[])
+                    });
+                    let Some(partner) = partner.map(|partner| others.remove(partner)) else {
+                        continue;
+                    };
+                    let (from, to) = ends(partner);
+                    capacity.add(from, to, rail, &[]);
+                    self.used.entry(rail.to_string()).or_default().insert((from, to));
+                    slot.push(self.with_port(Flow {
+                        from,
+                        to,
+                        rail: rail.to_string(),
+                        port: None,
+                        path: Path::new(),
+                    }));
+                }
+                slots.extend((!slot.is_empty()).then_some(slot));
+            }
+        }
+        slots
+    }
+
+    /// Fills one slot with flows that cross links in need, or may cross links in doubt.
+    fn pack(
+        &mut self,
+        rail: &str,
+        candidates: &[Candidate],
+        need: &mut [u32],
+        doubt: &mut [f64],
+    ) -> SlotOfFlows {
+        let mut capacity = SlotCapacity::new(self.graph, self.table);
         let mut slot = Vec::new();
         let mut of_senders: Vec<&[Candidate]> =
             candidates.chunk_by(|a, b| a.flow.from == b.flow.from).collect();
@@ -153,34 +264,64 @@ impl<'g> Adaptive<'g> {
                 if capacity.is_busy(*from) || capacity.is_busy(*to) {
                     continue;
                 }
-                let gain: u32 = candidate.sure.iter().map(|link| need[link.index()]).sum();
+                let of_sure: u32 = candidate.sure.iter().map(|link| need[link.index()]).sum();
+                let in_doubt = |(link, _): &&(LinkId, f64)| doubt[link.index()] > 0.0;
+                let gain = of_sure + candidate.perhaps.iter().filter(in_doubt).count() as u32;
                 if gain == 0 || !capacity.fits(*from, *to, rail, path) {
                     continue;
                 }
                 let is_new = !used.contains(&(*from, *to));
+                let is_known = candidate.perhaps.is_empty();
                 // A link that carries more than one host sends is tested only when several send over it at once.
                 let fills = candidate
                     .sure
                     .iter()
                     .any(|link| need[link.index()] > 0 && capacity.is_partly_used(*link));
                 let chance = u32::from(self.random.random::<u8>());
-                let score = gain * 1024 + u32::from(fills) * 2048 + u32::from(is_new) * 512 + chance;
+                let score = gain * 1024
+                    + u32::from(fills) * 2048
+                    + u32::from(is_known) * 1024
+                    + u32::from(is_new) * 512
+                    + chance;
                 if best.is_none_or(|(most, _)| score > most) {
                     best = Some((score, candidate));
                 }
             }
-            let Some((_, Candidate { flow, sure, .. })) = best else {
+            let Some((_, candidate)) = best else {
                 continue;
             };
+            let flow = &candidate.flow;
             capacity.add(flow.from, flow.to, rail, &flow.path);
             used.insert((flow.from, flow.to));
-            crossed.extend(sure);
+            crossed.extend(&candidate.sure);
+            for (link, probability) in &candidate.perhaps {
+                doubt[link.index()] += (1.0 - probability).ln();
+            }
             slot.push(flow.clone());
         }
+        let slot = slot.into_iter().map(|flow| self.with_port(flow)).collect();
         for link in crossed {
             need[link.index()] = need[link.index()].saturating_sub(1);
         }
         slot
+    }
+
+    /// A flow with a source port of its own, where its path is not known.
+    fn with_port(&mut self, flow: Flow) -> Flow {
+        self.flows += 1;
+        match flow.path.is_empty() {
+            true => Flow {
+                port: self.table.fresh_port(self.flows),
+                ..flow
+            },
+            false => flow,
+        }
+    }
+
+    /// Flows that were measured, to be measured again: over the same path where it is known, else in a new connection.
+    pub fn again(&mut self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
+        let flows = flows.into_iter().map(|flow| self.with_port(flow)).collect();
+        self.in_slots(flows)
     }
 
     /// Slots that distinguish the suspects of each ambiguity, or confirm the only one. `is_good` says which links are known to carry
@@ -206,17 +347,43 @@ impl<'g> Adaptive<'g> {
                 of_rail.insert(rail, candidates);
             }
         }
+        let (sprayed, ambiguities): (Vec<Ambiguity>, Vec<Ambiguity>) = ambiguities
+            .iter()
+            .cloned()
+            .partition(|ambiguity| !ambiguity.links.is_empty() && self.is_sprayed(&ambiguity.rail));
+        let ambiguities = ambiguities.as_slice();
+        let mut slots = Vec::new();
+        for ambiguity in sprayed.iter().filter(|ambiguity| ambiguity.wanted > 0) {
+            let graph = self.graph;
+            let is_wanted = |leaf: &str, sends: bool| {
+                let mut links = ambiguity.links.iter().map(|link| graph.link(*link));
+                links.any(|link| {
+                    let at_leaf = if link.is_host {
+                        link.upper_node()
+                    } else {
+                        link.lower_node()
+                    };
+                    at_leaf == leaf && link.is_upward == sends
+                })
+            };
+            slots.extend(self.leaf_slots(
+                &ambiguity.rail,
+                ambiguity.wanted.min(FLOWS_PER_AMBIGUITY) as u32,
+                is_wanted,
+            ));
+        }
         let mut chosen: Vec<Flow> = Vec::new();
         for ambiguity in ambiguities {
             for flow in self.flows_for(ambiguity, ambiguities, &of_rail, &is_good) {
-                if !chosen.contains(&flow) {
+                if flow.path.is_empty() || !chosen.contains(&flow) {
                     let used = self.used.entry(flow.rail.clone()).or_default();
                     used.insert((flow.from, flow.to));
-                    chosen.push(flow);
+                    chosen.push(self.with_port(flow));
                 }
             }
         }
-        self.in_slots(chosen)
+        slots.extend(self.in_slots(chosen));
+        slots
     }
 
     /// The flows that serve one ambiguity: one per part that can be crossed without the others, or several over the only one.
@@ -228,21 +395,15 @@ impl<'g> Adaptive<'g> {
         is_good: impl Fn(LinkId) -> bool,
     ) -> Vec<Flow> {
         let mut options: Vec<(usize, u64, &Candidate)> = Vec::new();
-        let mut unsure: Vec<(u64, &Candidate)> = Vec::new();
         for candidate in self.rails.iter().filter_map(|rail| of_rail.get(rail)).flatten() {
             let flow = &candidate.flow;
-            let crossed = ambiguity.crossed(flow.from, flow.to, &candidate.sure);
+            let crossed = ambiguity.crossed(flow.from, flow.to, &candidate.reach);
             if crossed == 0 {
-                if flow.rail == ambiguity.rail
-                    && ambiguity.crossed(flow.from, flow.to, &candidate.perhaps) > 0
-                {
-                    unsure.push((self.random.random(), candidate));
-                }
                 continue;
             }
             let of_others = ambiguities.iter().filter(|other| *other != ambiguity);
             let foreign: usize = of_others
-                .map(|other| other.crossed(flow.from, flow.to, &candidate.sure))
+                .map(|other| other.crossed(flow.from, flow.to, &candidate.reach))
                 .sum();
             let is_unproven = |link: &&LinkId| !ambiguity.links.contains(link) && !is_good(**link);
             let unproven = candidate.sure.iter().filter(is_unproven).count();
@@ -254,13 +415,18 @@ impl<'g> Adaptive<'g> {
             options.push((crossed, cost as u64 * 256 + chance, candidate));
         }
         options.sort_by_key(|(crossed, cost, _)| (*crossed, *cost));
-        let mut flows: Vec<Flow> = Vec::new();
+        let mut flows = self.draws_for(ambiguity, &options);
+        if !flows.is_empty() {
+            return flows;
+        }
         if ambiguity.parts() > 1 {
             // For every part the cheapest flow that crosses as few of the others as possible, but never all of them.
             for part in Suspect::all(ambiguity).iter().take(FLOWS_PER_AMBIGUITY) {
-                let mut tells = options
-                    .iter()
-                    .filter(|(crossed, ..)| *crossed < ambiguity.parts());
+                let mut tells = options.iter().filter(|(crossed, _, candidate)| {
+                    // One flow over a known path says what it can; flows that draw their paths say more together.
+                    let says_more = !candidate.flow.path.is_empty() || !flows.contains(&candidate.flow);
+                    *crossed < ambiguity.parts() && says_more
+                });
                 if let Some((_, _, candidate)) = tells.find(|(_, _, candidate)| part.is_crossed(candidate))
                     && !flows.contains(&candidate.flow)
                 {
@@ -270,11 +436,78 @@ impl<'g> Adaptive<'g> {
         }
         if flows.is_empty() {
             // There is only one, or they are ambiguous: what is left is to confirm that it is one of them.
-            unsure.sort_by_key(|(chance, _)| *chance);
-            let sure = options.into_iter().map(|(_, _, candidate)| candidate);
-            let all = sure.chain(unsure.into_iter().map(|(_, candidate)| candidate));
-            let all = all.map(|candidate| candidate.flow.clone());
+            let all = options
+                .into_iter()
+                .map(|(_, _, candidate)| candidate.flow.clone());
             flows = different_partners(all, ambiguity.wanted.min(FLOWS_PER_AMBIGUITY));
+        }
+        flows
+    }
+
+    /// Where only flows of unknown path cross suspects between switches: for each leaf and direction as many flows as make it improbable
+    /// that all of them miss a suspect, those that cross no other suspected leaf where there are any. Suspects at hosts get a flow each.
+    fn draws_for(&self, ambiguity: &Ambiguity, options: &[(usize, u64, &Candidate)]) -> Vec<Flow> {
+        let group_of = |link: LinkId| {
+            let link = self.graph.link(link);
+            (!link.is_host).then(|| (link.lower_node(), link.is_upward))
+        };
+        let mut groups: Vec<(&str, bool)> = Vec::new();
+        for group in ambiguity.links.iter().filter_map(|link| group_of(*link)) {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        let is_in = |link: LinkId, group: &(&str, bool)| group_of(link) == Some(*group);
+        let suspected = |candidate: &Candidate| -> Vec<(&str, bool)> {
+            let crossed = groups
+                .iter()
+                .filter(|group| candidate.reach.iter().any(|link| is_in(*link, group)));
+            crossed.copied().collect()
+        };
+        let mut flows: Vec<Flow> = Vec::new();
+        for group in groups.iter().take(MOST_GROUPS) {
+            let across = options
+                .iter()
+                .filter(|(_, _, candidate)| suspected(candidate).contains(group));
+            let mut across: Vec<(usize, &Candidate)> = across
+                .map(|(_, _, candidate)| (suspected(candidate).len(), *candidate))
+                .collect();
+            // A link that some flow is known to cross needs no draws.
+            if across.is_empty() || across.iter().any(|(_, candidate)| candidate.perhaps.is_empty()) {
+                return Vec::new();
+            }
+            let fewest = across.iter().map(|(groups, _)| *groups).min().unwrap_or_default();
+            across.retain(|(groups, _)| *groups == fewest);
+            let least = |candidate: &Candidate| {
+                let own = candidate.perhaps.iter().filter(|(link, _)| is_in(*link, group));
+                own.map(|(_, probability)| *probability).fold(1.0, f64::min)
+            };
+            let rarest = across
+                .iter()
+                .map(|(_, candidate)| least(candidate))
+                .fold(1.0, f64::min);
+            let draws = (UNSEEN.ln() / (1.0 - rarest).ln()).ceil() as usize;
+            let draws = draws.clamp(FLOWS_PER_AMBIGUITY, MOST_FLOWS_OF_A_GROUP);
+            flows.extend(
+                across
+                    .iter()
+                    .cycle()
+                    .take(draws)
+                    .map(|(_, candidate)| candidate.flow.clone()),
+            );
+        }
+        if flows.is_empty() {
+            return flows;
+        }
+        for part in Suspect::all(ambiguity) {
+            let is_between_switches = matches!(part, Suspect::Link(link) if group_of(link).is_some());
+            let own = options
+                .iter()
+                .find(|(_, _, candidate)| part.is_crossed(candidate));
+            flows.extend(
+                own.filter(|_| !is_between_switches)
+                    .map(|(_, _, candidate)| candidate.flow.clone()),
+            );
         }
         flows
     }
@@ -292,7 +525,7 @@ impl<'g> Adaptive<'g> {
                     slots[slot].1.push(flow);
                 }
                 None => {
-                    let mut capacity = SlotCapacity::new(self.graph);
+                    let mut capacity = SlotCapacity::new(self.graph, self.table);
                     capacity.add(flow.from, flow.to, &flow.rail, &flow.path);
                     slots.push((capacity, vec![flow]));
                 }
@@ -308,15 +541,21 @@ impl<'g> Adaptive<'g> {
         for from in &self.ranks {
             for to in partners.get(from).into_iter().flatten() {
                 for (port, path) in self.table.paths(self.graph, *from, *to, rail) {
-                    let ends = [self.graph.up(*from, rail), self.graph.down(*to, rail)];
-                    let (sure, perhaps): (Path, Path) = match path.is_empty() {
-                        false => (path.clone(), Path::new()),
+                    let (sure, perhaps): (Path, Vec<(LinkId, f64)>) = match path.is_empty() {
+                        false => (path.clone(), Vec::new()),
                         true => {
-                            let perhaps = self.graph.paths(*from, *to, rail).concat();
-                            (ends.into_iter().flatten().collect(), perhaps)
+                            let crossed = self.graph.crossing_probabilities(*from, *to, rail);
+                            let is_sure = |(_, probability): &(LinkId, f64)| *probability > 0.999_999;
+                            let (sure, perhaps): (Vec<_>, Vec<_>) = crossed.into_iter().partition(is_sure);
+                            (sure.into_iter().map(|(link, _)| link).collect(), perhaps)
                         }
                     };
-                    if !is_wanted(*from, *to, &sure) && !is_wanted(*from, *to, &perhaps) {
+                    let reach: Path = sure
+                        .iter()
+                        .copied()
+                        .chain(perhaps.iter().map(|(link, _)| *link))
+                        .collect();
+                    if !is_wanted(*from, *to, &reach) {
                         continue;
                     }
                     let (from, to, rail) = (*from, *to, rail.to_string());
@@ -327,7 +566,12 @@ impl<'g> Adaptive<'g> {
                         port,
                         path,
                     };
-                    candidates.push(Candidate { flow, sure, perhaps });
+                    candidates.push(Candidate {
+                        flow,
+                        sure,
+                        perhaps,
+                        reach,
+                    });
                 }
             }
         }
@@ -352,7 +596,7 @@ impl Suspect {
 
     fn is_crossed(&self, candidate: &Candidate) -> bool {
         match self {
-            Suspect::Link(link) => candidate.sure.contains(link),
+            Suspect::Link(link) => candidate.reach.contains(link),
             Suspect::Sender(rank) => candidate.flow.from == *rank,
             Suspect::Receiver(rank) => candidate.flow.to == *rank,
         }

@@ -24,6 +24,7 @@ fn planned(shape: &str, has_topology: bool, paths: PathTable, seed: u64) -> (Pla
         known: FabricKnowledge {
             graph: has_topology.then(|| graph.clone()),
             paths: Arc::new(paths),
+            ..FabricKnowledge::default()
         },
         topology: has_topology.then_some(topology),
         ..Choices::default()

@@ -1,6 +1,6 @@
 //! Flows about to be measured, the paths they are known to take, and what a slot has capacity for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use record::Cell;
 use topology::graph::{Graph, LinkId, Path};
@@ -59,7 +59,14 @@ pub struct PathTable {
     /// Whether every shortest path counts as known, for plans made before paths can be probed.
     assumed: bool,
     known: HashMap<(u32, u32, String), Vec<(u16, Path)>>,
+    /// Source ports from here on are free for flows whose path is not known: each gets a new one, and with it a new connection.
+    fresh_ports: Option<u16>,
+    /// Switches that place every packet anew.
+    spraying: BTreeSet<String>,
 }
+
+/// How many ports are free for flows whose path is not known.
+const FRESH_PORTS: u16 = 6000;
 
 impl PathTable {
     /// A table in which every shortest path counts as known: the best that probing can yield.
@@ -76,6 +83,36 @@ impl PathTable {
         if paths.iter().all(|(_, known)| *known != path) {
             paths.push((port, path));
         }
+    }
+
+    /// Flows whose path is not known take source ports from `first` on, each another one.
+    pub fn with_fresh_ports(mut self, first: u16) -> PathTable {
+        self.fresh_ports = Some(first);
+        self
+    }
+
+    /// The source port of the flow with this number, where its path is not known; none when any will do.
+    pub fn fresh_port(&self, number: usize) -> Option<u16> {
+        let first = self.fresh_ports?;
+        Some(first + (number % usize::from(FRESH_PORTS)) as u16)
+    }
+
+    /// Whether a source port was chosen for a flow whose path is not known.
+    pub fn is_fresh(&self, port: u16) -> bool {
+        let first = self.fresh_ports;
+        first.is_some_and(|first| (first..first + FRESH_PORTS).contains(&port))
+    }
+
+    /// These switches place every packet anew.
+    pub fn with_spraying<'s>(mut self, switches: impl Iterator<Item = &'s str>) -> PathTable {
+        self.spraying = switches.map(str::to_string).collect();
+        self
+    }
+
+    /// Whether what a rank sends over a rail takes all paths at once.
+    pub fn is_sprayed(&self, graph: &Graph, from: u32, rail: &str) -> bool {
+        let leaf = graph.leaf_of(from, rail);
+        leaf.is_some_and(|leaf| self.spraying.contains(leaf))
     }
 
     /// Whether nothing was probed.
@@ -107,15 +144,17 @@ impl PathTable {
 /// What the links of one slot still have capacity for. Ranks take part in one flow at a time.
 pub struct SlotCapacity<'g> {
     graph: &'g Graph,
+    table: &'g PathTable,
     left: HashMap<LinkId, f64>,
     busy: HashSet<u32>,
 }
 
 impl<'g> SlotCapacity<'g> {
     /// An empty slot.
-    pub fn new(graph: &'g Graph) -> SlotCapacity<'g> {
+    pub fn new(graph: &'g Graph, table: &'g PathTable) -> SlotCapacity<'g> {
         SlotCapacity {
             graph,
+            table,
             left: HashMap::new(),
             busy: HashSet::new(),
         }
@@ -127,22 +166,24 @@ impl<'g> SlotCapacity<'g> {
     }
 
     /// Whether a flow would neither share its ranks nor take more of a link than is left. A flow whose path is not known
-    /// needs capacity on every link it may cross.
+    /// needs capacity on every link it may cross; one that is sprayed needs its share of each.
     pub fn fits(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> bool {
         if self.is_busy(from) || self.is_busy(to) {
             return false;
         }
         let demand = self.demand(from, to, rail);
-        self.possible_links(from, to, rail, path)
-            .iter()
-            .all(|link| self.left(*link) * 1.01 >= demand || !self.left.contains_key(link))
+        let mut shares = self.shares(from, to, rail, path).into_iter();
+        shares.all(|(link, share)| {
+            let is_enough = self.left(link) * 1.01 >= demand * share;
+            is_enough || !self.left.contains_key(&link)
+        })
     }
 
     /// Adds a flow.
     pub fn add(&mut self, from: u32, to: u32, rail: &str, path: &[LinkId]) {
         let demand = self.demand(from, to, rail);
-        for link in self.possible_links(from, to, rail, path) {
-            let left = self.left(link) - demand;
+        for (link, share) in self.shares(from, to, rail, path) {
+            let left = self.left(link) - demand * share;
             self.left.insert(link, left);
         }
         self.busy.extend([from, to]);
@@ -174,13 +215,15 @@ impl<'g> SlotCapacity<'g> {
         rate(self.graph.up(from, rail)).min(rate(self.graph.down(to, rail)))
     }
 
-    fn possible_links(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> Vec<LinkId> {
+    /// The links that a flow may cross, and what it needs of each relative to its rate.
+    fn shares(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> Vec<(LinkId, f64)> {
         if !path.is_empty() {
-            return path.to_vec();
+            return path.iter().map(|link| (*link, 1.0)).collect();
         }
-        let mut links: Vec<LinkId> = self.graph.paths(from, to, rail).concat();
-        links.sort_unstable();
-        links.dedup();
-        links
+        let mut shares = self.graph.crossing_probabilities(from, to, rail);
+        if !self.table.is_sprayed(self.graph, from, rail) {
+            shares.iter_mut().for_each(|(_, share)| *share = 1.0);
+        }
+        shares
     }
 }

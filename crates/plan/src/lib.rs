@@ -22,6 +22,7 @@ pub mod interleave;
 mod layout;
 mod outline;
 mod pairs;
+pub mod placement;
 mod references;
 pub mod remeasure;
 pub mod replan;
@@ -48,13 +49,14 @@ use record::units::{Nanos, Rate};
 use record::{Cell, DecisionRule, DeviceKind, NcclRecord, Reference, TestRecord, TransportKind, Untested};
 use topology::Fabric;
 use topology::Topology;
-use topology::graph::Graph;
+use topology::graph::{Graph, Miswiring};
 use topology::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
 
 use baseline::Baseline;
 use engines::NcclAvailability;
 use flow::PathTable;
 use layout::TestLayout;
+use placement::{ControlFlow, Placements};
 use references::References;
 
 /// What the command line decides about a plan; it wins over the suite.
@@ -99,6 +101,12 @@ pub struct FabricKnowledge {
     pub graph: Option<Arc<Graph>>,
     /// Which source port leads over which path.
     pub paths: Arc<PathTable>,
+    /// How switches choose among equal paths.
+    pub placements: Placements,
+    /// Cables that are elsewhere than the topology file says.
+    pub miswiring: Miswiring,
+    /// Flows that carry nothing and are traced again during a run, to see whether paths stay.
+    pub controls: Vec<ControlFlow>,
 }
 
 impl FabricKnowledge {

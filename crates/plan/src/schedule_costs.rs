@@ -112,6 +112,7 @@ link = [
             known: FabricKnowledge {
                 graph: Some(Arc::new(Graph::of(&topology, &fabric.ranks).unwrap())),
                 paths: Arc::new(PathTable::assuming()),
+                ..FabricKnowledge::default()
             },
             ..Choices::default()
         };

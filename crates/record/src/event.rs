@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, FlowRecord, GpuReading, Movement, PortDelta, StreamRecord, counters};
+use super::{Cell, FlowRecord, GpuReading, Movement, PortDelta, StreamRecord, SwitchPlacement, counters};
 use crate::units::{Bytes, Nanos};
 
 /// One line of `samples.jsonl`.
@@ -47,6 +47,11 @@ pub enum Event {
         why: String,
         /// The new cells; their ids are new too.
         cells: Vec<Cell>,
+    },
+    /// How switches place flows, told from flows that were traced again during the run: this replaces what was known before.
+    Placement {
+        /// Every switch that has a choice.
+        switches: Vec<SwitchPlacement>,
     },
     /// Somebody who is not part of the run knocked at one of its ports.
     Intruder {

@@ -7,7 +7,7 @@ use strum::{Display, EnumIter};
 
 use super::{
     Cell, Congestion, CounterReport, Coverage, CurvePoint, DecisionRule, Drift, EcmpVerdict, EndReason,
-    Engine, GpuSummary, Suspect,
+    Engine, GpuSummary, Suspect, SwitchPlacement,
 };
 use crate::units::{Nanos, Rate};
 
@@ -132,6 +132,8 @@ pub enum FindingKind {
     Changed,
     /// Parts that should be alike differ, and it cannot be told which of them are right.
     UnclearDrift,
+    /// Cables are elsewhere than the topology file says.
+    Miscabled,
     /// Flows are not spread over equal paths as a fair hash would.
     EcmpImbalance,
     /// A rail below its reference.
@@ -190,7 +192,7 @@ impl FindingKind {
             | FindingKind::LatencyFloor
             | FindingKind::SlowRamp
             | FindingKind::Intermittent => 12,
-            FindingKind::Drift | FindingKind::Changed => 10,
+            FindingKind::Drift | FindingKind::Changed | FindingKind::Miscabled => 10,
             FindingKind::EcmpImbalance => 11,
             FindingKind::IncompleteCoverage | FindingKind::UnclearDrift => 20,
             FindingKind::LostRank | FindingKind::SilentRail => 21,
@@ -215,6 +217,12 @@ pub struct Place {
     /// A switch by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
+    /// All directed links of the part, where it is more than one: both directions of a cable, all cables of a switch or host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
+    /// Cables by name, where a finding is about where they are and not about what they carry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cables: Vec<String>,
 }
 
 /// How a suspicion was confirmed.
@@ -359,6 +367,9 @@ pub struct Judgement {
     /// What the sensors of every GPU said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuSummary>,
+    /// How switches place flows, as far as they were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<SwitchPlacement>,
     /// Faults injected on purpose; a run with any is a negative control.
     pub injected: Vec<String>,
 }

@@ -27,6 +27,7 @@ mod json;
 mod judgement;
 mod load;
 mod part;
+mod placement;
 mod readings;
 mod run;
 mod sample_line;
@@ -75,6 +76,7 @@ pub use judgement::{
 };
 pub use load::{LoadError, Recorded, files};
 pub use part::{EndDirection, LinkName, Part, PortName, RailEndName};
+pub use placement::{MiscabledRecord, PathPlacement, SwitchPlacement};
 pub use readings::{FindingSummary, LinkLoad, Night, PartKind, PartReading, Quantity, Readings};
 pub use run::{
     BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord,

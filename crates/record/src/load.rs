@@ -265,6 +265,9 @@ fn parse_events(run: Run, text: &[u8], path: &Path) -> Result<Recorded, LoadErro
         recorded.events.extend(stretch.events);
     }
     for event in &recorded.events {
+        if let Event::Placement { switches } = event {
+            recorded.run.placement.clone_from(switches);
+        }
         if let Event::Replanned { cells, .. } | Event::Added { cells, .. } = event {
             recorded.run.cells.extend(cells.iter().cloned());
         }

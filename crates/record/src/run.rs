@@ -3,7 +3,7 @@
 use crate::TestKind;
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Cell, DeviceKind, RdmaPort, Reach, ShapeRule};
+use super::{Algorithm, Cell, DeviceKind, MiscabledRecord, RdmaPort, Reach, ShapeRule, SwitchPlacement};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// A run as recorded before its first sample. Holds no environment variable and no secret.
@@ -51,6 +51,12 @@ pub struct Run {
     pub tests: Vec<TestRecord>,
     /// Planned cells in order.
     pub cells: Vec<Cell>,
+    /// How switches place flows, as far as they were asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<SwitchPlacement>,
+    /// Cables that are elsewhere than the topology file said: two that are swapped, or one. The recorded topology is the true one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub miscabled: Vec<Vec<MiscabledRecord>>,
     /// What the plan leaves out, and why.
     pub untested: Vec<Untested>,
     /// Faults injected on purpose; a run with any is a negative control.

@@ -26,6 +26,10 @@ pub enum SuspectKind {
     Spine,
     /// A switch above the spines.
     Core,
+    /// All cables of a rail.
+    Rail,
+    /// Every cable there is.
+    Fabric,
     /// Something between two ends that is not known any closer.
     Path,
 }

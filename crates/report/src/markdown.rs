@@ -8,7 +8,7 @@ use super::cells;
 use super::escape::{markdown as inert, markdown_code};
 use crate::verdict_words::verdict_words;
 use crate::writer::Writer;
-use record::{CellVerdict, Event, Finding, Judgement, Recorded, Untested, files};
+use record::{CellVerdict, Event, Finding, Judgement, Recorded, SwitchPlacement, Untested, files};
 
 /// Rows after which a table refers to `findings.json`.
 const MOST_ROWS: usize = 500;
@@ -248,6 +248,9 @@ fn run(out: &mut String, recorded: &Recorded) -> fmt::Result {
         )?;
     }
     more(out, run.hosts.len())?;
+    for line in SwitchPlacement::in_words(&run.placement) {
+        writeln!(out, "- paths: {}", inert(&line))?;
+    }
     let strangers = recorded.events.iter().filter_map(|event| match event {
         Event::Intruder { what } => Some(what),
         _ => None,

@@ -17,6 +17,9 @@
 //! rate = "200 Mb/s"
 //! rail = "rail0"
 //! addresses = ["10.0.0.6", "10.0.0.5"]
+//! [[forwarding]]
+//! port = "rail0-leaf0/p1"
+//! to = ["h1/rail0"]
 //! ```
 
 use std::collections::{HashMap, HashSet};
@@ -27,7 +30,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::import;
-use crate::model::{Host, Link, Port, SourceLines, Switch, Topology, TopologyError, check_name};
+use crate::model::{Forwarding, Host, Link, Port, SourceLines, Switch, Topology, TopologyError, check_name};
+use crate::subnet::read_folder;
 use crate::text_error::Lines;
 
 /// Largest file that is read.
@@ -45,6 +49,8 @@ struct File {
     switch: Vec<Spanned<Switch>>,
     #[serde(default)]
     link: Vec<Spanned<Link>>,
+    #[serde(default)]
+    forwarding: Vec<Spanned<Forwarding>>,
 }
 
 /// The file as written.
@@ -55,11 +61,16 @@ struct Written<'t> {
     host: &'t [Host],
     switch: &'t [Switch],
     link: &'t [Link],
+    #[serde(skip_serializing_if = "<[Forwarding]>::is_empty")]
+    forwarding: &'t [Forwarding],
 }
 
 impl Topology {
-    /// Reads and checks a file.
+    /// Reads and checks a file, or a folder about an InfiniBand subnet.
     pub fn read(path: &Path) -> Result<Topology, TopologyError> {
+        if path.is_dir() {
+            return Ok(read_folder(path)?.topology);
+        }
         let origin = path.display().to_string();
         let error = |message: String| TopologyError {
             origin: origin.clone(),
@@ -104,11 +115,17 @@ impl Topology {
                 .map(|switch| line_of(switch.span().start))
                 .collect(),
             links: file.link.iter().map(|link| line_of(link.span().start)).collect(),
+            forwarding: file
+                .forwarding
+                .iter()
+                .map(|entry| line_of(entry.span().start))
+                .collect(),
         };
         Ok(Topology {
             hosts: file.host.into_iter().map(Spanned::into_inner).collect(),
             switches: file.switch.into_iter().map(Spanned::into_inner).collect(),
             links: file.link.into_iter().map(Spanned::into_inner).collect(),
+            forwarding: file.forwarding.into_iter().map(Spanned::into_inner).collect(),
             each_rail: file.each_rail,
             source,
         })
@@ -121,6 +138,7 @@ impl Topology {
             host: &self.hosts,
             switch: &self.switches,
             link: &self.links,
+            forwarding: &self.forwarding,
         };
         toml::to_string(&written).unwrap_or_default()
     }
@@ -145,7 +163,17 @@ fn check(file: &File) -> Result<(), (usize, String)> {
     }
     let mut links: HashSet<&str> = HashSet::new();
     let mut ports: HashMap<&Port, &str> = HashMap::new();
-    let mut addresses: HashMap<IpAddr, &Port> = HashMap::new();
+    let mut addresses: HashMap<IpAddr, String> = HashMap::new();
+    for spanned in &file.switch {
+        let switch = spanned.get_ref();
+        let holder = switch
+            .address
+            .and_then(|address| addresses.insert(address, switch.name.clone()));
+        if let (Some(other), Some(address)) = (holder, switch.address) {
+            let message = format!("`{other}` and `{}` both have the address {address}", switch.name);
+            return Err((spanned.span().start, message));
+        }
+    }
     for spanned in &file.link {
         let (at, link) = (spanned.span().start, spanned.get_ref());
         check_name(&link.name).map_err(|why| (at, why))?;
@@ -168,12 +196,34 @@ fn check(file: &File) -> Result<(), (usize, String)> {
             }
         }
         for (end, address) in link.ends.iter().zip(link.addresses.iter().flatten()) {
-            if let Some(other) = addresses.insert(*address, end) {
+            if let Some(other) = addresses.insert(*address, end.to_string()) {
                 return Err((
                     at,
                     format!("`{other}` and `{end}` both have the address {address}"),
                 ));
             }
+        }
+    }
+    let hosts: HashSet<&str> = file
+        .host
+        .iter()
+        .map(|host| host.get_ref().name.as_str())
+        .collect();
+    for spanned in &file.forwarding {
+        let (at, entry) = (spanned.span().start, spanned.get_ref());
+        if file.each_rail {
+            let message = "a file that stands for every rail cannot say where switches send packets; remove `each_rail` or this";
+            return Err((at, message.to_string()));
+        }
+        if hosts.contains(entry.port.node.as_str()) || !ports.contains_key(&entry.port) {
+            return Err((
+                at,
+                format!("`{}` is not the port of a switch with a link", entry.port),
+            ));
+        }
+        let is_target = |port: &&Port| hosts.contains(port.node.as_str()) && ports.contains_key(port);
+        if let Some(port) = entry.to.iter().find(|port| !is_target(port)) {
+            return Err((at, format!("`{port}` is not the port of a host with a link")));
         }
     }
     Ok(())

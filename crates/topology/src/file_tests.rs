@@ -129,6 +129,7 @@ prop_compose! {
         with_addresses: bool,
     ) -> Topology {
         let rail = with_rail.then(|| "rail0".to_string());
+        let address = with_addresses.then(|| std::net::Ipv4Addr::new(10, 255, 0, 1).into());
         let link = |index: usize| Link {
             name: format!("cable{index}"),
             ends: [
@@ -142,12 +143,44 @@ prop_compose! {
         };
         Topology {
             hosts: (0..hosts).map(|host| Host { name: format!("h{host}") }).collect(),
-            switches: vec![Switch { name: "sw".to_string(), tier, rail: rail.clone() }],
+            switches: vec![Switch { name: "sw".to_string(), tier, rail: rail.clone(), address }],
             links: (0..ports).map(link).collect(),
+            forwarding: (0..ports)
+                .filter(|_| !with_addresses)
+                .map(|index| Forwarding { port: link(index).ends[1].clone(), to: vec![link(index).ends[0].clone()] })
+                .collect(),
             each_rail: with_addresses,
             source: SourceLines::default(),
         }
     }
+}
+
+#[test]
+fn forwarding_between_ports_that_are_not_there_is_refused_with_its_line() {
+    let text = "\
+[[host]]
+name = \"h0\"
+[[switch]]
+name = \"leaf\"
+tier = \"leaf\"
+[[link]]
+name = \"cable\"
+ends = [\"h0/eth0\", \"leaf/p0\"]
+[[forwarding]]
+port = \"leaf/p0\"
+to = [\"h0/eth0\"]
+";
+    assert_eq!(Topology::parse("site", text).unwrap().forwarding.len(), 1);
+    let error = |text: &str| Topology::parse("site", text).unwrap_err().to_string();
+    let wrong = error(&text.replace("port = \"leaf/p0\"", "port = \"leaf/p1\""));
+    assert_eq!(wrong, "site:9: `leaf/p1` is not the port of a switch with a link");
+    let wrong = error(&text.replace("to = [\"h0/eth0\"]", "to = [\"leaf/p0\"]"));
+    assert_eq!(wrong, "site:9: `leaf/p0` is not the port of a host with a link");
+    let wrong = error(&format!("each_rail = true\n{text}"));
+    assert!(
+        wrong.starts_with("site:10: a file that stands for every rail"),
+        "{wrong}"
+    );
 }
 
 proptest! {

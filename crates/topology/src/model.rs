@@ -20,6 +20,8 @@ pub struct Topology {
     pub switches: Vec<Switch>,
     /// Cables.
     pub links: Vec<Link>,
+    /// Where switches send packets, as far as forwarding tables say so. Switches without any use all shortest paths.
+    pub forwarding: Vec<Forwarding>,
     /// Whether the file describes one rail and every rail of a run is wired like it.
     pub each_rail: bool,
     /// The lines of a file they were read from.
@@ -37,6 +39,8 @@ pub struct SourceLines {
     pub switches: Vec<usize>,
     /// Lines of the links.
     pub links: Vec<usize>,
+    /// Lines of the forwarding entries.
+    pub forwarding: Vec<usize>,
 }
 
 impl PartialEq for SourceLines {
@@ -64,6 +68,9 @@ pub struct Switch {
     /// The rail it serves, when it serves one only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rail: Option<String>,
+    /// Its own address, which no port has: switches whose ports have none answer traces with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
 }
 
 /// Which layer of the fabric a switch is in.
@@ -107,6 +114,16 @@ pub struct Link {
     pub addresses: Option<[IpAddr; 2]>,
 }
 
+/// What a switch sends by one of its ports. Where several of its ports have the same target, it chooses among them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forwarding {
+    /// The port of the switch.
+    pub port: Port,
+    /// The ports of hosts that packets by it are for.
+    pub to: Vec<Port>,
+}
+
 /// What is wrong with a topology file, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}{}: {message}", .line.map(|line| format!(":{line}")).unwrap_or_default())]
@@ -124,6 +141,32 @@ fn is_unknown(rate: &Rate) -> bool {
 }
 
 impl Topology {
+    /// Exchanges the upper ends of two cables, with the ports' addresses. None when one of them is not there.
+    pub fn swap_cables(&mut self, one: &str, other: &str) -> Option<()> {
+        let place = |name: &str| self.links.iter().position(|link| link.name == name);
+        let (one, other) = (place(one)?, place(other)?);
+        let upper = |link: usize| {
+            let height = |end: &Port| {
+                let switch = self.switches.iter().find(|switch| switch.name == end.node);
+                switch.map(|switch| switch.tier)
+            };
+            let [first, second] = &self.links[link].ends;
+            usize::from(height(second) > height(first))
+        };
+        let ends = [(one, upper(one)), (other, upper(other))];
+        let ports = ends.map(|(link, end)| self.links[link].ends[end].clone());
+        let addresses = ends.map(|(link, end)| self.links[link].addresses.map(|both| both[end]));
+        for ((link, end), from) in ends.into_iter().zip([1, 0]) {
+            let link = &mut self.links[link];
+            link.ends[end] = ports[from].clone();
+            match (&mut link.addresses, addresses[from]) {
+                (Some(both), Some(address)) => both[end] = address,
+                (addresses, _) => *addresses = None,
+            }
+        }
+        Some(())
+    }
+
     /// The ports of a host or switch, with their links, in the order of the file.
     pub fn ports_of<'t>(&'t self, node: &'t str) -> impl Iterator<Item = (&'t Port, &'t Link)> {
         let ends = self

@@ -27,6 +27,8 @@ impl Topology {
                 name: named(&switch.name),
                 tier: switch.tier,
                 rail: Some(rail.to_string()),
+                // One address cannot belong to the switches of all rails.
+                address: None,
             }));
             copies
                 .links

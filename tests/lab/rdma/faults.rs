@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use record::{Finding, FindingKind};
 
-use super::harness::{GuestLab, guests, objects, said, until};
+use super::harness::{TestLab, guests, objects, said, until};
 use crate::under_way::{UnderWay, endless};
 
 /// A cell that goes on for some seconds and then is done.
@@ -40,7 +40,7 @@ struct Ended {
 
 impl Running {
     /// Starts `suite` on every host, and waits until a few iterations are recorded.
-    fn start(lab: &GuestLab, hosts: usize, suite: &str, deadline: &str) -> Running {
+    fn start(lab: &TestLab, hosts: usize, suite: &str, deadline: &str) -> Running {
         let hosts = (0..hosts).map(|host| format!("h{host}"));
         let held = hosts.map(|host| (host.clone(), held(lab, &host))).collect();
         let run = UnderWay::start(&lab.name, suite, &["--deadline", deadline]);
@@ -60,12 +60,12 @@ impl Running {
 }
 
 /// What programs hold on a host's devices.
-fn held(lab: &GuestLab, host: &str) -> [usize; 4] {
+fn held(lab: &TestLab, host: &str) -> [usize; 4] {
     ["qp", "mr", "cq", "pd"].map(|kind| objects(lab, host, kind))
 }
 
 /// Every host that lives holds what it held before the run.
-fn all_is_released(lab: &GuestLab, before: &[(String, [usize; 4])]) {
+fn all_is_released(lab: &TestLab, before: &[(String, [usize; 4])]) {
     for (host, before) in before {
         until(&format!("{host} has let go of everything"), || {
             held(lab, host) == *before

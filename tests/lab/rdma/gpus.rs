@@ -6,10 +6,10 @@ use std::process::Output;
 
 use record::{MemoryPath, Recorded};
 
-use super::harness::{GuestLab, guests, said};
+use super::harness::{TestLab, guests, said};
 
 /// An all-reduce on "GPUs" of two hosts that NICs reach or do not, with GPUDirect as asked for.
-fn all_reduce(lab: &GuestLab, out: &Path, nics_reach: bool, gpudirect: &str) -> Output {
+fn all_reduce(lab: &TestLab, out: &Path, nics_reach: bool, gpudirect: &str) -> Output {
     let folder = crate::shim::folder().display();
     let program = env!("CARGO_BIN_EXE_railgauge");
     let variables = [

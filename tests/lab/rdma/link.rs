@@ -4,11 +4,11 @@
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use super::harness::{GuestLab, command, guests, objects, said, until};
+use super::harness::{TestLab, command, guests, objects, said, until};
 use crate::harness::HANGS;
 
 /// Runs `railgauge link` on every host; what it came to.
-fn link(lab: &GuestLab, arguments: &[&str]) -> Output {
+fn link(lab: &TestLab, arguments: &[&str]) -> Output {
     lab.run("run", &[&["--", "link"], arguments].concat())
 }
 
@@ -19,7 +19,7 @@ fn rows(output: &Output) -> Vec<serde_json::Value> {
     whole["rows"].as_array().unwrap().clone()
 }
 
-fn nothing_is_left(lab: &GuestLab, hosts: &[&str]) {
+fn nothing_is_left(lab: &TestLab, hosts: &[&str]) {
     for host in hosts {
         until("all queue pairs are given back", || {
             ["qp", "mr", "cq", "pd"]

@@ -12,7 +12,7 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike};
 use record::{Event, FlowRecord, Recorded};
 
-use super::harness::{GuestLab, guests, said};
+use super::harness::{TestLab, guests, said};
 use super::runs::run;
 
 /// Queue pairs in each direction.
@@ -41,7 +41,7 @@ budget = "20s"
 "#;
 
 /// Source address and port of every RoCE packet that `switch` sees until `over`.
-fn watch(lab: &GuestLab, switch: &str, over: &AtomicBool) -> HashSet<(Ipv4Addr, u16)> {
+fn watch(lab: &TestLab, switch: &str, over: &AtomicBool) -> HashSet<(Ipv4Addr, u16)> {
     lab.inside(switch, || {
         let ear = socket(
             AddressFamily::Packet,
@@ -76,7 +76,7 @@ fn sender(frame: &[u8]) -> Option<(Ipv4Addr, u16)> {
 }
 
 /// The spine that the sender's leaf says it will send a flow to.
-fn predicted(lab: &GuestLab, leaf: &str, flow: &FlowRecord) -> String {
+fn predicted(lab: &TestLab, leaf: &str, flow: &FlowRecord) -> String {
     let (source, destination) = (flow.source.unwrap(), flow.destination.unwrap());
     let question = format!(
         "ip route get {destination} from {source} iif p0 ipproto udp sport {} dport {ROCE}",

@@ -6,7 +6,7 @@ use std::process::Output;
 
 use record::{FindingKind, Judgement, Place, Recorded};
 
-use super::harness::{GuestLab, guests, objects, said};
+use super::harness::{TestLab, guests, objects, said};
 use crate::verdict::is_quiet_machine;
 
 /// Every pair of hosts on every rail: what names a cable. The `{transport}` is filled in.
@@ -33,7 +33,7 @@ peers = "25%"
 "#;
 
 /// Runs a suite on every host; its output, and what was recorded and judged.
-pub fn run(lab: &GuestLab, folder: &Path, suite: &str, more: &[&str]) -> (Output, Recorded, Judgement) {
+pub fn run(lab: &TestLab, folder: &Path, suite: &str, more: &[&str]) -> (Output, Recorded, Judgement) {
     let file = folder.join("suite.toml");
     std::fs::write(&file, suite).unwrap();
     let out = folder.join("out");

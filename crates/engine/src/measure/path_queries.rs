@@ -1,13 +1,12 @@
 //! Questions to the ranks about paths: which switches a flow crosses, and which cross-rail paths exist.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use super::error::MeasureError;
 use super::protocol::{Answer, Order};
 use super::session::Session;
-use crate::transport::{CrossRailPath, TraceWanted, TracedFlow};
+use crate::transport::{CrossRailPath, TraceWanted, TracedBurst, TracedFlow};
 
 /// How much longer than the deadline a rank may take to answer.
 const GRACE: Duration = Duration::from_secs(2);
@@ -16,27 +15,58 @@ impl Session {
     /// Traces `wanted`, in their order; each sender traces its own flows, all ranks at once. Unknown paths are empty: switches may
     /// not answer, a rank may be lost (noticed by the next measurement), or the run may be cancelled.
     pub fn trace(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedFlow>, MeasureError> {
-        let mut of_rank: BTreeMap<u32, Vec<TraceWanted>> = BTreeMap::new();
-        for flow in wanted {
-            of_rank.entry(flow.from).or_default().push(flow.clone());
-        }
-        let orders = of_rank
-            .into_iter()
-            .map(|(rank, flows)| (rank, Order::Trace(flows)));
-        let mut known: HashMap<TraceWanted, Vec<Option<IpAddr>>> = HashMap::new();
+        self.ask_for_paths(wanted, Order::Trace)
+    }
+
+    /// Asks the switches again that did not answer when `wanted` were traced. What they said before is kept.
+    pub fn complete_traces(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedFlow>, MeasureError> {
+        self.ask_for_paths(wanted, Order::CompleteTraces)
+    }
+
+    fn ask_for_paths(
+        &mut self,
+        wanted: &[TraceWanted],
+        order: fn(Vec<TraceWanted>) -> Order,
+    ) -> Result<Vec<TracedFlow>, MeasureError> {
+        let orders = by_sender(wanted)
+            .map(|(rank, flows)| (rank, order(flows)))
+            .collect();
+        let mut known: HashMap<TraceWanted, TracedFlow> = HashMap::new();
         let until = Instant::now() + self.deadline() + GRACE;
-        self.request(orders.collect(), until, |_, answer| match answer {
+        self.request(orders, until, |_, answer| match answer {
             Answer::TracedFlow(traced) => {
-                known.extend(traced.into_iter().map(|traced| (traced.flow, traced.hops)));
+                known.extend(traced.into_iter().map(|traced| (traced.flow.clone(), traced)));
                 None
             }
             other => Some(other),
         })?;
-        let traced = |flow: &TraceWanted| TracedFlow {
-            flow: flow.clone(),
-            hops: known.get(flow).cloned().unwrap_or_default(),
-        };
-        Ok(wanted.iter().map(traced).collect())
+        let traced = wanted.iter().map(|flow| {
+            known.remove(flow).unwrap_or_else(|| TracedFlow {
+                flow: flow.clone(),
+                hops: Vec::new(),
+                arrived: false,
+            })
+        });
+        Ok(traced.collect())
+    }
+
+    /// Traces several packets of one connection for each of `wanted`, in their order. Those without an answer are empty.
+    pub fn trace_bursts(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedBurst>, MeasureError> {
+        let orders = by_sender(wanted)
+            .map(|(rank, flows)| (rank, Order::TraceBursts(flows)))
+            .collect();
+        let mut traced = Vec::new();
+        let until = Instant::now() + self.deadline() + GRACE;
+        self.request(orders, until, |_, answer| match answer {
+            Answer::TracedBursts(of_rank) => {
+                traced.extend(of_rank);
+                None
+            }
+            other => Some(other),
+        })?;
+        let place = |burst: &TracedBurst| wanted.iter().position(|flow| *flow == burst.flow);
+        traced.sort_by_key(place);
+        Ok(traced)
     }
 
     /// For each cross-rail path why it does not exist; one without an answer counts as missing. All ranks are asked at once.
@@ -73,4 +103,13 @@ impl Session {
         }
         Ok(known)
     }
+}
+
+/// Flows by the rank that sends them.
+fn by_sender(wanted: &[TraceWanted]) -> impl Iterator<Item = (u32, Vec<TraceWanted>)> {
+    let mut of_rank: BTreeMap<u32, Vec<TraceWanted>> = BTreeMap::new();
+    for flow in wanted {
+        of_rank.entry(flow.from).or_default().push(flow.clone());
+    }
+    of_rank.into_iter()
 }

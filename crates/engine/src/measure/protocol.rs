@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::link::{LinkJob, LinkReport};
 use crate::collective::WrongElement;
 use crate::launch::{Disconnected, MessageSender};
-use crate::transport::{CrossRailPath, Endpoint, Fault, Liveness, TraceWanted, TracedFlow};
+use crate::transport::{CrossRailPath, Endpoint, Fault, Liveness, TraceWanted, TracedBurst, TracedFlow};
 use probe::host::Identity;
 use record::units::{Bytes, Nanos};
 use record::{
@@ -156,6 +156,10 @@ pub(super) enum Order {
     ProbeRank(u32),
     /// Trace the paths of these flows, which the rank sends.
     Trace(Vec<TraceWanted>),
+    /// Ask the switches again that did not answer when these flows were traced.
+    CompleteTraces(Vec<TraceWanted>),
+    /// Trace several packets of one connection for each of these flows, which the rank sends.
+    TraceBursts(Vec<TraceWanted>),
     /// Check whether these cross-rail paths, which start at the rank, exist.
     #[serde(rename = "Reach")]
     CheckCrossRail(Vec<CrossRailPath>),
@@ -283,6 +287,8 @@ pub(super) enum Answer {
     },
     /// The paths of this rank's flows.
     TracedFlow(Vec<TracedFlow>),
+    /// Who answered several packets of each of this rank's flows.
+    TracedBursts(Vec<TracedBurst>),
     /// For each cross-rail path why it does not exist.
     #[serde(rename = "Reached")]
     CrossRail(Vec<Option<String>>),

@@ -156,6 +156,14 @@ impl RankRuntime {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
                 answers.send(&Answer::TracedFlow(self.mesh.trace(&wanted, until)))?;
             }
+            Order::CompleteTraces(wanted) => {
+                let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
+                answers.send(&Answer::TracedFlow(self.mesh.complete_traces(&wanted, until)))?;
+            }
+            Order::TraceBursts(wanted) => {
+                let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
+                answers.send(&Answer::TracedBursts(self.mesh.trace_bursts(&wanted, until)))?;
+            }
             Order::CheckCrossRail(paths) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline);
                 answers.send(&Answer::CrossRail(self.mesh.reach(&paths, until)))?;

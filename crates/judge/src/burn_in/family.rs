@@ -46,7 +46,10 @@ impl Family {
             | FindingKind::LatencyFloor
             | FindingKind::SlowRamp
             | FindingKind::EcmpImbalance => Family::Slow,
-            FindingKind::Drift | FindingKind::Changed | FindingKind::UnclearDrift => Family::Inventory,
+            FindingKind::Drift
+            | FindingKind::Changed
+            | FindingKind::UnclearDrift
+            | FindingKind::Miscabled => Family::Inventory,
             FindingKind::IncompleteCoverage => return None,
         })
     }

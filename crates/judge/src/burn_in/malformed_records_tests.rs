@@ -29,6 +29,7 @@ fn any_finding() -> impl Strategy<Value = FindingSummary> {
             rail: rail.map(text),
             link: link.map(text),
             switch: switch.map(text),
+            ..Place::default()
         };
         found(kind, part, place)
     })

@@ -103,6 +103,14 @@ impl Blame {
                         blame.link.entry(cause).or_default().push(*place);
                         false
                     }
+                    ExplainedBy::Rail(rail) => {
+                        blame.rail.entry(rail).or_default().push(*place);
+                        false
+                    }
+                    ExplainedBy::Fabric => {
+                        blame.all_rails.push(*place);
+                        false
+                    }
                     ExplainedBy::Nothing => true,
                 },
             );

@@ -83,6 +83,8 @@ impl Fixture {
             tests: vec![test],
             cells: Vec::new(),
             untested: Vec::new(),
+            placement: Vec::new(),
+            miscabled: Vec::new(),
             injected: Vec::new(),
         };
         Fixture {

@@ -29,6 +29,7 @@ mod interruption;
 pub(crate) mod iterations;
 mod localise;
 mod lost_rank;
+mod miscabled;
 mod peers;
 mod port_errors;
 pub(crate) mod repeat;
@@ -70,6 +71,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &lost_rank::LostRank,
     &silent_rail::SilentRail,
     &incomplete_coverage::IncompleteCoverage,
+    &miscabled::Miscabled,
     &ecmp::EcmpImbalance,
     &slow_link::SlowLink,
     &slow_rail::SlowRail,
@@ -128,6 +130,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         engines: engines::side_by_side(&analysis),
         coverage: coverage::of(&analysis),
         gpus: gpus::summaries(&analysis),
+        placement: recorded.run.placement.clone(),
         injected: recorded.run.injected.clone(),
     }
 }

@@ -1,5 +1,7 @@
 //! A cable, switch or host that slows down everything that crosses it.
 
+use std::collections::BTreeMap;
+
 use super::analysis::RunAnalysis;
 use super::counters::diagnosis;
 use super::detector::Detector;
@@ -44,8 +46,15 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
     places.dedup();
     let first = &localisation.causes[*fault.causes.first()?];
     let suspect = fault.suspects.first()?;
-    let rail = rail_of(analysis, &first.places).filter(|_| fault.link.is_some());
-    let name = in_words(suspect);
+    let rail = rail_of(analysis, &first.places).filter(|_| fault.link.is_some() || fault.is_one_of);
+    let name = match (&fault.switch, fault.is_one_of) {
+        (Some(switch), true) => format!(
+            "one of {} cables between {switch} and the switches above it ({})",
+            fault.links.len(),
+            suspect.direction.as_deref().unwrap_or_default()
+        ),
+        _ => in_words(suspect),
+    };
     let worst = worst_of(analysis, &first.places)?;
     let expected = analysis.speeds[worst].comparison()?.expected;
     let normal = normal_beside(localisation, fault, rail.as_deref());
@@ -61,9 +70,10 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
         false => diagnosis::of(analysis, rail, &analysis.ids(&places), &at_the_suspect),
     });
     let others: Vec<&Suspect> = fault.suspects.iter().skip(1).collect();
+    let is_named = |other: &Suspect| fault.is_one_of && other.kind == suspect.kind;
     let likely = others
         .iter()
-        .filter(|other| other.confidence >= suspect.confidence * LIKELY);
+        .filter(|other| other.confidence >= suspect.confidence * LIKELY && !is_named(other));
     let likely: Vec<String> = likely.map(|other| in_words(other)).collect();
     let either = match likely.len() {
         0 => String::new(),
@@ -84,6 +94,11 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
         link: fault.link.map(|link| localisation.graph.name(link)),
         switch: fault.switch.clone(),
         rail: rail.clone(),
+        links: match fault.links.as_slice() {
+            [_] => Vec::new(),
+            links => links.iter().map(|link| localisation.graph.name(*link)).collect(),
+        },
+        cables: Vec::new(),
     };
     let test = analysis.summaries[*first.places.first()?].cell.test.as_str();
     let mut terms = vec![("test", test)];
@@ -142,9 +157,11 @@ fn rail_of(analysis: &RunAnalysis<'_>, places: &[usize]) -> Option<String> {
         .then(|| first.clone())
 }
 
-/// How many other directed links are healthy.
+/// How many other parts of its kind are healthy: directed links beside a cable, switches beside a switch, hosts beside a host.
 fn normal_beside(localisation: &Localisation, fault: &FaultyPart, rail: Option<&str>) -> Option<String> {
-    fault.link?;
+    if fault.link.is_none() {
+        return normal_nodes(localisation, fault.suspects.first()?);
+    }
     let of_rail = localisation
         .graph
         .links()
@@ -157,8 +174,39 @@ fn normal_beside(localisation: &Localisation, fault: &FaultyPart, rail: Option<&
     let of_what = rail.map_or_else(String::new, |rail| format!(" of {rail}"));
     Some(format!(
         "{healthy} of {} other directed links{of_what} normal",
-        all - 1
+        all - fault.links.len()
     ))
+}
+
+/// How many other switches of its tier, or other hosts, have links that are healthy and none that is slow.
+fn normal_nodes(localisation: &Localisation, suspect: &Suspect) -> Option<String> {
+    let graph = &localisation.graph;
+    let tier = graph.tier_of(&suspect.part);
+    let is_host = matches!(suspect.kind, SuspectKind::Node);
+    if tier.is_none() && !is_host {
+        return None;
+    }
+    let mut others: BTreeMap<&str, Vec<LinkState>> = BTreeMap::new();
+    for (id, link) in graph.links() {
+        let ends = [&link.from.node, &link.to.node];
+        let alike = ends.into_iter().filter(|node| match is_host {
+            true => link.is_host && link.lower_node() == *node,
+            false => graph.tier_of(node) == tier,
+        });
+        for node in alike.filter(|node| **node != suspect.part) {
+            others.entry(node).or_default().push(localisation.state(id));
+        }
+    }
+    let is_normal =
+        |states: &&Vec<LinkState>| states.contains(&LinkState::Healthy) && !states.contains(&LinkState::Slow);
+    let what = match suspect.kind {
+        SuspectKind::Spine => "spines",
+        SuspectKind::Core => "cores",
+        SuspectKind::Leaf => "leaves",
+        _ => "hosts",
+    };
+    let normal = others.values().filter(is_normal).count();
+    (!others.is_empty()).then(|| format!("{normal} of {} other {what} normal", others.len()))
 }
 
 fn hosts_of(localisation: &Localisation, fault: &FaultyPart, suspect: &Suspect) -> Vec<String> {
@@ -208,6 +256,10 @@ fn next_step(suspect: &Suspect) -> String {
         SuspectKind::Leaf | SuspectKind::Spine | SuspectKind::Core => format!(
             "look at switch {}: its load, buffers, firmware and configuration \
              against its neighbours; then repeat",
+            suspect.part
+        ),
+        SuspectKind::Rail | SuspectKind::Fabric => format!(
+            "look at what all cables of {} share: configuration, MTU, firmware, the spec; then repeat",
             suspect.part
         ),
         SuspectKind::Path => "probe the path, or give the topology, then repeat".to_string(),

@@ -64,11 +64,14 @@ fn one_rail(analysis: &RunAnalysis<'_>, rail: &str, places: &[usize]) -> Option<
 fn all_rails(analysis: &RunAnalysis<'_>, places: &[usize]) -> Option<Finding> {
     let mut finding = slow_places(analysis, FindingKind::SlowRail, places, None)?;
     let rails: Vec<String> = judged_rails(analysis).into_iter().map(str::to_string).collect();
-    finding.sentence = format!(
-        "all {} rails: {}; no rail is normal",
-        rails.len(),
-        finding.sentence
-    );
+    finding.sentence = match rails.as_slice() {
+        [_] => format!("the whole fabric: {}; no cable is normal", finding.sentence),
+        _ => format!(
+            "all {} rails: {}; no rail is normal",
+            rails.len(),
+            finding.sentence
+        ),
+    };
     finding.evidence.push(format!("slow: {}", text::list(&rails)));
     for rail in &rails {
         finding

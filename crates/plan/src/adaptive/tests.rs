@@ -230,7 +230,10 @@ fn where_no_path_is_known_a_suspicion_is_still_made_sure_of() {
         ..Ambiguity::default()
     };
     let flows = adaptive.narrowing(&[ambiguity], |_| true).concat();
-    assert_eq!(flows.len(), 3, "{flows:?}");
+    assert!(flows.len() >= 3, "{flows:?}");
+    // Each of them crosses it with probability one half.
+    let all_miss = 0.5f64.powi(flows.len() as i32);
+    assert!(all_miss < UNSEEN, "{flows:?}");
     for flow in &flows {
         let ways = graph.paths(flow.from, flow.to, "rail0");
         assert!(

@@ -1,12 +1,20 @@
 //! What is still ambiguous after a measurement: causes that are not confirmed, or have several suspects.
 
+use std::collections::HashSet;
+
 use crate::adaptive::Ambiguity;
 use judge::findings::{Element, Localisation};
-use record::{Recorded, Run};
-use topology::graph::Graph;
+use record::{LinkState, Recorded, Run};
+use topology::graph::{Graph, LinkId};
 
 /// A suspect with less than this share of the belief of the first is not worth a measurement.
 const WORTHWHILE: f64 = 0.1;
+
+/// Measurements that are wanted of a cause whose flows only may have crossed it.
+const FLOWS_OF_UNKNOWN_PATH: usize = 8;
+
+/// More links of a whole part are not asked about at once.
+const LINKS_OF_A_WHOLE: usize = 64;
 
 /// The open questions of a run.
 pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
@@ -22,7 +30,7 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
             .filter(|(_, share)| *share >= most * WORTHWHILE)
             .map(|(element, _)| *element)
             .collect();
-        if cause.confirmed && worthwhile.len() == 1 {
+        if cause.confirmed && (worthwhile.len() == 1 || are_alike(&worthwhile, seen)) {
             continue;
         }
         let measured = cause.measurements.min(u32::from(rule.remeasure) + 1);
@@ -36,20 +44,74 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
                 .unwrap_or_default(),
             wanted: match cause.confirmed {
                 true => 0,
+                // Few flows of unknown path cross the suspect.
+                false if !cause.is_crossing_certain => FLOWS_OF_UNKNOWN_PATH,
                 false => missing.max(2) as usize,
             },
             ..Ambiguity::default()
         };
-        for element in worthwhile {
-            match element {
+        let wholes: Vec<&[LinkId]> = worthwhile
+            .iter()
+            .filter_map(|element| match element {
+                Element::Whole(whole) => Some(seen.whole(*whole).0),
+                Element::Link(_) | Element::Out(_) | Element::In(_) => None,
+            })
+            .collect();
+        let is_of_all = |link: &LinkId| wholes.iter().all(|whole| whole.contains(link));
+        for element in &worthwhile {
+            match *element {
                 Element::Link(link) => ambiguity.links.push(link),
                 Element::Out(rank) => ambiguity.senders.push(rank),
                 Element::In(rank) => ambiguity.receivers.push(rank),
+                // Flows over its other links tell it from one of them, and those over links that only some have tell them apart.
+                Element::Whole(whole) => {
+                    let (links, _) = seen.whole(whole);
+                    let mut open: Vec<LinkId> = links.to_vec();
+                    open.retain(|link| seen.state(*link) != LinkState::Healthy);
+                    open.sort_by_key(is_of_all);
+                    ambiguity.links.extend(open.into_iter().take(LINKS_OF_A_WHOLE));
+                }
             }
+        }
+        let mut known = HashSet::new();
+        ambiguity.links.retain(|link| known.insert(*link));
+        if wholes.len() > 1 {
+            ambiguity.links.sort_by_key(is_of_all);
         }
         ambiguities.push(ambiguity);
     }
+    for place in seen.slow_once() {
+        ambiguities.extend(of_flow(seen, recorded, place).filter(|new| !is_asked(&ambiguities, new)));
+    }
     ambiguities
+}
+
+/// Whether parts are the cables of one leaf to the switches above it in one direction, which flows of unknown path cross alike.
+fn are_alike(parts: &[Element], seen: &Localisation) -> bool {
+    let groups = parts.iter().map(|part| {
+        let link = seen.graph.link(part.link()?);
+        (!link.is_host).then(|| (link.lower_node(), link.is_upward))
+    });
+    let groups: Option<HashSet<_>> = groups.collect();
+    groups.is_some_and(|groups| groups.len() == 1)
+}
+
+/// What slowed a flow of unknown path that was slow once: a disturbance, or a link that other flows miss mostly.
+fn of_flow(seen: &Localisation, recorded: &Recorded, place: usize) -> Option<Ambiguity> {
+    let links = seen.possible_links(place);
+    let cell = recorded.run.cells.get(place)?;
+    (!links.is_empty()).then(|| Ambiguity {
+        rail: cell.rails.first().cloned().unwrap_or_default(),
+        links,
+        wanted: FLOWS_OF_UNKNOWN_PATH,
+        ..Ambiguity::default()
+    })
+}
+
+/// Whether all links of a question are in another one.
+fn is_asked(ambiguities: &[Ambiguity], new: &Ambiguity) -> bool {
+    let has_all = |other: &Ambiguity| new.links.iter().all(|link| other.links.contains(link));
+    ambiguities.iter().any(has_all)
 }
 
 /// The ambiguities in one line.
@@ -77,13 +139,14 @@ pub(super) fn in_words(ambiguities: &[Ambiguity], graph: &Graph) -> String {
 }
 
 /// A part as a person calls it.
-pub fn name_of(element: Element, graph: &Graph, run: &Run) -> String {
+pub fn name_of(element: Element, seen: &Localisation, run: &Run) -> String {
     match element {
         Element::Link(link) => {
-            let link = graph.link(link);
+            let link = seen.graph.link(link);
             format!("{}: {} -> {}", link.cable, link.from.node, link.to.node)
         }
         Element::Out(rank) => format!("what {} sends", run.rank_name(rank)),
         Element::In(rank) => format!("what {} receives", run.rank_name(rank)),
+        Element::Whole(whole) => seen.whole(whole).1,
     }
 }

@@ -117,7 +117,7 @@ pub fn narrow<B: Measurer>(
         let mut slots = Vec::new();
         if number <= MOST_STEPS {
             slots.extend(adaptive.narrowing(&ambiguities, is_good));
-            slots.extend(adaptive.in_slots(to_repeat(&seen, &recorded, context)));
+            slots.extend(adaptive.again(to_repeat(&seen, &recorded, context)));
         }
         let cells = cells_of(&slots, &template, &recorded, context.graph);
         tell(&step(
@@ -210,7 +210,7 @@ fn step(
     next: (usize, usize),
 ) -> Step {
     let of_test = recorded.run.cells.iter().filter(|cell| cell.test == context.test);
-    let name = |element: &Element| name_of(*element, &seen.graph, &recorded.run);
+    let name = |element: &Element| name_of(*element, seen, &recorded.run);
     let states = seen.graph.links().map(|(link, _)| seen.state(link));
     let now = suspects_of(seen);
     Step {

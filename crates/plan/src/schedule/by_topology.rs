@@ -71,8 +71,8 @@ pub fn matchings(graph: &Graph, table: &PathTable, ranks: &[u32], rail: &str) ->
             }
         }
     }
-    let mut slots = in_slots(graph, on_leaves);
-    slots.extend(in_slots(graph, across));
+    let mut slots = in_slots(graph, table, on_leaves);
+    slots.extend(in_slots(graph, table, across));
     slots
 }
 
@@ -103,14 +103,14 @@ fn next_leaves(leaves: &[Vec<u32>]) -> impl Iterator<Item = (&Vec<u32>, &Vec<u32
 }
 
 /// Every flow in the first slot that has capacity for it.
-fn in_slots(graph: &Graph, flows: Vec<Flow>) -> Vec<Vec<Flow>> {
+fn in_slots(graph: &Graph, table: &PathTable, flows: Vec<Flow>) -> Vec<Vec<Flow>> {
     let mut slots: Vec<(SlotCapacity<'_>, Vec<Flow>)> = Vec::new();
     for flow in flows {
         let fits = |(capacity, _): &(SlotCapacity<'_>, Vec<Flow>)| {
             capacity.fits(flow.from, flow.to, &flow.rail, &flow.path)
         };
         let at = slots.iter().position(fits).unwrap_or_else(|| {
-            slots.push((SlotCapacity::new(graph), Vec::new()));
+            slots.push((SlotCapacity::new(graph, table), Vec::new()));
             slots.len() - 1
         });
         let (capacity, slot) = &mut slots[at];
@@ -171,6 +171,7 @@ mod tests {
             name,
             tier,
             rail: Some("rail0".to_string()),
+            address: None,
         };
         topology.switches = (0..leaves)
             .map(|leaf| switch(format!("leaf{leaf}"), Tier::Leaf))

@@ -82,6 +82,7 @@ pub fn clos(shape: &Shape) -> (Topology, Vec<RankRecord>) {
                 name,
                 tier,
                 rail: Some(named.clone()),
+                address: None,
             }));
         for host in 0..shape.hosts {
             let (leaf, position) = (host / per_leaf, host % per_leaf);

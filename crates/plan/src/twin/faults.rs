@@ -1,4 +1,4 @@
-//! Cables of the twin that are slow on purpose.
+//! Parts of the twin that are slow on purpose.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use topology::graph::{Graph, LinkId};
+use topology::graph::{DirectedLink, Graph, LinkId};
 
 /// What may be left of a link that a seed chose.
 const SHARES: [f64; 3] = [0.8, 0.6, 0.3];
@@ -21,39 +21,62 @@ pub enum Direction {
     Towards,
 }
 
-/// A cable of which only a share is left: `h2-rail1:away=60%`.
+/// All parts there are.
+const ALL: &str = "all";
+
+/// A part of which only a share is left: `h2-rail1:away=60%`. A cable, all cables of a host, switch or rail, or of the fabric.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SlowCable {
-    /// The cable by name.
-    pub cable: String,
-    /// Which direction; both when none is named.
+pub struct SlowPart {
+    /// The cable, host, switch or rail by name, or `all`.
+    pub part: String,
+    /// Which direction of its cables; both when none is named.
     pub direction: Option<Direction>,
     /// What is left of its rate, above 0 and below 1.
     pub share: f64,
 }
 
-impl SlowCable {
-    /// The links it is about.
+impl SlowPart {
+    /// The links it is about, with what is left of them.
     pub fn links(&self, graph: &Graph) -> Result<Vec<(LinkId, f64)>, String> {
-        let cable = graph.cable(&self.cable);
-        let [away, towards] = cable.ok_or_else(|| {
-            let known: BTreeSet<&str> = graph.links().map(|(_, link)| link.cable.as_str()).collect();
+        let is_cable = graph.cable(&self.part).is_some();
+        let is_of_part = |link: &DirectedLink| match is_cable {
+            true => link.cable == self.part,
+            false => {
+                let names = [Some(&link.from.node), Some(&link.to.node), link.rail.as_ref()];
+                self.part == ALL || names.contains(&Some(&self.part))
+            }
+        };
+        let is_in_direction = |link: &DirectedLink| match self.direction {
+            Some(Direction::Away) => link.is_upward,
+            Some(Direction::Towards) => !link.is_upward,
+            None => true,
+        };
+        let links: Vec<(LinkId, f64)> = graph
+            .links()
+            .filter(|(_, link)| is_of_part(link) && is_in_direction(link))
+            .map(|(id, _)| (id, self.share))
+            .collect();
+        if links.is_empty() {
+            let known: BTreeSet<&str> = graph
+                .links()
+                .flat_map(|(_, link)| {
+                    [&link.cable, &link.from.node, &link.to.node]
+                        .into_iter()
+                        .chain(&link.rail)
+                })
+                .map(String::as_str)
+                .collect();
             let near = known
                 .into_iter()
-                .min_by_key(|name| strsim::damerau_levenshtein(name, &self.cable));
+                .min_by_key(|name| strsim::damerau_levenshtein(name, &self.part));
             let hint = near.map(|near| format!("; did you mean `{near}`?"));
-            format!(
-                "the fabric has no cable `{}`{}",
-                self.cable,
+            return Err(format!(
+                "the fabric has no cable, host, switch or rail `{}`{}",
+                self.part,
                 hint.unwrap_or_default()
-            )
-        })?;
-        let links = match self.direction {
-            Some(Direction::Away) => vec![away],
-            Some(Direction::Towards) => vec![towards],
-            None => vec![away, towards],
-        };
-        Ok(links.into_iter().map(|link| (link, self.share)).collect())
+            ));
+        }
+        Ok(links)
     }
 }
 
@@ -75,45 +98,45 @@ pub fn random_faults(graph: &Graph, count: usize, seed: u64) -> Vec<(LinkId, f64
     chosen
 }
 
-impl FromStr for SlowCable {
+impl FromStr for SlowPart {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<SlowCable, String> {
+    fn from_str(text: &str) -> Result<SlowPart, String> {
         let bad =
-            || format!("`{text}` is not a slow cable; write CABLE=60%, CABLE:away=60% or CABLE:towards=60%");
+            || format!("`{text}` is not a slow part; write PART=60%, PART:away=60% or PART:towards=60%");
         let (which, share) = text.rsplit_once('=').ok_or_else(bad)?;
         let percent = share.trim().strip_suffix('%').ok_or_else(bad)?;
         let share = percent.trim().parse::<f64>().map_err(|_| bad())? / 100.0;
         if !(share > 0.0 && share < 1.0) {
             return Err(format!(
-                "`{text}`: what is left of a slow cable is above 0% and below 100%"
+                "`{text}`: what is left of a slow part is above 0% and below 100%"
             ));
         }
         // Names of cables may hold colons themselves.
-        let (cable, direction) = match which.rsplit_once(':') {
-            Some((cable, "away")) => (cable, Some(Direction::Away)),
-            Some((cable, "towards")) => (cable, Some(Direction::Towards)),
+        let (part, direction) = match which.rsplit_once(':') {
+            Some((part, "away")) => (part, Some(Direction::Away)),
+            Some((part, "towards")) => (part, Some(Direction::Towards)),
             _ => (which, None),
         };
-        if cable.is_empty() {
+        if part.is_empty() {
             return Err(bad());
         }
-        Ok(SlowCable {
-            cable: cable.to_string(),
+        Ok(SlowPart {
+            part: part.to_string(),
             direction,
             share,
         })
     }
 }
 
-impl fmt::Display for SlowCable {
+impl fmt::Display for SlowPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let direction = match self.direction {
             Some(Direction::Away) => ":away",
             Some(Direction::Towards) => ":towards",
             None => "",
         };
-        write!(f, "{}{direction}={}%", self.cable, self.share * 100.0)
+        write!(f, "{}{direction}={}%", self.part, self.share * 100.0)
     }
 }
 
@@ -128,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_cable_is_written_as_it_is_read() {
+    fn a_slow_part_is_written_as_it_is_read() {
         for text in ["h1-rail0=60%", "h1-rail0:away=30%", "a:b:towards=12.5%"] {
-            assert_eq!(text.parse::<SlowCable>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<SlowPart>().unwrap().to_string(), text);
         }
         for text in [
             "",
@@ -142,7 +165,7 @@ mod tests {
             "h1=nan%",
             ":away=10%",
         ] {
-            assert!(text.parse::<SlowCable>().is_err(), "{text}");
+            assert!(text.parse::<SlowPart>().is_err(), "{text}");
         }
     }
 
@@ -150,7 +173,7 @@ mod tests {
     fn directions_are_seen_from_the_hosts() {
         let graph = graph();
         let name = |text: &str| {
-            let links = text.parse::<SlowCable>().unwrap().links(&graph).unwrap();
+            let links = text.parse::<SlowPart>().unwrap().links(&graph).unwrap();
             links
                 .iter()
                 .map(|(link, _)| graph.name(*link))
@@ -162,14 +185,20 @@ mod tests {
             ["rail0-spine1/d0->rail0-leaf0/u1"]
         );
         assert_eq!(name("h2-rail1-leaf1=60%").len(), 2);
+        // Two rails; four leaves of two hosts on each.
+        assert_eq!(name("h2=60%").len(), 4);
+        assert_eq!(name("rail0-spine1=60%").len(), 8);
+        assert_eq!(name("rail0-spine1:towards=60%").len(), 4);
+        assert_eq!(name("rail0=60%").len() * 2, name("all=60%").len());
+        assert_eq!(name("all=60%").len(), graph.link_count());
         let error = "h2-rial1-leaf1=60%"
-            .parse::<SlowCable>()
+            .parse::<SlowPart>()
             .unwrap()
             .links(&graph)
             .unwrap_err();
         assert_eq!(
             error,
-            "the fabric has no cable `h2-rial1-leaf1`; did you mean `h2-rail1-leaf1`?"
+            "the fabric has no cable, host, switch or rail `h2-rial1-leaf1`; did you mean `h2-rail1-leaf1`?"
         );
     }
 

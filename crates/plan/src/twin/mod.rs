@@ -18,7 +18,7 @@ mod shares;
 mod transfers;
 
 pub use clos::{Shape, clos};
-pub use faults::{Direction, SlowCable, random_faults};
+pub use faults::{Direction, SlowPart, random_faults};
 pub use noise::Noise;
 pub use run::TwinRun;
 
@@ -30,7 +30,8 @@ use rayon::prelude::*;
 
 use record::stats::Sorted;
 use record::units::{Nanos, Rate};
-use record::{Cell, CellDone, Event, LinkTraffic, Sample, StopReason, TestRecord};
+use record::{Cell, CellDone, Event, LinkTraffic, PathPlacement, Sample, StopReason, TestRecord};
+use shares::Crossing;
 use topology::graph::{Graph, LinkId, Path};
 use transfers::Transfer;
 
@@ -50,6 +51,7 @@ pub struct Twin<'g> {
     noise: Noise,
     seed: u64,
     confidence: f64,
+    placement: PathPlacement,
 }
 
 impl<'g> Twin<'g> {
@@ -66,7 +68,19 @@ impl<'g> Twin<'g> {
             noise,
             seed,
             confidence: 0.95,
+            placement: PathPlacement::Steady,
         }
+    }
+
+    /// The same with switches that place flows otherwise. Unknown: by ports, but nothing says where.
+    pub fn with_placement(mut self, placement: PathPlacement) -> Twin<'g> {
+        self.placement = placement;
+        self
+    }
+
+    /// How its switches place flows.
+    pub fn placement(&self) -> PathPlacement {
+        self.placement
     }
 
     /// The fabric it is a twin of.
@@ -123,9 +137,9 @@ impl<'g> Twin<'g> {
                 // Source ports that are not pinned are chosen by the system.
                 let any = || hash((self.seed, cell.id, round, from, flow)) as u16;
                 let port = cell.port_of(from, flow).unwrap_or_else(any);
-                let path = match self.route(from, to, rail, port) {
+                let path = match self.crossed(from, to, rail, port, (cell.id, flow)) {
                     Some(path) => path,
-                    None if self.is_one_host(from, to, rail) => Path::new(),
+                    None if self.is_one_host(from, to, rail) => Vec::new(),
                     None => return Err(format!("no path from rank {from} to rank {to} on rail {rail}")),
                 };
                 flows.push((index, path));
@@ -142,6 +156,31 @@ impl<'g> Twin<'g> {
             times: Vec::new(),
             sorted: Sorted::default(),
         })
+    }
+
+    /// The links that a connection crosses, and the share of it that does.
+    fn crossed(
+        &self,
+        from: u32,
+        to: u32,
+        rail: &str,
+        port: u16,
+        connection: (u32, u16),
+    ) -> Option<Vec<Crossing>> {
+        let whole = |path: Path| path.into_iter().map(|link| (link, 1.0)).collect();
+        match self.placement {
+            PathPlacement::Steady | PathPlacement::Unknown => self.route(from, to, rail, port).map(whole),
+            PathPlacement::PerConnection => {
+                let drawn = self.graph.route(from, to, rail, |switch, links| {
+                    hash((self.seed, "drawn", switch, connection, from, to)) as usize % links.len().max(1)
+                });
+                drawn.map(whole)
+            }
+            PathPlacement::Sprayed => {
+                let crossed = self.graph.crossing_probabilities(from, to, rail);
+                (!crossed.is_empty()).then_some(crossed)
+            }
+        }
     }
 
     fn is_one_host(&self, a: u32, b: u32, rail: &str) -> bool {
@@ -244,8 +283,8 @@ impl<'g> Twin<'g> {
 struct Running<'c> {
     cell: &'c Cell,
     transfers: Vec<Transfer>,
-    /// The transfer that each flow belongs to, and its path.
-    flows: Vec<(usize, Path)>,
+    /// The transfer that each flow belongs to, and what it crosses.
+    flows: Vec<(usize, Vec<Crossing>)>,
     /// Nanoseconds of an iteration before it is jittered.
     base: f64,
     between: f64,

@@ -1,26 +1,53 @@
 //! Who gets how much when flows share links: max-min fairness.
 //!
 //! The link that would give its flows the least decides for them; what they leave on other links is shared by the rest, and
-//! so on. No flow can get more without one that has no more than it getting less.
+//! so on. No flow can get more without one that has no more than it getting less. A flow that is sprayed needs only a share of its
+//! rate on each link.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use topology::graph::LinkId;
 
+/// A link that a flow crosses, and the share of the flow that does.
+pub(super) type Crossing = (LinkId, f64);
+
+/// A step of a path: a link that all of a flow crosses, or a share of it.
+pub(super) trait Crosses {
+    fn crossing(&self) -> Crossing;
+}
+
+impl Crosses for LinkId {
+    fn crossing(&self) -> Crossing {
+        (*self, 1.0)
+    }
+}
+
+impl Crosses for Crossing {
+    fn crossing(&self) -> Crossing {
+        *self
+    }
+}
+
 /// What every flow gets, in the order of `paths`; infinite for one that crosses no link.
-pub(super) fn fair_shares(paths: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
-    let mut crossings: Vec<(LinkId, u32)> = (0u32..)
+pub(super) fn fair_shares<C: Crosses>(paths: &[&[C]], capacity: &[f64]) -> Vec<f64> {
+    let mut crossings: Vec<(LinkId, u32, f64)> = (0u32..)
         .zip(paths)
-        .flat_map(|(flow, path)| path.iter().map(move |link| (*link, flow)))
+        .flat_map(|(flow, path)| {
+            path.iter().map(move |step| {
+                let (link, share) = step.crossing();
+                (link, flow, share)
+            })
+        })
         .collect();
-    crossings.sort_unstable();
+    crossings.sort_unstable_by_key(|(link, flow, _)| (*link, *flow));
     let mut links: Vec<Loaded<'_>> = crossings
         .chunk_by(|a, b| a.0 == b.0)
         .map(|flows| Loaded {
             link: flows[0].0,
             left: capacity[flows[0].0.index()],
             open: flows.len(),
+            demand: flows.iter().map(|(_, _, share)| share).sum(),
             flows,
         })
         .collect();
@@ -39,15 +66,16 @@ pub(super) fn fair_shares(paths: &[&[LinkId]], capacity: &[f64]) -> Vec<f64> {
             queue.push(Reverse(now));
             continue;
         }
-        for (_, flow) in links[offer.index].flows {
+        for (_, flow, _) in links[offer.index].flows {
             let flow = *flow as usize;
             if std::mem::replace(&mut is_settled[flow], true) {
                 continue;
             }
             shares[flow] = now.share;
-            for link in paths[flow] {
-                if let Ok(index) = links.binary_search_by_key(link, |loaded| loaded.link) {
-                    links[index].left = (links[index].left - now.share).max(0.0);
+            for (link, share) in paths[flow].iter().map(Crosses::crossing) {
+                if let Ok(index) = links.binary_search_by_key(&link, |loaded| loaded.link) {
+                    links[index].left = (links[index].left - now.share * share).max(0.0);
+                    links[index].demand -= share;
                     links[index].open -= 1;
                 }
             }
@@ -63,13 +91,15 @@ struct Loaded<'w> {
     left: f64,
     /// Flows that have nothing yet.
     open: usize,
-    flows: &'w [(LinkId, u32)],
+    /// The sum of their shares.
+    demand: f64,
+    flows: &'w [(LinkId, u32, f64)],
 }
 
 impl Loaded<'_> {
     fn offer(&self, index: usize) -> Offer {
         Offer {
-            share: self.left / self.open.max(1) as f64,
+            share: self.left / self.demand.max(f64::MIN_POSITIVE),
             index,
         }
     }
@@ -120,6 +150,14 @@ mod tests {
         let all = [vec![0, 1], vec![0], vec![0]];
         assert_eq!(shares(&all, &[10.0, 2.0]), [2.0, 4.0, 4.0]);
         assert_eq!(shares(&[vec![]], &[]), [f64::INFINITY]);
+    }
+
+    #[test]
+    fn a_sprayed_flow_is_held_by_the_tightest_of_its_shares() {
+        // Half of it over each of two links, one of which carries 3 only.
+        let sprayed: Vec<Crossing> = vec![(LinkId(0), 1.0), (LinkId(1), 0.5), (LinkId(2), 0.5)];
+        assert_eq!(fair_shares(&[&sprayed], &[10.0, 10.0, 3.0]), [6.0]);
+        assert_eq!(fair_shares(&[&sprayed, &sprayed], &[10.0, 10.0, 3.0]), [3.0, 3.0]);
     }
 
     proptest! {

@@ -24,6 +24,7 @@ fn planned(shape: &str) -> (Plan, Arc<Graph>) {
         known: FabricKnowledge {
             graph: Some(Arc::clone(&graph)),
             paths: Arc::new(PathTable::assuming()),
+            ..FabricKnowledge::default()
         },
         ..Choices::default()
     };

@@ -8,7 +8,7 @@ use crate::table::{Entry, Table, figure, ranges, text};
 use crate::{cells, rdma};
 use record::text::counted;
 use record::units::Nanos;
-use record::{Event, Reference, Run};
+use record::{Event, Reference, Run, SwitchPlacement};
 
 /// Refused connections that are listed.
 const MOST_REFUSED: usize = 100;
@@ -43,6 +43,7 @@ pub(super) fn section(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         out.paragraph("Injected on purpose:");
         out.list(facts.judgement.injected.iter().map(String::as_str));
     }
+    placement(out, facts);
     strangers(out, facts);
 }
 
@@ -240,6 +241,12 @@ fn hosts(run: &Run) -> Table {
         ]);
     }
     table
+}
+
+fn placement(out: &mut HtmlBuilder, facts: &Facts<'_>) {
+    for line in SwitchPlacement::in_words(&facts.recorded.run.placement) {
+        out.paragraph(&format!("Paths: {line}."));
+    }
 }
 
 fn strangers(out: &mut HtmlBuilder, facts: &Facts<'_>) {

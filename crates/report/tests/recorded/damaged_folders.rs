@@ -87,6 +87,8 @@ fn run() -> Run {
         }],
         cells: vec![cell(0), cell(1)],
         untested: vec![],
+        placement: Vec::new(),
+        miscabled: Vec::new(),
         injected: vec![],
     }
 }

@@ -25,13 +25,17 @@ impl Graph {
             graph.add_node(&host.name, NodeKind::Host);
         }
         for switch in &topology.switches {
-            graph.add_node(&switch.name, NodeKind::Switch(switch.tier));
+            let node = graph.add_node(&switch.name, NodeKind::Switch(switch.tier));
+            if let Some(address) = switch.address {
+                graph.by_address.insert(address, node);
+            }
         }
         graph.check_cables(topology)?;
         for link in &topology.links {
             let addresses = link.addresses.map_or([None; 2], |both| both.map(Some));
             graph.add_cable(&link.name, &link.ends, link.rate, link.rail.as_deref(), addresses);
         }
+        graph.add_forwarding(topology);
         let ports = graph.host_ports();
         for record in ranks {
             let host = graph.host_of(topology, record)?;
@@ -45,6 +49,7 @@ impl Graph {
             }
         }
         graph.check_reach(topology, ranks)?;
+        graph.check_forwarding(topology)?;
         Ok(graph)
     }
 
@@ -86,10 +91,12 @@ impl Graph {
             by_name: HashMap::new(),
             by_address: HashMap::new(),
             switch_links: Vec::new(),
+            forwarding: HashMap::new(),
             attachment: HashMap::new(),
             targets: Vec::new(),
             by_target: HashMap::new(),
             inferred,
+            answers_name_switches: false,
         }
     }
 
@@ -154,6 +161,26 @@ impl Graph {
             NodeKind::Switch(tier) => 1 + tier as u32,
             NodeKind::Unknown => 4,
         }
+    }
+
+    /// Takes over where switches send packets. What is not there was refused when the file was read.
+    fn add_forwarding(&mut self, topology: &Topology) {
+        if topology.forwarding.is_empty() {
+            return;
+        }
+        let leaving: HashMap<&Port, LinkId> = self.links().map(|(id, link)| (&link.from, id)).collect();
+        let mut forwarding: HashMap<(u32, LinkId), Vec<LinkId>> = HashMap::new();
+        for entry in &topology.forwarding {
+            let Some(by) = leaving.get(&entry.port) else {
+                continue;
+            };
+            let targets = entry.to.iter().filter_map(|port| leaving.get(port));
+            for target in targets {
+                let key = (self.ends[by.index()][0], target.reverse());
+                forwarding.entry(key).or_default().push(*by);
+            }
+        }
+        self.forwarding = forwarding;
     }
 
     /// The link away from every port of every host, by host and interface.

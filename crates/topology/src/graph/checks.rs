@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::build::names_of;
-use super::{Graph, LinkId, NodeKind};
+use super::{Attachment, Graph, LinkId, NodeKind};
 use crate::{Tier, Topology, TopologyError};
 use record::{RailEnd, RankRecord};
 
@@ -114,6 +114,37 @@ impl Graph {
             record.rank
         );
         Err(error(topology, line, message))
+    }
+
+    /// Refuses forwarding that leads packets between ranks in a circle or to a switch that has no way for them.
+    pub(super) fn check_forwarding(&self, topology: &Topology) -> Result<(), TopologyError> {
+        if self.forwarding.is_empty() {
+            return Ok(());
+        }
+        // Ranks of one switch send by the same table.
+        let senders: HashMap<(u32, &str), &Attachment> = self
+            .attachment
+            .values()
+            .flatten()
+            .map(|from| ((from.switch, from.rail.as_str()), from))
+            .collect();
+        for from in senders.into_values() {
+            let targets = self.attachment.values().flatten();
+            for to in targets.filter(|to| to.rail == from.rail && to.host != from.host) {
+                if let Err(switch) = self.follow(from, to) {
+                    let message = format!(
+                        "packets from `{}` to `{}` do not arrive: by the forwarding tables they go round in a circle, or nowhere, at `{}`; \
+                         are the tables older than the cables?",
+                        self.link(from.up).from,
+                        self.link(to.up).from,
+                        self.node(switch).name
+                    );
+                    let line = topology.source.forwarding.first().copied();
+                    return Err(error(topology, line, message));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Refuses ranks that share a rail when no cables lead from one to the other.

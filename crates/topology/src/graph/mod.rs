@@ -2,11 +2,13 @@
 //!
 //! A cable is two directed links, `h2/rail1->rail1-leaf1/p0` and back, because each direction can be slow on its own. Links
 //! are numbered without gaps, so that data per link can be kept in a list. Hosts send and receive but do not forward: a path
-//! leads from a host over switches to another host, and only shortest paths count, as in routing.
+//! leads from a host over switches to another host. Where forwarding tables are known, they say which; elsewhere only shortest
+//! paths count, as in routing.
 
 mod build;
 mod checks;
 mod paths;
+mod wiring;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,6 +17,7 @@ use std::sync::OnceLock;
 pub use super::model::{Port, Tier};
 use record::LinkName;
 use record::units::Rate;
+pub use wiring::{Miswiring, WiringEvidence, WrongCable};
 
 /// One cable in one direction, by its number within its graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,11 +74,15 @@ pub struct Graph {
     by_address: HashMap<IpAddr, u32>,
     /// Per node the links to switches, in order.
     switch_links: Vec<Vec<LinkId>>,
+    /// Per switch and link to a host: the links by which packets to that host leave the switch, where tables say so.
+    forwarding: HashMap<(u32, LinkId), Vec<LinkId>>,
     attachment: HashMap<u32, Vec<Attachment>>,
     /// Where paths end: a switch with ranks of a rail.
     targets: Vec<Target>,
     by_target: HashMap<(u32, String), u32>,
     inferred: bool,
+    /// Whether the address of an answer names its switch only: it may be that of the port by which the answer leaves.
+    answers_name_switches: bool,
 }
 
 /// A switch that ranks of a rail are attached to, and how far every other switch is from it. The distances are computed on
@@ -119,6 +126,12 @@ impl Graph {
     /// Whether there is no topology file, so that every rail is taken for one switch.
     pub fn is_inferred(&self) -> bool {
         self.inferred
+    }
+
+    /// The same graph where answers to traces name switches and not the ports by which packets came in.
+    pub fn with_answers_of_switches(mut self) -> Graph {
+        self.answers_name_switches = true;
+        self
     }
 
     /// How many directed links there are.
@@ -167,6 +180,12 @@ impl Graph {
         Some(&self.nodes[switch as usize].name)
     }
 
+    /// The switch that has an address.
+    pub fn switch_with_address(&self, address: IpAddr) -> Option<&str> {
+        let switch = self.by_address.get(&address)?;
+        Some(&self.nodes[*switch as usize].name)
+    }
+
     /// The cable of a rank's port, away from the host.
     pub fn up(&self, rank: u32, rail: &str) -> Option<LinkId> {
         Some(self.attachment(rank, rail)?.up)
@@ -194,6 +213,22 @@ impl Graph {
 }
 
 impl DirectedLink {
+    /// The end that is farther from the hosts.
+    pub fn upper_node(&self) -> &str {
+        match self.is_upward {
+            true => &self.to.node,
+            false => &self.from.node,
+        }
+    }
+
+    /// The end that is nearer to the hosts.
+    pub fn lower_node(&self) -> &str {
+        match self.is_upward {
+            true => &self.from.node,
+            false => &self.to.node,
+        }
+    }
+
     /// Its name as it is printed and recorded.
     pub fn name(&self) -> LinkName<'_> {
         LinkName {

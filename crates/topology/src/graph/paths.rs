@@ -1,12 +1,15 @@
 //! The shortest paths between ranks: all of them, or the one that a trace saw.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::{Attachment, Graph, LinkId, Path};
 
 /// More paths than this between two ranks are not listed.
 const MAX_PATHS: usize = 1024;
+/// Longer paths are not followed: forwarding tables may lead round in a circle.
+const MOST_HOPS: usize = 16;
 /// The distance of a switch from which no path leads to the target.
 const UNREACHABLE: u32 = u32::MAX;
 
@@ -22,6 +25,88 @@ impl Graph {
         self.shortest_paths((from, rail), (to, to_rail), MAX_PATHS, |_, _| true)
     }
 
+    /// The probability that a flow from one rank to another crosses each link, when every switch draws one of its links that lead
+    /// nearer and all are equally likely; of a flow that is sprayed, the share that crosses it. Sorted by link; empty where no path
+    /// leads.
+    pub fn crossing_probabilities(&self, from: u32, to: u32, rail: &str) -> Vec<(LinkId, f64)> {
+        let (Some(here), Some(there)) = (self.attachment(from, rail), self.attachment(to, rail)) else {
+            return Vec::new();
+        };
+        let distances = self.distances(there, [rail; 2]);
+        if here.host == there.host || distances[here.switch as usize] == UNREACHABLE {
+            return Vec::new();
+        }
+        let mut crossed = BTreeMap::from([(here.up, 1.0), (there.up.reverse(), 1.0)]);
+        let mut here = BTreeMap::from([(here.switch, 1.0)]);
+        for _ in 0..MOST_HOPS {
+            let mut next: BTreeMap<u32, f64> = BTreeMap::new();
+            for (node, probability) in here.into_iter().filter(|(node, _)| *node != there.switch) {
+                let hops: Vec<LinkId> = self.next_hops(node, there, &distances, [rail; 2]).collect();
+                for id in &hops {
+                    let each = probability / hops.len() as f64;
+                    *crossed.entry(*id).or_default() += each;
+                    *next.entry(self.ends[id.index()][1]).or_default() += each;
+                }
+            }
+            here = next;
+        }
+        crossed.into_iter().collect()
+    }
+
+    /// The switches of a path to a rank that had several links to choose from, in order.
+    pub fn choosers(&self, path: &[LinkId], to: u32, rail: &str) -> Vec<&str> {
+        let reached = path.iter().map(|id| self.ends[id.index()][1]);
+        let switches = reached.take(path.len().saturating_sub(1));
+        switches
+            .map(|node| self.nodes[node as usize].name.as_str())
+            .filter(|switch| self.has_choice(switch, to, rail))
+            .collect()
+    }
+
+    /// Whether a switch has several links to choose from for packets to a rank.
+    pub fn has_choice(&self, switch: &str, to: u32, rail: &str) -> bool {
+        let (Some(node), Some(there)) = (self.by_node.get(switch), self.attachment(to, rail)) else {
+            return false;
+        };
+        let distances = self.distances(there, [rail; 2]);
+        *node != there.switch
+            && self
+                .next_hops(*node, there, &distances, [rail; 2])
+                .nth(1)
+                .is_some()
+    }
+
+    /// The links by which packets to a rank may leave a switch: those of its forwarding table, or all that lead nearer.
+    fn next_hops<'g>(
+        &'g self,
+        node: u32,
+        there: &Attachment,
+        distances: &'g [u32],
+        rails: [&'g str; 2],
+    ) -> impl Iterator<Item = LinkId> + 'g {
+        let written = self.forwarding.get(&(node, there.up.reverse()));
+        let links = written.unwrap_or(&self.switch_links[node as usize]);
+        let is_written = written.is_some();
+        links.iter().copied().filter(move |id| {
+            let leads_nearer = distances[self.ends[id.index()][1] as usize] < distances[node as usize];
+            is_written || (leads_nearer && self.is_of(*id, &rails))
+        })
+    }
+
+    /// Follows the first of all links from one rank's switch to another's; the switch where that ends, if it is not that one.
+    pub(super) fn follow(&self, from: &Attachment, to: &Attachment) -> Result<(), u32> {
+        let distances = self.distances(to, [&from.rail, &to.rail]);
+        let mut node = from.switch;
+        for _ in 0..MOST_HOPS {
+            if node == to.switch {
+                return Ok(());
+            }
+            let mut hops = self.next_hops(node, to, &distances, [&from.rail, &to.rail]);
+            node = hops.next().map(|id| self.ends[id.index()][1]).ok_or(node)?;
+        }
+        Err(node)
+    }
+
     /// The path that a trace saw: `hops` are the addresses that answered for a time to live of 1, 2 and so on, each of the
     /// port by which the packet came in, none where no switch answered. None when no path fits, or more than one does.
     ///
@@ -33,7 +118,10 @@ impl Graph {
         let by_switch = |step: usize, id: LinkId| self.fits_switch(hops, step, id, far);
         let long_enough = |path: &Path| hops.iter().skip(path.len()).all(Option::is_none);
         let ends = ((from, rail), (to, rail));
-        let mut found = self.shortest_paths(ends.0, ends.1, 2, by_port);
+        let mut found = match self.answers_name_switches {
+            true => Vec::new(),
+            false => self.shortest_paths(ends.0, ends.1, 2, by_port),
+        };
         if found.is_empty() {
             found = self.shortest_paths(ends.0, ends.1, 2, by_switch);
         }
@@ -43,18 +131,19 @@ impl Graph {
         }
     }
 
-    /// As much of a path as a trace saw, and whether that is all of it: where the last switches did not answer, the links up to
-    /// the last one that did; none where several paths fit.
+    /// As much of a path as a trace saw, and whether that is all of it: where the last switches did not answer and no packet
+    /// `arrived` at the receiver, the links up to the last one that did; none where several paths fit.
     pub fn known_links_of_hops(
         &self,
         from: u32,
         to: u32,
         rail: &str,
         hops: &[Option<IpAddr>],
+        arrived: bool,
     ) -> (Path, bool) {
         let answered = hops.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         // Every link but the last leads to a switch.
-        let whole = |path: &Path| answered + 1 >= path.len();
+        let whole = |path: &Path| arrived || answered + 1 >= path.len();
         if let Some(path) = self.path_of_hops(from, to, rail, hops).filter(whole) {
             return (path, true);
         }
@@ -63,7 +152,7 @@ impl Graph {
         };
         let ends = ((from, rail), (to, rail));
         let mut paths = self.shortest_paths(ends.0, ends.1, MAX_PATHS, |step, id| {
-            self.fits_port(hops, step, id, far)
+            !self.answers_name_switches && self.fits_port(hops, step, id, far)
         });
         if paths.is_empty() {
             paths = self.shortest_paths(ends.0, ends.1, MAX_PATHS, |step, id| {
@@ -124,7 +213,7 @@ impl Graph {
             graph: self,
             distances,
             rails,
-            last: there.up.reverse(),
+            there,
             limit,
             fits,
             path: vec![here.up],
@@ -134,7 +223,7 @@ impl Graph {
         search.found
     }
 
-    /// One shortest path, chosen switch by switch as routers do: `choose` gets a switch and its links that lead nearer, and
+    /// One path, chosen switch by switch as routers do: `choose` gets a switch and the links it may take, and
     /// returns the index of the one taken.
     pub fn route(
         &self,
@@ -151,12 +240,11 @@ impl Graph {
         let (mut path, mut node) = (vec![here.up], here.switch);
         let mut nearer = Vec::new();
         while node != there.switch {
-            let distance = distances[node as usize];
+            if path.len() > MOST_HOPS {
+                return None;
+            }
             nearer.clear();
-            nearer.extend(self.switch_links[node as usize].iter().filter(|id| {
-                let next = distances[self.ends[id.index()][1] as usize];
-                next < distance && self.is_of(**id, &[rail; 2])
-            }));
+            nearer.extend(self.next_hops(node, there, &distances, [rail; 2]));
             let id = *nearer.get(choose(node, &nearer))?;
             path.push(id);
             node = self.ends[id.index()][1];
@@ -166,7 +254,7 @@ impl Graph {
     }
 
     /// The number of links from every switch to the target.
-    fn distances(&self, there: &Attachment, rails: [&str; 2]) -> Cow<'_, [u32]> {
+    pub(super) fn distances(&self, there: &Attachment, rails: [&str; 2]) -> Cow<'_, [u32]> {
         if rails[0] != rails[1] {
             return Cow::Owned(self.distances_to(there.switch, &rails));
         }
@@ -211,12 +299,12 @@ impl Graph {
     }
 }
 
-/// A depth-first search along decreasing distances.
+/// A depth-first search along the links that switches may take.
 struct Search<'g, F> {
     graph: &'g Graph,
     distances: Cow<'g, [u32]>,
     rails: [&'g str; 2],
-    last: LinkId,
+    there: &'g Attachment,
     limit: usize,
     fits: F,
     path: Path,
@@ -225,25 +313,26 @@ struct Search<'g, F> {
 
 impl<F: Fn(usize, LinkId) -> bool> Search<'_, F> {
     fn extend_from(&mut self, node: u32) {
-        let distance = self.distances[node as usize];
-        if distance == 0 {
-            if (self.fits)(self.path.len(), self.last) {
+        if node == self.there.switch {
+            let last = self.there.up.reverse();
+            if (self.fits)(self.path.len(), last) {
                 let mut path = self.path.clone();
-                path.push(self.last);
+                path.push(last);
                 self.found.push(path);
             }
             return;
         }
-        if distance == UNREACHABLE {
+        if self.path.len() > MOST_HOPS {
             return;
         }
         let graph = self.graph;
-        for id in &graph.switch_links[node as usize] {
-            let next = graph.ends[id.index()][1];
-            let is_nearer = self.distances[next as usize] == distance - 1;
-            if is_nearer && graph.is_of(*id, &self.rails) && (self.fits)(self.path.len(), *id) {
-                self.path.push(*id);
-                self.extend_from(next);
+        let hops: Vec<LinkId> = graph
+            .next_hops(node, self.there, &self.distances, self.rails)
+            .collect();
+        for id in hops {
+            if (self.fits)(self.path.len(), id) {
+                self.path.push(id);
+                self.extend_from(graph.ends[id.index()][1]);
                 self.path.pop();
                 if self.found.len() >= self.limit {
                     return;

@@ -1,6 +1,6 @@
 //! What localisation and schedules rely on when they ask for ways.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use crate::{Host, Link, Switch, Topology};
 use record::{DeviceKind, RailEnd, RankRecord};
 
 /// Hosts `h0..`, two to a leaf, on `rails` rails with `spines` spines each; every cable has addresses.
-fn clos(hosts: u32, rails: u32, spines: u32) -> Topology {
+pub(super) fn clos(hosts: u32, rails: u32, spines: u32) -> Topology {
     let mut topology = Topology::default();
     for host in 0..hosts {
         let name = format!("h{host}");
@@ -20,7 +20,12 @@ fn clos(hosts: u32, rails: u32, spines: u32) -> Topology {
         let on_rail = Some(format!("rail{rail}"));
         let mut add_switch = |name: String, tier| {
             let rail = on_rail.clone();
-            topology.switches.push(Switch { name, tier, rail });
+            topology.switches.push(Switch {
+                name,
+                tier,
+                rail,
+                address: None,
+            });
         };
         let leaves = hosts.div_ceil(2);
         (0..leaves).for_each(|leaf| add_switch(format!("rail{rail}-leaf{leaf}"), Tier::Leaf));
@@ -64,7 +69,7 @@ fn clos(hosts: u32, rails: u32, spines: u32) -> Topology {
 }
 
 /// One rank on each of these hosts.
-fn ranks(hosts: &[&str], rails: u32) -> Vec<RankRecord> {
+pub(super) fn ranks(hosts: &[&str], rails: u32) -> Vec<RankRecord> {
     let end = |rail: u32| RailEnd {
         rail: format!("rail{rail}"),
         address: String::new(),
@@ -119,6 +124,59 @@ fn neighbours_on_a_leaf_have_one_way_and_others_one_per_spine() {
 }
 
 #[test]
+fn a_flow_crosses_the_cables_at_its_ends_for_sure_and_those_of_each_spine_with_equal_probability() {
+    let graph = Graph::of(&clos(6, 1, 3), &ranks(&["h0", "h1", "h2", "h3", "h4", "h5"], 1)).unwrap();
+    for (from, to) in [(0, 1), (0, 4), (5, 2)] {
+        let paths = graph.paths(from, to, "rail0");
+        let crossed = graph.crossing_probabilities(from, to, "rail0");
+        assert!(crossed.is_sorted_by_key(|(link, _)| *link));
+        let mut counted: HashMap<LinkId, f64> = HashMap::new();
+        for link in paths.iter().flatten() {
+            *counted.entry(*link).or_default() += 1.0 / paths.len() as f64;
+        }
+        assert_eq!(crossed.len(), counted.len());
+        for (link, probability) in crossed {
+            assert!(
+                (counted[&link] - probability).abs() < 1e-12,
+                "{}",
+                graph.name(link)
+            );
+        }
+    }
+    assert!(graph.crossing_probabilities(0, 0, "rail0").is_empty());
+    assert!(graph.crossing_probabilities(0, 9, "rail0").is_empty());
+}
+
+#[test]
+fn a_spine_with_two_cables_to_a_leaf_gets_two_shares_and_only_those_reach_it() {
+    let mut topology = clos(4, 1, 2);
+    let second = topology
+        .links
+        .iter()
+        .find(|link| link.name == "rail0-leaf0-spine1")
+        .unwrap();
+    let second = Link {
+        name: "rail0-leaf0-spine1-b".to_string(),
+        ends: ["rail0-spine1/d9", "rail0-leaf0/u9"].map(|end| end.to_string().try_into().unwrap()),
+        addresses: None,
+        ..second.clone()
+    };
+    topology.links.push(second);
+    let graph = Graph::of(&topology, &ranks(&["h0", "h1", "h2", "h3"], 1)).unwrap();
+    let crossed: HashMap<LinkId, f64> = graph.crossing_probabilities(0, 3, "rail0").into_iter().collect();
+    let probability = |name: &str| crossed[&graph.named(name).unwrap()];
+    assert_eq!(probability("rail0-leaf0/u9->rail0-spine1/d9"), 1.0 / 3.0);
+    // The leaf draws one of three cables, the spine has one.
+    assert!((probability("rail0-spine1/d1->rail0-leaf1/u1") - 2.0 / 3.0).abs() < 1e-12);
+    // On the way back the spine draws.
+    let back: HashMap<LinkId, f64> = graph.crossing_probabilities(3, 0, "rail0").into_iter().collect();
+    assert_eq!(
+        back[&graph.named("rail0-spine1/d9->rail0-leaf0/u9").unwrap()],
+        0.25
+    );
+}
+
+#[test]
 fn both_directions_of_a_cable_are_links_with_names_of_their_own() {
     let graph = graph();
     assert_eq!(graph.link_count(), 2 * 2 * (4 + 4));
@@ -152,7 +210,7 @@ fn hops(addresses: &[&str]) -> Vec<Option<IpAddr>> {
 fn a_trace_that_ends_early_is_known_as_far_as_it_went_and_never_taken_for_whole() {
     let graph = graph();
     let way = graph.paths(0, 3, "rail0")[1].clone();
-    let seen = |addresses: &[&str]| graph.known_links_of_hops(0, 3, "rail0", &hops(addresses));
+    let seen = |addresses: &[&str]| graph.known_links_of_hops(0, 3, "rail0", &hops(addresses), false);
     assert_eq!(seen(&["10.200.0.1", "10.0.1.2", "10.1.1.1"]), (way.clone(), true));
     assert_eq!(
         seen(&["10.200.0.1", "10.0.1.2"]),
@@ -375,5 +433,32 @@ proptest! {
                 prop_assert_eq!(found.as_ref(), Some(way));
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #[test]
+    fn whatever_is_answered_a_path_is_a_path_of_the_graph_or_none(
+        answers in proptest::collection::vec(proptest::option::of(0u8..40), 0..20),
+        from in 0u32..7,
+        to in 0u32..7,
+        arrived: bool,
+    ) {
+        let topology = clos(6, 1, 2);
+        let graph = Graph::of(&topology, &ranks(&["h0", "h1", "h2", "h3", "h4", "h5"], 1)).unwrap();
+        let known: Vec<IpAddr> = topology.links.iter().flat_map(|link| link.addresses.unwrap()).collect();
+        // Addresses of ports, of hosts, and of nobody.
+        let address = |number: u8| known.get(usize::from(number)).copied().unwrap_or(Ipv4Addr::new(192, 0, 2, number).into());
+        let hops: Vec<Option<IpAddr>> = answers.into_iter().map(|answer| answer.map(address)).collect();
+        let all = graph.paths(from, to, "rail0");
+        if let Some(path) = graph.path_of_hops(from, to, "rail0", &hops) {
+            prop_assert!(all.contains(&path));
+        }
+        let (links, _) = graph.known_links_of_hops(from, to, "rail0", &hops, arrived);
+        prop_assert!(links.is_empty() || all.iter().any(|path| path.starts_with(&links)));
+        let mut evidence = WiringEvidence::default();
+        evidence.note(&graph, from, "rail0", &hops);
+        let _ = evidence.miswiring(&graph);
     }
 }

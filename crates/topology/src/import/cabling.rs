@@ -15,7 +15,7 @@ const LONGEST_PORT: usize = 18;
 
 /// The nodes and cables found so far.
 #[derive(Default)]
-pub(super) struct Cabling {
+pub(crate) struct Cabling {
     nodes: Vec<Node>,
     by_name: HashMap<String, usize>,
     cables: Vec<Cable>,
@@ -101,6 +101,7 @@ impl Cabling {
                     name,
                     tier,
                     rail: None,
+                    address: None,
                 });
                 source.switches.push(node.line);
             }

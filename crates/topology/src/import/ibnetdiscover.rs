@@ -5,15 +5,14 @@
 //! [1]     "H-0002c903000e0b72"[1](2c903000e0b73)          # "gpu001 mlx5_0" lid 4 4xNDR
 //! ```
 //!
-//! A host is the first word of its adapter's description and its port the second, as the drivers describe themselves
-//! (`gpu001 mlx5_0`). A switch has the name in its description where that is unique, else its GUID. In-network
-//! aggregation nodes are not hosts.
+//! How nodes are named is said in [`Subnet`].
 
 use std::collections::HashMap;
 
 use super::TextError;
-use super::cabling::{Cabling, node_name, port_name};
+use super::cabling::{node_name, port_name};
 use crate::Topology;
+use crate::subnet::Subnet;
 use record::units::Rate;
 
 /// Gb/s of one lane, by the name of the speed.
@@ -36,64 +35,73 @@ const AGGREGATION: &str = "Aggregation Node";
 struct DescribedNode<'t> {
     line: usize,
     id: &'t str,
+    guid: u64,
     is_host: bool,
     description: &'t str,
+    /// LID and LMC of a switch; of an adapter each port has its own.
+    lids: Option<(u16, u8)>,
     cables: Vec<DescribedPort<'t>>,
 }
 
 /// A port and what is at its other end.
 struct DescribedPort<'t> {
     line: usize,
-    port: u32,
+    port: u8,
+    lids: Option<(u16, u8)>,
     other: &'t str,
-    other_port: u32,
+    other_port: u8,
     rate: Rate,
 }
 
 pub fn read(text: &str) -> Result<Topology, TextError> {
+    subnet(text)?.topology()
+}
+
+/// The nodes, cables and LIDs of a text.
+pub fn subnet(text: &str) -> Result<Subnet, TextError> {
     let described = descriptions(text)?;
-    let names = names_of(&described);
-    let mut cabling = Cabling::default();
-    let by_id: HashMap<&str, &DescribedNode<'_>> = described.iter().map(|node| (node.id, node)).collect();
+    let mut subnet = Subnet::default();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
     for node in &described {
+        let number = subnet.add_node(node.guid, node.description, !node.is_host, node.line);
+        numbers.insert(node.id, number);
+    }
+    for node in &described {
+        let number = numbers[node.id];
+        let of_ports = node
+            .cables
+            .iter()
+            .filter_map(|cable| Some((cable.line, cable.port, cable.lids?)));
+        let of_switch = node.lids.map(|lids| (node.line, 0, lids));
+        for (line, port, (lid, lmc)) in of_switch.into_iter().chain(of_ports.filter(|_| node.is_host)) {
+            if !subnet.add_lids((number, port), lid, lmc) {
+                return Err(TextError::at(line, format!("LID {lid} belongs to two ports")));
+            }
+        }
         for cable in &node.cables {
-            let Some(other) = by_id.get(cable.other) else {
+            let Some(other) = numbers.get(cable.other) else {
                 let message = format!(
                     "port {} of `{}` leads to `{}`, which the file does not describe; is the file complete?",
                     cable.port,
-                    names[node.id].0,
+                    subnet.names()[number].0,
                     shown(cable.other)
                 );
                 return Err(TextError::at(cable.line, message));
             };
-            if is_aggregation(node) || is_aggregation(other) || (node.is_host && other.is_host) {
-                continue;
-            }
-            let mut end = |node: &DescribedNode<'_>, port: u32| {
-                let (name, adapter) = &names[node.id];
-                (
-                    cabling.node(name, node.is_host, node.line),
-                    port_of(adapter.as_deref(), port),
-                )
-            };
-            let ends = [end(node, cable.port), end(other, cable.other_port)];
-            cabling.cable(ends, cable.rate, cable.line)?;
+            // Contradictions are found when the topology is made of it.
+            subnet.add_cable(
+                [(number, cable.port), (*other, cable.other_port)],
+                cable.rate,
+                cable.line,
+            );
         }
     }
-    Ok(cabling.topology())
+    Ok(subnet)
 }
 
-/// Ports of switches are numbered; the first port of an adapter has the adapter's name.
-fn port_of(adapter: Option<&str>, port: u32) -> String {
-    match (adapter, port) {
-        (None, port) => format!("p{port}"),
-        (Some(adapter), 1) => port_name(adapter),
-        (Some(adapter), port) => port_name(&format!("{adapter}:{port}")),
-    }
-}
-
-fn is_aggregation(node: &DescribedNode<'_>) -> bool {
-    node.is_host && node.description.contains(AGGREGATION)
+/// Whether an adapter is one inside a switch.
+pub fn is_aggregation(description: &str) -> bool {
+    description.contains(AGGREGATION)
 }
 
 fn descriptions(text: &str) -> Result<Vec<DescribedNode<'_>>, TextError> {
@@ -123,13 +131,16 @@ fn descriptions(text: &str) -> Result<Vec<DescribedNode<'_>>, TextError> {
         };
         let (declared, comment) = line.split_once('#').unwrap_or((line, ""));
         let id = quoted(declared).ok_or_else(|| bad("a name in quotes is missing"))?;
-        if described.iter().any(|node| node.id == id) {
+        let guid = guid_of(id).ok_or_else(|| bad("not the GUID of a switch or an adapter"))?;
+        if described.iter().any(|node| node.guid == guid) {
             return Err(bad("described twice"));
         }
         described.push(DescribedNode {
             line: number,
             id,
+            guid,
             is_host,
+            lids: if is_host { None } else { lids_of(comment) },
             description: quoted(comment).unwrap_or_default().trim(),
             cables: Vec::new(),
         });
@@ -137,7 +148,8 @@ fn descriptions(text: &str) -> Result<Vec<DescribedNode<'_>>, TextError> {
     Ok(described)
 }
 
-/// `[19] "S-0002c9020048d3a0"[20] # "leaf2" lid 5 4xNDR`.
+/// `[19] "S-0002c9020048d3a0"[20] # "leaf2" lid 5 4xNDR`; of an adapter with its own LID first:
+/// `[1](2c903000e0b73) "S-0002c90200423e70"[1] # lid 4 lmc 0 "leaf1" lid 3 4xNDR`.
 fn described_port(line: usize, text: &str) -> Option<DescribedPort<'_>> {
     let (port, rest) = bracketed(text)?;
     let (wired, comment) = rest.split_once('#').unwrap_or((rest, ""));
@@ -145,9 +157,11 @@ fn described_port(line: usize, text: &str) -> Option<DescribedPort<'_>> {
     let after = &wired[wired.rfind('"')? + 1..];
     let (other_port, _) = bracketed(after)?;
     let speed = comment.split_whitespace().rev().find_map(rate_of);
+    let before_other = comment.split_once('"').map_or("", |(own, _)| own);
     Some(DescribedPort {
         line,
         port,
+        lids: lids_of(before_other),
         other,
         other_port,
         rate: speed.unwrap_or(Rate(0.0)),
@@ -155,10 +169,30 @@ fn described_port(line: usize, text: &str) -> Option<DescribedPort<'_>> {
 }
 
 /// The number in brackets that a text begins with, and the rest.
-fn bracketed(text: &str) -> Option<(u32, &str)> {
+fn bracketed(text: &str) -> Option<(u8, &str)> {
     let (number, rest) = text.strip_prefix('[')?.split_once(']')?;
-    let fits = number.len() <= 4 && number.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = number.bytes().all(|byte| byte.is_ascii_digit());
     Some((number.parse().ok().filter(|_| fits)?, rest))
+}
+
+/// The LID and LMC of `... lid 4 lmc 0 ...`; an LMC that is not written is 0.
+fn lids_of(text: &str) -> Option<(u16, u8)> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let after = |word: &str| {
+        words
+            .iter()
+            .position(|other| *other == word)
+            .and_then(|place| words.get(place + 1))
+    };
+    let lid: u16 = after("lid")?.parse().ok()?;
+    let lmc = after("lmc").and_then(|lmc| lmc.parse().ok()).unwrap_or(0);
+    Some((lid, lmc)).filter(|(lid, _)| *lid != 0)
+}
+
+/// The GUID in `S-0002c9020048d3a0`.
+fn guid_of(id: &str) -> Option<u64> {
+    let digits = id.strip_prefix("S-").or_else(|| id.strip_prefix("H-"))?;
+    u64::from_str_radix(digits, 16).ok()
 }
 
 /// The first text in quotes.
@@ -175,40 +209,6 @@ fn rate_of(word: &str) -> Option<Rate> {
     Some(Rate(f64::from(lanes) * gbit * 125e6))
 }
 
-/// The name of every node, and of the adapter for hosts, by id.
-fn names_of<'t>(described: &[DescribedNode<'t>]) -> HashMap<&'t str, (String, Option<String>)> {
-    let mut uses: HashMap<String, usize> = HashMap::new();
-    for node in described.iter().filter(|node| !node.is_host) {
-        *uses.entry(switch_name(node)).or_default() += 1;
-    }
-    let hosts = described.iter().filter(|node| node.is_host);
-    let hosts: Vec<String> = hosts.map(|node| host_name(node).0).collect();
-    let name = |node: &DescribedNode<'t>| match node.is_host {
-        true => {
-            let (host, adapter) = host_name(node);
-            (host, Some(adapter))
-        }
-        false => {
-            let name = switch_name(node);
-            let is_unique = uses.get(&name) == Some(&1) && !hosts.contains(&name);
-            (if is_unique { name } else { node_name(node.id) }, None)
-        }
-    };
-    described.iter().map(|node| (node.id, name(node))).collect()
-}
-
-/// Host and adapter: `gpu001 mlx5_0`. An adapter without a name in its description has its GUID.
-fn host_name(node: &DescribedNode<'_>) -> (String, String) {
-    let mut words = node.description.split_whitespace();
-    let host = words.next().unwrap_or(node.id);
-    let adapter = words.next().unwrap_or(node.id);
-    (node_name(host), adapter.to_string())
-}
-
-fn switch_name(node: &DescribedNode<'_>) -> String {
-    name_in_description(node.description).unwrap_or_else(|| node_name(node.id))
-}
-
 /// `leaf1` of `MF0;leaf1:SX6036/U1`; none when a description has no name.
 pub fn name_in_description(description: &str) -> Option<String> {
     let text = description.strip_prefix("MF0;").unwrap_or(description);
@@ -220,7 +220,7 @@ pub fn name_in_description(description: &str) -> Option<String> {
 pub fn adapter_in_description(description: &str) -> Option<(String, String)> {
     let mut words = description.split_whitespace();
     let (host, adapter) = (words.next()?, words.next()?);
-    let is_hosts = !description.contains(AGGREGATION);
+    let is_hosts = !is_aggregation(description);
     is_hosts.then(|| (node_name(host), port_name(adapter)))
 }
 

@@ -1,4 +1,4 @@
-//! Topologies as other programs write them: Slurm's topology.conf, ibnetdiscover, LLDP neighbours.
+//! Topologies as other programs write them: Slurm's topology.conf, ibnetdiscover, ibdiagnet's db_csv, LLDP neighbours.
 //!
 //! A file is recognised by what is in it, never by its name. What a format does not contain stays unknown: rates are left
 //! out, and tiers follow from the distance to the hosts. Errors name the line.
@@ -9,10 +9,13 @@ mod lldp;
 mod slurm;
 
 use super::model::{Topology, TopologyError};
+use super::subnet::{Subnet, is_database};
 use super::text_error::TextError;
 
+pub(crate) use cabling::Cabling;
 pub use cabling::{node_name, port_name};
 pub use ibnetdiscover::{adapter_in_description, name_in_description};
+pub(crate) use ibnetdiscover::{is_aggregation, subnet as subnet_of_ibnetdiscover};
 pub use lldp::neighbours_of;
 
 /// The program that wrote a file.
@@ -20,6 +23,7 @@ pub use lldp::neighbours_of;
 enum Format {
     Slurm,
     Ibnetdiscover,
+    Ibdiagnet,
     Lldp,
 }
 
@@ -28,6 +32,7 @@ pub(super) fn read(origin: &str, text: &str) -> Option<Result<Topology, Topology
     let read = match recognise(text)? {
         Format::Slurm => slurm::read(text),
         Format::Ibnetdiscover => ibnetdiscover::read(text),
+        Format::Ibdiagnet => Subnet::of_database(text).and_then(|subnet| subnet.topology()),
         Format::Lldp => lldp::read(text),
     };
     let placed = read.map(|mut topology| {
@@ -39,6 +44,11 @@ pub(super) fn read(origin: &str, text: &str) -> Option<Result<Topology, Topology
         line: error.line,
         message: error.message,
     }))
+}
+
+/// Whether a text is what `ibnetdiscover` prints.
+pub(crate) fn is_ibnetdiscover(text: &str) -> bool {
+    recognise(text) == Some(Format::Ibnetdiscover)
 }
 
 fn recognise(text: &str) -> Option<Format> {
@@ -53,6 +63,9 @@ fn recognise(text: &str) -> Option<Format> {
     };
     if begins("SwitchName=") || begins("BlockName=") {
         return Some(Format::Slurm);
+    }
+    if is_database(text) {
+        return Some(Format::Ibdiagnet);
     }
     let of_infiniband = [
         "vendid=",

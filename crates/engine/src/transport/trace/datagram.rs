@@ -4,7 +4,7 @@
 //! it lies behind the last switch that answered.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use nix::poll::PollFlags;
@@ -63,5 +63,51 @@ impl Datagrams {
             }
         }
         Ok(ProbeReply::Silence)
+    }
+
+    /// Sends `count` at once with a TTL of `hops`; who answered each of them, in any order, and whether one arrived.
+    pub fn burst(&self, hops: u8, count: usize, patience: Duration) -> (Vec<IpAddr>, bool) {
+        let mut answers = (Vec::new(), false);
+        if let Err(error) = self.attempt_burst(hops, count, patience, &mut answers) {
+            tracing::debug!(target = %self.target, %error, "packets of a flow cannot be traced");
+        }
+        answers
+    }
+
+    fn attempt_burst(
+        &self,
+        hops: u8,
+        count: usize,
+        patience: Duration,
+        (answers, arrived): &mut (Vec<IpAddr>, bool),
+    ) -> io::Result<()> {
+        icmp::set_ttl(&self.socket, self.target.ip(), hops)?;
+        while icmp::next(&self.socket).is_some() {}
+        self.socket.take_error()?;
+        for _ in 0..count {
+            // An error that has come meanwhile is one of the answers.
+            if self.socket.send(&[hops]).is_err() {
+                self.socket.take_error()?;
+                self.socket.send(&[hops])?;
+            }
+        }
+        let until = Instant::now() + patience;
+        while answers.len() < count && icmp::wait(&self.socket, PollFlags::empty(), until) {
+            self.socket.take_error()?;
+            while let Some(icmp) = icmp::next(&self.socket) {
+                if icmp.carried.first().is_some_and(|of| *of != hops) {
+                    continue;
+                }
+                match icmp.by == self.target.ip() {
+                    true => *arrived = true,
+                    false if icmp.ttl_exceeded => answers.push(icmp.by),
+                    false => {}
+                }
+            }
+            if *arrived {
+                break;
+            }
+        }
+        Ok(())
     }
 }

@@ -30,21 +30,32 @@ pub struct TracedFlow {
     /// The address that answered for every hop, none for a silent one. Switches only, without the receiver. Empty when no switch
     /// answered. Over RDMA, silent switches before the receiver are missing at the end.
     pub hops: Vec<Option<IpAddr>>,
+    /// Whether a packet reached the receiver: then switches that did not answer are silent, and not the end of the path.
+    pub arrived: bool,
+}
+
+/// Who answered several packets of one connection of a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedBurst {
+    /// The flow.
+    pub flow: TraceWanted,
+    /// For every hop the addresses that answered, one for each answer. Empty when no switch answered.
+    pub hops: Vec<Vec<IpAddr>>,
 }
 
 /// The switches that answered along a path.
 pub(super) type Hops = Vec<Option<IpAddr>>;
 
 /// A path as far as it was traced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PartialPath {
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::transport) struct PartialPath {
     pub hops: Hops,
     /// Whether the receiver was reached.
     pub whole: bool,
 }
 
 /// The paths this rank has traced: a flow whose connection is open cannot be traced again.
-pub(in crate::transport) type KnownPaths = HashMap<TraceWanted, Vec<Option<IpAddr>>>;
+pub(in crate::transport) type KnownPaths = HashMap<TraceWanted, PartialPath>;
 
 /// The reply to one trace packet.
 #[derive(Debug)]

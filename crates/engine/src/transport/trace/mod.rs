@@ -10,11 +10,11 @@ pub(super) mod flow;
 mod icmp;
 mod syn;
 
-pub use flow::{TraceWanted, TracedFlow};
+pub use flow::{TraceWanted, TracedBurst, TracedFlow};
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -31,10 +31,12 @@ use record::TransportKind;
 const AT_ONCE: usize = 32;
 /// The longest path.
 const MOST_HOPS: u8 = 16;
-/// After so many silent switches in a row the trace ends.
-const MOST_SILENCE: usize = 3;
+/// After so many silent switches in a row the trace ends: with two tiers of them, the receiver has been asked.
+const MOST_SILENCE: usize = 4;
 /// The same where the receiver never answers.
 const SILENCE_AT_THE_END: usize = 2;
+/// Packets of a burst with each TTL: all of them on one of two paths by chance once in 128.
+const BURST: usize = 8;
 /// How long a switch may take to answer.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// The same for a second attempt, when other paths are known and this one is not: the host may just have been busy.
@@ -74,18 +76,64 @@ impl Mesh {
                 break;
             }
         }
-        let traced = wanted.iter().zip(seen).map(|(flow, seen)| {
+        for (flow, seen) in wanted.iter().zip(seen) {
             // An open connection keeps the path it was traced on.
-            let hops = match seen {
-                Some(PartialPath { hops, .. }) => {
-                    self.known.entry(flow.clone()).insert_entry(hops).get().clone()
-                }
-                None => self.known.get(flow).cloned().unwrap_or_default(),
-            };
+            if let Some(seen) = seen {
+                self.known.insert(flow.clone(), seen);
+            }
+        }
+        self.traced(wanted)
+    }
+
+    /// Asks the switches again that did not answer when these flows were traced, each once: they may answer only so many questions a
+    /// second. What they said before is kept.
+    pub fn complete_traces(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<TracedFlow> {
+        let open: Vec<(&TraceWanted, ProbePath<'_>, &PartialPath)> = wanted
+            .iter()
+            .filter_map(|flow| Some((flow, self.way(flow)?, self.known.get(flow)?)))
+            .collect();
+        let found = in_parallel(open.len(), until, |number| {
+            let (_, way, known) = &open[number];
+            way.missing_hops(known, PATIENCE)
+        });
+        let completed: Vec<(TraceWanted, Hops)> = open
+            .iter()
+            .zip(found)
+            .filter_map(|((flow, ..), hops)| Some(((*flow).clone(), hops?)))
+            .collect();
+        for (flow, hops) in completed {
+            if let Some(known) = self.known.get_mut(&flow) {
+                known.hops = hops;
+            }
+        }
+        self.traced(wanted)
+    }
+
+    /// What is known of these flows.
+    fn traced(&self, wanted: &[TraceWanted]) -> Vec<TracedFlow> {
+        let traced = wanted.iter().map(|flow| {
+            let PartialPath { mut hops, whole } = self.known.get(flow).cloned().unwrap_or_default();
+            if hops.iter().all(Option::is_none) {
+                hops.clear();
+            }
             TracedFlow {
                 flow: flow.clone(),
                 hops,
+                arrived: whole,
             }
+        });
+        traced.collect()
+    }
+
+    /// Traces several packets of one connection for each of these flows: whether they take one path. They are datagrams whatever carries
+    /// the flow; those not traced at `until` are empty.
+    pub fn trace_bursts(&self, wanted: &[TraceWanted], until: Instant) -> Vec<TracedBurst> {
+        let traced = wanted.iter().map(|flow| TracedBurst {
+            flow: flow.clone(),
+            hops: match self.way(flow) {
+                Some(way) if Instant::now() < until => way.burst(PATIENCE),
+                _ => Vec::new(),
+            },
         });
         traced.collect()
     }
@@ -141,16 +189,28 @@ fn ask(
     patience: Duration,
     until: Instant,
 ) -> Vec<Option<PartialPath>> {
-    let found: Vec<OnceLock<Option<PartialPath>>> = places.iter().map(|_| OnceLock::new()).collect();
+    in_parallel(places.len(), until, |number| {
+        let way = paths[places[number]].as_ref();
+        way.and_then(|way| way.hops(patience))
+    })
+}
+
+/// Does `count` things, many at a time; none for those not begun before `until`.
+fn in_parallel<T: Send + Sync>(
+    count: usize,
+    until: Instant,
+    work: impl Fn(usize) -> Option<T> + Sync,
+) -> Vec<Option<T>> {
+    let found: Vec<OnceLock<Option<T>>> = (0..count).map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(places.len()) {
+        for _ in 0..AT_ONCE.min(count) {
             scope.spawn(|| {
                 while Instant::now() < until {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(place) = places.get(number) else { break };
+                    let Some(place) = found.get(number) else { break };
                     // Every index belongs to one thread.
-                    let _ = found[number].set(paths[*place].as_ref().and_then(|way| way.hops(patience)));
+                    let _ = place.set(work(number));
                 }
             });
         }
@@ -174,32 +234,76 @@ impl ProbePath<'_> {
     /// The switches that answer along it; none when it cannot be traced.
     fn hops(&self, patience: Duration) -> Option<PartialPath> {
         match self.transport {
-            TransportKind::Tcp => {
-                let probe = |ttl| {
-                    syn::probe(
-                        &self.connection,
-                        self.local,
-                        self.listener,
-                        self.token,
-                        ttl,
-                        patience,
-                    )
-                };
-                follow(probe, MOST_SILENCE)
-            }
+            TransportKind::Tcp => follow(|ttl| self.syn(ttl, patience), MOST_SILENCE),
             TransportKind::Verbs => {
-                let source = SocketAddr::new(self.local.address, self.connection.source_port);
-                let target = SocketAddr::new(self.listener.ip(), ROCE_PORT);
-                match Datagrams::new(source, self.local, target) {
-                    Ok(datagrams) => follow(|ttl| datagrams.probe(ttl, patience), SILENCE_AT_THE_END),
-                    Err(error) => {
-                        tracing::debug!(%source, %target, %error, "a path cannot be traced");
-                        None
-                    }
-                }
+                let datagrams = self.datagrams()?;
+                follow(|ttl| datagrams.probe(ttl, patience), SILENCE_AT_THE_END)
             }
             TransportKind::Shm | TransportKind::Peer => None,
         }
+    }
+
+    /// The hops of a path with those that were silent asked once more; none when it cannot be traced.
+    fn missing_hops(&self, known: &PartialPath, patience: Duration) -> Option<Hops> {
+        let datagrams = match self.transport {
+            TransportKind::Verbs => Some(self.datagrams()?),
+            _ => None,
+        };
+        let mut hops = known.hops.clone();
+        for (ttl, hop) in (1..=MOST_HOPS).zip(&mut hops).filter(|(_, hop)| hop.is_none()) {
+            let reply = match (&datagrams, self.transport) {
+                (Some(datagrams), _) => datagrams.probe(ttl, patience),
+                (None, TransportKind::Tcp) => self.syn(ttl, patience),
+                (None, _) => return None,
+            };
+            match reply {
+                ProbeReply::Expired(address) | ProbeReply::Unreachable(address) => *hop = Some(address),
+                ProbeReply::Arrived | ProbeReply::Silence => {}
+                ProbeReply::Taken => return None,
+            }
+        }
+        Some(hops)
+    }
+
+    fn syn(&self, ttl: u8, patience: Duration) -> ProbeReply {
+        syn::probe(
+            &self.connection,
+            self.local,
+            self.listener,
+            self.token,
+            ttl,
+            patience,
+        )
+    }
+
+    /// Who answers several packets with each TTL, until one arrives or nobody answers.
+    fn burst(&self, patience: Duration) -> Vec<Vec<IpAddr>> {
+        let mut hops = Vec::new();
+        let Some(datagrams) = self.datagrams() else {
+            return hops;
+        };
+        for ttl in 1..=MOST_HOPS {
+            let (answers, arrived) = datagrams.burst(ttl, BURST, patience);
+            if arrived || answers.is_empty() {
+                break;
+            }
+            hops.push(answers);
+        }
+        hops
+    }
+
+    /// A socket for datagrams with the addresses and ports of the flow.
+    fn datagrams(&self) -> Option<Datagrams> {
+        let source = SocketAddr::new(self.local.address, self.connection.source_port);
+        let port = match self.transport {
+            TransportKind::Verbs => ROCE_PORT,
+            _ => self.listener.port(),
+        };
+        let target = SocketAddr::new(self.listener.ip(), port);
+        let opened = Datagrams::new(source, self.local, target);
+        opened
+            .inspect_err(|error| tracing::debug!(%source, %target, %error, "a path cannot be traced"))
+            .ok()
     }
 }
 

@@ -45,10 +45,10 @@ fn finding(analysis: &RunAnalysis<'_>, fault: &EcmpFault) -> Finding {
     });
     let place = Place {
         hosts: fault.hosts.clone(),
-        ranks: Vec::new(),
         rail: Some(fault.rail.clone()),
         link: fault.link.clone(),
         switch: fault.switches.first().cloned(),
+        ..Place::default()
     };
     Finding::new(FindingKind::EcmpImbalance, place)
         .with_sentence(format!("{} ({})", fault.sentence, fault.cause))

@@ -1,16 +1,20 @@
 //! Flows: the measured cells between two ranks, with what their data crosses.
 //!
 //! Where the path is recorded, it is what was crossed. Where it is not, every shortest path through the fabric may
-//! have been taken: what all of them share was certainly crossed, the rest possibly.
+//! have been taken: what all of them share was certainly crossed, the rest with the probability that switches which
+//! draw among equal next hops give it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::element::{Element, Elements};
+use super::element::{Element, Elements, WholeKind};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use record::units::Rate;
-use record::{Cell, Collective, Interval, Load, TransportKind};
+use record::{Cell, Collective, Interval, Load, PathPlacement, SwitchPlacement, TransportKind};
 use topology::graph::{Graph, LinkId};
+
+/// Rounding of probabilities that add up to 1.
+const CERTAIN: f64 = 1e-9;
 
 /// How a flow did against what is expected of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +38,10 @@ pub(super) struct MeasuredFlow {
     pub(super) ends: (u32, u32),
     /// Numbers of the elements that it certainly crossed.
     pub(super) certain: Vec<usize>,
-    /// Numbers of those that it possibly crossed.
-    pub(super) possible: Vec<usize>,
+    /// Numbers of those that it possibly crossed, each with the probability that it did.
+    pub(super) possible: Vec<(usize, f64)>,
+    /// Numbers of those that only a share of it crossed, because its packets are sprayed, with that share. Also among `certain`.
+    pub(super) shares: Vec<(usize, f64)>,
     /// What it reached.
     pub(super) rate: Interval<Rate>,
     /// How that is.
@@ -47,7 +53,49 @@ pub(super) struct MeasuredFlow {
 impl MeasuredFlow {
     /// Everything that may be the reason for its speed.
     pub(super) fn crossed(&self) -> impl Iterator<Item = usize> + '_ {
-        self.certain.iter().chain(&self.possible).copied()
+        let possible = self.possible.iter().map(|(number, _)| *number);
+        self.certain.iter().copied().chain(possible)
+    }
+
+    /// Whether only shares of it crossed an element: a link among others, or a part with such links alone.
+    pub(super) fn is_spread_over(&self, element: usize, elements: &Elements) -> bool {
+        let is_share = |number: usize| self.shares.iter().any(|(shared, _)| *shared == number);
+        if elements.whole(element).is_none() {
+            return is_share(element);
+        }
+        let members = || {
+            let links = self
+                .certain
+                .iter()
+                .copied()
+                .filter(|number| *number < elements.link_count());
+            links.filter(|link| elements.wholes_of(*link).contains(&element))
+        };
+        members().next().is_some() && members().all(is_share)
+    }
+
+    /// The share of it that crossed an element, if it crossed it at all.
+    pub(super) fn share(&self, element: usize) -> f64 {
+        let share = self.shares.iter().find(|(number, _)| *number == element);
+        share.map_or(1.0, |(_, share)| *share)
+    }
+
+    /// The largest probability with which it crossed one of the links that it possibly crossed; 1 where its path is known.
+    pub(super) fn likeliest_link(&self, links: usize) -> f64 {
+        let possible = self.possible.iter().filter(|(number, _)| *number < links);
+        possible
+            .map(|(_, probability)| *probability)
+            .reduce(f64::max)
+            .unwrap_or(1.0)
+    }
+
+    /// The probability that it crossed an element.
+    pub(super) fn probability(&self, element: usize) -> f64 {
+        if self.certain.contains(&element) {
+            return 1.0;
+        }
+        let possible = self.possible.iter().find(|(number, _)| *number == element);
+        possible.map_or(0.0, |(_, probability)| *probability)
     }
 }
 
@@ -55,11 +103,12 @@ impl MeasuredFlow {
 pub(super) fn flows(
     graph: &Graph,
     elements: &Elements,
+    placements: &[SwitchPlacement],
     summaries: &[CellSummary<'_>],
     speeds: &[Speed],
     confidence: f64,
 ) -> Vec<MeasuredFlow> {
-    let mut crossed_links = CrossedLinks::new(graph);
+    let mut crossed_links = CrossedLinks::new(graph, placements);
     let mut flows = Vec::new();
     // A flow that shares its slot with something other than flows says nothing about its links.
     let disturbed: HashSet<u32> = summaries
@@ -74,27 +123,33 @@ pub(super) fn flows(
         if !summary.done || disturbed.contains(&summary.cell.slot) {
             continue;
         }
-        let Some((certain, possible)) = crossed_links.of(summary.cell, ends) else {
+        let Some(links) = crossed_links.of(summary.cell, ends) else {
             continue;
         };
+        let with_numbers = |links: Vec<(LinkId, f64)>| {
+            let numbers = links.into_iter();
+            numbers.filter_map(|(link, part)| Some((elements.number(Element::Link(link))?, part)))
+        };
+        let certain = links.certain.into_iter();
         let mut numbers: Vec<usize> = certain
-            .into_iter()
             .filter_map(|link| elements.number(Element::Link(link)))
             .collect();
         let mut at_ranks = vec![Element::Out(ends.0), Element::In(ends.1)];
         if summary.cell.collective == Collective::Bidirectional {
             at_ranks.extend([Element::Out(ends.1), Element::In(ends.0)]);
         }
+        let mut possible: Vec<(usize, f64)> = with_numbers(links.possible).collect();
+        let (certain_wholes, possible_wholes) = wholes(elements, &numbers, &possible);
         numbers.extend(at_ranks.into_iter().filter_map(|end| elements.number(end)));
+        numbers.extend(certain_wholes);
+        possible.extend(possible_wholes);
         flows.push(MeasuredFlow {
             place,
             slot: summary.cell.slot,
             ends,
             certain: numbers,
-            possible: possible
-                .into_iter()
-                .filter_map(|link| elements.number(Element::Link(link)))
-                .collect(),
+            possible,
+            shares: with_numbers(links.shares).collect(),
             rate,
             state: match speed {
                 Speed::Good(_) => FlowState::Good,
@@ -106,6 +161,42 @@ pub(super) fn flows(
     }
     mark_contended(graph, &mut flows);
     flows
+}
+
+/// The whole parts that a flow over these links certainly crossed, and those it possibly crossed with the probability that it did.
+fn wholes(
+    elements: &Elements,
+    certain: &[usize],
+    possible: &[(usize, f64)],
+) -> (BTreeSet<usize>, BTreeMap<usize, f64>) {
+    let of_links = certain.iter().flat_map(|link| elements.wholes_of(*link));
+    let sure: BTreeSet<usize> = of_links.copied().collect();
+    let mut maybe: BTreeMap<usize, f64> = BTreeMap::new();
+    for (link, probability) in possible {
+        for whole in elements
+            .wholes_of(*link)
+            .iter()
+            .filter(|whole| !sure.contains(whole))
+        {
+            *maybe.entry(*whole).or_default() += probability;
+        }
+    }
+    // A path crosses one link of such a part, but of a switch one by which it comes and one by which it goes.
+    for (whole, probability) in &mut maybe {
+        if matches!(
+            elements.whole(*whole).map(|whole| &whole.kind),
+            Some(WholeKind::Switch(_))
+        ) {
+            *probability /= 2.0;
+        }
+        // In both directions, the two may cross the same part.
+        *probability = probability.min(1.0);
+    }
+    let is_certain = |probability: &f64| *probability > 1.0 - CERTAIN;
+    let (all, some): (BTreeMap<_, _>, BTreeMap<_, _>) = maybe
+        .into_iter()
+        .partition(|(_, probability)| is_certain(probability));
+    (sure.into_iter().chain(all.into_keys()).collect(), some)
 }
 
 /// Sender and receiver of a cell that is a flow over one rail.
@@ -124,53 +215,94 @@ fn ends(cell: &Cell) -> Option<(u32, u32)> {
     }
 }
 
-type Links = (Vec<LinkId>, Vec<LinkId>);
+/// The links that a flow crosses.
+#[derive(Debug, Clone, Default)]
+struct Links {
+    /// Certainly.
+    certain: Vec<LinkId>,
+    /// Possibly, with their probabilities.
+    possible: Vec<(LinkId, f64)>,
+    /// Those certain ones that only a share of it crosses.
+    shares: Vec<(LinkId, f64)>,
+}
 
 /// Which links flows cross, remembered per pair of ranks and rail.
 struct CrossedLinks<'g> {
     graph: &'g Graph,
+    spraying: HashSet<&'g str>,
+    /// Switches that do not place flows by their ports: what they chose is not known, whatever was traced.
+    unsteady: HashSet<&'g str>,
     known: HashMap<(u32, u32, String), Option<Links>>,
 }
 
 impl<'g> CrossedLinks<'g> {
-    fn new(graph: &'g Graph) -> CrossedLinks<'g> {
+    fn new(graph: &'g Graph, placements: &'g [SwitchPlacement]) -> CrossedLinks<'g> {
+        let that = |wanted: &[PathPlacement]| {
+            let switches = placements
+                .iter()
+                .filter(|switch| wanted.contains(&switch.placement));
+            switches.map(|switch| switch.switch.as_str()).collect()
+        };
         CrossedLinks {
             graph,
+            spraying: that(&[PathPlacement::Sprayed]),
+            unsteady: that(&[PathPlacement::Sprayed, PathPlacement::PerConnection]),
             known: HashMap::new(),
         }
     }
 
-    /// The links certainly crossed, and those possibly crossed; none when the fabric has no path between the two.
+    /// The links of a cell's flow; none when the fabric has no path between the two.
     fn of(&mut self, cell: &Cell, (from, to): (u32, u32)) -> Option<Links> {
         if cell.collective == Collective::PointToPoint && !cell.path.is_empty() {
             let path: Option<Vec<LinkId>> = cell.path.iter().map(|name| self.graph.named(name)).collect();
-            if let Some(path) = path {
-                return Some((path, Vec::new()));
+            let is_known = |path: &Vec<LinkId>| {
+                let rail = cell.rails.first().map_or("", String::as_str);
+                let choosers = || self.graph.choosers(path, to, rail).into_iter();
+                self.unsteady.is_empty() || !choosers().any(|switch| self.unsteady.contains(switch))
+            };
+            if let Some(certain) = path.filter(is_known) {
+                return Some(Links {
+                    certain,
+                    ..Links::default()
+                });
             }
         }
         let rail = cell.rails.first()?;
-        let (mut certain, mut possible) = self.between(from, to, rail)?;
+        let mut links = self.between(from, to, rail)?;
         if cell.collective == Collective::Bidirectional {
             let back = self.between(to, from, rail)?;
-            certain.extend(back.0);
-            possible.extend(back.1);
+            links.certain.extend(back.certain);
+            links.possible.extend(back.possible);
+            links.shares.extend(back.shares);
         }
-        Some((certain, possible))
+        Some(links)
     }
 
     fn between(&mut self, from: u32, to: u32, rail: &str) -> Option<Links> {
         let graph = self.graph;
+        let is_sprayed = graph
+            .leaf_of(from, rail)
+            .is_some_and(|leaf| self.spraying.contains(leaf));
         let entry = self.known.entry((from, to, rail.to_string()));
         entry
             .or_insert_with(|| {
-                let paths = graph.paths(from, to, rail);
-                let mut sets = paths.iter().map(|path| BTreeSet::from_iter(path.iter().copied()));
-                let first = sets.next()?;
-                let (all, any) = sets.fold((first.clone(), first), |(all, any), path| {
-                    (&all & &path, &any | &path)
-                });
-                let possible = any.difference(&all).copied().collect();
-                Some((all.into_iter().collect(), possible))
+                let crossed = graph.crossing_probabilities(from, to, rail);
+                let is_whole = |(_, probability): &(LinkId, f64)| *probability > 1.0 - CERTAIN;
+                let (whole, parts): (Vec<_>, Vec<_>) = crossed.into_iter().partition(is_whole);
+                let whole = whole.into_iter().map(|(link, _)| link);
+                let links = match is_sprayed {
+                    true => Links {
+                        certain: whole.chain(parts.iter().map(|(link, _)| *link)).collect(),
+                        possible: Vec::new(),
+                        shares: parts,
+                    },
+                    false => Links {
+                        certain: whole.collect(),
+                        possible: parts,
+                        shares: Vec::new(),
+                    },
+                };
+                (!links.certain.is_empty()).then_some(links)
             })
             .clone()
     }
@@ -189,7 +321,7 @@ fn mark_contended(graph: &Graph, flows: &mut [MeasuredFlow]) {
             let alone = host_rate(graph, flow);
             for link in flow.crossed().filter(|number| *number < graph.link_count()) {
                 let entry = wanted.entry(link).or_default();
-                entry.0 += alone;
+                entry.0 += alone * flow.share(link);
                 entry.1 += 1;
             }
         }

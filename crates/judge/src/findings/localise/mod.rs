@@ -14,6 +14,7 @@
 //! The confidence of a suspect is its share among all parts that explain the same flows, times the probability that
 //! the slow measurements were not all disturbances, estimated from how often disturbances occurred in this run.
 
+mod chance;
 mod element;
 mod explain;
 mod faulty_parts;
@@ -42,6 +43,8 @@ use topology::graph::{Graph, LinkId};
 
 /// A link that carried this fraction of its rate is healthy; the rest is headers and the hosts.
 const LOADED: f64 = 0.85;
+/// A link counts as crossed when the probability that all flows which may have crossed it missed it is below this.
+const MISSED: f64 = 0.01;
 /// The highest confidence: causes outside the model are never ruled out.
 const SUREST: f64 = 0.99;
 
@@ -62,6 +65,8 @@ pub struct Cause {
     pub family: u32,
     /// What the part carried.
     pub carried: Interval<Rate>,
+    /// Whether it is certain that those flows crossed the part.
+    pub is_crossing_certain: bool,
     /// Whether it may be accused.
     pub confirmed: bool,
     /// Why not, when it may not.
@@ -78,6 +83,7 @@ pub struct Localisation {
     pub transient: Vec<usize>,
     /// Positions of slow flows that may have shared a link with others by chance.
     pub contended: Vec<usize>,
+    elements: Elements,
     loads: Loads,
     flows: Vec<MeasuredFlow>,
     /// What is known of every link.
@@ -103,17 +109,19 @@ impl Localisation {
         let graph = known.unwrap_or_else(|| Graph::inferred(ranks));
         let elements = Elements::of(&graph, ranks);
         let rule = &recorded.run.rule;
-        let flows = flows(&graph, &elements, summaries, speeds, rule.confidence);
+        let flows = flows(
+            &graph,
+            &elements,
+            &recorded.run.placement,
+            summaries,
+            speeds,
+            rule.confidence,
+        );
         if flows.is_empty() {
             return None;
         }
-        let loads = Loads::of(&flows, elements.count());
-        let as_a_whole = rails_without_a_good_flow(&flows, summaries);
-        let rail_of = |flow: &MeasuredFlow| summaries[flow.place].cell.rails.first();
-        let is_evidence = |flow: &MeasuredFlow| {
-            let on_its_own = rail_of(flow).is_none_or(|rail| !as_a_whole.contains(rail.as_str()));
-            on_its_own && !is_explained(flow.place)
-        };
+        let loads = Loads::of(&flows, &elements);
+        let is_evidence = |flow: &MeasuredFlow| !is_explained(flow.place);
         let explained = explain(&flows, &loads, &elements, is_evidence, |flow| {
             slack(&speeds[flow.place])
         });
@@ -125,6 +133,7 @@ impl Localisation {
             causes: Vec::new(),
             states: vec![LinkState::Untested; graph.link_count()],
             good: vec![false; graph.link_count()],
+            elements,
             loads,
             graph,
             flows,
@@ -177,7 +186,9 @@ impl Localisation {
             of += summary.times.len() as u64;
             measurements += summary.rounds.len() as u32;
         }
-        let p_value = (sign_test(above, of) * f64::from(family)).min(1.0);
+        // Where flows only may have crossed it, the slow ones were selected: what counts is how many of all they are.
+        let p_value = explanation.by_chance.unwrap_or_else(|| sign_test(above, of));
+        let p_value = (p_value * f64::from(family)).min(1.0);
         let senders: BTreeSet<u32> = flows.iter().map(|flow| flow.ends.0).collect();
         let receivers: BTreeSet<u32> = flows.iter().map(|flow| flow.ends.1).collect();
         let partners = senders.len().max(receivers.len());
@@ -217,6 +228,7 @@ impl Localisation {
                 lower: middle(|rate| rate.lower.0),
                 upper: middle(|rate| rate.upper.0),
             },
+            is_crossing_certain: explanation.by_chance.is_none(),
             confirmed: why_not.is_none(),
             why_not,
         }
@@ -244,20 +256,80 @@ impl Localisation {
                 self.states[*number] = LinkState::Healthy;
             }
         }
+        self.set_states_of_possible_links();
         for cause in &self.causes {
             let first = cause.suspects.first();
             // Where another suspect is almost as likely, neither is called slow.
             let rival = cause.suspects.get(1).map_or(0.0, |(_, share)| *share);
             let is_clear = first.is_some_and(|(_, share)| rival < share / 2.0);
-            for link in cause.suspects.iter().filter_map(|(element, _)| element.link()) {
-                let is_first = first.is_some_and(|(element, _)| element.link() == Some(link));
-                let is_accused = cause.confirmed && is_clear && is_first;
-                self.states[link.index()] = match is_accused {
-                    true => LinkState::Slow,
-                    false => self.states[link.index()].max(LinkState::Suspected),
+            for (number, (element, _)) in cause.suspects.iter().enumerate() {
+                let is_accused = cause.confirmed && is_clear && number == 0;
+                let links = match *element {
+                    Element::Link(link) => vec![link],
+                    // As another explanation than the likeliest it says little about each of its links.
+                    Element::Whole(whole) if number == 0 => {
+                        self.elements.wholes()[whole as usize].links.clone()
+                    }
+                    Element::Whole(_) | Element::Out(_) | Element::In(_) => Vec::new(),
                 };
+                for link in links {
+                    // Of a whole part, what nothing crossed is still unknown.
+                    let is_crossed = element.link().is_some() || self.loads.flows(link.index()) > 0;
+                    let state = &mut self.states[link.index()];
+                    *state = match is_accused && is_crossed {
+                        true => LinkState::Slow,
+                        false if is_crossed => (*state).max(LinkState::Suspected),
+                        false => *state,
+                    };
+                }
             }
         }
+    }
+
+    /// Links that no flow is known to have crossed, but some may have: healthy when it is improbable that all good flows
+    /// at its rate missed it.
+    fn set_states_of_possible_links(&mut self) {
+        // The probability that a link was missed: by all flows, by the good ones, and by those of them that filled it.
+        let mut missed: BTreeMap<usize, [f64; 3]> = BTreeMap::new();
+        for flow in &self.flows {
+            let is_good = flow.state == FlowState::Good;
+            for (number, probability) in flow
+                .possible
+                .iter()
+                .filter(|(number, _)| *number < self.graph.link_count())
+            {
+                let rate = self.graph.link(LinkId(*number as u32)).rate.0;
+                let is_loaded = is_good && flow.rate.median.0 >= LOADED * rate;
+                let missed = missed.entry(*number).or_insert([1.0; 3]);
+                for (missed, counts) in missed.iter_mut().zip([true, is_good, is_loaded]) {
+                    *missed *= 1.0 - probability * f64::from(u8::from(counts));
+                }
+            }
+        }
+        for (number, missed) in missed {
+            let [crossed, passed, loaded] = missed.map(|missed| missed < MISSED);
+            self.good[number] |= passed;
+            let state = match (crossed, loaded) {
+                (_, true) => LinkState::Healthy,
+                (true, false) => LinkState::Underloaded,
+                (false, false) => LinkState::Untested,
+            };
+            self.states[number] = self.states[number].max(state);
+        }
+    }
+
+    /// The links that the flow at a place of the plan may have crossed, where that is not certain.
+    pub fn possible_links(&self, place: usize) -> Vec<LinkId> {
+        let flow = self.flows.iter().find(|flow| flow.place == place);
+        let possible = flow.into_iter().flat_map(|flow| &flow.possible);
+        let links = possible.filter(|(number, _)| *number < self.graph.link_count());
+        links.map(|(number, _)| LinkId(*number as u32)).collect()
+    }
+
+    /// The directed links of a whole part, and its name.
+    pub fn whole(&self, number: u32) -> (&[LinkId], String) {
+        let whole = &self.elements.wholes()[number as usize];
+        (&whole.links, whole.kind.to_string())
     }
 
     /// What is known of a link.
@@ -277,24 +349,10 @@ impl Localisation {
     }
 }
 
-/// Relative difference from which two rates count as different: half of the margin.
+/// Relative difference from which two rates count as different: half of the margin, and not less than measurements of one link differ.
 fn slack(speed: &Speed) -> f64 {
     let margin = speed.comparison().map_or(0.1, |comparison| {
         1.0 - comparison.threshold.0 / comparison.expected.0
     });
-    (margin / 2.0).clamp(0.02, 0.1)
-}
-
-/// Rails without any flow at its expected speed, while others have some: those are slow as a whole.
-fn rails_without_a_good_flow<'a>(flows: &[MeasuredFlow], summaries: &[CellSummary<'a>]) -> HashSet<&'a str> {
-    let mut good: BTreeMap<&str, usize> = BTreeMap::new();
-    for flow in flows.iter().filter(|flow| flow.state != FlowState::Unjudged) {
-        if let Some(rail) = summaries[flow.place].cell.rails.first() {
-            *good.entry(rail).or_default() += usize::from(flow.state == FlowState::Good);
-        }
-    }
-    good.into_iter()
-        .filter(|(_, good)| *good == 0)
-        .map(|(rail, _)| rail)
-        .collect()
+    (margin / 2.0).clamp(0.05, 0.1)
 }

@@ -73,7 +73,8 @@ impl Localisation {
     pub(in crate::findings) fn repeated(&self) -> Vec<(bool, Vec<usize>)> {
         let mut alike: BTreeMap<_, Vec<&MeasuredFlow>> = BTreeMap::new();
         for flow in &self.flows {
-            let key = (flow.ends, &flow.certain, &flow.possible);
+            // What it may have crossed follows from these.
+            let key = (flow.ends, &flow.certain, flow.possible.is_empty());
             alike.entry(key).or_default().push(flow);
         }
         let is_transient = |flow: &&&MeasuredFlow| self.transient.contains(&flow.place);
@@ -104,7 +105,8 @@ impl Localisation {
     /// Whether a flow was measured more than once, from and to the same ranks over the same parts.
     fn is_repeated(&self, flow: &MeasuredFlow) -> bool {
         let alike = |other: &&MeasuredFlow| {
-            (other.ends, &other.certain, &other.possible) == (flow.ends, &flow.certain, &flow.possible)
+            (other.ends, &other.certain, other.possible.is_empty())
+                == (flow.ends, &flow.certain, flow.possible.is_empty())
         };
         self.flows.iter().filter(alike).count() > 1
     }
@@ -119,8 +121,9 @@ impl Localisation {
             .filter(|flow| flow.state == FlowState::Slow && flow.contended)
         {
             let guilty = self.causes.iter().position(|cause| {
-                let first = cause.suspects.first().and_then(|(element, _)| element.link());
-                let crosses = first.is_some_and(|link| flow.crossed().any(|number| number == link.index()));
+                let first = cause.suspects.first();
+                let first = first.and_then(|(element, _)| self.elements.number(*element));
+                let crosses = first.is_some_and(|part| flow.crossed().any(|number| number == part));
                 cause.confirmed && crosses && flow.rate.upper.0 >= cause.carried.lower.0 * 0.8
             });
             given.extend(guilty.map(|cause| (flow.place, cause)));

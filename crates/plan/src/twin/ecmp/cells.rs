@@ -84,6 +84,8 @@ impl StreamFabric {
             tests: vec![self.test()],
             cells,
             untested: Vec::new(),
+            placement: Vec::new(),
+            miscabled: Vec::new(),
             injected: faults.iter().map(|fault| format!("{fault:?}")).collect(),
         };
         (topology, run)

@@ -1,0 +1,152 @@
+//! What flows of unknown path say about a part: a slow one may be a disturbance, a good one may have missed the part.
+//!
+//! With `q` the probability that a flow crossed a part and `d` that of a disturbance, a flow is slow with probability
+//! `q + (1 - q) d` when the part is slow and `d` when nothing is. A good one has probability `1 - q` when the part is
+//! slow (up to [`UNNOTICED`]) and 1 when nothing is. The product of the ratios decides. `d` is counted among the flows
+//! that cannot have crossed the part, so a noisy fabric needs more evidence. Assumed: flows choose their paths
+//! independently of each other. What is certain (`q` = 1) is judged by what parts carried, not here.
+
+use std::collections::HashMap;
+
+use super::element::Elements;
+use super::flow::{FlowState, MeasuredFlow};
+use super::loads::Loads;
+use record::stats::more_often;
+
+/// The probability that a flow over a slow part looks good.
+const UNNOTICED: f64 = 0.02;
+
+/// The flows that may have crossed each part, with their probabilities.
+pub(super) struct Chance<'f> {
+    flows: &'f [MeasuredFlow],
+    loads: &'f Loads,
+    elements: &'f Elements,
+    /// Only parts that some flow may have crossed, or not; every judged flow that did or may have.
+    crossings: HashMap<usize, Vec<(usize, f64)>>,
+    judged: usize,
+}
+
+impl<'f> Chance<'f> {
+    pub(super) fn new(flows: &'f [MeasuredFlow], loads: &'f Loads, elements: &'f Elements) -> Chance<'f> {
+        let mut crossings: HashMap<usize, Vec<(usize, f64)>> = HashMap::new();
+        for (element, _) in flows.iter().flat_map(|flow| &flow.possible) {
+            crossings.entry(*element).or_default();
+        }
+        let judged = || {
+            let all = flows.iter().enumerate();
+            all.filter(|(_, flow)| flow.state != FlowState::Unjudged && !flow.contended)
+        };
+        for (number, flow) in judged() {
+            let certain = flow.certain.iter().map(|element| (*element, 1.0));
+            for (element, probability) in certain.chain(flow.possible.iter().copied()) {
+                if let Some(crossings) = crossings.get_mut(&element) {
+                    crossings.push((number, probability));
+                }
+            }
+        }
+        Chance {
+            flows,
+            loads,
+            elements,
+            judged: judged().count(),
+            crossings,
+        }
+    }
+
+    /// The logarithm of the probability of what is known, if the part is slow at `capacity` and explains `slow`:
+    /// that these flows crossed it, and that the good ones did not.
+    pub(super) fn log_likelihood(&self, element: usize, slow: &[usize], capacity: f64) -> f64 {
+        let Some(crossings) = self.crossings.get(&element) else {
+            return 0.0;
+        };
+        let d = self.disturbance(element, slow.iter().copied());
+        let of_slow = slow.iter().map(|flow| {
+            let flow = &self.flows[*flow];
+            let q = match flow.probability(element) {
+                // It needs another fault, which is weighed elsewhere, and must have crossed that one.
+                0.0 => flow.likeliest_link(self.elements.link_count()),
+                crossed => crossed,
+            };
+            (q + (1.0 - q) * d).ln()
+        });
+        of_slow.sum::<f64>() + self.counter_evidence(element, crossings, capacity)
+    }
+
+    /// Whether a flow may have crossed a part.
+    pub(super) fn has_crossed(&self, element: usize, flow: usize) -> bool {
+        self.flows[flow].probability(element) > 0.0
+    }
+
+    /// Whether a part that explains `slow` is a better explanation than chance. A part that every one of its flows
+    /// certainly crossed is not judged here.
+    pub(super) fn is_less_likely(
+        &self,
+        element: usize,
+        slow: &[usize],
+        capacity: f64,
+        unexplained: impl Iterator<Item = usize>,
+    ) -> bool {
+        let Some(crossings) = self.crossings.get(&element) else {
+            return true;
+        };
+        if slow
+            .iter()
+            .any(|flow| self.flows[*flow].probability(element) >= 1.0)
+        {
+            return true;
+        }
+        let d = self.disturbance(element, unexplained);
+        let of_slow = slow.iter().map(|flow| {
+            let q = self.flows[*flow].probability(element);
+            ((q + (1.0 - q) * d) / d).ln()
+        });
+        of_slow.sum::<f64>() + self.counter_evidence(element, crossings, capacity) > 0.0
+    }
+
+    /// The p-value of a share of slow flows as large as that of `slow` among all that may have crossed the part, if
+    /// they are slow no more often than those elsewhere; none where one of them certainly crossed it.
+    pub(super) fn p_value(
+        &self,
+        element: usize,
+        slow: &[usize],
+        unexplained: impl Iterator<Item = usize>,
+    ) -> Option<f64> {
+        let crossed = self.crossings.get(&element)?.len();
+        if slow
+            .iter()
+            .any(|flow| self.flows[*flow].probability(element) >= 1.0)
+        {
+            return None;
+        }
+        let (others, of_others) = self.elsewhere(element, unexplained);
+        Some(more_often(
+            slow.len() as u64,
+            crossed as u64,
+            others as u64,
+            of_others as u64,
+        ))
+    }
+
+    /// The probability that good flows all missed a part that carries only `capacity`, as a logarithm.
+    fn counter_evidence(&self, element: usize, crossings: &[(usize, f64)], capacity: f64) -> f64 {
+        let passed = crossings.iter().filter(|(flow, _)| {
+            let flow = &self.flows[*flow];
+            let (_, carried) = self.loads.with(flow, element, self.elements);
+            flow.state == FlowState::Good && carried > capacity
+        });
+        passed.map(|(_, q)| (1.0 - q * (1.0 - UNNOTICED)).ln()).sum()
+    }
+
+    /// How often flows that cannot have crossed a part were slow and are not explained; never zero.
+    fn disturbance(&self, element: usize, unexplained: impl Iterator<Item = usize>) -> f64 {
+        let (slow, all) = self.elsewhere(element, unexplained);
+        (slow as f64 + 1.0) / (all as f64 + 2.0)
+    }
+
+    /// The flows that cannot have crossed a part: those of them that are slow and unexplained, and all.
+    fn elsewhere(&self, element: usize, unexplained: impl Iterator<Item = usize>) -> (usize, usize) {
+        let crossed = self.crossings.get(&element).map_or(0, Vec::len);
+        let slow = unexplained.filter(|flow| self.flows[*flow].probability(element) == 0.0);
+        (slow.count(), self.judged.saturating_sub(crossed))
+    }
+}

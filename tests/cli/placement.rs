@@ -1,0 +1,94 @@
+//! Fabrics that choose paths in other ways than by ports, and parts with many cables, on the twin: nothing healthy is accused.
+
+use record::{FindingKind, Judgement};
+
+use crate::harness::{Bench, SMALL};
+
+/// Simulates `diagnose` on a fabric; what it came to and its exit code.
+fn simulate(bench: &Bench, arguments: &str, code: i32) -> Judgement {
+    let said = bench
+        .railgauge(&format!("simulate 12x2 {arguments} --json"))
+        .must_exit(code);
+    serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {}", said.stdout))
+}
+
+#[test]
+fn a_healthy_fabric_passes_however_it_places_flows() {
+    let bench = Bench::new(SMALL);
+    for placement in ["steady", "per-connection", "sprayed", "unknown"] {
+        for seed in 1..4 {
+            let judgement = simulate(&bench, &format!("--placement {placement} --seed {seed}"), 0);
+            assert_eq!(judgement.findings, [], "{placement}");
+        }
+    }
+}
+
+#[test]
+fn a_slow_uplink_of_a_fabric_that_places_connections_anew_is_named_with_its_leaf_and_its_like() {
+    let bench = Bench::new(SMALL);
+    let judgement = simulate(
+        &bench,
+        "--placement per-connection --slow rail1-leaf2-spine1:away=60%",
+        12,
+    );
+    let [finding] = judgement.findings.as_slice() else {
+        panic!("{:?}", judgement.findings);
+    };
+    assert_eq!(finding.place.switch.as_deref(), Some("rail1-leaf2"));
+    let parts: Vec<&str> = finding
+        .suspects
+        .iter()
+        .map(|suspect| suspect.part.as_str())
+        .collect();
+    assert!(parts.contains(&"rail1-leaf2/u1->rail1-spine1/d2"), "{parts:?}");
+    assert!(
+        finding.suspects.iter().all(|suspect| suspect.confidence < 0.9),
+        "{:?}",
+        finding.suspects
+    );
+}
+
+#[test]
+fn a_host_cable_is_named_whatever_the_paths_are() {
+    let bench = Bench::new(SMALL);
+    for placement in ["per-connection", "sprayed", "unknown"] {
+        let judgement = simulate(
+            &bench,
+            &format!("--placement {placement} --slow h5-rail0-leaf2:towards=60%"),
+            12,
+        );
+        let suspects: Vec<&str> = judgement
+            .findings
+            .iter()
+            .map(|finding| finding.suspects[0].part.as_str())
+            .collect();
+        assert_eq!(suspects, ["rail0-leaf2/p1->h5/rail0"], "{placement}");
+    }
+}
+
+#[test]
+fn a_part_with_many_cables_gets_one_finding() {
+    let bench = Bench::new(SMALL);
+    let one = |slow: &str| {
+        let mut judgement = simulate(&bench, &format!("--slow {slow}=60%"), 12);
+        assert_eq!(judgement.findings.len(), 1, "{slow}: {:?}", judgement.findings);
+        judgement.findings.remove(0)
+    };
+    let cable = one("h5-rail0-leaf2");
+    assert_eq!(
+        cable.place.links,
+        ["h5/rail0->rail0-leaf2/p1", "rail0-leaf2/p1->h5/rail0"]
+    );
+    assert_eq!(one("rail0-spine1").place.switch.as_deref(), Some("rail0-spine1"));
+    assert_eq!(one("rail1-leaf3").place.switch.as_deref(), Some("rail1-leaf3"));
+    let host = one("h7");
+    assert_eq!(host.suspects[0].part, "h7");
+    assert_eq!(host.place.links.len(), 4, "two rails, both directions");
+    let rail = one("rail1");
+    assert_eq!(
+        (rail.kind, rail.place.rail.as_deref()),
+        (FindingKind::SlowRail, Some("rail1"))
+    );
+    let fabric = one("all");
+    assert_eq!((fabric.kind, fabric.place.rail), (FindingKind::SlowRail, None));
+}
