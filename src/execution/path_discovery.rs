@@ -98,7 +98,7 @@ fn trace_paths(
     table = table.with_spraying(placements.spraying());
     let (unsteady, spraying) = (placements.unsteady().count(), placements.spraying().count());
     progress.note(&match (steady.len(), unsteady) {
-        (0, 0) => "no switch answers traces: cables between switches cannot be distinguished".to_string(),
+        (0, 0) => "no switch answers traces: cables between switches are judged by many connections".to_string(),
         (known, 0) => format!("paths of {known} of {} flows are known", wanted.len()),
         (_, _) if spraying > 0 => format!(
             "{spraying} switch{} place{} every packet anew: cables between switches are judged by all hosts of a leaf together",

@@ -245,4 +245,28 @@ mod tests {
             assert_eq!(cables, names);
         }
     }
+
+    /// The hops of a path whose last switch answers from the port at which another path arrives: answers that leave by any uplink.
+    #[test]
+    fn answers_that_leave_by_any_port_are_told_from_those_of_the_port_packets_came_in_by() {
+        let graph = graph(&clos(6, 1, 2));
+        assert!(!evidence(&graph, &graph).answers_leave_anywhere());
+        let mut evidence = WiringEvidence::default();
+        let mut mixed = Vec::new();
+        for (from, to) in [(0, 2), (1, 3), (2, 4)] {
+            let paths = graph.paths(from, to, "rail0");
+            let [mut hops, other] = [&paths[0], &paths[1]].map(|path| inbound(&graph, path));
+            hops.pop();
+            hops[2] = other[2];
+            evidence.note(&graph, from, "rail0", &hops);
+            mixed.push((from, to, hops, paths[0].clone()));
+        }
+        assert!(evidence.answers_leave_anywhere());
+        assert!(evidence.miswiring(&graph).is_empty());
+        // The second hop alone names the spine, and the path with it.
+        let graph = graph.with_answers_of_switches();
+        for (from, to, hops, path) in mixed {
+            assert_eq!(graph.path_of_hops(from, to, "rail0", &hops), Some(path));
+        }
+    }
 }

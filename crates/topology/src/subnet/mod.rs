@@ -13,6 +13,7 @@
 
 mod adaptive;
 mod as_topology;
+mod csv;
 mod database;
 mod folder;
 mod tables;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::text_error::TextError;
 use record::units::Rate;
 
+pub use csv::{Row, Table, table};
 pub(crate) use database::is_database;
 pub use folder::{ReadSubnet, read_folder};
 pub use tables::{ForwardingTable, read_tables};

@@ -101,6 +101,16 @@ fn tables_of_another_subnet_and_contradictions_are_named_with_their_line() {
 }
 
 #[test]
+fn a_database_that_ends_in_the_middle_of_a_table_is_refused() {
+    let cut = DATABASE.replace("END_LINKS\n", "");
+    let error = Subnet::of_database(&cut).unwrap_err();
+    assert!(error.message.contains("LINKS is truncated"), "{}", error.message);
+    let short = DATABASE.replace("0x02,1,0xa1,2", "0x02,1");
+    let error = Subnet::of_database(&short).unwrap_err();
+    assert!(error.message.contains("2 of 4 columns"), "{}", error.message);
+}
+
+#[test]
 fn a_circle_and_a_dead_end_are_found() {
     let mut subnet = Subnet::of_database(DATABASE).unwrap();
     let leaf = subnet.node(0xa1).unwrap();
