@@ -1,5 +1,8 @@
 //! Adaptive tests: the steps that `plan::diagnose` asks for, measured by the ranks of a session.
 
+use std::sync::Arc;
+
+use super::connection_paths::record_crossed;
 use crate::error::CliError;
 use engine::measure::{MeasureContext, RunFolder, Session};
 use plan::FabricKnowledge;
@@ -11,6 +14,7 @@ struct SessionMeasurer<'a, 'm> {
     session: &'a mut Session,
     tests: &'a [TestRecord],
     folder: &'a RunFolder,
+    known: &'a mut FabricKnowledge,
     measuring: &'a mut MeasureContext<'m>,
 }
 
@@ -25,8 +29,12 @@ impl Measurer for SessionMeasurer<'_, '_> {
         self.measuring.sink.write(&added)?;
         self.measuring.sink.flush()?;
         self.measuring.progress.plan(cells.len());
-        let cells: Vec<&Cell> = cells.iter().collect();
-        Ok(self.session.measure(&cells, self.tests, 0, self.measuring)?)
+        let of_step: Vec<&Cell> = cells.iter().collect();
+        let end = self.session.measure(&of_step, self.tests, 0, self.measuring)?;
+        if end == EndReason::Finished {
+            record_crossed(self.session, self.known, cells.iter(), self.measuring)?;
+        }
+        Ok(end)
     }
 
     fn recorded(&mut self) -> Result<Recorded, CliError> {
@@ -41,14 +49,15 @@ pub fn narrow_adaptive_tests(
     session: &mut Session,
     tests: &[TestRecord],
     folder: &RunFolder,
-    known: &FabricKnowledge,
+    known: &mut FabricKnowledge,
     seed: u64,
     measuring: &mut MeasureContext<'_>,
     on_step: &dyn Fn(&Step),
 ) -> Result<EndReason, CliError> {
     for test in tests.iter().filter(|test| test.adaptive) {
         let inferred;
-        let graph = match &known.graph {
+        let (of_run, table) = (known.graph.clone(), Arc::clone(&known.paths));
+        let graph = match &of_run {
             Some(graph) => graph.as_ref(),
             None => {
                 inferred = topology::graph::Graph::inferred(&session.fabric().ranks);
@@ -57,7 +66,7 @@ pub fn narrow_adaptive_tests(
         };
         let setting = DiagnosisContext {
             graph,
-            table: &known.paths,
+            table: &table,
             test: &test.name,
             seed,
         };
@@ -65,6 +74,7 @@ pub fn narrow_adaptive_tests(
             session,
             tests,
             folder,
+            known,
             measuring,
         };
         let outcome = narrow(&mut measurer, &setting, &mut |step| on_step(step))?;

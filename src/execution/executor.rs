@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use super::adaptive::narrow_adaptive_tests;
-use super::{cross_rail, path_discovery};
+use super::connection_paths::record_crossed;
+use super::{cross_rail, steady_paths};
 use crate::error::CliError;
 use crate::progress::diagnosis::describe_step;
 use crate::run_clock::now;
@@ -99,12 +100,22 @@ impl RunExecutor<'_> {
         let mut known = self.known.clone();
         if end == EndReason::Finished {
             ask_again(session, &mut known, &mut measuring)?;
+            let is_adaptive = |cell: &&Cell| {
+                let mut tests = self.plan.tests.iter();
+                tests.any(|test| test.adaptive && test.name == cell.test)
+            };
+            record_crossed(
+                session,
+                &mut known,
+                cells.iter().filter(is_adaptive),
+                &mut measuring,
+            )?;
             let show = |step: &Step| describe_step(step).iter().for_each(|line| progress.note(line));
             end = narrow_adaptive_tests(
                 session,
                 &self.plan.tests,
                 self.folder,
-                &known,
+                &mut known,
                 self.plan.seed,
                 &mut measuring,
                 &show,
@@ -337,7 +348,7 @@ fn ask_again(
     known: &mut FabricKnowledge,
     measuring: &mut MeasureContext<'_>,
 ) -> Result<(), CliError> {
-    if let Some(placements) = path_discovery::ask_again(session, known)? {
+    if let Some(placements) = steady_paths::ask_again(session, known)? {
         let switches = placements.record();
         measuring.sink.write(&Event::Placement { switches })?;
         known.placements = placements;

@@ -2,9 +2,11 @@
 
 mod adaptive;
 pub mod connected_run;
+mod connection_paths;
 mod cross_rail;
 pub mod executor;
 pub mod path_discovery;
+mod steady_paths;
 mod stream_paths;
 
 use std::path::{Path, PathBuf};

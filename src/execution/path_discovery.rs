@@ -1,15 +1,16 @@
 //! The paths of flows through the fabric, traced before anything is measured.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::steady_paths::{CONTROL_PORTS, TracedTwice, control_flows, controls};
 use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted, TracedFlow};
 use plan::adaptive::partners;
 use plan::flow::PathTable;
-use plan::placement::{ControlFlow, Placements};
+use plan::placement::Placements;
 use plan::{Choices, FabricKnowledge, Plan};
-use record::{Cell, Collective, MiscabledRecord, PathPlacement, TransportKind};
+use record::{Cell, Collective, MiscabledRecord, TransportKind};
 use topology::discover::SeenPath;
 use topology::graph::{Graph, Miswiring, Path, WiringEvidence, WrongCable};
 use topology::suite::Suite;
@@ -23,14 +24,8 @@ const FIRST_ROCE_PORT: u16 = 50_000;
 const PORTS_PER_PATH: usize = 4;
 const MIN_PORTS: usize = 8;
 const MAX_PORTS: usize = 48;
-/// Ports after those, of flows that carry nothing and are traced again and again.
-const CONTROL_PORTS: u16 = 2;
-/// Control flows of a rank on a rail.
-const CONTROLS_PER_RANK: usize = 4;
 /// Where nothing is known of the fabric: receivers of a rank that several flows are traced to.
 const WELL_TRACED: usize = 24;
-/// Flows of a rank on a rail of which several packets are traced.
-const BURSTS_PER_RANK: usize = 3;
 /// First source port of TCP flows that are not traced.
 pub const FIRST_FRESH_PORT: u16 = FIRST_PORT + MAX_PORTS as u16 + CONTROL_PORTS;
 
@@ -83,19 +78,31 @@ fn trace_paths(
     let mut table = PathTable::default().with_fresh_ports(first_fresh_port(&transports));
     let controls = controls(&wanted);
     let mut traced = session.trace(&[wanted.as_slice(), &controls].concat())?;
-    let graph = true_graph(session, choices, graph, &traced, progress)?;
-    let controls = traced.split_off(wanted.len());
-    choices.known.controls = controls
-        .into_iter()
-        .filter(has_answer)
-        .map(control_flow)
-        .collect();
-    let placements = &mut choices.known.placements;
-    let steady = steady_paths(session, &graph, traced, placements)?;
+    choices.known.controls = control_flows(traced.split_off(wanted.len()));
+    let twice = TracedTwice::trace(session, traced)?;
+    let mut placements = Placements::default();
+    twice.compare(&graph, &mut placements);
+    let corrected = true_graph(
+        session,
+        choices,
+        Arc::clone(&graph),
+        &twice,
+        &placements,
+        progress,
+    )?;
+    if !Arc::ptr_eq(&graph, &corrected) {
+        placements = Placements::default();
+        twice.compare(&corrected, &mut placements);
+    }
+    let graph = corrected;
+    let steady = twice.steady_paths(session, &graph, &mut placements)?;
     for (flow, path) in &steady {
         table.insert(flow.from, flow.to, &flow.rail, flow.port, path.clone());
     }
-    table = table.with_spraying(placements.spraying());
+    table = table
+        .with_spraying(placements.spraying())
+        .told_afterwards(!choices.known.controls.is_empty());
+    choices.known.placements = placements.clone();
     let (unsteady, spraying) = (placements.unsteady().count(), placements.spraying().count());
     progress.note(&match (steady.len(), unsteady) {
         (0, 0) => "no switch answers traces: cables between switches are judged by many connections".to_string(),
@@ -106,8 +113,8 @@ fn trace_paths(
             if spraying == 1 { "s" } else { "" }
         ),
         (known, _) => format!(
-            "{} placed the same flow on different paths: the paths of {known} of {} flows are known; cables between switches are \
-             judged by many connections",
+            "{} placed the same flow on different paths: the paths of {known} of {} flows are known beforehand; those of others are \
+             asked for within their connections, or judged by their probabilities",
             match unsteady {
                 1 => "1 switch".to_string(),
                 _ => format!("{unsteady} switches"),
@@ -124,72 +131,8 @@ fn first_fresh_port(transports: &[(TransportKind, String)]) -> u16 {
     first_control_port(transports.iter().any(is_roce)) + CONTROL_PORTS
 }
 
-fn first_control_port(is_roce: bool) -> u16 {
+pub fn first_control_port(is_roce: bool) -> u16 {
     (if is_roce { FIRST_ROCE_PORT } else { FIRST_PORT }) + MAX_PORTS as u16
-}
-
-/// Control flows from every rank to some of those it has several paths to.
-fn controls(wanted: &[TraceWanted]) -> Vec<TraceWanted> {
-    let mut of_rank: BTreeMap<(u32, &str), BTreeSet<(u32, TransportKind)>> = BTreeMap::new();
-    for flow in wanted {
-        let receivers = of_rank.entry((flow.from, &flow.rail)).or_default();
-        receivers.insert((flow.to, flow.transport));
-    }
-    let of_one = |((from, rail), receivers): ((u32, &str), BTreeSet<(u32, TransportKind)>)| {
-        let ports = 0..CONTROL_PORTS;
-        let flows = ports.flat_map(|number| {
-            receivers.iter().map(move |(to, transport)| TraceWanted {
-                from,
-                to: *to,
-                rail: rail.to_string(),
-                port: first_control_port(*transport == TransportKind::Verbs) + number,
-                transport: *transport,
-            })
-        });
-        flows.take(CONTROLS_PER_RANK).collect::<Vec<_>>()
-    };
-    of_rank.into_iter().flat_map(of_one).collect()
-}
-
-fn control_flow(traced: TracedFlow) -> ControlFlow {
-    let TracedFlow { flow, hops, .. } = traced;
-    ControlFlow {
-        from: flow.from,
-        to: flow.to,
-        rail: flow.rail,
-        port: flow.port,
-        transport: flow.transport,
-        hops,
-    }
-}
-
-/// Traces the control flows again: how switches place flows by now, if that says more than before.
-pub fn ask_again(session: &mut Session, known: &FabricKnowledge) -> Result<Option<Placements>, CliError> {
-    let Some(graph) = known.graph.as_ref().filter(|_| !known.controls.is_empty()) else {
-        return Ok(None);
-    };
-    let wanted = known.controls.iter().map(|control| TraceWanted {
-        from: control.from,
-        to: control.to,
-        rail: control.rail.clone(),
-        port: control.port,
-        transport: control.transport,
-    });
-    let wanted: Vec<TraceWanted> = wanted.collect();
-    let mut placements = known.placements.clone();
-    for (control, again) in known.controls.iter().zip(session.trace(&wanted)?) {
-        placements.compare(
-            graph,
-            (control.from, control.to, &control.rail),
-            &control.hops,
-            &again.hops,
-        );
-    }
-    Ok((placements != known.placements).then_some(placements))
-}
-
-fn has_answer(traced: &TracedFlow) -> bool {
-    traced.hops.iter().any(Option::is_some)
 }
 
 /// The graph of the cables as they are: where traces contradict the topology, it is corrected.
@@ -197,12 +140,20 @@ fn true_graph(
     session: &Session,
     choices: &mut Choices,
     written: Arc<Graph>,
-    traced: &[TracedFlow],
+    twice: &TracedTwice,
+    placements: &Placements,
     progress: &dyn Progress,
 ) -> Result<Arc<Graph>, CliError> {
+    let is_unsteady = placements.unsteady().next().is_some();
     let mut evidence = WiringEvidence::default();
-    for TracedFlow { flow, hops, .. } in traced {
-        evidence.note(&written, flow.from, &flow.rail, hops);
+    for TracedFlow { flow, hops, .. } in twice.first() {
+        // Where every connection takes another path, so does every question: one switch does not follow another, but on the sender's.
+        let reliable = if is_unsteady {
+            hops.len().min(2)
+        } else {
+            hops.len()
+        };
+        evidence.note(&written, flow.from, &flow.rail, &hops[..reliable]);
     }
     let miswiring = evidence.miswiring(&written);
     for [one, other] in &miswiring.swapped {
@@ -249,86 +200,6 @@ pub fn miscabled(miswiring: &Miswiring) -> Vec<Vec<MiscabledRecord>> {
         .map(|pair| pair.iter().map(record).collect());
     let moved = miswiring.moved.iter().map(|wrong| vec![record(wrong)]);
     swapped.chain(moved).collect()
-}
-
-/// Traces flows twice, each time in another connection. Returns those that took the same path both times, over switches that
-/// place flows by their ports.
-fn trace_steady_paths(
-    session: &mut Session,
-    graph: &Graph,
-    wanted: &[TraceWanted],
-    placements: &mut Placements,
-) -> Result<Vec<(TraceWanted, Path)>, CliError> {
-    let first = session.trace(wanted)?;
-    steady_paths(session, graph, first, placements)
-}
-
-/// The same for flows that were traced once. Where switches answer only so often, some are traced again and stand for all: a switch is
-/// steady or it is not.
-fn steady_paths(
-    session: &mut Session,
-    graph: &Graph,
-    traced: Vec<TracedFlow>,
-    placements: &mut Placements,
-) -> Result<Vec<(TraceWanted, Path)>, CliError> {
-    let first: Vec<TracedFlow> = traced.into_iter().filter(has_answer).collect();
-    let path = |traced: &TracedFlow| {
-        let flow = &traced.flow;
-        graph.path_of_hops(flow.from, flow.to, &flow.rail, &traced.hops)
-    };
-    let answered: Vec<TraceWanted> = first.iter().map(|traced| traced.flow.clone()).collect();
-    let mut steady = Vec::new();
-    for (first, again) in first.iter().zip(session.trace(&answered)?) {
-        let flow = &first.flow;
-        placements.compare(graph, (flow.from, flow.to, &flow.rail), &first.hops, &again.hops);
-        let (one, other) = (path(first), path(&again));
-        // A second trace without an answer says nothing.
-        if let Some(path) = one.filter(|one| other.as_ref().is_none_or(|other| other == one)) {
-            steady.push((flow.clone(), path, other.is_some()));
-        }
-    }
-    if placements.unsteady().next().is_some() {
-        trace_packets(session, graph, &first, placements)?;
-    }
-    let is_usable = |(flow, path, is_confirmed): &(TraceWanted, Path, bool)| {
-        graph
-            .choosers(path, flow.to, &flow.rail)
-            .iter()
-            .all(|switch| match placements.of(switch) {
-                PathPlacement::Steady => true,
-                PathPlacement::PerConnection | PathPlacement::Sprayed => false,
-                PathPlacement::Unknown => *is_confirmed,
-            })
-    };
-    let usable = steady.into_iter().filter(is_usable);
-    Ok(usable.map(|(flow, path, _)| (flow, path)).collect())
-}
-
-/// Where the same flow takes different paths: whether packets of one connection do as well. A few flows of every rank and rail are asked.
-fn trace_packets(
-    session: &mut Session,
-    graph: &Graph,
-    traced: &[TracedFlow],
-    placements: &mut Placements,
-) -> Result<(), CliError> {
-    let mut asked: HashMap<(u32, &str), usize> = HashMap::new();
-    let mut wanted = Vec::new();
-    for TracedFlow { flow, .. } in traced {
-        let count = asked.entry((flow.from, &flow.rail)).or_default();
-        // Other receivers are on other leaves: one flow to each says more than several to one.
-        let is_new = wanted
-            .iter()
-            .all(|other: &TraceWanted| (other.from, other.to) != (flow.from, flow.to));
-        if *count < BURSTS_PER_RANK && is_new {
-            *count += 1;
-            wanted.push(flow.clone());
-        }
-    }
-    for burst in session.trace_bursts(&wanted)? {
-        let flow = &burst.flow;
-        placements.note_burst(graph, (flow.from, flow.to, &flow.rail), &burst.hops);
-    }
-    Ok(())
 }
 
 /// Who answers for flows between all ranks, when nothing is known of the fabric.
@@ -440,7 +311,10 @@ pub fn trace_pinned_flows(
         }
     }
     let unknown: Vec<TraceWanted> = unknown.into_iter().collect();
-    for (flow, path) in trace_steady_paths(session, graph, &unknown, placements)? {
+    let first = session.trace(&unknown)?;
+    let twice = TracedTwice::trace(session, first)?;
+    twice.compare(graph, placements);
+    for (flow, path) in twice.steady_paths(session, graph, placements)? {
         paths.insert(flow, names(&path));
     }
     for cell in &mut plan.cells {

@@ -1,26 +1,33 @@
 //! The path of every stream of the plan, traced before anything is measured.
 //!
-//! Switches may answer only so many questions a second: they are asked again, once a second, for as long as that tells something. Some
-//! streams of every leaf are traced a second time; a path that differs then belongs to a fabric that does not pin flows to paths.
+//! Switches may answer only so many questions a second: then they are asked at that pace, about flows drawn by lot, for as long as that may
+//! take. Some streams of every leaf are traced a second time; a path that differs then belongs to a fabric that does not pin flows to paths.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::error::CliError;
-use engine::measure::{Progress, Session, TraceWanted, TracedFlow};
+use engine::measure::{PathQuestion, Progress, Session, TraceWanted, TracedFlow};
 use plan::Plan;
 use record::{Cell, StreamPath};
 use topology::graph::{Graph, Path};
 
 /// Switches that answer so seldom are asked this often: once a second is what most of them are limited to.
-const PACE: Duration = Duration::from_secs(1);
+const PACE: Duration = Duration::from_millis(1050);
+/// Flows of an asker that are traced at first: more than any switch that counts its answers gives at once.
+const FIRST: usize = 12;
+/// A question without an answer is asked again so often.
+const MOST_TRIES: usize = 3;
+/// Flows of an asker without an answer of which it is seen how far they get.
+const MOST_UNANSWERED: usize = 32;
 /// How long they are asked for the paths of all streams.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The same for the streams that are traced again.
 const PATIENCE_AGAIN: Duration = Duration::from_secs(6);
 /// After so many rounds without a path that was not known, the others stay unknown.
-const MOST_ROUNDS_IN_VAIN: usize = 3;
+const MOST_ROUNDS_IN_VAIN: usize = 4;
 /// Streams of a leaf that are traced again.
 const AGAIN_PER_LEAF: usize = 24;
 
@@ -81,44 +88,171 @@ fn is_whole(traced: &HashMap<TraceWanted, TracedPath>, flow: &TraceWanted) -> bo
     traced.get(flow).is_some_and(|(_, whole)| *whole)
 }
 
-/// Traces flows, and asks again for as long as `patience` lasts where switches that answer others have not answered.
+/// What is known of the paths of flows.
+type KnownPaths = HashMap<TraceWanted, TracedPath>;
+
+/// Traces flows: all at once where switches answer everything, else at the pace they do, for as long as `patience` lasts.
 fn trace(
     session: &mut Session,
     wanted: &[TraceWanted],
     graph: &Graph,
     patience: Duration,
-) -> Result<HashMap<TraceWanted, TracedPath>, CliError> {
-    let path = |traced: &TracedFlow| {
-        let TracedFlow { flow, hops, arrived } = traced;
-        graph.known_links_of_hops(flow.from, flow.to, &flow.rail, hops, *arrived)
-    };
+) -> Result<KnownPaths, CliError> {
     let until = Instant::now() + patience;
-    let mut asked = Instant::now();
-    let mut known: HashMap<TraceWanted, TracedPath> = HashMap::new();
-    let mut open: Vec<TraceWanted> = Vec::new();
-    let mut has_answers = false;
-    for traced in session.trace(wanted)? {
-        let (links, is_whole) = path(&traced);
-        has_answers |= traced.hops.iter().any(Option::is_some);
-        // A path whose end was not reached is not known better by asking again.
-        if !is_whole && traced.arrived {
-            open.push(traced.flow.clone());
-        }
-        known.insert(traced.flow, (links, is_whole));
+    let mut of_asker: HashMap<(u32, &str), usize> = HashMap::new();
+    let (mut first, mut rest) = (Vec::new(), Vec::new());
+    for flow in wanted {
+        let count = of_asker.entry((flow.from, &flow.rail)).or_default();
+        *count += 1;
+        let half = if *count <= FIRST { &mut first } else { &mut rest };
+        half.push(flow.clone());
     }
-    let mut in_vain = 0;
-    while has_answers && !open.is_empty() && in_vain < MOST_ROUNDS_IN_VAIN && Instant::now() < until {
-        sleep(PACE.saturating_sub(asked.elapsed()));
-        asked = Instant::now();
-        let before = open.len();
-        for traced in session.complete_traces(&open)? {
-            let found = path(&traced);
-            known.insert(traced.flow, found);
-        }
-        open.retain(|flow| !is_whole(&known, flow));
-        in_vain = if open.len() < before { 0 } else { in_vain + 1 };
+    let mut traced = session.trace(&first)?;
+    let is_limited = answer_sometimes(&traced);
+    if !is_limited {
+        traced.extend(session.trace(&rest)?);
+    }
+    let mut known: KnownPaths = traced
+        .iter()
+        .map(|traced| (traced.flow.clone(), path(graph, traced)))
+        .collect();
+    match is_limited {
+        true => ask_at_their_pace(session, wanted, graph, until, &mut known)?,
+        false => ask_again(session, &traced, graph, until, &mut known)?,
     }
     Ok(known)
+}
+
+fn path(graph: &Graph, traced: &TracedFlow) -> TracedPath {
+    let TracedFlow { flow, hops, arrived } = traced;
+    graph.known_links_of_hops(flow.from, flow.to, &flow.rail, hops, *arrived)
+}
+
+/// Whether switches as far from the sender as each other answer for some flows and not for others that arrive: they are asked too often.
+fn answer_sometimes(traced: &[TracedFlow]) -> bool {
+    let arrived = || traced.iter().filter(|traced| traced.arrived);
+    let longest = arrived().map(|traced| traced.hops.len()).max().unwrap_or(0);
+    (0..longest).any(|place| {
+        let hops = || arrived().filter_map(|traced| traced.hops.get(place));
+        let silent = hops().filter(|hop| hop.is_none()).count();
+        // A packet may be lost.
+        silent * 10 > hops().count() && hops().any(Option::is_some)
+    })
+}
+
+/// Where all switches answer, a missing answer was lost: asked for again as long as that tells a path.
+fn ask_again(
+    session: &mut Session,
+    traced: &[TracedFlow],
+    graph: &Graph,
+    until: Instant,
+    known: &mut KnownPaths,
+) -> Result<(), CliError> {
+    let question = |traced: &TracedFlow| PathQuestion {
+        flow: traced.flow.clone(),
+        ttls: (1..)
+            .zip(&traced.hops)
+            .filter(|(_, hop)| hop.is_none())
+            .map(|(ttl, _)| ttl)
+            .collect(),
+    };
+    // A path whose end was not reached is not known better by asking again, nor is one where nobody answers.
+    let is_open = |traced: &&TracedFlow| traced.arrived && traced.hops.iter().any(Option::is_some);
+    let mut open: Vec<PathQuestion> = traced.iter().filter(is_open).map(question).collect();
+    open.retain(|question| !question.ttls.is_empty() && !is_whole(known, &question.flow));
+    while !open.is_empty() && Instant::now() < until {
+        sleep(PACE);
+        let before = open.len();
+        for traced in session.ask_switches(&open)? {
+            let found = path(graph, &traced);
+            known.insert(traced.flow, found);
+        }
+        open.retain(|question| !is_whole(known, &question.flow));
+        if open.len() == before {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Where switches answer an asker only so often: every sender asks about one flow to every leaf at a time, so that no switch is asked more
+/// often than it answers, and which flows become known does not depend on their paths.
+fn ask_at_their_pace(
+    session: &mut Session,
+    wanted: &[TraceWanted],
+    graph: &Graph,
+    until: Instant,
+    known: &mut KnownPaths,
+) -> Result<(), CliError> {
+    // What was known so far came mostly from the switches that had least to answer.
+    known.clear();
+    let mut queues = queues(wanted, graph);
+    let mut unanswered: Vec<TraceWanted> = Vec::new();
+    let mut in_vain = 0;
+    while queues.iter().any(|queue| !queue.is_empty())
+        && in_vain < MOST_ROUNDS_IN_VAIN
+        && Instant::now() < until
+    {
+        let asked = Instant::now();
+        let turn = queues.iter_mut().enumerate();
+        let turn: Vec<(usize, Queued)> = turn
+            .filter_map(|(queue, waiting)| Some((queue, waiting.pop_front()?)))
+            .collect();
+        let questions: Vec<PathQuestion> = turn.iter().map(|(_, (question, _))| question.clone()).collect();
+        in_vain += 1;
+        for (traced, (queue, (question, tries))) in session.ask_switches(&questions)?.iter().zip(turn) {
+            let found = path(graph, traced);
+            match found.1 {
+                true => in_vain = 0,
+                false if tries + 1 < MOST_TRIES => queues[queue].push_back((question, tries + 1)),
+                false => unanswered.push(question.flow),
+            }
+            known.insert(traced.flow.clone(), found);
+        }
+        sleep(PACE.saturating_sub(asked.elapsed()));
+    }
+    // These may not arrive: how far do they get?
+    let mut of_asker: HashMap<u32, usize> = HashMap::new();
+    unanswered.retain(|flow| {
+        let count = of_asker.entry(flow.from).or_default();
+        *count += 1;
+        *count <= MOST_UNANSWERED
+    });
+    for traced in session.trace(&unanswered)? {
+        known.insert(traced.flow.clone(), path(graph, &traced));
+    }
+    Ok(())
+}
+
+/// A question, and how often it was asked.
+type Queued = (PathQuestion, usize);
+
+/// Questions that may be asked at the same time, one of each queue: the leaf at the end of a path answers about flows to its own hosts, any
+/// other switch hears about all flows of an asker. Within a queue flows are in an order that has nothing to do with their paths.
+fn queues(wanted: &[TraceWanted], graph: &Graph) -> Vec<VecDeque<Queued>> {
+    let mut queues: BTreeMap<(u32, &str, Option<&str>), VecDeque<Queued>> = BTreeMap::new();
+    let mut order: Vec<&TraceWanted> = wanted.iter().collect();
+    order.sort_by_cached_key(|flow| {
+        let mut hasher = DefaultHasher::new();
+        flow.hash(&mut hasher);
+        hasher.finish()
+    });
+    for flow in order {
+        let ttls = graph.telling_switches(flow.from, flow.to, &flow.rail);
+        let paths = graph.paths(flow.from, flow.to, &flow.rail);
+        let last = paths.first().map_or(0, |path| path.len() - 1);
+        let leaf = graph.leaf_of(flow.to, &flow.rail);
+        let leaf = leaf.filter(|_| matches!(ttls.as_slice(), [ttl] if usize::from(*ttl) == last));
+        let queue = queues.entry((flow.from, &flow.rail, leaf)).or_default();
+        queue.push_back((
+            PathQuestion {
+                flow: flow.clone(),
+                ttls,
+            },
+            0,
+        ));
+    }
+    queues.into_values().collect()
 }
 
 /// A few flows of every leaf, from as many of its hosts as there are.

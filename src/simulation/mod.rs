@@ -140,7 +140,9 @@ impl Simulation {
     /// The paths of the flows that a real run would trace, answered by the twin.
     fn trace_paths(&self, twin: &Twin<'_>, seed: u64) -> PathTable {
         let ranks: Vec<u32> = self.fabric.ranks.iter().map(|record| record.rank).collect();
-        let mut table = PathTable::default().with_fresh_ports(FIRST_FRESH_PORT);
+        let mut table = PathTable::default()
+            .with_fresh_ports(FIRST_FRESH_PORT)
+            .told_afterwards(twin.placement() == PathPlacement::PerConnection);
         if twin.placement() == PathPlacement::Sprayed {
             let switches = self.topology.switches.iter().map(|switch| switch.name.as_str());
             return table.with_spraying(switches);

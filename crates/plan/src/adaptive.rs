@@ -7,7 +7,8 @@
 //! disturbs another; slots of different rails are never mixed.
 //!
 //! Where the path of a flow is not known, it is a draw: every such flow is a connection of its own, and the opening goes on until
-//! it is improbable that a link was missed by all of them. Where packets are sprayed, every flow crosses all links that its leaf may
+//! it is improbable that a link was missed by all of them. Where switches say afterwards which path it took, it is shorter, and
+//! what none has crossed is asked for again. Where packets are sprayed, every flow crosses all links that its leaf may
 //! choose, with a share of its rate: all hosts of a leaf send or receive at once, so that its links are filled.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -25,6 +26,8 @@ const ALL_PAIRS: usize = 32;
 const PARTNERS: usize = 16;
 /// A link counts as crossed when flows of unknown path have missed it with at most this probability.
 const MISSED: f64 = 0.01;
+/// The same where it is known afterwards which links they crossed: the others are asked for again.
+const MISSED_AT_FIRST: f64 = 0.25;
 /// The most slots of a rail's opening that only make it less probable that a link was missed.
 const MOST_DRAWS: usize = 40;
 /// The most flows sent for one ambiguity in one step.
@@ -154,12 +157,29 @@ impl<'g> Adaptive<'g> {
         }
         // What is left of the doubt that a link was missed, as a logarithm.
         let mut doubt = vec![0.0; self.graph.link_count()];
+        let missed = match self.table.is_told_afterwards() {
+            true => MISSED_AT_FIRST,
+            false => MISSED,
+        };
         for (link, _) in candidates.iter().flat_map(|candidate| &candidate.perhaps) {
             // What flows of known path cross is not left to chance.
             if need[link.index()] == 0 && is_wanted(*link) && slots.is_empty() {
-                doubt[link.index()] = -MISSED.ln();
+                doubt[link.index()] = -missed.ln();
             }
         }
+        slots.extend(self.packed(rail, &candidates, need, doubt));
+        slots
+    }
+
+    /// Slots of flows that cross every link in need as often as that, and links in doubt until it is improbable that all missed them.
+    fn packed(
+        &mut self,
+        rail: &str,
+        candidates: &[Candidate],
+        mut need: Vec<u32>,
+        mut doubt: Vec<f64>,
+    ) -> Vec<SlotOfFlows> {
+        let mut slots = Vec::new();
         let mut draws = 0;
         // Every slot gains something, so this ends.
         loop {
@@ -168,11 +188,37 @@ impl<'g> Adaptive<'g> {
             if !is_needed && (draws > MOST_DRAWS || doubt.iter().all(|doubt| *doubt <= 0.0)) {
                 break;
             }
-            let slot = self.pack(rail, &candidates, &mut need, &mut doubt);
+            let slot = self.pack(rail, candidates, &mut need, &mut doubt);
             if slot.is_empty() {
                 break;
             }
             slots.push(slot);
+        }
+        slots
+    }
+
+    /// Where paths are known only once flows were measured: slots of flows that may cross links that none has crossed so far.
+    pub fn over_untested(&mut self, untested: &[LinkId]) -> Vec<SlotOfFlows> {
+        let mut slots = Vec::new();
+        if !self.table.is_told_afterwards() || untested.is_empty() {
+            return slots;
+        }
+        let reaches = |links: &[LinkId]| links.iter().any(|link| untested.contains(link));
+        let mut rails = self.rails.clone();
+        rails.retain(|rail| !self.is_sprayed(rail));
+        for rail in &rails {
+            let candidates = self.candidates(rail, |_, _, links| reaches(links));
+            let mut doubt = vec![0.0; self.graph.link_count()];
+            for link in untested {
+                doubt[link.index()] = -MISSED_AT_FIRST.ln();
+            }
+            let possible = candidates.iter().flat_map(|candidate| &candidate.perhaps);
+            let possible: HashSet<LinkId> = possible.map(|(link, _)| *link).collect();
+            for (id, _) in self.graph.links().filter(|(id, _)| !possible.contains(id)) {
+                doubt[id.index()] = 0.0;
+            }
+            let need = vec![0; self.graph.link_count()];
+            slots.extend(self.packed(rail, &candidates, need, doubt));
         }
         slots
     }
@@ -486,8 +532,13 @@ impl<'g> Adaptive<'g> {
                 .iter()
                 .map(|(_, candidate)| least(candidate))
                 .fold(1.0, f64::min);
-            let draws = (UNSEEN.ln() / (1.0 - rarest).ln()).ceil() as usize;
-            let draws = draws.clamp(FLOWS_PER_AMBIGUITY, MOST_FLOWS_OF_A_GROUP);
+            // Where it is known afterwards what they crossed, some now and some in the next step tell more than all now.
+            let (unseen, least) = match self.table.is_told_afterwards() {
+                true => (MISSED_AT_FIRST, FLOWS_PER_AMBIGUITY / 2),
+                false => (UNSEEN, FLOWS_PER_AMBIGUITY),
+            };
+            let draws = (unseen.ln() / (1.0 - rarest).ln()).ceil() as usize;
+            let draws = draws.clamp(least, MOST_FLOWS_OF_A_GROUP);
             flows.extend(
                 across
                     .iter()

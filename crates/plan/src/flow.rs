@@ -63,6 +63,8 @@ pub struct PathTable {
     fresh_ports: Option<u16>,
     /// Switches that place every packet anew.
     spraying: BTreeSet<String>,
+    /// Whether switches answer within connections, so that their paths are known once they were measured.
+    told_afterwards: bool,
 }
 
 /// How many ports are free for flows whose path is not known.
@@ -95,6 +97,17 @@ impl PathTable {
     pub fn fresh_port(&self, number: usize) -> Option<u16> {
         let first = self.fresh_ports?;
         Some(first + (number % usize::from(FRESH_PORTS)) as u16)
+    }
+
+    /// Switches answer within connections: which path a flow took is known once it was measured.
+    pub fn told_afterwards(mut self, told: bool) -> PathTable {
+        self.told_afterwards = told;
+        self
+    }
+
+    /// Whether the path of a flow that was not known before is known once it was measured.
+    pub fn is_told_afterwards(&self) -> bool {
+        self.told_afterwards
     }
 
     /// Whether a source port was chosen for a flow whose path is not known.

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, FlowRecord, GpuReading, Movement, PortDelta, StreamRecord, SwitchPlacement, counters};
+use super::{
+    Cell, CrossedPath, FlowRecord, GpuReading, Movement, PortDelta, StreamRecord, SwitchPlacement, counters,
+};
 use crate::units::{Bytes, Nanos};
 
 /// One line of `samples.jsonl`.
@@ -52,6 +54,11 @@ pub enum Event {
     Placement {
         /// Every switch that has a choice.
         switches: Vec<SwitchPlacement>,
+    },
+    /// The paths of connections, asked for within them after they were measured.
+    Crossed {
+        /// One entry per cell.
+        paths: Vec<CrossedPath>,
     },
     /// Somebody who is not part of the run knocked at one of its ports.
     Intruder {

@@ -3,6 +3,7 @@
 //! A line that cannot be read is tolerated only as the very last one (the run was killed while writing it); anywhere else
 //! the file is damaged and the reader says where.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use rayon::prelude::*;
 
 use super::json::utf8;
 use super::sample_line::sample_of_line;
-use super::{Event, History, Inventory, Run, SCHEMA, Sample};
+use super::{CrossedPath, CrossedSwitch, Event, History, Inventory, Run, SCHEMA, Sample};
 
 /// Names of the files in a run's folder.
 pub mod files {
@@ -191,6 +192,29 @@ impl Recorded {
 }
 
 impl Recorded {
+    /// The switches that were seen within the connections of cells, by cell id. One whose path was another one later is missing.
+    pub fn crossed_paths(&self) -> HashMap<u32, Vec<Option<&CrossedSwitch>>> {
+        let mut known: HashMap<u32, Vec<Option<&CrossedSwitch>>> = HashMap::new();
+        let mut moved: HashSet<u32> = HashSet::new();
+        let paths = self.events.iter().flat_map(|event| match event {
+            Event::Crossed { paths } => paths.as_slice(),
+            _ => &[],
+        });
+        for CrossedPath { cell, hops } in paths {
+            let merged = known.entry(*cell).or_default();
+            merged.resize(merged.len().max(hops.len()), None);
+            for (known, seen) in merged.iter_mut().zip(hops) {
+                match (&known, seen) {
+                    (Some(known), Some(seen)) if *known != seen => drop(moved.insert(*cell)),
+                    (None, Some(seen)) => *known = Some(seen),
+                    _ => {}
+                }
+            }
+        }
+        known.retain(|cell, _| !moved.contains(cell));
+        known
+    }
+
     /// In how many rounds after the first some cell was measured to its end.
     pub fn rounds_done(&self) -> u16 {
         let rounds = self.events.iter().filter_map(|event| match event {

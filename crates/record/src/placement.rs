@@ -43,6 +43,25 @@ pub struct SwitchPlacement {
     pub spread: u32,
 }
 
+/// A switch that a flow crossed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossedSwitch {
+    /// The switch by name.
+    pub switch: String,
+    /// The link by which the flow came to it, where the switch named the port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+/// The path of the very connection that a cell used, as far as switches answered within it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossedPath {
+    /// Cell id.
+    pub cell: u32,
+    /// The first switch of the path, the second and so on; none for one that was not asked or did not answer.
+    pub hops: Vec<Option<CrossedSwitch>>,
+}
+
 impl SwitchPlacement {
     /// How the switches of a run place flows, one line for each way, and what that rests on. Empty where none has a choice.
     pub fn in_words(switches: &[SwitchPlacement]) -> Vec<String> {

@@ -62,4 +62,4 @@ pub use sink::{RunFolder, Sink, SinkError};
 pub use switch_counters::SwitchWatch;
 pub use worker::{ProcessContext, serve};
 
-pub use crate::transport::{CrossRailPath, TraceWanted, TracedBurst, TracedFlow};
+pub use crate::transport::{CrossRailPath, PathQuestion, TraceWanted, TracedBurst, TracedFlow};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::error::MeasureError;
 use super::protocol::{Answer, Order};
 use super::session::Session;
-use crate::transport::{CrossRailPath, TraceWanted, TracedBurst, TracedFlow};
+use crate::transport::{CrossRailPath, PathQuestion, TraceWanted, TracedBurst, TracedFlow};
 
 /// How much longer than the deadline a rank may take to answer.
 const GRACE: Duration = Duration::from_secs(2);
@@ -15,22 +15,48 @@ impl Session {
     /// Traces `wanted`, in their order; each sender traces its own flows, all ranks at once. Unknown paths are empty: switches may
     /// not answer, a rank may be lost (noticed by the next measurement), or the run may be cancelled.
     pub fn trace(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedFlow>, MeasureError> {
-        self.ask_for_paths(wanted, Order::Trace)
-    }
-
-    /// Asks the switches again that did not answer when `wanted` were traced. What they said before is kept.
-    pub fn complete_traces(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedFlow>, MeasureError> {
-        self.ask_for_paths(wanted, Order::CompleteTraces)
-    }
-
-    fn ask_for_paths(
-        &mut self,
-        wanted: &[TraceWanted],
-        order: fn(Vec<TraceWanted>) -> Order,
-    ) -> Result<Vec<TracedFlow>, MeasureError> {
         let orders = by_sender(wanted)
-            .map(|(rank, flows)| (rank, order(flows)))
+            .map(|(rank, flows)| (rank, Order::Trace(flows)))
             .collect();
+        self.ask_for_hops(wanted.iter(), orders)
+    }
+
+    /// Asks some of the switches of these flows, each once. What others said before is kept.
+    pub fn ask_switches(&mut self, questions: &[PathQuestion]) -> Result<Vec<TracedFlow>, MeasureError> {
+        self.put(questions, Order::AskSwitches)
+    }
+
+    /// Traces connections that are open, in their order: who answers within the very connection. Empty where nobody does, or the
+    /// ranks may not ask.
+    pub fn trace_open(&mut self, questions: &[PathQuestion]) -> Result<Vec<TracedFlow>, MeasureError> {
+        self.put(questions, Order::TraceOpen)
+    }
+
+    /// Puts questions to the ranks that send the flows.
+    fn put(
+        &mut self,
+        questions: &[PathQuestion],
+        order: fn(Vec<PathQuestion>) -> Order,
+    ) -> Result<Vec<TracedFlow>, MeasureError> {
+        let mut of_rank: BTreeMap<u32, Vec<PathQuestion>> = BTreeMap::new();
+        for question in questions {
+            of_rank
+                .entry(question.flow.from)
+                .or_default()
+                .push(question.clone());
+        }
+        let orders = of_rank
+            .into_iter()
+            .map(|(rank, questions)| (rank, order(questions)))
+            .collect();
+        self.ask_for_hops(questions.iter().map(|question| &question.flow), orders)
+    }
+
+    fn ask_for_hops<'w>(
+        &mut self,
+        wanted: impl Iterator<Item = &'w TraceWanted>,
+        orders: BTreeMap<u32, Order>,
+    ) -> Result<Vec<TracedFlow>, MeasureError> {
         let mut known: HashMap<TraceWanted, TracedFlow> = HashMap::new();
         let until = Instant::now() + self.deadline() + GRACE;
         self.request(orders, until, |_, answer| match answer {
@@ -40,7 +66,7 @@ impl Session {
             }
             other => Some(other),
         })?;
-        let traced = wanted.iter().map(|flow| {
+        let traced = wanted.map(|flow| {
             known.remove(flow).unwrap_or_else(|| TracedFlow {
                 flow: flow.clone(),
                 hops: Vec::new(),

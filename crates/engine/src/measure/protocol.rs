@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::link::{LinkJob, LinkReport};
 use crate::collective::WrongElement;
 use crate::launch::{Disconnected, MessageSender};
-use crate::transport::{CrossRailPath, Endpoint, Fault, Liveness, TraceWanted, TracedBurst, TracedFlow};
+use crate::transport::{
+    CrossRailPath, Endpoint, Fault, Liveness, PathQuestion, TraceWanted, TracedBurst, TracedFlow,
+};
 use probe::host::Identity;
 use record::units::{Bytes, Nanos};
 use record::{
@@ -156,10 +158,12 @@ pub(super) enum Order {
     ProbeRank(u32),
     /// Trace the paths of these flows, which the rank sends.
     Trace(Vec<TraceWanted>),
-    /// Ask the switches again that did not answer when these flows were traced.
-    CompleteTraces(Vec<TraceWanted>),
+    /// Ask some of the switches of these flows, which the rank sends.
+    AskSwitches(Vec<PathQuestion>),
     /// Trace several packets of one connection for each of these flows, which the rank sends.
     TraceBursts(Vec<TraceWanted>),
+    /// Trace these connections of the rank, which are open.
+    TraceOpen(Vec<PathQuestion>),
     /// Check whether these cross-rail paths, which start at the rank, exist.
     #[serde(rename = "Reach")]
     CheckCrossRail(Vec<CrossRailPath>),

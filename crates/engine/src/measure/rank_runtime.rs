@@ -156,13 +156,17 @@ impl RankRuntime {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
                 answers.send(&Answer::TracedFlow(self.mesh.trace(&wanted, until)))?;
             }
-            Order::CompleteTraces(wanted) => {
+            Order::AskSwitches(questions) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
-                answers.send(&Answer::TracedFlow(self.mesh.complete_traces(&wanted, until)))?;
+                answers.send(&Answer::TracedFlow(self.mesh.ask_switches(&questions, until)))?;
             }
             Order::TraceBursts(wanted) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
                 answers.send(&Answer::TracedBursts(self.mesh.trace_bursts(&wanted, until)))?;
+            }
+            Order::TraceOpen(wanted) => {
+                let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
+                answers.send(&Answer::TracedFlow(self.mesh.trace_open(&wanted, until)))?;
             }
             Order::CheckCrossRail(paths) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline);

@@ -30,4 +30,4 @@ pub use liveness::Liveness;
 pub use mesh::Mesh;
 pub use route::Route;
 pub use streams::{StreamLink, Streams};
-pub use trace::{TraceWanted, TracedBurst, TracedFlow};
+pub use trace::{PathQuestion, TraceWanted, TracedBurst, TracedFlow};

@@ -22,6 +22,12 @@ pub const MOST_STEPS: usize = 8;
 /// A question that was asked so often has no answer.
 const MOST_ASKED: usize = 3;
 
+/// Links that connections missed so often may never be chosen.
+const MOST_SOUGHT: usize = 2;
+
+/// What is asked where no flow was slow, and some links were not crossed.
+const UNTESTED: &str = "what do links carry that no connection has crossed?";
+
 /// Measures cells and keeps the record.
 pub trait Measurer {
     /// Why measuring failed.
@@ -101,6 +107,7 @@ pub fn narrow<B: Measurer>(
     let mut adaptive = resumed(context, &recorded);
     let mut suspected: Vec<Element> = Vec::new();
     let mut asked: HashMap<Ambiguity, usize> = HashMap::new();
+    let mut sought: HashMap<Vec<LinkId>, usize> = HashMap::new();
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
         let mut ambiguities = ambiguities::of(&seen, &recorded);
@@ -114,10 +121,22 @@ pub fn narrow<B: Measurer>(
             *times <= MOST_ASKED
         });
         let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
+        let mut why = ambiguities::in_words(&ambiguities, context.graph);
         let mut slots = Vec::new();
         if number <= MOST_STEPS {
             slots.extend(adaptive.narrowing(&ambiguities, is_good));
             slots.extend(adaptive.again(to_repeat(&seen, &recorded, context)));
+            let untested = seen.untested_between_switches();
+            let times = sought.entry(untested.clone()).or_insert(0);
+            *times += 1;
+            let further = match *times <= MOST_SOUGHT {
+                true => adaptive.over_untested(&untested),
+                false => Vec::new(),
+            };
+            if slots.is_empty() && !further.is_empty() {
+                why = UNTESTED.to_string();
+            }
+            slots.extend(further);
         }
         let cells = cells_of(&slots, &template, &recorded, context.graph);
         tell(&step(
@@ -132,7 +151,7 @@ pub fn narrow<B: Measurer>(
             break;
         }
         suspected = suspects_of(&seen);
-        outcome.end = measurer.measure(&ambiguities::in_words(&ambiguities, context.graph), &cells)?;
+        outcome.end = measurer.measure(&why, &cells)?;
         outcome.steps += 1;
         outcome.slots += slots.len();
         outcome.cells += cells.len();

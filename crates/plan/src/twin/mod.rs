@@ -30,7 +30,10 @@ use rayon::prelude::*;
 
 use record::stats::Sorted;
 use record::units::{Nanos, Rate};
-use record::{Cell, CellDone, Event, LinkTraffic, PathPlacement, Sample, StopReason, TestRecord};
+use record::{
+    Cell, CellDone, Collective, CrossedPath, CrossedSwitch, Event, LinkTraffic, PathPlacement, Sample,
+    StopReason, TestRecord,
+};
 use shares::Crossing;
 use topology::graph::{Graph, LinkId, Path};
 use transfers::Transfer;
@@ -124,7 +127,32 @@ impl<'g> Twin<'g> {
         for cell in &running {
             events.extend(self.events_of(cell, test, round, stop));
         }
+        let paths: Vec<CrossedPath> = running.iter().filter_map(|cell| self.seen_within(cell)).collect();
+        if !paths.is_empty() {
+            events.push(Event::Crossed { paths });
+        }
         events
+    }
+
+    /// What its switches say within the connection of a cell, where they place every connection anew.
+    fn seen_within(&self, running: &Running<'_>) -> Option<CrossedPath> {
+        let Cell { id, collective, .. } = running.cell;
+        let [(_, path)] = running.flows.as_slice() else {
+            return None;
+        };
+        if self.placement != PathPlacement::PerConnection || *collective != Collective::PointToPoint {
+            return None;
+        }
+        // The last link leads to the receiver.
+        let (_, switches) = path.split_last()?;
+        let hop = |(link, _): &Crossing| CrossedSwitch {
+            switch: self.graph.link(*link).to.node.clone(),
+            link: Some(self.graph.name(*link)),
+        };
+        Some(CrossedPath {
+            cell: *id,
+            hops: switches.iter().map(|crossing| Some(hop(crossing))).collect(),
+        })
     }
 
     /// The transfers of a cell and their paths, or why it cannot run.

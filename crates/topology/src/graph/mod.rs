@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use std::sync::OnceLock;
 
 pub use super::model::{Port, Tier};
+pub use paths::CrossedHop;
 use record::LinkName;
 use record::units::Rate;
 pub use wiring::{Miswiring, WiringEvidence, WrongCable};

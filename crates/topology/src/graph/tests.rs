@@ -177,6 +177,81 @@ fn a_spine_with_two_cables_to_a_leaf_gets_two_shares_and_only_those_reach_it() {
 }
 
 #[test]
+fn what_is_known_of_a_path_makes_the_rest_more_or_less_probable() {
+    let hosts: Vec<String> = (0..6).map(|host| format!("h{host}")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let mut topology = clos(6, 1, 3);
+    let second: Vec<Link> = topology
+        .links
+        .iter()
+        .filter(|link| link.name.contains("spine"))
+        .map(|link| Link {
+            name: format!("{}-b", link.name),
+            ends: link
+                .ends
+                .each_ref()
+                .map(|end| format!("{end}b").try_into().unwrap()),
+            addresses: None,
+            ..link.clone()
+        })
+        .collect();
+    topology.links.extend(second);
+    let graph = Graph::of(&topology, &ranks(&hosts, 1)).unwrap();
+    let given = |seen: &[Option<CrossedHop<'_>>]| -> HashMap<String, f64> {
+        let crossed = graph
+            .crossing_probabilities_given(0, 3, "rail0", seen)
+            .into_iter();
+        crossed
+            .map(|(link, probability)| (graph.name(link), probability))
+            .collect()
+    };
+    let spine = |name, by: Option<&str>| {
+        Some(CrossedHop {
+            switch: name,
+            by: by.map(|name| graph.named(name).unwrap()),
+        })
+    };
+    let up = "rail0-leaf0/u1->rail0-spine1/d0";
+    let nothing = given(&[]);
+    assert!((nothing[up] - 1.0 / 6.0).abs() < 1e-12);
+    // The switch: one of its two cables, on both sides.
+    let switch = given(&[None, spine("rail0-spine1", None)]);
+    assert_eq!(switch.len(), 6);
+    assert!((switch[up] - 0.5).abs() < 1e-12);
+    assert!((switch["rail0-spine1/d1b->rail0-leaf1/u1b"] - 0.5).abs() < 1e-12);
+    // The cable as well.
+    let cable = given(&[None, spine("rail0-spine1", Some(up))]);
+    assert_eq!(cable[up], 1.0);
+    assert_eq!(cable.len(), 5);
+    // From behind: the spine follows from the downlink.
+    let down = "rail0-spine2/d1->rail0-leaf1/u2";
+    let behind = given(&[None, None, spine("rail0-leaf1", Some(down))]);
+    assert!((behind["rail0-leaf0/u2b->rail0-spine2/d0b"] - 0.5).abs() < 1e-12);
+    assert_eq!(behind[down], 1.0);
+    // The leaf at the end says by which cable a flow came, the spine by which it went up.
+    assert_eq!(graph.telling_switches(0, 3, "rail0"), [3, 2]);
+    assert!(graph.telling_switches(0, 1, "rail0").is_empty(), "one path");
+    let of_switches = graph.clone().with_answers_of_switches();
+    assert_eq!(
+        of_switches.telling_switches(0, 3, "rail0"),
+        [2],
+        "the leaf at the end is always the same"
+    );
+    let single = Graph::of(&clos(6, 1, 3), &ranks(&hosts, 1)).unwrap();
+    assert_eq!(single.telling_switches(0, 3, "rail0"), [3]);
+    // A contradiction fits no path.
+    assert!(
+        given(&[
+            None,
+            spine("rail0-spine0", None),
+            spine("rail0-leaf1", Some(down))
+        ])
+        .is_empty()
+    );
+    assert!(given(&[None, spine("rail0-leaf1", None)]).is_empty());
+}
+
+#[test]
 fn both_directions_of_a_cable_are_links_with_names_of_their_own() {
     let graph = graph();
     assert_eq!(graph.link_count(), 2 * 2 * (4 + 4));

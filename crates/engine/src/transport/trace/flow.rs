@@ -22,6 +22,15 @@ pub struct TraceWanted {
     pub transport: TransportKind,
 }
 
+/// Some of the switches that a flow crosses, to be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathQuestion {
+    /// The flow.
+    pub flow: TraceWanted,
+    /// Which switches, counted from 1 at the sender.
+    pub ttls: Vec<u8>,
+}
+
 /// The traced path of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedFlow {

@@ -53,7 +53,7 @@ pub(super) fn set_ttl(socket: &Socket, peer: IpAddr, hops: u8) -> nix::Result<()
 }
 
 /// Waits for one of `events`, or an error; false when `until` comes first.
-pub(super) fn wait(socket: &Socket, events: PollFlags, until: Instant) -> bool {
+pub(super) fn wait(socket: impl AsFd, events: PollFlags, until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         // Rounded up, so that it does not spin in the last millisecond. It polls at least once: a thread that was not

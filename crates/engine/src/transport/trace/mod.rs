@@ -3,14 +3,15 @@
 //! A packet with the addresses and ports of the flow, and so on its path, is sent with a TTL of one, two, and so on; the switch at
 //! which it expires answers with the address at which the packet came in. No privilege is needed: the ICMP errors are read from the
 //! error queue of an ordinary socket. Over TCP the packet is a SYN (`syn`), over RDMA a datagram that no device accepts
-//! (`datagram`). Switches may be silent; that is not an error.
+//! (`datagram`). Connections that are open are traced from within (`open`). Switches may be silent; that is not an error.
 
 mod datagram;
 pub(super) mod flow;
 mod icmp;
+mod open;
 mod syn;
 
-pub use flow::{TraceWanted, TracedBurst, TracedFlow};
+pub use flow::{PathQuestion, TraceWanted, TracedBurst, TracedFlow};
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -85,28 +86,29 @@ impl Mesh {
         self.traced(wanted)
     }
 
-    /// Asks the switches again that did not answer when these flows were traced, each once: they may answer only so many questions a
-    /// second. What they said before is kept.
-    pub fn complete_traces(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<TracedFlow> {
-        let open: Vec<(&TraceWanted, ProbePath<'_>, &PartialPath)> = wanted
+    /// Asks some of the switches of these flows, each once: they may answer only so many questions a second. What others said before is
+    /// kept.
+    pub fn ask_switches(&mut self, questions: &[PathQuestion], until: Instant) -> Vec<TracedFlow> {
+        let paths: Vec<(Option<ProbePath<'_>>, Hops)> = questions
             .iter()
-            .filter_map(|flow| Some((flow, self.way(flow)?, self.known.get(flow)?)))
+            .map(|PathQuestion { flow, .. }| {
+                let known = self.known.get(flow).map(|known| known.hops.clone());
+                (self.way(flow), known.unwrap_or_default())
+            })
             .collect();
-        let found = in_parallel(open.len(), until, |number| {
-            let (_, way, known) = &open[number];
-            way.missing_hops(known, PATIENCE)
+        let found = in_parallel(questions.len(), until, |number| {
+            let (way, known) = &paths[number];
+            way.as_ref()?
+                .ask(known.clone(), &questions[number].ttls, PATIENCE)
         });
-        let completed: Vec<(TraceWanted, Hops)> = open
-            .iter()
-            .zip(found)
-            .filter_map(|((flow, ..), hops)| Some(((*flow).clone(), hops?)))
-            .collect();
-        for (flow, hops) in completed {
-            if let Some(known) = self.known.get_mut(&flow) {
-                known.hops = hops;
+        let mut wanted = Vec::new();
+        for (PathQuestion { flow, .. }, found) in questions.iter().zip(found) {
+            if let Some(hops) = found {
+                self.known.entry(flow.clone()).or_default().hops = hops;
             }
+            wanted.push(flow.clone());
         }
-        self.traced(wanted)
+        self.traced(&wanted)
     }
 
     /// What is known of these flows.
@@ -243,21 +245,23 @@ impl ProbePath<'_> {
         }
     }
 
-    /// The hops of a path with those that were silent asked once more; none when it cannot be traced.
-    fn missing_hops(&self, known: &PartialPath, patience: Duration) -> Option<Hops> {
+    /// The hops of a path of which some are known, with these asked once; none when it cannot be traced.
+    fn ask(&self, mut hops: Hops, ttls: &[u8], patience: Duration) -> Option<Hops> {
         let datagrams = match self.transport {
             TransportKind::Verbs => Some(self.datagrams()?),
             _ => None,
         };
-        let mut hops = known.hops.clone();
-        for (ttl, hop) in (1..=MOST_HOPS).zip(&mut hops).filter(|(_, hop)| hop.is_none()) {
+        for ttl in ttls.iter().copied().filter(|ttl| (1..=MOST_HOPS).contains(ttl)) {
             let reply = match (&datagrams, self.transport) {
                 (Some(datagrams), _) => datagrams.probe(ttl, patience),
                 (None, TransportKind::Tcp) => self.syn(ttl, patience),
                 (None, _) => return None,
             };
             match reply {
-                ProbeReply::Expired(address) | ProbeReply::Unreachable(address) => *hop = Some(address),
+                ProbeReply::Expired(address) | ProbeReply::Unreachable(address) => {
+                    hops.resize(hops.len().max(usize::from(ttl)), None);
+                    hops[usize::from(ttl) - 1] = Some(address);
+                }
                 ProbeReply::Arrived | ProbeReply::Silence => {}
                 ProbeReply::Taken => return None,
             }

@@ -1,8 +1,8 @@
 //! Flows: the measured cells between two ranks, with what their data crosses.
 //!
 //! Where the path is recorded, it is what was crossed. Where it is not, every shortest path through the fabric may
-//! have been taken: what all of them share was certainly crossed, the rest with the probability that switches which
-//! draw among equal next hops give it.
+//! have been taken that fits what switches said within the connection: what all of them share was certainly crossed,
+//! the rest with the probability that switches which draw among equal next hops give it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -10,8 +10,8 @@ use super::element::{Element, Elements, WholeKind};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use record::units::Rate;
-use record::{Cell, Collective, Interval, Load, PathPlacement, SwitchPlacement, TransportKind};
-use topology::graph::{Graph, LinkId};
+use record::{Cell, Collective, CrossedSwitch, Interval, Load, PathPlacement, Recorded, TransportKind};
+use topology::graph::{CrossedHop, Graph, LinkId};
 
 /// Rounding of probabilities that add up to 1.
 const CERTAIN: f64 = 1e-9;
@@ -103,12 +103,11 @@ impl MeasuredFlow {
 pub(super) fn flows(
     graph: &Graph,
     elements: &Elements,
-    placements: &[SwitchPlacement],
+    mut crossed_links: CrossedLinks<'_>,
     summaries: &[CellSummary<'_>],
     speeds: &[Speed],
     confidence: f64,
 ) -> Vec<MeasuredFlow> {
-    let mut crossed_links = CrossedLinks::new(graph, placements);
     let mut flows = Vec::new();
     // A flow that shares its slot with something other than flows says nothing about its links.
     let disturbed: HashSet<u32> = summaries
@@ -226,37 +225,40 @@ struct Links {
     shares: Vec<(LinkId, f64)>,
 }
 
-/// Which links flows cross, remembered per pair of ranks and rail.
-struct CrossedLinks<'g> {
-    graph: &'g Graph,
-    spraying: HashSet<&'g str>,
-    /// Switches that do not place flows by their ports: what they chose is not known, whatever was traced.
-    unsteady: HashSet<&'g str>,
+/// Which links flows cross.
+pub(super) struct CrossedLinks<'r> {
+    graph: &'r Graph,
+    spraying: HashSet<&'r str>,
+    /// Switches that do not place flows by their ports: what they chose is not known, whatever was traced before.
+    unsteady: HashSet<&'r str>,
+    /// What switches said within the connections of cells.
+    seen: HashMap<u32, Vec<Option<&'r CrossedSwitch>>>,
+    /// Remembered per pair of ranks and rail.
     known: HashMap<(u32, u32, String), Option<Links>>,
 }
 
-impl<'g> CrossedLinks<'g> {
-    fn new(graph: &'g Graph, placements: &'g [SwitchPlacement]) -> CrossedLinks<'g> {
+impl<'r> CrossedLinks<'r> {
+    pub(super) fn new(graph: &'r Graph, recorded: &'r Recorded) -> CrossedLinks<'r> {
         let that = |wanted: &[PathPlacement]| {
-            let switches = placements
-                .iter()
-                .filter(|switch| wanted.contains(&switch.placement));
+            let switches = recorded.run.placement.iter();
+            let switches = switches.filter(|switch| wanted.contains(&switch.placement));
             switches.map(|switch| switch.switch.as_str()).collect()
         };
         CrossedLinks {
             graph,
             spraying: that(&[PathPlacement::Sprayed]),
             unsteady: that(&[PathPlacement::Sprayed, PathPlacement::PerConnection]),
+            seen: recorded.crossed_paths(),
             known: HashMap::new(),
         }
     }
 
     /// The links of a cell's flow; none when the fabric has no path between the two.
     fn of(&mut self, cell: &Cell, (from, to): (u32, u32)) -> Option<Links> {
+        let rail = cell.rails.first()?;
         if cell.collective == Collective::PointToPoint && !cell.path.is_empty() {
             let path: Option<Vec<LinkId>> = cell.path.iter().map(|name| self.graph.named(name)).collect();
             let is_known = |path: &Vec<LinkId>| {
-                let rail = cell.rails.first().map_or("", String::as_str);
                 let choosers = || self.graph.choosers(path, to, rail).into_iter();
                 self.unsteady.is_empty() || !choosers().any(|switch| self.unsteady.contains(switch))
             };
@@ -267,7 +269,11 @@ impl<'g> CrossedLinks<'g> {
                 });
             }
         }
-        let rail = cell.rails.first()?;
+        if cell.collective == Collective::PointToPoint
+            && let Some(links) = self.seen_within(cell.id, from, to, rail)
+        {
+            return Some(links);
+        }
         let mut links = self.between(from, to, rail)?;
         if cell.collective == Collective::Bidirectional {
             let back = self.between(to, from, rail)?;
@@ -278,33 +284,55 @@ impl<'g> CrossedLinks<'g> {
         Some(links)
     }
 
-    fn between(&mut self, from: u32, to: u32, rail: &str) -> Option<Links> {
-        let graph = self.graph;
-        let is_sprayed = graph
-            .leaf_of(from, rail)
-            .is_some_and(|leaf| self.spraying.contains(leaf));
-        let entry = self.known.entry((from, to, rail.to_string()));
-        entry
-            .or_insert_with(|| {
-                let crossed = graph.crossing_probabilities(from, to, rail);
-                let is_whole = |(_, probability): &(LinkId, f64)| *probability > 1.0 - CERTAIN;
-                let (whole, parts): (Vec<_>, Vec<_>) = crossed.into_iter().partition(is_whole);
-                let whole = whole.into_iter().map(|(link, _)| link);
-                let links = match is_sprayed {
-                    true => Links {
-                        certain: whole.chain(parts.iter().map(|(link, _)| *link)).collect(),
-                        possible: Vec::new(),
-                        shares: parts,
-                    },
-                    false => Links {
-                        certain: whole.collect(),
-                        possible: parts,
-                        shares: Vec::new(),
-                    },
-                };
-                (!links.certain.is_empty()).then_some(links)
+    /// The links of a flow of which switches said something within its connection; none where that fits no path.
+    fn seen_within(&self, cell: u32, from: u32, to: u32, rail: &str) -> Option<Links> {
+        let hop = |seen: &Option<&'r CrossedSwitch>| {
+            seen.map(|seen| CrossedHop {
+                switch: &seen.switch,
+                by: seen.link.as_ref().and_then(|link| self.graph.named(link)),
             })
-            .clone()
+        };
+        let seen: Vec<Option<CrossedHop<'_>>> = self.seen.get(&cell)?.iter().map(hop).collect();
+        if self.is_sprayed(from, rail) {
+            return None;
+        }
+        let crossed = self.graph.crossing_probabilities_given(from, to, rail, &seen);
+        (!crossed.is_empty()).then(|| Links::of(crossed, false))
+    }
+
+    fn is_sprayed(&self, from: u32, rail: &str) -> bool {
+        let leaf = self.graph.leaf_of(from, rail);
+        leaf.is_some_and(|leaf| self.spraying.contains(leaf))
+    }
+
+    fn between(&mut self, from: u32, to: u32, rail: &str) -> Option<Links> {
+        let (graph, is_sprayed) = (self.graph, self.is_sprayed(from, rail));
+        let entry = self.known.entry((from, to, rail.to_string()));
+        let links = entry.or_insert_with(|| {
+            let links = Links::of(graph.crossing_probabilities(from, to, rail), is_sprayed);
+            (!links.certain.is_empty()).then_some(links)
+        });
+        links.clone()
+    }
+}
+
+impl Links {
+    fn of(crossed: Vec<(LinkId, f64)>, is_sprayed: bool) -> Links {
+        let is_whole = |(_, probability): &(LinkId, f64)| *probability > 1.0 - CERTAIN;
+        let (whole, parts): (Vec<_>, Vec<_>) = crossed.into_iter().partition(is_whole);
+        let whole = whole.into_iter().map(|(link, _)| link);
+        match is_sprayed {
+            true => Links {
+                certain: whole.chain(parts.iter().map(|(link, _)| *link)).collect(),
+                possible: Vec::new(),
+                shares: parts,
+            },
+            false => Links {
+                certain: whole.collect(),
+                possible: parts,
+                shares: Vec::new(),
+            },
+        }
     }
 }
 

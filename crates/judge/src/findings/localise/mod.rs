@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use element::Elements;
 use explain::explain;
-use flow::{FlowState, MeasuredFlow, flows};
+use flow::{CrossedLinks, FlowState, MeasuredFlow, flows};
 use loads::Loads;
 
 use super::speed::Speed;
@@ -112,7 +112,7 @@ impl Localisation {
         let flows = flows(
             &graph,
             &elements,
-            &recorded.run.placement,
+            CrossedLinks::new(&graph, recorded),
             summaries,
             speeds,
             rule.confidence,
@@ -316,6 +316,15 @@ impl Localisation {
             };
             self.states[number] = self.states[number].max(state);
         }
+    }
+
+    /// Links between switches that no flow has crossed, as far as is known.
+    pub fn untested_between_switches(&self) -> Vec<LinkId> {
+        let links = self.graph.links().filter(|(_, link)| !link.is_host);
+        links
+            .map(|(link, _)| link)
+            .filter(|link| self.state(*link) == LinkState::Untested)
+            .collect()
     }
 
     /// The links that the flow at a place of the plan may have crossed, where that is not certain.
