@@ -14,7 +14,7 @@ use crate::simulation::{SimulatedRun, Simulation};
 use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
-use plan::twin::{Noise, Shape, SlowPart, clos, random_faults};
+use plan::twin::{Answers, Noise, Shape, SlowPart, clos, random_faults};
 use record::{PathPlacement, Recorded, files};
 use report::write_all;
 use topology::Fabric;
@@ -42,6 +42,9 @@ pub struct Arguments {
     /// How switches choose among equal paths: steady (by ports), per-connection, sprayed, or unknown (by ports, but silent)
     #[arg(long, value_name = "PLACEMENT", default_value_t = PathPlacement::Steady)]
     placement: PathPlacement,
+    /// What switches say about a flow: ports (the port it came in by), switches (only which switch), or limited (half of the flows)
+    #[arg(long, value_name = "ANSWERS", default_value_t = Answers::Ports)]
+    answers: Answers,
     /// A suite to run instead of diagnosing
     #[arg(long, value_name = "SUITE")]
     suite: Option<String>,
@@ -183,6 +186,7 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
         graph: Arc::new(graph),
         noise,
         placement: arguments.placement,
+        answers: arguments.answers,
     })
 }
 

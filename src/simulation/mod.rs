@@ -10,18 +10,21 @@ use rayon::prelude::*;
 use crate::error::CliError;
 use crate::execution::path_discovery::{FIRST_FRESH_PORT, flows_to_trace};
 use crate::run_clock::now;
+use engine::measure::TraceWanted;
 use judge::findings::{judge, suspects};
 use plan::diagnose::{DiagnosisContext, Step, narrow};
 use plan::flow::PathTable;
 use plan::placement::Placements;
 use plan::remeasure::cells_to_remeasure;
-use plan::twin::{Noise, Twin, TwinRun};
+use plan::twin::{Answers, Noise, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
-use record::{Cell, ClockRecord, Event, Judgement, PathPlacement, Recorded, Run, SCHEMA, TransportKind};
+use record::{
+    Cell, ClockRecord, CrossedSwitch, Event, Judgement, PathPlacement, Recorded, Run, SCHEMA, TransportKind,
+};
 use topology::Fabric;
 use topology::Topology;
-use topology::graph::{Graph, LinkId};
+use topology::graph::{CrossedHop, Graph, LinkId};
 use topology::suite::{Suite, TransportChoice};
 
 /// A fabric to simulate runs on, and what is run on it.
@@ -40,6 +43,8 @@ pub struct Simulation {
     pub noise: Noise,
     /// How switches place flows.
     pub placement: PathPlacement,
+    /// What its switches say when they are asked about a flow.
+    pub answers: Answers,
 }
 
 /// A run that was simulated and judged.
@@ -69,7 +74,9 @@ impl Simulation {
         keep_log: bool,
         on_step: &mut dyn FnMut(&Step),
     ) -> Result<SimulatedRun, CliError> {
-        let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed).with_placement(self.placement);
+        let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed)
+            .with_placement(self.placement)
+            .with_answers(self.answers);
         let mut suite = self.suite.clone();
         suite.run.seed = Some(seed);
         let known = FabricKnowledge {
@@ -142,7 +149,7 @@ impl Simulation {
         let ranks: Vec<u32> = self.fabric.ranks.iter().map(|record| record.rank).collect();
         let mut table = PathTable::default()
             .with_fresh_ports(FIRST_FRESH_PORT)
-            .told_afterwards(twin.placement() == PathPlacement::PerConnection);
+            .told_afterwards(twin.placement() != PathPlacement::Unknown);
         if twin.placement() == PathPlacement::Sprayed {
             let switches = self.topology.switches.iter().map(|switch| switch.name.as_str());
             return table.with_spraying(switches);
@@ -154,13 +161,35 @@ impl Simulation {
             let wanted = flows_to_trace(&self.graph, &ranks, TransportKind::Tcp, rail, seed);
             let routed = wanted.into_par_iter().filter_map(|flow| {
                 let path = twin.route(flow.from, flow.to, rail, flow.port)?;
-                Some((flow, path))
+                self.is_known(twin, &flow, &path).then_some((flow, path))
             });
             for (flow, path) in routed.collect::<Vec<_>>() {
                 table.insert(flow.from, flow.to, rail, flow.port, path);
             }
         }
         table
+    }
+
+    /// Whether what switches say about a flow leaves only one path.
+    fn is_known(&self, twin: &Twin<'_>, flow: &TraceWanted, path: &[LinkId]) -> bool {
+        if self.answers == Answers::Ports {
+            return true;
+        }
+        let seen = twin.traced((flow.from, flow.to, flow.port), path);
+        let hop = |hop: &'_ CrossedSwitch| hop.link.as_ref().and_then(|link| self.graph.named(link));
+        let seen: Vec<Option<CrossedHop<'_>>> = seen
+            .iter()
+            .map(|seen| {
+                seen.as_ref().map(|seen| CrossedHop {
+                    switch: &seen.switch,
+                    by: hop(seen),
+                })
+            })
+            .collect();
+        let crossed = self
+            .graph
+            .crossing_probabilities_given(flow.from, flow.to, &flow.rail, &seen);
+        crossed.len() == path.len()
     }
 
     fn record(&self, suite: &Suite, plan: &Plan, slow: &[(LinkId, f64)], placements: &Placements) -> Run {

@@ -24,11 +24,31 @@ fn a_healthy_fabric_passes_however_it_places_flows() {
 }
 
 #[test]
-fn a_slow_uplink_of_a_fabric_that_places_connections_anew_is_named_with_its_leaf_and_its_like() {
+fn a_slow_uplink_of_a_fabric_that_places_connections_anew_is_named_by_the_paths_they_took() {
+    let bench = Bench::new(SMALL);
+    for (cable, link) in [
+        ("rail1-leaf2-spine1:away", "rail1-leaf2/u1->rail1-spine1/d2"),
+        ("rail0-leaf1-spine0:towards", "rail0-spine0/d1->rail0-leaf1/u0"),
+    ] {
+        let judgement = simulate(
+            &bench,
+            &format!("--placement per-connection --slow {cable}=60%"),
+            12,
+        );
+        let [finding] = judgement.findings.as_slice() else {
+            panic!("{:?}", judgement.findings);
+        };
+        assert_eq!(finding.suspects[0].part, link);
+        assert!(finding.suspects[0].confidence > 0.9, "{:?}", finding.suspects);
+    }
+}
+
+#[test]
+fn a_slow_uplink_of_a_fabric_whose_switches_are_silent_is_named_with_its_leaf_and_its_like() {
     let bench = Bench::new(SMALL);
     let judgement = simulate(
         &bench,
-        "--placement per-connection --slow rail1-leaf2-spine1:away=60%",
+        "--placement unknown --slow rail1-leaf2-spine1:away=60%",
         12,
     );
     let [finding] = judgement.findings.as_slice() else {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use record::{FindingKind, Judgement, LinkState, Recorded, SuspectKind};
+use record::{FindingKind, Judgement, LinkState, PathPlacement, Recorded, SuspectKind};
 
 use crate::harness::{TestLab, labs_can_be_made};
 use crate::verdict::{check_slow_parts, is_quiet_machine};
@@ -61,6 +61,33 @@ fn a_degraded_cable_between_switches_is_named_with_its_direction_and_nothing_els
         .iter()
         .filter(|link| link.state == LinkState::Slow);
     assert_eq!(slow.count(), 1);
+}
+
+#[test]
+fn a_degraded_cable_of_a_fabric_that_places_every_connection_anew_is_named_by_the_paths_they_took() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["6x1", "--leaves", "3", "--spines", "2", "--rate", "200mbit"]);
+    lab.does("fault", &["unpinned:all", "slow:rail0-leaf2/u1=60%"]);
+    let (judgement, code, recorded) = diagnose(&lab, &[]);
+    check_slow_parts(&judgement, code, &["rail0-leaf2/u1->rail0-spine1/d2"], 0);
+    let placed = recorded.run.placement.iter().map(|switch| switch.placement);
+    assert!(
+        placed
+            .into_iter()
+            .all(|placement| placement == PathPlacement::PerConnection)
+    );
+    let seen = recorded.crossed_paths();
+    let between_leaves = recorded.run.cells.iter().filter(|cell| cell.path.is_empty());
+    for cell in between_leaves {
+        let hops = seen.get(&cell.id).unwrap_or_else(|| panic!("{cell:?}"));
+        let [_, Some(spine), ..] = hops.as_slice() else {
+            panic!("{hops:?}");
+        };
+        // Answers come from the port by which the packet came in, and one switch follows another within a connection.
+        assert!(spine.link.is_some(), "{hops:?}");
+    }
 }
 
 #[test]

@@ -11,19 +11,21 @@
 //! what none has crossed is asked for again. Where packets are sprayed, every flow crosses all links that its leaf may
 //! choose, with a share of its rate: all hosts of a leaf send or receive at once, so that its links are filled.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod candidates;
+mod draws;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::flow::{Flow, PathTable, SlotCapacity};
-use topology::graph::{Graph, LinkId, Path};
+use candidates::{Candidate, Suspect, different_partners};
+use topology::graph::{Graph, LinkId};
 
-/// In a world of more ranks than this not every pair is thought of.
-const ALL_PAIRS: usize = 32;
-/// How many partners a rank has then.
-const PARTNERS: usize = 16;
+pub use candidates::partners;
+
 /// A link counts as crossed when flows of unknown path have missed it with at most this probability.
 const MISSED: f64 = 0.01;
 /// The same where it is known afterwards which links they crossed: the others are asked for again.
@@ -32,12 +34,6 @@ const MISSED_AT_FIRST: f64 = 0.25;
 const MOST_DRAWS: usize = 40;
 /// The most flows sent for one ambiguity in one step.
 const FLOWS_PER_AMBIGUITY: usize = 8;
-/// Flows of unknown path are sent until all of them have missed a suspect with this probability.
-const UNSEEN: f64 = 0.03;
-/// The most of them for the links of one leaf in one direction in one step.
-const MOST_FLOWS_OF_A_GROUP: usize = 28;
-/// So many leaves and directions are asked about in one step.
-const MOST_GROUPS: usize = 4;
 
 /// Flows that run at the same time.
 pub type SlotOfFlows = Vec<Flow>;
@@ -67,18 +63,6 @@ impl Ambiguity {
         let links = self.links.iter().filter(|link| path.contains(link)).count();
         links + usize::from(self.senders.contains(&from)) + usize::from(self.receivers.contains(&to))
     }
-}
-
-/// A flow that could be sent.
-#[derive(Debug, Clone)]
-struct Candidate {
-    flow: Flow,
-    /// The links it crosses on every possible path.
-    sure: Path,
-    /// Further links it may cross, each with its probability, when its path is not known.
-    perhaps: Vec<(LinkId, f64)>,
-    /// All of them.
-    reach: Path,
 }
 
 /// Makes the slots of an adaptive test.
@@ -193,92 +177,6 @@ impl<'g> Adaptive<'g> {
                 break;
             }
             slots.push(slot);
-        }
-        slots
-    }
-
-    /// Where paths are known only once flows were measured: slots of flows that may cross links that none has crossed so far.
-    pub fn over_untested(&mut self, untested: &[LinkId]) -> Vec<SlotOfFlows> {
-        let mut slots = Vec::new();
-        if !self.table.is_told_afterwards() || untested.is_empty() {
-            return slots;
-        }
-        let reaches = |links: &[LinkId]| links.iter().any(|link| untested.contains(link));
-        let mut rails = self.rails.clone();
-        rails.retain(|rail| !self.is_sprayed(rail));
-        for rail in &rails {
-            let candidates = self.candidates(rail, |_, _, links| reaches(links));
-            let mut doubt = vec![0.0; self.graph.link_count()];
-            for link in untested {
-                doubt[link.index()] = -MISSED_AT_FIRST.ln();
-            }
-            let possible = candidates.iter().flat_map(|candidate| &candidate.perhaps);
-            let possible: HashSet<LinkId> = possible.map(|(link, _)| *link).collect();
-            for (id, _) in self.graph.links().filter(|(id, _)| !possible.contains(id)) {
-                doubt[id.index()] = 0.0;
-            }
-            let need = vec![0; self.graph.link_count()];
-            slots.extend(self.packed(rail, &candidates, need, doubt));
-        }
-        slots
-    }
-
-    /// Whether packets are sprayed on a rail.
-    fn is_sprayed(&self, rail: &str) -> bool {
-        let is_sprayed = |rank: &u32| self.table.is_sprayed(self.graph, *rank, rail);
-        self.ranks.iter().any(is_sprayed)
-    }
-
-    /// Where packets are sprayed, only all hosts of a leaf together fill its cables: slots in which they all send to hosts of other
-    /// leaves, as far as the cables carry that, or all receive from them. `is_wanted` chooses leaves and directions (whether they send).
-    fn leaf_slots(
-        &mut self,
-        rail: &str,
-        times: u32,
-        is_wanted: impl Fn(&str, bool) -> bool,
-    ) -> Vec<SlotOfFlows> {
-        let graph = self.graph;
-        let mut of_leaf: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-        for rank in &self.ranks {
-            if let Some(leaf) = graph.leaf_of(*rank, rail) {
-                of_leaf.entry(leaf).or_default().push(*rank);
-            }
-        }
-        let mut slots = Vec::new();
-        for _ in 0..times {
-            for (leaf, sends) in of_leaf.keys().flat_map(|leaf| [(*leaf, true), (*leaf, false)]) {
-                if !is_wanted(leaf, sends) {
-                    continue;
-                }
-                let mut members = of_leaf[leaf].clone();
-                let others = of_leaf.iter().filter(|(other, _)| **other != leaf);
-                let mut others: Vec<u32> = others.flat_map(|(_, ranks)| ranks.iter().copied()).collect();
-                members.shuffle(&mut self.random);
-                others.shuffle(&mut self.random);
-                let mut capacity = SlotCapacity::new(graph, self.table);
-                let mut slot = Vec::new();
-                for member in members {
-                    let ends = |other: u32| if sends { (member, other) } else { (other, member) };
-                    let partner = others.iter().position(|other| {
-                        let (from, to) = ends(*other);
-                        capacity.fits(from, to, rail, &[])
-                    });
-                    let Some(partner) = partner.map(|partner| others.remove(partner)) else {
-                        continue;
-                    };
-                    let (from, to) = ends(partner);
-                    capacity.add(from, to, rail, &[]);
-                    self.used.entry(rail.to_string()).or_default().insert((from, to));
-                    slot.push(self.with_port(Flow {
-                        from,
-                        to,
-                        rail: rail.to_string(),
-                        port: None,
-                        path: Path::new(),
-                    }));
-                }
-                slots.extend((!slot.is_empty()).then_some(slot));
-            }
         }
         slots
     }
@@ -490,79 +388,6 @@ impl<'g> Adaptive<'g> {
         flows
     }
 
-    /// Where only flows of unknown path cross suspects between switches: for each leaf and direction as many flows as make it improbable
-    /// that all of them miss a suspect, those that cross no other suspected leaf where there are any. Suspects at hosts get a flow each.
-    fn draws_for(&self, ambiguity: &Ambiguity, options: &[(usize, u64, &Candidate)]) -> Vec<Flow> {
-        let group_of = |link: LinkId| {
-            let link = self.graph.link(link);
-            (!link.is_host).then(|| (link.lower_node(), link.is_upward))
-        };
-        let mut groups: Vec<(&str, bool)> = Vec::new();
-        for group in ambiguity.links.iter().filter_map(|link| group_of(*link)) {
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-        let is_in = |link: LinkId, group: &(&str, bool)| group_of(link) == Some(*group);
-        let suspected = |candidate: &Candidate| -> Vec<(&str, bool)> {
-            let crossed = groups
-                .iter()
-                .filter(|group| candidate.reach.iter().any(|link| is_in(*link, group)));
-            crossed.copied().collect()
-        };
-        let mut flows: Vec<Flow> = Vec::new();
-        for group in groups.iter().take(MOST_GROUPS) {
-            let across = options
-                .iter()
-                .filter(|(_, _, candidate)| suspected(candidate).contains(group));
-            let mut across: Vec<(usize, &Candidate)> = across
-                .map(|(_, _, candidate)| (suspected(candidate).len(), *candidate))
-                .collect();
-            // A link that some flow is known to cross needs no draws.
-            if across.is_empty() || across.iter().any(|(_, candidate)| candidate.perhaps.is_empty()) {
-                return Vec::new();
-            }
-            let fewest = across.iter().map(|(groups, _)| *groups).min().unwrap_or_default();
-            across.retain(|(groups, _)| *groups == fewest);
-            let least = |candidate: &Candidate| {
-                let own = candidate.perhaps.iter().filter(|(link, _)| is_in(*link, group));
-                own.map(|(_, probability)| *probability).fold(1.0, f64::min)
-            };
-            let rarest = across
-                .iter()
-                .map(|(_, candidate)| least(candidate))
-                .fold(1.0, f64::min);
-            // Where it is known afterwards what they crossed, some now and some in the next step tell more than all now.
-            let (unseen, least) = match self.table.is_told_afterwards() {
-                true => (MISSED_AT_FIRST, FLOWS_PER_AMBIGUITY / 2),
-                false => (UNSEEN, FLOWS_PER_AMBIGUITY),
-            };
-            let draws = (unseen.ln() / (1.0 - rarest).ln()).ceil() as usize;
-            let draws = draws.clamp(least, MOST_FLOWS_OF_A_GROUP);
-            flows.extend(
-                across
-                    .iter()
-                    .cycle()
-                    .take(draws)
-                    .map(|(_, candidate)| candidate.flow.clone()),
-            );
-        }
-        if flows.is_empty() {
-            return flows;
-        }
-        for part in Suspect::all(ambiguity) {
-            let is_between_switches = matches!(part, Suspect::Link(link) if group_of(link).is_some());
-            let own = options
-                .iter()
-                .find(|(_, _, candidate)| part.is_crossed(candidate));
-            flows.extend(
-                own.filter(|_| !is_between_switches)
-                    .map(|(_, _, candidate)| candidate.flow.clone()),
-            );
-        }
-        flows
-    }
-
     /// Flows in as few slots as they fit into, in order.
     pub fn in_slots(&self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
         let mut slots: Vec<(SlotCapacity<'_>, SlotOfFlows)> = Vec::new();
@@ -584,119 +409,6 @@ impl<'g> Adaptive<'g> {
         }
         slots.into_iter().map(|(_, slot)| slot).collect()
     }
-
-    /// Every flow that is thought of on a rail and that `is_wanted` (sender, receiver, links), those of one sender side by side.
-    fn candidates(&self, rail: &str, is_wanted: impl Fn(u32, u32, &[LinkId]) -> bool) -> Vec<Candidate> {
-        let partners = partners(self.graph, &self.ranks, rail, self.seed);
-        let mut candidates = Vec::new();
-        for from in &self.ranks {
-            for to in partners.get(from).into_iter().flatten() {
-                for (port, path) in self.table.paths(self.graph, *from, *to, rail) {
-                    let (sure, perhaps): (Path, Vec<(LinkId, f64)>) = match path.is_empty() {
-                        false => (path.clone(), Vec::new()),
-                        true => {
-                            let crossed = self.graph.crossing_probabilities(*from, *to, rail);
-                            let is_sure = |(_, probability): &(LinkId, f64)| *probability > 0.999_999;
-                            let (sure, perhaps): (Vec<_>, Vec<_>) = crossed.into_iter().partition(is_sure);
-                            (sure.into_iter().map(|(link, _)| link).collect(), perhaps)
-                        }
-                    };
-                    let reach: Path = sure
-                        .iter()
-                        .copied()
-                        .chain(perhaps.iter().map(|(link, _)| *link))
-                        .collect();
-                    if !is_wanted(*from, *to, &reach) {
-                        continue;
-                    }
-                    let (from, to, rail) = (*from, *to, rail.to_string());
-                    let flow = Flow {
-                        from,
-                        to,
-                        rail,
-                        port,
-                        path,
-                    };
-                    candidates.push(Candidate {
-                        flow,
-                        sure,
-                        perhaps,
-                        reach,
-                    });
-                }
-            }
-        }
-        candidates
-    }
-}
-
-/// One part of a ambiguity.
-enum Suspect {
-    Link(LinkId),
-    Sender(u32),
-    Receiver(u32),
-}
-
-impl Suspect {
-    fn all(ambiguity: &Ambiguity) -> Vec<Suspect> {
-        let links = ambiguity.links.iter().map(|link| Suspect::Link(*link));
-        let senders = ambiguity.senders.iter().map(|rank| Suspect::Sender(*rank));
-        let receivers = ambiguity.receivers.iter().map(|rank| Suspect::Receiver(*rank));
-        links.chain(senders).chain(receivers).collect()
-    }
-
-    fn is_crossed(&self, candidate: &Candidate) -> bool {
-        match self {
-            Suspect::Link(link) => candidate.reach.contains(link),
-            Suspect::Sender(rank) => candidate.flow.from == *rank,
-            Suspect::Receiver(rank) => candidate.flow.to == *rank,
-        }
-    }
-}
-
-/// The first so many flows, as far as possible no two between the same ranks.
-fn different_partners(flows: impl Iterator<Item = Flow>, wanted: usize) -> Vec<Flow> {
-    let mut chosen: Vec<Flow> = Vec::new();
-    let mut spare: Vec<Flow> = Vec::new();
-    for flow in flows {
-        if chosen.len() == wanted {
-            break;
-        }
-        let is_met = chosen
-            .iter()
-            .any(|other| other.from == flow.from && other.to == flow.to);
-        match is_met {
-            true => spare.push(flow),
-            false => chosen.push(flow),
-        }
-    }
-    let missing = wanted - chosen.len();
-    chosen.extend(spare.into_iter().take(missing));
-    chosen
-}
-
-/// The partners of each rank on a rail: all others in a small world, else some of its own leaf and some beyond.
-pub fn partners(graph: &Graph, ranks: &[u32], rail: &str, seed: u64) -> HashMap<u32, Vec<u32>> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x9e37_79b9);
-    let mut of_rank = HashMap::new();
-    for rank in ranks {
-        let others = || ranks.iter().copied().filter(|other| other != rank);
-        let chosen: Vec<u32> = if ranks.len() <= ALL_PAIRS {
-            others().collect()
-        } else {
-            let leaf = graph.leaf_of(*rank, rail);
-            let (mut near, mut far): (Vec<u32>, Vec<u32>) =
-                others().partition(|other| graph.leaf_of(*other, rail) == leaf);
-            near.shuffle(&mut random);
-            far.shuffle(&mut random);
-            let of_leaf = near.len().min(PARTNERS / 6);
-            near.truncate(of_leaf);
-            far.truncate(PARTNERS - of_leaf);
-            near.into_iter().chain(far).collect()
-        };
-        of_rank.insert(*rank, chosen);
-    }
-    of_rank
 }
 
 #[cfg(test)]

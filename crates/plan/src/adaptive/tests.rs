@@ -233,7 +233,7 @@ fn where_no_path_is_known_a_suspicion_is_still_made_sure_of() {
     assert!(flows.len() >= 3, "{flows:?}");
     // Each of them crosses it with probability one half.
     let all_miss = 0.5f64.powi(flows.len() as i32);
-    assert!(all_miss < UNSEEN, "{flows:?}");
+    assert!(all_miss < draws::UNSEEN, "{flows:?}");
     for flow in &flows {
         let ways = graph.paths(flow.from, flow.to, "rail0");
         assert!(

@@ -27,6 +27,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rayon::prelude::*;
+use strum::{Display, EnumString};
 
 use record::stats::Sorted;
 use record::units::{Nanos, Rate};
@@ -55,6 +56,20 @@ pub struct Twin<'g> {
     seed: u64,
     confidence: f64,
     placement: PathPlacement,
+    answers: Answers,
+}
+
+/// What the switches of a twin say when they are asked about a flow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, Display)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Answers {
+    /// The port by which it came in.
+    #[default]
+    Ports,
+    /// Only which switch it is: an address of its own, or of the port by which the answer leaves.
+    Switches,
+    /// The port, for half of the flows: they are asked more often than they answer.
+    Limited,
 }
 
 impl<'g> Twin<'g> {
@@ -72,7 +87,14 @@ impl<'g> Twin<'g> {
             seed,
             confidence: 0.95,
             placement: PathPlacement::Steady,
+            answers: Answers::Ports,
         }
+    }
+
+    /// The same with switches that answer otherwise.
+    pub fn with_answers(mut self, answers: Answers) -> Twin<'g> {
+        self.answers = answers;
+        self
     }
 
     /// The same with switches that place flows otherwise. Unknown: by ports, but nothing says where.
@@ -127,31 +149,49 @@ impl<'g> Twin<'g> {
         for cell in &running {
             events.extend(self.events_of(cell, test, round, stop));
         }
-        let paths: Vec<CrossedPath> = running.iter().filter_map(|cell| self.seen_within(cell)).collect();
+        // As in a real run, only where it decides what is measured next.
+        let asked = running.iter().filter(|_| test.adaptive);
+        let paths: Vec<CrossedPath> = asked.filter_map(|cell| self.seen_within(cell)).collect();
         if !paths.is_empty() {
             events.push(Event::Crossed { paths });
         }
         events
     }
 
-    /// What its switches say within the connection of a cell, where they place every connection anew.
+    /// The path of a flow as far as its switches say it when it is traced: the first switch, the second and so on.
+    pub fn traced(&self, flow: (u32, u32, u16), path: &[LinkId]) -> Vec<Option<CrossedSwitch>> {
+        let is_answered = |place: usize| match self.answers {
+            Answers::Ports | Answers::Switches => true,
+            Answers::Limited => hash((self.seed, "answers", flow, place)).is_multiple_of(2),
+        };
+        // The last link leads to the receiver.
+        let switches = path.iter().take(path.len().saturating_sub(1)).enumerate();
+        let hop = |(place, link): (usize, &LinkId)| {
+            is_answered(place).then(|| CrossedSwitch {
+                switch: self.graph.link(*link).to.node.clone(),
+                link: (self.answers != Answers::Switches).then(|| self.graph.name(*link)),
+            })
+        };
+        switches.map(hop).collect()
+    }
+
+    /// What its switches say within the connection of a cell whose path was not known.
     fn seen_within(&self, running: &Running<'_>) -> Option<CrossedPath> {
         let Cell { id, collective, .. } = running.cell;
         let [(_, path)] = running.flows.as_slice() else {
             return None;
         };
-        if self.placement != PathPlacement::PerConnection || *collective != Collective::PointToPoint {
+        let is_asked = running.cell.path.is_empty() && *collective == Collective::PointToPoint;
+        if !is_asked || matches!(self.placement, PathPlacement::Sprayed | PathPlacement::Unknown) {
             return None;
         }
-        // The last link leads to the receiver.
-        let (_, switches) = path.split_last()?;
-        let hop = |(link, _): &Crossing| CrossedSwitch {
-            switch: self.graph.link(*link).to.node.clone(),
-            link: Some(self.graph.name(*link)),
+        let path: Path = path.iter().map(|(link, _)| *link).collect();
+        let [from, to] = running.cell.ranks.as_slice() else {
+            return None;
         };
         Some(CrossedPath {
             cell: *id,
-            hops: switches.iter().map(|crossing| Some(hop(crossing))).collect(),
+            hops: self.traced((*from, *to, *id as u16), &path),
         })
     }
 

@@ -58,12 +58,13 @@ impl Graph {
         })
     }
 
-    /// The switches that answered a trace, and the links by which it came to them where an answer names a port.
+    /// The switches that answered a trace, and the links from other switches by which it came to them where an answer names a port.
     pub fn crossed_hops(&self, hops: &[Option<IpAddr>]) -> Vec<Option<CrossedHop<'_>>> {
         let one = |address: IpAddr| {
             let node = *self.by_address.get(&address)?;
             let is_arrival = |id: &LinkId| self.arrivals[id.index()] == Some(address);
-            let by = self.links().map(|(id, _)| id).find(is_arrival);
+            let leaving = &self.switch_links[node as usize];
+            let by = leaving.iter().map(|id| id.reverse()).find(is_arrival);
             Some(CrossedHop {
                 switch: &self.nodes[node as usize].name,
                 by: by.filter(|_| !self.answers_name_switches),

@@ -37,7 +37,7 @@ use super::summary::CellSummary;
 use record::stats::sign_test;
 use record::text;
 use record::units::Rate;
-use record::{DecisionRule, Interval, LinkState, Recorded};
+use record::{Cell, DecisionRule, Interval, LinkState, Recorded};
 use topology::Topology;
 use topology::graph::{Graph, LinkId};
 
@@ -189,16 +189,16 @@ impl Localisation {
         // Where flows only may have crossed it, the slow ones were selected: what counts is how many of all they are.
         let p_value = explanation.by_chance.unwrap_or_else(|| sign_test(above, of));
         let p_value = (p_value * f64::from(family)).min(1.0);
-        let senders: BTreeSet<u32> = flows.iter().map(|flow| flow.ends.0).collect();
-        let receivers: BTreeSet<u32> = flows.iter().map(|flow| flow.ends.1).collect();
+        let nic = |rank: u32, flow: &MeasuredFlow| self.nic(rank, summaries[flow.place].cell);
+        let senders: BTreeSet<(&str, u32)> = flows.iter().map(|flow| nic(flow.ends.0, flow)).collect();
+        let receivers: BTreeSet<(&str, u32)> = flows.iter().map(|flow| nic(flow.ends.1, flow)).collect();
         let partners = senders.len().max(receivers.len());
         let wanted = u32::from(rule.remeasure) + 1;
-        let ranks: BTreeSet<u32> = self
-            .flows
-            .iter()
-            .flat_map(|flow| [flow.ends.0, flow.ends.1])
+        let ends = self.flows.iter();
+        let nics: BTreeSet<(&str, u32)> = ends
+            .flat_map(|flow| [nic(flow.ends.0, flow), nic(flow.ends.1, flow)])
             .collect();
-        let possible = ranks.len().saturating_sub(1);
+        let possible = nics.len().saturating_sub(1);
         let why_not = if measurements < wanted {
             Some(format!("measured {measurements} of {wanted} times"))
         } else if partners < possible.min(2) {
@@ -231,6 +231,16 @@ impl Localisation {
             is_crossing_certain: explanation.by_chance.is_none(),
             confirmed: why_not.is_none(),
             why_not,
+        }
+    }
+
+    /// What counts as one partner: ranks of one host send over the same NIC of a rail. A rank that the topology does not attach is one by
+    /// itself.
+    fn nic(&self, rank: u32, cell: &Cell) -> (&str, u32) {
+        let up = cell.rails.first().and_then(|rail| self.graph.up(rank, rail));
+        match up {
+            Some(up) => (&self.graph.link(up).from.node, 0),
+            None => ("", rank),
         }
     }
 

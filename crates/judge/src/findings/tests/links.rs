@@ -114,6 +114,33 @@ fn two_faults_on_one_rail_are_two_findings_even_where_a_flow_crosses_both() {
 }
 
 #[test]
+fn two_ranks_behind_one_nic_are_one_partner() {
+    // Ranks 0 and 1 are on one host, 2 and 3 on another, and so on. The first host has flows to the second only.
+    let mut fixture = flows(|cell, _| match cell.ranks[0] < 2 && cell.rails == ["rail0"] {
+        true => 0.5 * HEALTHY,
+        false => HEALTHY,
+    });
+    for rank in &mut fixture.run.ranks {
+        let host = rank.rank / 2;
+        rank.host = format!("node{host:02}");
+        for (rail, end) in rank.rails.iter_mut().enumerate() {
+            end.address = format!("10.{rail}.0.{}", host + 1);
+        }
+    }
+    let host = |rank: u32| rank / 2;
+    fixture.run.cells.retain(|cell| {
+        let (from, to) = (host(cell.ranks[0]), host(cell.ranks[1]));
+        from != to && (from != 0 || to == 1 || cell.rails != ["rail0"])
+    });
+    let seen = localise(&fixture.recorded()).unwrap();
+    let [cause] = seen.causes.as_slice() else {
+        panic!("{:?}", seen.causes);
+    };
+    assert_eq!(cause.partners, 1);
+    assert_eq!(cause.why_not.as_deref(), Some("seen with one partner only"));
+}
+
+#[test]
 fn both_directions_of_a_cable_are_one_finding() {
     let both = flows(
         |cell, _| match sends(cell, 3, "rail0") || receives(cell, 3, "rail0") {
