@@ -51,6 +51,8 @@ pub struct Ambiguity {
     pub receivers: Vec<u32>,
     /// How many more measurements the likeliest needs before it can be accused.
     pub wanted: usize,
+    /// Whether flows of unknown path may cross it or not, and too few have so far.
+    pub by_draws: bool,
 }
 
 impl Ambiguity {

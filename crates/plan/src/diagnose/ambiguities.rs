@@ -13,6 +13,9 @@ const WORTHWHILE: f64 = 0.1;
 /// Measurements that are wanted of a cause whose flows only may have crossed it.
 const FLOWS_OF_UNKNOWN_PATH: usize = 8;
 
+/// Measurements that are wanted of a host's cable that only flows of unknown path have crossed.
+const FLOWS_WITHIN_A_LEAF: usize = 3;
+
 /// More links of a whole part are not asked about at once.
 const LINKS_OF_A_WHOLE: usize = 64;
 
@@ -30,7 +33,9 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
             .filter(|(_, share)| *share >= most * WORTHWHILE)
             .map(|(element, _)| *element)
             .collect();
-        if cause.confirmed && (worthwhile.len() == 1 || are_alike(&worthwhile, seen)) {
+        let rests_on_draws = seen.rests_on_draws(cause);
+        let is_clear = worthwhile.len() == 1 || are_alike(&worthwhile, seen);
+        if cause.confirmed && is_clear && !rests_on_draws {
             continue;
         }
         let measured = cause.measurements.min(u32::from(rule.remeasure) + 1);
@@ -43,11 +48,14 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
                 .cloned()
                 .unwrap_or_default(),
             wanted: match cause.confirmed {
+                // Flows to another host of the same leaf are preferred: their path is known.
+                true if rests_on_draws => FLOWS_WITHIN_A_LEAF,
                 true => 0,
                 // Few flows of unknown path cross the suspect.
                 false if !cause.is_crossing_certain => FLOWS_OF_UNKNOWN_PATH,
                 false => missing.max(2) as usize,
             },
+            by_draws: !cause.confirmed && !cause.is_crossing_certain,
             ..Ambiguity::default()
         };
         let wholes: Vec<&[LinkId]> = worthwhile

@@ -118,7 +118,8 @@ pub fn narrow<B: Measurer>(
             };
             let times = asked.entry(question).or_insert(0);
             *times += 1;
-            *times <= MOST_ASKED
+            // Every draw adds to the evidence, however often it is the same question.
+            *times <= MOST_ASKED || ambiguity.by_draws
         });
         let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
         let mut why = ambiguities::in_words(&ambiguities, context.graph);

@@ -4,7 +4,9 @@
 //! `q + (1 - q) d` when the part is slow and `d` when nothing is. A good one has probability `1 - q` when the part is
 //! slow (up to [`UNNOTICED`]) and 1 when nothing is. The product of the ratios decides. `d` is counted among the flows
 //! that cannot have crossed the part, so a noisy fabric needs more evidence. Assumed: flows choose their paths
-//! independently of each other. What is certain (`q` = 1) is judged by what parts carried, not here.
+//! independently of each other. A part that flows certainly crossed (`q` = 1) is ruled out by what it carried, not here; beside parts
+//! that are not certain it is weighed like them: good flows over it speak against it, and what it does not explain must have met
+//! elsewhere.
 
 use std::collections::HashMap;
 
@@ -21,7 +23,7 @@ pub(super) struct Chance<'f> {
     flows: &'f [MeasuredFlow],
     loads: &'f Loads,
     elements: &'f Elements,
-    /// Only parts that some flow may have crossed, or not; every judged flow that did or may have.
+    /// Per part every judged flow that crossed it or may have. Empty where all paths are known.
     crossings: HashMap<usize, Vec<(usize, f64)>>,
     judged: usize,
 }
@@ -29,9 +31,7 @@ pub(super) struct Chance<'f> {
 impl<'f> Chance<'f> {
     pub(super) fn new(flows: &'f [MeasuredFlow], loads: &'f Loads, elements: &'f Elements) -> Chance<'f> {
         let mut crossings: HashMap<usize, Vec<(usize, f64)>> = HashMap::new();
-        for (element, _) in flows.iter().flat_map(|flow| &flow.possible) {
-            crossings.entry(*element).or_default();
-        }
+        let has_unknown_paths = flows.iter().any(|flow| !flow.possible.is_empty());
         let judged = || {
             let all = flows.iter().enumerate();
             all.filter(|(_, flow)| flow.state != FlowState::Unjudged && !flow.contended)
@@ -39,8 +39,8 @@ impl<'f> Chance<'f> {
         for (number, flow) in judged() {
             let certain = flow.certain.iter().map(|element| (*element, 1.0));
             for (element, probability) in certain.chain(flow.possible.iter().copied()) {
-                if let Some(crossings) = crossings.get_mut(&element) {
-                    crossings.push((number, probability));
+                if has_unknown_paths {
+                    crossings.entry(element).or_default().push((number, probability));
                 }
             }
         }

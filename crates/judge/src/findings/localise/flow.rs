@@ -36,6 +36,8 @@ pub(super) struct MeasuredFlow {
     pub(super) slot: u32,
     /// Sender and receiver.
     pub(super) ends: (u32, u32),
+    /// The source port it was pinned to.
+    pub(super) port: Option<u16>,
     /// Numbers of the elements that it certainly crossed.
     pub(super) certain: Vec<usize>,
     /// Numbers of those that it possibly crossed, each with the probability that it did.
@@ -87,6 +89,13 @@ impl MeasuredFlow {
             .map(|(_, probability)| *probability)
             .reduce(f64::max)
             .unwrap_or(1.0)
+    }
+
+    /// Measurements of which this is the same are of one flow over one path: from and to the same ranks over the same parts, and where the
+    /// path is not known in the same connection.
+    pub(super) fn what_was_measured(&self) -> ((u32, u32), &[usize], Option<u16>) {
+        let connection = self.port.filter(|_| !self.possible.is_empty());
+        (self.ends, &self.certain, connection)
     }
 
     /// The probability that it crossed an element.
@@ -146,6 +155,7 @@ pub(super) fn flows(
             place,
             slot: summary.cell.slot,
             ends,
+            port: summary.cell.source_port,
             certain: numbers,
             possible,
             shares: with_numbers(links.shares).collect(),

@@ -328,6 +328,25 @@ impl Localisation {
         }
     }
 
+    /// Whether a cable at a host is accused by flows of unknown paths alone: all of them may have met further on by chance, as long as no
+    /// flow of known path has crossed the cable.
+    pub fn rests_on_draws(&self, cause: &Cause) -> bool {
+        let Some((first, _)) = cause.suspects.first() else {
+            return false;
+        };
+        let Some(part) = self.elements.number(*first) else {
+            return false;
+        };
+        let is_between_switches = first.link().is_some_and(|link| !self.graph.link(link).is_host);
+        let crosses = |flow: &&MeasuredFlow| flow.certain.contains(&part);
+        let is_known = |flow: &MeasuredFlow| flow.possible.is_empty();
+        let has_unknown = cause.places.iter().any(|place| {
+            let mut flows = self.flows.iter();
+            flows.any(|flow| flow.place == *place && !is_known(flow))
+        });
+        has_unknown && !is_between_switches && !self.flows.iter().filter(crosses).any(is_known)
+    }
+
     /// Links between switches that no flow has crossed, as far as is known.
     pub fn untested_between_switches(&self) -> Vec<LinkId> {
         let links = self.graph.links().filter(|(_, link)| !link.is_host);

@@ -73,9 +73,7 @@ impl Localisation {
     pub(in crate::findings) fn repeated(&self) -> Vec<(bool, Vec<usize>)> {
         let mut alike: BTreeMap<_, Vec<&MeasuredFlow>> = BTreeMap::new();
         for flow in &self.flows {
-            // What it may have crossed follows from these.
-            let key = (flow.ends, &flow.certain, flow.possible.is_empty());
-            alike.entry(key).or_default().push(flow);
+            alike.entry(flow.what_was_measured()).or_default().push(flow);
         }
         let is_transient = |flow: &&&MeasuredFlow| self.transient.contains(&flow.place);
         alike
@@ -104,10 +102,7 @@ impl Localisation {
 
     /// Whether a flow was measured more than once, from and to the same ranks over the same parts.
     fn is_repeated(&self, flow: &MeasuredFlow) -> bool {
-        let alike = |other: &&MeasuredFlow| {
-            (other.ends, &other.certain, other.possible.is_empty())
-                == (flow.ends, &flow.certain, flow.possible.is_empty())
-        };
+        let alike = |other: &&MeasuredFlow| other.what_was_measured() == flow.what_was_measured();
         self.flows.iter().filter(alike).count() > 1
     }
 
