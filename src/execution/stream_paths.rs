@@ -128,15 +128,17 @@ fn path(graph: &Graph, traced: &TracedFlow) -> TracedPath {
     graph.known_links_of_hops(flow.from, flow.to, &flow.rail, hops, *arrived)
 }
 
-/// Whether switches as far from the sender as each other answer for some flows and not for others that arrive: they are asked too often.
+/// Whether switches answer for some flows and not for others that arrive: they are asked too often. The sender's own switch says it, or the
+/// first that answers at all; answers of those further away may be lost where a path is dead.
 fn answer_sometimes(traced: &[TracedFlow]) -> bool {
     let arrived = || traced.iter().filter(|traced| traced.arrived);
+    let hops_at = |place: usize| arrived().filter_map(move |traced| traced.hops.get(place));
     let longest = arrived().map(|traced| traced.hops.len()).max().unwrap_or(0);
-    (0..longest).any(|place| {
-        let hops = || arrived().filter_map(|traced| traced.hops.get(place));
-        let silent = hops().filter(|hop| hop.is_none()).count();
+    let first = (0..longest).find(|place| hops_at(*place).any(Option::is_some));
+    first.is_some_and(|first| {
+        let silent = hops_at(first).filter(|hop| hop.is_none()).count();
         // A packet may be lost.
-        silent * 10 > hops().count() && hops().any(Option::is_some)
+        silent * 10 > hops_at(first).count()
     })
 }
 
@@ -297,4 +299,52 @@ fn streams(cell: &Cell, graph: &Graph) -> Vec<TraceWanted> {
         transport: cell.transport,
     };
     (0..cell.flows).map(wanted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::TransportKind;
+
+    fn traced(hops: &[Option<u8>], arrived: bool) -> TracedFlow {
+        TracedFlow {
+            flow: TraceWanted {
+                from: 0,
+                to: 1,
+                rail: "rail0".to_string(),
+                port: 24_000,
+                transport: TransportKind::Tcp,
+            },
+            hops: hops
+                .iter()
+                .map(|hop| hop.map(|last| [10, 0, 0, last].into()))
+                .collect(),
+            arrived,
+        }
+    }
+
+    #[test]
+    fn switches_that_answer_some_of_many_questions_are_asked_too_often_and_dead_paths_are_not_that() {
+        let whole = || traced(&[Some(1), Some(2), Some(3)], true);
+        let several = |other: TracedFlow| vec![whole(), whole(), other.clone(), other];
+        assert!(!answer_sometimes(&[]));
+        assert!(!answer_sometimes(&several(whole())));
+        assert!(answer_sometimes(&several(traced(&[None, Some(2), None], true))));
+        // The answer of the last switch is lost on its way back.
+        assert!(!answer_sometimes(&several(traced(
+            &[Some(1), Some(2), None],
+            true
+        ))));
+        assert!(!answer_sometimes(&several(traced(&[Some(1)], false))), "dead");
+        // A tier that never answers is silent, whatever is asked.
+        let silent = |hops: &[Option<u8>]| traced(hops, true);
+        assert!(!answer_sometimes(&[
+            silent(&[None, Some(2), None]),
+            silent(&[None, Some(2), None])
+        ]));
+        assert!(answer_sometimes(&[
+            silent(&[None, Some(2), None]),
+            silent(&[None, None, None])
+        ]));
+    }
 }
