@@ -12,8 +12,8 @@ use std::time::Duration;
 use crate::error::CliError;
 use engine::measure::{MeasureContext, PathQuestion, Session, TraceWanted, TracedFlow};
 use plan::FabricKnowledge;
-use record::{Cell, Collective, CrossedPath, CrossedSwitch, Event, TransportKind};
-use topology::graph::{CrossedHop, Graph, WiringEvidence};
+use record::{Cell, Collective, CrossedPath, Event, TransportKind};
+use topology::graph::{Graph, WiringEvidence};
 
 /// Switches that answer so seldom are asked this often.
 const PACE: Duration = Duration::from_secs(1);
@@ -32,7 +32,11 @@ pub fn record_crossed<'c>(
         return Ok(());
     };
     let of_switches = Graph::clone(&graph).with_answers_of_switches();
+    let cells: Vec<&Cell> = cells.collect();
+    let half_known: Vec<CrossedPath> = cells.iter().filter_map(|cell| half_known(cell, known)).collect();
     let (ids, mut open): (Vec<u32>, Vec<PathQuestion>) = cells
+        .iter()
+        .filter(|cell| half_known.iter().all(|path| path.cell != cell.id))
         .filter_map(|cell| Some((cell.id, question(cell, [&graph, &of_switches], known)?)))
         .unzip();
     let flows: Vec<TraceWanted> = open.iter().map(|question| question.flow.clone()).collect();
@@ -67,10 +71,6 @@ pub fn record_crossed<'c>(
         graph = Arc::new(of_switches);
         known.graph = Some(Arc::clone(&graph));
     }
-    let switch = |hop: CrossedHop<'_>| CrossedSwitch {
-        switch: hop.switch.to_string(),
-        link: hop.by.map(|link| graph.name(link)),
-    };
     let paths: Vec<CrossedPath> = ids
         .into_iter()
         .zip(hops)
@@ -79,9 +79,10 @@ pub fn record_crossed<'c>(
             hops: graph
                 .crossed_hops(&hops)
                 .into_iter()
-                .map(|hop| hop.map(switch))
+                .map(|hop| hop.map(|hop| graph.record_of_hop(hop)))
                 .collect(),
         })
+        .chain(half_known)
         .filter(|path| path.hops.iter().any(Option::is_some))
         .collect();
     if !paths.is_empty() {
@@ -89,6 +90,21 @@ pub fn record_crossed<'c>(
         measuring.sink.flush()?;
     }
     Ok(())
+}
+
+/// What traces have said before about the port of a cell, whose switches are steady.
+fn half_known(cell: &Cell, known: &FabricKnowledge) -> Option<CrossedPath> {
+    let ([from, to], [rail], true) = (cell.ranks.as_slice(), cell.rails.as_slice(), cell.path.is_empty())
+    else {
+        return None;
+    };
+    let port = cell.port_of(*from, 0)?;
+    let mut ports = known.paths.half_known(*from, *to, rail).iter();
+    let (_, hops) = ports.find(|(known, _)| *known == port)?;
+    Some(CrossedPath {
+        cell: cell.id,
+        hops: hops.clone(),
+    })
 }
 
 /// What to ask within the connection of a cell; none where its path is known, or is not one path.

@@ -99,6 +99,9 @@ fn trace_paths(
     for (flow, path) in &steady {
         table.insert(flow.from, flow.to, &flow.rail, flow.port, path.clone());
     }
+    for (flow, hops) in twice.half_known(&graph, &placements) {
+        table.insert_half_known(flow.from, flow.to, &flow.rail, (flow.port, hops));
+    }
     table = table
         .with_spraying(placements.spraying())
         .told_afterwards(!choices.known.controls.is_empty());

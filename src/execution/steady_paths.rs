@@ -7,7 +7,7 @@ use crate::error::CliError;
 use engine::measure::{Session, TraceWanted, TracedFlow};
 use plan::FabricKnowledge;
 use plan::placement::{ControlFlow, Placements};
-use record::{PathPlacement, TransportKind};
+use record::{CrossedSwitch, PathPlacement, TransportKind};
 use topology::graph::{Graph, Path};
 
 /// Source ports of flows that carry nothing and are traced again and again.
@@ -148,6 +148,41 @@ impl TracedTwice {
             }
         }
         Ok(steady)
+    }
+}
+
+impl TracedTwice {
+    /// Flows over steady switches of which only some switches are known, or not which of several cables between them: their ports are worth
+    /// more than others.
+    pub fn half_known(
+        &self,
+        graph: &Graph,
+        placements: &Placements,
+    ) -> Vec<(TraceWanted, Vec<Option<CrossedSwitch>>)> {
+        let mut found = Vec::new();
+        for (first, again) in self.first.iter().zip(&self.again) {
+            let flow = &first.flow;
+            let (one, other) = (graph.crossed_hops(&first.hops), graph.crossed_hops(&again.hops));
+            let differs =
+                |(one, other): (&Option<_>, &Option<_>)| one.is_some() && other.is_some() && one != other;
+            let leaf = graph.leaf_of(flow.from, &flow.rail);
+            let seen = one.iter().flatten().map(|hop| hop.switch);
+            let mut choosers = leaf.into_iter().chain(seen);
+            let is_steady = choosers.all(|switch| {
+                !graph.has_choice(switch, flow.to, &flow.rail)
+                    || placements.of(switch) == PathPlacement::Steady
+            });
+            let is_known = graph
+                .path_of_hops(flow.from, flow.to, &flow.rail, &first.hops)
+                .is_some();
+            // The first switch is always the same.
+            let says_something = one.iter().skip(1).any(Option::is_some);
+            if !is_known && is_steady && says_something && !one.iter().zip(&other).any(differs) {
+                let hops = one.into_iter().map(|hop| hop.map(|hop| graph.record_of_hop(hop)));
+                found.push((flow.clone(), hops.collect()));
+            }
+        }
+        found
     }
 }
 

@@ -24,7 +24,7 @@ use record::{
 };
 use topology::Fabric;
 use topology::Topology;
-use topology::graph::{CrossedHop, Graph, LinkId};
+use topology::graph::{Graph, LinkId};
 use topology::suite::{Suite, TransportChoice};
 
 /// A fabric to simulate runs on, and what is run on it.
@@ -161,35 +161,35 @@ impl Simulation {
             let wanted = flows_to_trace(&self.graph, &ranks, TransportKind::Tcp, rail, seed);
             let routed = wanted.into_par_iter().filter_map(|flow| {
                 let path = twin.route(flow.from, flow.to, rail, flow.port)?;
-                self.is_known(twin, &flow, &path).then_some((flow, path))
+                let seen = self.half_known(twin, &flow, &path);
+                Some((flow, path, seen))
             });
-            for (flow, path) in routed.collect::<Vec<_>>() {
-                table.insert(flow.from, flow.to, rail, flow.port, path);
+            for (flow, path, seen) in routed.collect::<Vec<_>>() {
+                match seen {
+                    None => table.insert(flow.from, flow.to, rail, flow.port, path),
+                    Some(hops) => table.insert_half_known(flow.from, flow.to, rail, (flow.port, hops)),
+                }
             }
         }
         table
     }
 
-    /// Whether what switches say about a flow leaves only one path.
-    fn is_known(&self, twin: &Twin<'_>, flow: &TraceWanted, path: &[LinkId]) -> bool {
+    /// What switches say about a flow, where that leaves several paths.
+    fn half_known(
+        &self,
+        twin: &Twin<'_>,
+        flow: &TraceWanted,
+        path: &[LinkId],
+    ) -> Option<Vec<Option<CrossedSwitch>>> {
         if self.answers == Answers::Ports {
-            return true;
+            return None;
         }
         let seen = twin.traced((flow.from, flow.to, flow.port), path);
-        let hop = |hop: &'_ CrossedSwitch| hop.link.as_ref().and_then(|link| self.graph.named(link));
-        let seen: Vec<Option<CrossedHop<'_>>> = seen
-            .iter()
-            .map(|seen| {
-                seen.as_ref().map(|seen| CrossedHop {
-                    switch: &seen.switch,
-                    by: hop(seen),
-                })
-            })
-            .collect();
+        let hops = self.graph.hops_of_record(seen.iter().map(Option::as_ref));
         let crossed = self
             .graph
-            .crossing_probabilities_given(flow.from, flow.to, &flow.rail, &seen);
-        crossed.len() == path.len()
+            .crossing_probabilities_given(flow.from, flow.to, &flow.rail, &hops);
+        (crossed.len() != path.len()).then_some(seen)
     }
 
     fn record(&self, suite: &Suite, plan: &Plan, slow: &[(LinkId, f64)], placements: &Placements) -> Run {

@@ -76,6 +76,8 @@ pub struct Adaptive<'g> {
     seed: u64,
     /// Pairs that were measured, per rail.
     used: HashMap<String, HashSet<(u32, u32)>>,
+    /// Ports of flows of which only some switches are known that were measured.
+    used_ports: HashMap<(u32, u32, String), HashSet<u16>>,
     /// Flows so far.
     flows: usize,
     random: ChaCha8Rng,
@@ -97,15 +99,26 @@ impl<'g> Adaptive<'g> {
             rails: rails.to_vec(),
             seed,
             used: HashMap::new(),
+            used_ports: HashMap::new(),
             flows: 0,
             random: ChaCha8Rng::seed_from_u64(seed),
         }
     }
 
     /// Takes note of a pair that was measured: others are preferred from here on.
-    pub fn remember(&mut self, from: u32, to: u32, rail: &str) {
+    pub fn remember(&mut self, flow: &Flow) {
         self.flows += 1;
-        self.used.entry(rail.to_string()).or_default().insert((from, to));
+        let used = self.used.entry(flow.rail.clone()).or_default();
+        used.insert((flow.from, flow.to));
+        self.note_port(flow);
+    }
+
+    /// Takes note of a pinned port whose path is not known.
+    fn note_port(&mut self, flow: &Flow) {
+        if let Some(port) = flow.port.filter(|_| flow.path.is_empty()) {
+            let pair = (flow.from, flow.to, flow.rail.clone());
+            self.used_ports.entry(pair).or_default().insert(port);
+        }
     }
 
     /// Slots that cross every link `times` times, rail by rail; only links of the hosts, switches and cables in `focus`, unless
@@ -255,7 +268,8 @@ impl<'g> Adaptive<'g> {
     /// A flow with a source port of its own, where its path is not known.
     fn with_port(&mut self, flow: Flow) -> Flow {
         self.flows += 1;
-        match flow.path.is_empty() {
+        self.note_port(&flow);
+        match flow.path.is_empty() && flow.port.is_none() {
             true => Flow {
                 port: self.table.fresh_port(self.flows),
                 ..flow
@@ -266,7 +280,11 @@ impl<'g> Adaptive<'g> {
 
     /// Flows that were measured, to be measured again: over the same path where it is known, else in a new connection.
     pub fn again(&mut self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
-        let flows = flows.into_iter().map(|flow| self.with_port(flow)).collect();
+        let anew = |flow: Flow| Flow {
+            port: flow.port.filter(|_| !flow.path.is_empty()),
+            ..flow
+        };
+        let flows = flows.into_iter().map(|flow| self.with_port(anew(flow))).collect();
         self.in_slots(flows)
     }
 
@@ -321,7 +339,8 @@ impl<'g> Adaptive<'g> {
         let mut chosen: Vec<Flow> = Vec::new();
         for ambiguity in ambiguities {
             for flow in self.flows_for(ambiguity, ambiguities, &of_rail, &is_good) {
-                if flow.path.is_empty() || !chosen.contains(&flow) {
+                let is_draw = flow.path.is_empty() && flow.port.is_none();
+                if is_draw || !chosen.contains(&flow) {
                     let used = self.used.entry(flow.rail.clone()).or_default();
                     used.insert((flow.from, flow.to));
                     chosen.push(self.with_port(flow));

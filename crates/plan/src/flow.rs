@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use record::Cell;
+use record::{Cell, CrossedSwitch};
 use topology::graph::{Graph, LinkId, Path};
 
 /// Data from one rank to another over one rail.
@@ -59,6 +59,8 @@ pub struct PathTable {
     /// Whether every shortest path counts as known, for plans made before paths can be probed.
     assumed: bool,
     known: HashMap<(u32, u32, String), Vec<(u16, Path)>>,
+    /// Source ports whose traces left several paths, with the switches they saw.
+    half_known: HashMap<(u32, u32, String), Vec<HalfKnown>>,
     /// Source ports from here on are free for flows whose path is not known: each gets a new one, and with it a new connection.
     fresh_ports: Option<u16>,
     /// Switches that place every packet anew.
@@ -66,6 +68,12 @@ pub struct PathTable {
     /// Whether switches answer within connections, so that their paths are known once they were measured.
     told_afterwards: bool,
 }
+
+/// A source port, and the switches that its flow is known to cross: the first of its path, the second and so on.
+pub type HalfKnown = (u16, Vec<Option<CrossedSwitch>>);
+
+/// Ports that are kept of those that lead over the same switches.
+const ALIKE_PORTS: usize = 6;
 
 /// How many ports are free for flows whose path is not known.
 const FRESH_PORTS: u16 = 6000;
@@ -85,6 +93,20 @@ impl PathTable {
         if paths.iter().all(|(_, known)| *known != path) {
             paths.push((port, path));
         }
+    }
+
+    /// Notes a source port of which some switches are known, but not which path through them: parallel cables, or missing answers.
+    pub fn insert_half_known(&mut self, from: u32, to: u32, rail: &str, known: HalfKnown) {
+        let ports = self.half_known.entry((from, to, rail.to_string())).or_default();
+        if ports.iter().filter(|(_, hops)| *hops == known.1).count() < ALIKE_PORTS {
+            ports.push(known);
+        }
+    }
+
+    /// The source ports from one rank to another of which only some switches are known.
+    pub fn half_known(&self, from: u32, to: u32, rail: &str) -> &[HalfKnown] {
+        let ports = self.half_known.get(&(from, to, rail.to_string()));
+        ports.map_or(&[], Vec::as_slice)
     }
 
     /// Flows whose path is not known take source ports from `first` on, each another one.

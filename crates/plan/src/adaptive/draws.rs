@@ -117,7 +117,10 @@ impl Adaptive<'_> {
                 groups.push(group);
             }
         }
-        let is_in = |link: LinkId, group: &(&str, bool)| group_of(link) == Some(*group);
+        // What is known of a flow may leave out the suspects.
+        let is_in = |link: LinkId, group: &(&str, bool)| {
+            group_of(link) == Some(*group) && ambiguity.links.contains(&link)
+        };
         let suspected = |candidate: &Candidate| -> Vec<(&str, bool)> {
             let crossed = groups
                 .iter()

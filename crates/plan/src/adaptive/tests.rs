@@ -3,6 +3,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::twin::{Shape, clos};
 
+fn flow_between(from: u32, to: u32, rail: &str) -> Flow {
+    Flow {
+        from,
+        to,
+        rail: rail.to_string(),
+        port: None,
+        path: Vec::new(),
+    }
+}
+
 /// A fabric in which every way is known: port n leads over way n.
 fn fabric(text: &str, per_leaf: u32, spines: u32, seed: u64) -> (Graph, PathTable, Vec<u32>, Vec<String>) {
     let shape = Shape {
@@ -115,7 +125,7 @@ fn suspects_are_told_apart_by_flows_that_cross_one_of_them_each() {
         ..Ambiguity::default()
     };
     let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
-    adaptive.remember(0, 7, "rail0");
+    adaptive.remember(&flow_between(0, 7, "rail0"));
     let slots = adaptive.narrowing(&[ambiguity], |_| true);
     assert_nothing_is_shared(&slots);
     for suspect in &path {
@@ -139,7 +149,7 @@ fn an_only_suspect_is_made_sure_of_with_other_partners() {
         ..Ambiguity::default()
     };
     let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
-    adaptive.remember(3, 4, "rail1");
+    adaptive.remember(&flow_between(3, 4, "rail1"));
     let slots = adaptive.narrowing(&[ambiguity], |_| true);
     let flows: Vec<&Flow> = slots.iter().flatten().collect();
     let partners: BTreeSet<u32> = flows.iter().map(|flow| flow.to).collect();

@@ -185,8 +185,8 @@ fn resumed<'a>(context: &DiagnosisContext<'a>, recorded: &Recorded) -> Adaptive<
     rails.dedup();
     let mut adaptive = Adaptive::new(context.graph, context.table, &ranks, &rails, context.seed);
     for cell in of_test() {
-        if let ([from, to], [rail]) = (cell.ranks.as_slice(), cell.rails.as_slice()) {
-            adaptive.remember(*from, *to, rail);
+        if let Some(flow) = Flow::of(cell, context.graph) {
+            adaptive.remember(&flow);
         }
     }
     adaptive

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::{Attachment, Graph, LinkId, Path};
+use record::CrossedSwitch;
 
 /// More paths than this between two ranks are not listed.
 const MAX_PATHS: usize = 1024;
@@ -56,6 +57,26 @@ impl Graph {
                 switch == hop.switch && hop.by.is_none_or(|by| by == id)
             })
         })
+    }
+
+    /// Switches of a record, and the links by which a flow came to them, as this graph knows them.
+    pub fn hops_of_record<'r>(
+        &self,
+        hops: impl Iterator<Item = Option<&'r CrossedSwitch>>,
+    ) -> Vec<Option<CrossedHop<'r>>> {
+        let hop = |seen: &'r CrossedSwitch| CrossedHop {
+            switch: &seen.switch,
+            by: seen.link.as_ref().and_then(|link| self.named(link)),
+        };
+        hops.map(|seen| seen.map(hop)).collect()
+    }
+
+    /// The same the other way round.
+    pub fn record_of_hop(&self, hop: CrossedHop<'_>) -> CrossedSwitch {
+        CrossedSwitch {
+            switch: hop.switch.to_string(),
+            link: hop.by.map(|link| self.name(link)),
+        }
     }
 
     /// The switches that answered a trace, and the links from other switches by which it came to them where an answer names a port.

@@ -11,7 +11,7 @@ use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use record::units::Rate;
 use record::{Cell, Collective, CrossedSwitch, Interval, Load, PathPlacement, Recorded, TransportKind};
-use topology::graph::{CrossedHop, Graph, LinkId};
+use topology::graph::{Graph, LinkId};
 
 /// Rounding of probabilities that add up to 1.
 const CERTAIN: f64 = 1e-9;
@@ -296,13 +296,7 @@ impl<'r> CrossedLinks<'r> {
 
     /// The links of a flow of which switches said something within its connection; none where that fits no path.
     fn seen_within(&self, cell: u32, from: u32, to: u32, rail: &str) -> Option<Links> {
-        let hop = |seen: &Option<&'r CrossedSwitch>| {
-            seen.map(|seen| CrossedHop {
-                switch: &seen.switch,
-                by: seen.link.as_ref().and_then(|link| self.graph.named(link)),
-            })
-        };
-        let seen: Vec<Option<CrossedHop<'_>>> = self.seen.get(&cell)?.iter().map(hop).collect();
+        let seen = self.graph.hops_of_record(self.seen.get(&cell)?.iter().copied());
         if self.is_sprayed(from, rail) {
             return None;
         }
