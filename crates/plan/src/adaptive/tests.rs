@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::twin::{Shape, clos};
+use record::CrossedSwitch;
 
 fn flow_between(from: u32, to: u32, rail: &str) -> Flow {
     Flow {
@@ -251,4 +252,74 @@ fn where_no_path_is_known_a_suspicion_is_still_made_sure_of() {
             "{flow:?} can never cross it"
         );
     }
+}
+
+#[test]
+fn where_paths_are_known_afterwards_the_opening_is_short_and_untested_links_are_asked_for_again() {
+    let (graph, _, ranks, rails) = fabric("8x1", 2, 4, 1);
+    let before = PathTable::default().with_fresh_ports(30_000);
+    let after = before.clone().told_afterwards(true);
+    let opening = |table: &PathTable| {
+        let mut adaptive = Adaptive::new(&graph, table, &ranks, &rails, 1);
+        adaptive.opening(2, &[]).len()
+    };
+    assert!(2 * opening(&after) < opening(&before));
+    let between_switches = graph.links().find(|(_, link)| !link.is_host && link.is_upward);
+    let (untested, _) = between_switches.unwrap();
+    let mut adaptive = Adaptive::new(&graph, &after, &ranks, &rails, 1);
+    let flows = adaptive.over_untested(&[untested]).concat();
+    let may_cross = |flow: &Flow| {
+        let paths = graph.paths(flow.from, flow.to, "rail0");
+        paths.iter().any(|path| path.contains(&untested))
+    };
+    assert!(!flows.is_empty() && flows.iter().all(may_cross), "{flows:?}");
+    assert!(adaptive.over_untested(&[]).is_empty());
+    let mut silent = Adaptive::new(&graph, &before, &ranks, &rails, 1);
+    assert!(
+        silent.over_untested(&[untested]).is_empty(),
+        "nothing would be told"
+    );
+}
+
+#[test]
+fn ports_of_which_some_switches_are_known_are_preferred_and_used_once() {
+    let (graph, _, ranks, rails) = fabric("8x1", 2, 4, 1);
+    let mut table = PathTable::default()
+        .with_fresh_ports(30_000)
+        .told_afterwards(true);
+    // Every pair of leaves has two ports of which the switch above the first leaf is known, but not the cable to it.
+    for (from, to) in ranks
+        .iter()
+        .flat_map(|from| ranks.iter().map(move |to| (*from, *to)))
+    {
+        for (port, path) in (24_000..).zip(graph.paths(from, to, "rail0")).skip(2).take(2) {
+            let spine = CrossedSwitch {
+                switch: graph.link(path[1]).to.node.clone(),
+                link: None,
+            };
+            table.insert_half_known(from, to, "rail0", (port, vec![None, Some(spine)]));
+        }
+    }
+    let mut adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
+    let path = graph.paths(2, 7, "rail0").remove(2);
+    let ambiguity = Ambiguity {
+        rail: "rail0".to_string(),
+        links: vec![path[1]],
+        wanted: 3,
+        ..Ambiguity::default()
+    };
+    let mut ports: Vec<(u32, u32, u16)> = Vec::new();
+    for _ in 0..2 {
+        let flows = adaptive
+            .narrowing(std::slice::from_ref(&ambiguity), |_| true)
+            .concat();
+        assert!(!flows.is_empty());
+        for flow in flows {
+            let port = flow.port.unwrap();
+            assert_eq!(port, 24_002, "the port that leads to that switch: {flow:?}");
+            ports.push((flow.from, flow.to, port));
+        }
+    }
+    let distinct: BTreeSet<_> = ports.iter().collect();
+    assert_eq!(distinct.len(), ports.len(), "{ports:?}");
 }
