@@ -25,7 +25,7 @@ const RANK_WEIGHT: f64 = 0.25;
 /// Weight of every further fault that an explanation needs.
 const ANOTHER_FAULT: f64 = 0.05;
 /// Explanations below this weight are not reported.
-const LIGHTEST: f64 = 0.01;
+const LIGHTEST: f64 = 0.03;
 
 /// A part that explains some slow flows.
 #[derive(Debug, Clone, PartialEq)]
