@@ -7,16 +7,14 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::Duration;
 
+use super::stream_paths::PACE;
 use crate::error::CliError;
 use engine::measure::{MeasureContext, PathQuestion, Session, TraceWanted, TracedFlow};
 use plan::FabricKnowledge;
 use record::{Cell, Collective, CrossedPath, Event, TransportKind};
 use topology::graph::{Graph, WiringEvidence};
 
-/// Switches that answer so seldom are asked this often.
-const PACE: Duration = Duration::from_secs(1);
 /// How often those that have not answered are asked again.
 const MOST_ROUNDS: usize = 4;
 

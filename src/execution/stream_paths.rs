@@ -15,7 +15,7 @@ use record::{Cell, StreamPath};
 use topology::graph::{Graph, Path};
 
 /// Switches that answer so seldom are asked this often: once a second is what most of them are limited to.
-const PACE: Duration = Duration::from_millis(1050);
+pub const PACE: Duration = Duration::from_millis(1050);
 /// Flows of an asker that are traced at first: more than any switch that counts its answers gives at once.
 const FIRST: usize = 12;
 /// A question without an answer is asked again so often.
@@ -162,12 +162,18 @@ fn ask_again(
     let is_open = |traced: &&TracedFlow| traced.arrived && traced.hops.iter().any(Option::is_some);
     let mut open: Vec<PathQuestion> = traced.iter().filter(is_open).map(question).collect();
     open.retain(|question| !question.ttls.is_empty() && !is_whole(known, &question.flow));
+    let seen = traced.iter().map(|traced| (traced.flow.clone(), traced.clone()));
+    let mut seen: HashMap<TraceWanted, TracedFlow> = seen.collect();
     while !open.is_empty() && Instant::now() < until {
         sleep(PACE);
         let before = open.len();
-        for traced in session.ask_switches(&open)? {
-            let found = path(graph, &traced);
-            known.insert(traced.flow, found);
+        for answers in session.ask_switches(&open)? {
+            if let Some(traced) = seen.get_mut(&answers.flow) {
+                for (hop, answer) in traced.hops.iter_mut().zip(answers.hops) {
+                    *hop = hop.or(answer);
+                }
+                known.insert(answers.flow, path(graph, traced));
+            }
         }
         open.retain(|question| !is_whole(known, &question.flow));
         if open.len() == before {
@@ -202,14 +208,19 @@ fn ask_at_their_pace(
             .collect();
         let questions: Vec<PathQuestion> = turn.iter().map(|(_, (question, _))| question.clone()).collect();
         in_vain += 1;
-        for (traced, (queue, (question, tries))) in session.ask_switches(&questions)?.iter().zip(turn) {
-            let found = path(graph, traced);
+        for (mut traced, (queue, (question, tries))) in
+            session.ask_switches(&questions)?.into_iter().zip(turn)
+        {
+            // All that tells its path: it need not be known whether it arrives.
+            let is_answered = |ttl: &u8| matches!(traced.hops.get(usize::from(*ttl) - 1), Some(Some(_)));
+            traced.arrived = question.ttls.iter().all(is_answered);
+            let found = path(graph, &traced);
             match found.1 {
                 true => in_vain = 0,
                 false if tries + 1 < MOST_TRIES => queues[queue].push_back((question, tries + 1)),
                 false => unanswered.push(question.flow),
             }
-            known.insert(traced.flow.clone(), found);
+            known.insert(traced.flow, found);
         }
         sleep(PACE.saturating_sub(asked.elapsed()));
     }

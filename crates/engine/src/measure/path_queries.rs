@@ -21,7 +21,7 @@ impl Session {
         self.ask_for_hops(wanted.iter(), orders)
     }
 
-    /// Asks some of the switches of these flows, each once. What others said before is kept.
+    /// Asks some of the switches of these flows, each once. Only what they say now is returned.
     pub fn ask_switches(&mut self, questions: &[PathQuestion]) -> Result<Vec<TracedFlow>, MeasureError> {
         self.put(questions, Order::AskSwitches)
     }

@@ -86,29 +86,22 @@ impl Mesh {
         self.traced(wanted)
     }
 
-    /// Asks some of the switches of these flows, each once: they may answer only so many questions a second. What others said before is
-    /// kept.
-    pub fn ask_switches(&mut self, questions: &[PathQuestion], until: Instant) -> Vec<TracedFlow> {
-        let paths: Vec<(Option<ProbePath<'_>>, Hops)> = questions
+    /// Asks some of the switches of these flows, each once: they may answer only so many questions a second. Only what they say now is
+    /// returned: an answer of before must not pass for one of today.
+    pub fn ask_switches(&self, questions: &[PathQuestion], until: Instant) -> Vec<TracedFlow> {
+        let paths: Vec<Option<ProbePath<'_>>> = questions
             .iter()
-            .map(|PathQuestion { flow, .. }| {
-                let known = self.known.get(flow).map(|known| known.hops.clone());
-                (self.way(flow), known.unwrap_or_default())
-            })
+            .map(|question| self.way(&question.flow))
             .collect();
         let found = in_parallel(questions.len(), until, |number| {
-            let (way, known) = &paths[number];
-            way.as_ref()?
-                .ask(known.clone(), &questions[number].ttls, PATIENCE)
+            paths[number].as_ref()?.ask(&questions[number].ttls, PATIENCE)
         });
-        let mut wanted = Vec::new();
-        for (PathQuestion { flow, .. }, found) in questions.iter().zip(found) {
-            if let Some(hops) = found {
-                self.known.entry(flow.clone()).or_default().hops = hops;
-            }
-            wanted.push(flow.clone());
-        }
-        self.traced(&wanted)
+        let traced = questions.iter().zip(found).map(|(question, hops)| TracedFlow {
+            flow: question.flow.clone(),
+            hops: hops.unwrap_or_default(),
+            arrived: false,
+        });
+        traced.collect()
     }
 
     /// What is known of these flows.
@@ -245,8 +238,9 @@ impl ProbePath<'_> {
         }
     }
 
-    /// The hops of a path of which some are known, with these asked once; none when it cannot be traced.
-    fn ask(&self, mut hops: Hops, ttls: &[u8], patience: Duration) -> Option<Hops> {
+    /// Some hops of a path, each asked once; none when it cannot be traced.
+    fn ask(&self, ttls: &[u8], patience: Duration) -> Option<Hops> {
+        let mut hops = Hops::new();
         let datagrams = match self.transport {
             TransportKind::Verbs => Some(self.datagrams()?),
             _ => None,
