@@ -30,13 +30,15 @@ pub fn record_crossed<'c>(
         return Ok(());
     };
     let of_switches = Graph::clone(&graph).with_answers_of_switches();
-    let cells: Vec<&Cell> = cells.collect();
-    let half_known: Vec<CrossedPath> = cells.iter().filter_map(|cell| half_known(cell, known)).collect();
-    let (ids, mut open): (Vec<u32>, Vec<PathQuestion>) = cells
-        .iter()
-        .filter(|cell| half_known.iter().all(|path| path.cell != cell.id))
-        .filter_map(|cell| Some((cell.id, question(cell, [&graph, &of_switches], known)?)))
-        .unzip();
+    let (mut half_known, mut ids, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    for cell in cells {
+        if let Some(path) = known_before(cell, known) {
+            half_known.push(path);
+        } else if let Some(question) = question(cell, [&graph, &of_switches], known) {
+            ids.push(cell.id);
+            open.push(question);
+        }
+    }
     let flows: Vec<TraceWanted> = open.iter().map(|question| question.flow.clone()).collect();
     let mut hops: Vec<Vec<Option<IpAddr>>> = vec![Vec::new(); open.len()];
     for round in 0..MOST_ROUNDS {
@@ -91,7 +93,7 @@ pub fn record_crossed<'c>(
 }
 
 /// What traces have said before about the port of a cell, whose switches are steady.
-fn half_known(cell: &Cell, known: &FabricKnowledge) -> Option<CrossedPath> {
+fn known_before(cell: &Cell, known: &FabricKnowledge) -> Option<CrossedPath> {
     let ([from, to], [rail], true) = (cell.ranks.as_slice(), cell.rails.as_slice(), cell.path.is_empty())
     else {
         return None;

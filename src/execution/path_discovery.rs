@@ -10,7 +10,7 @@ use plan::adaptive::partners;
 use plan::flow::PathTable;
 use plan::placement::Placements;
 use plan::{Choices, FabricKnowledge, Plan};
-use record::{Cell, Collective, MiscabledRecord, TransportKind};
+use record::{Cell, Collective, MiscabledRecord, TransportKind, text};
 use topology::discover::SeenPath;
 use topology::graph::{Graph, Miswiring, Path, WiringEvidence, WrongCable};
 use topology::suite::Suite;
@@ -99,33 +99,43 @@ fn trace_paths(
     for (flow, path) in &steady {
         table.insert(flow.from, flow.to, &flow.rail, flow.port, path.clone());
     }
-    for (flow, hops) in twice.half_known(&graph, &placements) {
+    let half_known = twice.half_known(&graph, &placements);
+    let known = [steady.len(), half_known.len(), wanted.len()];
+    for (flow, hops) in half_known {
         table.insert_half_known(flow.from, flow.to, &flow.rail, (flow.port, hops));
     }
     table = table
         .with_spraying(placements.spraying())
         .told_afterwards(!choices.known.controls.is_empty());
     choices.known.placements = placements.clone();
+    progress.note(&what_is_known(known, &placements));
+    Ok(Arc::new(table))
+}
+
+/// What is said about paths once they were asked for: of how many flows they are known, of how many others some switches, of all.
+fn what_is_known([known, half_known, of]: [usize; 3], placements: &Placements) -> String {
     let (unsteady, spraying) = (placements.unsteady().count(), placements.spraying().count());
-    progress.note(&match (steady.len(), unsteady) {
-        (0, 0) => "no switch answers traces: cables between switches are judged by many connections".to_string(),
-        (known, 0) => format!("paths of {known} of {} flows are known", wanted.len()),
-        (_, _) if spraying > 0 => format!(
-            "{spraying} switch{} place{} every packet anew: cables between switches are judged by all hosts of a leaf together",
-            if spraying == 1 { "" } else { "es" },
+    let switches = |count: usize| text::counted_as(count, "switch", "switches");
+    match (known, half_known, unsteady) {
+        (_, _, 1..) if spraying > 0 => format!(
+            "{} place{} every packet anew: cables between switches are judged by all hosts of a leaf together",
+            switches(spraying),
             if spraying == 1 { "s" } else { "" }
         ),
-        (known, _) => format!(
-            "{} placed the same flow on different paths: the paths of {known} of {} flows are known beforehand; those of others are \
+        (_, _, 1..) => format!(
+            "{} placed the same flow on different paths: the paths of {known} of {of} flows are known beforehand; those of others are \
              asked for within their connections, or judged by their probabilities",
-            match unsteady {
-                1 => "1 switch".to_string(),
-                _ => format!("{unsteady} switches"),
-            },
-            wanted.len()
+            switches(unsteady)
         ),
-    });
-    Ok(Arc::new(table))
+        (0, 0, 0) => {
+            "no switch answers traces: cables between switches are judged by many connections".to_string()
+        }
+        (_, 0, 0) => format!("paths of {known} of {of} flows are known"),
+        _ => format!(
+            "paths of {known} of {of} flows are known, and of {half_known} the switches, but not each cable: those are judged by many \
+             connections"
+        ),
+    }
 }
 
 /// The first source port that traced flows do not use.
@@ -344,4 +354,17 @@ pub fn discover(
     };
     choices.known.paths = trace_paths(session, suite, &mut choices, progress)?;
     Ok(choices)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_about_paths_tells_silence_from_answers_that_name_switches_only() {
+        let said = |known| what_is_known(known, &Placements::default());
+        assert!(said([0, 0, 40]).starts_with("no switch answers"));
+        assert_eq!(said([39, 0, 40]), "paths of 39 of 40 flows are known");
+        assert!(said([2, 38, 40]).starts_with("paths of 2 of 40 flows are known, and of 38 the switches"));
+    }
 }

@@ -219,14 +219,14 @@ impl<'g> Adaptive<'g> {
         for of_sender in of_senders {
             let mut best: Option<(u32, &Candidate)> = None;
             for candidate in of_sender {
-                let Flow { from, to, path, .. } = &candidate.flow;
+                let Flow { from, to, .. } = &candidate.flow;
                 if capacity.is_busy(*from) || capacity.is_busy(*to) {
                     continue;
                 }
                 let of_sure: u32 = candidate.sure.iter().map(|link| need[link.index()]).sum();
                 let in_doubt = |(link, _): &&(LinkId, f64)| doubt[link.index()] > 0.0;
                 let gain = of_sure + candidate.perhaps.iter().filter(in_doubt).count() as u32;
-                if gain == 0 || !capacity.fits(*from, *to, rail, path) {
+                if gain == 0 || !capacity.fits(&candidate.flow) {
                     continue;
                 }
                 let is_new = !used.contains(&(*from, *to));
@@ -250,7 +250,7 @@ impl<'g> Adaptive<'g> {
                 continue;
             };
             let flow = &candidate.flow;
-            capacity.add(flow.from, flow.to, rail, &flow.path);
+            capacity.add(flow);
             used.insert((flow.from, flow.to));
             crossed.extend(&candidate.sure);
             for (link, probability) in &candidate.perhaps {
@@ -413,17 +413,17 @@ impl<'g> Adaptive<'g> {
     pub fn in_slots(&self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
         let mut slots: Vec<(SlotCapacity<'_>, SlotOfFlows)> = Vec::new();
         for flow in flows {
-            let fits = slots.iter().position(|(capacity, slot)| {
-                slot[0].rail == flow.rail && capacity.fits(flow.from, flow.to, &flow.rail, &flow.path)
-            });
+            let fits = slots
+                .iter()
+                .position(|(capacity, slot)| slot[0].rail == flow.rail && capacity.fits(&flow));
             match fits {
                 Some(slot) => {
-                    slots[slot].0.add(flow.from, flow.to, &flow.rail, &flow.path);
+                    slots[slot].0.add(&flow);
                     slots[slot].1.push(flow);
                 }
                 None => {
                     let mut capacity = SlotCapacity::new(self.graph, self.table);
-                    capacity.add(flow.from, flow.to, &flow.rail, &flow.path);
+                    capacity.add(&flow);
                     slots.push((capacity, vec![flow]));
                 }
             }

@@ -174,6 +174,23 @@ impl PathTable {
             _ => vec![(None, Path::new())],
         }
     }
+
+    /// The links that a flow crosses, each with its probability: those of its path, those that what is known of its source port leaves,
+    /// or those of every shortest path.
+    pub fn crossing_probabilities(&self, graph: &Graph, flow: &Flow) -> Vec<(LinkId, f64)> {
+        let Flow { from, to, rail, .. } = flow;
+        if !flow.path.is_empty() {
+            return flow.path.iter().map(|link| (*link, 1.0)).collect();
+        }
+        let mut half_known = self.half_known(*from, *to, rail).iter();
+        match half_known.find(|(port, _)| Some(*port) == flow.port) {
+            Some((_, hops)) => {
+                let hops = graph.hops_of_record(hops.iter().map(Option::as_ref));
+                graph.crossing_probabilities_given(*from, *to, rail, &hops)
+            }
+            None => graph.crossing_probabilities(*from, *to, rail),
+        }
+    }
 }
 
 /// What the links of one slot still have capacity for. Ranks take part in one flow at a time.
@@ -202,12 +219,12 @@ impl<'g> SlotCapacity<'g> {
 
     /// Whether a flow would neither share its ranks nor take more of a link than is left. A flow whose path is not known
     /// needs capacity on every link it may cross; one that is sprayed needs its share of each.
-    pub fn fits(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> bool {
-        if self.is_busy(from) || self.is_busy(to) {
+    pub fn fits(&self, flow: &Flow) -> bool {
+        if self.is_busy(flow.from) || self.is_busy(flow.to) {
             return false;
         }
-        let demand = self.demand(from, to, rail);
-        let mut shares = self.shares(from, to, rail, path).into_iter();
+        let demand = self.demand(flow);
+        let mut shares = self.shares(flow).into_iter();
         shares.all(|(link, share)| {
             let is_enough = self.left(link) * 1.01 >= demand * share;
             is_enough || !self.left.contains_key(&link)
@@ -215,13 +232,13 @@ impl<'g> SlotCapacity<'g> {
     }
 
     /// Adds a flow.
-    pub fn add(&mut self, from: u32, to: u32, rail: &str, path: &[LinkId]) {
-        let demand = self.demand(from, to, rail);
-        for (link, share) in self.shares(from, to, rail, path) {
+    pub fn add(&mut self, flow: &Flow) {
+        let demand = self.demand(flow);
+        for (link, share) in self.shares(flow) {
             let left = self.left(link) - demand * share;
             self.left.insert(link, left);
         }
-        self.busy.extend([from, to]);
+        self.busy.extend([flow.from, flow.to]);
     }
 
     /// Whether a flow crosses a link that has capacity for another.
@@ -245,18 +262,20 @@ impl<'g> SlotCapacity<'g> {
     }
 
     /// The rate a flow needs on every link: that of the slower of the cables at its ends.
-    fn demand(&self, from: u32, to: u32, rail: &str) -> f64 {
+    fn demand(&self, flow: &Flow) -> f64 {
         let rate = |link: Option<LinkId>| link.map_or(1.0, |link| self.rate(link));
-        rate(self.graph.up(from, rail)).min(rate(self.graph.down(to, rail)))
+        let (up, down) = (
+            self.graph.up(flow.from, &flow.rail),
+            self.graph.down(flow.to, &flow.rail),
+        );
+        rate(up).min(rate(down))
     }
 
     /// The links that a flow may cross, and what it needs of each relative to its rate.
-    fn shares(&self, from: u32, to: u32, rail: &str, path: &[LinkId]) -> Vec<(LinkId, f64)> {
-        if !path.is_empty() {
-            return path.iter().map(|link| (*link, 1.0)).collect();
-        }
-        let mut shares = self.graph.crossing_probabilities(from, to, rail);
-        if !self.table.is_sprayed(self.graph, from, rail) {
+    fn shares(&self, flow: &Flow) -> Vec<(LinkId, f64)> {
+        let mut shares = self.table.crossing_probabilities(self.graph, flow);
+        let is_sprayed = flow.path.is_empty() && self.table.is_sprayed(self.graph, flow.from, &flow.rail);
+        if !is_sprayed {
             shares.iter_mut().for_each(|(_, share)| *share = 1.0);
         }
         shares

@@ -15,9 +15,7 @@ impl Session {
     /// Traces `wanted`, in their order; each sender traces its own flows, all ranks at once. Unknown paths are empty: switches may
     /// not answer, a rank may be lost (noticed by the next measurement), or the run may be cancelled.
     pub fn trace(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedFlow>, MeasureError> {
-        let orders = by_sender(wanted)
-            .map(|(rank, flows)| (rank, Order::Trace(flows)))
-            .collect();
+        let orders = by_rank(wanted, |flow| flow.from, Order::Trace);
         self.ask_for_hops(wanted.iter(), orders)
     }
 
@@ -38,17 +36,7 @@ impl Session {
         questions: &[PathQuestion],
         order: fn(Vec<PathQuestion>) -> Order,
     ) -> Result<Vec<TracedFlow>, MeasureError> {
-        let mut of_rank: BTreeMap<u32, Vec<PathQuestion>> = BTreeMap::new();
-        for question in questions {
-            of_rank
-                .entry(question.flow.from)
-                .or_default()
-                .push(question.clone());
-        }
-        let orders = of_rank
-            .into_iter()
-            .map(|(rank, questions)| (rank, order(questions)))
-            .collect();
+        let orders = by_rank(questions, |question| question.flow.from, order);
         self.ask_for_hops(questions.iter().map(|question| &question.flow), orders)
     }
 
@@ -78,9 +66,7 @@ impl Session {
 
     /// Traces several packets of one connection for each of `wanted`, in their order. Those without an answer are empty.
     pub fn trace_bursts(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedBurst>, MeasureError> {
-        let orders = by_sender(wanted)
-            .map(|(rank, flows)| (rank, Order::TraceBursts(flows)))
-            .collect();
+        let orders = by_rank(wanted, |flow| flow.from, Order::TraceBursts);
         let mut traced = Vec::new();
         let until = Instant::now() + self.deadline() + GRACE;
         self.request(orders, until, |_, answer| match answer {
@@ -100,14 +86,8 @@ impl Session {
         &mut self,
         paths: &[CrossRailPath],
     ) -> Result<HashMap<CrossRailPath, Option<String>>, MeasureError> {
-        let mut of_rank: BTreeMap<u32, Vec<CrossRailPath>> = BTreeMap::new();
-        for path in paths {
-            of_rank.entry(path.from).or_default().push(path.clone());
-        }
-        let orders = of_rank
-            .iter()
-            .map(|(rank, paths)| (*rank, Order::CheckCrossRail(paths.clone())))
-            .collect();
+        let orders = by_rank(paths, |path| path.from, Order::CheckCrossRail);
+        let mut of_rank = by_rank(paths, |path| path.from, |paths| paths);
         let mut known = HashMap::new();
         let until = Instant::now() + self.deadline() + GRACE;
         self.request(orders, until, |rank, answer| match answer {
@@ -131,11 +111,18 @@ impl Session {
     }
 }
 
-/// Flows by the rank that sends them.
-fn by_sender(wanted: &[TraceWanted]) -> impl Iterator<Item = (u32, Vec<TraceWanted>)> {
-    let mut of_rank: BTreeMap<u32, Vec<TraceWanted>> = BTreeMap::new();
-    for flow in wanted {
-        of_rank.entry(flow.from).or_default().push(flow.clone());
+/// What the ranks are asked, made of what each of them sends.
+fn by_rank<T: Clone, O>(
+    wanted: &[T],
+    sender: impl Fn(&T) -> u32,
+    order: impl Fn(Vec<T>) -> O,
+) -> BTreeMap<u32, O> {
+    let mut of_rank: BTreeMap<u32, Vec<T>> = BTreeMap::new();
+    for one in wanted {
+        of_rank.entry(sender(one)).or_default().push(one.clone());
     }
-    of_rank.into_iter()
+    of_rank
+        .into_iter()
+        .map(|(rank, wanted)| (rank, order(wanted)))
+        .collect()
 }

@@ -7,7 +7,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Adaptive, Ambiguity};
-use crate::flow::Flow;
+use crate::flow::{Flow, PortPath};
 use topology::graph::{Graph, LinkId, Path};
 
 /// In a world of more ranks than this not every pair is thought of.
@@ -27,9 +27,6 @@ pub(super) struct Candidate {
     pub(super) reach: Path,
 }
 
-/// A source port, the path it leads over where that is known, and the probability of every link.
-type Way = (Option<u16>, Path, Vec<(LinkId, f64)>);
-
 impl Adaptive<'_> {
     /// Every flow that is thought of on a rail and that `is_wanted` (sender, receiver, links), those of one sender side by side.
     pub(super) fn candidates(
@@ -41,7 +38,8 @@ impl Adaptive<'_> {
         let mut candidates = Vec::new();
         for from in &self.ranks {
             for to in partners.get(from).into_iter().flatten() {
-                for (port, path, crossed) in self.ways(*from, *to, rail) {
+                for flow in self.ways(*from, *to, rail) {
+                    let crossed = self.table.crossing_probabilities(self.graph, &flow);
                     let is_sure = |(_, probability): &(LinkId, f64)| *probability > 0.999_999;
                     let (sure, perhaps): (Vec<_>, Vec<_>) = crossed.into_iter().partition(is_sure);
                     let sure: Path = sure.into_iter().map(|(link, _)| link).collect();
@@ -53,14 +51,6 @@ impl Adaptive<'_> {
                     if !is_wanted(*from, *to, &reach) {
                         continue;
                     }
-                    let (from, to, rail) = (*from, *to, rail.to_string());
-                    let flow = Flow {
-                        from,
-                        to,
-                        rail,
-                        port,
-                        path,
-                    };
                     candidates.push(Candidate {
                         flow,
                         sure,
@@ -73,36 +63,28 @@ impl Adaptive<'_> {
         candidates
     }
 
-    /// The flows from one rank to another that differ: port, path where it is known, and the probability of every link. Where only some
-    /// switches are known of the flow from a port, it is worth one measurement: it takes the same path every time.
-    fn ways(&self, from: u32, to: u32, rail: &str) -> Vec<Way> {
-        let graph = self.graph;
-        let mut ways: Vec<Way> = self
-            .table
-            .paths(graph, from, to, rail)
-            .into_iter()
-            .map(|(port, path)| {
-                let crossed = match path.is_empty() {
-                    false => path.iter().map(|link| (*link, 1.0)).collect(),
-                    true => graph.crossing_probabilities(from, to, rail),
-                };
-                (port, path, crossed)
-            })
-            .collect();
+    /// The flows from one rank to another that differ. Where only some switches are known of the flow from a port, it is worth one
+    /// measurement: it takes the same path every time.
+    fn ways(&self, from: u32, to: u32, rail: &str) -> Vec<Flow> {
+        let flow = |(port, path): PortPath| Flow {
+            from,
+            to,
+            rail: rail.to_string(),
+            port,
+            path,
+        };
+        let known = self.table.paths(self.graph, from, to, rail).into_iter();
+        let mut ways: Vec<Flow> = known.map(flow).collect();
         let used = self.used_ports.get(&(from, to, rail.to_string()));
         let is_new = |port: &u16| used.is_none_or(|used| !used.contains(port));
         let half_known = self.table.half_known(from, to, rail).iter();
-        let half_known: Vec<Way> = half_known
+        let half_known = half_known
             .filter(|(port, _)| is_new(port))
-            .map(|(port, hops)| {
-                let hops = graph.hops_of_record(hops.iter().map(Option::as_ref));
-                let crossed = graph.crossing_probabilities_given(from, to, rail, &hops);
-                (Some(*port), Path::new(), crossed)
-            })
-            .filter(|(_, _, crossed)| !crossed.is_empty())
-            .collect();
+            .map(|(port, _)| flow((Some(*port), Path::new())))
+            .filter(|flow| !self.table.crossing_probabilities(self.graph, flow).is_empty());
+        let half_known: Vec<Flow> = half_known.collect();
         if !half_known.is_empty() {
-            ways.retain(|(_, path, _)| !path.is_empty());
+            ways.retain(|flow| !flow.path.is_empty());
             ways.extend(half_known);
         }
         ways

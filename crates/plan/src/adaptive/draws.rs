@@ -79,24 +79,25 @@ impl Adaptive<'_> {
                 let mut capacity = SlotCapacity::new(graph, self.table);
                 let mut slot = Vec::new();
                 for member in members {
-                    let ends = |other: u32| if sends { (member, other) } else { (other, member) };
-                    let partner = others.iter().position(|other| {
-                        let (from, to) = ends(*other);
-                        capacity.fits(from, to, rail, &[])
-                    });
+                    let with = |other: u32| {
+                        let (from, to) = if sends { (member, other) } else { (other, member) };
+                        Flow {
+                            from,
+                            to,
+                            rail: rail.to_string(),
+                            port: None,
+                            path: Path::new(),
+                        }
+                    };
+                    let partner = others.iter().position(|other| capacity.fits(&with(*other)));
                     let Some(partner) = partner.map(|partner| others.remove(partner)) else {
                         continue;
                     };
-                    let (from, to) = ends(partner);
-                    capacity.add(from, to, rail, &[]);
-                    self.used.entry(rail.to_string()).or_default().insert((from, to));
-                    slot.push(self.with_port(Flow {
-                        from,
-                        to,
-                        rail: rail.to_string(),
-                        port: None,
-                        path: Path::new(),
-                    }));
+                    let flow = with(partner);
+                    capacity.add(&flow);
+                    let used = self.used.entry(rail.to_string()).or_default();
+                    used.insert((flow.from, flow.to));
+                    slot.push(self.with_port(flow));
                 }
                 slots.extend((!slot.is_empty()).then_some(slot));
             }

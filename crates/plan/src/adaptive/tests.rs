@@ -282,6 +282,33 @@ fn where_paths_are_known_afterwards_the_opening_is_short_and_untested_links_are_
 }
 
 #[test]
+fn flows_over_different_switches_share_a_slot_though_their_cables_are_not_known() {
+    let (graph, _, ranks, rails) = fabric("8x1", 2, 4, 1);
+    let mut table = PathTable::default();
+    let pairs = [(0, 2, 0), (1, 4, 1), (3, 6, 1)];
+    for (from, to, spine) in pairs {
+        let path = graph.paths(from, to, "rail0").remove(spine);
+        let seen = CrossedSwitch {
+            switch: graph.link(path[1]).to.node.clone(),
+            link: None,
+        };
+        table.insert_half_known(from, to, "rail0", (24_000, vec![None, Some(seen)]));
+    }
+    let adaptive = Adaptive::new(&graph, &table, &ranks, &rails, 1);
+    let flows = |port: Option<u16>| {
+        let of = |(from, to, _): (u32, u32, usize)| Flow {
+            port,
+            ..flow_between(from, to, "rail0")
+        };
+        pairs.map(of).to_vec()
+    };
+    assert_eq!(adaptive.in_slots(flows(Some(24_000))).len(), 1);
+    // Nothing is known of another port: the first two leave one leaf and may share any of its cables.
+    assert_eq!(adaptive.in_slots(flows(Some(24_001))).len(), 2);
+    assert_eq!(adaptive.in_slots(flows(None)).len(), 2);
+}
+
+#[test]
 fn ports_of_which_some_switches_are_known_are_preferred_and_used_once() {
     let (graph, _, ranks, rails) = fabric("8x1", 2, 4, 1);
     let mut table = PathTable::default()

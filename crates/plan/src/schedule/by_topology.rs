@@ -106,15 +106,13 @@ fn next_leaves(leaves: &[Vec<u32>]) -> impl Iterator<Item = (&Vec<u32>, &Vec<u32
 fn in_slots(graph: &Graph, table: &PathTable, flows: Vec<Flow>) -> Vec<Vec<Flow>> {
     let mut slots: Vec<(SlotCapacity<'_>, Vec<Flow>)> = Vec::new();
     for flow in flows {
-        let fits = |(capacity, _): &(SlotCapacity<'_>, Vec<Flow>)| {
-            capacity.fits(flow.from, flow.to, &flow.rail, &flow.path)
-        };
+        let fits = |(capacity, _): &(SlotCapacity<'_>, Vec<Flow>)| capacity.fits(&flow);
         let at = slots.iter().position(fits).unwrap_or_else(|| {
             slots.push((SlotCapacity::new(graph, table), Vec::new()));
             slots.len() - 1
         });
         let (capacity, slot) = &mut slots[at];
-        capacity.add(flow.from, flow.to, &flow.rail, &flow.path);
+        capacity.add(&flow);
         slot.push(flow);
     }
     slots.into_iter().map(|(_, flows)| flows).collect()

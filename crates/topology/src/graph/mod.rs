@@ -7,6 +7,7 @@
 
 mod build;
 mod checks;
+mod crossings;
 mod paths;
 mod wiring;
 
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 use std::sync::OnceLock;
 
 pub use super::model::{Port, Tier};
-pub use paths::CrossedHop;
+pub use crossings::CrossedHop;
 use record::LinkName;
 use record::units::Rate;
 pub use wiring::{Miswiring, WiringEvidence, WrongCable};
