@@ -42,8 +42,8 @@ use crate::commands::Command;
 )]
 #[command(
     after_help = "Exit codes: 0 pass; 1 internal failure; 2 usage or bad file; 3 environment is not what the suite asks \
-for; 10 drift; 11 ECMP imbalance; 12 slow; 20 inconclusive or incomplete; 21 hang or lost rank; 22 corrupt data. The \
-highest that applies wins.\n\nExample: railgauge run smoke"
+for; 10 drift; 11 ECMP imbalance; 12 slow; 20 inconclusive or incomplete; 21 hang or lost rank; 22 corrupt data. Of \
+several the worst wins: 22, 21, 12, 11, 10, then 20.\n\nExample: railgauge run smoke"
 )]
 struct CommandLine {
     #[command(subcommand)]

@@ -18,7 +18,9 @@ use crate::terminal;
 use engine::measure::{CellResult, Progress};
 use plan::Plan;
 use record::units::{Bytes, Nanos};
-use record::{Algorithm, Cell, Collective, DType, Engine, FindingKind, Placement, ReduceOp, TestKind};
+use record::{
+    Algorithm, Cell, Collective, DType, Engine, FindingKind, Placement, ReduceOp, TestKind, exit_code,
+};
 use topology::suite::sweep::{Step, Sweep};
 use topology::suite::{AlgorithmChoice, RunSettings, Striping, Suite, TestCase};
 
@@ -142,7 +144,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let mut code = executed.separate_worlds_code();
     for finding in serious {
         terminal::warn(&finding.sentence);
-        code = code.max(finding.kind.exit_code());
+        code = exit_code::worst([code, finding.kind.exit_code()]);
     }
     Ok(code)
 }

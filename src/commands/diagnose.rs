@@ -125,7 +125,9 @@ fn default_size(topology: Option<&Topology>) -> Bytes {
     match rates.reduce(f64::min) {
         Some(rate) => {
             let bytes = (rate * SECONDS_PER_MESSAGE) as u64;
-            Bytes(bytes.next_power_of_two().clamp(SMALLEST, LARGEST))
+            // In eighths of the next power of two: at most a quarter longer than it has to be, and a size that reads well.
+            let step = (bytes.next_power_of_two() / 8).max(1);
+            Bytes(bytes.next_multiple_of(step).clamp(SMALLEST, LARGEST))
         }
         None => Bytes(DEFAULT_SIZE),
     }
@@ -145,4 +147,41 @@ fn check_suspect(topology: &Topology, name: &str) -> Result<(), CliError> {
         "--suspect {name}: the topology file has no such host, switch or cable{}",
         near.unwrap_or_default()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::units::Rate;
+    use topology::{Link, Port};
+
+    #[test]
+    fn a_message_takes_hardly_longer_than_it_has_to() {
+        let size = |rate: f64| {
+            let port = |node: &str| Port {
+                node: node.to_string(),
+                interface: "p0".to_string(),
+            };
+            let link = Link {
+                name: "cable".to_string(),
+                ends: [port("h0"), port("leaf0")],
+                rate: Rate(rate),
+                rail: None,
+                addresses: None,
+            };
+            let topology = Topology {
+                links: vec![link],
+                ..Topology::default()
+            };
+            default_size(Some(&topology)).0
+        };
+        for megabytes in 14..3000 {
+            let (rate, wanted) = (f64::from(megabytes) * 1e6, f64::from(megabytes) * 8e4);
+            let share = size(rate) as f64 / wanted;
+            assert!((1.0..=1.25).contains(&share), "{megabytes} MB/s: {share}");
+        }
+        assert_eq!(size(50e9), LARGEST);
+        assert_eq!(size(1e3), SMALLEST);
+        assert_eq!(default_size(None).0, DEFAULT_SIZE);
+    }
 }

@@ -19,7 +19,7 @@ use judge::findings::drift;
 use probe::host;
 use probe::inventory;
 use record::units::Nanos;
-use record::{DeviceKind, Drift, Finding, Inventory, NodeInventory, SCHEMA};
+use record::{DeviceKind, Drift, Finding, Inventory, NodeInventory, SCHEMA, exit_code};
 use report::inventory::terminal;
 use report::{self, escape};
 use topology::suite::RunSettings;
@@ -112,8 +112,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     }
     let drift = drift::judge(&inventory, inputs.golden.as_ref(), inputs.before.as_ref());
     let findings = drift::findings(&drift);
-    let incomplete = if inventory.troubles.is_empty() { 0 } else { 20 };
-    let exit_code = drift::exit_code(&drift).max(incomplete).max(separate);
+    let incomplete = match inventory.troubles.is_empty() {
+        true => exit_code::PASS,
+        false => exit_code::INCONCLUSIVE,
+    };
+    let exit_code = exit_code::worst([drift::exit_code(&drift), incomplete, separate]);
     if arguments.json {
         let printed = InventoryOutput {
             inventory: &inventory,

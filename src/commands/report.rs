@@ -9,7 +9,7 @@ use crate::browser;
 use crate::error::CliError;
 use crate::terminal::{self, page_for_stdout, print_result};
 use judge::findings::judge;
-use record::{History, Recorded, burn_in_files, files};
+use record::{History, Recorded, burn_in_files, exit_code, files};
 use report::fleet::{self, Fleet, FleetRun};
 use report::{escape, replace, write_all, writer_of};
 
@@ -23,7 +23,7 @@ railgauge report reports/2026-11-* --out /srv/www/fleet --open\n\n\
 Without a format all files in the run's folder are written again (and --json also prints the findings). A single format is printed \
 and not written; several, or any with --out, are written as files. Several runs are shown as a fleet: a table of runs and the \
 parts that fail in more than one of them, with --html, --md or --json in that format, with --out as files. The exit code is the \
-highest of the runs'; a run that cannot be read counts as 20."
+worst of the runs'; a run that cannot be read counts as 20."
 )]
 pub struct Arguments {
     /// Folders of recorded runs, complete or interrupted
@@ -168,7 +168,10 @@ fn of_one(arguments: &Arguments, folder: &Path) -> Result<u8, CliError> {
     if arguments.open {
         browser::open(&target.join(files::HTML));
     }
-    Ok(judgement.exit_code.max(history.map_or(0, History::exit_code)))
+    Ok(exit_code::worst([
+        judgement.exit_code,
+        history.map_or(exit_code::PASS, History::exit_code),
+    ]))
 }
 
 fn of_fleet(arguments: &Arguments, folders: &[PathBuf]) -> Result<u8, CliError> {

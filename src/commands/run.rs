@@ -9,6 +9,7 @@ use crate::history::HistoryFlags;
 use crate::launch::role::Role;
 use crate::progress;
 use crate::terminal;
+use record::exit_code;
 use topology::suite::Suite;
 
 /// What to run.
@@ -59,7 +60,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     let history = arguments.history.compare_and_notify(&executed);
     let (judgement, folder) = (&executed.judgement, &executed.folder);
     terminal::print_result(judgement, history.as_ref(), folder, flags.json, flags.quiet);
-    Ok(executed
-        .exit_code()
-        .max(history.map_or(0, |history| history.exit_code())))
+    let of_history = history.map_or(exit_code::PASS, |history| history.exit_code());
+    Ok(exit_code::worst([executed.exit_code(), of_history]))
 }

@@ -24,7 +24,7 @@ use engine::measure::{Progress, RunFolder};
 use judge::findings::judge;
 use plan::replan::LostParts;
 use plan::{Choices, Plan};
-use record::{FindingKind, Judgement, Recorded};
+use record::{FindingKind, Judgement, Recorded, exit_code};
 use topology::discover::{Discovered, discover};
 use topology::suite::Suite;
 
@@ -46,7 +46,7 @@ pub struct ExecutedRun {
 impl ExecutedRun {
     /// The verdict's code; a run whose token another world used is never a success.
     pub fn exit_code(&self) -> u8 {
-        self.judgement.exit_code.max(self.separate_worlds_code())
+        exit_code::worst([self.judgement.exit_code, self.separate_worlds_code()])
     }
 
     /// Warns about other worlds; 3 when there were any, else 0.

@@ -15,7 +15,7 @@ use engine::transport::shm::Hub;
 use record::units::Nanos;
 
 /// The exit code of a rank that lost the run, or was left out of it.
-const LOST: u8 = 21;
+const LOST: u8 = record::exit_code::LOST;
 
 /// A rank other than 0.
 pub struct Follower {

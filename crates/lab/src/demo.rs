@@ -8,6 +8,7 @@ use std::time::Instant;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::{Fault, Lab, LabError, LabName, Launch, Run, Shape, down, fault, run, up};
+use record::exit_code::INCONCLUSIVE;
 use record::units::Rate;
 use record::{Finding, Judgement};
 
@@ -15,8 +16,6 @@ use record::{Finding, Judgement};
 const CABLE: &str = "h2-rail1-leaf1";
 const HOST: &str = "h2";
 const RAIL: &str = "rail1";
-/// The exit code of a run that decided nothing.
-const INCONCLUSIVE: u8 = 20;
 /// What is left of it, in percent.
 const LEFT: f64 = 50.0;
 

@@ -26,7 +26,7 @@ const STOPPED_LEADER_GRACE: Duration = Duration::from_secs(5);
 /// How often processes are polled.
 const TICK: Duration = Duration::from_millis(10);
 /// The code of a run that lost a rank.
-const LOST: u8 = 21;
+const LOST: u8 = record::exit_code::LOST;
 
 /// One process of a run.
 pub struct RankProcess {

@@ -9,6 +9,7 @@ use super::{
     Cell, Congestion, CounterReport, Coverage, CurvePoint, DecisionRule, Drift, EcmpVerdict, EndReason,
     Engine, GpuSummary, Suspect, SwitchPlacement,
 };
+use crate::exit_code;
 use crate::units::{Nanos, Rate};
 
 /// The outcome of judging one thing. Unmeasured is never healthy.
@@ -191,12 +192,12 @@ impl FindingKind {
             | FindingKind::Dip
             | FindingKind::LatencyFloor
             | FindingKind::SlowRamp
-            | FindingKind::Intermittent => 12,
-            FindingKind::Drift | FindingKind::Changed | FindingKind::Miscabled => 10,
-            FindingKind::EcmpImbalance => 11,
-            FindingKind::IncompleteCoverage | FindingKind::UnclearDrift => 20,
-            FindingKind::LostRank | FindingKind::SilentRail => 21,
-            FindingKind::Corruption => 22,
+            | FindingKind::Intermittent => exit_code::SLOW,
+            FindingKind::Drift | FindingKind::Changed | FindingKind::Miscabled => exit_code::DRIFT,
+            FindingKind::EcmpImbalance => exit_code::ECMP,
+            FindingKind::IncompleteCoverage | FindingKind::UnclearDrift => exit_code::INCONCLUSIVE,
+            FindingKind::LostRank | FindingKind::SilentRail => exit_code::LOST,
+            FindingKind::Corruption => exit_code::CORRUPT,
         }
     }
 }

@@ -18,6 +18,7 @@ mod criteria;
 mod drift;
 mod ecmp;
 mod event;
+pub mod exit_code;
 mod finding_builder;
 mod gpu;
 mod gpu_summary;

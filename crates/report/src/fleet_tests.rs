@@ -31,7 +31,14 @@ fn runs_stand_in_order_and_what_fails_twice_is_named_first() {
     let fleet = nights();
     let names: Vec<&str> = fleet.runs.iter().map(|run| run.name.as_str()).collect();
     assert_eq!(names, ["first", "second", "third", "broken"]);
-    assert_eq!(fleet.exit_code, 20, "what cannot be read is not healthy");
+    assert_eq!(fleet.exit_code, 12, "what was found wins");
+    let healthy = FleetRun::of("second", &judged(2, "2026-11-02T01:00:00Z", "none"));
+    let broken = FleetRun::unreadable("broken", "cannot read broken/run.json: no such file");
+    assert_eq!(
+        Fleet::of(vec![healthy, broken]).exit_code,
+        20,
+        "what cannot be read is not healthy"
+    );
     let page = fleet::html(&fleet);
     assert!(
         page.contains("<h1 class=\"verdict bad\""),
@@ -81,7 +88,7 @@ fn every_format_has_every_run_with_its_part_and_its_error() {
             value["exit_code"].as_u64(),
             value["runs"].as_array().unwrap().len()
         ),
-        (Some(20), 4)
+        (Some(12), 4)
     );
     assert_eq!(
         fleet::html(&fleet),

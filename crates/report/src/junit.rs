@@ -9,7 +9,9 @@ use std::io;
 
 use super::escape::markup as inert;
 use crate::writer::Writer;
-use record::{Event, Finding, History, Judgement, Recorded, Severity, TestVerdict, Untested, Verdict, files};
+use record::{
+    Event, Finding, History, Judgement, Recorded, Severity, TestVerdict, Untested, Verdict, exit_code, files,
+};
 
 /// Things that were not tested, each with a case of its own; more than these share one.
 const MOST_UNTESTED: usize = 1000;
@@ -17,8 +19,6 @@ const MOST_UNTESTED: usize = 1000;
 const MOST_SENTENCES: usize = 20;
 /// The longest name of a case, in characters: viewers cut it anyway, and databases refuse it.
 const LONGEST_NAME: usize = 200;
-/// The exit code of what could not be decided.
-const INCONCLUSIVE: u8 = 20;
 
 /// Verdicts as test cases.
 pub(super) struct JUnit;
@@ -316,7 +316,7 @@ fn of_finding(finding: &Finding) -> Case {
         name: clip(&format!("{kind}: {}", finding.part())),
         seconds: 0.0,
         outcome: match finding.kind.exit_code() {
-            INCONCLUSIVE => Outcome::Undecided {
+            exit_code::INCONCLUSIVE => Outcome::Undecided {
                 kind,
                 message,
                 details,

@@ -10,7 +10,7 @@ use super::issues::PartIssue;
 use super::timeline::Timeline;
 use record::text::{first_of, percent, plural};
 use record::units::Rate;
-use record::{EndDirection, FindingKind, Incident, Quantity, RailEndName};
+use record::{EndDirection, FindingKind, Incident, Quantity, RailEndName, exit_code};
 
 /// More facts than this do not help.
 const MOST_EVIDENCE: usize = 6;
@@ -44,7 +44,7 @@ pub(super) fn incident(
     }
 }
 
-/// The kind with the highest exit code among what was seen, the most frequent of those.
+/// The kind with the worst exit code among what was seen, the most frequent of those.
 fn kind_of(issue: &PartIssue<'_, '_>) -> FindingKind {
     let mut kinds: BTreeMap<FindingKind, usize> = BTreeMap::new();
     for finding in &issue.seen {
@@ -52,7 +52,7 @@ fn kind_of(issue: &PartIssue<'_, '_>) -> FindingKind {
     }
     let worst = kinds
         .into_iter()
-        .max_by_key(|(kind, count)| (kind.exit_code(), *count));
+        .max_by_key(|(kind, count)| (exit_code::severity(kind.exit_code()), *count));
     match (worst, issue.family, &issue.accused) {
         (_, Family::Lost, _) => FindingKind::LostRank,
         (_, Family::Slow, AccusedPart::Cable(_) | AccusedPart::End { .. }) if issue.degradation.is_some() => {

@@ -56,13 +56,14 @@ use part_decisions::{DecisionContext, DescribedIssue};
 use record::text::{percent, plural};
 use record::{
     BurnIn, Certificate, Criteria, Incident, JournalLine, Night, PartDecision, Ruling, SCHEMA, Untested,
+    exit_code,
 };
 use timeline::Timeline;
 
 /// The exit code of a decision that has to wait.
-const EXTEND: u8 = 20;
-/// The lowest exit code of a rejection.
-const REJECT: u8 = 12;
+const EXTEND: u8 = exit_code::INCONCLUSIVE;
+/// The exit code of a rejection, at least.
+const REJECT: u8 = exit_code::SLOW;
 
 /// Decides on everything that is known, by what was asked. `cycles` are the readings of cycles, named `cycle 1` and so on.
 pub fn decide(asked: &BurnIn, journal: &[JournalLine], cycles: &[Night], known: &PartCatalog) -> Certificate {
@@ -124,7 +125,7 @@ pub fn decide_on(
     incidents.sort_by_key(|one| {
         (
             Reverse(one.counts),
-            Reverse(one.kind.exit_code()),
+            Reverse(exit_code::severity(one.kind.exit_code())),
             one.first.cycle,
         )
     });
@@ -144,7 +145,7 @@ pub fn decide_on(
         iterations,
         verified,
         ruling,
-        exit_code: exit_code(ruling, &incidents),
+        exit_code: code_of(ruling, &incidents),
         summary: summary(ruling, &timeline, &incidents, [&nodes, &links, &gpus]),
         criteria: criteria.clone(),
         incidents,
@@ -164,15 +165,13 @@ fn overall(incidents: &[Incident], parts: [&Vec<PartDecision>; 3]) -> Ruling {
     rulings.max().unwrap_or(Ruling::Extend)
 }
 
-fn exit_code(ruling: Ruling, incidents: &[Incident]) -> u8 {
+fn code_of(ruling: Ruling, incidents: &[Incident]) -> u8 {
     match ruling {
         Ruling::Accept => 0,
         Ruling::Extend => EXTEND,
         Ruling::Reject => {
             let counting = incidents.iter().filter(|incident| incident.counts);
-            counting
-                .map(|incident| incident.kind.exit_code())
-                .fold(REJECT, u8::max)
+            exit_code::worst(counting.map(|incident| incident.kind.exit_code()).chain([REJECT]))
         }
     }
 }

@@ -63,7 +63,7 @@ pub use localise::{Cause, Element, Localisation};
 
 use std::collections::BTreeSet;
 
-use record::{Event, Finding, Judgement, Recorded, SCHEMA};
+use record::{Event, Finding, Judgement, Recorded, SCHEMA, exit_code};
 
 /// All detectors. A new one is a file and a line here.
 pub const DETECTORS: &[&dyn Detector] = &[
@@ -102,7 +102,12 @@ pub fn judge(recorded: &Recorded) -> Judgement {
     if let Some(drift) = drift {
         drift::explain_slow(&analysis, drift, &mut findings);
     }
-    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.kind.exit_code()), finding.kind));
+    findings.sort_by_key(|finding| {
+        (
+            std::cmp::Reverse(exit_code::severity(finding.kind.exit_code())),
+            finding.kind,
+        )
+    });
     let cells = verdict::of_cells(&analysis);
     let tests = verdict::of_tests(&analysis, &cells);
     let run = verdict::of_run(&analysis, &findings, &tests);

@@ -13,17 +13,14 @@
 //! 5. no cell passed (all are too small for the spec): inconclusive; else pass.
 //!
 //! The **run** fails when a finding is a fault. It passes only when there is no finding, every test passed, and at
-//! least one was planned. The exit code is the highest that applies.
+//! least one was planned. Of the exit codes of its findings, and 20 where something is not settled, the worst wins.
 
 use super::analysis::RunAnalysis;
 use super::speed::Speed;
 use record::stats::{beyond_fences, spread};
 use record::text;
 use record::units::{Nanos, Rate};
-use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict};
-
-/// Exit code of an inconclusive run.
-const INCONCLUSIVE: u8 = 20;
+use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict, exit_code};
 
 /// The verdict of every planned cell, in plan order.
 pub(super) fn of_cells(analysis: &RunAnalysis<'_>) -> Vec<CellVerdict> {
@@ -187,16 +184,11 @@ pub(super) fn of_run(analysis: &RunAnalysis<'_>, findings: &[Finding], tests: &[
             Verdict::Pass | Verdict::Fail(_) => None,
         })
         .collect();
-    let worst = findings
-        .iter()
-        .map(|finding| finding.kind.exit_code())
-        .max()
-        .unwrap_or(0);
     let passed = tests.iter().filter(|test| test.verdict == Verdict::Pass).count();
     let is_unsettled = !unsettled.is_empty() || tests.is_empty() || analysis.summaries.is_empty();
     let accuses = findings
         .iter()
-        .find(|finding| finding.kind.exit_code() != INCONCLUSIVE);
+        .find(|finding| finding.kind.exit_code() != exit_code::INCONCLUSIVE);
     let score = format!("{passed} of {} tests passed", tests.len());
     let verdict = if let Some(finding) = accuses {
         Verdict::Fail(finding.sentence.clone())
@@ -216,10 +208,20 @@ pub(super) fn of_run(analysis: &RunAnalysis<'_>, findings: &[Finding], tests: &[
                 analysis.summaries.len()
             )
         }
-        Verdict::Fail(why) => match findings.len().saturating_sub(1) {
-            0 => format!("FAIL: {why}"),
-            more => format!("FAIL: {why} (and {more} more finding{})", text::plural(more)),
-        },
+        Verdict::Fail(why) => {
+            let more = match findings.len().saturating_sub(1) {
+                0 => String::new(),
+                more => format!(" (and {})", text::counted(more, "more finding")),
+            };
+            let open = match unsettled.as_slice() {
+                [] => String::new(),
+                [first, ..] => format!(
+                    "; {} not settled: {first}",
+                    text::counted(unsettled.len(), "test")
+                ),
+            };
+            format!("FAIL: {why}{more}{open}")
+        }
         Verdict::Inconclusive(why) | Verdict::NotRun(why) => format!("INCONCLUSIVE: {score}; {why}"),
     };
     if !analysis.run().injected.is_empty() {
@@ -229,7 +231,8 @@ pub(super) fn of_run(analysis: &RunAnalysis<'_>, findings: &[Finding], tests: &[
             text::plural(count)
         ));
     }
-    let exit_code = worst.max(if is_unsettled { INCONCLUSIVE } else { 0 });
+    let of_findings = findings.iter().map(|finding| finding.kind.exit_code());
+    let exit_code = exit_code::worst(of_findings.chain(is_unsettled.then_some(exit_code::INCONCLUSIVE)));
     RunVerdict {
         verdict,
         exit_code,

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::verdict_words::verdict_words;
-use record::{Judgement, SCHEMA, Verdict};
+use record::{Judgement, SCHEMA, Verdict, exit_code};
 
 /// The exit code of what cannot be read: nothing is known about it.
-const UNKNOWN: u8 = 20;
+const UNKNOWN: u8 = exit_code::INCONCLUSIVE;
 
 /// The part that a run accuses first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -156,7 +156,10 @@ impl Fleet {
             key(a).cmp(&key(b))
         });
         let repeated = repeated(&runs);
-        let exit_code = runs.iter().map(|run| run.exit_code).max().unwrap_or(UNKNOWN);
+        let exit_code = match runs.is_empty() {
+            true => UNKNOWN,
+            false => exit_code::worst(runs.iter().map(|run| run.exit_code)),
+        };
         Fleet {
             schema: SCHEMA,
             version: record::VERSION.to_string(),

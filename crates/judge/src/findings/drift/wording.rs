@@ -7,7 +7,7 @@ use super::changes::IDENTITY;
 use record::text;
 use record::{
     Change, Deviation, Disagreement, Drift, DriftBasis, Fact, Finding, FindingKind, PartAt, PartClass, Place,
-    Trait,
+    Trait, exit_code,
 };
 
 /// Parts of one node that are named one by one; of more, only how many they are.
@@ -27,7 +27,7 @@ pub fn exit_code(drift: &Drift) -> u8 {
     let codes = findings(drift)
         .into_iter()
         .map(|finding| finding.kind.exit_code());
-    codes.max().unwrap_or(0)
+    exit_code::worst(codes)
 }
 
 fn finding(kind: FindingKind, sentence: String, parts: &[&PartAt], class: PartClass) -> Finding {

@@ -59,17 +59,28 @@ impl<'f> Chance<'f> {
         let Some(crossings) = self.crossings.get(&element) else {
             return 0.0;
         };
-        let d = self.disturbance(element, slow.iter().copied());
+        let d = self.disturbance(element, std::iter::empty());
         let of_slow = slow.iter().map(|flow| {
             let flow = &self.flows[*flow];
             let q = match flow.probability(element) {
-                // It needs another fault, which is weighed elsewhere, and must have crossed that one.
+                // It needs another fault (see `missed`), and must have crossed that one.
                 0.0 => flow.likeliest_link(self.elements.link_count()),
                 crossed => crossed,
             };
             (q + (1.0 - q) * d).ln()
         });
         of_slow.sum::<f64>() + self.counter_evidence(element, crossings, capacity)
+    }
+
+    /// The logarithm of the probability that good flows missed a part that slows down these flows.
+    pub(super) fn missed(&self, element: usize, slow: &[usize]) -> f64 {
+        let Some(crossings) = self.crossings.get(&element) else {
+            return 0.0;
+        };
+        let carried = slow
+            .iter()
+            .map(|flow| self.loads.with(&self.flows[*flow], element, self.elements).1);
+        self.counter_evidence(element, crossings, carried.fold(0.0, f64::max))
     }
 
     /// Whether a flow may have crossed a part.

@@ -24,6 +24,8 @@ const MOSTLY: f64 = 0.8;
 const RANK_WEIGHT: f64 = 0.25;
 /// Weight of every further fault that an explanation needs.
 const ANOTHER_FAULT: f64 = 0.05;
+/// The most further faults that are counted.
+const MOST_FURTHER: usize = 3;
 /// Explanations below this weight are not reported.
 const LIGHTEST: f64 = 0.03;
 
@@ -204,6 +206,38 @@ impl<'e> Covers<'e> {
     }
 }
 
+/// How many faults slow down the flows that a part does not explain: one where another part is common to all of them, else one for each;
+/// and the logarithm of the probability that good flows missed those. A part that explains all of `covered` needs nothing beside it, and
+/// is none of them.
+fn further_faults(
+    best: usize,
+    covered: &[usize],
+    missing: &[usize],
+    candidates: &BTreeMap<usize, Vec<usize>>,
+    chance: &Chance<'_>,
+) -> (usize, f64) {
+    let is_left = |part: usize, flow: &usize| candidates.get(flow).is_some_and(|left| left.contains(&part));
+    let explains = |part: usize, flows: &[usize]| flows.iter().all(|flow| is_left(part, flow));
+    // The likeliest of the parts that explain these.
+    let likeliest = |flows: &[usize]| {
+        let left = flows.first().and_then(|first| candidates.get(first));
+        let common = left
+            .into_iter()
+            .flatten()
+            .filter(|part| **part != best && explains(**part, flows) && !explains(**part, covered));
+        common.map(|part| chance.missed(*part, flows)).reduce(f64::max)
+    };
+    if missing.is_empty() {
+        return (0, 0.0);
+    }
+    if let Some(missed) = likeliest(missing) {
+        return (1, missed);
+    }
+    let each = missing.iter().take(MOST_FURTHER);
+    let missed: Vec<f64> = each.map(|flow| likeliest(&[*flow]).unwrap_or(0.0)).collect();
+    (missed.len(), missed.iter().sum())
+}
+
 /// The suspects for what `best` explains: itself, and every alternative, with further faults where it needs them.
 fn weigh(
     best: usize,
@@ -228,39 +262,18 @@ fn weigh(
             let is_let_off = is_close && chance.has_crossed(*element, **flow) && may_limit(*element, **flow);
             !other.flows.contains(flow) && !is_let_off
         };
-        let missing: Vec<&usize> = covered.iter().filter(is_missing).collect();
+        let missing: Vec<usize> = covered.iter().filter(is_missing).copied().collect();
         if missing.len() == covered.len() {
             continue;
         }
-        let further = match missing.as_slice() {
-            [] => 0,
-            [first, rest @ ..] => {
-                // A part that explains all of it needs nothing beside it.
-                let explains_all = |part: usize| {
-                    covered
-                        .iter()
-                        .all(|flow| candidates.get(flow).is_some_and(|left| left.contains(&part)))
-                };
-                let shares = |other: &&usize| {
-                    **other != best
-                        && !explains_all(**other)
-                        && rest
-                            .iter()
-                            .all(|flow| candidates.get(flow).is_some_and(|left| left.contains(other)))
-                };
-                let common = candidates
-                    .get(first)
-                    .is_some_and(|left| left.iter().any(|other| shares(&other)));
-                if common { 1 } else { missing.len().min(3) }
-            }
-        };
+        let (further, missed) = further_faults(best, covered, &missing, candidates, chance);
         // One of its links, and further faults that slow the others down, is the whole part in other words.
         if further > 0 && elements.is_within(*element, best) {
             continue;
         }
         let weight = prior(*element)
             * ANOTHER_FAULT.powi(further as i32)
-            * (likelihood(*element, other) - of_best).exp();
+            * (likelihood(*element, other) + missed - of_best).exp();
         weights.push((*element, weight));
     }
     let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();

@@ -293,6 +293,76 @@ fn a_run_with_missing_cells_is_localised_from_what_is_there() {
 }
 
 #[test]
+fn two_faults_are_no_better_an_explanation_because_each_meets_fewer_good_flows() {
+    // Of the hosts 0 and 1 on leaf 0, 2 and 3 on leaf 1, 4 on leaf 2: one of the 8 cables down to leaf 1 is slow, and nobody says
+    // which flows take it. An uplink of leaf 2 explains 6 of the 11 slow flows, and one of leaf 0 the others.
+    let leaf = |host: usize| host * 3 / 5;
+    let mut topology = String::new();
+    for host in 0..5 {
+        topology += &format!(
+            "[[host]]\nname = \"node0{host}\"\n[[link]]\nname = \"c{host}\"\nends = [\"node0{host}/eth0\", \"leaf{}/p{host}\"]\n\
+             rate = \"10 Gb/s\"\nrail = \"rail0\"\n",
+            leaf(host)
+        );
+    }
+    for (name, tier) in (0..3)
+        .map(|number| (format!("leaf{number}"), "leaf"))
+        .chain((0..4).map(|number| (format!("spine{number}"), "spine")))
+    {
+        topology += &format!("[[switch]]\nname = \"{name}\"\ntier = \"{tier}\"\nrail = \"rail0\"\n");
+    }
+    for (leaf, strand) in (0..3).flat_map(|leaf| (0..8).map(move |strand| (leaf, strand))) {
+        topology += &format!(
+            "[[link]]\nname = \"u{leaf}{strand}\"\nends = [\"leaf{leaf}/u{strand}\", \"spine{}/d{leaf}{strand}\"]\nrate = \"10 Gb/s\"\n\
+             rail = \"rail0\"\n",
+            strand / 2
+        );
+    }
+    let counts = [
+        ([0, 1], [2, 3], 27, 5),
+        ([4, 4], [2, 3], 34, 6),
+        ([2, 3], [0, 1], 25, 0),
+        ([2, 3], [4, 4], 12, 0),
+        ([0, 1], [4, 4], 38, 0),
+        ([4, 4], [0, 1], 8, 0),
+    ];
+    let mut fixture = flows(|cell, _| match cell.source_port {
+        Some(30_000..) => 0.45 * HEALTHY,
+        _ => HEALTHY,
+    });
+    let template = fixture.run.cells[0].clone();
+    fixture.run.cells.clear();
+    for (from, to, all, slow) in counts {
+        for at in 0..all {
+            let id = fixture.run.cells.len() as u32;
+            fixture.run.cells.push(Cell {
+                id,
+                slot: id,
+                ranks: vec![from[at % 2], to[at / 2 % 2]],
+                source_port: Some(id as u16 + if at < slow { 30_000 } else { 20_000 }),
+                ..template.clone()
+            });
+        }
+    }
+    fixture.run.ranks.truncate(5);
+    for rank in &mut fixture.run.ranks {
+        rank.rails.truncate(1);
+    }
+    let mut recorded = fixture.recorded();
+    recorded.topology = Some(topology);
+    let findings = slow_links(&recorded);
+    let [finding] = findings.as_slice() else {
+        panic!("{findings:?}")
+    };
+    assert_eq!(finding.place.switch.as_deref(), Some("leaf1"), "{finding:?}");
+    let is_downlink = |part: &str| part.contains("->leaf1/u");
+    assert!(
+        finding.suspects.iter().all(|suspect| is_downlink(&suspect.part)),
+        "{finding:?}"
+    );
+}
+
+#[test]
 fn flows_that_may_have_shared_a_link_accuse_nobody() {
     // All flows of a rail in one slot: their senders and receivers are in each other's way.
     let mut fixture = flows(|cell, _| {

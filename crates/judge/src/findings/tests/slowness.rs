@@ -72,6 +72,23 @@ fn a_rail_at_60_percent_is_named_and_its_neighbours_are_not() {
 }
 
 #[test]
+fn what_is_not_settled_beside_a_finding_is_said_and_does_not_hide_it() {
+    let speed = |cell: &Cell, _| HEALTHY * if on_rail(cell, "rail1") { 0.6 } else { 1.0 };
+    let mut recorded = Fixture::rails(4).speed(speed).recorded();
+    let mut other = recorded.run.tests[0].clone();
+    other.name = "rings".into();
+    recorded.run.tests.push(other);
+    let judgement = judge(&recorded);
+    assert_eq!(kinds(&judgement), [FindingKind::SlowRail]);
+    assert_eq!(judgement.exit_code, 12, "{}", judgement.summary);
+    assert!(
+        judgement.summary.contains("; 1 test not settled: rings"),
+        "{}",
+        judgement.summary
+    );
+}
+
+#[test]
 fn with_two_rails_the_slow_one_is_named() {
     let slow = |cell: &Cell, _| {
         if on_rail(cell, "rail1") {
