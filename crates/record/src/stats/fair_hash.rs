@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use super::Null;
+use super::TailBound;
 use super::hashing::{chi_square, max_over_mean, pick};
 
 /// Trials of a band: 100 lie beyond either end of it.
@@ -125,6 +126,19 @@ impl FlowGroups {
                 [values.within, values.paired]
             },
         )
+    }
+
+    /// Bounds of the probabilities of `pooled`, `within` and `paired`, in this order, where no trial is as extreme.
+    pub fn tail_bounds(&self) -> [TailBound; 3] {
+        let bound = |which: usize| {
+            let mut sizes: HashMap<u32, (u32, u32)> = HashMap::new();
+            for flow in &self.flows {
+                let block = sizes.entry(flow[which]).or_default();
+                *block = (block.0 + 1, self.members[flow[0] as usize]);
+            }
+            TailBound::of(sizes.into_values())
+        };
+        [bound(0), bound(1), bound(2)]
     }
 
     /// The null distributions, of this many trials.

@@ -25,6 +25,7 @@ mod poisson;
 mod rank_sum;
 mod share;
 mod sign;
+mod tail;
 
 pub use gap::{Gap, widest_gap};
 pub use histogram::{Spread, counts, spread};
@@ -40,3 +41,4 @@ pub use poisson::as_often;
 pub use rank_sum::rank_sum_above;
 pub use share::more_often;
 pub use sign::{sign_test, sign_test_above};
+pub use tail::{TailBound, busiest_bound};

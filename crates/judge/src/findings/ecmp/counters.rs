@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::flows::{Flow, RailFlows};
-use record::stats::Null;
 use record::stats::hashing::pick;
+use record::stats::{Null, busiest_bound};
 use record::{EcmpCause, Event, Recorded};
 use topology::graph::{Graph, LinkId};
 
@@ -72,6 +72,8 @@ pub(super) struct CountedSpread {
     pub(super) max_over_mean: f64,
     /// Its median under the null.
     pub(super) null_median: f64,
+    /// Whether it may be improbable enough to be a fault, and nothing shows it.
+    pub(super) is_open: bool,
     /// Whether it is the same member in nearly every slot.
     same_always: bool,
     /// Whether members had spare capacity: full ones carry the same, however flows are spread.
@@ -140,12 +142,25 @@ pub(super) fn counted(
         drawn = nulls(((4.0 / level.max(1e-9)) as usize).clamp(TRIALS, MOST_TRIALS));
     }
     let [squares, busiest] = drawn;
+    let by_trials = squares.p_upper(unevenness(&values));
+    let least = 1.0 / (1 + squares.trials()) as f64;
+    // Where no trial is as uneven, the busiest member alone may say how improbable it is.
+    let busiest_share = values.iter().copied().fold(0.0, f64::max) / values.iter().sum::<f64>();
+    let p_value = match by_trials < 1.5 * least {
+        true => by_trials.min(busiest_bound(
+            &weights,
+            paths,
+            busiest_share * weights.iter().sum::<f64>(),
+        )),
+        false => by_trials,
+    };
     let by_slot = slots.iter().map(|slot| {
         let of_member = |link: &LinkId| counters.of_link(graph, *link, &[*slot]).unwrap_or(0);
         members.iter().map(of_member).collect::<Vec<u64>>()
     });
     Some(CountedSpread {
-        p_value: squares.p_upper(unevenness(&values)),
+        is_open: p_value > level && least > level && by_trials < 1.5 * least,
+        p_value,
         p_even: squares.p_lower(unevenness(&values)),
         max_over_mean: max_over_mean(&values),
         null_median: busiest.median(),
@@ -166,7 +181,7 @@ impl CountedSpread {
     /// The cause by counters alone.
     pub(super) fn cause(&self, level: f64) -> EcmpCause {
         let idle = self.idle().next().is_some();
-        if self.p_value > level && !self.has_room {
+        if self.p_value > level && (!self.has_room || self.is_open) {
             EcmpCause::Unjudged
         } else if self.p_even <= level {
             EcmpCause::AdaptiveRouting

@@ -1,10 +1,15 @@
-//! Null distributions of a fair hash, as many trials as a value needs. Switches whose flows have the same structure share their trials.
+//! Null distributions of a fair hash, as many trials as a value needs, and bounds where trials end. Switches whose flows have the same
+//! structure share both.
+//!
+//! The more switches there are, the smaller the level at which one is judged: that of 1,000 is below what 400,000 trials can show. What
+//! fewer than [`AS_ODD`] trials are as extreme as has the smaller of two p-values, that of the trials and a bound of the tail that is
+//! exact or larger. What neither of them puts below the level although no trial was as extreme stays *open*.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use record::stats::Null;
 use record::stats::fair_hash::{Evenness, FairNulls, FlowGroups};
+use record::stats::{Null, TailBound};
 
 /// Trials to begin with.
 const FEW: usize = 2000;
@@ -15,10 +20,19 @@ const MORE: usize = 10;
 const PER_CHANCE: f64 = 3.0;
 const MOST: usize = 400_000;
 
+/// How probable a value is under a fair hash.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct FairChance {
+    pub(super) p_value: f64,
+    /// Whether it may be below the level, and nothing shows it.
+    pub(super) is_open: bool,
+}
+
 /// Null distributions by structure, simulated when first asked for.
 pub(super) struct NullStore {
     seed: u64,
     known: HashMap<FlowGroups, Arc<FairNulls>>,
+    bounds: HashMap<FlowGroups, [TailBound; 3]>,
     /// Significance level.
     pub(super) level: f64,
 }
@@ -29,31 +43,62 @@ impl NullStore {
         NullStore {
             seed,
             known: HashMap::new(),
+            bounds: HashMap::new(),
             level,
         }
     }
 
-    /// The null distributions for these values: of a few trials, or of many where the values are extreme.
+    /// The null distributions for these values: of a few trials, or of many where the values are extreme and no bound settles them.
     pub(super) fn of(&mut self, structure: &FlowGroups, values: &Evenness) -> Arc<FairNulls> {
-        let seed = self.seed;
-        let nulls = self
-            .known
-            .entry(structure.clone())
-            .or_insert_with(|| Arc::new(structure.nulls(FEW, seed)));
-        let chance = |null: &Null, value: f64| null.p_upper(value).min(null.p_lower(value));
+        let values = [values.pooled, values.within, values.paired];
         let wanted = ((PER_CHANCE / self.level.max(1e-9)) as usize).clamp(FEW, MOST);
+        let known = self.known.get(structure).cloned();
+        let mut nulls = known.unwrap_or_else(|| Arc::new(structure.nulls(FEW, self.seed)));
         loop {
             let trials = nulls[0].trials();
-            let least = chance(&nulls[0], values.pooled)
-                .min(chance(&nulls[1], values.within))
-                .min(chance(&nulls[2], values.paired));
-            if trials >= wanted || least * trials as f64 >= AS_ODD {
+            let mut each = nulls.iter().zip(values).enumerate();
+            let is_settled = each.all(|(which, (null, value))| {
+                let least = null.p_upper(value).min(null.p_lower(value));
+                least * trials as f64 >= AS_ODD || self.bound(structure, which, value) <= self.level
+            });
+            if trials >= wanted || is_settled {
                 break;
             }
             let more = (trials * MORE).min(wanted);
-            *nulls = Arc::new(structure.nulls(more, seed ^ more as u64));
+            nulls = Arc::new(structure.nulls(more, self.seed ^ more as u64));
         }
-        Arc::clone(nulls)
+        self.known.insert(structure.clone(), Arc::clone(&nulls));
+        nulls
+    }
+
+    /// The probability of a statistic's value or more under a fair hash.
+    pub(super) fn chance(
+        &mut self,
+        structure: &FlowGroups,
+        null: &Null,
+        which: usize,
+        value: f64,
+    ) -> FairChance {
+        let by_trials = null.p_upper(value);
+        let least = 1.0 / (1 + null.trials()) as f64;
+        if by_trials >= (1.0 + AS_ODD) * least {
+            return FairChance {
+                p_value: by_trials,
+                is_open: false,
+            };
+        }
+        let p_value = by_trials.min(self.bound(structure, which, value));
+        FairChance {
+            p_value,
+            is_open: p_value > self.level && least > self.level && by_trials < 1.5 * least,
+        }
+    }
+
+    fn bound(&mut self, structure: &FlowGroups, which: usize, value: f64) -> f64 {
+        if !self.bounds.contains_key(structure) {
+            self.bounds.insert(structure.clone(), structure.tail_bounds());
+        }
+        self.bounds[structure][which].p_upper(value)
     }
 }
 
@@ -70,9 +115,37 @@ mod tests {
         let chosen: Vec<usize> = (0..40).map(|at| at / 20).collect();
         let values = structure.statistics(&chosen);
         assert_eq!((values.pooled, values.within), (0.0, 40.0));
-        let nulls = NullStore::new(1, 1e-4).of(&structure, &values);
-        assert!(nulls[1].p_upper(values.within) < 1e-4);
-        assert!(nulls[0].p_upper(values.pooled) > 0.9);
+        for level in [1e-4, 1e-9] {
+            let mut store = NullStore::new(1, level);
+            let nulls = store.of(&structure, &values);
+            let within = store.chance(&structure, &nulls[1], 1, values.within);
+            assert!(within.p_value < level && !within.is_open, "{within:?}");
+            let pooled = store.chance(&structure, &nulls[0], 0, values.pooled);
+            assert!(pooled.p_value > 0.9 && !pooled.is_open, "{pooled:?}");
+        }
+    }
+
+    #[test]
+    fn what_trials_cannot_show_and_no_bound_proves_stays_open() {
+        // 25 of 30 flows on one of two members: about 3 in 10,000.
+        let flows: Vec<(usize, u64, u64)> = (0..30).map(|_| (0, 0, 0)).collect();
+        let structure = FlowGroups::of(&[2], &flows).0;
+        let chosen: Vec<usize> = (0..30).map(|at| usize::from(at >= 25)).collect();
+        let values = structure.statistics(&chosen);
+        let null = structure.nulls(FEW, 1);
+        let beyond = |trials: Option<f64>, level: f64| {
+            let drawn = trials.map_or(null[0].clone(), |above| {
+                Null::of((0..MOST).map(|_| values.pooled - above).collect())
+            });
+            NullStore::new(1, level).chance(&structure, &drawn, 0, values.pooled)
+        };
+        assert!(
+            !beyond(None, 1e-3).is_open,
+            "the level is within reach of the trials"
+        );
+        let open = beyond(Some(1.0), 1e-7);
+        assert!(open.is_open && open.p_value > 1e-7, "{open:?}");
+        assert!(!beyond(Some(-1.0), 1e-7).is_open, "trials show that it is usual");
     }
 
     #[test]

@@ -256,6 +256,7 @@ impl<'r, 'a> RailView<'r, 'a> {
         match &self.spreads[number] {
             Some(spread) if known as f64 >= KNOWN * all as f64 => match spread.kind {
                 SpreadKind::Fair => EcmpCause::ExpectedCollision,
+                SpreadKind::Open => EcmpCause::Unjudged,
                 SpreadKind::Unequal => EcmpCause::UnequalWeights,
                 SpreadKind::Polarised if chooser.tier == 1 => EcmpCause::Polarised,
                 SpreadKind::Polarised => EcmpCause::PolarisedSecondTier,

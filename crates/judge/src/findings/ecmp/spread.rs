@@ -34,6 +34,8 @@ pub(super) enum SpreadKind {
     Polarised,
     /// The same unequal shares for all.
     Unequal,
+    /// Less even than any trial of a fair hash, and too many switches are judged to say that it is not one.
+    Open,
 }
 
 /// The spread of one switch's flows.
@@ -56,9 +58,8 @@ impl Spread {
     pub(super) fn decisive(&self) -> TestStatistic {
         let candidates = [Some(self.pooled), Some(self.within), self.paired];
         match self.kind {
-            SpreadKind::Fair => self.pooled,
-            SpreadKind::Unequal => self.pooled,
-            SpreadKind::Polarised => {
+            SpreadKind::Fair | SpreadKind::Unequal => self.pooled,
+            SpreadKind::Polarised | SpreadKind::Open => {
                 let least = candidates
                     .into_iter()
                     .flatten()
@@ -123,11 +124,16 @@ pub(super) fn spread(
     let sets: Vec<usize> = order.iter().map(|at| named[*at].0).collect();
     let values = structure.statistics(&chosen);
     let nulls = store.of(&structure, &values);
-    let measured = |which: usize, name: &'static str, value: f64| TestStatistic {
-        name,
-        value,
-        null_median: nulls[which].median(),
-        p_value: nulls[which].p_upper(value),
+    let mut is_open = false;
+    let mut measured = |which: usize, name: &'static str, value: f64| {
+        let chance = store.chance(&structure, &nulls[which], which, value);
+        is_open |= chance.is_open;
+        TestStatistic {
+            name,
+            value,
+            null_median: nulls[which].median(),
+            p_value: chance.p_value,
+        }
     };
     let mut counts: Vec<Vec<u32>> = members.iter().map(|count| vec![0; *count]).collect();
     for (set, member) in sets.iter().zip(&chosen) {
@@ -143,10 +149,18 @@ pub(super) fn spread(
         pooled: measured(0, "chi-square over all flows", values.pooled),
         within: measured(1, within, values.within),
         paired: (chooser.tier > 1).then(|| measured(2, "chi-square within pairs", values.paired)),
-        max_over_mean: measured(3, "busiest over mean", values.max_over_mean),
+        max_over_mean: TestStatistic {
+            name: "busiest over mean",
+            value: values.max_over_mean,
+            null_median: nulls[3].median(),
+            p_value: nulls[3].p_upper(values.max_over_mean),
+        },
         kind: SpreadKind::Fair,
     };
-    spread.kind = kind(&spread, &structure, &values, &chosen, store.level);
+    spread.kind = match kind(&spread, &structure, &values, &chosen, store.level) {
+        SpreadKind::Fair if is_open => SpreadKind::Open,
+        kind => kind,
+    };
     Some(spread)
 }
 

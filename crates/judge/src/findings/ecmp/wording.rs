@@ -1,7 +1,7 @@
 //! The wording of verdicts: the sentence, the statistic it rests on, and what to do.
 
 use super::rail_view::{DecisionContext, RailView};
-use super::spread::{TestStatistic, weights};
+use super::spread::{SpreadKind, TestStatistic, weights};
 use record::EcmpCause;
 use record::text::{list, p_value, percent, plural};
 use record::units::Rate;
@@ -273,6 +273,9 @@ pub(super) fn sentence(
             "{switch}: dead member: almost no bytes were counted at {}: {against}{cost}",
             list(&idle_members(view, number))
         ),
+        EcmpCause::Unjudged if is_open(view, number) => format!(
+            "{switch}: less even than any trial of a fair hash, but so many switches are judged that this may be chance: {against}"
+        ),
         EcmpCause::Unjudged | EcmpCause::SlowMember => format!(
             "{switch}: the paths of too few of {flows} flows are known to judge how they are spread over \
              {paths} members"
@@ -288,6 +291,14 @@ pub(super) fn sentence(
             )
         }
     }
+}
+
+/// Whether flows or counters are so uneven that it may be a fault, and nothing shows that it is.
+fn is_open(view: &RailView<'_, '_>, number: usize) -> bool {
+    let spread = view.spreads[number].as_ref();
+    let counted = view.counted[number].as_ref();
+    spread.is_some_and(|spread| spread.kind == SpreadKind::Open)
+        || counted.is_some_and(|counted| counted.is_open)
 }
 
 /// Flows per position of a chooser's members, over all its sets; where no path is known, counted megabytes.

@@ -69,6 +69,22 @@ fn a_hash_without_ports_polarises_every_leaf() {
 }
 
 #[test]
+fn a_polarised_fabric_is_found_however_many_leaves_it_has() {
+    // Among so many leaves each is judged at a level that no number of trials reaches.
+    let fabric = StreamFabric {
+        flows: vec![16],
+        sets: 2,
+        ..StreamFabric::new(700, 4, 1, 1)
+    };
+    let (code, accused) = judged(&fabric, &EcmpFault::AddressesOnly, 1);
+    assert_eq!(code, 11);
+    assert!(accused.iter().all(|(cause, _)| *cause == EcmpCause::Polarised));
+    assert_eq!(accused.len(), 700);
+    let healthy = judge(&streams(&fabric, &[], 1));
+    assert_eq!(healthy.exit_code, 0, "{}", healthy.summary);
+}
+
+#[test]
 fn the_leaf_with_unequal_weights_is_named() {
     for weights in [vec![3, 1, 1, 1], vec![3, 3, 1, 1]] {
         let fault = EcmpFault::Weights {
