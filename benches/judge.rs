@@ -152,6 +152,7 @@ fn plan() -> Run {
         to_rail: None,
         group: None,
         streams: None,
+        line_mbit: None,
     };
     let rank = |rank: u32| RankRecord {
         rank,

@@ -166,6 +166,7 @@ fn expected(shape: &Shape) -> Reference {
         from_size: Bytes(0),
         scale: "one flow at a time".into(),
         source: "this benchmark".into(),
+        line_mbit: None,
     })
 }
 
@@ -195,6 +196,7 @@ fn cell(id: u32, ranks: [u32; 2], rail: String) -> Cell {
         to_rail: None,
         group: None,
         streams: None,
+        line_mbit: None,
     }
 }
 

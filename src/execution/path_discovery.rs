@@ -1,5 +1,6 @@
 //! The paths of flows through the fabric, traced before anything is measured.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted, TracedFlow};
 use plan::adaptive::partners;
 use plan::flow::PathTable;
+use plan::line_rate::LineRates;
 use plan::placement::Placements;
 use plan::{Choices, FabricKnowledge, Plan};
 use record::{Cell, Collective, MiscabledRecord, TransportKind, text};
@@ -335,6 +337,7 @@ pub fn trace_pinned_flows(
             cell.path.clone_from(path);
         }
     }
+    LineRates::of(Cow::Borrowed(graph)).note(&mut plan.cells);
     Ok(())
 }
 

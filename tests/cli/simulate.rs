@@ -28,6 +28,48 @@ fn a_healthy_fabric_accuses_nobody() {
     assert!(bench.kinds().is_empty());
 }
 
+/// Hosts of two generations: the cables of some carry half of what those of the others do.
+#[test]
+fn slower_nics_are_held_to_their_own_rate_and_their_flows_to_the_slower_end() {
+    let bench = Bench::new(SMALL);
+    bench.railgauge("simulate 16x1 --out out --quiet").must_exit(0);
+    let topology = std::fs::read_to_string(bench.path().join("out/topology.toml")).unwrap();
+    let with_slow_nics = |hosts: &[&str]| {
+        let blocks = topology.split("\n\n").map(|block| {
+            let is_slower = hosts
+                .iter()
+                .any(|host| block.contains(&format!("\"{host}-rail0")));
+            match is_slower {
+                true => block.replace("400 Gb/s", "200 Gb/s"),
+                false => block.to_string(),
+            }
+        });
+        blocks.collect::<Vec<String>>().join("\n\n")
+    };
+    for hosts in [&["h5"][..], &["h5", "h9"], &["h2", "h5", "h6", "h9", "h12"]] {
+        std::fs::write(bench.path().join("mixed.toml"), with_slow_nics(hosts)).unwrap();
+        std::fs::remove_dir_all(bench.path().join("out")).unwrap();
+        bench
+            .railgauge("simulate mixed.toml --out out --quiet")
+            .must_exit(0);
+    }
+    // The cable of a slower host, of a faster one, and one between switches.
+    for (slow, link) in [
+        ("h5-rail0-leaf1:away", "h5/rail0->rail0-leaf1/p1"),
+        ("h3-rail0-leaf0:towards", "rail0-leaf0/p3->h3/rail0"),
+        ("rail0-leaf1-spine0:away", "rail0-leaf1/u0->rail0-spine0/d1"),
+    ] {
+        std::fs::remove_dir_all(bench.path().join("out")).unwrap();
+        bench
+            .railgauge(&format!(
+                "simulate mixed.toml --slow {slow}=60% --out out --quiet"
+            ))
+            .must_exit(12);
+        let finding = bench.the_finding(FindingKind::SlowLink);
+        assert_eq!(finding.place.link.as_deref(), Some(link));
+    }
+}
+
 #[test]
 fn repeating_counts_what_was_found_and_the_same_seeds_find_the_same() {
     let bench = Bench::new(SMALL);

@@ -256,6 +256,7 @@ impl TestLayout<'_> {
             to_rail: None,
             group: None,
             streams: None,
+            line_mbit: None,
         }
     }
 

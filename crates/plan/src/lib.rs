@@ -20,6 +20,7 @@ pub mod flow;
 mod groups;
 pub mod interleave;
 mod layout;
+pub mod line_rate;
 mod outline;
 mod pairs;
 pub mod placement;
@@ -56,6 +57,7 @@ use baseline::Baseline;
 use engines::NcclAvailability;
 use flow::PathTable;
 use layout::TestLayout;
+use line_rate::LineRates;
 use placement::{ControlFlow, Placements};
 use references::References;
 
@@ -107,6 +109,15 @@ pub struct FabricKnowledge {
     pub miswiring: Miswiring,
     /// Flows that carry nothing and are traced again during a run, to see whether paths stay.
     pub controls: Vec<ControlFlow>,
+}
+
+impl Choices {
+    /// The fabric as a graph, where its cables are known.
+    fn graph(&self, fabric: &Fabric) -> Option<Arc<Graph>> {
+        let of_file = |topology: &Topology| Graph::of(topology, &fabric.ranks).ok().map(Arc::new);
+        let known = self.known.graph.clone();
+        known.or_else(|| self.topology.as_ref().and_then(of_file))
+    }
 }
 
 impl FabricKnowledge {
@@ -161,6 +172,8 @@ impl Plan {
             budget: suite.run.budget,
             wire: choices.known.slowest().unwrap_or(estimate::RATE),
         };
+        let graph = choices.graph(fabric);
+        let lines = LineRates::of_fabric(fabric, graph.as_deref());
         let mut slots = 0;
         for test in &suite.tests {
             let transport = transport::of(test, suite, device, fabric, choices, &mut plan.untested)?;
@@ -172,6 +185,7 @@ impl Plan {
                 transport,
                 rails: &rails,
                 topology: choices.topology.as_ref(),
+                lines: &lines,
             };
             plan.tests.push(references.resolve(test, choices.spec.as_deref()));
             let mut layout = TestLayout {
@@ -228,6 +242,7 @@ impl Plan {
             plan.keep_only(filter, fabric)?;
         }
         check_coresidency(&plan, fabric)?;
+        lines.note(&mut plan.cells);
         references::name_missing_peers(&mut plan.tests, &plan.cells);
         let unread = Baseline::default();
         for test in &mut plan.tests {

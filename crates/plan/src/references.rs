@@ -3,8 +3,9 @@
 //! A reference that was asked for and is not to be had is written down with the reason: the verdict becomes inconclusive
 //! later, and the report can say why.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
+use crate::line_rate::LineRates;
 use record::units::{Bytes, Rate};
 use record::{Cell, RailEnd, Reference, SpecRow, TestRecord, TransportKind};
 use topology::Fabric;
@@ -20,6 +21,8 @@ pub(super) struct References<'a> {
     pub rails: &'a [String],
     /// What the operator says the cables are; it wins over what interfaces say.
     pub topology: Option<&'a Topology>,
+    /// What flows can expect where links differ.
+    pub lines: &'a LineRates<'a>,
 }
 
 /// Acceptance in common use: the share of the port rate that must be delivered, and how far below is still accepted.
@@ -42,7 +45,14 @@ impl References<'_> {
             });
         if let Some(choice) = typed.as_ref().or(test.expect.spec.as_ref()) {
             match self.spec(choice) {
-                Ok(row) => references.push(Reference::Spec(row)),
+                Ok(rows) => {
+                    for row in rows {
+                        match row {
+                            Ok(row) => references.push(Reference::Spec(row)),
+                            Err(why) => missing.push(format!("spec: {why}")),
+                        }
+                    }
+                }
                 Err(why) => missing.push(format!("spec: {why}")),
             }
         }
@@ -72,7 +82,8 @@ impl References<'_> {
         }
     }
 
-    fn spec(&self, choice: &SpecChoice) -> Result<SpecRow, String> {
+    /// The rows that are expected, one for every rate of links; or why there is none for a rate, or at all.
+    fn spec(&self, choice: &SpecChoice) -> Result<Vec<Result<SpecRow, String>>, String> {
         if self.transport == TransportKind::Shm {
             return Err("expected rates are those of links; shared memory has none".to_string());
         }
@@ -80,27 +91,40 @@ impl References<'_> {
             return Err("which links peer memory uses is not known; name a row of the tables".to_string());
         }
         match choice {
-            SpecChoice::Row(id) => by_id(self.specs, id).cloned(),
+            SpecChoice::Row(id) => by_id(self.specs, id).cloned().map(|row| vec![Ok(row)]),
             SpecChoice::Auto => match self.topology {
-                Some(topology) if states_rates(topology) => self.row_from(topology),
+                Some(topology) if states_rates(topology) => self.rows_from(topology),
                 // Schedulers' files know no rates; the links themselves may.
                 _ => {
-                    let speed = self.link_speed()?;
-                    let layer = self.link_layer();
-                    by_speed(self.specs, layer, speed).cloned().ok_or_else(|| {
-                        let name = match layer {
-                            LinkLayer::Infiniband => "InfiniBand",
-                            _ => "Ethernet",
-                        };
-                        format!("no row in suites/specs for {name} at {speed} Mbit/s")
-                    })
+                    let speeds = self.link_speeds()?;
+                    let is_one = speeds.len() == 1;
+                    let rows = speeds.into_iter().map(|speed| {
+                        let row = self.row_of(speed)?;
+                        Ok(SpecRow {
+                            line_mbit: (!is_one).then_some(speed),
+                            ..row
+                        })
+                    });
+                    Ok(rows.collect())
                 }
             },
         }
     }
 
-    /// The row that follows from the rate the topology file states for the rails.
-    fn row_from(&self, topology: &Topology) -> Result<SpecRow, String> {
+    /// The row of the tables for links of this speed.
+    fn row_of(&self, speed: u64) -> Result<SpecRow, String> {
+        let layer = self.link_layer();
+        by_speed(self.specs, layer, speed).cloned().ok_or_else(|| {
+            let name = match layer {
+                LinkLayer::Infiniband => "InfiniBand",
+                _ => "Ethernet",
+            };
+            format!("no row in suites/specs for {name} at {speed} Mbit/s")
+        })
+    }
+
+    /// The rows that follow from the rates the topology file states for the rails.
+    fn rows_from(&self, topology: &Topology) -> Result<Vec<Result<SpecRow, String>>, String> {
         let ends = topology
             .links
             .iter()
@@ -110,7 +134,7 @@ impl References<'_> {
             .map(|(end, rate)| ((end.node.as_str(), end.interface.as_str()), rate))
             .collect();
         let rate_of = |host: &str, port: &str| ports.get(&(host, port)).copied();
-        let mut rates: Vec<(Rate, String)> = Vec::new();
+        let mut rates: Vec<Rate> = Vec::new();
         for rail in self.rails {
             for (rank, end) in self.fabric.ends_of(rail) {
                 let port = end.interface.as_deref().unwrap_or(rail);
@@ -121,33 +145,35 @@ impl References<'_> {
                         rank.host
                     )
                 })?;
-                if rates.iter().all(|(known, _)| *known != rate) {
-                    rates.push((rate, format!("{}/{port}", rank.host)));
-                }
+                rates.push(rate);
             }
         }
-        let rate = match rates.as_slice() {
-            [] => return Err("there are no rails".to_string()),
-            [(rate, _)] => *rate,
-            [(one, here), (other, there), ..] => {
-                return Err(format!(
-                    "the topology file states {one} for {here} and {other} for {there}; name a row"
-                ));
+        let row = |rate: Rate| {
+            let judged = ((rate.0 * JUDGED_SECONDS) as u64).next_power_of_two();
+            SpecRow {
+                id: "topology".to_string(),
+                title: format!("{rate}, as the topology file states"),
+                rate: rate * ACCEPTED_SHARE,
+                tolerance: ACCEPTED_BELOW,
+                algorithm: None,
+                from_size: Bytes(judged).min(JUDGED_SIZE),
+                scale: "per cable".to_string(),
+                source: format!(
+                    "computed: {ACCEPTED_SHARE} x {rate}, the acceptance in common use; the rate is the topology file's"
+                ),
+                line_mbit: None,
             }
         };
-        let judged = ((rate.0 * JUDGED_SECONDS) as u64).next_power_of_two();
-        Ok(SpecRow {
-            id: "topology".to_string(),
-            title: format!("{rate}, as the topology file states"),
-            rate: rate * ACCEPTED_SHARE,
-            tolerance: ACCEPTED_BELOW,
-            algorithm: None,
-            from_size: Bytes(judged).min(JUDGED_SIZE),
-            scale: "per cable".to_string(),
-            source: format!(
-                "computed: {ACCEPTED_SHARE} x {rate}, the acceptance in common use; the rate is the topology file's"
-            ),
-        })
+        let of_lines = |mbit: &u64| SpecRow {
+            id: format!("topology-{mbit}"),
+            line_mbit: Some(*mbit),
+            ..row(Rate(*mbit as f64 * 1e6 / 8.0))
+        };
+        match (rates.first(), self.lines.different()) {
+            (None, _) => Err("there are no rails".to_string()),
+            (Some(rate), []) => Ok(vec![Ok(row(*rate))]),
+            (Some(_), several) => Ok(several.iter().map(|mbit| Ok(of_lines(mbit))).collect()),
+        }
     }
 
     /// What the rails are made of. Bytes over TCP travel on InfiniBand, too, where there is nothing else.
@@ -163,30 +189,20 @@ impl References<'_> {
         }
     }
 
-    /// The one link speed of all ends of all rails.
-    fn link_speed(&self) -> Result<u64, String> {
-        let mut speeds: Vec<(u64, &str)> = Vec::new();
+    /// The different link speeds of all ends of all rails, ascending.
+    fn link_speeds(&self) -> Result<Vec<u64>, String> {
+        let mut speeds: BTreeSet<u64> = BTreeSet::new();
         for rail in self.rails {
             for (rank, end) in self.fabric.ends_of(rail) {
-                let speed = end.speed_mbit.ok_or_else(|| {
+                speeds.insert(end.speed_mbit.ok_or_else(|| {
                     let rank = self.fabric.rank_name(rank.rank);
                     format!("rail {rail} of {rank} states no link speed; name a row, or judge by peers alone")
-                })?;
-                if speeds.iter().all(|(known, _)| *known != speed) {
-                    speeds.push((speed, rail));
-                }
+                })?);
             }
         }
-        match speeds.as_slice() {
-            [] => Err("there are no rails".to_string()),
-            [(speed, _)] => Ok(*speed),
-            several => {
-                let said: Vec<String> = several
-                    .iter()
-                    .map(|(speed, rail)| format!("{speed} Mbit/s on {rail}"))
-                    .collect();
-                Err(format!("link speeds differ ({}); name a row", said.join(", ")))
-            }
+        match speeds.is_empty() {
+            true => Err("there are no rails".to_string()),
+            false => Ok(speeds.into_iter().collect()),
         }
     }
 }

@@ -81,6 +81,9 @@ pub struct Cell {
     /// What is particular to many streams, when that is what it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamTerms>,
+    /// What the slowest link carries that it may cross, in Mbit/s, where links of the fabric differ in that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_mbit: Option<u64>,
 }
 
 fn is_default(engine: &Engine) -> bool {
@@ -159,7 +162,7 @@ impl Cell {
             ),
             (self.transport, self.device, self.size),
             (self.dtype, self.op, self.placement),
-            (self.engine, self.batch, self.verbs),
+            (self.engine, self.batch, self.verbs, self.line_mbit),
         )
     }
 

@@ -269,6 +269,9 @@ pub struct SpecRow {
     pub scale: String,
     /// Who published it.
     pub source: String,
+    /// It applies to cells whose slowest link carries this, in Mbit/s; to all where links do not differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_mbit: Option<u64>,
 }
 
 /// One test of the suite, with its expectations resolved, so that a run can be judged without the suite.

@@ -388,6 +388,7 @@ mod tests {
             to_rail: None,
             group: None,
             streams: None,
+            line_mbit: None,
         }
     }
 

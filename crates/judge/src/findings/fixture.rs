@@ -213,6 +213,7 @@ impl Fixture {
             to_rail: None,
             group: None,
             streams: None,
+            line_mbit: None,
         }
     }
 
@@ -355,5 +356,6 @@ pub fn spec(rate: f64, from_size: u64) -> Reference {
         from_size: Bytes(from_size),
         scale: "two nodes".into(),
         source: "this test".into(),
+        line_mbit: None,
     })
 }

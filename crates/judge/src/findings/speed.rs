@@ -304,6 +304,11 @@ fn against_spec(
             row.id, cell.algorithm
         ));
     }
+    if let Some(mbit) = row.line_mbit
+        && cell.line_mbit != Some(mbit)
+    {
+        return Err(format!("spec {} applies to links of {mbit} Mbit/s", row.id));
+    }
     if cell.size < row.from_size {
         *is_below_spec = true;
         return Err(format!("spec {} applies to {} and above", row.id, row.from_size));

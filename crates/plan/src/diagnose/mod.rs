@@ -6,10 +6,12 @@
 
 mod ambiguities;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::adaptive::{Adaptive, Ambiguity};
 use crate::flow::{Flow, PathTable};
+use crate::line_rate::LineRates;
 use judge::findings::{Element, Localisation, localise};
 use record::{Cell, EndReason, LinkState, Recorded};
 use topology::graph::{Graph, LinkId};
@@ -213,6 +215,7 @@ fn cells_of(slots: &[Vec<Flow>], template: &Cell, recorded: &Recorded, graph: &G
             id += 1;
         }
     }
+    LineRates::of(Cow::Borrowed(graph)).note(&mut cells);
     cells
 }
 

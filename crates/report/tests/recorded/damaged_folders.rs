@@ -39,6 +39,7 @@ fn run() -> Run {
         to_rail: None,
         group: None,
         streams: None,
+        line_mbit: None,
     };
     Run {
         schema: SCHEMA,

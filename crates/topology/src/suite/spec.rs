@@ -151,6 +151,7 @@ fn read_row(section: &Section<'_>, link_layer: LinkLayer) -> Result<SpecEntry, S
             from_size: section.require("from_size")?.quantity()?,
             scale: text("scale")?,
             source: format!("{basis}: {}", text("source")?),
+            line_mbit: None,
         },
         port_rate,
         basis,

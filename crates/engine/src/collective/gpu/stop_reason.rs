@@ -127,6 +127,7 @@ mod tests {
             to_rail: None,
             group: None,
             streams: None,
+            line_mbit: None,
         };
         let group = LaunchGroup {
             ranks: vec![3, 5],

@@ -202,5 +202,6 @@ fn cell(id: u32, slot: u32, ranks: [u32; 2], flows: u16, terms: StreamTerms) -> 
         to_rail: None,
         group: None,
         streams: Some(terms),
+        line_mbit: None,
     }
 }
