@@ -37,6 +37,9 @@ pub struct ShapeRule {
     pub ramp_factor: f64,
     /// An iteration that takes this much longer than the median of its cell, and twice as long, has stalled.
     pub stall: Nanos,
+    /// The share of the goodput that iterations of twice the median and longer may cost (0.1 = a tenth).
+    #[serde(default = "most_lost")]
+    pub lost: f64,
     /// How far apart two clusters of times must lie to be two (0.25 = the slower ones take a quarter longer).
     pub gap: f64,
 }
@@ -48,7 +51,12 @@ impl Default for ShapeRule {
             floor_factor: 1.5,
             ramp_factor: 2.0,
             stall: Nanos(40_000_000),
+            lost: most_lost(),
             gap: 0.25,
         }
     }
+}
+
+fn most_lost() -> f64 {
+    0.1
 }

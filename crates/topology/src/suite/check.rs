@@ -164,6 +164,9 @@ fn shapes(section: &Section<'_>, rule: &mut ShapeRule) -> Result<(), SuiteError>
     if let Some(stall) = section.duration("stall")? {
         rule.stall = stall;
     }
+    if let Some(item) = section.get("lost") {
+        rule.lost = item.share(0.0, 1.0)?;
+    }
     if let Some(item) = section.get("gap") {
         rule.gap = item.share(0.0, 10.0)?;
     }
@@ -197,7 +200,7 @@ mod tests {
                     golden = \"golden.toml\"\nsince = \"reports/last\"\nswitch_inventory = \"/run/inventory\"\n\
                     counter_rules = \"counters.toml\"\n\
                     [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\n\
-                    dip = \"30%\"\nfloor_factor = 2\nramp_factor = 3.5\nstall = \"100ms\"\ngap = 0.4\n";
+                    dip = \"30%\"\nfloor_factor = 2\nramp_factor = 3.5\nstall = \"100ms\"\nlost = \"20%\"\ngap = 0.4\n";
         let suite = check(&format!("{text}{TEST}")).unwrap();
         assert_eq!(suite.run.ranks, Some(4));
         assert_eq!(suite.run.procs, Some(true));
@@ -223,6 +226,7 @@ mod tests {
             floor_factor: 2.0,
             ramp_factor: 3.5,
             stall: Nanos(100_000_000),
+            lost: 0.2,
             gap: 0.4,
         };
         assert_eq!(suite.rule.shapes, shapes);

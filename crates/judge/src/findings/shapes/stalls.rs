@@ -1,5 +1,8 @@
-//! Sporadic stalls: single iterations that take tens of milliseconds longer than the others, on one part more often
-//! than on the rest. Medians do not show them; a job that waits for the slowest of a thousand links does.
+//! Sporadic stalls: single iterations that take much longer than the others, on one part more often than on the rest. Medians
+//! do not show them; a job that waits for the slowest of a thousand links does.
+//!
+//! *Long* stalls take tens of milliseconds more, whatever the message: timeouts and retransmissions. *Slow* iterations take twice the
+//! median or more, and count where they cost much of the goodput: of short messages many do, on every fabric, and cost little of it.
 //!
 //! Iterations are counted per end of a rail, per pair and per rail. The part with the smallest p-value is named; then
 //! the rest is tested again.
@@ -9,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::candidate::{Candidate, RoundTally};
 use crate::findings::summary::CellSummary;
 use record::stats::{median_of_sorted, more_often};
+use record::text;
 use record::units::Nanos;
 use record::{Cell, DecisionRule, FindingKind};
 
@@ -19,12 +23,27 @@ const TIMES: f64 = 3.0;
 /// What is usual where there is nothing to compare with: stalls, of iterations.
 const USUAL: (u64, u64) = (2, 1000);
 
+/// Where there is nothing to compare with, slow iterations count from this median on: shorter messages feel every hiccup of a host.
+const LONG_MESSAGE: f64 = 1e6;
+
+/// What counts as a stall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StallKind {
+    /// An iteration that takes `stall` longer than the median, and twice as long.
+    Long,
+    /// An iteration that takes twice as long as the median.
+    Slow,
+}
+
 /// Stalls and iterations of one cell in one round.
 #[derive(Debug, Clone, Copy, Default)]
 struct StallCount {
     stalls: u64,
     iterations: u64,
     longest: u64,
+    /// What stalls took beyond the median, and what all iterations took, in nanoseconds.
+    lost: f64,
+    spent: f64,
 }
 
 impl StallCount {
@@ -32,6 +51,13 @@ impl StallCount {
         self.stalls += other.stalls;
         self.iterations += other.iterations;
         self.longest = self.longest.max(other.longest);
+        self.lost += other.lost;
+        self.spent += other.spent;
+    }
+
+    /// The share of the goodput that stalls cost.
+    fn cost(self) -> f64 {
+        self.lost / self.spent.max(1.0)
     }
 
     fn share(self) -> f64 {
@@ -52,28 +78,94 @@ enum StallGroup<'a> {
 
 /// How many iterations of a round stalled.
 pub(super) fn stalls_of(times: &[u64], rule: &DecisionRule) -> u64 {
-    tally(times, rule).stalls
+    StallKind::Long.tally(times, rule).stalls
 }
 
-fn tally(times: &[u64], rule: &DecisionRule) -> StallCount {
-    let median = median_of_sorted(times).unwrap_or(0.0);
-    let bound = (median + rule.shapes.stall.0 as f64).max(2.0 * median);
-    let stalled = times.iter().rev().take_while(|time| **time as f64 > bound);
-    StallCount {
-        stalls: stalled.count() as u64,
-        iterations: times.len() as u64,
-        longest: times.last().copied().unwrap_or(0),
+impl StallKind {
+    fn tally(self, times: &[u64], rule: &DecisionRule) -> StallCount {
+        let median = median_of_sorted(times).unwrap_or(0.0);
+        let bound = match self {
+            StallKind::Long => (median + rule.shapes.stall.0 as f64).max(2.0 * median),
+            StallKind::Slow => 2.0 * median,
+        };
+        let stalled = times.iter().rev().take_while(|time| **time as f64 > bound);
+        let (stalls, lost) = stalled.fold((0, 0.0), |(stalls, lost), time| {
+            (stalls + 1, lost + *time as f64 - median)
+        });
+        StallCount {
+            stalls,
+            iterations: times.len() as u64,
+            longest: times.last().copied().unwrap_or(0),
+            lost,
+            spent: times.iter().map(|time| *time as f64).sum(),
+        }
+    }
+
+    /// Stalls of a cell over all rounds.
+    fn of_cell(self, summary: &CellSummary<'_>, rule: &DecisionRule) -> StallCount {
+        let mut sum = StallCount::default();
+        for round in &summary.rounds {
+            sum.add(self.tally(&round.times, rule));
+        }
+        sum
+    }
+
+    /// Whether stalls cost enough to be worth a finding.
+    fn matters(self, own: StallCount, elsewhere: f64, rule: &DecisionRule) -> bool {
+        self == StallKind::Long || own.cost() >= rule.shapes.lost && own.cost() >= TIMES * elsewhere
+    }
+
+    /// What was seen, in words.
+    fn sentence(self, own: StallCount, elsewhere: &str) -> String {
+        let longest = Nanos(own.longest);
+        let (stalls, all) = (own.stalls, own.iterations);
+        match self {
+            StallKind::Long => {
+                format!("{stalls} of {all} iterations stall, the longest takes {longest}; {elsewhere}")
+            }
+            StallKind::Slow => format!(
+                "{stalls} of {all} iterations take twice the median or longer, up to {longest}, which costs {} of the goodput; {elsewhere}",
+                text::percent(own.cost())
+            ),
+        }
+    }
+
+    fn rule_in_words(self, rule: &DecisionRule) -> String {
+        match self {
+            StallKind::Long => format!(
+                "intermittent: iterations that take {} longer than the median of their \
+                 cell, and twice as long, more often than elsewhere in every round",
+                rule.shapes.stall
+            ),
+            StallKind::Slow => format!(
+                "intermittent: iterations that take twice the median of their cell or longer cost {} of the goodput or more, and \
+                 {TIMES} times as much as elsewhere, in every round",
+                text::percent(rule.shapes.lost)
+            ),
+        }
     }
 }
 
 /// The parts on which stalls gather, among cells of one test.
 pub(super) fn of(summaries: &[CellSummary<'_>], rule: &DecisionRule, places: &[usize]) -> Vec<Candidate> {
     let mut left: BTreeSet<usize> = places.iter().copied().collect();
+    let mut found = of_kind(StallKind::Long, summaries, rule, &mut left);
+    found.extend(of_kind(StallKind::Slow, summaries, rule, &mut left));
+    found
+}
+
+/// The same for one kind of stalls, among the cells that are left; those of parts that are found leave.
+fn of_kind(
+    kind: StallKind,
+    summaries: &[CellSummary<'_>],
+    rule: &DecisionRule,
+    left: &mut BTreeSet<usize>,
+) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     loop {
         let tallies: BTreeMap<usize, StallCount> = left
             .iter()
-            .map(|place| (*place, whole(&summaries[*place], rule)))
+            .map(|place| (*place, kind.of_cell(&summaries[*place], rule)))
             .collect();
         let all = tallies.values().fold(StallCount::default(), |mut sum, tally| {
             sum.add(*tally);
@@ -82,8 +174,9 @@ pub(super) fn of(summaries: &[CellSummary<'_>], rule: &DecisionRule, places: &[u
         if all.stalls < FEWEST {
             return found;
         }
-        let parts = parts(summaries, &left);
-        let considered = parts.len() as f64;
+        let parts = parts(summaries, left);
+        // Both kinds are looked for.
+        let considered = 2.0 * parts.len() as f64;
         let judged = parts.into_iter().filter_map(|(part, cells)| {
             let own = cells.iter().fold(StallCount::default(), |mut sum, place| {
                 sum.add(tallies[place]);
@@ -92,7 +185,12 @@ pub(super) fn of(summaries: &[CellSummary<'_>], rule: &DecisionRule, places: &[u
             let others = (all.stalls - own.stalls, all.iterations - own.iterations);
             let stands_out = own.stalls >= FEWEST
                 && others.1 > 0
-                && own.share() >= TIMES * others.0 as f64 / others.1 as f64;
+                && own.share() >= TIMES * others.0 as f64 / others.1 as f64
+                && kind.matters(
+                    own,
+                    (all.lost - own.lost) / (all.spent - own.spent).max(1.0),
+                    rule,
+                );
             let p_value = more_often(own.stalls, own.iterations, others.0, others.1);
             stands_out.then_some((p_value, part, cells, own, others))
         });
@@ -100,12 +198,12 @@ pub(super) fn of(summaries: &[CellSummary<'_>], rule: &DecisionRule, places: &[u
         let Some((p_value, part, cells, own, others)) =
             best.filter(|(p_value, ..)| p_value * considered < rule.false_positive_budget)
         else {
-            found.extend(everywhere(summaries, rule, &left, all));
+            found.extend(everywhere(kind, summaries, rule, left));
             return found;
         };
         let elsewhere = format!("{} of {} elsewhere", others.0, others.1);
         let outside: Vec<usize> = left.iter().copied().filter(|p| !cells.contains(p)).collect();
-        let mut candidate = candidate(summaries, rule, &cells, &outside, own, &elsewhere);
+        let mut candidate = candidate(kind, summaries, rule, &cells, &outside, own, &elsewhere);
         candidate.p_value = (p_value * considered).min(1.0);
         candidate.rails = match part {
             StallGroup::Pair(rails, ranks) => {
@@ -125,20 +223,32 @@ pub(super) fn of(summaries: &[CellSummary<'_>], rule: &DecisionRule, places: &[u
 
 /// Stalls that gather nowhere, and are more than usual.
 fn everywhere(
+    kind: StallKind,
     summaries: &[CellSummary<'_>],
     rule: &DecisionRule,
     left: &BTreeSet<usize>,
-    all: StallCount,
 ) -> Option<Candidate> {
+    let is_long = |place: &usize| {
+        let median = median_of_sorted(&summaries[*place].times);
+        kind == StallKind::Long || median.is_some_and(|median| median >= LONG_MESSAGE)
+    };
+    let cells: Vec<usize> = left.iter().copied().filter(is_long).collect();
+    let mut all = StallCount::default();
+    for place in &cells {
+        all.add(kind.of_cell(&summaries[*place], rule));
+    }
+    if all.stalls < FEWEST || !kind.matters(all, 0.0, rule) {
+        return None;
+    }
     let p_value = more_often(all.stalls, all.iterations, USUAL.0, USUAL.1);
-    let cells: Vec<usize> = left.iter().copied().collect();
     let usual = format!("{} of {} would be usual", USUAL.0, USUAL.1);
-    let mut candidate = candidate(summaries, rule, &cells, &[], all, &usual);
+    let mut candidate = candidate(kind, summaries, rule, &cells, &[], all, &usual);
     candidate.p_value = p_value;
     (p_value < rule.false_positive_budget).then_some(candidate)
 }
 
 fn candidate(
+    kind: StallKind,
     summaries: &[CellSummary<'_>],
     rule: &DecisionRule,
     cells: &[usize],
@@ -150,14 +260,14 @@ fn candidate(
         let rounds = places.iter().flat_map(|place| &summaries[*place].rounds);
         let mut sum = StallCount::default();
         for round in rounds.filter(|round| round.number == number) {
-            sum.add(tally(&round.times, rule));
+            sum.add(kind.tally(&round.times, rule));
         }
         sum
     };
     let stalled: Vec<usize> = cells
         .iter()
         .copied()
-        .filter(|place| whole(&summaries[*place], rule).stalls > 0)
+        .filter(|place| kind.of_cell(&summaries[*place], rule).stalls > 0)
         .collect();
     let rounds: BTreeSet<u16> = stalled
         .iter()
@@ -166,34 +276,16 @@ fn candidate(
     let mut candidate = Candidate::of_part(FindingKind::Intermittent, stalled);
     candidate.rounds_shown = RoundTally::at(&rounds.into_iter().collect::<Vec<u16>>(), |number| {
         let (here, there) = (in_round(cells, number), in_round(outside, number));
-        here.stalls > 0 && here.share() >= TIMES * there.share()
+        here.stalls > 0 && here.share() >= TIMES * there.share() && kind.matters(here, there.cost(), rule)
     });
     let ranks: BTreeSet<u32> = cells
         .iter()
         .flat_map(|place| summaries[*place].cell.ranks.iter().copied())
         .collect();
     candidate.ranks = ranks.into_iter().collect();
-    candidate.sentence = format!(
-        "{} of {} iterations stall, the longest takes {}; {elsewhere}",
-        own.stalls,
-        own.iterations,
-        Nanos(own.longest)
-    );
-    candidate.rule = format!(
-        "intermittent: iterations that take {} longer than the median of their \
-         cell, and twice as long, more often than elsewhere in every round",
-        rule.shapes.stall
-    );
+    candidate.sentence = kind.sentence(own, elsewhere);
+    candidate.rule = kind.rule_in_words(rule);
     candidate
-}
-
-/// Stalls of a cell over all rounds.
-fn whole(summary: &CellSummary<'_>, rule: &DecisionRule) -> StallCount {
-    let mut sum = StallCount::default();
-    for round in &summary.rounds {
-        sum.add(tally(&round.times, rule));
-    }
-    sum
 }
 
 /// Every part, with its cells.

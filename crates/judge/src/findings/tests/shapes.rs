@@ -180,6 +180,35 @@ fn stalls_that_come_once_and_not_again_accuse_nobody() {
 }
 
 #[test]
+fn iterations_that_cost_much_of_the_goodput_are_a_finding_however_short_they_are() {
+    // A message takes 1 ms; of those of rank 2 every seventh takes 6 ms: a third of the goodput is gone, and no median moves.
+    let slow = |cell: &Cell, _: u16, iter: u32| match cell.ranks.contains(&2) && iter % 7 == 3 {
+        true => 5e6,
+        false => 0.0,
+    };
+    let judgement = judge(&Fixture::pairs(6).delay(slow).recorded());
+    let finding = only(&judgement);
+    assert_eq!(finding.kind, FindingKind::Intermittent);
+    assert_eq!(finding.place.ranks, [2]);
+    assert!(
+        finding.sentence.contains("of the goodput"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(judgement.exit_code, 12);
+    // Everywhere it is no part, and still not healthy.
+    let everywhere = |_: &Cell, _: u16, iter: u32| if iter % 7 == 3 { 5e6 } else { 0.0 };
+    let judgement = judge(&Fixture::pairs(6).delay(everywhere).recorded());
+    assert_eq!(only(&judgement).kind, FindingKind::Intermittent);
+    // Twice the time now and then costs little.
+    let little = |cell: &Cell, _: u16, iter: u32| match cell.ranks.contains(&2) && iter % 15 == 3 {
+        true => 1.2e6,
+        false => 0.0,
+    };
+    assert_eq!(judged(&Fixture::pairs(6).delay(little).recorded()), []);
+}
+
+#[test]
 fn a_stall_here_and_there_is_no_finding() {
     let rare = |cell: &Cell, _: u16, iter: u32| match (cell.id, iter) {
         (3, 5) | (17, 22) => 200e6,
@@ -274,6 +303,7 @@ fn the_bounds_are_those_of_the_rule() {
     };
     let mut fixture = Fixture::pairs(6).delay(stalls);
     fixture.run.rule.shapes.stall = Nanos(500_000_000);
+    fixture.run.rule.shapes.lost = 1.0;
     assert_eq!(judged(&fixture.recorded()), []);
 }
 
