@@ -88,6 +88,10 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
 fn of_streams(analysis: &RunAnalysis<'_>, cell: u32) -> Verdict {
     match analysis.ecmp.fault_of(cell) {
         Some(fault) => Verdict::Fail(fault.to_string()),
+        None if analysis.ecmp.doubt_about(cell).is_some() => {
+            let why = analysis.ecmp.doubt_about(cell).unwrap_or_default();
+            Verdict::Inconclusive(why.to_string())
+        }
         None if analysis.ecmp.judges(cell) => Verdict::Pass,
         None => Verdict::Inconclusive(
             "how its streams are spread cannot be judged: their paths are not known, and no counters were \

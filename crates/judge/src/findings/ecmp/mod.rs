@@ -34,7 +34,7 @@ mod tests;
 
 pub(super) use detector::EcmpImbalance;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use assemble::Bands;
 use counters::PortCounters;
@@ -43,7 +43,7 @@ use loss::FlowCountAdvice;
 use nulls::NullStore;
 use rail_view::{DecisionContext, RailView};
 
-use record::{Collective, EcmpCause, EcmpVerdict, Recorded, files};
+use record::{Collective, EcmpCause, EcmpVerdict, Recorded, files, text};
 use topology::Topology;
 use topology::graph::Graph;
 
@@ -61,6 +61,8 @@ pub(super) struct Ecmp {
     faults: Vec<EcmpFault>,
     /// Ids of the cells whose flows could be judged.
     judged: HashSet<u32>,
+    /// Ids of cells whose flows cannot be called healthy though nothing is wrong with how they are spread, and why.
+    doubted: HashMap<u32, String>,
     levels: SignificanceLevels,
 }
 
@@ -141,6 +143,7 @@ impl Ecmp {
             ..Ecmp::default()
         };
         for rail in &rails {
+            ecmp.doubt_dead(rail);
             let view = graph
                 .as_ref()
                 .filter(|_| !rail.choosers.all.is_empty())
@@ -156,6 +159,10 @@ impl Ecmp {
                         choices.any(|choice| view.causes[choice.chooser] != EcmpCause::Unjudged)
                     });
                     ecmp.judged.extend(judged.map(|flow| flow.cell));
+                    if let Some(why) = view.shortfall() {
+                        let cells = rail.cells.iter().map(|cell| (*cell, why.clone()));
+                        ecmp.doubted.extend(cells);
+                    }
                     ecmp.verdicts
                         .extend(assemble::verdicts(&view, &mut context, &mut bands));
                     ecmp.faults.extend(faults::faults(&view));
@@ -176,6 +183,22 @@ impl Ecmp {
             .iter_mut()
             .for_each(|verdict| verdict.cells.sort_unstable());
         ecmp
+    }
+
+    /// A flow that could not be connected, or broke, and delivered nothing is never healthy.
+    fn doubt_dead(&mut self, rail: &flows::RailFlows<'_>) {
+        let mut dead: HashMap<u32, usize> = HashMap::new();
+        for flow in rail.flows.iter().filter(|flow| flow.dead) {
+            *dead.entry(flow.cell).or_default() += 1;
+        }
+        let why = |count: usize| format!("{} delivered nothing", text::counted(count, "stream"));
+        self.doubted
+            .extend(dead.into_iter().map(|(cell, count)| (cell, why(count))));
+    }
+
+    /// Why the flows of a cell cannot be called healthy.
+    pub(super) fn doubt_about(&self, cell: u32) -> Option<&str> {
+        self.doubted.get(&cell).map(String::as_str)
     }
 
     /// What is wrong with a cell: the sentence of the first fault that concerns it.

@@ -59,6 +59,8 @@ pub(super) struct Model {
     pub(super) capacity: Vec<f64>,
     /// What is left of a link's rate for payload.
     pub(super) efficiency: f64,
+    /// The share of their rate that links carried that should have been full, the median of them.
+    pub(super) carried: f64,
     /// Slots that can be judged.
     pub(super) slots: Vec<Slot>,
 }
@@ -94,13 +96,15 @@ impl Model {
         let mut model = Model {
             capacity,
             efficiency: 1.0,
+            carried: 1.0,
             slots,
         };
         if model.slots.is_empty() {
             return None;
         }
         model.expect(flows);
-        model.efficiency = model.measured_efficiency()?;
+        model.carried = model.measured_share()?;
+        model.efficiency = model.carried.clamp(LEAST, 1.05);
         let efficiency = model.efficiency;
         model
             .capacity
@@ -108,6 +112,11 @@ impl Model {
             .for_each(|capacity| *capacity *= efficiency);
         model.expect(flows);
         Some(model)
+    }
+
+    /// Whether links carry enough of their rates, on the whole, for a slow one to stand out.
+    pub(super) fn can_tell_links(&self) -> bool {
+        self.carried >= LEAST
     }
 
     /// Computes what every link should carry with the current capacities.
@@ -129,7 +138,7 @@ impl Model {
         slot
     }
 
-    fn measured_efficiency(&self) -> Option<f64> {
+    fn measured_share(&self) -> Option<f64> {
         let ratios = |least: f64| {
             let loads = self.slots.iter().flat_map(|slot| &slot.loads);
             let mut ratios: Vec<f64> = loads
@@ -143,8 +152,7 @@ impl Model {
             ratios.sort_unstable_by(f64::total_cmp);
             ratios.get(ratios.len() / 2).copied()
         };
-        let middle = ratios(FULL).or_else(|| ratios(0.0))?;
-        Some(middle.clamp(LEAST, 1.05))
+        ratios(FULL).or_else(|| ratios(0.0))
     }
 }
 

@@ -15,6 +15,7 @@ use super::nulls::NullStore;
 use super::slow::{SlowMember, slow_links};
 use super::spread::{Spread, SpreadKind, spread};
 use record::EcmpCause;
+use record::text::percent;
 use topology::graph::{Graph, LinkId};
 
 /// From this fraction of flows on that took another path when traced again, flows are not pinned to paths.
@@ -25,6 +26,10 @@ const FEWEST_ASKED: usize = 4;
 const KNOWN: f64 = 0.5;
 /// Flows that deliver nothing for no known reason: this many are a fault, and this fraction.
 const UNEXPLAINED_DEAD: (usize, f64) = (2, 0.02);
+/// Where links that should be full carry less of their rate than this, something else is wrong than how flows are spread.
+const CARRIED: f64 = 0.8;
+/// Where flows have no fixed path, they deliver this share of what an even spread would, or more.
+const EVEN: f64 = 0.7;
 /// Of the choices of one tier, up to this fraction may leave out a member before the hash and not the member is at
 /// fault.
 const LEFT_OUT: f64 = 0.25;
@@ -103,7 +108,8 @@ impl<'r, 'a> RailView<'r, 'a> {
             view.dead = dead_links(graph, rail.rail, flows, context.dead_level);
             view.healthy = Model::of(graph, flows);
             view.model = view.healthy.clone();
-            if let Some(model) = &mut view.model {
+            // Where everything is slow, no link stands out.
+            if let Some(model) = view.model.as_mut().filter(|model| model.can_tell_links()) {
                 view.slow = slow_links(graph, flows, model);
                 let level = context.slow_level;
                 // A host's own cable may explain a shortfall but is not a member of equal paths: other tests judge
@@ -145,6 +151,28 @@ impl<'r, 'a> RailView<'r, 'a> {
     pub(super) fn is_adaptive(&self) -> bool {
         let (moved, asked) = self.unsteady;
         asked >= FEWEST_ASKED && moved as f64 >= UNSTEADY * asked as f64
+    }
+
+    /// Why the flows of this rail cannot be called healthy, however they are spread: they deliver too little.
+    pub(super) fn shortfall(&self) -> Option<String> {
+        let carried = self.healthy.as_ref().map(|model| model.carried);
+        if let Some(carried) = carried.filter(|carried| *carried < CARRIED) {
+            return Some(format!(
+                "links that should be full carried {} of their rate: find out why first, for example with `railgauge diagnose`",
+                percent(carried)
+            ));
+        }
+        let all = self
+            .goodput
+            .iter()
+            .fold(Goodput::default(), |sum, one| sum.and(*one));
+        let lost = all
+            .lost()
+            .filter(|lost| self.is_adaptive() && *lost > 1.0 - EVEN)?;
+        Some(format!(
+            "its flows have no fixed path, and deliver {} of what an even spread would",
+            percent(1.0 - lost)
+        ))
     }
 
     /// How the flows of all choosers are spread over what is not dead.

@@ -200,6 +200,56 @@ fn counters_alone_tell_unequal_weights_and_agree_with_flows_where_both_are_there
     );
 }
 
+/// A run of a healthy fabric whose streams are changed afterwards, numbered through.
+fn changed(fault: Fault, change: impl Fn(usize, &mut record::StreamRecord)) -> Judgement {
+    let mut recorded = Streams::lab(1, fault).recorded();
+    let mut number = 0;
+    for event in &mut recorded.events {
+        if let record::Event::CellDone(done) = event {
+            for stream in &mut done.streams {
+                change(number, stream);
+                number += 1;
+            }
+        }
+    }
+    judge(&recorded)
+}
+
+#[test]
+fn an_even_spread_of_too_little_is_no_pass() {
+    let all_slow = |_: usize, stream: &mut record::StreamRecord| {
+        stream.bytes.iter_mut().for_each(|bytes| *bytes /= 5);
+    };
+    for (fault, says) in [
+        (Fault::None, "links that should be full carried 19"),
+        (Fault::Adaptive, "no fixed path, and deliver"),
+    ] {
+        let judgement = changed(fault, all_slow);
+        assert_eq!(judgement.exit_code, 20, "{}", judgement.summary);
+        assert!(judgement.summary.contains(says), "{}", judgement.summary);
+    }
+}
+
+#[test]
+fn streams_that_deliver_nothing_are_no_pass_however_few_they_are() {
+    let healthy = changed(Fault::None, |_, _| ());
+    assert_eq!(healthy.exit_code, 0, "{}", healthy.summary);
+    for few in [1, 5] {
+        let judgement = changed(Fault::None, |number, stream| {
+            if number % 200 == 77 && number / 200 < few {
+                stream.bytes.iter_mut().for_each(|bytes| *bytes = 0);
+                stream.problem = Some("reset".into());
+            }
+        });
+        assert_eq!(judgement.exit_code, 20, "{}", judgement.summary);
+        assert!(
+            judgement.summary.contains("1 stream delivered nothing"),
+            "{}",
+            judgement.summary
+        );
+    }
+}
+
 #[test]
 fn strange_records_are_judged_without_a_panic() {
     use record::Event;
