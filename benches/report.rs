@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use judge::findings::{judge, suspects};
-use plan::twin::{Noise, Shape, Twin, TwinRun, clos, random_faults};
+use plan::twin::{Noise, Shape, SlowLink, Twin, TwinRun, clos, random_faults};
 use record::units::{Bytes, Nanos};
 use record::{
     Algorithm, Cell, Collective, DType, DecisionRule, DeviceKind, Engine, Fact, Inventory, InventoryPart,
@@ -16,7 +16,7 @@ use record::{
 };
 use report::WRITERS;
 use topology::Fabric;
-use topology::graph::{Graph, LinkId};
+use topology::graph::Graph;
 
 const FABRIC: &str = "2048x8";
 const FAULTS: usize = 24;
@@ -100,7 +100,7 @@ fn record() -> Result<Recorded, Box<dyn std::error::Error>> {
 }
 
 /// Every node sends to two others on every rail, one flow at a time, so that nothing is slow but what is made slow.
-fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[(LinkId, f64)]) -> Run {
+fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[SlowLink]) -> Run {
     let mut cells: Vec<Cell> = Vec::new();
     for stride in STRIDES {
         for rail in 0..shape.rails {
@@ -114,8 +114,6 @@ fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[
             }
         }
     }
-    let injected =
-        |(link, share): &(LinkId, f64)| format!("slow:{}={:.0}%", graph.name(*link), share * 100.0);
     Run {
         schema: SCHEMA,
         version: record::VERSION.into(),
@@ -151,7 +149,7 @@ fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[
         untested: Vec::new(),
         placement: Vec::new(),
         miscabled: Vec::new(),
-        injected: slow.iter().map(injected).collect(),
+        injected: slow.iter().map(|slow| slow.injected(graph)).collect(),
     }
 }
 

@@ -14,12 +14,12 @@ use crate::simulation::{SimulatedRun, Simulation};
 use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
-use plan::twin::{Answers, Noise, Shape, SlowPart, clos, random_faults};
+use plan::twin::{Answers, Noise, Shape, SlowLink, SlowPart, clos, random_faults};
 use record::{PathPlacement, Recorded, files};
 use report::write_all;
 use topology::Fabric;
 use topology::Topology;
-use topology::graph::{Graph, LinkId};
+use topology::graph::Graph;
 use topology::suite::Suite;
 
 /// What to simulate.
@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(value_name = "FABRIC", required_unless_present = "noise_of")]
     fabric: Option<String>,
     /// Slow a cable, or all cables of a host, switch or rail, to a share of their rate: h2-rail1-leaf1=60%, PART:away=60%,
-    /// PART:towards=60%, all=60%; may be given several times
+    /// PART:towards=60%, all=60%, PART=60%@80% in 80 % of the slots; may be given several times
     #[arg(long, value_name = "FAULT")]
     slow: Vec<SlowPart>,
     /// Number of random slow links, at 80, 60 or 30 % of their rate, in one direction each
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         slow.extend(
             random
                 .into_iter()
-                .filter(|(link, _)| !known.iter().any(|(other, _)| other == link)),
+                .filter(|slow| known.iter().all(|other| other.link != slow.link)),
         );
         slow
     };
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     }
 }
 
-fn once(arguments: &Arguments, simulation: &Simulation, slow: &[(LinkId, f64)]) -> Result<u8, CliError> {
+fn once(arguments: &Arguments, simulation: &Simulation, slow: &[SlowLink]) -> Result<u8, CliError> {
     let out = arguments.out.clone();
     let out = out.unwrap_or_else(|| default_folder(&format!("simulated-{}", simulation.suite.name)));
     let folder = RunFolder::create(&out)?;
@@ -107,11 +107,15 @@ fn once(arguments: &Arguments, simulation: &Simulation, slow: &[(LinkId, f64)]) 
     let outcome = simulation.run(slow, arguments.seed, true, &mut on_step)?;
     write(&folder, simulation, &outcome)?;
     if !is_silent {
-        for (link, share) in slow {
-            let name = simulation.graph.name(*link);
+        for slow in slow {
+            let often = match slow.often < 1.0 {
+                true => format!(" in {:.0} % of the slots", slow.often * 100.0),
+                false => String::new(),
+            };
             terminal::note(format_args!(
-                "injected: {name} at {:.0} % of its rate",
-                share * 100.0
+                "injected: {} at {:.0} % of its rate{often}",
+                simulation.graph.name(slow.link),
+                slow.share * 100.0
             ));
         }
     }
@@ -140,7 +144,7 @@ fn measure_power(
     arguments: &Arguments,
     simulation: &Simulation,
     count: u64,
-    faults: &dyn Fn(u64) -> Vec<(LinkId, f64)>,
+    faults: &dyn Fn(u64) -> Vec<SlowLink>,
 ) -> Result<u8, CliError> {
     let mut power = DetectionPower::default();
     for seed in (arguments.seed..).take(count as usize) {
@@ -190,7 +194,7 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
     })
 }
 
-fn known_faults(arguments: &Arguments, graph: &Graph) -> Result<Vec<(LinkId, f64)>, CliError> {
+fn known_faults(arguments: &Arguments, graph: &Graph) -> Result<Vec<SlowLink>, CliError> {
     let mut links = Vec::new();
     for slow in &arguments.slow {
         links.extend(

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::SimulatedRun;
 use crate::terminal;
+use plan::twin::SlowLink;
 use record::{Finding, FindingKind};
 use topology::graph::{Graph, LinkId};
 
@@ -43,7 +44,7 @@ pub struct DetectionPower {
 
 impl RunTally {
     /// Compares the accused parts of a run with its slow links.
-    pub fn of(run: &SimulatedRun, graph: &Graph, slow: &[(LinkId, f64)], seed: u64) -> RunTally {
+    pub fn of(run: &SimulatedRun, graph: &Graph, slow: &[SlowLink], seed: u64) -> RunTally {
         let findings = &run.judgement.findings;
         let accused: Vec<Accused> = findings
             .iter()
@@ -51,11 +52,11 @@ impl RunTally {
             .map(|finding| Accused::of(finding, graph))
             .collect();
         let is_accused = |link: LinkId| accused.iter().any(|accused| accused.links.contains(&link));
-        let is_slow = |link: &LinkId| slow.iter().any(|(other, _)| other == link);
+        let is_slow = |link: &LinkId| slow.iter().any(|slow| slow.link == *link);
         let name = |link: LinkId| graph.name(link);
         let (found, missed): (Vec<LinkId>, Vec<LinkId>) = slow
             .iter()
-            .map(|(link, _)| *link)
+            .map(|slow| slow.link)
             .partition(|link| is_accused(*link));
         let mut wrong = Vec::new();
         for accused in &accused {
@@ -66,7 +67,7 @@ impl RunTally {
         }
         RunTally {
             seed,
-            slow: slow.iter().map(|(link, share)| (name(*link), *share)).collect(),
+            slow: slow.iter().map(|slow| (name(slow.link), slow.share)).collect(),
             found: found.into_iter().map(name).collect(),
             missed: missed.into_iter().map(name).collect(),
             wrong,

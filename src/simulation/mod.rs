@@ -16,7 +16,7 @@ use plan::diagnose::{DiagnosisContext, Step, narrow};
 use plan::flow::PathTable;
 use plan::placement::Placements;
 use plan::remeasure::cells_to_remeasure;
-use plan::twin::{Answers, Noise, Twin, TwinRun};
+use plan::twin::{Answers, Noise, SlowLink, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
 use record::{
@@ -69,7 +69,7 @@ impl Simulation {
     /// Runs the suite with these links slow. `on_step` gets what is known before each step of narrowing down.
     pub fn run(
         &self,
-        slow: &[(LinkId, f64)],
+        slow: &[SlowLink],
         seed: u64,
         keep_log: bool,
         on_step: &mut dyn FnMut(&Step),
@@ -192,9 +192,7 @@ impl Simulation {
         (crossed.len() != path.len()).then_some(seen)
     }
 
-    fn record(&self, suite: &Suite, plan: &Plan, slow: &[(LinkId, f64)], placements: &Placements) -> Run {
-        let injected =
-            |(link, share): &(LinkId, f64)| format!("slow:{}={:.0}%", self.graph.name(*link), share * 100.0);
+    fn record(&self, suite: &Suite, plan: &Plan, slow: &[SlowLink], placements: &Placements) -> Run {
         let clock = |record: &record::RankRecord| ClockRecord {
             rank: record.rank,
             offset_ns: 0,
@@ -223,7 +221,7 @@ impl Simulation {
             untested: plan.untested.clone(),
             placement: placements.record(),
             miscabled: Vec::new(),
-            injected: slow.iter().map(injected).collect(),
+            injected: slow.iter().map(|slow| slow.injected(&self.graph)).collect(),
         }
     }
 }

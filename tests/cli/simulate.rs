@@ -22,6 +22,19 @@ fn a_cable_made_slow_is_named_with_its_direction_and_the_run_can_be_judged_again
 }
 
 #[test]
+fn a_cable_that_is_slow_now_and_then_is_found_and_called_so() {
+    let bench = Bench::new(SMALL);
+    bench
+        .railgauge("simulate 16x2 --slow h3-rail1-leaf0:away=50%@80% --seed 1 --out out --quiet")
+        .must_exit(12);
+    let finding = bench.the_finding(FindingKind::Intermittent);
+    assert_eq!(finding.place.link.as_deref(), Some("h3/rail1->rail1-leaf0/p3"));
+    assert!(finding.sentence.contains(" crossings: "), "{}", finding.sentence);
+    let recorded: Recorded = bench.recorded();
+    assert_eq!(recorded.run.injected, ["slow:h3/rail1->rail1-leaf0/p3=50%@80%"]);
+}
+
+#[test]
 fn a_healthy_fabric_accuses_nobody() {
     let bench = Bench::new(SMALL);
     bench.railgauge("simulate 8x1 --out out --quiet").must_exit(0);

@@ -80,8 +80,11 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
         _ => format!(", or {}", text::list(&likely)),
     };
     let prefix = rail.as_ref().map_or_else(String::new, |rail| format!("{rail}, "));
+    let now_and_then = first.intermittent.map_or_else(String::new, |(slow, all)| {
+        format!("slow in {slow} of {all} crossings: ")
+    });
     let mut facts = vec![format!(
-        "{} of {} expected, confidence {:.2}",
+        "{now_and_then}{} of {} expected, confidence {:.2}",
         first.carried, expected, suspect.confidence
     )];
     facts.extend(normal);
@@ -104,7 +107,11 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
     let mut terms = vec![("test", test)];
     terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
     let part = suspect.cable.as_ref().unwrap_or(&suspect.part);
-    let mut finding = Finding::new(FindingKind::SlowLink, place)
+    let kind = match first.intermittent {
+        Some(_) => FindingKind::Intermittent,
+        None => FindingKind::SlowLink,
+    };
+    let mut finding = Finding::new(kind, place)
         .with_sentence(format!("{prefix}{name}{either}: {}", facts.join("; ")))
         .with_rate(Some(first.carried), Some(expected))
         .with_rule(rule(analysis, localisation, fault))
@@ -226,6 +233,16 @@ fn hosts_of(localisation: &Localisation, fault: &FaultyPart, suspect: &Suspect) 
 fn rule(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyPart) -> String {
     let rule = &analysis.run().rule;
     let cause = &localisation.causes[fault.causes[0]];
+    if let Some((slow, all)) = cause.intermittent {
+        return format!(
+            "intermittent: {slow} of {all} flows over it miss their expectation with their whole {} interval, at different times and with {} \
+             different partners; Fisher's exact test against all other flows, corrected for {} parts, is below {}",
+            text::percent(rule.confidence),
+            cause.partners,
+            cause.family,
+            rule.false_positive_budget
+        );
+    }
     format!(
         "slow link: every flow it explains misses its expectation with its \
          whole {} interval, in {} measurements (at least {}), with {} different \

@@ -13,6 +13,9 @@ const WORTHWHILE: f64 = 0.1;
 /// Measurements that are wanted of a cause whose flows only may have crossed it.
 const FLOWS_OF_UNKNOWN_PATH: usize = 8;
 
+/// Measurements that are wanted of a part that is slow now and then.
+const FLOWS_OVER_INTERMITTENT: usize = 6;
+
 /// Measurements that are wanted of a host's cable that only flows of unknown path have crossed.
 const FLOWS_WITHIN_A_LEAF: usize = 3;
 
@@ -51,6 +54,7 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
                 // Flows to another host of the same leaf are preferred: their path is known.
                 true if rests_on_draws => FLOWS_WITHIN_A_LEAF,
                 true => 0,
+                false if cause.intermittent.is_some() => FLOWS_OVER_INTERMITTENT,
                 // Few flows of unknown path cross the suspect.
                 false if !cause.is_crossing_certain => FLOWS_OF_UNKNOWN_PATH,
                 false => missing.max(2) as usize,

@@ -166,14 +166,17 @@ pub fn narrow<B: Measurer>(
     Ok(outcome)
 }
 
-/// Flows that were slow once although no link on their path is: they are measured again unchanged.
+/// Flows that were slow once although no link on their path is: they are measured again unchanged, as often as it takes for one that is
+/// always slow to be confirmed.
 fn to_repeat(seen: &Localisation, recorded: &Recorded, context: &DiagnosisContext<'_>) -> Vec<Flow> {
     let cells = seen
         .slow_once()
         .into_iter()
         .filter_map(|place| recorded.run.cells.get(place));
     let of_test = cells.filter(|cell| cell.test == context.test);
-    of_test.filter_map(|cell| Flow::of(cell, context.graph)).collect()
+    let flows = of_test.filter_map(|cell| Flow::of(cell, context.graph));
+    let times = usize::from(recorded.run.rule.remeasure).max(1);
+    flows.flat_map(|flow| vec![flow; times]).collect()
 }
 
 /// The schedule, knowing what was measured already.

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use super::hash;
 use topology::graph::{DirectedLink, Graph, LinkId};
 
 /// What may be left of a link that a seed chose.
@@ -24,7 +25,41 @@ pub enum Direction {
 /// All parts there are.
 const ALL: &str = "all";
 
-/// A part of which only a share is left: `h2-rail1:away=60%`. A cable, all cables of a host, switch or rail, or of the fabric.
+/// A directed link of which only a share is left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowLink {
+    /// Which.
+    pub link: LinkId,
+    /// What is left of its rate.
+    pub share: f64,
+    /// In which share of all slots: 1 when always.
+    pub often: f64,
+    /// Links of one part come and go together.
+    pub part: u64,
+}
+
+impl SlowLink {
+    /// A link that is slow all the time.
+    pub fn always(link: LinkId, share: f64) -> SlowLink {
+        SlowLink {
+            link,
+            share,
+            often: 1.0,
+            part: 0,
+        }
+    }
+
+    /// As a record says what was injected: `slow:h2/rail1->rail1-leaf1/p0=60%`, with `@80%` where it is not always slow.
+    pub fn injected(&self, graph: &Graph) -> String {
+        let always = format!("slow:{}={:.0}%", graph.name(self.link), self.share * 100.0);
+        match self.often < 1.0 {
+            true => format!("{always}@{:.0}%", self.often * 100.0),
+            false => always,
+        }
+    }
+}
+
+/// A part of which only a share is left: `h2-rail1:away=60%`, or `=60%@80%` in four of five slots. A cable, all cables of a host, switch or rail, or of the fabric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlowPart {
     /// The cable, host, switch or rail by name, or `all`.
@@ -33,11 +68,13 @@ pub struct SlowPart {
     pub direction: Option<Direction>,
     /// What is left of its rate, above 0 and below 1.
     pub share: f64,
+    /// In which share of all slots, above 0; each is drawn for all its links together.
+    pub often: f64,
 }
 
 impl SlowPart {
     /// The links it is about, with what is left of them.
-    pub fn links(&self, graph: &Graph) -> Result<Vec<(LinkId, f64)>, String> {
+    pub fn links(&self, graph: &Graph) -> Result<Vec<SlowLink>, String> {
         let is_cable = graph.cable(&self.part).is_some();
         let is_of_part = |link: &DirectedLink| match is_cable {
             true => link.cable == self.part,
@@ -51,10 +88,15 @@ impl SlowPart {
             Some(Direction::Towards) => !link.is_upward,
             None => true,
         };
-        let links: Vec<(LinkId, f64)> = graph
+        let links: Vec<SlowLink> = graph
             .links()
             .filter(|(_, link)| is_of_part(link) && is_in_direction(link))
-            .map(|(id, _)| (id, self.share))
+            .map(|(link, _)| SlowLink {
+                link,
+                share: self.share,
+                often: self.often,
+                part: hash(&self.part),
+            })
             .collect();
         if links.is_empty() {
             let known: BTreeSet<&str> = graph
@@ -81,7 +123,7 @@ impl SlowPart {
 }
 
 /// `count` different links of hosts that take part and of the switches between them, chosen by a seed.
-pub fn random_faults(graph: &Graph, count: usize, seed: u64) -> Vec<(LinkId, f64)> {
+pub fn random_faults(graph: &Graph, count: usize, seed: u64) -> Vec<SlowLink> {
     let mut candidates: Vec<LinkId> = graph
         .links()
         .map(|(id, _)| id)
@@ -92,9 +134,9 @@ pub fn random_faults(graph: &Graph, count: usize, seed: u64) -> Vec<(LinkId, f64
     let mut chosen = Vec::new();
     while chosen.len() < count && !candidates.is_empty() {
         let link = candidates.swap_remove(below(candidates.len()));
-        chosen.push((link, SHARES[below(SHARES.len())]));
+        chosen.push(SlowLink::always(link, SHARES[below(SHARES.len())]));
     }
-    chosen.sort_by_key(|(link, _)| *link);
+    chosen.sort_by_key(|slow| slow.link);
     chosen
 }
 
@@ -102,14 +144,26 @@ impl FromStr for SlowPart {
     type Err = String;
 
     fn from_str(text: &str) -> Result<SlowPart, String> {
-        let bad =
-            || format!("`{text}` is not a slow part; write PART=60%, PART:away=60% or PART:towards=60%");
+        let bad = || {
+            format!(
+                "`{text}` is not a slow part; write PART=60%, PART:away=60%, PART:towards=60%, or PART=60%@80%"
+            )
+        };
         let (which, share) = text.rsplit_once('=').ok_or_else(bad)?;
-        let percent = share.trim().strip_suffix('%').ok_or_else(bad)?;
-        let share = percent.trim().parse::<f64>().map_err(|_| bad())? / 100.0;
+        let (share, often) = share.split_once('@').unwrap_or((share, "100%"));
+        let percent = |text: &str| {
+            let percent = text.trim().strip_suffix('%').ok_or_else(bad)?;
+            Ok::<f64, String>(percent.trim().parse::<f64>().map_err(|_| bad())? / 100.0)
+        };
+        let (share, often) = (percent(share)?, percent(often)?);
         if !(share > 0.0 && share < 1.0) {
             return Err(format!(
                 "`{text}`: what is left of a slow part is above 0% and below 100%"
+            ));
+        }
+        if !(often > 0.0 && often <= 1.0) {
+            return Err(format!(
+                "`{text}`: a part is slow in more than 0% of the slots and in 100% at most"
             ));
         }
         // Names of cables may hold colons themselves.
@@ -125,6 +179,7 @@ impl FromStr for SlowPart {
             part: part.to_string(),
             direction,
             share,
+            often,
         })
     }
 }
@@ -136,7 +191,11 @@ impl fmt::Display for SlowPart {
             Some(Direction::Towards) => ":towards",
             None => "",
         };
-        write!(f, "{}{direction}={}%", self.part, self.share * 100.0)
+        write!(f, "{}{direction}={}%", self.part, self.share * 100.0)?;
+        match self.often < 1.0 {
+            true => write!(f, "@{}%", self.often * 100.0),
+            false => Ok(()),
+        }
     }
 }
 
@@ -152,7 +211,12 @@ mod tests {
 
     #[test]
     fn a_slow_part_is_written_as_it_is_read() {
-        for text in ["h1-rail0=60%", "h1-rail0:away=30%", "a:b:towards=12.5%"] {
+        for text in [
+            "h1-rail0=60%",
+            "h1-rail0:away=30%",
+            "a:b:towards=12.5%",
+            "h1=50%@80%",
+        ] {
             assert_eq!(text.parse::<SlowPart>().unwrap().to_string(), text);
         }
         for text in [
@@ -164,6 +228,9 @@ mod tests {
             "h1=100%",
             "h1=nan%",
             ":away=10%",
+            "h1=50%@",
+            "h1=50%@0%",
+            "h1=50%@101%",
         ] {
             assert!(text.parse::<SlowPart>().is_err(), "{text}");
         }
@@ -174,10 +241,7 @@ mod tests {
         let graph = graph();
         let name = |text: &str| {
             let links = text.parse::<SlowPart>().unwrap().links(&graph).unwrap();
-            links
-                .iter()
-                .map(|(link, _)| graph.name(*link))
-                .collect::<Vec<_>>()
+            links.iter().map(|slow| graph.name(slow.link)).collect::<Vec<_>>()
         };
         assert_eq!(name("h2-rail1-leaf1:away=60%"), ["h2/rail1->rail1-leaf1/p0"]);
         assert_eq!(
@@ -207,7 +271,7 @@ mod tests {
         let graph = graph();
         let chosen = random_faults(&graph, 20, 7);
         assert_eq!(chosen.len(), 20);
-        assert!(chosen.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!(chosen.windows(2).all(|pair| pair[0].link < pair[1].link));
         assert_eq!(chosen, random_faults(&graph, 20, 7));
         assert_ne!(chosen, random_faults(&graph, 20, 8));
         assert_eq!(random_faults(&graph, 10_000, 7).len(), graph.link_count());

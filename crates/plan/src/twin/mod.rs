@@ -18,10 +18,11 @@ mod shares;
 mod transfers;
 
 pub use clos::{Shape, clos};
-pub use faults::{Direction, SlowPart, random_faults};
+pub use faults::{Direction, SlowLink, SlowPart, random_faults};
 pub use noise::Noise;
 pub use run::TwinRun;
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rand_chacha::ChaCha8Rng;
@@ -52,6 +53,8 @@ pub struct Twin<'g> {
     graph: &'g Graph,
     /// What every link really carries, in bytes per second.
     capacity: Vec<f64>,
+    /// Links that carry less now and then.
+    come_and_go: Vec<SlowLink>,
     noise: Noise,
     seed: u64,
     confidence: f64,
@@ -74,15 +77,18 @@ pub enum Answers {
 
 impl<'g> Twin<'g> {
     /// A twin of `graph` in which every link of `slow` has only that share of its rate left.
-    pub fn new(graph: &'g Graph, slow: &[(LinkId, f64)], noise: Noise, seed: u64) -> Twin<'g> {
+    pub fn new(graph: &'g Graph, slow: &[SlowLink], noise: Noise, seed: u64) -> Twin<'g> {
         let rate = |rate: Rate| if rate.0 > 0.0 { rate.0 } else { UNKNOWN.0 };
         let mut capacity: Vec<f64> = graph.links().map(|(_, link)| rate(link.rate)).collect();
-        for (id, share) in slow {
-            capacity[id.index()] *= share.clamp(1e-6, 1.0);
+        let (always, come_and_go): (Vec<SlowLink>, Vec<SlowLink>) =
+            slow.iter().partition(|slow| slow.often >= 1.0);
+        for slow in always {
+            capacity[slow.link.index()] *= slow.share.clamp(1e-6, 1.0);
         }
         Twin {
             graph,
             capacity,
+            come_and_go,
             noise,
             seed,
             confidence: 0.95,
@@ -144,7 +150,8 @@ impl<'g> Twin<'g> {
                 }),
             }
         }
-        self.share_the_links(&mut running);
+        let slot = cells.first().map_or(0, |cell| cell.slot);
+        self.share_the_links(&mut running, &self.capacity_in(slot, round));
         let stop = self.iterate(&mut running, test);
         for cell in &running {
             events.extend(self.events_of(cell, test, round, stop));
@@ -256,12 +263,25 @@ impl<'g> Twin<'g> {
         host(a).is_some() && host(a) == host(b)
     }
 
-    /// Every cell's time without noise, given all concurrent flows.
-    fn share_the_links(&self, running: &mut [Running<'_>]) {
+    /// What every link carries in a slot.
+    fn capacity_in(&self, slot: u32, round: u16) -> Cow<'_, [f64]> {
+        let is_slow = |slow: &&SlowLink| {
+            let drawn = hash((self.seed, "comes and goes", slow.part, slot, round)) >> 11;
+            (drawn as f64) < slow.often * (1u64 << 53) as f64
+        };
+        let mut capacity = Cow::Borrowed(self.capacity.as_slice());
+        for slow in self.come_and_go.iter().filter(is_slow) {
+            capacity.to_mut()[slow.link.index()] *= slow.share.clamp(1e-6, 1.0);
+        }
+        capacity
+    }
+
+    /// Every cell's time without noise, given all concurrent flows and what links carry.
+    fn share_the_links(&self, running: &mut [Running<'_>], capacity: &[f64]) {
         let paths = running
             .iter()
             .flat_map(|cell| cell.flows.iter().map(|(_, path)| path.as_slice()));
-        let shares = shares::fair_shares(&paths.collect::<Vec<_>>(), &self.capacity);
+        let shares = shares::fair_shares(&paths.collect::<Vec<_>>(), capacity);
         let mut shares = shares.into_iter();
         for cell in running {
             let per_transfer = f64::from(cell.cell.flows.max(1));

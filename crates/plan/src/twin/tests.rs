@@ -58,7 +58,7 @@ fn measure(twin: &Twin<'_>, cells: &[Cell]) -> Vec<Event> {
 fn a_slow_link_slows_exactly_the_flows_that_cross_it() {
     let graph = fabric("16x2");
     let slow = graph.named("h2/rail1->rail1-leaf0/p2").unwrap();
-    let twin = Twin::new(&graph, &[(slow, 0.6)], Noise::none(), 1);
+    let twin = Twin::new(&graph, &[SlowLink::always(slow, 0.6)], Noise::none(), 1);
     let cells = [
         pair(0, 0, 2, 9, "rail1"),
         pair(1, 1, 9, 2, "rail1"),

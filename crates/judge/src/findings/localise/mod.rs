@@ -19,6 +19,7 @@ mod element;
 mod explain;
 mod faulty_parts;
 mod flow;
+mod intermittent;
 mod loads;
 mod settle;
 
@@ -67,6 +68,8 @@ pub struct Cause {
     pub carried: Interval<Rate>,
     /// Whether it is certain that those flows crossed the part.
     pub is_crossing_certain: bool,
+    /// How many crossings of it were slow, and how many there were, where it is slow now and then.
+    pub intermittent: Option<(u32, u32)>,
     /// Whether it may be accused.
     pub confirmed: bool,
     /// Why not, when it may not.
@@ -122,9 +125,13 @@ impl Localisation {
         }
         let loads = Loads::of(&flows, &elements);
         let is_evidence = |flow: &MeasuredFlow| !is_explained(flow.place);
-        let explained = explain(&flows, &loads, &elements, is_evidence, |flow| {
+        let mut explained = explain(&flows, &loads, &elements, is_evidence, |flow| {
             slack(&speeds[flow.place])
         });
+        let now_and_then = intermittent::parts(&flows, &explained.transient, &elements);
+        for part in &now_and_then {
+            explained.transient.retain(|flow| !part.flows.contains(flow));
+        }
         let place = |flow: &usize| flows[*flow].place;
         let slow = |flow: &&MeasuredFlow| flow.state == FlowState::Slow && flow.contended;
         let mut localisation = Localisation {
@@ -148,6 +155,19 @@ impl Localisation {
         for explanation in explained.causes {
             let cause = localisation.cause(explanation, summaries, speeds, rule, disturbed, family);
             localisation.causes.push(cause);
+        }
+        for part in now_and_then {
+            let explanation = explain::Explanation {
+                suspects: part.suspects,
+                flows: part.flows,
+                by_chance: Some(part.p_value),
+            };
+            let cause = localisation.cause(explanation, summaries, speeds, rule, disturbed, family);
+            localisation.causes.push(Cause {
+                is_crossing_certain: true,
+                intermittent: Some(part.crossings),
+                ..cause
+            });
         }
         localisation.set_link_states();
         Some(localisation)
@@ -229,6 +249,7 @@ impl Localisation {
                 upper: middle(|rate| rate.upper.0),
             },
             is_crossing_certain: explanation.by_chance.is_none(),
+            intermittent: None,
             confirmed: why_not.is_none(),
             why_not,
         }

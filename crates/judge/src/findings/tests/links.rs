@@ -363,6 +363,35 @@ fn two_faults_are_no_better_an_explanation_because_each_meets_fewer_good_flows()
 }
 
 #[test]
+fn a_cable_that_is_slow_now_and_then_is_no_healthy_one() {
+    // What rank 2 sends over rail 1 is slow in two of three flows; the others carry all they should.
+    let often = |cell: &Cell, _: u16| match sends(cell, 2, "rail1") && cell.ranks[1] % 3 != 0 {
+        true => 0.5 * HEALTHY,
+        false => HEALTHY,
+    };
+    let judgement = judge(&flows(often).recorded());
+    let [finding] = judgement.findings.as_slice() else {
+        panic!("{:?}", judgement.findings)
+    };
+    assert_eq!(finding.kind, FindingKind::Intermittent);
+    assert_eq!(finding.place.hosts, ["node02"]);
+    assert!(
+        finding.sentence.contains("slow in 4 of 7 crossings"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(judgement.exit_code, 12);
+    // Slow flows all over the place are disturbances.
+    let anywhere = |cell: &Cell, _: u16| match cell.id % 19 == 3 {
+        true => 0.5 * HEALTHY,
+        false => HEALTHY,
+    };
+    let judgement = judge(&flows(anywhere).recorded());
+    let accuses = |finding: &&Finding| finding.kind == FindingKind::Intermittent;
+    assert_eq!(judgement.findings.iter().filter(accuses).count(), 0);
+}
+
+#[test]
 fn flows_that_may_have_shared_a_link_accuse_nobody() {
     // All flows of a rail in one slot: their senders and receivers are in each other's way.
     let mut fixture = flows(|cell, _| {
