@@ -103,7 +103,12 @@ pub(super) fn all(
 }
 
 /// What a series shows, when it is a degradation beyond the limit.
-fn degraded(key: &SeriesKey, one: &Series, timeline: &Timeline<'_>, limit: f64) -> Option<DegradedSeries> {
+pub(super) fn degraded(
+    key: &SeriesKey,
+    one: &Series,
+    timeline: &Timeline<'_>,
+    limit: f64,
+) -> Option<DegradedSeries> {
     let (kind, part, quantity, without) = key;
     if !quantity.is_better_when_higher() {
         return None;

@@ -13,6 +13,7 @@ mod absent_hosts_tests;
 mod attribution;
 mod catalog;
 mod catalog_of_run;
+mod common_drift;
 mod condense;
 mod cycle_store;
 mod degradations;
@@ -82,7 +83,7 @@ pub fn decide_on(
     let criteria = &asked.criteria;
     let exposure = Exposure::of(&timeline, &index, criteria.least_share.value);
     let unexplained = attribution::all(&timeline, &index, &[]);
-    let series = series::all(&timeline, &index, &unexplained);
+    let (series, common) = series::all(&timeline, &index, &unexplained);
     let degradations = degradations::all(&series, &timeline, &index, criteria.drift.value);
     let worse: Vec<DegradedPart> = degradations
         .iter()
@@ -122,6 +123,7 @@ pub fn decide_on(
         .into_iter()
         .map(|described| described.incident)
         .collect();
+    incidents.extend(common_drift::incidents(&common, &timeline, criteria.drift.value));
     incidents.sort_by_key(|one| {
         (
             Reverse(one.counts),

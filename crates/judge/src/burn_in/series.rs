@@ -43,14 +43,29 @@ pub(super) struct Series {
     pub(super) hours: f64,
 }
 
-/// Every series.
+/// What all parts of a kind did together: how far they were from their own usual figures.
+#[derive(Debug, Clone)]
+pub(super) struct Common {
+    pub(super) kind: PartKind,
+    pub(super) quantity: Quantity,
+    /// How many series it is the median of.
+    pub(super) parts: usize,
+    pub(super) series: Series,
+}
+
+/// Every series, and what those of a kind have in common.
 pub(super) fn all(
     timeline: &Timeline<'_>,
     known: &CatalogIndex<'_>,
     cycle_findings: &[CycleFinding<'_>],
-) -> BTreeMap<SeriesKey, Series> {
+) -> (BTreeMap<SeriesKey, Series>, Vec<Common>) {
     let mut series = collect(timeline, known, cycle_findings);
-    remove_common_mode(timeline, &mut series);
+    let mut common = remove_common_mode(timeline, &mut series);
+    let kinds = common.len().max(1);
+    for Common { series, .. } in &mut common {
+        let noise = offline::noise(&series.adjusted).unwrap_or(0.0);
+        series.look(timeline, noise.max(LEAST_NOISE), CHANCE / kinds as f64);
+    }
     let judged = series
         .values()
         .filter(|one| one.values.len() >= FEWEST)
@@ -62,7 +77,7 @@ pub(super) fn all(
         let usual = noise.get(&(*kind, *quantity)).copied().unwrap_or(0.0);
         one.look(timeline, own.max(usual).max(LEAST_NOISE), CHANCE / judged as f64);
     }
-    series
+    (series, common)
 }
 
 /// The series of a part that has the most cycles: that of all hosts, unless some were away for longer than they were there.
@@ -133,7 +148,8 @@ fn collect(
     series
 }
 
-fn remove_common_mode(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, Series>) {
+/// Takes out of every series what all of its kind have in common, and returns that.
+fn remove_common_mode(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, Series>) -> Vec<Common> {
     let mut apart: BTreeMap<(PartKind, Quantity), Vec<Vec<f64>>> = BTreeMap::new();
     for ((kind, _, quantity, _), one) in series.iter_mut() {
         one.adjusted = one.values.iter().map(|value| value.ln()).collect();
@@ -147,20 +163,41 @@ fn remove_common_mode(timeline: &Timeline<'_>, series: &mut BTreeMap<SeriesKey, 
             apart[*place].push(figure - usual);
         }
     }
-    let common: BTreeMap<(PartKind, Quantity), Vec<f64>> = apart
-        .into_iter()
+    let common: BTreeMap<(PartKind, Quantity), Vec<Option<f64>>> = apart
+        .iter()
         .map(|(group, cycles)| {
-            let of = |parts: Vec<f64>| common_level(&parts, FOR_COMMON).unwrap_or(0.0);
-            (group, cycles.into_iter().map(of).collect())
+            let levels = cycles.iter().map(|parts| common_level(parts, FOR_COMMON));
+            (*group, levels.collect())
         })
         .collect();
     for ((kind, _, quantity, _), one) in series.iter_mut() {
         if let Some(common) = common.get(&(*kind, *quantity)) {
             for (place, figure) in one.places.iter().zip(&mut one.adjusted) {
-                *figure -= common[*place];
+                *figure -= common[*place].unwrap_or(0.0);
             }
         }
     }
+    let parts = |group: &(PartKind, Quantity)| apart[group].iter().map(Vec::len).max().unwrap_or(0);
+    common
+        .into_iter()
+        .map(|(group, levels)| {
+            let known = levels.iter().enumerate();
+            let (places, adjusted): (Vec<usize>, Vec<f64>) = known
+                .filter_map(|(place, level)| Some((place, (*level)?)))
+                .unzip();
+            Common {
+                kind: group.0,
+                quantity: group.1,
+                parts: parts(&group),
+                series: Series {
+                    values: adjusted.iter().map(|level| level.exp()).collect(),
+                    places,
+                    adjusted,
+                    ..Series::empty()
+                },
+            }
+        })
+        .collect()
 }
 
 /// The median noise of parts, for every kind and quantity.

@@ -65,6 +65,45 @@ fn a_healthy_fabric_is_accepted_and_nothing_is_told() {
 }
 
 #[test]
+fn what_all_cables_lose_together_is_not_accepted() {
+    let known = clos();
+    let falling = |share: f64| -> Certificate {
+        let nights: Vec<Night> = (1..=20)
+            .map(|number| {
+                cycle(&known, number, |_| {
+                    RATE * (1.0 - share * f64::from(number - 1) / 19.0)
+                })
+            })
+            .collect();
+        decide(&asked(), &[], &nights, &known)
+    };
+    let little = falling(0.02);
+    assert_eq!(little.ruling, Ruling::Accept, "{}", little.summary);
+    let much = falling(0.08);
+    assert_eq!(
+        (much.ruling, much.exit_code),
+        (Ruling::Reject, 12),
+        "{}",
+        much.summary
+    );
+    let [incident] = much.incidents.as_slice() else {
+        panic!("{:?}", much.incidents)
+    };
+    assert_eq!(incident.part, "all cables");
+    assert!(incident.sentence.contains("fell by 8"), "{}", incident.sentence);
+    // At once, from cycle 11 on.
+    let nights: Vec<Night> = (1..=20)
+        .map(|number| cycle(&known, number, |_| if number > 10 { 0.9 * RATE } else { RATE }))
+        .collect();
+    let stepped = decide(&asked(), &[], &nights, &known);
+    let [incident] = stepped.incidents.as_slice() else {
+        panic!("{:?}", stepped.incidents)
+    };
+    assert_eq!((incident.first.cycle, incident.last.cycle), (11, 20));
+    assert!(incident.sentence.contains("fell by 10"), "{}", incident.sentence);
+}
+
+#[test]
 fn too_little_load_and_no_cycle_at_all_are_extended() {
     let known = clos();
     for count in [0, 4, 9] {
