@@ -21,7 +21,7 @@ const SLACK_OF_WHOLE: f64 = 0.1;
 /// A part that explains this share of the flows is not ruled out for the others by noise.
 const MOSTLY: f64 = 0.8;
 /// Weight of a rank relative to a cable that explains the same.
-const RANK_WEIGHT: f64 = 0.25;
+pub(super) const RANK_WEIGHT: f64 = 0.25;
 /// Weight of every further fault that an explanation needs.
 const ANOTHER_FAULT: f64 = 0.05;
 /// The most further faults that are counted.
@@ -276,6 +276,11 @@ fn weigh(
             * (likelihood(*element, other) + missed - of_best).exp();
         weights.push((*element, weight));
     }
+    shares_of(weights, elements)
+}
+
+/// The shares of belief of parts with these weights, the largest first; the lightest are left out.
+pub(super) fn shares_of(weights: Vec<(usize, f64)>, elements: &Elements) -> Vec<(Element, f64)> {
     let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
     let mut suspects: Vec<(Element, f64)> = weights
         .into_iter()

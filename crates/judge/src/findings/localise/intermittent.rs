@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::element::{Element, Elements};
+use super::explain::{RANK_WEIGHT, shares_of};
 use super::flow::{FlowState, MeasuredFlow};
 use record::stats::more_often;
 
@@ -19,10 +20,6 @@ use record::stats::more_often;
 const FEWEST: usize = 2;
 /// A part is worth more measurements from this p-value on, before it is corrected for all parts.
 const SUSPICIOUS: f64 = 0.005;
-/// Alternatives below this share of belief are not reported.
-const LIGHTEST: f64 = 0.03;
-/// Weight of a rank relative to a cable that explains the same.
-const RANK_WEIGHT: f64 = 0.25;
 
 /// A part that slow flows gather on.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,15 +133,6 @@ fn suspects(
     let alike = tallies
         .iter()
         .filter(|(_, tally)| tally.flows.iter().any(|flow| own.contains(flow)));
-    let weights: Vec<(usize, f64)> = alike
-        .map(|(element, tally)| (*element, weight(*element, tally)))
-        .collect();
-    let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
-    let mut suspects: Vec<(Element, f64)> = weights
-        .into_iter()
-        .map(|(element, weight)| (elements.element(element), weight / sum))
-        .filter(|(_, share)| *share >= LIGHTEST)
-        .collect();
-    suspects.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    suspects
+    let weights = alike.map(|(element, tally)| (*element, weight(*element, tally)));
+    shares_of(weights.collect(), elements)
 }
