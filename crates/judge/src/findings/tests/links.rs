@@ -365,7 +365,7 @@ fn two_faults_are_no_better_an_explanation_because_each_meets_fewer_good_flows()
 #[test]
 fn a_cable_that_is_slow_now_and_then_is_no_healthy_one() {
     // What rank 2 sends over rail 1 is slow in two of three flows; the others carry all they should.
-    let often = |cell: &Cell, _: u16| match sends(cell, 2, "rail1") && cell.ranks[1] % 3 != 0 {
+    let often = |cell: &Cell, _: u16| match sends(cell, 2, "rail1") && !cell.ranks[1].is_multiple_of(3) {
         true => 0.5 * HEALTHY,
         false => HEALTHY,
     };
