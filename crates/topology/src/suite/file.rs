@@ -45,6 +45,7 @@ mod keys {
         "floor_factor",
         "ramp_factor",
         "stall",
+        "lost",
         "gap",
     ];
     pub const TEST: &[&str] = &[
