@@ -70,16 +70,19 @@ impl<'g> LineRates<'g> {
         let rates: Vec<f64> = match (cell.ranks.as_slice(), cell.rails.as_slice()) {
             ([_, ..], [_, ..]) if !cell.path.is_empty() => {
                 let links = cell.path.iter().filter_map(|name| graph.named(name));
-                links.map(|link| self.rate(link)).collect()
+                links.filter_map(|link| self.known_rate(link)).collect()
             }
             ([from, to], [rail]) if cell.to_rail.is_none() && cell.collective.is_pairwise() => {
                 let there = graph.crossing_probabilities(*from, *to, rail).into_iter();
                 let back = graph.crossing_probabilities(*to, *from, rail).into_iter();
-                there.chain(back).map(|(link, _)| self.rate(link)).collect()
+                there
+                    .chain(back)
+                    .filter_map(|(link, _)| self.known_rate(link))
+                    .collect()
             }
             (ranks, rails) => self.of_group(ranks, rails.iter().chain(&cell.to_rail)),
         };
-        // Links whose rate is not known may be the slowest.
+        // A cable of a host whose rate is not known may be the slowest. What is between switches holds hosts back only where a file says so.
         if rates.is_empty() || rates.iter().any(|rate| *rate <= 0.0) {
             return None;
         }
@@ -104,10 +107,17 @@ impl<'g> LineRates<'g> {
                 let links = graph.links().map(|(_, link)| link);
                 let between =
                     links.filter(|link| !link.is_host && link.rail.as_ref().is_none_or(|of| of == rail));
-                rates.extend(between.map(|link| link.rate.0).reduce(f64::min));
+                let known = between.map(|link| link.rate.0).filter(|rate| *rate > 0.0);
+                rates.extend(known.reduce(f64::min));
             }
         }
         rates
+    }
+
+    /// The rate of a link; none where it is between switches and not known.
+    fn known_rate(&self, link: LinkId) -> Option<f64> {
+        let rate = self.rate(link);
+        (rate > 0.0 || self.graph.link(link).is_host).then_some(rate)
     }
 
     fn rate(&self, link: LinkId) -> f64 {
@@ -183,5 +193,14 @@ mod tests {
             set(topology, 0.0, |name| name.starts_with("h2-"));
         };
         assert_eq!(noted(unknown, &[[0, 2], [0, 1]]), [None, Some(200_000)]);
+        // A file that states no rates between switches.
+        let hosts_only = |topology: &mut Topology| {
+            set(topology, 25e9, |name| name.starts_with("h1-"));
+            set(topology, 0.0, |name| !name.starts_with('h'));
+        };
+        assert_eq!(
+            noted(hosts_only, &[[0, 3], [1, 4]]),
+            [Some(400_000), Some(200_000)]
+        );
     }
 }
