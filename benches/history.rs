@@ -126,7 +126,7 @@ alarmed |"
         // own, and by what one reading of a long-tailed curve can tell at most.
         (
             "as recorded in the lab",
-            ReadingNoise::Recorded(Noise::recorded()),
+            ReadingNoise::Recorded(Box::new(Noise::recorded())),
             0.012,
         ),
         ("normal, 1 %", ReadingNoise::Normal(0.01), 0.01),

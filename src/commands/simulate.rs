@@ -14,7 +14,7 @@ use crate::simulation::{SimulatedRun, Simulation};
 use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
-use plan::twin::{Answers, Noise, Shape, SlowLink, SlowPart, clos, random_faults};
+use plan::twin::{Answers, MODELS, Noise, Shape, SlowLink, SlowPart, clos, random_faults};
 use record::{PathPlacement, Recorded, files};
 use report::write_all;
 use topology::Fabric;
@@ -54,9 +54,10 @@ pub struct Arguments {
     /// Repeat with other seeds and print how often faults were found
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: Option<u64>,
-    /// Noise of healthy links, as --noise-of prints it [default: as recorded in the lab]
-    #[arg(long, value_name = "FILE")]
-    noise: Option<PathBuf>,
+    /// Noise of healthy links: a file as --noise-of prints it, or one of the models recorded, quiet, nics, hosts, cells, minutes, tails,
+    /// two-speed, iterations, drift, neighbours, mixed, all (docs/detection.md)
+    #[arg(long, value_name = "NOISE", default_value = "recorded")]
+    noise: String,
     /// Print the noise of these recorded healthy runs, and do nothing else
     #[arg(long, value_name = "RUN", num_args = 1.., conflicts_with = "fabric")]
     noise_of: Vec<PathBuf>,
@@ -170,9 +171,18 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
     };
     let hosts = Fabric::of(&topology);
     let graph = Graph::of(&topology, &hosts.ranks).map_err(|error| usage(error.to_string()))?;
-    let noise = match &arguments.noise {
-        None => Noise::recorded(),
-        Some(path) => {
+    let noise = match Noise::named(&arguments.noise) {
+        Some(model) => model,
+        None => {
+            let path = Path::new(&arguments.noise);
+            if !path.exists() {
+                let models: Vec<&str> = MODELS.iter().map(|(name, _)| *name).collect();
+                return Err(usage(format!(
+                    "{} is neither a file nor a model of noise ({})",
+                    path.display(),
+                    models.join(", ")
+                )));
+            }
             let text = std::fs::read_to_string(path);
             let text = text.map_err(CliError::system(format!("cannot read {}", path.display())))?;
             Noise::parse(&text).map_err(|problem| usage(format!("{}: {problem}", path.display())))?

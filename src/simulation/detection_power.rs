@@ -21,6 +21,10 @@ pub struct RunTally {
     pub missed: Vec<String>,
     /// Healthy parts that were accused.
     pub wrong: Vec<String>,
+    /// Everything that was accused: the part, the confidence where it has one, and whether it is at fault.
+    pub accused: Vec<(String, Option<f64>, bool)>,
+    /// The exit code of the run.
+    pub exit_code: u8,
     /// Cells measured.
     pub cells: usize,
     /// Slots of the run.
@@ -65,7 +69,13 @@ impl RunTally {
                 links => wrong.extend(links.iter().filter(|link| !is_slow(link)).map(|link| name(*link))),
             }
         }
+        let right = |accused: &Accused| !accused.links.is_empty() && accused.links.iter().all(is_slow);
         RunTally {
+            accused: accused
+                .iter()
+                .map(|accused| (accused.part.clone(), accused.confidence, right(accused)))
+                .collect(),
+            exit_code: run.judgement.exit_code,
             seed,
             slow: slow.iter().map(|slow| (name(slow.link), slow.share)).collect(),
             found: found.into_iter().map(name).collect(),
@@ -84,6 +94,7 @@ struct Accused {
     part: String,
     /// Empty when it has no links of its own.
     links: Vec<LinkId>,
+    confidence: Option<f64>,
 }
 
 impl Accused {
@@ -104,7 +115,12 @@ impl Accused {
             || format!("{} ({})", finding.sentence, finding.kind),
             |suspect| suspect.part.clone(),
         );
-        Accused { part, links }
+        let confidence = finding.suspects.first().map(|suspect| suspect.confidence);
+        Accused {
+            part,
+            links,
+            confidence,
+        }
     }
 }
 

@@ -41,6 +41,39 @@ fn a_healthy_fabric_accuses_nobody() {
     assert!(bench.kinds().is_empty());
 }
 
+/// A fifth of all measurements takes a quarter longer: with iterations for evidence, one run in four accused somebody.
+#[test]
+fn measurements_of_two_speeds_accuse_nobody_and_hide_no_slow_cable() {
+    let bench = Bench::new(SMALL);
+    let tally = |arguments: &str| -> Value {
+        let command = format!("simulate 16x2 --noise two-speed --json {arguments}");
+        serde_json::from_str(&bench.railgauge(&command).must_exit(0).stdout).unwrap()
+    };
+    for run in tally("--repeat 12")["runs"].as_array().unwrap() {
+        assert_eq!(run["accused"], serde_json::json!([]), "{run}");
+    }
+    for run in tally("--repeat 4 --slow h3-rail1-leaf0:away=80%")["runs"]
+        .as_array()
+        .unwrap()
+    {
+        assert_eq!(run["wrong"], serde_json::json!([]), "{run}");
+        assert_eq!(
+            run["found"],
+            serde_json::json!(["h3/rail1->rail1-leaf0/p3"]),
+            "{run}"
+        );
+    }
+}
+
+#[test]
+fn a_noise_that_is_neither_model_nor_file_is_refused() {
+    let bench = Bench::new(SMALL);
+    let said = bench
+        .railgauge("simulate 8x1 --noise no-such-noise --quiet")
+        .must_exit(2);
+    assert!(said.stderr.contains("two-speed, iterations"), "{}", said.stderr);
+}
+
 /// Hosts of two generations: the cables of some carry half of what those of the others do.
 #[test]
 fn slower_nics_are_held_to_their_own_rate_and_their_flows_to_the_slower_end() {

@@ -56,7 +56,8 @@ pub struct Ambiguity {
 }
 
 impl Ambiguity {
-    fn parts(&self) -> usize {
+    /// How many parts it is about.
+    pub fn parts(&self) -> usize {
         self.links.len() + self.senders.len() + self.receivers.len()
     }
 

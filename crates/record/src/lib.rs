@@ -80,8 +80,8 @@ pub use part::{EndDirection, LinkName, Part, PortName, RailEndName};
 pub use placement::{CrossedPath, CrossedSwitch, MiscabledRecord, PathPlacement, SwitchPlacement};
 pub use readings::{FindingSummary, LinkLoad, Night, PartKind, PartReading, Quantity, Readings};
 pub use run::{
-    BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, RailEnd, RankRecord,
-    ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
+    BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, Question, RailEnd,
+    RankRecord, ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
 };
 pub use shape::{CurvePoint, ShapeRule};
 pub use streams::{PortDelta, StreamPath, StreamRecord, StreamTerms};

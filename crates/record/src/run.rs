@@ -205,6 +205,45 @@ pub struct DecisionRule {
     pub shapes: ShapeRule,
 }
 
+/// What is asked about a run. Each question may be answered wrongly, and has a share of the false-positive budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumIter)]
+pub enum Question {
+    /// Is a cell slow?
+    Cells,
+    /// Is a part slow?
+    Parts,
+    /// Is a part slow now and then?
+    IntermittentParts,
+    /// Does speed depend on size or time as it should?
+    Shapes,
+    /// Does a rank keep the others waiting?
+    Stragglers,
+    /// Are flows spread over equal paths?
+    Ecmp,
+    /// Do counters count errors?
+    Counters,
+}
+
+impl Question {
+    /// Its share; all of them together are 1.
+    fn share(self) -> f64 {
+        match self {
+            Question::Parts => 0.4,
+            Question::Ecmp => 0.2,
+            Question::Cells => 0.15,
+            Question::Shapes => 0.1,
+            Question::IntermittentParts | Question::Stragglers | Question::Counters => 0.05,
+        }
+    }
+}
+
+impl DecisionRule {
+    /// The chance of a wrong answer to a question that is accepted.
+    pub fn budget_of(&self, question: Question) -> f64 {
+        self.false_positive_budget * question.share()
+    }
+}
+
 impl Default for DecisionRule {
     fn default() -> Self {
         DecisionRule {
@@ -310,4 +349,18 @@ pub struct Untested {
     pub what: String,
     /// Why.
     pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator;
+
+    use super::*;
+
+    #[test]
+    fn the_questions_share_the_budget_and_no_more() {
+        let rule = DecisionRule::default();
+        let spent: f64 = Question::iter().map(|question| rule.budget_of(question)).sum();
+        assert!((spent - rule.false_positive_budget).abs() < 1e-12, "{spent}");
+    }
 }

@@ -8,7 +8,7 @@ use super::detector::Detector;
 use super::{gpus, repeat};
 use record::counters::{CounterSource, of_source};
 use record::text;
-use record::{Finding, FindingKind, GpuReading, Place, gpu_counters};
+use record::{Finding, FindingKind, GpuReading, Place, Question, gpu_counters};
 use topology::suite::counters::{Bound, CounterRule, Severity};
 
 /// A counter that moved too much.
@@ -29,7 +29,7 @@ impl Detector for GpuErrors {
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
         let gpus = gpus::by_gpu(analysis);
         let counters = of_source(CounterSource::Gpu).count();
-        let level = analysis.run().rule.false_positive_budget / (gpus.len() * counters).max(1) as f64;
+        let level = analysis.run().rule.budget_of(Question::Counters) / (gpus.len() * counters).max(1) as f64;
         gpus.into_iter()
             .filter_map(|(uuid, readings)| one_gpu(analysis, uuid, &readings, level))
             .collect()

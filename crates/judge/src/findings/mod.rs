@@ -49,6 +49,7 @@ mod straggler;
 mod straggling_ranks;
 pub(crate) mod summary;
 mod throttled;
+pub(crate) mod variation;
 mod verdict;
 pub(crate) mod wire;
 

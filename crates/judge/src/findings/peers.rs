@@ -1,7 +1,6 @@
 //! Peers: cells of a run that measure the same on other parts, and what they reach together.
 //!
-//! The reference is the median of the peers' medians, represented by the times of the one or two median peers: pooled
-//! with all the others, several slow parts would mask each other.
+//! The reference is the median of the peers' medians: pooled with all the others, several slow parts would mask each other.
 //!
 //! Groups are formed and sorted once, so that a tournament of thousands of pairs is compared quickly.
 
@@ -94,7 +93,7 @@ impl PeerGroups {
     }
 
     /// What those peers reach; none without any.
-    pub(super) fn reference(&self, place: usize) -> Option<PeerReference<'_>> {
+    pub(super) fn reference(&self, place: usize) -> Option<PeerReference> {
         let group = &self.groups[self.group_of[place]];
         let own = self.position_of[place];
         let count = group.len() - usize::from(own.is_some());
@@ -103,23 +102,16 @@ impl PeerGroups {
         Some(PeerReference {
             rate: Rate((low.rate.0 + high.rate.0) / 2.0),
             count,
-            middle: if low.place == high.place {
-                vec![low]
-            } else {
-                vec![low, high]
-            },
         })
     }
 }
 
 /// What the peers of a cell reach.
-pub(super) struct PeerReference<'a> {
+pub(super) struct PeerReference {
     /// The median of their median rates.
     pub(super) rate: Rate,
     /// How many they are.
     pub(super) count: usize,
-    /// The one or two median peers.
-    pub(super) middle: Vec<&'a Peer>,
 }
 
 /// What peers of a cell are called: they differ in their rail, or in their ranks.

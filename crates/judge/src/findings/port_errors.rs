@@ -6,7 +6,7 @@ use super::counters::tally::EndCounters;
 use super::detector::Detector;
 use super::repeat;
 use record::text;
-use record::{Finding, FindingKind, LinkName, Place, PortName};
+use record::{Finding, FindingKind, LinkName, Place, PortName, Question};
 use topology::suite::counters::Severity;
 
 /// Rules a sentence spells out; the others are counted.
@@ -22,7 +22,7 @@ impl Detector for PortErrors {
 
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
         let ends = analysis.ends();
-        let level = level(analysis.run().rule.false_positive_budget, ends);
+        let level = level(analysis.run().rule.budget_of(Question::Counters), ends);
         ends.iter()
             .filter_map(|((rail, host), end)| {
                 let mut broken = breaches(end, &analysis.counter_rules, level);

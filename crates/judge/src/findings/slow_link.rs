@@ -10,7 +10,8 @@ use super::repeat;
 use super::slow_cells::worst_of;
 use record::text;
 use record::{
-    BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkName, LinkState, Place, Suspect, SuspectKind,
+    BOTH_DIRECTIONS, Confirmation, Finding, FindingKind, LinkName, LinkState, Place, Question, Suspect,
+    SuspectKind,
 };
 
 /// Other suspects are named in the sentence from this fraction of the first one's confidence on.
@@ -235,26 +236,23 @@ fn rule(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyP
     let cause = &localisation.causes[fault.causes[0]];
     if let Some((slow, all)) = cause.intermittent {
         return format!(
-            "intermittent: {slow} of {all} flows over it miss their expectation with their whole {} interval, at different times and with {} \
-             different partners; Fisher's exact test against all other flows, corrected for {} parts, is below {}",
-            text::percent(rule.confidence),
+            "intermittent: {slow} of {all} flows over it miss their threshold, at different times and with {} \
+             different partners; the probability of as many disturbances, corrected for {} parts, is below {}",
             cause.partners,
             cause.family,
-            rule.false_positive_budget
+            rule.budget_of(Question::IntermittentParts)
         );
     }
     format!(
-        "slow link: every flow it explains misses its expectation with its \
-         whole {} interval, in {} measurements (at least {}), with {} different \
-         partners, and the sign test over all of them, corrected for {} parts, \
+        "slow link: every flow it explains misses its threshold, in {} measurements (at least {}), with {} different \
+         partners, and the probability that healthy ones are that slow or that disturbed, corrected for {} parts, \
          is below {}; every other part of their paths carried more at another \
          time, unless it is named as a suspect",
-        text::percent(rule.confidence),
         cause.measurements,
         u32::from(rule.remeasure) + 1,
         cause.partners,
         cause.family,
-        rule.false_positive_budget
+        rule.budget_of(Question::Parts)
     )
 }
 

@@ -5,12 +5,11 @@
 //! the same on other parts; their reference is the median of their medians. The threshold is the reference less its
 //! tolerance or margin. A cell is *slow* only when all of this holds:
 //!
-//! 1. the upper end of its rate interval is below the threshold, over all rounds together and in every single round,
-//!    where a round is compared with what its peers reached in the same round: machines drift, and common drift is
-//!    not a fault;
+//! 1. its median is below the threshold, over all rounds together and in every single round, where a round is compared with what its peers reached in the same round (machines drift, and common drift is
+//!    not a fault), and it is further below what is expected than healthy measurements of its kind are (`variation`);
 //! 2. it was measured `1 + remeasure` times or more;
-//! 3. its p-value (sign test against a spec, rank-sum test against the median peers), corrected by Holm for every
-//!    comparison of the run, is below the false-positive budget.
+//! 3. its p-value, corrected by Holm for every comparison of the run, is below the false-positive budget: it is neither the
+//!    slow end of what varies between healthy measurements of its kind, nor was it disturbed in every round (`variation`).
 //!
 //! With only the first it is *suspected*: inconclusive until measured again. Comparisons that fail the first
 //! condition enter the correction with a p-value of 1, which is never smaller than the true one: so the budget holds,
@@ -21,12 +20,13 @@ use rayon::prelude::*;
 use super::iterations::Round;
 use super::peers::{PeerGroups, peer_noun};
 use super::summary::{CellSummary, rate_interval};
+use super::variation::Disturbances;
 use super::wire::Wire;
-use record::stats::{holm, rank_sum_above, samples_needed, sign_test_above};
+use record::stats::{holm, samples_needed};
 use record::text;
 use record::units::{Bytes, Rate};
 use record::{
-    Collective, DecisionRule, Interval, Load, Recorded, Reference, SpecRow, TestKind, TransportKind,
+    Collective, DecisionRule, Interval, Load, Question, Recorded, Reference, SpecRow, TestKind, TransportKind,
 };
 
 /// Kinds of tests that measure a victim alone and beside a load.
@@ -73,13 +73,12 @@ impl Comparison {
     /// The rule that a slow cell broke, with its numbers.
     pub(super) fn rule_in_words(&self, rule: &DecisionRule) -> String {
         format!(
-            "slow: the upper end of the {} interval is below {} in each of {} \
-             rounds (at least {}), and the corrected p-value is below {}",
-            text::percent(rule.confidence),
+            "slow: the median is below {} in each of {} rounds (at least {}), and the corrected probability that healthy \
+             measurements are that slow or that disturbed is below {}",
             self.threshold,
             self.rounds.0,
             u32::from(rule.remeasure) + 1,
-            rule.false_positive_budget
+            rule.budget_of(Question::Cells)
         )
     }
 
@@ -88,7 +87,7 @@ impl Comparison {
         self.looks_slow
             && slow == measured
             && measured > rule.remeasure
-            && self.p_value < rule.false_positive_budget
+            && self.p_value < rule.budget_of(Question::Cells)
     }
 }
 
@@ -134,11 +133,17 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
         .into_par_iter()
         .map(|place| compare(recorded, summaries, &peers, place))
         .collect();
+    let disturbances = disturbances(&answers);
     let mut compared: Vec<&mut Comparison> = answers
         .iter_mut()
         .flatten()
         .flat_map(|applied| applied.comparisons.iter_mut())
         .collect();
+    for comparison in compared.iter_mut().filter(|comparison| comparison.looks_slow) {
+        let (measured, slow) = comparison.rounds;
+        let every_time = disturbances.at_least(usize::from(slow), usize::from(measured));
+        comparison.p_value = comparison.p_value.max(every_time);
+    }
     let p_values: Vec<f64> = compared.iter().map(|comparison| comparison.p_value).collect();
     for (comparison, adjusted) in compared.iter_mut().zip(holm(&p_values)) {
         comparison.p_value = adjusted;
@@ -146,6 +151,21 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
     let speed =
         |answer: Result<Applied, Speed>| answer.map_or_else(|speed| speed, |applied| applied.conclude(rule));
     (answers.into_iter().map(speed).collect(), p_values.len() as u32)
+}
+
+/// How often cells were slow in some of their rounds and not in others.
+fn disturbances(answers: &[Result<Applied, Speed>]) -> Disturbances {
+    let (mut disturbed, mut all) = (0, 0);
+    for applied in answers.iter().flatten() {
+        let rounds = applied.comparisons.iter().map(|comparison| comparison.rounds);
+        // A cell that misses one reference every time is not disturbed, whatever the other says.
+        let Some((measured, slow)) = rounds.max_by_key(|(_, slow)| *slow) else {
+            continue;
+        };
+        all += usize::from(measured);
+        disturbed += usize::from(if slow < measured { slow } else { 0 });
+    }
+    Disturbances::seen(disturbed, all)
 }
 
 /// The references that apply to a cell, and why others do not.
@@ -315,13 +335,18 @@ fn against_spec(
     }
     let threshold = checked_threshold(row.rate, row.tolerance, &format!("spec {}", row.id))?;
     let from = format!("spec {}, tolerance {}", row.id, text::percent(row.tolerance));
-    let mut comparison = compare_rates(summary, bytes, measured, row.rate, threshold, from, rule, |_| {
-        None
-    });
+    let mut comparison = compare_rates(
+        summary,
+        bytes,
+        measured,
+        row.rate,
+        threshold,
+        None,
+        from,
+        rule,
+        |_| None,
+    );
     comparison.is_spec = true;
-    if comparison.looks_slow {
-        comparison.p_value = sign_test_above(&summary.times, bytes.0 as f64 * 1e9 / threshold.0);
-    }
     Ok(comparison)
 }
 
@@ -336,11 +361,18 @@ fn against_baseline(
 ) -> Result<Comparison, String> {
     let threshold = checked_threshold(then, margin, &format!("baseline {run}"))?;
     let from = format!("baseline {run}, margin {}", text::percent(margin));
-    let mut comparison = compare_rates(summary, bytes, measured, then, threshold, from, rule, |_| None);
+    let mut comparison = compare_rates(
+        summary,
+        bytes,
+        measured,
+        then,
+        threshold,
+        None,
+        from,
+        rule,
+        |_| None,
+    );
     comparison.is_spec = true;
-    if comparison.looks_slow {
-        comparison.p_value = sign_test_above(&summary.times, bytes.0 as f64 * 1e9 / threshold.0);
-    }
     Ok(comparison)
 }
 
@@ -370,25 +402,17 @@ fn against_peers(
         text::percent(margin)
     );
     let of_round = |number: u16| Some(peers.rate_in_round(summaries, place, number)? * (1.0 - margin));
-    let mut comparison = compare_rates(
-        summary, bytes, measured, expected, threshold, from, rule, of_round,
-    );
-    if comparison.looks_slow {
-        // Times per byte, so that peers with other byte counts stay comparable.
-        let per_byte = |times: &[u64], bytes: Bytes, scale: f64| -> Vec<f64> {
-            times
-                .iter()
-                .map(|time| *time as f64 / bytes.0 as f64 * scale)
-                .collect()
-        };
-        let middle: Vec<f64> = reference
-            .middle
-            .iter()
-            .flat_map(|peer| per_byte(&summaries[peer.place].times, peer.bytes, 1.0 / (1.0 - margin)))
-            .collect();
-        comparison.p_value = rank_sum_above(&per_byte(&summary.times, bytes, 1.0), &middle);
-    }
-    Ok(comparison)
+    Ok(compare_rates(
+        summary,
+        bytes,
+        measured,
+        expected,
+        threshold,
+        Some(count),
+        from,
+        rule,
+        of_round,
+    ))
 }
 
 /// The rate that must be reached; an error text when the reference is unusable.
@@ -400,7 +424,7 @@ fn checked_threshold(expected: Rate, slack: f64, what: &str) -> Result<Rate, Str
         .ok_or_else(|| format!("{what} gives no usable threshold"))
 }
 
-/// `of_round` is the threshold of one round, where rounds have one of their own.
+/// `of_round` is the threshold of one round, where rounds have one of their own; `peers` is how many the threshold comes from, where it does.
 #[allow(clippy::too_many_arguments)]
 fn compare_rates(
     summary: &CellSummary<'_>,
@@ -408,20 +432,39 @@ fn compare_rates(
     measured: Interval<Rate>,
     expected: Rate,
     threshold: Rate,
+    peers: Option<usize>,
     from: String,
     rule: &DecisionRule,
     of_round: impl Fn(u16) -> Option<Rate>,
 ) -> Comparison {
+    let variation = &summary.variation;
+    let own = summary.own_rate(rule.confidence);
+    let is_below = own.as_ref().is_some_and(|own| own.median < threshold);
+    let p_value = own.filter(|_| is_below).map_or(1.0, |own| {
+        let p_of_cell = variation.p_of_rate(&own, summary.rounds.len(), expected, peers, rule.confidence);
+        // Where all of them miss an absolute figure, none is unusual.
+        match peers {
+            Some(_) => p_of_cell,
+            None => (2.0 * p_of_cell.min(variation.p_of_crowd(&own, threshold))).min(1.0),
+        }
+    });
+    let looks_slow = is_below && variation.is_unusual(p_value);
     let is_slow_round = |round: &Round| {
-        let threshold = of_round(round.number).unwrap_or(threshold);
-        rate_interval(&round.times, bytes, rule.confidence).is_some_and(|rate| rate.upper < threshold)
+        let Some(own) = rate_interval(&round.times, bytes, rule.confidence) else {
+            return false;
+        };
+        match looks_slow {
+            // Rounds are compared with their own peers only for suspects: a healthy tournament has thousands of peers.
+            true => own.median < of_round(round.number).unwrap_or(threshold),
+            false => {
+                let p_value = variation.p_of_rate(&own, 1, expected, peers, rule.confidence);
+                own.median < threshold && variation.is_unusual(p_value)
+            }
+        }
     };
-    let looks_slow = measured.upper < threshold;
-    // Rounds are compared one by one only for suspects: a healthy tournament has thousands of peers.
-    let slow_rounds = if looks_slow {
-        summary.rounds.iter().filter(|round| is_slow_round(round)).count()
-    } else {
-        0
+    let slow_rounds = match looks_slow || summary.rounds.len() > 1 {
+        true => summary.rounds.iter().filter(|round| is_slow_round(round)).count(),
+        false => 0,
     };
     let count = |rounds: usize| u16::try_from(rounds).unwrap_or(u16::MAX);
     Comparison {
@@ -431,7 +474,7 @@ fn compare_rates(
         from,
         is_spec: false,
         rounds: (count(summary.rounds.len()), count(slow_rounds)),
-        p_value: 1.0,
+        p_value,
         looks_slow,
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::busy::{Busy, MATTERS};
 use super::summary::CellSummary;
 use record::stats::{holm, median_of_sorted, sign_test};
-use record::{Algorithm, Cell, Collective, DecisionRule, Engine, Recorded, Untested};
+use record::{Algorithm, Cell, Collective, DecisionRule, Engine, Question, Recorded, Untested};
 
 /// What is known of straggling ranks.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -141,7 +141,9 @@ fn suspect(
         let slow: Vec<&(usize, &Busy)> = cells.iter().filter(keeps_waiting).collect();
         let worst = slow.iter().max_by(|a, b| a.1.excess().total_cmp(&b.1.excess()));
         let is_most = slow.len() * 2 > cells.len();
-        if let Some((place, busy)) = worst.filter(|_| is_most && p_value < rule.false_positive_budget) {
+        if let Some((place, busy)) =
+            worst.filter(|_| is_most && p_value < rule.budget_of(Question::Stragglers))
+        {
             found.push(StragglingRank {
                 rank: *rank,
                 cells: slow.iter().map(|(place, _)| *place).collect(),

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::busy::{Busy, busy_of};
 use super::iterations::{Buckets, Iterations, Round};
+use super::variation::{self, Variation};
 use super::wire::Wire;
 use record::stats::{MedianInterval, interval_of_sorted};
 use record::units::{Bytes, Nanos, Rate};
@@ -35,12 +36,15 @@ pub(crate) struct CellSummary<'a> {
     pub(crate) done: bool,
     /// Why it was not run, when the runner said so.
     pub(crate) not_run: Option<&'a str>,
+    /// What varies between healthy measurements of its kind.
+    pub(crate) variation: Variation,
 }
 
 impl CellSummary<'_> {
-    /// The interval of the median time.
+    /// The interval of the time, with what varies between measurements.
     pub(crate) fn time(&self, confidence: f64) -> Option<MedianInterval> {
-        interval_of_sorted(&self.times, confidence)
+        let own = interval_of_sorted(&self.times, confidence)?;
+        Some(self.variation.of_time(own, self.rounds.len(), confidence))
     }
 
     /// Why the cell was not measured to its end.
@@ -54,8 +58,14 @@ impl CellSummary<'_> {
         }
     }
 
-    /// The interval of the median wire rate over all rounds.
+    /// The interval of the wire rate over all rounds, with what varies between measurements.
     pub(crate) fn wire_rate(&self, confidence: f64) -> Option<Interval<Rate>> {
+        let own = self.own_rate(confidence)?;
+        Some(self.variation.of_rate(own, self.rounds.len(), confidence))
+    }
+
+    /// The interval of the median wire rate, by its own iterations alone.
+    pub(crate) fn own_rate(&self, confidence: f64) -> Option<Interval<Rate>> {
         rate_interval(&self.times, self.wire.bytes()?, confidence)
     }
 }
@@ -96,7 +106,7 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
         }
     }
     let rule = &recorded.run.rule;
-    (0..cells.len())
+    let mut summaries: Vec<CellSummary<'_>> = (0..cells.len())
         .into_par_iter()
         .map(|place| {
             let cell = &cells[place];
@@ -113,9 +123,12 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
                     .fold(0, |sum, done| sum.saturating_add(done.verified)),
                 done: !rounds_done[place].is_empty(),
                 not_run: not_run[place],
+                variation: Variation::assumed(),
             }
         })
-        .collect()
+        .collect();
+    variation::estimate(&mut summaries, rule.confidence);
+    summaries
 }
 
 /// How a run ended, as the beginning of a reason.

@@ -24,7 +24,6 @@ const LINKS_OF_A_WHOLE: usize = 64;
 
 /// The open questions of a run.
 pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
-    let rule = &recorded.run.rule;
     let mut ambiguities = Vec::new();
     for cause in &seen.causes {
         let Some((_, most)) = cause.suspects.first() else {
@@ -41,8 +40,6 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
         if cause.confirmed && is_clear && !rests_on_draws {
             continue;
         }
-        let measured = cause.measurements.min(u32::from(rule.remeasure) + 1);
-        let missing = u32::from(rule.remeasure) + 1 - measured;
         let first_place = cause.places.first().copied();
         let cell = first_place.and_then(|place| recorded.run.cells.get(place));
         let mut ambiguity = Ambiguity {
@@ -57,7 +54,7 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
                 false if cause.intermittent.is_some() => FLOWS_OVER_INTERMITTENT,
                 // Few flows of unknown path cross the suspect.
                 false if !cause.is_crossing_certain => FLOWS_OF_UNKNOWN_PATH,
-                false => missing.max(2) as usize,
+                false => cause.missing.max(2) as usize,
             },
             by_draws: !cause.confirmed && !cause.is_crossing_certain,
             ..Ambiguity::default()

@@ -120,8 +120,8 @@ pub fn narrow<B: Measurer>(
             };
             let times = asked.entry(question).or_insert(0);
             *times += 1;
-            // Every draw adds to the evidence, however often it is the same question.
-            *times <= MOST_ASKED || ambiguity.by_draws
+            // Every draw adds to the evidence, however often it is the same question, and so does every measurement of a single suspect.
+            *times <= MOST_ASKED || ambiguity.by_draws || (ambiguity.wanted > 0 && ambiguity.parts() == 1)
         });
         let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
         let mut why = ambiguities::in_words(&ambiguities, context.graph);

@@ -5,8 +5,9 @@
 //! sets its time. Noise is drawn from what healthy runs of a real fabric were recorded to have. The same seed gives the same
 //! events, on any number of cores.
 //!
-//! What it leaves out: congestion control (flows get their share at once), losses, and anything that hits several cells at
-//! the same instant, such as a machine that pauses.
+//! What hits several cells alike, and what parts have for good, are parts of a noise model (`noise::parts`).
+//!
+//! What it leaves out: congestion control (flows get their share at once) and losses.
 
 mod clos;
 pub mod ecmp;
@@ -19,7 +20,7 @@ mod transfers;
 
 pub use clos::{Shape, clos};
 pub use faults::{Direction, SlowLink, SlowPart, random_faults};
-pub use noise::Noise;
+pub use noise::{MODELS, Neighbours, Noise, NoiseParts, SecondSpeed, Spreads, Tails};
 pub use run::TwinRun;
 
 use std::borrow::Cow;
@@ -30,6 +31,7 @@ use rand_chacha::rand_core::SeedableRng;
 use rayon::prelude::*;
 use strum::{Display, EnumString};
 
+use noise::FlowEnds;
 use record::stats::Sorted;
 use record::units::{Nanos, Rate};
 use record::{
@@ -221,16 +223,44 @@ impl<'g> Twin<'g> {
             }
         }
         let between_seed = hash((self.seed, "between", cell.id, round));
+        let between = self.noise.between(&mut ChaCha8Rng::seed_from_u64(between_seed));
+        let measurement = self
+            .noise
+            .parts
+            .of_measurement(self.seed, cell.id, round, cell.slot);
+        let factors = self.factors(cell, &transfers, round);
         Ok(Running {
             cell,
             transfers,
             flows,
             base: 0.0,
-            between: self.noise.between(&mut ChaCha8Rng::seed_from_u64(between_seed)),
+            between: between * measurement,
+            factors,
             random: ChaCha8Rng::seed_from_u64(hash((self.seed, "within", cell.id, round))),
             times: Vec::new(),
             sorted: Sorted::default(),
         })
+    }
+
+    /// What the times of transfers are multiplied with, for the ends that they have and the minute they run in.
+    fn factors(&self, cell: &Cell, transfers: &[Transfer], round: u16) -> Vec<f64> {
+        let factor = |transfer: &Transfer| {
+            let rail = transfer.rail.as_str();
+            let host = |rank: u32| {
+                let up = self.graph.up(rank, rail);
+                up.map_or("", |up| self.graph.link(up).from.node.as_str())
+            };
+            let leaf = |rank: u32| self.graph.leaf_of(rank, rail).unwrap_or_default();
+            let ends = FlowEnds {
+                hosts: [host(transfer.from), host(transfer.to)],
+                leaves: [leaf(transfer.from), leaf(transfer.to)],
+                rail,
+                slot: cell.slot,
+                round,
+            };
+            self.noise.parts.of_flow(self.seed, ends)
+        };
+        transfers.iter().map(factor).collect()
     }
 
     /// The links that a connection crosses, and the share of it that does.
@@ -273,6 +303,17 @@ impl<'g> Twin<'g> {
         for slow in self.come_and_go.iter().filter(is_slow) {
             capacity.to_mut()[slow.link.index()] *= slow.share.clamp(1e-6, 1.0);
         }
+        if self.noise.parts.neighbours.is_some() {
+            for (link, _) in self.graph.links().filter(|(_, link)| !link.is_host) {
+                let left = self
+                    .noise
+                    .parts
+                    .left_by_neighbours(self.seed, link.index(), slot, round);
+                if left < 1.0 {
+                    capacity.to_mut()[link.index()] *= left;
+                }
+            }
+        }
         capacity
     }
 
@@ -292,7 +333,7 @@ impl<'g> Twin<'g> {
                     .filter(|share| share.is_finite())
                     .unwrap_or(WITHIN_A_HOST);
                 let bytes = cell.transfers[*index].bytes.0 as f64 / per_transfer;
-                longest = longest.max(bytes / (share * self.noise.efficiency));
+                longest = longest.max(bytes / (share * self.noise.efficiency) * cell.factors[*index]);
             }
             cell.base = (longest * 1e9 + self.noise.fixed_ns as f64) * cell.between;
         }
@@ -376,6 +417,8 @@ struct Running<'c> {
     /// Nanoseconds of an iteration before it is jittered.
     base: f64,
     between: f64,
+    /// What the time of each transfer is multiplied with.
+    factors: Vec<f64>,
     random: ChaCha8Rng,
     times: Vec<u64>,
     sorted: Sorted,

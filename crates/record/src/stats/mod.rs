@@ -1,9 +1,9 @@
 //! Statistics of times and rates: plain numbers in, plain numbers out, no knowledge of what was measured.
 //!
-//! Nothing here assumes a distribution: times of collectives are skewed and often have two modes, so every statement is
-//! about medians and ranks. What is assumed, in each method, is that samples are independent. Iterations that follow each
-//! other never quite are, and no formula repairs that: it is the reason a suspect is measured again, in a separate round,
-//! before anyone is accused.
+//! About the iterations of one measurement nothing is assumed: times of collectives are skewed and often have two modes, so every statement is
+//! about medians and ranks. They follow each other closely and are not independent, so they say how well a median is known, and not
+//! what the next measurement will be. That is told by the medians of other measurements (`scale`), whose logarithms are taken to be normal in
+//! their crowd (`student`), and by counting those outside of it (`binomial`).
 //!
 //! No function drops a sample, and none panics: what cannot be said (too few samples, a threshold that is not a number)
 //! is `None`, or a probability of 1.
@@ -23,10 +23,13 @@ mod outliers;
 mod outlook;
 mod poisson;
 mod rank_sum;
+mod scale;
 mod share;
 mod sign;
+mod student;
 mod tail;
 
+pub use binomial::{at_least_of, ever_of};
 pub use gap::{Gap, widest_gap};
 pub use histogram::{Spread, counts, spread};
 pub use interval::{MedianInterval, Sorted, interval_of_sorted, is_tight, samples_needed};
@@ -39,6 +42,8 @@ pub use outliers::beyond_fences;
 pub use outlook::{MOST_FLOWS, Outlook, Shares, flows_for};
 pub use poisson::as_often;
 pub use rank_sum::rank_sum_above;
+pub use scale::{EFFICIENCY, Scale};
 pub use share::more_often;
 pub use sign::{sign_test, sign_test_above};
+pub use student::{student_above, student_score};
 pub use tail::{TailBound, busiest_bound};

@@ -11,7 +11,7 @@ use super::tally::{CounterQuery, CountersByEnd, EndCounters, ends};
 use crate::findings::analysis::RunAnalysis;
 use record::counters::{CounterKind, named};
 use record::text;
-use record::{CounterState, Finding, PortName};
+use record::{CounterState, Finding, PortName, Question};
 
 /// What the counters of the ends of a slow part say.
 pub(in crate::findings) struct CounterDiagnosis {
@@ -123,7 +123,7 @@ impl CounterDiagnosis {
 
 /// All symptoms, per end and rule.
 fn symptoms<'s>(analysis: &RunAnalysis<'_>, ends: &'s CountersByEnd<'_>) -> Vec<EndSymptom<'s>> {
-    let level = level(analysis.run().rule.false_positive_budget, ends);
+    let level = level(analysis.run().rule.budget_of(Question::Counters), ends);
     let mut all: Vec<EndSymptom<'_>> = Vec::new();
     for ((_, host), end) in ends {
         let broken = breaches(end, &analysis.counter_rules, level);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::breach::{breaches, level};
 use crate::findings::analysis::RunAnalysis;
 use record::counters::named;
-use record::{CounterReport, CounterState, MovedCounter, UnreadCounter};
+use record::{CounterReport, CounterState, MovedCounter, Question, UnreadCounter};
 
 /// Rows that a judgement keeps; the record has all.
 const MOST_ROWS: usize = 1000;
@@ -16,7 +16,7 @@ pub(in crate::findings) fn of(analysis: &RunAnalysis<'_>) -> Option<CounterRepor
     if ends.is_empty() {
         return None;
     }
-    let level = level(analysis.run().rule.false_positive_budget, ends);
+    let level = level(analysis.run().rule.budget_of(Question::Counters), ends);
     let mut moved: Vec<MovedCounter> = Vec::new();
     let mut unread: BTreeMap<(&str, Option<&str>), u32> = BTreeMap::new();
     for ((rail, host), end) in ends {

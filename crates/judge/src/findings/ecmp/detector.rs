@@ -5,7 +5,7 @@ use crate::findings::analysis::RunAnalysis;
 use crate::findings::detector::Detector;
 use crate::findings::repeat;
 use record::text::p_value;
-use record::{Confirmation, Finding, FindingKind, Place, Suspect, SuspectKind};
+use record::{Confirmation, Finding, FindingKind, Place, Question, Suspect, SuspectKind};
 
 /// Looks for imbalance over equal paths.
 pub(in crate::findings) struct EcmpImbalance;
@@ -56,7 +56,8 @@ fn finding(analysis: &RunAnalysis<'_>, fault: &EcmpFault) -> Finding {
         .with_rule(format!(
             "{}: beyond what a fair hash does by chance, at one part in {comparisons} of a false-positive \
              budget of {}",
-            fault.cause, rule.false_positive_budget
+            fault.cause,
+            rule.budget_of(Question::Ecmp)
         ))
         .with_confirmation(Confirmation {
             rounds: 1,

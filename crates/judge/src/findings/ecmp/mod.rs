@@ -43,7 +43,7 @@ use loss::FlowCountAdvice;
 use nulls::NullStore;
 use rail_view::{DecisionContext, RailView};
 
-use record::{Collective, EcmpCause, EcmpVerdict, Recorded, files, text};
+use record::{Collective, EcmpCause, EcmpVerdict, Question, Recorded, files, text};
 use topology::Topology;
 use topology::graph::Graph;
 
@@ -125,7 +125,7 @@ impl Ecmp {
         };
         // Every link may be dead or slow, in every test.
         let levels = SignificanceLevels::of(
-            recorded.run.rule.false_positive_budget,
+            recorded.run.rule.budget_of(Question::Ecmp),
             choosers,
             links * tests.len(),
         );

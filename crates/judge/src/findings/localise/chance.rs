@@ -8,12 +8,12 @@
 //! that are not certain it is weighed like them: good flows over it speak against it, and what it does not explain must have met
 //! elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::element::Elements;
 use super::flow::{FlowState, MeasuredFlow};
 use super::loads::Loads;
-use record::stats::more_often;
+use crate::findings::variation::Disturbances;
 
 /// The probability that a flow over a slow part looks good.
 const UNNOTICED: f64 = 0.02;
@@ -123,6 +123,7 @@ impl<'f> Chance<'f> {
         unexplained: impl Iterator<Item = usize>,
     ) -> Option<f64> {
         let crossed = self.crossings.get(&element)?.len();
+        let slots: HashSet<u32> = slow.iter().map(|flow| self.flows[*flow].slot).collect();
         if slow
             .iter()
             .any(|flow| self.flows[*flow].probability(element) >= 1.0)
@@ -130,12 +131,7 @@ impl<'f> Chance<'f> {
             return None;
         }
         let (others, of_others) = self.elsewhere(element, unexplained);
-        Some(more_often(
-            slow.len() as u64,
-            crossed as u64,
-            others as u64,
-            of_others as u64,
-        ))
+        Some(Disturbances::seen(others, of_others).ever(slots.len(), crossed))
     }
 
     /// The probability that good flows all missed a part that carries only `capacity`, as a logarithm.

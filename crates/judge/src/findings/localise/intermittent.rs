@@ -2,7 +2,7 @@
 //!
 //! A part that carried more at another time does not explain a slow flow, by the rule of `explain`: such flows count as disturbances. A cable that
 //! is slow in four of five crossings is cleared by the fifth. But disturbances have no reason to gather: with `s` slow ones among the `n`
-//! flows that certainly crossed a part, and the others elsewhere, Fisher's exact test says how probable that many are here by chance.
+//! slots in which flows certainly crossed a part, the share of slow flows elsewhere says how probable that many are here by chance (binomial).
 //! The least probable part is a cause of its own; the rest is looked at again without its flows. Slow flows of one slot count once: what disturbs a
 //! machine disturbs all that runs at that moment.
 //!
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::element::{Element, Elements};
 use super::explain::{RANK_WEIGHT, shares_of};
 use super::flow::{FlowState, MeasuredFlow};
-use record::stats::more_often;
+use crate::findings::variation::Disturbances;
 
 /// Fewer slow crossings say nothing.
 const FEWEST: usize = 2;
@@ -38,8 +38,11 @@ pub(super) struct IntermittentPart {
 #[derive(Debug, Clone, Default)]
 struct Tally {
     flows: Vec<usize>,
+    /// Slots with a slow one.
     slots: BTreeSet<u32>,
+    /// All flows over it, and their slots.
     all: usize,
+    crossed: usize,
 }
 
 impl Tally {
@@ -48,10 +51,12 @@ impl Tally {
     }
 }
 
-/// The parts that flows which were slow by chance gather on; `transient` are their numbers.
+/// The parts that flows which were slow by chance gather on; `transient` are their numbers, and `accounted` those of flows that are slow for a known
+/// reason.
 pub(super) fn parts(
     flows: &[MeasuredFlow],
     transient: &[usize],
+    accounted: &BTreeSet<usize>,
     elements: &Elements,
 ) -> Vec<IntermittentPart> {
     let mut left: BTreeSet<usize> = transient.iter().copied().collect();
@@ -61,10 +66,23 @@ pub(super) fn parts(
     }
     let is_judged = |flow: &MeasuredFlow| flow.state != FlowState::Unjudged && !flow.contended;
     let judged = flows.iter().filter(|flow| is_judged(flow)).count();
-    let mut crossed: Vec<usize> = vec![0; elements.count()];
+    let mut crossed: Vec<(usize, BTreeSet<u32>)> = vec![Default::default(); elements.count()];
     for flow in flows.iter().filter(|flow| is_judged(flow)) {
-        flow.certain.iter().for_each(|element| crossed[*element] += 1);
+        for element in &flow.certain {
+            crossed[*element].0 += 1;
+            crossed[*element].1.insert(flow.slot);
+        }
     }
+    // Also what an unconfirmed part explains may be a disturbance.
+    let is_disturbed = |(number, flow): &(usize, &MeasuredFlow)| {
+        flow.state == FlowState::Slow && !flow.contended && !accounted.contains(number)
+    };
+    let mut disturbed: BTreeSet<usize> = flows
+        .iter()
+        .enumerate()
+        .filter(is_disturbed)
+        .map(|(number, _)| number)
+        .collect();
     loop {
         let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
         let mut slots: BTreeSet<u32> = BTreeSet::new();
@@ -75,34 +93,36 @@ pub(super) fn parts(
                 let tally = tallies.entry(*element).or_default();
                 tally.flows.push(*number);
                 tally.slots.insert(flows[*number].slot);
-                tally.all = crossed[*element];
+                (tally.all, tally.crossed) = (crossed[*element].0, crossed[*element].1.len());
             }
         }
-        let p_value = |tally: &Tally| {
-            let elsewhere = slots.len() - tally.slow();
-            more_often(
-                tally.slow() as u64,
-                tally.all.max(tally.slow()) as u64,
-                elsewhere as u64,
-                judged.saturating_sub(tally.all).max(elsewhere) as u64,
-            )
+        let elsewhere = |element: usize, tally: &Tally| {
+            let slow = disturbed
+                .iter()
+                .filter(|flow| !flows[**flow].certain.contains(&element));
+            let slow = slow.count();
+            Disturbances::seen(slow, judged.saturating_sub(tally.all).max(slow))
         };
         let gathered = tallies.iter().filter(|(_, tally)| tally.slow() >= FEWEST);
         let best = gathered
-            .map(|(element, tally)| (p_value(tally), *element))
+            .map(|(element, tally)| {
+                let p_value = elsewhere(*element, tally).at_least(tally.slow(), tally.crossed);
+                (p_value, *element)
+            })
             .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let Some((p_value, best)) = best.filter(|(p_value, _)| *p_value < SUSPICIOUS) else {
+        let Some((_, best)) = best.filter(|(p_value, _)| *p_value < SUSPICIOUS) else {
             return found;
         };
         let own = &tallies[&best];
         found.push(IntermittentPart {
             suspects: suspects(best, &tallies, (slots.len(), judged), elements),
             flows: own.flows.clone(),
-            crossings: (own.slow() as u32, own.all as u32),
-            p_value,
+            crossings: (own.slow() as u32, own.crossed as u32),
+            p_value: elsewhere(best, own).ever(own.slow(), own.crossed),
         });
         let explained: BTreeSet<usize> = own.flows.iter().copied().collect();
         left.retain(|number| !explained.contains(number));
+        disturbed.retain(|number| !explained.contains(number));
     }
 }
 

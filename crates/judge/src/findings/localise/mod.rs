@@ -4,18 +4,18 @@
 //! what every part was shown to carry, `explain` finds as few parts as possible that explain the slow flows, and this
 //! file decides which of those are accused. A cause is *confirmed* when
 //!
-//! 1. every flow it explains missed its expectation with its whole interval;
+//! 1. every flow it explains missed its threshold, further than healthy ones do (`speed`);
 //! 2. those flows were measured `1 + remeasure` times or more, counting rounds;
 //! 3. they have at least two different far ends, where the fabric has that many: one slow partner is not a fault of
 //!    the link;
-//! 4. the sign test over all their iterations, corrected for every directed link and every rank that was crossed,
-//!    stays below the false-positive budget.
+//! 4. the p-value of these flows (`evidence`), corrected for every directed link and every rank that was crossed, stays below
+//!    the false-positive budget.
 //!
-//! The confidence of a suspect is its share among all parts that explain the same flows, times the probability that
-//! the slow measurements were not all disturbances, estimated from how often disturbances occurred in this run.
+//! The confidence of a suspect is its share among all parts that explain the same flows, times one minus that p-value.
 
 mod chance;
 mod element;
+mod evidence;
 mod explain;
 mod faulty_parts;
 mod flow;
@@ -29,16 +29,16 @@ pub(super) use faulty_parts::{ExplainedBy, FaultyPart};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use element::Elements;
+use evidence::Evidence;
 use explain::explain;
 use flow::{CrossedLinks, FlowState, MeasuredFlow, flows};
 use loads::Loads;
 
 use super::speed::Speed;
 use super::summary::CellSummary;
-use record::stats::sign_test;
 use record::text;
 use record::units::Rate;
-use record::{Cell, DecisionRule, Interval, LinkState, Recorded};
+use record::{Cell, DecisionRule, Interval, LinkState, Question, Recorded};
 use topology::Topology;
 use topology::graph::{Graph, LinkId};
 
@@ -60,6 +60,8 @@ pub struct Cause {
     pub partners: usize,
     /// How often they were measured.
     pub measurements: u32,
+    /// How many more measurements would settle it, if they are as slow.
+    pub missing: u32,
     /// P-value of this data for a healthy part, corrected for all parts.
     pub p_value: f64,
     /// How many parts the correction covers.
@@ -128,7 +130,10 @@ impl Localisation {
         let mut explained = explain(&flows, &loads, &elements, is_evidence, |flow| {
             slack(&speeds[flow.place])
         });
-        let now_and_then = intermittent::parts(&flows, &explained.transient, &elements);
+        let family = crossed_parts(&flows);
+        let evidence = Evidence::new(&flows, &elements, summaries, speeds, rule);
+        let (answers, accounted) = evidence.answers(&explained.causes, family);
+        let now_and_then = intermittent::parts(&flows, &explained.transient, &accounted, &elements);
         for part in &now_and_then {
             explained.transient.retain(|flow| !part.flows.contains(flow));
         }
@@ -145,16 +150,13 @@ impl Localisation {
             graph,
             flows,
         };
-        let judged = localisation
-            .flows
-            .iter()
-            .filter(|flow| flow.state != FlowState::Unjudged)
-            .count();
-        let disturbed = (explained.transient.len() as f64 + 1.0) / (judged as f64 + 2.0);
-        let family = localisation.crossed_parts();
-        for explanation in explained.causes {
-            let cause = localisation.cause(explanation, summaries, speeds, rule, disturbed, family);
-            localisation.causes.push(cause);
+        for (explanation, answer) in explained.causes.into_iter().zip(answers) {
+            let question = (Question::Parts, answer.p_value);
+            let cause = localisation.cause(explanation, summaries, rule, question, family);
+            localisation.causes.push(Cause {
+                missing: cause.missing.max(answer.missing),
+                ..cause
+            });
         }
         for part in now_and_then {
             let explanation = explain::Explanation {
@@ -162,7 +164,9 @@ impl Localisation {
                 flows: part.flows,
                 by_chance: Some(part.p_value),
             };
-            let cause = localisation.cause(explanation, summaries, speeds, rule, disturbed, family);
+            let p_value = (part.p_value * f64::from(family)).min(1.0);
+            let answer = (Question::IntermittentParts, p_value);
+            let cause = localisation.cause(explanation, summaries, rule, answer, family);
             localisation.causes.push(Cause {
                 is_crossing_certain: true,
                 intermittent: Some(part.crossings),
@@ -173,42 +177,17 @@ impl Localisation {
         Some(localisation)
     }
 
-    /// How many parts were crossed by a flow whose speed was judged.
-    fn crossed_parts(&self) -> u32 {
-        let judged = self.flows.iter().filter(|flow| flow.state != FlowState::Unjudged);
-        let crossed: HashSet<usize> = judged.flat_map(MeasuredFlow::crossed).collect();
-        crossed.len() as u32
-    }
-
     fn cause(
         &self,
         explanation: explain::Explanation,
         summaries: &[CellSummary<'_>],
-        speeds: &[Speed],
         rule: &DecisionRule,
-        disturbed: f64,
+        (question, p_value): (Question, f64),
         family: u32,
     ) -> Cause {
         let flows: Vec<&MeasuredFlow> = explanation.flows.iter().map(|flow| &self.flows[*flow]).collect();
-        let (mut above, mut of, mut measurements) = (0, 0, 0);
-        for flow in &flows {
-            let summary = &summaries[flow.place];
-            let (Some(bytes), Some(comparison)) = (summary.wire.bytes(), speeds[flow.place].comparison())
-            else {
-                continue;
-            };
-            let longest = bytes.0 as f64 * 1e9 / comparison.threshold.0;
-            above += summary
-                .times
-                .iter()
-                .filter(|time| **time as f64 > longest)
-                .count() as u64;
-            of += summary.times.len() as u64;
-            measurements += summary.rounds.len() as u32;
-        }
-        // Where flows only may have crossed it, the slow ones were selected: what counts is how many of all they are.
-        let p_value = explanation.by_chance.unwrap_or_else(|| sign_test(above, of));
-        let p_value = (p_value * f64::from(family)).min(1.0);
+        let rounds = flows.iter().map(|flow| summaries[flow.place].rounds.len() as u32);
+        let measurements: u32 = rounds.sum();
         let nic = |rank: u32, flow: &MeasuredFlow| self.nic(rank, summaries[flow.place].cell);
         let senders: BTreeSet<(&str, u32)> = flows.iter().map(|flow| nic(flow.ends.0, flow)).collect();
         let receivers: BTreeSet<(&str, u32)> = flows.iter().map(|flow| nic(flow.ends.1, flow)).collect();
@@ -223,13 +202,12 @@ impl Localisation {
             Some(format!("measured {measurements} of {wanted} times"))
         } else if partners < possible.min(2) {
             Some("seen with one partner only".to_string())
-        } else if p_value >= rule.false_positive_budget {
+        } else if p_value >= rule.budget_of(question) {
             Some(format!("not significant: {}", text::p_value(p_value)))
         } else {
             None
         };
-        let sure = (1.0 - disturbed.powi(measurements.min(100) as i32)) * (1.0 - p_value);
-        let sure = sure.min(SUREST);
+        let sure = (1.0 - p_value).min(SUREST);
         let suspects = explanation.suspects.into_iter();
         let middle = |value: fn(&Interval<Rate>) -> f64| {
             let mut rates: Vec<f64> = flows.iter().map(|flow| value(&flow.rate)).collect();
@@ -241,6 +219,7 @@ impl Localisation {
             places: flows.iter().map(|flow| flow.place).collect(),
             partners,
             measurements,
+            missing: wanted.saturating_sub(measurements),
             p_value,
             family,
             carried: Interval {
@@ -406,6 +385,13 @@ impl Localisation {
     pub fn load(&self, link: LinkId) -> (Option<Rate>, u32) {
         (self.loads.most(link.index()), self.loads.flows(link.index()))
     }
+}
+
+/// How many parts were crossed by a flow whose speed was judged.
+fn crossed_parts(flows: &[MeasuredFlow]) -> u32 {
+    let judged = flows.iter().filter(|flow| flow.state != FlowState::Unjudged);
+    let crossed: HashSet<usize> = judged.flat_map(MeasuredFlow::crossed).collect();
+    crossed.len() as u32
 }
 
 /// Relative difference from which two rates count as different: half of the margin, and not less than measurements of one link differ.

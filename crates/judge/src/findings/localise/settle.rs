@@ -1,13 +1,14 @@
 //! What the localised parts mean for the cells: a cell is no longer judged on its own where it is known what it
 //! crossed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Localisation;
 use super::flow::{FlowState, MeasuredFlow};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
-use record::Recorded;
+use crate::findings::variation::Disturbances;
+use record::{Question, Recorded};
 
 impl Localisation {
     /// Corrects the speed of cells: slow where a confirmed part explains it; suspected where other flows may have
@@ -42,8 +43,19 @@ impl Localisation {
             let test = recorded.run.test_of(summaries[place].cell);
             test.is_some_and(|test| test.adaptive)
         };
-        let wanted = usize::from(recorded.run.rule.remeasure) + 1;
-        for (stubborn, flows) in self.repeated() {
+        let rule = &recorded.run.rule;
+        let wanted = usize::from(rule.remeasure) + 1;
+        let judged = |flow: &&MeasuredFlow| flow.state != FlowState::Unjudged && !flow.contended;
+        let judged = self.flows.iter().filter(judged).count();
+        let different: BTreeSet<_> = self.flows.iter().map(MeasuredFlow::what_was_measured).collect();
+        let repeated = self.repeated();
+        // A disturbance that came back every time is no fault of the pair.
+        let by_chance = |flows: &[usize]| {
+            let elsewhere = self.transient.len().saturating_sub(flows.len());
+            let disturbances = Disturbances::seen(elsewhere, judged.saturating_sub(flows.len()));
+            disturbances.ever(flows.len(), flows.len()) * different.len() as f64
+        };
+        for (stubborn, flows) in &repeated {
             for place in flows.iter().filter(|place| is_adaptive(**place)) {
                 let (Speed::Suspected(comparison, _) | Speed::Slow(comparison)) = &speeds[*place] else {
                     continue;
@@ -51,13 +63,20 @@ impl Localisation {
                 let comparison = comparison.clone();
                 speeds[*place] = match stubborn {
                     false => Speed::Good(comparison),
-                    true if flows.len() >= wanted => Speed::Slow(comparison),
+                    true if flows.len() >= wanted && by_chance(flows) < rule.budget_of(Question::Cells) => {
+                        Speed::Slow(comparison)
+                    }
                     true => {
+                        let measured = flows.len();
+                        let so_far = match measured < wanted {
+                            true => format!("{measured} measurements of {wanted}"),
+                            false => format!(
+                                "{measured} measurements, which others of this run were by chance, too"
+                            ),
+                        };
                         let why = format!(
-                            "suspected slow, {}, in all of {} measurements of {wanted}, while no part it \
-                             crosses is slow",
+                            "suspected slow, {}, in all of {so_far}, while no part it crosses is slow",
                             comparison.in_words(),
-                            flows.len()
                         );
                         Speed::Suspected(comparison, why)
                     }

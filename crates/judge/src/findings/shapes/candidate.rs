@@ -1,6 +1,6 @@
 //! A part whose shape was looked at, and in how many rounds it showed.
 
-use record::{DecisionRule, FindingKind};
+use record::{DecisionRule, FindingKind, Question};
 
 /// Rounds in which a shape was tested, and in how many of them it showed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -80,6 +80,6 @@ impl Candidate {
         self.suspicious
             && self.rounds_shown.rounds > rule.remeasure
             && self.rounds_shown.shown == self.rounds_shown.rounds
-            && self.p_value < rule.false_positive_budget
+            && self.p_value < rule.budget_of(Question::Shapes)
     }
 }

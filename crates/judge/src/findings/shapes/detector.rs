@@ -8,7 +8,7 @@ use crate::findings::analysis::RunAnalysis;
 use crate::findings::detector::Detector;
 use crate::findings::{counters, repeat};
 use record::text;
-use record::{Confirmation, CurvePoint, Finding, FindingKind, Place};
+use record::{Confirmation, CurvePoint, Finding, FindingKind, Place, Question};
 
 /// One finding per kind of shape and part that shows it.
 pub(in crate::findings) struct ShapeFault;
@@ -119,7 +119,7 @@ fn one(analysis: &RunAnalysis<'_>, group: &[&ConfirmedShape]) -> Option<Finding>
                 candidate.rule,
                 candidate.rounds_shown.rounds,
                 u32::from(run.rule.remeasure) + 1,
-                run.rule.false_positive_budget
+                run.rule.budget_of(Question::Shapes)
             ))
             .with_confirmation(Confirmation {
                 rounds: candidate.rounds_shown.shown,

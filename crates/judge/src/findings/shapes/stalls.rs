@@ -14,7 +14,7 @@ use crate::findings::summary::CellSummary;
 use record::stats::{median_of_sorted, more_often};
 use record::text;
 use record::units::Nanos;
-use record::{Cell, DecisionRule, FindingKind};
+use record::{Cell, DecisionRule, FindingKind, Question};
 
 /// Fewer stalls than this say nothing.
 const FEWEST: u64 = 3;
@@ -196,7 +196,7 @@ fn of_kind(
         });
         let best = judged.min_by(|a, b| a.0.total_cmp(&b.0));
         let Some((p_value, part, cells, own, others)) =
-            best.filter(|(p_value, ..)| p_value * considered < rule.false_positive_budget)
+            best.filter(|(p_value, ..)| p_value * considered < rule.budget_of(Question::Shapes))
         else {
             found.extend(everywhere(kind, summaries, rule, left));
             return found;
@@ -244,7 +244,7 @@ fn everywhere(
     let usual = format!("{} of {} would be usual", USUAL.0, USUAL.1);
     let mut candidate = candidate(kind, summaries, rule, &cells, &[], all, &usual);
     candidate.p_value = p_value;
-    (p_value < rule.false_positive_budget).then_some(candidate)
+    (p_value < rule.budget_of(Question::Shapes)).then_some(candidate)
 }
 
 fn candidate(

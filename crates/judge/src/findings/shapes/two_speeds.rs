@@ -3,10 +3,10 @@
 
 use super::candidate::{Candidate, RoundTally};
 use super::curve::{Curves, SizePoint};
-use record::FindingKind;
 use record::stats::{median_of_sorted, widest_gap};
 use record::text;
 use record::units::Nanos;
+use record::{FindingKind, Question};
 
 /// Every point of one curve that has enough samples.
 pub(super) fn of(curves: &Curves<'_>, number: usize) -> Vec<Candidate> {
@@ -47,7 +47,7 @@ fn one(curves: &Curves<'_>, number: usize, point: &SizePoint) -> Option<Candidat
 
 /// Whether the times of a point fall into two clusters.
 fn is_split(curves: &Curves<'_>, point: &SizePoint, round: Option<u16>, wanted: f64) -> bool {
-    let bound = curves.rule.false_positive_budget;
+    let bound = curves.rule.budget_of(Question::Shapes);
     widest_gap(curves.times(point, round)).is_some_and(|gap| gap.ratio >= wanted && gap.p_value < bound)
 }
 

@@ -28,7 +28,7 @@ const DAY: i64 = 86_400;
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReadingNoise {
     /// The best of three flows, with the noise between cells of recorded runs.
-    Recorded(Noise),
+    Recorded(Box<Noise>),
     /// Normal, with this standard deviation.
     Normal(f64),
     /// Student's t with three degrees of freedom, whose middle half is as wide as that of a normal curve with this standard deviation:
@@ -112,7 +112,7 @@ impl Nights {
             hosts: 128,
             rails: 8,
             count: 60,
-            noise_model: ReadingNoise::Recorded(Noise::recorded()),
+            noise_model: ReadingNoise::Recorded(Box::new(Noise::recorded())),
             outliers: 0.002,
             incidents: Vec::new(),
             seed,

@@ -2,7 +2,15 @@
 //!
 //! Two kinds: iterations of one cell differ from its median, and medians of cells that measure the same differ from each
 //! other. Both are kept as quantiles, so that long tails stay long. `railgauge simulate --noise-of RUN` makes the numbers
-//! from the folder of a healthy run; those built in are in `noise.json`, with where they come from.
+//! from the folder of a healthy run; those built in are in `recorded.json`, with where they come from. What hits several measurements
+//! alike is in `parts`; noise by name is in `models`.
+
+mod models;
+mod parts;
+
+pub use models::MODELS;
+pub(super) use parts::FlowEnds;
+pub use parts::{Neighbours, NoiseParts, SecondSpeed, Spreads, Tails};
 
 use std::collections::BTreeMap;
 
@@ -32,12 +40,19 @@ pub struct Noise {
     pub within: Vec<f64>,
     /// Quantiles of a cell's median over that of all cells that measure the same.
     pub between: Vec<f64>,
+    /// What is not drawn for every measurement by itself.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parts: NoiseParts,
+}
+
+fn is_default(parts: &NoiseParts) -> bool {
+    *parts == NoiseParts::default()
 }
 
 impl Noise {
     /// As recorded in healthy runs of the lab.
     pub fn recorded() -> Noise {
-        let text = include_str!("noise.json");
+        let text = include_str!("recorded.json");
         serde_json::from_str(text).unwrap_or_else(|_| Noise::none())
     }
 
@@ -49,7 +64,13 @@ impl Noise {
             fixed_ns: 0,
             within: vec![1.0],
             between: vec![1.0],
+            parts: NoiseParts::default(),
         }
+    }
+
+    /// A model by its name; see [`MODELS`].
+    pub fn named(name: &str) -> Option<Noise> {
+        models::named(name)
     }
 
     /// Reads what [`Noise::of`] was written as.
@@ -65,19 +86,27 @@ impl Noise {
         if !(noise.efficiency > 0.01 && noise.efficiency <= 1.0) {
             return Err("the efficiency of a link is above 0.01 and at most 1".to_string());
         }
-        Ok(noise)
+        match noise.parts.why_not() {
+            Some(why_not) => Err(why_not.to_string()),
+            None => Ok(noise),
+        }
     }
 
     /// As a file, a line for each of its parts.
     pub fn to_json(&self) -> String {
         let line = |name: &str, value: serde_json::Value| format!("  \"{name}\": {value}");
-        let lines = [
+        let mut lines = vec![
             line("source", self.source.as_str().into()),
             line("efficiency", self.efficiency.into()),
             line("fixed_ns", self.fixed_ns.into()),
             line("within", self.within.clone().into()),
             line("between", self.between.clone().into()),
         ];
+        if let Ok(parts) = serde_json::to_value(&self.parts)
+            && !is_default(&self.parts)
+        {
+            lines.push(line("parts", parts));
+        }
         format!("{{\n{}\n}}", lines.join(",\n"))
     }
 
@@ -117,12 +146,13 @@ impl Noise {
             fixed_ns: Noise::recorded().fixed_ns,
             within: steps(&within),
             between: steps(&between),
+            parts: NoiseParts::default(),
         })
     }
 
     /// An iteration's time over its cell's median.
     pub(super) fn within(&self, random: &mut impl Rng) -> f64 {
-        drawn(&self.within, random)
+        drawn(&self.within, random) * self.parts.of_iteration(random)
     }
 
     /// A cell's median over that of its peers.
@@ -210,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_is_built_in_is_readable_and_centred() {
-        let noise = Noise::parse(include_str!("noise.json")).unwrap();
+        let noise = Noise::parse(include_str!("recorded.json")).unwrap();
         assert_eq!(noise, Noise::recorded());
         assert_eq!(Noise::parse(&noise.to_json()), Ok(noise.clone()));
         let mut random = ChaCha8Rng::seed_from_u64(3);
@@ -223,6 +253,35 @@ mod tests {
                 (known - found).abs() < 0.01,
                 "quantile {step}: {known} and {found}"
             );
+        }
+    }
+
+    #[test]
+    fn every_model_is_read_as_it_is_written() {
+        for (name, _) in MODELS {
+            let noise = Noise::named(name).unwrap();
+            assert_eq!(Noise::parse(&noise.to_json()), Ok(noise), "{name}");
+        }
+        assert_eq!(Noise::named("no such model"), None);
+    }
+
+    #[test]
+    fn parts_that_are_no_noise_are_refused() {
+        let text = |parts: &str| {
+            format!(
+                "{{\"source\": \"x\", \"efficiency\": 0.9, \"fixed_ns\": 0, \"within\": [1.0], \"between\": [1.0], \"parts\": {parts}}}"
+            )
+        };
+        assert!(Noise::parse(&text("{\"drift\": 0.1}")).is_ok());
+        for parts in [
+            "{\"drift\": -1}",
+            "{\"levels\": {\"nic\": -0.1}}",
+            "{\"tails\": {\"scale\": 0.1, \"freedom\": 0}}",
+            "{\"hosts_at\": {\"share\": 2, \"factor\": 1}}",
+            "{\"neighbours\": {\"often\": 0.5, \"take\": 1}}",
+            "{\"no such part\": 1}",
+        ] {
+            assert!(Noise::parse(&text(parts)).is_err(), "{parts}");
         }
     }
 
