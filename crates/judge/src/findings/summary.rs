@@ -44,7 +44,7 @@ impl CellSummary<'_> {
     /// The interval of the time, with what varies between measurements.
     pub(crate) fn time(&self, confidence: f64) -> Option<MedianInterval> {
         let own = interval_of_sorted(&self.times, confidence)?;
-        Some(self.variation.of_time(own, self.rounds.len(), confidence))
+        Some(self.variation.of_time(own, self.rounds.len()))
     }
 
     /// Why the cell was not measured to its end.
@@ -61,7 +61,7 @@ impl CellSummary<'_> {
     /// The interval of the wire rate over all rounds, with what varies between measurements.
     pub(crate) fn wire_rate(&self, confidence: f64) -> Option<Interval<Rate>> {
         let own = self.own_rate(confidence)?;
-        Some(self.variation.of_rate(own, self.rounds.len(), confidence))
+        Some(self.variation.of_rate(own, self.rounds.len()))
     }
 
     /// The interval of the median wire rate, by its own iterations alone.
@@ -106,6 +106,7 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
         }
     }
     let rule = &recorded.run.rule;
+    let assumed = Variation::assumed(rule.confidence);
     let mut summaries: Vec<CellSummary<'_>> = (0..cells.len())
         .into_par_iter()
         .map(|place| {
@@ -123,7 +124,7 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
                     .fold(0, |sum, done| sum.saturating_add(done.verified)),
                 done: !rounds_done[place].is_empty(),
                 not_run: not_run[place],
-                variation: Variation::assumed(),
+                variation: assumed,
             }
         })
         .collect();

@@ -33,6 +33,8 @@ pub(crate) struct Variation {
     pub(crate) deviation: f64,
     /// Degrees of freedom of that estimate.
     pub(crate) freedom: f64,
+    /// Deviations that the intervals reach to each side.
+    score: f64,
     /// Where the crowd of them is, as a logarithm, and how many measurements it has.
     crowd: Option<(f64, usize)>,
     /// How many measurements of the kind there are.
@@ -41,20 +43,21 @@ pub(crate) struct Variation {
 
 impl Variation {
     /// What is assumed before anything is measured.
-    pub(crate) fn assumed() -> Variation {
+    pub(crate) fn assumed(confidence: f64) -> Variation {
         Variation {
             deviation: ASSUMED,
             freedom: WORTH,
+            score: student_score(confidence, WORTH),
             crowd: None,
             measured: 1,
         }
     }
 
     /// Of measurements of a kind: the logarithm of each rate, and the error of that median.
-    fn of(measured: &[(f64, f64)]) -> Variation {
+    fn of(measured: &[(f64, f64)], confidence: f64) -> Variation {
         let assumed = Variation {
             measured: measured.len(),
-            ..Variation::assumed()
+            ..Variation::assumed(confidence)
         };
         if measured.len() < FEWEST {
             return assumed;
@@ -69,23 +72,23 @@ impl Variation {
         Variation {
             deviation: ((WORTH * ASSUMED.powi(2) + known * between) / (WORTH + known)).sqrt(),
             freedom: WORTH + known,
+            score: student_score(confidence, WORTH + known),
             crowd: Some((scale.middle, scale.values)),
             measured: measured.len(),
         }
     }
 
     /// Half the length of the interval of a logarithm that was measured in so many rounds, given that of its own median.
-    fn half_length(&self, own: f64, rounds: usize, confidence: f64) -> f64 {
-        let score = student_score(confidence, self.freedom);
-        let between = score * self.deviation / (rounds.max(1) as f64).sqrt();
+    fn half_length(&self, own: f64, rounds: usize) -> f64 {
+        let between = self.score * self.deviation / (rounds.max(1) as f64).sqrt();
         own.hypot(between)
     }
 
     /// The interval of a rate with what varies between measurements, from that of its own median.
-    pub(crate) fn of_rate(&self, own: Interval<Rate>, rounds: usize, confidence: f64) -> Interval<Rate> {
+    pub(crate) fn of_rate(&self, own: Interval<Rate>, rounds: usize) -> Interval<Rate> {
         let middle = own.median.0;
-        let below = self.half_length((middle / own.lower.0).ln(), rounds, confidence);
-        let above = self.half_length((own.upper.0 / middle).ln(), rounds, confidence);
+        let below = self.half_length((middle / own.lower.0).ln(), rounds);
+        let above = self.half_length((own.upper.0 / middle).ln(), rounds);
         Interval {
             median: own.median,
             lower: Rate(middle * (-below).exp()),
@@ -94,12 +97,12 @@ impl Variation {
     }
 
     /// The same of a time.
-    pub(crate) fn of_time(&self, own: MedianInterval, rounds: usize, confidence: f64) -> MedianInterval {
+    pub(crate) fn of_time(&self, own: MedianInterval, rounds: usize) -> MedianInterval {
         if own.median <= 0.0 {
             return own;
         }
-        let below = self.half_length((own.median / own.lower.max(1) as f64).ln(), rounds, confidence);
-        let above = self.half_length((own.upper as f64 / own.median).ln(), rounds, confidence);
+        let below = self.half_length((own.median / own.lower.max(1) as f64).ln(), rounds);
+        let above = self.half_length((own.upper as f64 / own.median).ln(), rounds);
         MedianInterval {
             median: own.median,
             lower: (own.median * (-below).exp()).floor() as u64,
@@ -222,7 +225,7 @@ pub(crate) fn estimate(summaries: &mut [CellSummary<'_>], confidence: f64) {
         let rounds = cells.iter().map(Vec::len).filter(|rounds| *rounds > 0).min();
         let first =
             |cell: &Vec<(f64, f64)>| cell.iter().take(rounds.unwrap_or(0)).copied().collect::<Vec<_>>();
-        Variation::of(&cells.iter().flat_map(first).collect::<Vec<_>>())
+        Variation::of(&cells.iter().flat_map(first).collect::<Vec<_>>(), confidence)
     };
     let variations: Vec<Variation> = kinds.iter().map(variation).collect();
     for (summary, kind) in summaries.iter_mut().zip(kind_of) {
@@ -251,28 +254,28 @@ mod tests {
 
     #[test]
     fn what_varies_is_estimated_where_enough_was_measured_and_assumed_where_not() {
-        assert_eq!(Variation::of(&spread(3, 0.5)).deviation, ASSUMED);
-        let quiet = Variation::of(&spread(40, 0.0));
-        let noisy = Variation::of(&spread(40, 0.005));
+        assert_eq!(Variation::of(&spread(3, 0.5), 0.95).deviation, ASSUMED);
+        let quiet = Variation::of(&spread(40, 0.0), 0.95);
+        let noisy = Variation::of(&spread(40, 0.005), 0.95);
         assert!(quiet.deviation < ASSUMED, "{quiet:?}");
         assert!((0.04..0.07).contains(&noisy.deviation), "{noisy:?}");
-        assert!(noisy.freedom > Variation::assumed().freedom);
+        assert!(noisy.freedom > Variation::assumed(0.95).freedom);
     }
 
     #[test]
     fn a_measurement_within_what_varies_is_not_unusual_however_well_its_median_is_known() {
-        let noisy = Variation::of(&spread(40, 0.005));
+        let noisy = Variation::of(&spread(40, 0.005), 0.95);
         let p_of = |rate: f64, rounds: usize| noisy.p_of_rate(&exactly(rate), rounds, Rate(1e9), None, 0.95);
         assert!(!noisy.is_unusual(p_of(0.9e9, 1)));
         assert!(noisy.is_unusual(p_of(0.7e9, 1)));
         assert!(p_of(0.9e9, 4) < p_of(0.9e9, 1), "more rounds say more");
-        let wide = noisy.of_rate(exactly(1e9), 1, 0.95);
+        let wide = noisy.of_rate(exactly(1e9), 1);
         assert!(wide.lower.0 < 0.92e9 && wide.upper.0 > 1.08e9, "{wide:?}");
     }
 
     #[test]
     fn a_fabric_that_misses_its_spec_as_a_whole_is_unusual_for_the_spec() {
-        let slow = Variation::of(&spread(40, 0.001));
+        let slow = Variation::of(&spread(40, 0.001), 0.95);
         assert!(slow.p_of_crowd(&exactly(1e9), Rate(1.4e9)) < 1e-9);
         assert_eq!(slow.p_of_crowd(&exactly(1e9), Rate(0.9e9)), 1.0);
     }

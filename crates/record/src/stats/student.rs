@@ -19,6 +19,9 @@ pub fn student_above(value: f64, freedom: f64) -> f64 {
 
 /// The value that lies this far above the middle with the two-sided `confidence`.
 pub fn student_score(confidence: f64, freedom: f64) -> f64 {
+    if confidence.is_nan() {
+        return f64::INFINITY;
+    }
     let upper = 0.5 + confidence.clamp(0.0, 1.0 - 1e-12) / 2.0;
     student(freedom).map_or(f64::INFINITY, |student| student.inverse_cdf(upper))
 }
@@ -43,5 +46,6 @@ mod tests {
         assert_eq!(student_above(f64::NAN, 5.0), 1.0);
         assert!(student_above(f64::INFINITY, 5.0) < 1e-9);
         assert!(student_score(1.0, 0.0).is_finite());
+        assert_eq!(student_score(f64::NAN, 5.0), f64::INFINITY);
     }
 }
