@@ -55,7 +55,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: Option<u64>,
     /// Noise of healthy links: a file as --noise-of prints it, or one of the models recorded, quiet, nics, hosts, cells, minutes, tails,
-    /// two-speed, iterations, drift, neighbours, mixed, all (docs/detection.md)
+    /// two-speed, iterations, drift, neighbours, mixed, all (docs/simulate.md)
     #[arg(long, value_name = "NOISE", default_value = "recorded")]
     noise: String,
     /// Print the noise of these recorded healthy runs, and do nothing else

@@ -1,7 +1,6 @@
 //! Noise by name: one model for each way in which healthy fabrics differ, at strengths that no recording here had.
 //!
-//! They are made to embarrass detectors, not to look like a certain fabric. None of them is what a rule was derived from: rules come from
-//! docs/method.md, and these say whether they hold.
+//! They are made to embarrass detectors, not to look like a certain fabric. What was tuned on them and what was counted: docs/detection.md.
 
 use super::Noise;
 use super::parts::{Neighbours, NoiseParts, SecondSpeed, Spreads, Tails};
