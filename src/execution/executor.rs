@@ -184,7 +184,7 @@ impl RunExecutor<'_> {
         let samples = self.resumed.map_or(&[][..], |recorded| &recorded.samples);
         let used = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
         let done = self.resumed.map_or(0, |recorded| recorded.rounds_done());
-        used + 1..=used + self.plan.rule.remeasure.saturating_sub(done)
+        used + 1..=used + self.plan.rule.most_rounds_again().saturating_sub(done)
     }
 
     /// The unfinished cells of a recorded run without the `lost` parts. Cells that have samples are measured again as new cells, for

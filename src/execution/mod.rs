@@ -146,7 +146,7 @@ fn measure(
 
 /// Disk space that the run's samples may take.
 pub fn space_for_samples(plan: &Plan) -> u64 {
-    let rounds = 1 + u64::from(plan.rule.remeasure);
+    let rounds = 1 + u64::from(plan.rule.most_rounds_again());
     let samples = plan.cells.iter().map(|cell| {
         let test = plan.tests.iter().find(|test| test.name == cell.test);
         test.map_or(0, |test| u64::from(test.max_iterations) * cell.world() as u64)

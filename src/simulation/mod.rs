@@ -110,7 +110,7 @@ impl Simulation {
             let Ok(outcome) = narrow(&mut bench, &setting, on_step);
             steps += outcome.steps;
         }
-        for round in 1..=plan.rule.remeasure {
+        for round in 1..=plan.rule.most_rounds_again() {
             let again: Vec<Cell> = {
                 let recorded = bench.recorded_so_far();
                 cells_to_remeasure(&suspects(recorded), &recorded.run.cells)

@@ -19,6 +19,7 @@ mod negative_controls;
 mod nights;
 mod output;
 mod placement;
+mod power;
 mod rdma;
 mod rejoin;
 mod report;

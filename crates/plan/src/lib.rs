@@ -24,6 +24,7 @@ pub mod line_rate;
 mod outline;
 mod pairs;
 pub mod placement;
+pub mod power;
 mod references;
 pub mod remeasure;
 pub mod replan;

@@ -43,6 +43,9 @@ pub struct LinkCoverage {
     pub share: Option<f64>,
     /// What follows.
     pub state: LinkState,
+    /// The smallest loss (0.2 = 20 %) that this run would have found on it with probability 0.9; none where it cannot be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_loss: Option<f64>,
     /// Why it is not tested, when it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

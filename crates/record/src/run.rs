@@ -242,6 +242,15 @@ impl DecisionRule {
     pub fn budget_of(&self, question: Question) -> f64 {
         self.false_positive_budget * question.share()
     }
+
+    /// The most rounds after the first: `remeasure` for every suspect, and two more where those do not rule out that it was disturbed
+    /// every time.
+    pub fn most_rounds_again(&self) -> u16 {
+        match self.remeasure {
+            0 => 0,
+            remeasure => remeasure.saturating_add(2),
+        }
+    }
 }
 
 impl Default for DecisionRule {

@@ -3,6 +3,9 @@
 use super::table::{Entry, Table, Tone, figure, text};
 use record::{Coverage, Finding, LinkCoverage, LinkState};
 
+/// A link on which only a loss so many times as large as the usual one would show is counted apart.
+const UNLIKE_OTHERS: f64 = 1.5;
+
 /// The suspects of a finding; none when no part was localised.
 pub(super) fn suspects(finding: &Finding) -> Option<Table> {
     let columns = [
@@ -45,6 +48,7 @@ pub(super) fn table(links: &[&LinkCoverage]) -> Table {
         figure("highest rate"),
         figure("share of its rate"),
         figure("flows"),
+        figure("loss that would show"),
     ];
     let mut table = Table::new("Links (cables, per direction)", columns);
     for link in links {
@@ -58,6 +62,7 @@ pub(super) fn table(links: &[&LinkCoverage]) -> Table {
             Entry::or_dash(link.most),
             Entry::or_dash(link.share.map(|share| format!("{:.0} %", share * 100.0))),
             Entry::ours(link.flows),
+            Entry::or_dash(link.smallest_loss.map(whole_percent)),
         ]);
     }
     table
@@ -91,7 +96,37 @@ pub(super) fn in_one_line(coverage: &Coverage) -> Option<String> {
         count(LinkState::Healthy)
     )];
     parts.extend(others.map(|(count, state)| format!("{count} {state}")));
-    (all > 0).then(|| parts.join(", "))
+    let mut line = parts.join(", ");
+    if let Some(found) = losses_in_words(coverage) {
+        line = format!("{line}; {found}");
+    }
+    (all > 0).then_some(line)
+}
+
+/// `nothing worse than a loss of 12 % on 120 of them, 25 % on 8` (found with probability 0.9); none where that is known of no link.
+fn losses_in_words(coverage: &Coverage) -> Option<String> {
+    let links = coverage
+        .links
+        .iter()
+        .filter(|link| link.state < LinkState::Suspected);
+    let mut losses: Vec<f64> = links.filter_map(|link| link.smallest_loss).collect();
+    losses.sort_by(f64::total_cmp);
+    let usual = losses.get(losses.len() / 2)? * UNLIKE_OTHERS;
+    let (most, rest) = losses.split_at(losses.partition_point(|loss| *loss <= usual));
+    let mut words = format!(
+        "nothing worse than a loss of {} on {} of them",
+        whole_percent(*most.last()?),
+        most.len()
+    );
+    if let Some(worst) = rest.last() {
+        words = format!("{words}, {} on {}", whole_percent(*worst), rest.len());
+    }
+    Some(words)
+}
+
+/// A loss is never made to look smaller.
+fn whole_percent(loss: f64) -> String {
+    format!("{:.0} %", (loss * 100.0 - 1e-9).ceil())
 }
 
 /// What is worst comes first; a healthy link comes last.

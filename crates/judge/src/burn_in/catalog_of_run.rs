@@ -97,6 +97,7 @@ mod tests {
             most: None,
             share: None,
             state: LinkState::Healthy,
+            smallest_loss: None,
             why: None,
         }
     }

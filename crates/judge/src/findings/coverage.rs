@@ -41,7 +41,12 @@ fn links(analysis: &RunAnalysis<'_>) -> Vec<LinkCoverage> {
     let Some(known) = known else {
         return Vec::new();
     };
-    known.graph.links().map(|(id, _)| one_link(known, id)).collect()
+    let losses = known.smallest_losses(analysis.recorded, &analysis.summaries, &analysis.speeds);
+    known
+        .graph
+        .links()
+        .map(|(id, _)| one_link(known, id, losses[id.index()]))
+        .collect()
 }
 
 /// The untested links in one line: a list of hundreds helps no reader.
@@ -63,7 +68,7 @@ fn untested_links(links: &[LinkCoverage]) -> Option<Untested> {
     })
 }
 
-fn one_link(known: &Localisation, id: LinkId) -> LinkCoverage {
+fn one_link(known: &Localisation, id: LinkId, smallest_loss: Option<f64>) -> LinkCoverage {
     let link = known.graph.link(id);
     let (most, flows) = known.load(id);
     let state = known.state(id);
@@ -82,6 +87,7 @@ fn one_link(known: &Localisation, id: LinkId) -> LinkCoverage {
             .filter(|_| link.rate.0 > 0.0)
             .map(|most| most.0 / link.rate.0),
         state,
+        smallest_loss,
         why,
     }
 }

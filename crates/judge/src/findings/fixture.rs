@@ -264,7 +264,7 @@ impl Fixture {
     pub fn recorded(mut self) -> Recorded {
         let mut recorded = self.first_round();
         let cells = self.run.cells.clone();
-        for round in 1..=self.run.rule.remeasure {
+        for round in 1..=self.run.rule.most_rounds_again() {
             let suspected = suspects(&recorded);
             for cell in cells.iter().filter(|cell| suspected.contains(&cell.id)) {
                 self.measure(cell, round, &mut recorded);

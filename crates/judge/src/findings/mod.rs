@@ -32,6 +32,7 @@ mod lost_rank;
 mod miscabled;
 mod peers;
 mod port_errors;
+pub mod power;
 pub(crate) mod repeat;
 mod run_index;
 mod shapes;
@@ -187,7 +188,7 @@ pub fn losses(recorded: &Recorded) -> Losses {
 }
 
 /// Ids of the cells that look slow so far, or in which a rank seems to keep the others waiting, and that were not
-/// measured often enough to accuse a part.
+/// measured often enough to accuse a part, or to rule out that they were disturbed every time.
 ///
 /// The runner measures them again before it asks anew, together with their peers where the peers are the reference.
 pub fn suspects(recorded: &Recorded) -> Vec<u32> {
@@ -202,9 +203,10 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
         if is_adaptive(*index) {
             return false;
         }
-        let looks_slow =
-            analysis.speeds[*index].looks_slow() && analysis.summaries[*index].rounds.len() < wanted;
+        let speed = &analysis.speeds[*index];
+        let looks_slow = speed.looks_slow() && analysis.summaries[*index].rounds.len() < wanted;
         looks_slow
+            || speed.may_be_disturbed(&recorded.run.rule)
             || analysis.stragglers.suspected.contains(index)
             || analysis.shapes.suspected.contains(index)
     };

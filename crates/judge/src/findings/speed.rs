@@ -123,6 +123,17 @@ impl Speed {
     pub(super) fn looks_slow(&self) -> bool {
         matches!(self, Speed::Suspected(..) | Speed::Slow(_))
     }
+
+    /// Whether it was slow in every round, and another one may rule out that it was disturbed in all of them.
+    pub(super) fn may_be_disturbed(&self, rule: &DecisionRule) -> bool {
+        let Speed::Suspected(comparison, _) = self else {
+            return false;
+        };
+        let (measured, slow) = comparison.rounds;
+        slow == measured
+            && measured <= rule.most_rounds_again()
+            && comparison.p_value >= rule.budget_of(Question::Cells)
+    }
 }
 
 /// The speed of every cell, and how many comparisons that took.
@@ -134,16 +145,21 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
         .map(|place| compare(recorded, summaries, &peers, place))
         .collect();
     let disturbances = disturbances(&answers);
+    // Further rounds are asked for until it shows: each of them is another look.
+    let looks = f64::from(1 + rule.most_rounds_again() - rule.remeasure);
+    for applied in answers.iter_mut().flatten() {
+        let of_cell = disturbances.of_any(applied.pairs);
+        for comparison in applied.comparisons.iter_mut().filter(|one| one.looks_slow) {
+            let (measured, slow) = comparison.rounds;
+            let every_time = looks * of_cell.at_least(usize::from(slow), usize::from(measured));
+            comparison.p_value = comparison.p_value.max(every_time.min(1.0));
+        }
+    }
     let mut compared: Vec<&mut Comparison> = answers
         .iter_mut()
         .flatten()
         .flat_map(|applied| applied.comparisons.iter_mut())
         .collect();
-    for comparison in compared.iter_mut().filter(|comparison| comparison.looks_slow) {
-        let (measured, slow) = comparison.rounds;
-        let every_time = disturbances.at_least(usize::from(slow), usize::from(measured));
-        comparison.p_value = comparison.p_value.max(every_time);
-    }
     let p_values: Vec<f64> = compared.iter().map(|comparison| comparison.p_value).collect();
     for (comparison, adjusted) in compared.iter_mut().zip(holm(&p_values)) {
         comparison.p_value = adjusted;
@@ -153,9 +169,9 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
     (answers.into_iter().map(speed).collect(), p_values.len() as u32)
 }
 
-/// How often cells were slow in some of their rounds and not in others.
+/// How often a pair was slow in some of its rounds and not in others. A ring is disturbed where one of its pairs is.
 fn disturbances(answers: &[Result<Applied, Speed>]) -> Disturbances {
-    let (mut disturbed, mut all) = (0, 0);
+    let (mut disturbed, mut all, mut pairs) = (0, 0, 0);
     for applied in answers.iter().flatten() {
         let rounds = applied.comparisons.iter().map(|comparison| comparison.rounds);
         // A cell that misses one reference every time is not disturbed, whatever the other says.
@@ -163,13 +179,16 @@ fn disturbances(answers: &[Result<Applied, Speed>]) -> Disturbances {
             continue;
         };
         all += usize::from(measured);
+        pairs += usize::from(measured) * applied.pairs;
         disturbed += usize::from(if slow < measured { slow } else { 0 });
     }
-    Disturbances::seen(disturbed, all)
+    Disturbances::of_pairs(disturbed, all, pairs)
 }
 
 /// The references that apply to a cell, and why others do not.
 struct Applied {
+    /// Pairs of ranks that the cell's data goes between: each of them may be disturbed.
+    pairs: usize,
     comparisons: Vec<Comparison>,
     reasons: Vec<String>,
     is_below_spec: bool,
@@ -236,6 +255,10 @@ fn compare(
     let is_congested = test.is_some_and(|test| CONGESTION_TESTS.contains(&test.kind))
         && (summary.cell.load == Load::Together || !summary.cell.collective.is_pairwise());
     let mut applied = Applied {
+        pairs: match summary.cell.ranks.len() {
+            0..=2 => 1,
+            ranks => ranks,
+        },
         comparisons: Vec::new(),
         reasons: Vec::new(),
         is_below_spec: false,
@@ -441,7 +464,7 @@ fn compare_rates(
     let own = summary.own_rate(rule.confidence);
     let is_below = own.as_ref().is_some_and(|own| own.median < threshold);
     let p_value = own.filter(|_| is_below).map_or(1.0, |own| {
-        let p_of_cell = variation.p_of_rate(&own, summary.rounds.len(), expected, peers, rule.confidence);
+        let p_of_cell = variation.p_of_rate(&own, expected, peers, rule.confidence);
         // Where all of them miss an absolute figure, none is unusual.
         match peers {
             Some(_) => p_of_cell,
@@ -457,7 +480,7 @@ fn compare_rates(
             // Rounds are compared with their own peers only for suspects: a healthy tournament has thousands of peers.
             true => own.median < of_round(round.number).unwrap_or(threshold),
             false => {
-                let p_value = variation.p_of_rate(&own, 1, expected, peers, rule.confidence);
+                let p_value = variation.p_of_rate(&own, expected, peers, rule.confidence);
                 own.median < threshold && variation.is_unusual(p_value)
             }
         }

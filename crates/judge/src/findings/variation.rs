@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::power::Detectability;
 use super::summary::{CellSummary, rate_interval};
 use record::Interval;
 use record::stats::{
@@ -78,6 +79,19 @@ impl Variation {
         }
     }
 
+    /// The p-value from which on one of so many measurements is unusual.
+    pub(super) fn unusual_of(measured: usize) -> f64 {
+        UNUSUAL / measured.max(1) as f64
+    }
+
+    /// The degrees of freedom that so many measurements would give, if they were all healthy.
+    pub(super) fn freedom_of(measured: usize) -> f64 {
+        match measured < FEWEST {
+            true => WORTH,
+            false => WORTH + EFFICIENCY * measured as f64,
+        }
+    }
+
     /// Half the length of the interval of a logarithm that was measured in so many rounds, given that of its own median.
     fn half_length(&self, own: f64, rounds: usize) -> f64 {
         let between = self.score * self.deviation / (rounds.max(1) as f64).sqrt();
@@ -125,14 +139,14 @@ impl Variation {
     pub(super) fn p_of_rate(
         &self,
         own: &Interval<Rate>,
-        rounds: usize,
         expected: Rate,
         peers: Option<usize>,
         confidence: f64,
     ) -> f64 {
         let error = error_of(own, confidence);
         let of_reference = peers.map_or(0.0, |peers| ERROR_OF_MEDIAN / peers.max(1) as f64);
-        let deviation = self.deviation * (1.0 / rounds.max(1) as f64 + of_reference).sqrt();
+        // Further rounds of a cell say nothing about the level that its parts have for good.
+        let deviation = self.deviation * (1.0 + of_reference).sqrt();
         shortfall(
             (self.healthy(expected, peers.is_none()).0 / own.median.0).ln(),
             deviation.hypot(error),
@@ -153,9 +167,22 @@ impl Variation {
         shortfall(threshold.0.ln() - middle, deviation, self.freedom)
     }
 
+    /// What is in the way of a loss on a part of this kind: what varies, what a healthy measurement reaches above the threshold (as a logarithm),
+    /// and how rare a slow one must be.
+    pub(super) fn detectability(&self, expected: Rate, threshold: Rate) -> Detectability {
+        let healthy = self.crowd.map_or(expected.0.ln(), |(middle, _)| middle);
+        Detectability {
+            deviation: self.deviation,
+            freedom: self.freedom,
+            tolerated: healthy - threshold.0.ln(),
+            unusual: Variation::unusual_of(self.measured),
+            ..Detectability::default()
+        }
+    }
+
     /// Whether a rate with this p-value is lower than those of healthy measurements, as many as there are, would be.
     pub(super) fn is_unusual(&self, p_value: f64) -> bool {
-        p_value * self.measured.max(1) as f64 <= UNUSUAL
+        p_value <= Variation::unusual_of(self.measured)
     }
 }
 
@@ -181,8 +208,14 @@ pub(super) struct Disturbances {
 impl Disturbances {
     /// So many of all measurements were slow while what they crossed is not.
     pub(super) fn seen(slow: usize, all: usize) -> Disturbances {
+        Disturbances::of_pairs(slow, all, all)
+    }
+
+    /// The same per pair of ranks, where measurements of groups cross many `pairs` each; that is how many all of them crossed.
+    pub(super) fn of_pairs(slow: usize, all: usize, pairs: usize) -> Disturbances {
         let (assumed, among) = DISTURBED;
-        let among = all as f64 + among;
+        let pairs_each = pairs.max(1) as f64 / all.max(1) as f64;
+        let among = pairs as f64 + among * pairs_each.max(1.0);
         let probability = ((slow as f64 + assumed) / among).min(1.0);
         Disturbances {
             probability,
@@ -198,6 +231,20 @@ impl Disturbances {
     /// The probability that so many of these measurements were disturbed.
     pub(super) fn at_least(&self, slow: usize, of: usize) -> f64 {
         at_least_of(slow as u64, of.max(slow) as u64, self.probability)
+    }
+
+    /// The probability that a healthy measurement is disturbed, at most.
+    pub(super) fn at_most(&self) -> f64 {
+        self.at_most
+    }
+
+    /// How probable it is that one of so many is disturbed.
+    pub(super) fn of_any(&self, pairs: usize) -> Disturbances {
+        let any = |one: f64| 1.0 - (1.0 - one.min(1.0)).powf(pairs.max(1) as f64);
+        Disturbances {
+            probability: any(self.probability),
+            at_most: any(self.at_most),
+        }
     }
 }
 
@@ -265,10 +312,9 @@ mod tests {
     #[test]
     fn a_measurement_within_what_varies_is_not_unusual_however_well_its_median_is_known() {
         let noisy = Variation::of(&spread(40, 0.005), 0.95);
-        let p_of = |rate: f64, rounds: usize| noisy.p_of_rate(&exactly(rate), rounds, Rate(1e9), None, 0.95);
-        assert!(!noisy.is_unusual(p_of(0.9e9, 1)));
-        assert!(noisy.is_unusual(p_of(0.7e9, 1)));
-        assert!(p_of(0.9e9, 4) < p_of(0.9e9, 1), "more rounds say more");
+        let p_of = |rate: f64| noisy.p_of_rate(&exactly(rate), Rate(1e9), None, 0.95);
+        assert!(!noisy.is_unusual(p_of(0.9e9)));
+        assert!(noisy.is_unusual(p_of(0.7e9)));
         let wide = noisy.of_rate(exactly(1e9), 1);
         assert!(wide.lower.0 < 0.92e9 && wide.upper.0 > 1.08e9, "{wide:?}");
     }
@@ -286,8 +332,14 @@ mod tests {
         assert!(quiet.ever(3, 3) * 300.0 < 0.004);
         assert!(noisy.ever(3, 3) > 0.01 && noisy.ever(12, 12) < 1e-5);
         assert!(
-            quiet.at_least(2, 2) < quiet.ever(2, 2),
-            "looking again and again costs"
+            quiet.of_any(16).ever(2, 2) > 100.0 * quiet.ever(2, 2),
+            "a ring is disturbed where any of its pairs is"
+        );
+        let rings = Disturbances::of_pairs(0, 10, 160);
+        let (ring, pair) = (rings.of_any(16).ever(3, 3), Disturbances::seen(0, 10).ever(3, 3));
+        assert!(
+            (ring / pair - 1.0).abs() < 0.1,
+            "rings alone: as pairs alone, {ring} {pair}"
         );
     }
 }

@@ -24,7 +24,7 @@ pub const MOST_STEPS: usize = 8;
 /// A question that was asked so often has no answer.
 const MOST_ASKED: usize = 3;
 
-/// Links that connections missed so often may never be chosen.
+/// A link that connections missed in so many searches may never be chosen.
 const MOST_SOUGHT: usize = 2;
 
 /// What is asked where no flow was slow, and some links were not crossed.
@@ -109,7 +109,7 @@ pub fn narrow<B: Measurer>(
     let mut adaptive = resumed(context, &recorded);
     let mut suspected: Vec<Element> = Vec::new();
     let mut asked: HashMap<Ambiguity, usize> = HashMap::new();
-    let mut sought: HashMap<Vec<LinkId>, usize> = HashMap::new();
+    let mut sought: HashMap<LinkId, usize> = HashMap::new();
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
         let mut ambiguities = ambiguities::of(&seen, &recorded);
@@ -129,13 +129,13 @@ pub fn narrow<B: Measurer>(
         if number <= MOST_STEPS {
             slots.extend(adaptive.narrowing(&ambiguities, is_good));
             slots.extend(adaptive.again(to_repeat(&seen, &recorded, context)));
-            let untested = seen.untested_between_switches();
-            let times = sought.entry(untested.clone()).or_insert(0);
-            *times += 1;
-            let further = match *times <= MOST_SOUGHT {
-                true => adaptive.over_untested(&untested),
-                false => Vec::new(),
-            };
+            let mut untested = seen.untested_between_switches();
+            untested.retain(|link| {
+                let times = sought.entry(*link).or_insert(0);
+                *times += 1;
+                *times <= MOST_SOUGHT
+            });
+            let further = adaptive.over_untested(&untested);
             if slots.is_empty() && !further.is_empty() {
                 why = UNTESTED.to_string();
             }

@@ -72,6 +72,7 @@ fn links() -> Vec<LinkCoverage> {
                 most: Some(Rate(if state == LinkState::Slow { 30e9 } else { 48e9 })),
                 share: Some(if state == LinkState::Slow { 0.6 } else { 0.96 }),
                 state,
+                smallest_loss: None,
                 why: None,
             });
         };

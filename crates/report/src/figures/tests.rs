@@ -107,6 +107,7 @@ pub(super) fn with_links(recorded: &Recorded) -> Judgement {
         most: (state != LinkState::Untested).then_some(Rate(share * 1e9)),
         share: (state != LinkState::Untested).then_some(share),
         state,
+        smallest_loss: None,
         why: None,
     };
     for host in 0..4 {

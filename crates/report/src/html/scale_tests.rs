@@ -119,6 +119,7 @@ fn slow_links_hot_gpus_and_drifted_nodes_are_named_among_thousands() {
                 at if at % 3 == 0 => LinkState::Untested,
                 _ => LinkState::Healthy,
             },
+            smallest_loss: None,
             why: None,
         })
         .collect();

@@ -126,6 +126,7 @@ fn counters_gpus_and_links_that_are_in_trouble_are_named() {
         most: Some(Rate(0.5e9)),
         share: Some(0.5),
         state,
+        smallest_loss: None,
         why: None,
     };
     judgement.coverage = Coverage {

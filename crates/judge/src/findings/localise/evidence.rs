@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::element::Elements;
 use super::explain::Explanation;
 use super::flow::{FlowState, MeasuredFlow};
+use crate::findings::power::ASSUMED_LEVEL;
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use crate::findings::variation::{Disturbances, Variation, error_of, shortfall};
@@ -15,7 +16,7 @@ use record::stats::{EFFICIENCY, Scale, median};
 use record::{DecisionRule, Question};
 
 /// The deviation of the levels of healthy parts that is assumed beforehand, and how many parts that is worth.
-const ASSUMED: (f64, f64) = (0.01, 4.0);
+const ASSUMED: (f64, f64) = (ASSUMED_LEVEL, 4.0);
 
 /// A part that was slow in this many slots and good in none is not likely disturbed.
 const SOLID: usize = 3;
@@ -98,6 +99,11 @@ impl<'f> Evidence<'f> {
             elements,
             reached,
         }
+    }
+
+    /// The share of what varies that a part has for good.
+    pub(super) fn of_levels(&self) -> f64 {
+        self.of_levels
     }
 
     /// How sure every explanation is, corrected for `family` parts, and the flows that are explained beyond doubt. Those do not count as disturbed

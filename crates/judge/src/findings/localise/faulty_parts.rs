@@ -33,6 +33,7 @@ pub(in crate::findings) struct FaultyPart {
 const ALIKE: f64 = 0.5;
 
 /// What explains a slow cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::findings) enum ExplainedBy {
     /// It is one of the flows the part was found by.
     OwnFlow,

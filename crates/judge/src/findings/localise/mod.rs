@@ -22,6 +22,7 @@ mod flow;
 mod intermittent;
 mod loads;
 mod settle;
+mod smallest_loss;
 
 pub use element::Element;
 pub(super) use faulty_parts::{ExplainedBy, FaultyPart};
@@ -95,6 +96,10 @@ pub struct Localisation {
     states: Vec<LinkState>,
     /// Whether a flow crossed it at the speed expected of the flow.
     good: Vec<bool>,
+    /// The share of what varies between measurements that a part has for good.
+    of_levels: f64,
+    /// How many parts were crossed.
+    family: u32,
 }
 
 impl Localisation {
@@ -133,6 +138,7 @@ impl Localisation {
         let family = crossed_parts(&flows);
         let evidence = Evidence::new(&flows, &elements, summaries, speeds, rule);
         let (answers, accounted) = evidence.answers(&explained.causes, family);
+        let of_levels = evidence.of_levels();
         let now_and_then = intermittent::parts(&flows, &explained.transient, &accounted, &elements);
         for part in &now_and_then {
             explained.transient.retain(|flow| !part.flows.contains(flow));
@@ -145,6 +151,8 @@ impl Localisation {
             causes: Vec::new(),
             states: vec![LinkState::Untested; graph.link_count()],
             good: vec![false; graph.link_count()],
+            of_levels,
+            family,
             elements,
             loads,
             graph,

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Localisation;
+use super::faulty_parts::ExplainedBy;
 use super::flow::{FlowState, MeasuredFlow};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
@@ -26,6 +27,15 @@ impl Localisation {
                 if let Speed::Suspected(comparison, _) = &speeds[*place] {
                     speeds[*place] = Speed::Slow(comparison.clone());
                 }
+            }
+        }
+        // A collective over a part that is confirmed is slow because of it: nothing else need be ruled out.
+        for (place, speed) in speeds.iter_mut().enumerate() {
+            if let Speed::Suspected(comparison, _) = speed
+                && summaries[place].cell.ranks.len() > 2
+                && self.explains(&recorded.run, summaries[place].cell, place) != ExplainedBy::Nothing
+            {
+                *speed = Speed::Slow(comparison.clone());
             }
         }
         for place in &self.contended {

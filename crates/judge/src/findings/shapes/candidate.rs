@@ -76,6 +76,12 @@ impl Candidate {
         }
     }
 
+    /// Whether another round may confirm it.
+    pub(super) fn may_be_confirmed(&self, rule: &DecisionRule) -> bool {
+        let RoundTally { rounds, shown } = self.rounds_shown;
+        rounds <= rule.remeasure || (shown == rounds && rounds <= rule.most_rounds_again())
+    }
+
     pub(super) fn is_confirmed(&self, rule: &DecisionRule) -> bool {
         self.suspicious
             && self.rounds_shown.rounds > rule.remeasure

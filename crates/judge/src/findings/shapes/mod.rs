@@ -56,6 +56,7 @@ impl Shapes {
         let (places, unjudged) = judged_places(recorded, summaries);
         let curves = Curves::of(summaries, rule, places.iter().copied());
         let halves = ramp::halves(&curves);
+        let splits = two_speeds::Splits::of(&curves);
         let mut candidates: Vec<Candidate> = (0..curves.all.len())
             .into_par_iter()
             .flat_map_iter(|number| {
@@ -67,7 +68,7 @@ impl Shapes {
                 shapes
                     .into_iter()
                     .flatten()
-                    .chain(two_speeds::of(&curves, number))
+                    .chain(two_speeds::of(&curves, &splits, number))
             })
             .collect();
         for (_, places) in by_test(summaries, &places) {
@@ -104,7 +105,7 @@ impl Shapes {
             }
             let points = points(curves, &candidate);
             self.confirmed.push((candidate, points));
-        } else if candidate.rounds_shown.rounds <= curves.rule.remeasure {
+        } else if candidate.may_be_confirmed(curves.rule) {
             self.suspected.extend(&candidate.places);
             self.suspected.extend(&candidate.beside);
         }

@@ -1,0 +1,124 @@
+//! What the run would have found on each cable: the smallest loss, by how often flows crossed it and what varied between them (`power`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::flow::{FlowState, MeasuredFlow};
+use super::{LOADED, Localisation};
+use crate::findings::power::{Detectability, FURTHER};
+use crate::findings::speed::Speed;
+use crate::findings::summary::CellSummary;
+use crate::findings::variation::{Disturbances, error_of};
+use record::{DecisionRule, Question, Recorded};
+
+/// Flows of one kind over one link.
+#[derive(Debug)]
+struct KindOverLink {
+    slots: BTreeSet<u32>,
+    /// The first of them in the plan: all of a kind are alike.
+    place: usize,
+    is_adaptive: bool,
+}
+
+impl Localisation {
+    /// The share of what varies between measurements that a part has for good.
+    pub(in crate::findings) fn of_levels(&self) -> f64 {
+        self.of_levels
+    }
+
+    /// Of every judged flow what varies between those of its kind, and the error of its own median; and how many were disturbed, of how many.
+    pub(in crate::findings) fn noise_of_flows(
+        &self,
+        summaries: &[CellSummary<'_>],
+        rule: &DecisionRule,
+    ) -> (Vec<(f64, f64)>, (usize, usize)) {
+        let known = |flow: &MeasuredFlow| {
+            let summary = &summaries[flow.place];
+            let own = summary.own_rate(rule.confidence)?;
+            Some((summary.variation.deviation, error_of(&own, rule.confidence)))
+        };
+        (self.judged().filter_map(known).collect(), self.disturbed())
+    }
+
+    fn judged(&self) -> impl Iterator<Item = &MeasuredFlow> {
+        let is_judged = |flow: &&MeasuredFlow| flow.state != FlowState::Unjudged && !flow.contended;
+        self.flows.iter().filter(is_judged)
+    }
+
+    /// Flows that were slow by chance, and all that were judged.
+    fn disturbed(&self) -> (usize, usize) {
+        (self.transient.len(), self.judged().count())
+    }
+
+    /// Per link the smallest loss that would have been found with probability 0.9; none where no judged flow of known path crossed it.
+    pub(in crate::findings) fn smallest_losses(
+        &self,
+        recorded: &Recorded,
+        summaries: &[CellSummary<'_>],
+        speeds: &[Speed],
+    ) -> Vec<Option<f64>> {
+        let rule = &recorded.run.rule;
+        let (transient, all) = self.disturbed();
+        let disturbed = Disturbances::seen(transient, all).at_most();
+        let mut kinds = BTreeMap::new();
+        let mut over: Vec<BTreeMap<usize, KindOverLink>> = Vec::new();
+        over.resize_with(self.graph.link_count(), BTreeMap::new);
+        for flow in self.judged() {
+            let cell = summaries[flow.place].cell;
+            let count = kinds.len();
+            let kind = *kinds.entry(cell.peer_key()).or_insert(count);
+            let is_adaptive = recorded.run.test_of(cell).is_some_and(|test| test.adaptive);
+            let is_share = |number: &usize| flow.shares.iter().any(|(shared, _)| shared == number);
+            let crossed = flow.certain.iter().filter(|number| **number < over.len());
+            for number in crossed
+                .filter(|number| !is_share(number))
+                .copied()
+                .collect::<Vec<_>>()
+            {
+                let found = over[number].entry(kind).or_insert_with(|| KindOverLink {
+                    slots: BTreeSet::new(),
+                    place: flow.place,
+                    is_adaptive,
+                });
+                found.slots.insert(flow.slot);
+            }
+        }
+        let detectability = |kind: &KindOverLink| {
+            let (summary, comparison) = (&summaries[kind.place], speeds[kind.place].comparison()?);
+            let own = summary.own_rate(rule.confidence)?;
+            Some(Detectability {
+                of_levels: self.of_levels,
+                error: error_of(&own, rule.confidence),
+                disturbed,
+                accepted: rule.budget_of(Question::Parts) / f64::from(self.family.max(1)),
+                least: usize::from(rule.remeasure) + 1,
+                ..summary
+                    .variation
+                    .detectability(comparison.expected, comparison.threshold)
+            })
+        };
+        // Links that are crossed as often by the same kind are alike.
+        let mut known: BTreeMap<(usize, usize), Option<f64>> = BTreeMap::new();
+        let mut losses = Vec::with_capacity(over.len());
+        for ((id, link), kinds) in self.graph.links().zip(&over) {
+            let of_kinds = kinds.iter().filter_map(|(number, kind)| {
+                let loss = known.entry((*number, kind.slots.len())).or_insert_with(|| {
+                    let further = if kind.is_adaptive { FURTHER } else { 0 };
+                    detectability(kind)?.smallest_loss(kind.slots.len(), further)
+                });
+                *loss
+            });
+            let best = of_kinds.min_by(f64::total_cmp);
+            let most = self.loads.most(id.index()).map_or(0.0, |most| most.0);
+            // A link that was not filled loses what nobody asked of it before anybody notices.
+            let filled = match most >= LOADED * link.rate.0 {
+                true => 1.0,
+                false => most / link.rate.0,
+            };
+            losses.push(
+                best.filter(|_| filled > 0.0)
+                    .map(|loss| 1.0 - (1.0 - loss) * filled),
+            );
+        }
+        losses
+    }
+}

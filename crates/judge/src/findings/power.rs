@@ -1,0 +1,267 @@
+//! What a run can find: the smallest loss of rate on a part that is found with probability 0.9 (docs/method.md, "What could have been found").
+//!
+//! The same rules as in `localise::evidence`, asked the other way round: a part loses so much; how probable is it that enough measurements over it
+//! look slow, and that they are neither the slow end of what varies nor all disturbed?
+
+use super::analysis::RunAnalysis;
+use super::variation::{Disturbances, Variation};
+use record::stats::{ever_of, median, normal_score, student_above, student_score};
+use record::{DecisionRule, Question, Recorded};
+
+/// A loss counts as found from this probability on.
+pub const WANTED: f64 = 0.9;
+
+/// Measurements over a suspect beyond those of the opening, after which an adaptive test gives up.
+pub const FURTHER: usize = 16;
+
+/// Levels of parts are drawn at so many points of equal probability.
+const LEVELS: usize = 25;
+/// No larger loss is looked for: a part that carries nothing is silent, not slow.
+const LARGEST: f64 = 0.95;
+/// The deviation of the levels of healthy parts that is assumed beforehand.
+pub(super) const ASSUMED_LEVEL: f64 = 0.01;
+/// The smallest loss is found to this precision.
+const PRECISION: f64 = 0.0005;
+
+/// What decides whether a loss is found.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Detectability {
+    /// Deviation of the logarithm of healthy measurements.
+    pub deviation: f64,
+    /// Degrees of freedom of that estimate.
+    pub freedom: f64,
+    /// The share of its variance that a part has for good.
+    pub of_levels: f64,
+    /// The error of a measurement's own median.
+    pub error: f64,
+    /// What is tolerated: the logarithm of what healthy measurements reach over the threshold.
+    pub tolerated: f64,
+    /// How often a healthy measurement may look slow.
+    pub unusual: f64,
+    /// The probability that a healthy measurement is disturbed.
+    pub disturbed: f64,
+    /// The p-value that accuses one part: the budget, over all parts that were crossed.
+    pub accepted: f64,
+    /// Measurements that an accusation needs at least.
+    pub least: usize,
+}
+
+impl Detectability {
+    /// The probability that a loss (0.2 = 20 %) on a part is found that measurements cross in so many slots, and `further` ones if one of those looks
+    /// slow.
+    pub fn power(&self, loss: f64, slots: usize, further: usize) -> f64 {
+        let lost = -(1.0 - loss.clamp(0.0, 1.0 - f64::EPSILON)).ln();
+        let level = self.deviation * self.of_levels.clamp(0.0, 1.0).sqrt();
+        let between = self.between();
+        let slow_from = self.slow_from();
+        let of_level = |number: usize| {
+            let share = (number as f64 + 0.5) / LEVELS as f64;
+            let own = lost + level * normal_score(share);
+            let looks_slow = student_above((slow_from - own) / between, self.freedom);
+            self.found(own, looks_slow, slots, further)
+        };
+        (0..LEVELS).map(of_level).sum::<f64>() / LEVELS as f64
+    }
+
+    /// The smallest loss that is found with the probability [`WANTED`]; none where not even the largest is.
+    pub fn smallest_loss(&self, slots: usize, further: usize) -> Option<f64> {
+        let is_found = |loss: f64| self.power(loss, slots, further) >= WANTED;
+        if slots == 0 || !is_found(LARGEST) {
+            return None;
+        }
+        let (mut missed, mut found) = (0.0, LARGEST);
+        while found - missed > PRECISION {
+            let middle = (missed + found) / 2.0;
+            match is_found(middle) {
+                true => found = middle,
+                false => missed = middle,
+            }
+        }
+        Some(found)
+    }
+
+    /// Deviation of one measurement around the level of its part.
+    fn between(&self) -> f64 {
+        let own = self.deviation.powi(2) * (1.0 - self.of_levels.clamp(0.0, 1.0));
+        (own + self.error.powi(2)).sqrt().max(1e-9)
+    }
+
+    /// The shortfall, as a logarithm, from which on a measurement looks slow.
+    fn slow_from(&self) -> f64 {
+        let unusual = student_score(1.0 - 2.0 * self.unusual.clamp(1e-12, 0.5), self.freedom);
+        self.tolerated.max(unusual * self.deviation.hypot(self.error))
+    }
+
+    /// The probability that a part is found whose measurements fall short by `own` on average and look slow with this probability.
+    fn found(&self, own: f64, looks_slow: f64, slots: usize, further: usize) -> f64 {
+        let mut found = 0.0;
+        // The probability of so many slow ones so far, while nothing is settled.
+        let mut slow = vec![1.0];
+        for measured in 1..=slots + further {
+            if measured == slots + 1 {
+                // Nobody asks about a part that was never slow.
+                slow[0] = 0.0;
+            }
+            let mut next = vec![0.0; measured + 1];
+            for (count, probability) in slow.iter().enumerate() {
+                next[count] += probability * (1.0 - looks_slow);
+                next[count + 1] += probability * looks_slow;
+            }
+            // Fixed tests judge once, at the end.
+            let is_judged = measured >= slots;
+            for (count, probability) in next.iter_mut().enumerate().filter(|_| is_judged) {
+                if count >= self.least && self.is_accused(own, count, measured) {
+                    found += std::mem::take(probability);
+                }
+            }
+            slow = next;
+        }
+        found
+    }
+
+    fn is_accused(&self, own: f64, slow: usize, measured: usize) -> bool {
+        let of_chance = ever_of(slow as u64, measured as u64, self.disturbed);
+        let level = self.deviation.powi(2) * self.of_levels.clamp(0.0, 1.0);
+        let variance = level + self.between().powi(2) / slow.max(1) as f64;
+        // Those that look slow are the slower ones.
+        let shortfall = own.max(self.slow_from());
+        let of_variation = student_above(shortfall / variance.sqrt(), self.freedom);
+        of_chance.max(of_variation) < self.accepted
+    }
+}
+
+/// What healthy measurements are like, before a run is made: as assumed, or as another run showed it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HealthyNoise {
+    /// Deviation of the logarithm of their rates.
+    pub deviation: f64,
+    /// The share of its variance that a part has for good.
+    pub of_levels: f64,
+    /// The error of one measurement's own median.
+    pub error: f64,
+    /// How many of those that were seen were disturbed.
+    pub disturbed: (usize, usize),
+}
+
+impl HealthyNoise {
+    /// What is assumed before anything is measured.
+    pub fn assumed() -> HealthyNoise {
+        let deviation = Variation::assumed(0.95).deviation;
+        HealthyNoise {
+            deviation,
+            of_levels: (ASSUMED_LEVEL / deviation).powi(2).min(1.0),
+            error: 0.0,
+            disturbed: (0, 0),
+        }
+    }
+
+    /// What a recorded run showed; none without flows between hosts.
+    pub fn of(recorded: &Recorded) -> Option<HealthyNoise> {
+        let analysis = RunAnalysis::of(recorded);
+        let localisation = analysis.localisation.as_ref()?;
+        let (known, disturbed) = localisation.noise_of_flows(&analysis.summaries, &recorded.run.rule);
+        let middle = |part: fn(&(f64, f64)) -> f64| median(&known.iter().map(part).collect::<Vec<f64>>());
+        Some(HealthyNoise {
+            deviation: middle(|(deviation, _)| *deviation)?,
+            of_levels: localisation.of_levels(),
+            error: middle(|(_, error)| *error)?,
+            disturbed,
+        })
+    }
+
+    /// What decides whether a loss is found in a run of so many such measurements over a `family` of parts, where so much (0.1 = 10 %) is tolerated.
+    pub fn detectability(
+        &self,
+        measurements: usize,
+        family: usize,
+        tolerance: f64,
+        rule: &DecisionRule,
+    ) -> Detectability {
+        let (slow, all) = self.disturbed;
+        // What a run says about disturbances holds for as many measurements as this one has.
+        let share = measurements as f64 / all.max(1) as f64;
+        let disturbances = Disturbances::seen((slow as f64 * share).round() as usize, measurements);
+        Detectability {
+            deviation: self.deviation,
+            freedom: Variation::freedom_of(measurements),
+            of_levels: self.of_levels,
+            error: self.error,
+            tolerated: -(1.0 - tolerance.clamp(0.0, 0.99)).ln(),
+            unusual: Variation::unusual_of(measurements),
+            disturbed: disturbances.at_most(),
+            accepted: rule.budget_of(Question::Parts) / family.max(1) as f64,
+            least: usize::from(rule.remeasure) + 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A quiet fabric: 2 %, a tolerance of 10 %, 100 parts.
+    fn quiet() -> Detectability {
+        Detectability {
+            deviation: 0.02,
+            freedom: 40.0,
+            of_levels: 0.25,
+            error: 0.0,
+            tolerated: -(0.9f64).ln(),
+            unusual: 0.05 / 80.0,
+            disturbed: 0.005,
+            accepted: 0.004 / 100.0,
+            least: 3,
+        }
+    }
+
+    #[test]
+    fn a_quiet_fabric_finds_what_misses_its_tolerance_and_little_less() {
+        let loss = quiet().smallest_loss(2, FURTHER).unwrap();
+        assert!((0.10..0.14).contains(&loss), "{loss}");
+        assert!(quiet().power(0.5, 2, FURTHER) > 0.999);
+        assert!(
+            quiet().power(0.05, 2, FURTHER) < 0.001,
+            "what is tolerated is not found"
+        );
+    }
+
+    #[test]
+    fn noise_and_few_measurements_hide_losses() {
+        let noisy = Detectability {
+            deviation: 0.06,
+            ..quiet()
+        };
+        let of = |model: Detectability, slots| model.smallest_loss(slots, FURTHER).unwrap();
+        assert!(of(noisy, 2) > of(quiet(), 2) + 0.05);
+        assert_eq!(quiet().smallest_loss(0, FURTHER), None, "nothing crossed it");
+        assert_eq!(
+            quiet().smallest_loss(2, 0),
+            None,
+            "two measurements settle nothing"
+        );
+        assert!(quiet().smallest_loss(6, 0).is_some());
+    }
+
+    #[test]
+    fn a_larger_loss_is_never_found_less_often() {
+        for slots in [1, 2, 5, 9] {
+            let power: Vec<f64> = (0..20)
+                .map(|step| quiet().power(f64::from(step) / 20.0, slots, FURTHER))
+                .collect();
+            let grows = power.windows(2).all(|pair| pair[1] >= pair[0] - 1e-9);
+            assert!(
+                grows && power.iter().all(|one| (0.0..=1.0 + 1e-9).contains(one)),
+                "{power:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn figures_that_are_no_numbers_find_nothing() {
+        let broken = Detectability {
+            deviation: f64::NAN,
+            ..quiet()
+        };
+        assert_eq!(broken.smallest_loss(5, FURTHER), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! What a run could have found, and what a plan will be able to find.
+
+use record::Judgement;
+use serde_json::Value;
+
+use crate::harness::{Bench, SMALL};
+
+/// The smallest loss of every link of a simulated run, ascending.
+fn losses(bench: &Bench, arguments: &str) -> Vec<f64> {
+    let said = bench
+        .railgauge(&format!("simulate 16x2 {arguments} --json"))
+        .must_exit(0);
+    let judgement: Judgement = serde_json::from_str(&said.stdout).unwrap();
+    let links = judgement.coverage.links.iter();
+    let mut losses: Vec<f64> = links.filter_map(|link| link.smallest_loss).collect();
+    losses.sort_by(f64::total_cmp);
+    losses
+}
+
+#[test]
+fn a_run_that_passes_says_what_it_would_have_found_on_every_cable() {
+    let bench = Bench::new(SMALL);
+    let quiet = losses(&bench, "--seed 1 --noise quiet");
+    assert_eq!(quiet.len(), 2 * (2 * 16 + 2 * 4 * 4), "every link");
+    assert!(quiet[0] > 0.05 && quiet[quiet.len() - 1] < 0.2, "{quiet:?}");
+    let noisy = losses(&bench, "--seed 1 --noise cells");
+    let middle = |losses: &[f64]| losses[losses.len() / 2];
+    assert!(middle(&noisy) > middle(&quiet) + 0.05, "noise hides losses");
+    let said = bench
+        .railgauge("simulate 16x2 --seed 1 --noise quiet")
+        .must_exit(0);
+    assert!(
+        said.stdout.contains("nothing worse than a loss of"),
+        "{}",
+        said.stdout
+    );
+}
+
+#[test]
+fn a_plan_says_what_it_will_find_on_every_kind_of_part() {
+    let bench = Bench::new(SMALL);
+    bench
+        .railgauge("simulate 16x2 --out healthy --quiet")
+        .must_exit(0);
+    let plan = |arguments: &str| -> Value {
+        let said = bench
+            .railgauge(&format!(
+                "plan links --topology healthy/topology.toml --power --json {arguments}"
+            ))
+            .must_exit(0);
+        serde_json::from_str(&said.stdout).unwrap()
+    };
+    for arguments in ["", "--noise-of healthy", "--schedule adaptive"] {
+        let whole = plan(arguments);
+        let power = whole["power"].as_array().unwrap();
+        let kinds: Vec<&str> = power.iter().map(|one| one["part"].as_str().unwrap()).collect();
+        assert_eq!(
+            kinds,
+            ["host-cable", "fabric-cable", "host", "switch"],
+            "{arguments}"
+        );
+        for one in power {
+            let loss = one["smallest_loss"][1]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{arguments}: {one}"));
+            assert!(loss > 0.02 && loss < 0.5, "{arguments}: {one}");
+        }
+    }
+    let said = bench.railgauge("plan links --power").must_exit(2);
+    assert!(said.stderr.contains("--topology"), "{}", said.stderr);
+    bench
+        .railgauge("plan links --topology healthy/topology.toml --power --noise-of nowhere")
+        .must_exit(2);
+}
