@@ -17,7 +17,7 @@ const WANDER: f64 = 1e-9 / 1e9;
 const KEPT: usize = 16;
 /// An offset that is known this well is known well enough: 0.4 % of what 64 MiB take at 400 Gbit/s.
 const CLOSE: u64 = 5_000;
-/// By how much an offset may be known worse than by a comparison before clocks are compared again.
+/// By how much an offset may be known worse than by a usual comparison before clocks are compared again.
 const SLACK: f64 = 1.5;
 
 /// Another clock against ours.
@@ -120,14 +120,16 @@ impl ClockEstimate {
         (self.drift.middle(), self.drift.half())
     }
 
-    /// Whether the offset is known so much worse at `ours` than by a comparison that clocks should be compared again.
+    /// Whether the offset is known so much worse at `ours` than by a usual comparison that clocks should be compared again.
     pub fn is_due(&self, ours: Nanos) -> bool {
-        let known = self
+        let mut usual: Vec<u64> = self
             .comparisons
             .iter()
-            .map(|comparison| comparison.offset.uncertainty);
-        let best = known.min().unwrap_or(0) as f64 * SLACK;
-        self.at(ours).uncertainty > CLOSE.max(best as u64)
+            .map(|known| known.offset.uncertainty)
+            .collect();
+        usual.sort_unstable();
+        let usual = usual[usual.len() / 2] as f64;
+        self.at(ours).uncertainty > CLOSE.max((SLACK * usual) as u64)
     }
 
     /// When clocks were compared last.

@@ -11,8 +11,11 @@ use crate::launch::clock_estimate::ClockEstimate;
 use record::units::Nanos;
 use record::{ClockComparison, ClockRecord};
 
-/// Comparing clocks takes at most this share of the run's time; only a clock whose drift is not known at all is compared in any case.
+/// Comparing clocks takes at most this share of the run's time, and [`AT_FIRST`]; only a clock whose drift is not known at all is compared in any
+/// case.
 const SHARE: f64 = 0.01;
+/// At first, drifts are hardly known and clocks must be compared often.
+const AT_FIRST: Duration = Duration::from_millis(250);
 /// The clock of the coordinator itself.
 const OURS: Offset = Offset {
     nanos: 0,
@@ -152,7 +155,7 @@ impl Clocks {
     pub fn may_compare(&self, rank: u32, now: Nanos) -> bool {
         let is_new = self.estimate(rank).is_some_and(ClockEstimate::is_new);
         let passed = self.since.map_or(0, |since| now.since(since).0);
-        is_new || self.spent.as_nanos() as f64 <= SHARE * passed as f64
+        is_new || self.spent <= AT_FIRST + Duration::from_nanos(passed).mul_f64(SHARE)
     }
 
     /// Adds a comparison with the clock of `rank` that took so long. Returns by how much the clock jumped, if it did.
@@ -292,15 +295,18 @@ mod tests {
             [3],
             "only those asked for"
         );
-        let took = Duration::from_millis(9);
+        let took = Duration::from_millis(140);
         for rank in [4, 2] {
             assert!(clocks.may_compare(rank, later), "its drift is not known");
             let offset = if rank == 4 { -9_000_000 } else { 7_000_000 };
             assert_eq!(clocks.add(rank, compared(SECOND, offset), took), None);
         }
-        assert!(!clocks.may_compare(2, at(SECOND * 3 / 2)), "18 ms of 1.5 s");
-        assert!(clocks.may_compare(2, at(2 * SECOND)));
-        let jump = clocks.add(2, compared(2 * SECOND, 8_000_000), took);
+        assert!(
+            !clocks.may_compare(2, at(2 * SECOND)),
+            "280 ms, and 270 ms are allowed"
+        );
+        assert!(clocks.may_compare(2, at(4 * SECOND)));
+        let jump = clocks.add(2, compared(4 * SECOND, 8_000_000), took);
         assert!(
             jump.is_some_and(|jump| jump.abs_diff(1_000_000) < 50_000),
             "{jump:?}"
