@@ -108,6 +108,7 @@ fn record(folder: &Path) -> std::io::Result<()> {
                 verified: ITERATIONS / 2,
                 stop: StopReason::Iterations,
                 max_skew_ns: Nanos(100),
+                unseen_skew_ns: None,
                 planned: (0..RANKS).map(link).collect(),
                 moved: (0..RANKS).map(link).collect(),
                 flows: Vec::new(),

@@ -181,3 +181,49 @@ fn a_slow_rank_is_named_and_no_rail_or_pair_is_blamed_for_it() {
         finding.kind == FindingKind::StragglerRank && finding.place.ranks == [1]
     });
 }
+
+#[test]
+fn a_clock_that_drifts_and_jumps_is_recorded_and_no_part_is_blamed_for_it() {
+    let suite = RAILS.replace(
+        "iterations = 16",
+        "iterations = { min = 50, max = 100000 }\ntight = \"0.001%\"\nbudget = \"800ms\"",
+    );
+    let bench = Bench::new(&suite);
+    let ended = bench.railgauge_alone(
+        "run suite.toml --out out --procs --inject clock:rank=1,drift=100ppm,jump=20ms,after=2s",
+    );
+    let judgement = bench.judgement();
+    assert!(judgement.findings.is_empty(), "{:?}", accusations(&judgement));
+    assert!(
+        matches!(ended.code, Some(0 | 20)),
+        "{:?}: {}",
+        ended.code,
+        ended.stdout
+    );
+    let recorded = bench.recorded();
+    let comparisons = recorded.events.iter().filter_map(|event| match event {
+        record::Event::Clock(comparison) => Some(comparison),
+        _ => None,
+    });
+    let comparisons: Vec<_> = comparisons.collect();
+    assert!(
+        comparisons.iter().all(|comparison| comparison.ranks == [1]),
+        "rank 0 has the coordinator's clock"
+    );
+    let jumps: Vec<i64> = comparisons
+        .iter()
+        .filter_map(|comparison| comparison.jump_ns)
+        .collect();
+    let [jump] = jumps[..] else {
+        panic!("{comparisons:?}");
+    };
+    assert!(jump.abs_diff(20_000_000) < 2_000_000, "{jump}");
+    let before = comparisons
+        .iter()
+        .take_while(|comparison| comparison.jump_ns.is_none());
+    let known = before.last().expect("compared before the jump, too");
+    assert!(
+        known.drift_ppb.abs_diff(100_000) <= known.drift_uncertainty_ppb,
+        "{known:?}"
+    );
+}

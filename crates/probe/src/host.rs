@@ -53,6 +53,16 @@ pub fn identity() -> Identity {
     }
 }
 
+/// What names the monotonic clock of this process: the same for all processes of a kernel and time namespace. None where the kernel
+/// does not say which it is.
+pub fn clock() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    // Kernels without time namespaces have one clock.
+    let time = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    let boot = boot.trim();
+    (!boot.is_empty()).then(|| format!("{boot} {}", time.display()))
+}
+
 /// Two processes with the same identity are on one host; two with the same machine share its cores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {

@@ -60,6 +60,8 @@ pub enum Event {
         /// One entry per cell.
         paths: Vec<CrossedPath>,
     },
+    /// The clock of a host was compared with the coordinator's again.
+    Clock(ClockComparison),
     /// Somebody who is not part of the run knocked at one of its ports.
     Intruder {
         /// What was seen.
@@ -134,6 +136,9 @@ pub struct CellDone {
     pub stop: StopReason,
     /// Largest distance between the first and the last rank's start.
     pub max_skew_ns: Nanos,
+    /// By how much that may really have been more, because clocks are not known better; none in runs of railgauge before it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen_skew_ns: Option<Nanos>,
     /// Bytes the schedule puts on each link per iteration.
     pub planned: Vec<LinkTraffic>,
     /// Bytes the transport really moved per iteration.
@@ -144,6 +149,28 @@ pub struct CellDone {
     /// What each of its streams delivered, for cells of many streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamRecord>,
+}
+
+/// A comparison of a clock with the coordinator's, after those of the start in `run.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockComparison {
+    /// The ranks that have this clock.
+    pub ranks: Vec<u32>,
+    /// When, on the coordinator's clock.
+    pub at_ns: Nanos,
+    /// The clock minus the coordinator's.
+    pub offset_ns: i64,
+    /// Half the shortest round trip.
+    pub uncertainty_ns: u64,
+    /// How long comparing took.
+    pub took_ns: Nanos,
+    /// How fast it runs ahead of the coordinator's, in parts per billion, by all comparisons so far.
+    pub drift_ppb: i64,
+    /// How well that is known.
+    pub drift_uncertainty_ppb: u64,
+    /// By how much it lies beside what was expected, where nothing explains that but a clock that was set or runs at another rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jump_ns: Option<i64>,
 }
 
 /// Delivered data differed from what was computed to be right.

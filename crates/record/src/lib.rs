@@ -62,8 +62,8 @@ pub use drift::{
 };
 pub use ecmp::{EcmpCause, EcmpVerdict, MemberLoad, PairSpread};
 pub use event::{
-    CellDone, Corruption, CounterDelta, CounterState, EndReason, Event, LinkTraffic, LossCause, Lost, Sample,
-    Stalled, StopReason, Stuck,
+    CellDone, ClockComparison, Corruption, CounterDelta, CounterState, EndReason, Event, LinkTraffic,
+    LossCause, Lost, Sample, Stalled, StopReason, Stuck,
 };
 pub use gpu::{
     ClockLimit, Extremes, GpuCounter, GpuDuring, GpuLimits, GpuLinks, GpuMoment, GpuReading, gpu_counters,

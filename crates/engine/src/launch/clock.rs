@@ -2,7 +2,7 @@
 //!
 //! `CLOCK_MONOTONIC` in nanoseconds: it never jumps, reads without a system call, and is the same for all processes of a
 //! host. Between hosts it starts anywhere, so the coordinator measures each rank's offset by round trips: of several, the
-//! shortest bounds the error best (its half is the uncertainty that is recorded).
+//! shortest bounds the error best (its half is the uncertainty that is recorded). How it drifts: `clock_estimate`.
 
 use std::time::Duration;
 
@@ -63,26 +63,41 @@ pub struct RoundTrip {
     pub received: Nanos,
 }
 
-/// Another clock against ours.
+/// Another clock against ours, at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
     /// The other clock minus ours.
     pub nanos: i64,
-    /// Half the shortest round trip.
+    /// It is off by this much at most.
     pub uncertainty: u64,
 }
 
-impl Offset {
+/// A comparison of another clock with ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comparison {
+    /// When, on our clock.
+    pub at: Nanos,
+    /// What it gave; half a round trip is its uncertainty.
+    pub offset: Offset,
+}
+
+impl Comparison {
     /// From several round trips, by the shortest; none without any.
-    pub fn from_round_trips(trips: &[RoundTrip]) -> Option<Offset> {
+    pub fn from_round_trips(trips: &[RoundTrip]) -> Option<Comparison> {
         let best = trips.iter().min_by_key(|trip| trip.received.since(trip.sent))?;
-        let half = best.received.since(best.sent).0 / 2;
-        Some(Offset {
-            nanos: best.remote.0 as i64 - (best.sent.0 + half) as i64,
-            uncertainty: half,
+        let trip = best.received.since(best.sent).0;
+        let at = best.sent.0 + trip / 2;
+        Some(Comparison {
+            at: Nanos(at),
+            offset: Offset {
+                nanos: (best.remote.0 as i64).saturating_sub(at as i64),
+                uncertainty: trip.div_ceil(2),
+            },
         })
     }
+}
 
+impl Offset {
     /// The other clock's reading at our instant `ours`.
     pub fn to_remote(self, ours: Nanos) -> Nanos {
         Nanos(ours.0.saturating_add_signed(self.nanos))
@@ -90,7 +105,7 @@ impl Offset {
 
     /// Our clock's reading at the other clock's instant `remote`.
     pub fn to_ours(self, remote: Nanos) -> Nanos {
-        Nanos(remote.0.saturating_add_signed(-self.nanos))
+        Nanos(remote.0.saturating_add_signed(self.nanos.saturating_neg()))
     }
 }
 
@@ -112,7 +127,8 @@ mod tests {
                 received: Nanos(10_100),
             },
         ];
-        let offset = Offset::from_round_trips(&trips).unwrap();
+        let Comparison { at, offset } = Comparison::from_round_trips(&trips).unwrap();
+        assert_eq!(at, Nanos(10_050));
         assert_eq!(
             offset,
             Offset {
@@ -122,7 +138,7 @@ mod tests {
         );
         assert_eq!(offset.to_remote(Nanos(100)), Nanos(5_100));
         assert_eq!(offset.to_ours(Nanos(5_100)), Nanos(100));
-        assert_eq!(Offset::from_round_trips(&[]), None);
+        assert_eq!(Comparison::from_round_trips(&[]), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! is reported by rank.
 
 pub mod clock;
+pub mod clock_estimate;
 mod connection;
 mod control;
 pub mod env;

@@ -23,6 +23,8 @@ pub(super) struct CellProgress<'a> {
     pub slowest: Nanos,
     pub starts: Vec<Nanos>,
     pub max_skew: Nanos,
+    /// By how much that may really have been more.
+    pub unseen_skew: Nanos,
     pub iterations: u32,
     pub verified: u32,
     pub all_checked: bool,
@@ -42,6 +44,7 @@ impl<'a> CellProgress<'a> {
             slowest: Nanos(0),
             starts: Vec::new(),
             max_skew: Nanos(0),
+            unseen_skew: Nanos(0),
             iterations: 0,
             verified: 0,
             all_checked: true,
@@ -49,8 +52,10 @@ impl<'a> CellProgress<'a> {
         }
     }
 
-    /// Every rank has answered: the slowest one's time is the collective's.
-    pub fn close_iteration(&mut self) {
+    /// Every rank has answered: the slowest one's time is the collective's. `unseen_skew` is how much further apart than known they
+    /// may have started.
+    pub fn close_iteration(&mut self, unseen_skew: Nanos) {
+        self.unseen_skew = self.unseen_skew.max(unseen_skew);
         self.times.insert(self.slowest.0);
         let (first, last) = (self.starts.iter().min(), self.starts.iter().max());
         if let (Some(first), Some(last)) = (first, last) {
@@ -106,6 +111,7 @@ impl<'a> CellProgress<'a> {
             verified: self.verified,
             stop,
             max_skew_ns: self.max_skew,
+            unseen_skew_ns: Some(self.unseen_skew),
             planned: sorted(&self.planned),
             moved: sorted(&self.moved),
             flows,

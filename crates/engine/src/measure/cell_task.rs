@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::faulty_clock::FaultyClock;
 use super::protocol::{Answer, CellAssignment};
 use crate::collective::{CellEngine, Conditions, Stopped, Took, WrongElement};
 use crate::device::telemetry::GpuName;
@@ -25,6 +26,7 @@ pub(super) struct CellTask {
     deadline: Duration,
     abort: Arc<AtomicBool>,
     faults: Vec<Fault>,
+    clock: FaultyClock,
     interfaces: Vec<(String, String)>,
     /// Number of the current input pattern: one for every ordered run, warm-up included.
     patterns: u64,
@@ -40,6 +42,8 @@ pub(super) struct TaskContext {
     pub deadline: Duration,
     pub abort: Arc<AtomicBool>,
     pub faults: Vec<Fault>,
+    /// The clock as the coordinator sees it.
+    pub clock: FaultyClock,
     /// Rails with the interfaces behind them.
     pub interfaces: Vec<(String, String)>,
 }
@@ -54,6 +58,7 @@ impl CellTask {
             deadline: context.deadline,
             abort: context.abort,
             faults: context.faults,
+            clock: context.clock,
             interfaces: context.interfaces,
             patterns: 0,
             collectives: 0,
@@ -75,6 +80,7 @@ impl CellTask {
 
     /// Runs once at the agreed instant. `moving` is called now and then while data moves.
     pub fn run(&mut self, at: Nanos, iteration: Option<u32>, moving: &dyn Fn()) -> Answer {
+        let at = self.clock.host_instant(at);
         if let Some(frozen) = self.inject_faults(at, iteration) {
             return frozen;
         }
@@ -97,7 +103,7 @@ impl CellTask {
         Answer::Done {
             cell: self.cell().id,
             iteration,
-            started: took.started,
+            started: self.clock.reading(took.started),
             ns: took.total,
             wait_ns: took.waited,
             late_ns: took.started.since(at),

@@ -48,6 +48,23 @@ impl Session {
         round: u16,
         run: &mut MeasureContext<'_>,
     ) -> Result<EndReason, MeasureError> {
+        let end = self.measure_slots(cells, tests, round, run)?;
+        if matches!(end, EndReason::Finished | EndReason::Budget) {
+            let mut ranks: Vec<u32> = cells.iter().flat_map(|cell| cell.ranks.iter().copied()).collect();
+            ranks.sort_unstable();
+            ranks.dedup();
+            self.check_clocks(&ranks, run.sink)?;
+        }
+        Ok(end)
+    }
+
+    fn measure_slots(
+        &mut self,
+        cells: &[&Cell],
+        tests: &[TestRecord],
+        round: u16,
+        run: &mut MeasureContext<'_>,
+    ) -> Result<EndReason, MeasureError> {
         for slot in cells.chunk_by(|a, b| a.slot == b.slot) {
             let test = tests.iter().find(|test| slot[0].test == test.name);
             let Some(test) = test else { continue };

@@ -10,24 +10,29 @@
 //! | module | what |
 //! |---|---|
 //! | `session` | state of the run, sending orders, receiving answers |
-//! | `rank_setup`, `capabilities` | setup of the ranks, their clocks, what all of them can do |
+//! | `rank_setup`, `capabilities` | setup of the ranks, what all of them can do |
+//! | `clocks`, `clock_comparison` | what is known of the ranks' clocks, and comparing them |
 //! | `loss`, `loss_survey` | what is known when a rank is lost or a collective hangs |
 //! | `slot`, `slot_run`, `cell_progress` | the cells that run at the same time: barrier, iterations, results |
 //! | `measure_cells` | all cells, slot by slot; `switch_counters` around each |
 //! | `exclusion`, `rejoin`, `rejoin_check` | continuing without lost ranks, and taking them back |
 //! | `path_queries`, `inventory`, `link` | traces and cross-rail paths, inventories, one link measured by itself |
 //!
-//! A rank's side: `worker` reads orders, `rank_runtime` executes them, `cell_task` runs one cell. `sink` writes events as they
+//! A rank's side: `worker` reads orders, `rank_runtime` executes them, `cell_task` runs one cell; `faulty_clock` is an
+//! injected fault of its clock. `sink` writes events as they
 //! arrive, `cancellation` ends a run early.
 
 mod cancellation;
 mod capabilities;
 mod cell_progress;
 mod cell_task;
+mod clock_comparison;
+mod clocks;
 mod communicator_cache;
 mod counters;
 mod error;
 mod exclusion;
+mod faulty_clock;
 mod inventory;
 mod link;
 mod loss;

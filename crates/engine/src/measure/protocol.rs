@@ -193,6 +193,8 @@ pub(super) struct RankInfo {
     pub rails: Vec<RailEnd>,
     pub endpoint: Endpoint,
     pub timer_ns: Nanos,
+    /// What names its clock: ranks with the same read the same one.
+    pub clock: Option<String>,
     /// Its NCCL, when requested.
     pub nccl: Option<NcclSupport>,
     /// RDMA, when requested or when there is a device.

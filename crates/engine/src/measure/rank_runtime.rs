@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::cell_task::{CellTask, TaskContext, without_carrier};
 use super::counters::{CounterReadings, WrittenCounters};
+use super::faulty_clock::FaultyClock;
 use super::link::LinkRun;
 use super::protocol::{Answer, AnswerSender, CellAssignment, Order, Setup};
 use super::rank_communicators::RankCommunicators;
@@ -108,6 +109,8 @@ pub(super) struct RankRuntime {
     /// The link measurement it is an end of.
     pub link: Option<LinkRun>,
     pub abort: Arc<AtomicBool>,
+    /// The clock as the coordinator sees it.
+    pub clock: FaultyClock,
 }
 
 impl RankRuntime {
@@ -203,6 +206,7 @@ impl RankRuntime {
             deadline: self.setup.deadline.into(),
             abort: Arc::clone(&self.abort),
             faults: self.setup.faults.clone(),
+            clock: self.clock,
             interfaces: interfaces.clone(),
         };
         let engine = match self.engine(&assignment, me) {

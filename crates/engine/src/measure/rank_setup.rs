@@ -1,6 +1,5 @@
-//! Setup of the ranks: they report their rank info, and their clocks are compared. Losing a rank now ends the run.
+//! Setup of the ranks: they report their rank info, and their clocks are compared (`clock_comparison`). Losing a rank now ends the run.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,6 @@ use super::error::MeasureError;
 use super::protocol::{Answer, Order, RankInfo, Setup};
 use super::session::{ExitLookup, Received, Session};
 use crate::launch::Coordinator;
-use crate::launch::clock::{self, Offset, RoundTrip};
 use crate::transport::GpuEndpoint;
 use record::units::Nanos;
 use record::{HostRecord, RankRecord};
@@ -19,8 +17,6 @@ use record::{HostRecord, RankRecord};
 const ATTEMPTS: u32 = 4;
 /// Pause between attempts: a link that is down may come up.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
-/// Round trips per rank when clocks are compared.
-const ROUND_TRIPS: usize = 16;
 
 impl Session {
     /// Sets up the ranks and compares their clocks.
@@ -44,10 +40,7 @@ impl Session {
         session.ends = rank_infos.iter().map(|info| info.endpoint.clone()).collect();
         session.rank_infos = rank_infos;
         session.order_all(&Order::Peers(session.ends.clone()))?;
-        for rank in 0..session.coordinator.world() {
-            let offset = session.compare_clock(rank)?;
-            session.offsets.push(offset);
-        }
+        session.compare_first()?;
         Ok(session)
     }
 
@@ -113,72 +106,8 @@ impl Session {
         }
     }
 
-    /// The offset of a rank's clock.
-    fn compare_clock(&mut self, rank: u32) -> Result<Offset, MeasureError> {
-        let mut trips = Vec::with_capacity(ROUND_TRIPS);
-        for _ in 0..ROUND_TRIPS {
-            let sent = clock::now();
-            self.order(rank, &Order::Ping)?;
-            let until = Instant::now() + self.deadline();
-            let remote = loop {
-                if let (_, Answer::Pong(remote)) = self.receive_during_setup(until, rank)? {
-                    break remote;
-                }
-            };
-            trips.push(RoundTrip {
-                sent,
-                remote,
-                received: clock::now(),
-            });
-        }
-        Offset::from_round_trips(&trips).ok_or_else(|| MeasureError::Protocol {
-            rank,
-            problem: "no clock reading arrived".to_string(),
-        })
-    }
-
-    /// The offset of a rank's clock, between measurements; none when it does not answer. Losses are deferred.
-    pub(super) fn request_clock(&mut self, rank: u32) -> Result<Option<Offset>, MeasureError> {
-        let mut trips = Vec::with_capacity(ROUND_TRIPS);
-        while trips.len() < ROUND_TRIPS {
-            let (sent, until) = (clock::now(), Instant::now() + self.deadline());
-            let mut answered = None;
-            let orders = BTreeMap::from([(rank, Order::Ping)]);
-            self.request(orders, until, |from, answer| match answer {
-                Answer::Pong(remote) if from == rank => {
-                    answered = Some((remote, clock::now()));
-                    None
-                }
-                other => Some(other),
-            })?;
-            let Some((remote, received)) = answered else {
-                return Ok(None);
-            };
-            trips.push(RoundTrip {
-                sent,
-                remote,
-                received,
-            });
-        }
-        Ok(Offset::from_round_trips(&trips))
-    }
-
-    /// Compares the clocks of all ranks again: over hours they drift. A rank that does not answer keeps its offset, and its
-    /// loss is noticed by the next measurement.
-    pub fn compare_clocks(&mut self) -> Result<(), MeasureError> {
-        for rank in 0..self.offsets.len() {
-            if self.absent.contains(&(rank as u32)) {
-                continue;
-            }
-            if let Some(offset) = self.request_clock(rank as u32)? {
-                self.offsets[rank] = offset;
-            }
-        }
-        Ok(())
-    }
-
     /// The next answer during setup; losing a rank then ends the run.
-    fn receive_during_setup(
+    pub(super) fn receive_during_setup(
         &mut self,
         until: Instant,
         waiting_for: u32,

@@ -184,9 +184,8 @@ impl Session {
     /// Compares the clocks of a host's ranks; returns the rank that does not answer, and why.
     fn compare_clocks_of(&mut self, ranks: &[u32]) -> Result<Option<(u32, String)>, MeasureError> {
         for &rank in ranks {
-            match self.request_clock(rank)? {
-                Some(offset) => self.offsets[rank as usize] = offset,
-                None => return Ok(Some((rank, self.why_no_answer(rank)))),
+            if !self.compare_rejoined(rank)? {
+                return Ok(Some((rank, self.why_no_answer(rank))));
             }
         }
         Ok(None)

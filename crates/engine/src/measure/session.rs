@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::cancellation::Cancellation;
 use super::capabilities::Capabilities;
+use super::clocks::Clocks;
 use super::communicator_cache::CommunicatorCache;
 use super::error::MeasureError;
 use super::protocol::{Answer, Order, QuitReason, RankInfo, Setup};
 use crate::collective::{gpu, planned_bytes};
-use crate::launch::clock::Offset;
+use crate::launch::clock;
 use crate::launch::{Coordinator, Incoming};
 use crate::transport::Endpoint;
 use probe::host;
@@ -40,7 +41,7 @@ pub struct Session {
     pub(super) ends: Vec<Endpoint>,
     pub(super) capabilities: Capabilities,
     pub(super) communicators: CommunicatorCache,
-    pub(super) offsets: Vec<Offset>,
+    pub(super) clocks: Clocks,
     pub(super) timer: Nanos,
     /// Ranks the run continues without.
     pub(super) absent: BTreeSet<u32>,
@@ -72,7 +73,7 @@ impl Session {
             ends: Vec::new(),
             capabilities: Capabilities::unknown(),
             communicators: CommunicatorCache::default(),
-            offsets: Vec::new(),
+            clocks: Clocks::default(),
             timer: Nanos(0),
             absent: BTreeSet::new(),
             has_lost: false,
@@ -124,14 +125,9 @@ impl Session {
         self.timer
     }
 
-    /// Offset and uncertainty of every rank's clock.
+    /// Offset and uncertainty of every rank's clock, now.
     pub fn clocks(&self) -> Vec<ClockRecord> {
-        let record = |(rank, offset): (u32, &Offset)| ClockRecord {
-            rank,
-            offset_ns: offset.nanos,
-            uncertainty_ns: offset.uncertainty,
-        };
-        (0..).zip(&self.offsets).map(record).collect()
+        self.clocks.records(clock::now())
     }
 
     /// Tells every rank that the run is over.
@@ -146,13 +142,6 @@ impl Session {
 
     pub(super) fn deadline(&self) -> Duration {
         self.setup.deadline.into()
-    }
-
-    pub(super) fn offset(&self, rank: u32) -> Offset {
-        self.offsets.get(rank as usize).copied().unwrap_or(Offset {
-            nanos: 0,
-            uncertainty: 0,
-        })
     }
 
     /// Whether more ranks than cores share the machine of `rank`.

@@ -149,14 +149,24 @@ impl Slot<'_> {
         })
     }
 
+    /// Compares clocks where that is due. One that jumped may have done so at any time since it was compared last.
+    fn keep_clocks_known(&mut self, sink: &mut Sink) -> Result<(), MeasureError> {
+        for (rank, by) in self.session.keep_clocks_known(&self.ranks, sink)? {
+            for running in &mut self.cells {
+                let shares = |other: &u32| self.session.clocks.is_shared(rank, *other);
+                if running.iterations > 0 && running.cell.ranks.iter().any(shares) {
+                    running.unseen_skew = running.unseen_skew + Nanos(by);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// One iteration on all ranks.
     fn go(&mut self, iteration: Option<u32>, sink: &mut Sink) -> Result<Result<(), SlotAbort>, MeasureError> {
-        let uncertainty = self
-            .ranks
-            .iter()
-            .map(|rank| self.session.offset(*rank).uncertainty)
-            .max();
-        let lead = Nanos(4 * uncertainty.unwrap_or(0) + 10_000 * self.ranks.len() as u64);
+        self.keep_clocks_known(sink)?;
+        let half_trips = self.ranks.iter().map(|rank| self.session.clocks.half_trip(*rank));
+        let lead = Nanos(4 * half_trips.max().unwrap_or(0) + 10_000 * self.ranks.len() as u64);
         let on_gpus = self
             .cells
             .iter()
@@ -168,7 +178,7 @@ impl Slot<'_> {
         };
         let at = clock::now() + lead.clamp(shortest, LONGEST_LEAD);
         for &rank in &self.ranks {
-            let at = self.session.offset(rank).to_remote(at);
+            let at = self.session.clocks.offset(rank, at).to_remote(at);
             self.session.order(rank, &Order::Go { at, iteration })?;
         }
         let mut samples = Vec::new();
@@ -202,7 +212,7 @@ impl Slot<'_> {
                 wait_ns: wait_ns.0,
                 late_ns: late_ns.0,
             });
-            let started = slot.session.offset(rank).to_ours(*started);
+            let started = slot.session.clocks.offset(rank, at).to_ours(*started);
             if let Some(running) = slot.cells.iter_mut().find(|running| running.cell.id == cell) {
                 running.slowest = running.slowest.max(*ns);
                 running.starts.push(started);
@@ -229,7 +239,10 @@ impl Slot<'_> {
             sink.write(&Event::Corruption(corruption))?;
         }
         if outcome.is_ok() && iteration.is_some() {
-            self.cells.iter_mut().for_each(CellProgress::close_iteration);
+            for running in &mut self.cells {
+                let unseen = self.session.clocks.unseen_skew(&running.cell.ranks, at);
+                running.close_iteration(unseen);
+            }
         }
         Ok(outcome)
     }

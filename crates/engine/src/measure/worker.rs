@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::faulty_clock::FaultyClock;
 use super::inventory;
 use super::protocol::{Answer, AnswerSender, Order, QuitReason, RankInfo, Setup};
 use super::rank_communicators::RankCommunicators;
@@ -43,6 +44,7 @@ pub fn serve(mut member: Member, shared: &ProcessContext) -> Result<QuitReason, 
         me: member.rank(),
         shared: shared.clone(),
         answers: answers.clone(),
+        clock: FaultyClock::default(),
         runtime: None,
     };
     let result = loop {
@@ -100,6 +102,8 @@ struct Worker {
     me: u32,
     shared: ProcessContext,
     answers: AnswerSender,
+    /// The clock as the coordinator sees it.
+    clock: FaultyClock,
     runtime: Option<RankRuntime>,
 }
 
@@ -113,7 +117,7 @@ impl Worker {
                 };
                 self.answers.send(&answer)
             }
-            Order::Ping => self.answers.send(&Answer::Pong(clock::now())),
+            Order::Ping => self.answers.send(&Answer::Pong(self.clock.reading(clock::now()))),
             Order::Inventory(reporter) => {
                 inventory::report(reporter, self.shared.local_rank, self.answers.clone());
                 Ok(())
@@ -131,6 +135,7 @@ impl Worker {
     fn set_up(&mut self, setup: Setup) -> Result<RankInfo, String> {
         // Asked again: the ports are released first.
         self.runtime = None;
+        self.clock = FaultyClock::new(&setup.faults, self.me, clock::now());
         let rails = match (setup.rails.as_slice(), self.shared.management) {
             ([], None) => rails::loopback(),
             ([], Some(management)) => discover::discover_here(management),
@@ -175,6 +180,7 @@ impl Worker {
             rails: rails.clone(),
             endpoint: mesh.endpoint(),
             timer_ns: clock::cost(),
+            clock: host::clock().filter(|_| self.clock.is_right()),
             nccl: setup.nccl.then(RankCommunicators::support),
             verbs: verbs_support(&setup, &rails),
         };
@@ -189,6 +195,7 @@ impl Worker {
             written: Default::default(),
             link: None,
             abort,
+            clock: self.clock,
         });
         Ok(info)
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use record::units::Rate;
+use record::units::{Nanos, Rate};
 
 /// The default flip: a bit that no type's arithmetic rounds away. The lowest mantissa bits of a float could be rounded away, and a
 /// negative control must not depend on the numbers it hits.
@@ -70,13 +70,25 @@ pub enum Fault {
         /// Timed iteration.
         iteration: u32,
     },
+    /// Let the clock that a rank shows to the coordinator drift or jump, as on a host whose clock does.
+    Clock {
+        /// The rank.
+        rank: u32,
+        /// How fast it runs ahead, in millionths.
+        drift_ppm: f64,
+        /// By how much it jumps; 0 when it does not.
+        jump_ns: i64,
+        /// When, after the setup.
+        after: Nanos,
+    },
 }
 
 /// A text that does not describe a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}`: {problem}; faults are flip:rank=R[,iteration=I][,byte=B][,bit=0-7], throttle:rail=NAME,rate=200MB/s, \
-     throttle:pair=A:B,rate=200MB/s, slow-rank:rank=R,factor=3, kill:rank=R[,iteration=I], freeze:rank=R[,iteration=I]"
+     throttle:pair=A:B,rate=200MB/s, slow-rank:rank=R,factor=3, kill:rank=R[,iteration=I], freeze:rank=R[,iteration=I], \
+     clock:rank=R,drift=50ppm, clock:rank=R,jump=2ms[,after=1s]"
 )]
 pub struct BadFault {
     text: String,
@@ -105,6 +117,7 @@ impl FromStr for Fault {
             "throttle" => &["rail", "pair", "rate"],
             "slow-rank" => &["rank", "factor"],
             "kill" | "freeze" => &["rank", "iteration"],
+            "clock" => &["rank", "drift", "jump", "after"],
             _ => return Err(bad(format!("unknown fault `{kind}`"))),
         };
         if let Some((key, _)) = fields.iter().find(|(key, _)| !known.contains(key)) {
@@ -162,6 +175,29 @@ impl FromStr for Fault {
                 rank: rank()?,
                 iteration: iteration()?,
             },
+            "clock" => {
+                let drift = find("drift").map(|text| text.strip_suffix("ppm").unwrap_or(text).parse::<f64>());
+                let drift = drift
+                    .transpose()
+                    .map_err(|_| bad("drift is not a number of ppm".into()))?;
+                if drift.is_some_and(|drift| !(-1000.0..=1000.0).contains(&drift)) {
+                    return Err(bad("drift must lie between -1000ppm and 1000ppm".to_string()));
+                }
+                let span = |text: &str| text.parse::<Nanos>().map_err(|error| bad(format!("{error}")));
+                let jump = find("jump").map(|text| match text.strip_prefix('-') {
+                    Some(back) => span(back).map(|by| -(by.0 as i64)),
+                    None => span(text).map(|by| by.0 as i64),
+                });
+                if drift.is_none() && jump.is_none() {
+                    return Err(bad("drift=PPM or jump=TIME is needed".to_string()));
+                }
+                Fault::Clock {
+                    rank: rank()?,
+                    drift_ppm: drift.unwrap_or(0.0),
+                    jump_ns: jump.transpose()?.unwrap_or(0),
+                    after: span(find("after").unwrap_or("1s"))?,
+                }
+            }
             _ => Fault::Freeze {
                 rank: rank()?,
                 iteration: iteration()?,
@@ -191,6 +227,26 @@ impl fmt::Display for Fault {
             Fault::SlowRank { rank, factor } => write!(f, "slow rank {rank}'s arithmetic by {factor}"),
             Fault::Kill { rank, iteration } => write!(f, "kill rank {rank} in iteration {iteration}"),
             Fault::Freeze { rank, iteration } => write!(f, "freeze rank {rank} in iteration {iteration}"),
+            Fault::Clock {
+                rank,
+                drift_ppm,
+                jump_ns,
+                after,
+            } => {
+                write!(f, "clock of rank {rank}")?;
+                if *drift_ppm != 0.0 {
+                    write!(f, " drifts by {drift_ppm} ppm")?;
+                }
+                if *jump_ns != 0 {
+                    let sign = if *jump_ns < 0 { "-" } else { "" };
+                    write!(
+                        f,
+                        " jumps by {sign}{} after {after}",
+                        Nanos(jump_ns.unsigned_abs())
+                    )?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -320,6 +376,24 @@ mod tests {
             (
                 "slow-rank:rank=0,factor=2.5",
                 Fault::SlowRank { rank: 0, factor: 2.5 },
+            ),
+            (
+                "clock:rank=1,drift=-20ppm",
+                Fault::Clock {
+                    rank: 1,
+                    drift_ppm: -20.0,
+                    jump_ns: 0,
+                    after: Nanos::from_secs(1),
+                },
+            ),
+            (
+                "clock:rank=1,jump=-2ms,after=300ms",
+                Fault::Clock {
+                    rank: 1,
+                    drift_ppm: 0.0,
+                    jump_ns: -2_000_000,
+                    after: Nanos(300_000_000),
+                },
             ),
             (
                 "kill:rank=2,iteration=4",

@@ -323,6 +323,7 @@ impl Fixture {
             verified: self.iterations,
             stop: StopReason::Tight,
             max_skew_ns: Nanos(100),
+            unseen_skew_ns: None,
             planned: links.clone(),
             moved: links,
             flows: Vec::new(),

@@ -46,6 +46,7 @@ mod slow_link;
 mod slow_pair;
 mod slow_rail;
 mod speed;
+mod start_skew;
 mod straggler;
 mod straggling_ranks;
 pub(crate) mod summary;

@@ -11,7 +11,8 @@
 //! 3. its p-value, corrected by Holm for every comparison of the run, is below the false-positive budget: it is neither the
 //!    slow end of what varies between healthy measurements of its kind, nor was it disturbed in every round (`variation`).
 //!
-//! With only the first it is *suspected*: inconclusive until measured again. Comparisons that fail the first
+//! With only the first it is *suspected*: inconclusive until measured again. A cell that is below the threshold only if its ranks
+//! started together as exactly as it seems is neither: it is unclear (`start_skew`). Comparisons that fail the first
 //! condition enter the correction with a p-value of 1, which is never smaller than the true one: so the budget holds,
 //! and the test need not be computed for healthy cells.
 
@@ -19,12 +20,13 @@ use rayon::prelude::*;
 
 use super::iterations::Round;
 use super::peers::{PeerGroups, peer_noun};
+use super::start_skew::without_skew;
 use super::summary::{CellSummary, rate_interval};
 use super::variation::Disturbances;
 use super::wire::Wire;
-use record::stats::{holm, samples_needed};
+use record::stats::{holm, median_of_sorted, samples_needed};
 use record::text;
-use record::units::{Bytes, Rate};
+use record::units::{Bytes, Nanos, Rate};
 use record::{
     Collective, DecisionRule, Interval, Load, Question, Recorded, Reference, SpecRow, TestKind, TransportKind,
 };
@@ -51,6 +53,8 @@ pub(super) struct Comparison {
     pub(super) p_value: f64,
     /// Whether the interval over all rounds is below the threshold.
     looks_slow: bool,
+    /// Why it may only look slow, where its ranks may have started so far apart that nothing else is wrong.
+    doubt: Option<String>,
 }
 
 impl Comparison {
@@ -205,6 +209,13 @@ impl Applied {
         if let Some(suspect) = worst(&mut self.comparisons.iter().filter(|c| c.looks_slow)) {
             let why = suspicion(&suspect, rule);
             return Speed::Suspected(suspect, why);
+        }
+        if let Some(doubt) = self
+            .comparisons
+            .iter()
+            .find_map(|comparison| comparison.doubt.clone())
+        {
+            return Speed::Unclear(doubt);
         }
         if let Some(demanding) = worst(&mut self.comparisons.iter()) {
             return Speed::Good(demanding);
@@ -461,17 +472,25 @@ fn compare_rates(
     of_round: impl Fn(u16) -> Option<Rate>,
 ) -> Comparison {
     let variation = &summary.variation;
-    let own = summary.own_rate(rule.confidence);
-    let is_below = own.as_ref().is_some_and(|own| own.median < threshold);
-    let p_value = own.filter(|_| is_below).map_or(1.0, |own| {
+    let p_of = |own: Interval<Rate>| {
         let p_of_cell = variation.p_of_rate(&own, expected, peers, rule.confidence);
         // Where all of them miss an absolute figure, none is unusual.
         match peers {
             Some(_) => p_of_cell,
             None => (2.0 * p_of_cell.min(variation.p_of_crowd(&own, threshold))).min(1.0),
         }
-    });
-    let looks_slow = is_below && variation.is_unusual(p_value);
+    };
+    let seen = summary.seen_rate(rule.confidence);
+    let below = seen.filter(|seen| seen.median < threshold);
+    let is_unusual = below.is_some_and(|seen| variation.is_unusual(p_of(seen)));
+    let doubt = start_doubt(summary, bytes, threshold).filter(|_| is_unusual);
+    let looks_slow = is_unusual && doubt.is_none();
+    let p_value = match doubt {
+        None => below
+            .and_then(|_| summary.own_rate(rule.confidence))
+            .map_or(1.0, p_of),
+        Some(_) => 1.0,
+    };
     let is_slow_round = |round: &Round| {
         let Some(own) = rate_interval(&round.times, bytes, rule.confidence) else {
             return false;
@@ -499,5 +518,20 @@ fn compare_rates(
         rounds: (count(summary.rounds.len()), count(slow_rounds)),
         p_value,
         looks_slow,
+        doubt,
     }
+}
+
+/// Why a cell below `threshold` may only look slow: without what is not known of its ranks' starts, its time would do.
+fn start_doubt(summary: &CellSummary<'_>, bytes: Bytes, threshold: Rate) -> Option<String> {
+    let (skew, median) = (summary.unseen_skew, median_of_sorted(&summary.times)?);
+    let would_reach = Rate(bytes.0 as f64 * 1e9 / without_skew(median, skew));
+    if skew == Nanos(0) || would_reach < threshold {
+        return None;
+    }
+    Some(format!(
+        "below {threshold}, but its ranks may have started {skew} apart ({} of its time): their clocks are not known better, \
+         and that alone explains it",
+        text::percent(skew.0 as f64 / median)
+    ))
 }

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::busy::{Busy, busy_of};
 use super::iterations::{Buckets, Iterations, Round};
+use super::start_skew::{unseen_skews, without_skew};
 use super::variation::{self, Variation};
 use super::wire::Wire;
 use record::stats::{MedianInterval, interval_of_sorted};
@@ -38,12 +39,15 @@ pub(crate) struct CellSummary<'a> {
     pub(crate) not_run: Option<&'a str>,
     /// What varies between healthy measurements of its kind.
     pub(crate) variation: Variation,
+    /// By how much its times may be too long, because its ranks may not have started together.
+    pub(crate) unseen_skew: Nanos,
 }
 
 impl CellSummary<'_> {
     /// The interval of the time, with what varies between measurements.
     pub(crate) fn time(&self, confidence: f64) -> Option<MedianInterval> {
-        let own = interval_of_sorted(&self.times, confidence)?;
+        let mut own = interval_of_sorted(&self.times, confidence)?;
+        own.lower = without_skew(own.lower as f64, self.unseen_skew) as u64;
         Some(self.variation.of_time(own, self.rounds.len()))
     }
 
@@ -64,8 +68,19 @@ impl CellSummary<'_> {
         Some(self.variation.of_rate(own, self.rounds.len()))
     }
 
-    /// The interval of the median wire rate, by its own iterations alone.
+    /// The interval of the median wire rate, by its own iterations alone, and by what is not known of its ranks' starts.
     pub(crate) fn own_rate(&self, confidence: f64) -> Option<Interval<Rate>> {
+        let (seen, bytes) = (self.seen_rate(confidence)?, self.wire.bytes()?);
+        let shortest = without_skew(bytes.0 as f64 * 1e9 / seen.upper.0, self.unseen_skew);
+        let upper = match self.unseen_skew {
+            Nanos(0) => seen.upper,
+            _ => Rate(bytes.0 as f64 * 1e9 / shortest),
+        };
+        Some(Interval { upper, ..seen })
+    }
+
+    /// The interval of the median wire rate, if its ranks started together as exactly as it seems.
+    pub(crate) fn seen_rate(&self, confidence: f64) -> Option<Interval<Rate>> {
         rate_interval(&self.times, self.wire.bytes()?, confidence)
     }
 }
@@ -105,6 +120,7 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
             _ => {}
         }
     }
+    let unseen_skews = unseen_skews(recorded, &place_of);
     let rule = &recorded.run.rule;
     let assumed = Variation::assumed(rule.confidence);
     let mut summaries: Vec<CellSummary<'_>> = (0..cells.len())
@@ -125,6 +141,7 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
                 done: !rounds_done[place].is_empty(),
                 not_run: not_run[place],
                 variation: assumed,
+                unseen_skew: unseen_skews[place],
             }
         })
         .collect();

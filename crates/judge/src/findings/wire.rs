@@ -106,6 +106,7 @@ mod tests {
             verified: 1,
             stop: StopReason::Tight,
             max_skew_ns: Nanos(0),
+            unseen_skew_ns: None,
             planned: entries(planned),
             moved: entries(moved),
             flows: Vec::new(),

@@ -399,6 +399,7 @@ impl<'g> Twin<'g> {
             verified: iterations.div_ceil(test.verify_every.max(1)) * u32::from(test.verify_every > 0),
             stop,
             max_skew_ns: Nanos(1000),
+            unseen_skew_ns: None,
             planned: moved.clone(),
             moved,
             flows: Vec::new(),

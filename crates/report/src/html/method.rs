@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::builder::HtmlBuilder;
+use super::clocks;
 use super::facts::Facts;
 use crate::table::{Entry, Table, figure, ranges, text};
 use crate::{cells, rdma};
 use record::text::counted;
-use record::units::Nanos;
 use record::{Event, Reference, Run, SwitchPlacement};
 
 /// Refused connections that are listed.
@@ -77,7 +77,10 @@ fn about(facts: &Facts<'_>) -> Table {
         ),
     );
     row("cost of reading the clock, at most", run.timer_ns.to_string());
-    row("clocks", clocks(run));
+    row("clocks", clocks::at_start(run));
+    if let Some(clocks) = clocks::during_run(facts.recorded) {
+        row("clocks while it measured", clocks);
+    }
     row("samples", facts.recorded.samples.len().to_string());
     if facts.recorded.truncated {
         row("last line of samples.jsonl", "incomplete, left out".to_string());
@@ -91,20 +94,6 @@ fn engines(facts: &Facts<'_>, nccl: bool) -> String {
         .filter(|cell| (cell.cell.engine == record::Engine::Nccl) == nccl)
         .count();
     counted(count, "cell")
-}
-
-/// How well the clocks of ranks agree.
-fn clocks(run: &Run) -> String {
-    let worst = run.clocks.iter().max_by_key(|clock| clock.uncertainty_ns);
-    match worst {
-        None => "one clock for all ranks, or clocks not compared".to_string(),
-        Some(worst) => format!(
-            "{} compared with the coordinator's; offsets are known to {} or better (worst: rank {})",
-            run.clocks.len(),
-            Nanos(worst.uncertainty_ns),
-            worst.rank
-        ),
-    }
 }
 
 /// The rule with its numbers.

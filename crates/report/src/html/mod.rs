@@ -6,6 +6,7 @@
 
 mod builder;
 mod cells;
+mod clocks;
 mod ecmp;
 mod facts;
 mod findings;

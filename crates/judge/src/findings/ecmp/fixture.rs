@@ -378,6 +378,7 @@ fn done(cell: u32, streams: Vec<StreamRecord>) -> CellDone {
         verified: 0,
         stop: StopReason::Iterations,
         max_skew_ns: Nanos(0),
+        unseen_skew_ns: None,
         planned: Vec::new(),
         moved: Vec::new(),
         flows: Vec::new(),

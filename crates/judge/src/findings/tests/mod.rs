@@ -12,6 +12,7 @@ mod links;
 mod shapes;
 mod silence;
 mod slowness;
+mod start_skew;
 mod trouble;
 
 use record::{Cell, FindingKind, Judgement};

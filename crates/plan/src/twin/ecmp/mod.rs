@@ -261,6 +261,7 @@ fn done(cell: &Cell, iterations: u32, streams: Vec<StreamRecord>) -> Event {
         verified: 0,
         stop: StopReason::Iterations,
         max_skew_ns: record::units::Nanos(1000),
+        unseen_skew_ns: None,
         planned: Vec::new(),
         moved: Vec::new(),
         flows: Vec::new(),
