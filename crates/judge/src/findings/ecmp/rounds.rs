@@ -128,7 +128,7 @@ impl<'r, 'a> RoundView<'r, 'a> {
         }
     }
 
-    /// The verdict on every switch, each with how much it says.
+    /// The verdict on every switch that had a choice.
     fn verdicts(&self, context: &mut DecisionContext<'_>, bands: &mut Bands) -> Vec<EcmpVerdict> {
         match self {
             RoundView::KnownPaths(view) => assemble::verdicts(view, context, bands),
@@ -136,17 +136,16 @@ impl<'r, 'a> RoundView<'r, 'a> {
         }
     }
 
-    fn is_suspected(&self, verdict: &EcmpVerdict) -> bool {
+    /// Switches, with the tier of their choice, that are suspected and not confirmed.
+    fn suspected(&self) -> HashSet<(&str, u8)> {
         let RoundView::KnownPaths(view) = self else {
-            return false;
+            return HashSet::new();
         };
         let choosers = view.rail.choosers.all.iter().zip(&view.suspicions);
-        verdict.cause == EcmpCause::Unjudged
-            && choosers
-                .filter(|(_, suspicion)| suspicion.is_some())
-                .any(|(chooser, _)| {
-                    Some(&chooser.switch) == verdict.switch.as_ref() && chooser.tier == verdict.tier
-                })
+        let suspected = choosers.filter(|(_, suspicion)| suspicion.is_some());
+        suspected
+            .map(|(chooser, _)| (chooser.switch.as_str(), chooser.tier))
+            .collect()
     }
 }
 
@@ -175,8 +174,13 @@ pub(super) fn conclude(
     let planned = rounds.first().map_or(0, |rail| rail.cells.len());
     let accusations: Vec<RoundAccusations> = views.iter().map(|view| view.accusations(planned)).collect();
     let agreements = agreements(&accusations, wanted);
-    for agreement in agreements.iter().filter(|agreement| !agreement.is_confirmed()) {
-        conclusion.doubt(rounds, agreement);
+    let mut unconfirmed = agreements
+        .iter()
+        .filter(|agreement| !agreement.is_confirmed())
+        .peekable();
+    if unconfirmed.peek().is_some() {
+        let pairs = PairCells::of(rounds);
+        unconfirmed.for_each(|agreement| conclusion.doubt(&pairs, agreement));
     }
     if agreements.iter().any(Agreement::is_open) {
         let planned = rounds.iter().filter(|rail| rail.round == 0);
@@ -204,17 +208,33 @@ impl RailConclusion {
     }
 
     /// Flows between the same ranks are not healthy in any round.
-    fn doubt(&mut self, rounds: &[&RailFlows<'_>], agreement: &Agreement) {
-        let cells: HashSet<u32> = agreement.cells.iter().copied().collect();
-        let flows = || rounds.iter().flat_map(|rail| &rail.flows);
-        let concerned: HashSet<(u32, u32)> = flows()
-            .filter(|flow| cells.contains(&flow.cell))
-            .map(|flow| flow.ranks)
-            .collect();
+    fn doubt(&mut self, pairs: &PairCells, agreement: &Agreement) {
         let why = agreement.suspicion();
-        for flow in flows().filter(|flow| concerned.contains(&flow.ranks)) {
-            self.doubted.insert(flow.cell, why.clone());
+        let ranks = agreement.cells.iter().filter_map(|cell| pairs.ranks_of.get(cell));
+        let concerned: HashSet<(u32, u32)> = ranks.copied().collect();
+        let cells = concerned.iter().filter_map(|ranks| pairs.cells_of.get(ranks));
+        for cell in cells.flatten() {
+            self.doubted.insert(*cell, why.clone());
         }
+    }
+}
+
+/// Which cells of all rounds have flows between the same ranks.
+#[derive(Default)]
+struct PairCells {
+    ranks_of: HashMap<u32, (u32, u32)>,
+    cells_of: HashMap<(u32, u32), Vec<u32>>,
+}
+
+impl PairCells {
+    fn of(rounds: &[&RailFlows<'_>]) -> PairCells {
+        let mut pairs = PairCells::default();
+        for flow in rounds.iter().flat_map(|rail| &rail.flows) {
+            if pairs.ranks_of.insert(flow.cell, flow.ranks).is_none() {
+                pairs.cells_of.entry(flow.ranks).or_default().push(flow.cell);
+            }
+        }
+        pairs
     }
 }
 
@@ -266,10 +286,12 @@ fn merged_verdicts(
     let mut order: Vec<Place> = Vec::new();
     let mut same: HashMap<Place, Vec<(u8, EcmpVerdict)>> = HashMap::new();
     for view in views {
+        let suspected = view.suspected();
         for verdict in view.verdicts(context, bands) {
+            let switch = verdict.switch.as_deref().unwrap_or_default();
             let says = match verdict.cause {
                 cause if cause.is_fault() => 3,
-                _ if view.is_suspected(&verdict) => 2,
+                EcmpCause::Unjudged if suspected.contains(&(switch, verdict.tier)) => 2,
                 EcmpCause::Unjudged => 0,
                 _ => 1,
             };
