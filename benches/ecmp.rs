@@ -4,18 +4,24 @@
 //!
 //! `cargo bench --bench ecmp -- calibrate [SVG] [DOC]`: many healthy fabrics; how often a p-value lies below 0.01, 0.05 and so on, as a
 //! table, as a picture (SVG), and in DOC between its marks.
+//!
+//! `cargo bench --bench ecmp -- choosers [FABRICS]`: whether polarised fabrics of 64, 1,024 and 4,096 choosers are found, and how many of
+//! FABRICS (1,000) healthy ones of 1,024 choosers are measured again, and accused.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use judge::findings::judge;
-use plan::twin::ecmp::{EcmpFault, StreamFabric, streams};
+use judge::findings::{judge, suspects};
+use plan::twin::ecmp::{EcmpFault, StreamFabric, first_round, measured_again, streams};
 use plotters::prelude::*;
 use rayon::prelude::*;
 use record::{EcmpCause, Judgement};
 
 const SECONDS: f64 = 2.0;
 const HEALTHY: u64 = 1000;
+/// Choosers of polarised fabrics, and of healthy ones.
+const POLARISED: [u32; 3] = [64, 1024, 4096];
+const CHOOSERS: u32 = 1024;
 /// P-values without which a line says nothing.
 const FEWEST: usize = 100;
 const LEVELS: [f64; 4] = [0.01, 0.05, 0.1, 0.5];
@@ -32,6 +38,7 @@ fn main() -> Result<(), Failure> {
         .collect();
     match words.first().map(String::as_str) {
         Some("calibrate") => calibrate(words.get(1), words.get(2)),
+        Some("choosers") => count_choosers(words.get(1)),
         _ => time(),
     }
 }
@@ -112,6 +119,55 @@ fn said(judgement: &Judgement, wanted: Option<EcmpCause>) -> String {
         .map(|(cause, count)| format!("{count} {cause}"))
         .collect();
     format!("{}{}", list.join(", "), if is_there { "" } else { " (WRONG)" })
+}
+
+/// As many leaves, each with a choice among four spines for 32 streams of its host.
+fn of_choosers(leaves: u32) -> StreamFabric {
+    StreamFabric {
+        flows: vec![16],
+        sets: 2,
+        ..StreamFabric::new(leaves, 4, 1, 1)
+    }
+}
+
+/// Whether every leaf of polarised fabrics is named, and how many healthy fabrics are accused.
+fn count_choosers(fabrics: Option<&String>) -> Result<(), Failure> {
+    for leaves in POLARISED {
+        let started = Instant::now();
+        let judgement = judge(&streams(&of_choosers(leaves), &[EcmpFault::AddressesOnly], 1));
+        let named = judgement.ecmp.iter().filter(|verdict| verdict.cause.is_fault());
+        let rounds = judgement
+            .findings
+            .iter()
+            .filter_map(|finding| finding.confirmation.as_ref());
+        println!(
+            "polarised, {leaves} choosers: {} named in {} rounds, exit code {}, {:.1} s",
+            named.count(),
+            rounds.map(|sure| sure.rounds).min().unwrap_or(0),
+            judgement.exit_code,
+            started.elapsed().as_secs_f64()
+        );
+    }
+    let wanted: u64 = fabrics.map_or(Ok(HEALTHY), |text| text.parse())?;
+    let started = Instant::now();
+    let fabric = of_choosers(CHOOSERS);
+    let (mut again, mut accused) = (0, 0);
+    for seed in 1..=wanted {
+        let first = first_round(&fabric, &[], seed);
+        if !suspects(&first).is_empty() {
+            again += 1;
+            let judgement = judge(&measured_again(first, &fabric, &[]));
+            accused += u64::from(!judgement.findings.is_empty());
+            println!("seed {seed}: {}", judgement.summary);
+        }
+        if seed % 50 == 0 || seed == wanted {
+            println!(
+                "{seed} healthy fabrics of {CHOOSERS} choosers: {again} measured again, {accused} accused, {:.0} s",
+                started.elapsed().as_secs_f64()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The p-values of one statistic in healthy fabrics.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::adaptive::narrow_adaptive_tests;
 use super::connection_paths::record_crossed;
+use super::fresh_streams::replace_streams;
 use super::{cross_rail, steady_paths};
 use crate::error::CliError;
 use crate::progress::diagnosis::describe_step;
@@ -137,6 +138,8 @@ impl RunExecutor<'_> {
                 "measuring {} cells again to confirm suspects",
                 again.len()
             ));
+            let cells = &recorded.run.cells;
+            let again = replace_streams(session, again, cells, round, &known, &mut measuring)?;
             progress.plan(again.len());
             end = session.measure(&references(&again), &self.plan.tests, round, &mut measuring)?;
             if self.continues_after(end, session, &mut lost, &mut measuring)? {

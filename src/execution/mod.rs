@@ -5,6 +5,7 @@ pub mod connected_run;
 mod connection_paths;
 mod cross_rail;
 pub mod executor;
+mod fresh_streams;
 pub mod path_discovery;
 mod steady_paths;
 mod stream_paths;

@@ -1,4 +1,4 @@
-//! The path of every stream of the plan, traced before anything is measured.
+//! The path of every stream, traced before it is measured.
 //!
 //! Switches may answer only so many questions a second: then they are asked at that pace, about flows drawn by lot, for as long as that may
 //! take. Some streams of every leaf are traced a second time; a path that differs then belongs to a fabric that does not pin flows to paths.
@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use crate::error::CliError;
 use engine::measure::{PathQuestion, Progress, Session, TraceWanted, TracedFlow};
-use plan::Plan;
 use record::{Cell, StreamPath};
 use topology::graph::{Graph, Path};
 
@@ -34,14 +33,14 @@ const AGAIN_PER_LEAF: usize = 24;
 /// The known links of a path, and whether they are all of it.
 type TracedPath = (Path, bool);
 
-/// Fills in the paths of all planned streams that have several to choose from.
+/// Fills in the paths of all streams of `cells` that have several to choose from.
 pub fn discover(
     session: &mut Session,
-    plan: &mut Plan,
+    cells: &mut [Cell],
     graph: &Graph,
     progress: &dyn Progress,
 ) -> Result<(), CliError> {
-    let mut wanted: Vec<TraceWanted> = plan.cells.iter().flat_map(|cell| streams(cell, graph)).collect();
+    let mut wanted: Vec<TraceWanted> = cells.iter().flat_map(|cell| streams(cell, graph)).collect();
     wanted.sort_by_key(|flow| (flow.from, flow.to, flow.port));
     wanted.dedup();
     if wanted.is_empty() {
@@ -62,7 +61,7 @@ pub fn discover(
             wanted.len()
         ),
     });
-    for cell in &mut plan.cells {
+    for cell in cells {
         let ways = streams(cell, graph).into_iter().map(|flow| {
             let (path, whole) = first.get(&flow).cloned().unwrap_or_default();
             let steady = again.get(&flow).filter(|(_, again)| whole && *again);

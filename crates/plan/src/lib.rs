@@ -17,6 +17,7 @@ pub mod estimate;
 pub mod filter;
 pub mod fit;
 pub mod flow;
+pub mod fresh_streams;
 mod groups;
 pub mod interleave;
 mod layout;

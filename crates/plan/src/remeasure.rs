@@ -3,12 +3,22 @@
 //! A suspect and its peers run one right after the other, so that a change of the machine in between is least likely to look like
 //! a fault.
 
-use record::Cell;
+use std::collections::HashSet;
+
+use record::{Cell, Collective};
 
 /// Each suspect with the peers its speed is compared with, the same cell by the other engine, and all cells of its slot.
 pub fn cells_to_remeasure(suspects: &[u32], cells: &[Cell]) -> Vec<Cell> {
+    let suspects: HashSet<u32> = suspects.iter().copied().collect();
     let mut slots: Vec<u32> = Vec::new();
     for suspect in cells.iter().filter(|cell| suspects.contains(&cell.id)) {
+        // Streams are compared with a fair hash.
+        if suspect.collective == Collective::Streams {
+            if !slots.contains(&suspect.slot) {
+                slots.push(suspect.slot);
+            }
+            continue;
+        }
         let concerned = cells.iter().filter(|cell| {
             cell.id == suspect.id || cell.is_peer_of(suspect) || cell.is_counterpart_of(suspect)
         });

@@ -16,6 +16,9 @@ pub struct StreamTerms {
     /// then, which all of them share.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_port: bool,
+    /// 0 for planned streams; 1 and up for those that repeat them from fresh source ports, to confirm what looked wrong.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub round: u16,
     /// What was seen of the way of each stream, in their order; empty when the fabric was not asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ways: Vec<StreamPath>,
@@ -31,6 +34,10 @@ impl StreamTerms {
     pub fn span(&self) -> Nanos {
         self.settling() + self.window
     }
+}
+
+fn is_first(round: &u16) -> bool {
+    *round == 0
 }
 
 /// What was seen of the way that one stream takes.

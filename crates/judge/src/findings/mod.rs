@@ -188,8 +188,8 @@ pub fn losses(recorded: &Recorded) -> Losses {
     }
 }
 
-/// Ids of the cells that look slow so far, or in which a rank seems to keep the others waiting, and that were not
-/// measured often enough to accuse a part, or to rule out that they were disturbed every time.
+/// Ids of the cells that look slow so far, in which a rank seems to keep the others waiting, or whose streams are spread as
+/// no fair hash would, and that were not measured often enough to accuse a part, or to rule out that they were disturbed every time.
 ///
 /// The runner measures them again before it asks anew, together with their peers where the peers are the reference.
 pub fn suspects(recorded: &Recorded) -> Vec<u32> {
@@ -210,6 +210,10 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
             || speed.may_be_disturbed(&recorded.run.rule)
             || analysis.stragglers.suspected.contains(index)
             || analysis.shapes.suspected.contains(index)
+            || analysis
+                .ecmp
+                .suspected
+                .contains(&analysis.summaries[*index].cell.id)
     };
     (0..analysis.summaries.len())
         .filter(is_suspect)

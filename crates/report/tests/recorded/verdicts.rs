@@ -162,8 +162,11 @@ fn cables_that_are_slow_exactly_where_the_firmware_differs_are_joined_with_it() 
     }
 }
 
-/// Causes and parts of the ECMP verdicts that accuse something.
+/// Causes and parts of the ECMP verdicts that accuse something, each finding confirmed by two rounds.
 fn ecmp_faults(judgement: &Judgement) -> Vec<(EcmpCause, String)> {
+    for finding in of_kind(judgement, FindingKind::EcmpImbalance) {
+        assert_eq!(finding.confirmation.as_ref().map(|sure| sure.rounds), Some(2));
+    }
     let faults = judgement.ecmp.iter().filter(|verdict| verdict.cause.is_fault());
     let part = |verdict: &record::EcmpVerdict| {
         let part = verdict.part.clone().or_else(|| verdict.switch.clone());

@@ -54,13 +54,14 @@ fn finding(analysis: &RunAnalysis<'_>, fault: &EcmpFault) -> Finding {
         .with_sentence(format!("{} ({})", fault.sentence, fault.cause))
         .with_rate(fault.carried, fault.expected)
         .with_rule(format!(
-            "{}: beyond what a fair hash does by chance, at one part in {comparisons} of a false-positive \
-             budget of {}",
+            "{}: beyond what a fair hash does by chance, in each of {} rounds, at one part in {comparisons} of a \
+             false-positive budget of {}",
             fault.cause,
+            fault.rounds,
             rule.budget_of(Question::Ecmp)
         ))
         .with_confirmation(Confirmation {
-            rounds: 1,
+            rounds: fault.rounds,
             p_value: (measured.p_value * f64::from(comparisons)).min(1.0),
             comparisons,
         })

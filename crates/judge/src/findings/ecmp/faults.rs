@@ -31,6 +31,8 @@ pub(super) struct EcmpFault {
     /// Ids of the cells concerned, ascending.
     pub(super) cells: Vec<u32>,
     pub(super) advice: String,
+    /// Rounds that show it.
+    pub(super) rounds: u16,
 }
 
 /// Everything that is wrong with a rail.
@@ -81,6 +83,7 @@ fn base(rail: &RailFlows<'_>, cause: EcmpCause, measured: TestStatistic, mut cel
         evidence: Vec::new(),
         cells,
         advice: String::new(),
+        rounds: 1,
     }
 }
 
@@ -93,8 +96,8 @@ fn total(view: &RailView<'_, '_>, numbers: impl Iterator<Item = usize>) -> super
 
 fn no_entropy(view: &RailView<'_, '_>) -> Option<EcmpFault> {
     let hosts = wording::low_entropy_hosts(view);
-    let first = view.rail.low_entropy.first()?;
-    let cells = view.rail.low_entropy.iter().map(|cell| cell.cell).collect();
+    let first = view.low_entropy.first()?;
+    let cells = view.low_entropy.iter().map(|cell| cell.cell).collect();
     let all = total(view, 0..view.rail.choosers.all.len());
     let mut fault = base(view.rail, EcmpCause::NoEntropy, wording::entropy(view), cells);
     fault.sentence = format!(
@@ -110,7 +113,7 @@ fn no_entropy(view: &RailView<'_, '_>) -> Option<EcmpFault> {
     );
     fault.evidence.push(format!(
         "{} of {} cells have fewer source ports than streams",
-        view.rail.low_entropy.len(),
+        view.low_entropy.len(),
         view.rail.cells.len()
     ));
     fault.hosts = hosts;
@@ -121,21 +124,7 @@ fn no_entropy(view: &RailView<'_, '_>) -> Option<EcmpFault> {
 fn bad_link(view: &RailView<'_, '_>, link: LinkId, cause: EcmpCause) -> EcmpFault {
     let bad = wording::of_bad_link(view, link);
     let of = view.graph.link(link);
-    let mut cells = bad.cells;
-    if cells.is_empty() {
-        // Nothing is sent there: it concerns all flows that could have been.
-        let could = |flow: &&super::flows::Flow| {
-            let mut choices = flow.choices.iter();
-            choices.any(|choice| view.rail.choosers.all[choice.chooser].members().contains(&link))
-        };
-        cells = view
-            .rail
-            .flows
-            .iter()
-            .filter(could)
-            .map(|flow| flow.cell)
-            .collect();
-    }
+    let cells = cells_of_link(view, link);
     let all = total(view, 0..view.rail.choosers.all.len());
     let mut fault = base(view.rail, cause, bad.measured, cells);
     fault.sentence = format!("{}: {}{}", view.rail.rail, bad.sentence, wording::cost(&all));
@@ -161,6 +150,27 @@ fn bad_link(view: &RailView<'_, '_>, link: LinkId, cause: EcmpCause) -> EcmpFaul
     }
     fault.advice = wording::advice(view, cause, 0);
     fault
+}
+
+/// Ids of the cells that a dead or slow link concerns.
+pub(super) fn cells_of_link(view: &RailView<'_, '_>, link: LinkId) -> Vec<u32> {
+    let cells = wording::of_bad_link(view, link).cells;
+    if !cells.is_empty() {
+        return cells;
+    }
+    // Nothing is sent there: it concerns all flows that could have been.
+    let could = |flow: &&super::flows::Flow| {
+        let mut choices = flow.choices.iter();
+        choices.any(|choice| view.rail.choosers.all[choice.chooser].members().contains(&link))
+    };
+    let flows = view.rail.flows.iter().filter(could);
+    flows.map(|flow| flow.cell).collect()
+}
+
+/// Ids of the cells with a flow that delivered nothing.
+pub(super) fn cells_of_dead_flows(view: &RailView<'_, '_>) -> Vec<u32> {
+    let dead = view.rail.flows.iter().filter(|flow| flow.dead);
+    dead.map(|flow| flow.cell).collect()
 }
 
 fn at_switches(view: &RailView<'_, '_>, cause: EcmpCause) -> Option<EcmpFault> {
@@ -278,13 +288,7 @@ fn unexplained_dead(view: &RailView<'_, '_>) -> Option<EcmpFault> {
     if count == 0 {
         return None;
     }
-    let cells = view
-        .rail
-        .flows
-        .iter()
-        .filter(|flow| flow.dead)
-        .map(|flow| flow.cell)
-        .collect();
+    let cells = cells_of_dead_flows(view);
     let measured = TestStatistic {
         name: "flows that delivered nothing",
         value: count as f64,

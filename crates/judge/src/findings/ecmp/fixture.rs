@@ -145,8 +145,18 @@ impl Streams {
         text
     }
 
-    /// The run as it would be recorded.
+    /// The run as it would be recorded, measured once.
     pub fn recorded(&self) -> Recorded {
+        self.measured_again(&[])
+    }
+
+    /// The same, measured again from fresh ports with the same fault.
+    pub fn measured_twice(&self) -> Recorded {
+        self.measured_again(std::slice::from_ref(&self.fault))
+    }
+
+    /// The same, measured again from fresh ports, once with each of these faults.
+    pub fn measured_again(&self, faults: &[Fault]) -> Recorded {
         let mut run = Fixture::pairs(self.hosts()).measured_once().run;
         run.cells.clear();
         run.seed = self.seed;
@@ -172,10 +182,17 @@ impl Streams {
         let graph = Graph::of(&topology, &run.ranks).unwrap();
         let mut events = Vec::new();
         let (mut slot, mut port) = (0, 16_000);
-        for set in 0..self.sets {
+        let later = faults.iter().map(|fault| Streams {
+            fault: fault.clone(),
+            ..self.clone()
+        });
+        let rounds: Vec<Streams> = std::iter::once(self.clone()).chain(later).collect();
+        for set in 0..self.sets * rounds.len() as u16 {
+            let round = set / self.sets;
+            let of_round = &rounds[usize::from(round)];
             for &flows in &self.flows {
                 let first = run.cells.len() as u32;
-                for (from, to) in self.pairs(set) {
+                for (from, to) in self.pairs(set % self.sets) {
                     run.cells.push(Cell {
                         id: run.cells.len() as u32,
                         test: "spread".into(),
@@ -190,13 +207,14 @@ impl Streams {
                         streams: Some(StreamTerms {
                             set,
                             window: Nanos(400_000_000),
-                            one_port: self.fault == Fault::OnePort,
+                            one_port: of_round.fault == Fault::OnePort,
+                            round,
                             ways: Vec::new(),
                         }),
                         ..template.clone()
                     });
                 }
-                self.measure(&graph, &mut run.cells[first as usize..], &mut events);
+                of_round.measure(&graph, &mut run.cells[first as usize..], &mut events);
                 (slot, port) = (slot + 1, port + flows);
             }
         }

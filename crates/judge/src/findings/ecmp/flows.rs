@@ -62,12 +62,14 @@ pub(super) struct LowEntropyCell {
     pub(super) ports: u32,
 }
 
-/// The flows of one test on one rail.
+/// The flows of one test on one rail, in one round.
 pub(super) struct RailFlows<'a> {
     /// Name of the test.
     pub(super) test: &'a str,
     /// Rail by name.
     pub(super) rail: &'a str,
+    /// 0 for planned streams, 1 and up for those that repeat them from fresh ports.
+    pub(super) round: u16,
     /// Ids of its measured cells, in plan order.
     pub(super) cells: Vec<u32>,
     /// All flows.
@@ -95,7 +97,7 @@ const FEWEST_STREAMS: u32 = 2;
 /// This many streams per port are too many.
 const STREAMS_PER_PORT: u32 = 4;
 
-/// The flows of a run, by test and rail, in plan order.
+/// The flows of a run, by test, rail and round, in plan order.
 pub(super) fn by_rail<'a>(recorded: &'a Recorded, graph: Option<&Graph>) -> Vec<RailFlows<'a>> {
     let hosts: HashMap<u32, &str> = recorded
         .run
@@ -119,11 +121,12 @@ pub(super) fn by_rail<'a>(recorded: &'a Recorded, graph: Option<&Graph>) -> Vec<
         let Some(rounds) = delivered.get(&cell.id) else {
             continue;
         };
+        let round = cell.streams.as_ref().map_or(0, |terms| terms.round);
         let known = rails
             .iter()
-            .position(|known| known.of.test == cell.test && known.of.rail == rail);
+            .position(|known| (known.of.test, known.of.rail, known.of.round) == (&cell.test, rail, round));
         let place = known.unwrap_or_else(|| {
-            rails.push(Collector::new(&cell.test, rail, graph));
+            rails.push(Collector::new(&cell.test, rail, round, graph));
             rails.len() - 1
         });
         rails[place].add(cell, rounds, &hosts);
@@ -140,11 +143,12 @@ struct Collector<'a, 'g> {
 }
 
 impl<'a, 'g> Collector<'a, 'g> {
-    fn new(test: &'a str, rail: &'a str, graph: Option<&'g Graph>) -> Collector<'a, 'g> {
+    fn new(test: &'a str, rail: &'a str, round: u16, graph: Option<&'g Graph>) -> Collector<'a, 'g> {
         Collector {
             of: RailFlows {
                 test,
                 rail,
+                round,
                 cells: Vec::new(),
                 flows: Vec::new(),
                 pairs: Vec::new(),
@@ -236,7 +240,7 @@ impl<'a, 'g> Collector<'a, 'g> {
     }
 }
 
-/// One stream over all rounds of its cell.
+/// One stream over all measurements of its cell.
 struct Stream {
     number: u16,
     port: Option<u16>,

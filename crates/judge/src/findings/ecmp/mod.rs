@@ -5,13 +5,19 @@
 //! from it is classified by its shape (`spread`). What links carried is compared with their fair shares (`fair`,
 //! `model`), which shows slow members (`slow`); links that nothing was delivered over are dead (`dead`). Counters of
 //! switches complement this (`counters`). Where no path is known, the goodput of flows must do (`unknown_paths`).
-//! `rail_view` combines it by precedence, `faults` names what is wrong, `assemble` and `wording` make verdicts of it.
+//! `rail_view` combines it by precedence. All of this is done for every round by itself; `rounds` keeps what all of them accuse the
+//! same part of (`accusations`, `agreement`, `confirmed_view`), `faults` names it, `assemble` and `wording` make verdicts of it.
+//!
+//! Invariant: no part is accused by one round.
 //!
 //! Invariant: nothing is called a fault that a fair hash does more often than the false-positive budget allows, over
 //! all switches and links of the run. Half of the budget is for how flows are spread, half for links.
 
+mod accusations;
+mod agreement;
 mod assemble;
 mod choosers;
+mod confirmed_view;
 mod counters;
 mod dead;
 mod detector;
@@ -22,6 +28,7 @@ mod loss;
 mod model;
 mod nulls;
 mod rail_view;
+mod rounds;
 mod slow;
 mod spread;
 mod unknown_paths;
@@ -39,11 +46,12 @@ use std::collections::{HashMap, HashSet};
 use assemble::Bands;
 use counters::PortCounters;
 use faults::EcmpFault;
+use flows::RailFlows;
 use loss::FlowCountAdvice;
 use nulls::NullStore;
-use rail_view::{DecisionContext, RailView};
+use rail_view::DecisionContext;
 
-use record::{Collective, EcmpCause, EcmpVerdict, Question, Recorded, files, text};
+use record::{Collective, EcmpCause, EcmpVerdict, Question, Recorded, files};
 use topology::Topology;
 use topology::graph::Graph;
 
@@ -63,7 +71,26 @@ pub(super) struct Ecmp {
     judged: HashSet<u32>,
     /// Ids of cells whose flows cannot be called healthy though nothing is wrong with how they are spread, and why.
     doubted: HashMap<u32, String>,
+    /// Ids of the cells to measure again: another round may confirm what looks wrong.
+    pub(super) suspected: HashSet<u32>,
     levels: SignificanceLevels,
+}
+
+/// The rounds of every test and rail, in order.
+fn rounds_of_rails<'r, 'a>(rails: &'r [RailFlows<'a>]) -> Vec<Vec<&'r RailFlows<'a>>> {
+    let mut rounds: Vec<Vec<&RailFlows<'_>>> = Vec::new();
+    for rail in rails {
+        let is_same =
+            |known: &&mut Vec<&RailFlows<'_>>| (known[0].test, known[0].rail) == (rail.test, rail.rail);
+        match rounds.iter_mut().find(is_same) {
+            Some(known) => known.push(rail),
+            None => rounds.push(vec![rail]),
+        }
+    }
+    for known in &mut rounds {
+        known.sort_by_key(|rail| rail.round);
+    }
+    rounds
 }
 
 /// Significance levels: the false-positive budget, divided.
@@ -114,19 +141,20 @@ impl Ecmp {
             Graph::of(&topology, &recorded.run.ranks).ok()
         });
         let rails = flows::by_rail(recorded, graph.as_ref());
+        let rails = rounds_of_rails(&rails);
         let counters = PortCounters::of(recorded);
-        let choosers: usize = rails.iter().map(|rail| rail.choosers.all.len()).sum();
+        // Every round is judged at the same levels.
+        let choosers = rails.iter().map(|rounds| {
+            let of_rounds = rounds.iter().map(|rail| rail.choosers.all.len());
+            of_rounds.max().unwrap_or(0)
+        });
         let between_switches = |graph: &Graph| graph.links().filter(|(_, link)| !link.is_host).count();
         let links = graph.as_ref().map_or(0, between_switches);
-        let tests: Vec<&str> = {
-            let mut tests: Vec<&str> = rails.iter().map(|rail| rail.test).collect();
-            tests.dedup();
-            tests
-        };
+        let tests: HashSet<&str> = rails.iter().map(|rounds| rounds[0].test).collect();
         // Every link may be dead or slow, in every test.
         let levels = SignificanceLevels::of(
             recorded.run.rule.budget_of(Question::Ecmp),
-            choosers,
+            choosers.sum(),
             links * tests.len(),
         );
         let mut context = DecisionContext {
@@ -142,58 +170,18 @@ impl Ecmp {
             levels,
             ..Ecmp::default()
         };
-        for rail in &rails {
-            ecmp.doubt_dead(rail);
-            let view = graph
-                .as_ref()
-                .filter(|_| !rail.choosers.all.is_empty())
-                .map(|graph| RailView::of(rail, graph, &mut context));
-            let is_judged = |view: &RailView<'_, '_>| {
-                let mut causes = view.causes.iter();
-                causes.any(|cause| *cause != EcmpCause::Unjudged) || !view.dead.is_empty()
-            };
-            match view.filter(is_judged) {
-                Some(view) => {
-                    let judged = rail.flows.iter().filter(|flow| {
-                        let mut choices = flow.choices.iter();
-                        choices.any(|choice| view.causes[choice.chooser] != EcmpCause::Unjudged)
-                    });
-                    ecmp.judged.extend(judged.map(|flow| flow.cell));
-                    if let Some(why) = view.shortfall() {
-                        let cells = rail.cells.iter().map(|cell| (*cell, why.clone()));
-                        ecmp.doubted.extend(cells);
-                    }
-                    ecmp.verdicts
-                        .extend(assemble::verdicts(&view, &mut context, &mut bands));
-                    ecmp.faults.extend(faults::faults(&view));
-                }
-                None => {
-                    let level = levels.budget / 2.0 / rails.len() as f64;
-                    let verdict = unknown_paths::verdict(rail, graph.as_ref(), level, context.seed);
-                    if verdict.cause != EcmpCause::Unjudged {
-                        ecmp.judged.extend(&rail.cells);
-                    }
-                    ecmp.faults.extend(faults::of_unknown_paths(rail, &verdict));
-                    ecmp.verdicts.push(verdict);
-                }
-            }
+        let level = levels.budget / 2.0 / rails.len().max(1) as f64;
+        let wanted = agreement::rounds_wanted(&recorded.run.rule);
+        for rounds in &rails {
+            let graph = graph.as_ref();
+            let conclusion = rounds::conclude(rounds, graph, &mut context, &mut bands, (level, wanted));
+            ecmp.verdicts.extend(conclusion.verdicts);
+            ecmp.faults.extend(conclusion.faults);
+            ecmp.judged.extend(conclusion.judged);
+            ecmp.doubted.extend(conclusion.doubted);
+            ecmp.suspected.extend(conclusion.suspected);
         }
-        // Looked up by cell later.
-        ecmp.verdicts
-            .iter_mut()
-            .for_each(|verdict| verdict.cells.sort_unstable());
         ecmp
-    }
-
-    /// A flow that could not be connected, or broke, and delivered nothing is never healthy.
-    fn doubt_dead(&mut self, rail: &flows::RailFlows<'_>) {
-        let mut dead: HashMap<u32, usize> = HashMap::new();
-        for flow in rail.flows.iter().filter(|flow| flow.dead) {
-            *dead.entry(flow.cell).or_default() += 1;
-        }
-        let why = |count: usize| format!("{} delivered nothing", text::counted(count, "stream"));
-        self.doubted
-            .extend(dead.into_iter().map(|(cell, count)| (cell, why(count))));
     }
 
     /// Why the flows of a cell cannot be called healthy.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::counters::{self, CountedSpread, PortCounters};
 use super::dead::{DeadMember, dead_links};
-use super::flows::RailFlows;
+use super::flows::{LowEntropyCell, RailFlows};
 use super::loss::{FlowCountAdvice, Goodput, HostCableSharing, goodput};
 use super::model::Model;
 use super::nulls::NullStore;
@@ -59,6 +59,10 @@ pub(super) struct RailView<'r, 'a> {
     pub(super) goodput: Vec<Goodput>,
     /// Per chooser: what it comes to.
     pub(super) causes: Vec<EcmpCause>,
+    /// Cells whose sender is accused of not varying its ports.
+    pub(super) low_entropy: Vec<LowEntropyCell>,
+    /// Per chooser: what it is suspected of, where that is not confirmed.
+    pub(super) suspicions: Vec<Option<String>>,
     /// Flows that took another path when traced again, and those of which it is known.
     pub(super) unsteady: (usize, usize),
     /// Flows that delivered nothing although no link explains it.
@@ -100,6 +104,8 @@ impl<'r, 'a> RailView<'r, 'a> {
             counted: Vec::new(),
             goodput: Vec::new(),
             causes: Vec::new(),
+            low_entropy: rail.low_entropy.clone(),
+            suspicions: vec![None; rail.choosers.all.len()],
             unsteady,
             unexplained_dead: 0,
         };

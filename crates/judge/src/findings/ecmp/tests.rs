@@ -1,7 +1,7 @@
 //! What is said about runs whose fault is known: each fault is named, and nothing is said about a healthy fabric.
 
 use super::fixture::{Fault, Streams};
-use crate::findings::judge;
+use crate::findings::{judge, suspects};
 use crate::tally::{allowed, seeds};
 use record::{EcmpCause, FindingKind, Judgement, Verdict};
 
@@ -22,9 +22,11 @@ fn causes(judgement: &Judgement) -> Vec<String> {
 fn wrong(make: impl Fn(u64) -> Streams, cause: EcmpCause, named: &[&str]) -> usize {
     (0..seeds(20))
         .filter(|seed| {
-            let judgement = judge(&make(*seed).recorded());
+            let judgement = judge(&make(*seed).measured_twice());
+            let rounds = |finding: &record::Finding| finding.confirmation.as_ref().map(|sure| sure.rounds);
             let is_right = causes(&judgement) == [cause.to_string()]
                 && judgement.exit_code == 11
+                && rounds(&judgement.findings[0]) == Some(2)
                 && named
                     .iter()
                     .all(|name| judgement.findings[0].sentence.contains(name));
@@ -152,7 +154,7 @@ fn without_ways_nothing_is_healthy_and_dead_streams_are_still_a_fault() {
                 unknown,
                 ..Streams::lab(1, fault)
             };
-            judge(&run.recorded())
+            judge(&run.measured_twice())
         };
         let healthy = of(Fault::None);
         assert_eq!(healthy.exit_code, 20, "{}", healthy.summary);
@@ -180,7 +182,7 @@ fn counters_alone_tell_unequal_weights_and_agree_with_flows_where_both_are_there
             uplink: 50.0,
             ..Streams::four_spines(3, fault)
         };
-        judge(&run.recorded())
+        judge(&run.measured_twice())
     };
     let silent = counted(Fault::Weights("leaf1", &[3, 1, 1, 1]), true);
     assert_eq!(causes(&silent), ["unequal-weights"]);
@@ -250,10 +252,147 @@ fn streams_that_deliver_nothing_are_no_pass_however_few_they_are() {
     }
 }
 
+/// Every kind of fault, on a fabric that shows it.
+fn faults() -> Vec<Streams> {
+    let link = "leaf0/u1->spine1/d0";
+    let mut fabrics: Vec<Streams> = [
+        Fault::AddressesOnly,
+        Fault::Weights("leaf1", &[3, 1]),
+        Fault::Dead(link),
+        Fault::Withdrawn(link),
+        Fault::Slow(link, 0.5),
+        Fault::OnePort,
+    ]
+    .map(|fault| Streams::lab(1, fault))
+    .to_vec();
+    fabrics.push(Streams::trunked(1, Fault::OneSeed));
+    let silent = |fault| Streams {
+        silent: true,
+        ..Streams::lab(1, fault)
+    };
+    fabrics.extend([Fault::Dead(link), Fault::OnePort].map(silent));
+    fabrics
+}
+
+#[test]
+fn what_was_measured_once_accuses_no_part_and_is_measured_again() {
+    for fabric in faults() {
+        let recorded = fabric.recorded();
+        let judgement = judge(&recorded);
+        let what = &fabric.fault;
+        assert_eq!(judgement.exit_code, 20, "{what:?}: {}", judgement.summary);
+        assert!(judgement.findings.is_empty(), "{what:?}");
+        assert!(!judgement.ecmp.iter().any(|verdict| verdict.cause.is_fault()));
+        assert!(
+            judgement.summary.contains("not re-measured (1 of 2 rounds)"),
+            "{what:?}: {}",
+            judgement.summary
+        );
+        let all: Vec<u32> = recorded.run.cells.iter().map(|cell| cell.id).collect();
+        assert_eq!(suspects(&recorded), all, "{what:?}");
+        assert!(suspects(&fabric.measured_twice()).is_empty(), "{what:?}");
+    }
+    let healthy = Streams::lab(1, Fault::None).recorded();
+    assert!(suspects(&healthy).is_empty(), "nothing to confirm");
+}
+
+#[test]
+fn what_shows_in_every_round_is_accused_with_the_largest_p_value() {
+    for fabric in faults() {
+        let judgement = judge(&fabric.measured_twice());
+        let what = &fabric.fault;
+        assert_eq!(judgement.exit_code, 11, "{what:?}: {}", judgement.summary);
+        for finding in &judgement.findings {
+            assert_eq!(finding.confirmation.as_ref().unwrap().rounds, 2, "{what:?}");
+            let evidence = finding.evidence.join("\n");
+            assert!(evidence.contains("in each of 2 rounds"), "{evidence}");
+            // Cells of both rounds.
+            let planned = fabric.recorded().run.cells.len() as u32;
+            let (first, last) = (finding.cells[0], finding.cells[finding.cells.len() - 1]);
+            assert!(
+                first < planned && last >= planned,
+                "{what:?}: {:?}",
+                finding.cells
+            );
+        }
+    }
+}
+
+#[test]
+fn what_shows_in_one_round_and_not_in_the_next_is_no_pass_and_accuses_no_part() {
+    for fabric in faults() {
+        let recorded = fabric.measured_again(&[Fault::None]);
+        let judgement = judge(&recorded);
+        let what = &fabric.fault;
+        assert_eq!(judgement.exit_code, 20, "{what:?}: {}", judgement.summary);
+        assert!(judgement.findings.is_empty(), "{what:?}");
+        assert!(!judgement.ecmp.iter().any(|verdict| verdict.cause.is_fault()));
+        assert!(
+            judgement.summary.contains("seen in 1 of 2 rounds only"),
+            "{what:?}: {}",
+            judgement.summary
+        );
+        assert!(
+            suspects(&recorded).is_empty(),
+            "{what:?}: a third round would not settle it"
+        );
+    }
+}
+
+#[test]
+fn rounds_that_show_different_faults_accuse_neither_part() {
+    let first = Fault::Slow("leaf0/u1->spine1/d0", 0.5);
+    let second = Fault::Slow("spine0/d2->leaf2/u0", 0.5);
+    let judgement = judge(&Streams::lab(1, first).measured_again(&[second]));
+    assert_eq!(
+        (judgement.exit_code, judgement.findings.len()),
+        (20, 0),
+        "{}",
+        judgement.summary
+    );
+    let doubts = |link: &str| {
+        let said = format!("suspected slow-member at {link}, seen in 1 of 2 rounds only");
+        let mut cells = judgement.cells.iter();
+        cells.any(|cell| matches!(&cell.verdict, Verdict::Inconclusive(why) if *why == said))
+    };
+    assert!(doubts("spine0/d2->leaf2/u0"));
+    let verdicts: Vec<&str> = judgement
+        .ecmp
+        .iter()
+        .map(|verdict| verdict.sentence.as_str())
+        .collect();
+    assert!(
+        verdicts
+            .iter()
+            .any(|sentence| sentence.contains("suspected slow-member at leaf0/u1->spine1/d0")),
+        "{verdicts:?}"
+    );
+}
+
+#[test]
+fn a_second_round_that_was_cut_off_clears_nothing() {
+    let fabric = Streams::lab(1, Fault::AddressesOnly);
+    let mut recorded = fabric.measured_again(&[Fault::None]);
+    let planned = fabric.recorded().run.cells.len() as u32;
+    recorded.events.retain(|event| match event {
+        record::Event::CellDone(done) => done.cell < planned + 8,
+        _ => true,
+    });
+    let judgement = judge(&recorded);
+    assert_eq!(judgement.exit_code, 20, "{}", judgement.summary);
+    for cell in &judgement.cells[..planned as usize] {
+        assert!(
+            matches!(&cell.verdict, Verdict::Inconclusive(why) if why.ends_with("not re-measured (1 of 2 rounds)")),
+            "{:?}",
+            cell.verdict
+        );
+    }
+}
+
 #[test]
 fn strange_records_are_judged_without_a_panic() {
     use record::Event;
-    let mut recorded = Streams::lab(1, Fault::None).recorded();
+    let mut recorded = Streams::lab(1, Fault::None).measured_twice();
     for (number, cell) in recorded.run.cells.iter_mut().enumerate() {
         let terms = cell.streams.as_mut().unwrap();
         match number % 7 {

@@ -9,25 +9,16 @@ use topology::graph::LinkId;
 
 /// Names of hosts that do not vary their ports, in order.
 pub(super) fn low_entropy_hosts(view: &RailView<'_, '_>) -> Vec<String> {
-    let mut hosts: Vec<String> = view
-        .rail
-        .low_entropy
-        .iter()
-        .map(|cell| cell.host.clone())
-        .collect();
+    let mut hosts: Vec<String> = view.low_entropy.iter().map(|cell| cell.host.clone()).collect();
     hosts.sort_by_key(|host| (host.len(), host.clone()));
     hosts.dedup();
     hosts
 }
 
 /// The same of those whose flows a chooser had.
-fn low_entropy_at(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
+pub(super) fn low_entropy_at(view: &RailView<'_, '_>, number: usize) -> Vec<String> {
     let cells: std::collections::HashSet<u32> = view.rail.of_chooser(number).map(|flow| flow.cell).collect();
-    let here = view
-        .rail
-        .low_entropy
-        .iter()
-        .filter(|cell| cells.contains(&cell.cell));
+    let here = view.low_entropy.iter().filter(|cell| cells.contains(&cell.cell));
     let mut hosts: Vec<String> = here.map(|cell| cell.host.clone()).collect();
     hosts.sort_by_key(|host| (host.len(), host.clone()));
     hosts.dedup();
@@ -97,14 +88,10 @@ pub(super) fn deciding(view: &RailView<'_, '_>, number: usize) -> TestStatistic 
 
 /// How few ports the streams of monotonous senders have.
 pub(super) fn entropy(view: &RailView<'_, '_>) -> TestStatistic {
-    let (streams, ports) = view
-        .rail
-        .low_entropy
-        .iter()
-        .fold((0, 0), |(streams, ports), cell| {
-            (streams + cell.streams, ports + cell.ports)
-        });
-    let cells = view.rail.low_entropy.len().max(1) as f64;
+    let (streams, ports) = view.low_entropy.iter().fold((0, 0), |(streams, ports), cell| {
+        (streams + cell.streams, ports + cell.ports)
+    });
+    let cells = view.low_entropy.len().max(1) as f64;
     // Random ports are all different but for one in a thousand; that all of them coincide has almost no probability.
     let p = (1.0f64 / 16_384.0).powf(f64::from(streams.saturating_sub(ports).min(60)));
     TestStatistic {
@@ -232,6 +219,9 @@ pub(super) fn sentence(
     };
     let spread = view.spreads[number].as_ref();
     let (dead, slow) = view.bad_members(number);
+    if let Some(suspicion) = &view.suspicions[number] {
+        return suspicion.clone();
+    }
     match view.causes[number] {
         EcmpCause::DeadMember if !dead.is_empty() => of_bad_link(view, dead[0].link).sentence,
         EcmpCause::SlowMember if !slow.is_empty() => of_bad_link(view, slow[0].link).sentence,

@@ -92,7 +92,7 @@ impl StreamFabric {
     }
 
     /// Leaves and spines as they are made to order, with as many cables between them as this fabric has.
-    fn topology(&self) -> Topology {
+    pub(super) fn topology(&self) -> Topology {
         let shape = Shape {
             hosts: self.leaves * self.hosts,
             rails: 1,
@@ -145,6 +145,7 @@ impl StreamFabric {
                         set,
                         window: WINDOW,
                         one_port,
+                        round: 0,
                         ways: Vec::new(),
                     };
                     cells.push(Cell {

@@ -20,10 +20,11 @@ pub use cells::StreamFabric;
 pub use hashing::EcmpFault;
 
 use super::{hash, shares};
+use crate::fresh_streams::with_fresh_ports;
+use crate::remeasure::cells_to_remeasure;
 use hashing::{HashedFlow, SwitchHashing};
-use record::{
-    Cell, CellDone, EndReason, Event, PortDelta, Recorded, Run, StopReason, StreamPath, StreamRecord,
-};
+use judge::findings::suspects;
+use record::{Cell, CellDone, EndReason, Event, PortDelta, Recorded, StopReason, StreamPath, StreamRecord};
 use topology::graph::{Graph, LinkId, Path};
 
 /// What a stream gets of what is its fair share, headers and pauses taken off.
@@ -33,20 +34,66 @@ const UNFAIR: f64 = 0.15;
 /// And by up to this from one iteration to the next.
 const JITTER: f64 = 0.05;
 
-/// The record of streams across all leaves of a fabric with these faults, made by `seed`. A fault whose parts are not there
-/// changes nothing.
+/// The record of streams across all leaves of a fabric with these faults, made by `seed`: what looks wrong is measured again, as
+/// a real run does. A fault whose parts are not there changes nothing.
 pub fn streams(fabric: &StreamFabric, faults: &[EcmpFault], seed: u64) -> Recorded {
+    measured_again(first_round(fabric, faults, seed), fabric, faults)
+}
+
+/// The same without measuring anything again.
+pub fn first_round(fabric: &StreamFabric, faults: &[EcmpFault], seed: u64) -> Recorded {
     let (topology, run) = fabric.plan(faults, seed);
+    let mut recorded = Recorded {
+        topology: Some(topology.to_toml()),
+        ..Recorded::new(run)
+    };
+    let (cells, events) = measured(&recorded, recorded.run.cells.clone(), fabric, faults);
+    recorded.run.cells = cells;
+    recorded.events = events;
+    ended(recorded)
+}
+
+/// A record with what its suspects came to when they were measured again, with these faults by then.
+pub fn measured_again(mut recorded: Recorded, fabric: &StreamFabric, faults: &[EcmpFault]) -> Recorded {
+    for round in 1..=recorded.run.rule.remeasure {
+        let again = cells_to_remeasure(&suspects(&recorded), &recorded.run.cells);
+        if again.is_empty() {
+            break;
+        }
+        let (_, fresh) = with_fresh_ports(again, &recorded.run.cells, round);
+        let (cells, events) = measured(&recorded, fresh, fabric, faults);
+        recorded
+            .events
+            .retain(|event| !matches!(event, Event::End { .. }));
+        recorded.run.cells.extend_from_slice(&cells);
+        recorded.events.push(Event::Added {
+            why: "fresh ports, to confirm what looked wrong".to_string(),
+            cells,
+        });
+        recorded.events.extend(events);
+        recorded = ended(recorded);
+    }
+    recorded
+}
+
+/// Cells with the ways that their streams take, and what happens when they are measured.
+fn measured(
+    recorded: &Recorded,
+    mut cells: Vec<Cell>,
+    fabric: &StreamFabric,
+    faults: &[EcmpFault],
+) -> (Vec<Cell>, Vec<Event>) {
+    let seed = recorded.run.seed;
     // A fabric made to order is sound.
-    let Ok(graph) = Graph::of(&topology, &run.ranks) else {
-        return recorded(run, None, Vec::new());
+    let Ok(graph) = Graph::of(&fabric.topology(), &recorded.run.ranks) else {
+        return (cells, Vec::new());
     };
     let hashing = SwitchHashing::new(&graph, faults, seed);
     let capacity: Vec<f64> = graph
         .links()
         .map(|(id, link)| link.rate.0 * hashing.left_of(id))
         .collect();
-    let slots: Vec<&[Cell]> = run.cells.chunk_by(|a, b| a.slot == b.slot).collect();
+    let slots: Vec<&[Cell]> = cells.chunk_by(|a, b| a.slot == b.slot).collect();
     let simulated: Vec<(Vec<Vec<StreamPath>>, Vec<Event>)> = slots
         .par_iter()
         .map(|cells| Slot::of(cells, &graph, &hashing).measure(fabric, &capacity, seed))
@@ -56,25 +103,20 @@ pub fn streams(fabric: &StreamFabric, faults: &[EcmpFault], seed: u64) -> Record
         ways.extend(of_slot);
         events.extend(happened);
     }
-    let mut run = run;
-    for (cell, ways) in run.cells.iter_mut().zip(ways) {
+    for (cell, ways) in cells.iter_mut().zip(ways) {
         if let Some(terms) = &mut cell.streams {
             terms.ways = ways;
         }
     }
-    events.push(Event::End {
-        reason: EndReason::Finished,
-        at: run.started.clone(),
-    });
-    recorded(run, Some(topology.to_toml()), events)
+    (cells, events)
 }
 
-fn recorded(run: Run, topology: Option<String>, events: Vec<Event>) -> Recorded {
-    Recorded {
-        events,
-        topology,
-        ..Recorded::new(run)
-    }
+fn ended(mut recorded: Recorded) -> Recorded {
+    recorded.events.push(Event::End {
+        reason: EndReason::Finished,
+        at: recorded.run.started.clone(),
+    });
+    recorded
 }
 
 /// The streams that are on the wire at the same time.
@@ -237,7 +279,7 @@ impl<'a> Slot<'a> {
         let delta = |(id, link): (LinkId, &topology::graph::DirectedLink)| {
             Event::Port(PortDelta {
                 slot: self.cells[0].slot,
-                round: 0,
+                round: round_of(&self.cells[0]),
                 port: link.from.to_string(),
                 name: "tx_bytes".to_string(),
                 before: Some(1000),
@@ -248,6 +290,10 @@ impl<'a> Slot<'a> {
     }
 }
 
+fn round_of(cell: &Cell) -> u16 {
+    cell.streams.as_ref().map_or(0, |terms| terms.round)
+}
+
 /// A number from -1 to 1.
 fn centred(random: &mut ChaCha8Rng) -> f64 {
     f64::from(random.next_u32()) / f64::from(u32::MAX) * 2.0 - 1.0
@@ -256,7 +302,7 @@ fn centred(random: &mut ChaCha8Rng) -> f64 {
 fn done(cell: &Cell, iterations: u32, streams: Vec<StreamRecord>) -> Event {
     Event::CellDone(CellDone {
         cell: cell.id,
-        round: 0,
+        round: round_of(cell),
         iterations,
         verified: 0,
         stop: StopReason::Iterations,

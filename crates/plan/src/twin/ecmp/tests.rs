@@ -31,7 +31,7 @@ fn all(recorded: &Recorded) -> Vec<(u32, u32, u16, Vec<String>, u64)> {
 #[test]
 fn a_healthy_fabric_delivers_on_every_stream_and_no_host_sends_more_than_it_can() {
     let fabric = small();
-    let recorded = streams(&fabric, &[], 1);
+    let recorded = first_round(&fabric, &[], 1);
     let streams = all(&recorded);
     assert_eq!(streams.len(), 8 * 32 * 3);
     assert!(
@@ -52,7 +52,7 @@ fn a_healthy_fabric_delivers_on_every_stream_and_no_host_sends_more_than_it_can(
 
 #[test]
 fn the_same_seed_gives_the_same_record_and_another_does_not() {
-    let made = |seed| streams(&small(), &[], seed);
+    let made = |seed| first_round(&small(), &[], seed);
     assert_eq!(made(1).events, made(1).events);
     assert_ne!(made(1).events, made(2).events);
 }
@@ -61,7 +61,7 @@ fn the_same_seed_gives_the_same_record_and_another_does_not() {
 fn addresses_alone_put_all_streams_of_a_pair_on_one_uplink() {
     let uplinks = |faults: &[EcmpFault]| {
         let mut of_pair: BTreeMap<(u32, u32), BTreeSet<String>> = BTreeMap::new();
-        for (from, to, _, links, _) in all(&streams(&small(), faults, 1)) {
+        for (from, to, _, links, _) in all(&first_round(&small(), faults, 1)) {
             of_pair.entry((from, to)).or_default().insert(links[1].clone());
         }
         of_pair
@@ -78,7 +78,7 @@ fn addresses_alone_put_all_streams_of_a_pair_on_one_uplink() {
 fn two_tiers_with_the_same_seed_leave_half_of_the_parallel_cables_idle() {
     let fabric = StreamFabric { cables: 2, ..small() };
     let idle = |faults: &[EcmpFault]| {
-        let found = all(&streams(&fabric, faults, 1));
+        let found = all(&first_round(&fabric, faults, 1));
         let used: BTreeSet<&String> = found.iter().map(|(_, _, _, links, _)| &links[2]).collect();
         4 * 4 * 2 - used.len()
     };
@@ -92,7 +92,7 @@ fn weights_shift_the_streams_of_that_leaf_only() {
         weights: vec![3, 1, 1, 1],
     };
     let mut first = [0.0; 4];
-    for (from, _, _, links, _) in all(&streams(&small(), &[fault], 1)) {
+    for (from, _, _, links, _) in all(&first_round(&small(), &[fault], 1)) {
         first[from as usize / 2] += f64::from(u8::from(links[1].contains("/u0->"))) / 192.0;
     }
     assert!((0.4..0.6).contains(&first[1]), "{first:?}");
@@ -104,8 +104,8 @@ fn a_dead_link_kills_what_is_sent_over_it_and_some_of_what_is_answered_over_it()
     let fault = EcmpFault::Dead {
         link: "rail0-leaf0/u1->rail0-spine1/d0".to_string(),
     };
-    let healthy = all(&streams(&small(), &[], 1));
-    let found = all(&streams(&small(), &[fault], 1));
+    let healthy = all(&first_round(&small(), &[], 1));
+    let found = all(&first_round(&small(), &[fault], 1));
     let mut to_the_leaf = [0, 0];
     for ((from, to, _, before, _), (_, _, _, seen, bytes)) in healthy.iter().zip(&found) {
         match (from / 2, to / 2) {
@@ -126,7 +126,7 @@ fn a_dead_link_kills_what_is_sent_over_it_and_some_of_what_is_answered_over_it()
 fn a_slow_link_slows_what_crosses_it() {
     let link = "rail0-spine2/d3->rail0-leaf3/u2";
     let mean = |faults: &[EcmpFault]| {
-        let found = all(&streams(&small(), faults, 1));
+        let found = all(&first_round(&small(), faults, 1));
         let over: Vec<u64> = found
             .iter()
             .filter(|(_, _, _, links, _)| links[2] == link)
@@ -144,10 +144,10 @@ fn a_slow_link_slows_what_crosses_it() {
 
 #[test]
 fn senders_of_one_port_and_adaptive_fabrics_are_recorded_as_such() {
-    let one = all(&streams(&small(), &[EcmpFault::OnePort], 1));
+    let one = all(&first_round(&small(), &[EcmpFault::OnePort], 1));
     let ports: BTreeSet<u16> = one.iter().map(|(_, _, port, _, _)| *port).collect();
     assert_eq!(ports.len(), 3, "one for every set");
-    let adaptive = streams(&small(), &[EcmpFault::Adaptive], 1);
+    let adaptive = first_round(&small(), &[EcmpFault::Adaptive], 1);
     let ways = adaptive
         .run
         .cells
@@ -167,7 +167,7 @@ fn counters_say_what_crossed_a_port() {
         counters: true,
         ..small()
     };
-    let recorded = streams(&fabric, &[], 1);
+    let recorded = first_round(&fabric, &[], 1);
     let counted: u64 = recorded
         .events
         .iter()

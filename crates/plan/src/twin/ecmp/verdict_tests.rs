@@ -152,6 +152,36 @@ fn senders_of_one_port_are_accused_and_no_switch_is() {
 }
 
 #[test]
+fn a_fault_is_measured_again_from_other_ports_and_a_healthy_fabric_is_not() {
+    let fabric = fabric(1);
+    let recorded = streams(&fabric, &[EcmpFault::AddressesOnly], 1);
+    let rounds = |recorded: &Recorded| -> BTreeSet<u16> {
+        let terms = recorded.run.cells.iter().flat_map(|cell| &cell.streams);
+        terms.map(|terms| terms.round).collect()
+    };
+    assert_eq!(rounds(&recorded), BTreeSet::from([0, 1]));
+    let judgement = judge(&recorded);
+    let confirmed = judgement.findings[0].confirmation.as_ref().unwrap();
+    assert_eq!((judgement.exit_code, confirmed.rounds), (11, 2));
+    assert_eq!(rounds(&streams(&fabric, &[], 1)), BTreeSet::from([0]));
+}
+
+#[test]
+fn a_fault_that_is_gone_when_it_is_measured_again_is_inconclusive() {
+    let fabric = fabric(1);
+    let first = first_round(&fabric, &[EcmpFault::AddressesOnly], 1);
+    let once = judge(&first);
+    let gone = judge(&measured_again(first, &fabric, &[]));
+    for (judgement, why) in [
+        (once, "not re-measured (1 of 2 rounds)"),
+        (gone, "seen in 1 of 2 rounds only"),
+    ] {
+        assert_eq!((judgement.exit_code, judgement.findings.len()), (20, 0));
+        assert!(judgement.summary.contains(why), "{}", judgement.summary);
+    }
+}
+
+#[test]
 fn flows_that_are_not_pinned_are_no_fault() {
     for seed in 1..=seeds(5) {
         let judgement = judge(&streams(&fabric(1), &[EcmpFault::Adaptive], seed));
