@@ -31,7 +31,7 @@ pub fn table(histories: usize, series: &str) {
         STEPS.map(heading).join(" | ")
     );
     println!("|---|---|--:|--:|--:|---|---|");
-    for (hosts, rails) in [(128, 8), (16, 4), (4, 2)] {
+    for (hosts, rails) in [(4, 2), (16, 4), (128, 8)] {
         for what in ["hosts", "cables"] {
             for correlation in CORRELATIONS {
                 let mut count = Count::default();
@@ -52,14 +52,21 @@ pub fn table(histories: usize, series: &str) {
                     }
                     one(nights, history, &mut count);
                 }
-                print(&format!("{hosts} x {rails} | {what} | {correlation}"), histories, &mut count);
+                print(
+                    &format!("{hosts} x {rails} | {what} | {correlation}"),
+                    histories,
+                    &mut count,
+                );
             }
         }
     }
 }
 
 fn heading(share: f64) -> String {
-    format!("{} % step: found in its 2nd, 3rd, 4th, 5th night, later, not; median", 100.0 * share)
+    format!(
+        "{} % step: found in its 2nd, 3rd, 4th, 5th night, later, not; median",
+        100.0 * share
+    )
 }
 
 fn seed(of: impl Hash) -> u64 {
@@ -110,9 +117,8 @@ fn one(mut nights: Nights, history: usize, count: &mut Count) {
 fn print(row: &str, histories: usize, count: &mut Count) {
     let steps = count.delays.each_mut().map(|delays| {
         delays.sort_unstable();
-        let among = |nights: std::ops::Range<usize>| {
-            delays.iter().filter(|delay| nights.contains(delay)).count()
-        };
+        let among =
+            |nights: std::ops::Range<usize>| delays.iter().filter(|delay| nights.contains(delay)).count();
         let median = match delays.get(delays.len() / 2) {
             Some(nights) if *nights < usize::MAX => nights.to_string(),
             _ => "not".to_string(),
@@ -120,7 +126,11 @@ fn print(row: &str, histories: usize, count: &mut Count) {
         let nights = [0..3, 3..4, 4..5, 5..6];
         let each = nights.map(|night| among(night).to_string());
         let missed = delays.iter().filter(|delay| **delay == usize::MAX).count();
-        format!("{}, {}, {missed}; {median}", each.join(", "), among(6..usize::MAX))
+        format!(
+            "{}, {}, {missed}; {median}",
+            each.join(", "),
+            among(6..usize::MAX)
+        )
     });
     println!(
         "| {row} | {:.2} | {} of {histories} | {} |",

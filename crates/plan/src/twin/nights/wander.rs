@@ -50,7 +50,10 @@ mod tests {
             assert!((variance.sqrt() / 0.015 - 1.0).abs() < 0.03, "{variance}");
             for lag in 1..4 {
                 let found = mean_of(lag) / variance;
-                assert!((found - correlation.powi(lag as i32)).abs() < 0.03, "{lag}: {found}");
+                assert!(
+                    (found - correlation.powi(lag as i32)).abs() < 0.03,
+                    "{lag}: {found}"
+                );
             }
         }
     }
