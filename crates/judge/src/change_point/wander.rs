@@ -5,6 +5,8 @@
 //! readings of a part differ that are further apart: differences know nothing of the level, and their median over all parts
 //! nothing of a few wild ones. What breaks it: parts of one kind that wander in different ways, and a wander that keeps its course.
 
+use std::sync::LazyLock;
+
 use super::baseline::{MEDIAN_COST, OF_MEDIAN_DEVIATION};
 use record::stats::median;
 
@@ -91,41 +93,63 @@ impl Variogram {
 
     /// The wander that fits best, where `assumed` counts as some more runs.
     pub(crate) fn wander(&self, assumed: Wander) -> Wander {
-        let steps = (MOST / GRID).round() as usize;
-        let at = |step: usize| step as f64 * GRID;
-        let tried = (0..=steps).flat_map(|share| {
-            (1..=steps).map(move |correlation| Wander {
-                share: at(share),
-                correlation: at(correlation),
-            })
-        });
-        tried
-            .map(|wander| (wander, self.misfit(&wander, &assumed)))
+        if self.lags.iter().all(|(sum, _)| *sum <= 0.0) {
+            return assumed;
+        }
+        let beforehand = LAGS.map(|lag| (ASSUMED_RUNS * assumed.difference(lag), ASSUMED_RUNS));
+        let misfit = |tried: &Tried| tried.deviance(&self.lags) + tried.deviance(&beforehand);
+        TRIED
+            .iter()
+            .map(|tried| (tried.wander, misfit(tried)))
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .map_or(assumed, |(wander, _)| wander)
     }
-
-    /// How badly a wander fits these differences and those that are assumed.
-    fn misfit(&self, wander: &Wander, assumed: &Wander) -> f64 {
-        let assumed = LAGS.map(|lag| (ASSUMED_RUNS * assumed.difference(lag), ASSUMED_RUNS));
-        deviance(&self.lags, wander) + deviance(&assumed, wander)
-    }
 }
 
-/// How badly a wander fits sums over so many runs, as the deviance of variances. Their scale is free.
-fn deviance(lags: &[(f64, f64); LAGS.len()], wander: &Wander) -> f64 {
-    let ratios = lags
-        .iter()
-        .zip(LAGS)
-        .filter(|((sum, runs), _)| *runs > 0.0 && *sum > 0.0)
-        .map(|((sum, runs), lag)| (sum / runs / wander.difference(lag), *runs));
-    let (sum, runs) = ratios.clone().fold((0.0, 0.0), |(sum, all), (ratio, runs)| {
-        (sum + ratio * runs, all + runs)
-    });
-    let scale = sum / runs;
-    ratios
-        .map(|(ratio, runs)| runs * (ratio / scale - 1.0 - (ratio / scale).ln()))
-        .sum()
+/// A wander, with what it makes of differences.
+struct Tried {
+    wander: Wander,
+    /// For each lag one over the mean square, and its logarithm.
+    lags: [(f64, f64); LAGS.len()],
+}
+
+static TRIED: LazyLock<Vec<Tried>> = LazyLock::new(|| {
+    let steps = (MOST / GRID).round() as usize;
+    let at = |step: usize| step as f64 * GRID;
+    let tried = |share: usize, correlation: usize| {
+        let wander = Wander {
+            share: at(share),
+            correlation: at(correlation),
+        };
+        let of = |lag: usize| (wander.difference(lag).recip(), wander.difference(lag).ln());
+        Tried {
+            wander,
+            lags: LAGS.map(of),
+        }
+    };
+    let all = (0..=steps).flat_map(|share| (1..=steps).map(move |correlation| (share, correlation)));
+    all.map(|(share, correlation)| tried(share, correlation))
+        .collect()
+});
+
+impl Tried {
+    /// How badly it fits sums over so many runs: the deviance of variances whose scale is free, less what is the same for all that
+    /// are tried.
+    fn deviance(&self, sums: &[(f64, f64); LAGS.len()]) -> f64 {
+        let (mut scaled, mut runs, mut logarithms) = (0.0, 0.0, 0.0);
+        for ((sum, count), (inverse, logarithm)) in sums.iter().zip(&self.lags) {
+            if *sum > 0.0 {
+                scaled += sum * inverse;
+                runs += count;
+                logarithms += count * logarithm;
+            }
+        }
+        if scaled > 0.0 {
+            runs * (scaled / runs).ln() + logarithms
+        } else {
+            0.0
+        }
+    }
 }
 
 #[cfg(test)]
