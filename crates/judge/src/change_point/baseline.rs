@@ -5,7 +5,7 @@ use record::stats::median;
 /// A standard deviation over the median absolute deviation, for normal noise.
 pub(super) const OF_MEDIAN_DEVIATION: f64 = 1.4826;
 /// How much more the median of a few runs errs than their mean would: pi over two.
-pub(crate) const MEDIAN_COST: f64 = std::f64::consts::FRAC_PI_2;
+pub(super) const MEDIAN_COST: f64 = std::f64::consts::FRAC_PI_2;
 
 /// The median and the spread of some values, neither moved by a few wild ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,11 +39,6 @@ impl Baseline {
         let runs = self.runs as f64;
         let joined = (weight * peers * peers + runs * self.spread * self.spread) / (weight + runs);
         joined.sqrt().max(least)
-    }
-
-    /// What the error of the middle adds to the spread of a distance from it.
-    pub(crate) fn uncertainty(&self) -> f64 {
-        MEDIAN_COST / self.runs.max(1) as f64
     }
 }
 

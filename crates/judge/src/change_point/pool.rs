@@ -10,8 +10,6 @@ use record::stats::normal_score;
 const IMAGINED: f64 = 50.0;
 /// Of those, the share that is wild on either side, however far out that is: runs go wrong for reasons that no curve knows.
 const WILD: f64 = 0.001;
-/// Pairs of successive distances that are thought to be unrelated.
-const IMAGINED_PAIRS: f64 = 200.0;
 /// From here on every second distance is dropped: the curve is known well enough.
 const MOST: usize = 200_000;
 
@@ -20,17 +18,11 @@ const MOST: usize = 200_000;
 pub(crate) struct Pool {
     /// Ascending.
     sorted: Vec<f64>,
-    /// Sum of the products of successive scores, and how many.
-    products: (f64, f64),
 }
 
 impl Pool {
-    /// Adds distances, each with the scores of its run and of the run before, when there was one.
-    pub(crate) fn add(&mut self, mut distances: Vec<f64>, pairs: &[(f64, f64)]) {
-        for (one, next) in pairs {
-            self.products.0 += (one * next).clamp(-9.0, 9.0);
-            self.products.1 += 1.0;
-        }
+    /// Adds distances, in any order.
+    pub(crate) fn add(&mut self, mut distances: Vec<f64>) {
         if distances.is_empty() {
             return;
         }
@@ -60,12 +52,6 @@ impl Pool {
         };
         let imagined = IMAGINED * (upper_tail(distance.abs()) + WILD);
         (beyond as f64 + imagined) / (self.sorted.len() as f64 + IMAGINED)
-    }
-
-    /// How alike successive scores of one part are, from 0 (not at all) to 1.
-    pub(crate) fn likeness(&self) -> f64 {
-        let (sum, pairs) = self.products;
-        (sum / (pairs + IMAGINED_PAIRS)).clamp(0.0, 0.9)
     }
 }
 
@@ -104,11 +90,8 @@ mod tests {
         let mut calm = Pool::default();
         let mut wild = Pool::default();
         let quiet = || (0..20_000).map(|at| f64::from(at % 200 - 100) / 50.0);
-        calm.add(quiet().collect(), &[]);
-        wild.add(
-            quiet().chain((0..40).map(|at| -10.0 - f64::from(at))).collect(),
-            &[],
-        );
+        calm.add(quiet().collect());
+        wild.add(quiet().chain((0..40).map(|at| -10.0 - f64::from(at))).collect());
         assert!(calm.score(-10.0) < -4.0, "{}", calm.score(-10.0));
         assert!(wild.score(-10.0) > -3.2, "{}", wild.score(-10.0));
         // What is wild is wild downwards only.
@@ -123,7 +106,7 @@ mod tests {
     #[test]
     fn scores_grow_with_distance_whatever_is_pooled() {
         let mut pool = Pool::default();
-        pool.add((0..500).map(|at| (f64::from(at) - 250.0) / 100.0).collect(), &[]);
+        pool.add((0..500).map(|at| (f64::from(at) - 250.0) / 100.0).collect());
         let scores: Vec<f64> = (-80..=80).map(|at| pool.score(f64::from(at) / 10.0)).collect();
         assert!(scores.is_sorted(), "{scores:?}");
         assert!(pool.score(f64::INFINITY) > 3.0 && pool.score(f64::INFINITY).is_finite());

@@ -1,7 +1,6 @@
 //! A change of one part, from the run that proves it to the run that ends it.
 
-use crate::change_point::{Baseline, MEDIAN_COST};
-use crate::change_point::{Fit, online};
+use crate::change_point::{Baseline, Fit, Wander, online};
 use record::ChangeShape;
 use record::stats::median;
 
@@ -67,6 +66,8 @@ pub(super) struct Open {
     pub(super) before: Baseline,
     /// The spread before it.
     spread: f64,
+    /// How the part wanders.
+    wander: Wander,
     /// The effect that proved it.
     proven: f64,
     /// Runs before it.
@@ -81,6 +82,8 @@ pub(super) struct Proof {
     pub(super) before: Baseline,
     /// The spread before it.
     pub(super) spread: f64,
+    /// How the part wanders.
+    pub(super) wander: Wander,
     /// What it makes of the figure, as a logarithm.
     pub(super) effect: f64,
 }
@@ -122,6 +125,7 @@ impl Open {
             },
             before: proof.before,
             spread: proof.spread,
+            wander: proof.wander,
             proven: proof.effect,
             old,
             since,
@@ -155,8 +159,9 @@ impl Open {
         }
         let logs: Vec<f64> = recent.iter().map(|point| point.log).collect();
         self.episode.after = median(&logs).unwrap_or_default();
-        let runs = recent.len().max(1) as f64;
-        self.episode.error = self.spread * (MEDIAN_COST / runs + self.before.uncertainty()).sqrt();
+        let (after, before) = (recent.len(), self.before.runs);
+        let variance = self.wander.level_variance(after) + self.wander.level_variance(before);
+        self.episode.error = self.spread * variance.sqrt();
         self.episode.runs = self.since.len();
         self.episode.seen = run;
     }

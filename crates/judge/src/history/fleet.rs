@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::rule::{self, Rule};
 use super::series::{FEWEST, Learnt, Series, Terms};
-use crate::change_point::Pool;
-use crate::change_point::{self, Baseline};
+use crate::change_point::wander::{ASSUMED, Differences};
+use crate::change_point::{self, Baseline, Pool, Variogram};
 use record::stats::median;
 use record::{PartKind, PartReading, Quantity, Replaced};
 
@@ -38,6 +38,8 @@ pub(super) struct Fleet {
     pub(super) levels: Vec<(usize, f64)>,
     pool: Pool,
     common_pool: Pool,
+    variogram: Variogram,
+    common_variogram: Variogram,
     /// Usual spread of a part, in the last run.
     spread: f64,
 }
@@ -61,6 +63,8 @@ impl Fleet {
             levels: Vec::new(),
             pool: Pool::default(),
             common_pool: Pool::default(),
+            variogram: Variogram::default(),
+            common_variogram: Variogram::default(),
             spread: 0.0,
         }
     }
@@ -148,11 +152,12 @@ impl Fleet {
             more_is_better: self.quantity.is_better_when_higher(),
             threshold,
             pool: &self.pool,
+            wander: self.variogram.wander(ASSUMED),
             rule,
         };
         let learnt: Vec<Learnt> = arrivals
             .par_iter_mut()
-            .map(|arrival| arrival.series.add(arrival.log, arrival.usual, &terms))
+            .filter_map(|arrival| arrival.series.add(arrival.log, arrival.usual, &terms))
             .collect();
         if is_crowd {
             let terms = Terms {
@@ -160,24 +165,28 @@ impl Fleet {
                 spread: COMMON_SPREAD.0,
                 weight: COMMON_SPREAD.1,
                 pool: &self.common_pool,
+                // What all have in common may well wander as each of them does.
+                wander: self.common_variogram.wander(terms.wander),
                 ..terms
             };
             let usual = self.common.baseline(rule);
             let learnt = self.common.add(level, usual, &terms);
-            pooled(&mut self.common_pool, vec![learnt]);
+            pooled(
+                &mut self.common_pool,
+                &mut self.common_variogram,
+                learnt.into_iter().collect(),
+            );
             self.levels.push((run, level));
         }
         self.spread = terms.spread;
-        pooled(&mut self.pool, learnt);
+        pooled(&mut self.pool, &mut self.variogram, learnt);
     }
 }
 
-fn pooled(pool: &mut Pool, learnt: Vec<Learnt>) {
-    let pairs: Vec<(f64, f64)> = learnt.iter().filter_map(|learnt| learnt.pair).collect();
-    pool.add(
-        learnt.into_iter().filter_map(|learnt| learnt.distance).collect(),
-        &pairs,
-    );
+fn pooled(pool: &mut Pool, variogram: &mut Variogram, learnt: Vec<Learnt>) {
+    let differences: Vec<Differences> = learnt.iter().map(|learnt| learnt.differences).collect();
+    variogram.add(&differences);
+    pool.add(learnt.into_iter().map(|learnt| learnt.distance).collect());
 }
 
 /// The median of how far parts are from their usual; none of a few.

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::episode::{Ending, Episode, Open, Point, Proof, effect};
 use super::rule::Rule;
-use crate::change_point::Baseline;
-use crate::change_point::Pool;
-use crate::change_point::{Fit, online};
+use crate::change_point::wander::{self, Differences};
+use crate::change_point::{Baseline, Fit, Forecast, Pool, Wander, online};
 use record::ChangeShape;
 
 /// Distances are pooled only when so many runs have not turned them into a change: a fault must not teach what is usual.
@@ -17,6 +16,8 @@ pub(super) const FEWEST: usize = 4;
 const BETTER: f64 = 1.0;
 /// How much more a slope must explain than a step to be called one, in squares of the spread.
 const SLOPE: f64 = 4.0;
+/// Share of the threshold from which a change is looked at closely.
+const CLOSELY: f64 = 0.5;
 /// Share of the threshold from which a single run is worth a word.
 const BLIP: f64 = 0.9;
 
@@ -31,9 +32,8 @@ pub(super) struct Series {
     pub(super) over: Vec<Episode>,
     /// The latest run that stood out by itself, with its effect and score.
     pub(super) blip: Option<(usize, f64, f64)>,
-    /// Distances that are not pooled yet, with their scores.
-    pending: VecDeque<(f64, f64)>,
-    last_pooled: Option<f64>,
+    /// What is not pooled yet.
+    pending: VecDeque<Learnt>,
 }
 
 /// What the fleet says in one run.
@@ -57,17 +57,19 @@ pub(super) struct Terms<'a> {
     pub(super) threshold: f64,
     /// What distances are rare.
     pub(super) pool: &'a Pool,
+    /// How readings of a part follow from those before.
+    pub(super) wander: Wander,
     /// The rule.
     pub(super) rule: &'a Rule,
 }
 
 /// What one run of one part adds to the pool.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Learnt {
-    /// A distance from the usual.
-    pub(super) distance: Option<f64>,
-    /// Its score and that of the run before.
-    pub(super) pair: Option<(f64, f64)>,
+    /// A distance from what was expected.
+    pub(super) distance: f64,
+    /// How much the reading differs from earlier ones.
+    pub(super) differences: Differences,
 }
 
 impl Series {
@@ -126,14 +128,22 @@ impl Series {
     }
 
     /// One more run, whose figure has this logarithm; `usual` is what was usual before it.
-    pub(super) fn add(&mut self, log: f64, usual: Option<Baseline>, terms: &Terms<'_>) -> Learnt {
+    pub(super) fn add(&mut self, log: f64, usual: Option<Baseline>, terms: &Terms<'_>) -> Option<Learnt> {
         let own = log - terms.common;
         let usual = usual.filter(|usual| usual.runs >= FEWEST);
-        let distance = usual.map(|usual| {
+        let learnt = usual.map(|usual| {
             let spread = usual.spread_among(terms.spread, terms.weight, terms.least_spread);
-            (own - usual.median) / (spread * (1.0 + usual.uncertainty()).sqrt())
+            let from = self.points.len().saturating_sub(terms.rule.window);
+            let earlier: Vec<f64> = self.points[from..].iter().map(|point| point.own).collect();
+            let forecast = Forecast::after(&earlier, &usual, spread, terms.wander);
+            Learnt {
+                distance: forecast.distance(0, own),
+                differences: wander::differences(own, &earlier, terms.spread),
+            }
         });
-        let score = distance.map_or(0.0, |distance| terms.pool.score(distance));
+        let score = learnt
+            .as_ref()
+            .map_or(0.0, |learnt| terms.pool.score(learnt.distance));
         self.points.push(Point {
             run: terms.run,
             log,
@@ -155,27 +165,17 @@ impl Series {
             self.points.drain(..self.points.len() - most);
         }
         match is_proven {
-            true => Learnt::default(),
-            false => self.learn(distance.map(|distance| (distance, score))),
+            true => None,
+            false => self.learn(learnt?),
         }
     }
 
-    /// Hands out the distance of some runs ago: it has not become part of a change.
-    fn learn(&mut self, now: Option<(f64, f64)>) -> Learnt {
-        let Some(now) = now else {
-            return Learnt::default();
-        };
+    /// Hands out what was learnt some runs ago: it has not become part of a change.
+    fn learn(&mut self, now: Learnt) -> Option<Learnt> {
         self.pending.push_back(now);
-        if self.pending.len() <= LAG {
-            return Learnt::default();
-        }
-        let Some((distance, score)) = self.pending.pop_front() else {
-            return Learnt::default();
-        };
-        let before = self.last_pooled.replace(score);
-        Learnt {
-            distance: Some(distance),
-            pair: before.map(|before| (before, score)),
+        match self.pending.len() > LAG {
+            true => self.pending.pop_front(),
+            false => None,
         }
     }
 
@@ -215,12 +215,10 @@ impl Series {
         }
         let from = self.points.len() - most;
         let scores: Vec<f64> = self.points[from..].iter().map(|point| point.score).collect();
-        let likeness = terms.pool.likeness();
         let mut best: Option<(Fit, Proof)> = None;
         for (shape, age) in online::shapes(most, most) {
             // A quick look first: what is far from beyond chance as it came need not be looked at closely.
-            let quick = online::fit(&scores, shape, age, likeness);
-            if quick.is_none_or(|quick| quick.score.abs() < 0.6 * terms.threshold) {
+            if online::glance(&scores, shape, age).abs() < CLOSELY * terms.threshold {
                 continue;
             }
             let Some((fit, proof)) = self.closely(shape, age, terms) else {
@@ -284,22 +282,22 @@ impl Series {
     fn closely(&self, shape: ChangeShape, age: usize, terms: &Terms<'_>) -> Option<(Fit, Proof)> {
         let (before, since) = self.points.split_at(self.points.len().checked_sub(age)?);
         let from = before.len().saturating_sub(terms.rule.window);
-        let before = Baseline::of(before[from..].iter().map(|point| point.own))?;
+        let earlier: Vec<f64> = before[from..].iter().map(|point| point.own).collect();
+        let before = Baseline::of(earlier.iter().copied())?;
         let spread = before.spread_among(terms.spread, terms.weight, terms.least_spread);
-        let unit = spread * (1.0 + before.uncertainty()).sqrt();
+        let forecast = Forecast::after(&earlier, &before, spread, terms.wander);
         let distances: Vec<f64> = since
             .iter()
-            .map(|point| (point.own - before.median) / unit)
+            .enumerate()
+            .map(|(ahead, point)| forecast.distance(ahead, point.own))
             .collect();
         let scores: Vec<f64> = distances
             .iter()
             .map(|distance| terms.pool.score(*distance))
             .collect();
-        let shared = before.uncertainty() / (1.0 + before.uncertainty());
-        let likeness = terms.pool.likeness().max(shared);
-        let mut fit = online::fit(&scores, shape, age, likeness)?;
+        let mut fit = online::fit(&scores, shape, &forecast)?;
         if shape == ChangeShape::Step {
-            let row = online::row(&distances, likeness.sqrt(), terms.pool);
+            let row = online::row(&distances, &forecast, terms.pool);
             if row.abs() > fit.score.abs() {
                 fit.score = row;
             }
@@ -310,6 +308,7 @@ impl Series {
             Proof {
                 before,
                 spread,
+                wander: terms.wander,
                 effect,
             },
         ))
@@ -317,7 +316,6 @@ impl Series {
 
     fn begin(&mut self, fit: Fit, proof: Proof, run: usize) {
         self.pending.clear();
-        self.last_pooled = None;
         self.close(run, Ending::Superseded);
         let since = self.points.split_off(self.points.len() - fit.age);
         let old = std::mem::take(&mut self.points);

@@ -2,7 +2,12 @@
 //!
 //! Every host has two ends of every rail, one reading each per night: the best of a few flows, whose noise is what healthy runs of
 //! the lab were recorded to have. Parts differ by a little for good, nights differ by a little for all, and now and then a reading
-//! is outliers for no reason. The same seed gives the same nights.
+//! is outliers for no reason. Hosts and cables may wander: what they are tonight is much of what they were last night. The same seed
+//! gives the same nights, and the same incidents and readings whatever wanders.
+
+mod wander;
+
+pub use wander::Wander;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +28,11 @@ const NIGHTS_DIFFER: f64 = 0.003;
 /// The start of the first night: 2026-09-01 at three in the morning.
 const FIRST: i64 = 1_788_231_600;
 const DAY: i64 = 86_400;
+/// Readings of a cable: in and out.
+const WAYS: usize = 2;
+/// Streams of random numbers, one for what wanders of each kind.
+const HOSTS: u64 = 1;
+const CABLES: u64 = 2;
 
 /// What is drawn for every reading.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +107,10 @@ pub struct Nights {
     pub count: usize,
     /// How readings differ.
     pub noise_model: ReadingNoise,
+    /// What all readings of a host have in common, and how long it lasts.
+    pub host_wander: Wander,
+    /// The same of a cable: both ways of one rail of a host.
+    pub cable_wander: Wander,
     /// Share of readings that are outliers for no reason.
     pub outliers: f64,
     /// What happens.
@@ -113,6 +127,8 @@ impl Nights {
             rails: 8,
             count: 60,
             noise_model: ReadingNoise::Recorded(Box::new(Noise::recorded())),
+            host_wander: Wander::default(),
+            cable_wander: Wander::default(),
             outliers: 0.002,
             incidents: Vec::new(),
             seed,
@@ -138,6 +154,8 @@ impl Nights {
         let common: Vec<f64> = (0..self.count)
             .map(|_| NIGHTS_DIFFER * normal(&mut random))
             .collect();
+        let hosts = self.courses(self.host_wander, self.hosts, HOSTS);
+        let cables = self.courses(self.cable_wander, self.hosts * self.rails, CABLES);
         let mut of_part: BTreeMap<&str, Vec<&Incident>> = BTreeMap::new();
         for incident in &self.incidents {
             of_part
@@ -148,8 +166,10 @@ impl Nights {
         let night = |number: usize| {
             let mut random = ChaCha8Rng::seed_from_u64(self.seed ^ ((number as u64 + 1) << 32));
             let mut readings: Vec<PartReading> = Vec::with_capacity(parts.len());
-            for (part, level) in parts.iter().zip(&levels) {
-                let mut log = level + common[number] + self.noise(&mut random);
+            for (at, (part, level)) in parts.iter().zip(&levels).enumerate() {
+                let cable = at / WAYS;
+                let wander = hosts[cable / self.rails][number] + cables[cable][number];
+                let mut log = level + common[number] + wander + self.noise(&mut random);
                 if uniform(&mut random) < self.outliers {
                     log -= 0.05 + 0.15 * uniform(&mut random);
                 }
@@ -176,6 +196,15 @@ impl Nights {
             named(number, readings)
         };
         (0..self.count).into_par_iter().map(night).collect()
+    }
+
+    /// How each of so many parts wanders, night by night; `stream` keeps their draws apart from all others.
+    fn courses(&self, wander: Wander, parts: usize, stream: u64) -> Vec<Vec<f64>> {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        random.set_stream(stream);
+        (0..parts)
+            .map(|_| wander.course(self.count, &mut random))
+            .collect()
     }
 
     fn noise(&self, random: &mut ChaCha8Rng) -> f64 {

@@ -150,3 +150,43 @@ fn a_small_fleet_is_neither_blind_nor_jumpy() {
         .sum();
     assert!((wrong as f64) < runs as f64 * 53.0 / 30.0, "{wrong}");
 }
+
+/// A fleet of 16 hosts with 4 rails, whose hosts are 1.5 % above or below their level, much as the night before.
+fn wandering(seed: u64, incidents: Vec<Incident>) -> Nights {
+    Nights {
+        hosts: 16,
+        rails: 4,
+        host_wander: Wander {
+            deviation: 0.015,
+            correlation: 0.8,
+        },
+        ..with(incidents, seed)
+    }
+}
+
+#[test]
+fn hosts_that_wander_from_night_to_night_raise_no_more_alarms_than_others() {
+    let histories = 8;
+    let wrong: usize = (0..histories)
+        .map(|seed| worse(&wandering(400 + seed, Vec::new()).nights()).len())
+        .sum();
+    // At most 0.3 in 30 nights.
+    let allowed = 0.3 * histories as f64 * 53.0 / 30.0;
+    assert!(wrong as f64 <= allowed, "{wrong}, at most {allowed}");
+}
+
+#[test]
+fn a_step_is_found_though_its_host_wanders() {
+    let part = "node003/rail2 out";
+    let found = (0..6).filter(|seed| {
+        let step = Incident::Step {
+            part: part.to_string(),
+            from: 30,
+            share: 0.1,
+        };
+        let alarms = worse(&wandering(500 + *seed, vec![step]).nights());
+        let first = alarms.iter().find(|alarm| alarm.change.part == part);
+        first.is_some_and(|alarm| (31..=34).contains(&alarm.proved))
+    });
+    assert!(found.count() >= 5);
+}

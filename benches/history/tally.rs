@@ -1,76 +1,13 @@
-//! How long it takes to judge the history of a fleet, and how well it is judged.
-//!
-//! `cargo bench --bench history` judges 60 nights of 128 hosts with 8 rails, every night as it came, and the last one again from files.
-//! The aim is 5 s; the last line says whether it is met. `cargo bench --bench history -- --tally 50` judges fifty such histories with
-//! known incidents, and as many of smaller fleets, and prints the table of `docs/detection.md`; `ci/nights-report` puts it there.
+//! What is found of known incidents, and when.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-use judge::history::{Rule, alarms, since_earlier_runs};
+use judge::history::{Rule, alarms};
 use plan::twin::Noise;
-use plan::twin::nights::{Incident, Nights, ReadingNoise};
-use record::Readings;
-
-const SECONDS: f64 = 5.0;
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let arguments: Vec<String> = std::env::args().collect();
-    let tally = arguments.iter().position(|argument| argument == "--tally");
-    match tally.and_then(|at| arguments.get(at + 1)) {
-        Some(histories) => table(histories.parse()?),
-        None => speed()?,
-    }
-    Ok(())
-}
-
-fn speed() -> Result<(), Box<dyn std::error::Error>> {
-    let nights = Nights {
-        incidents: incidents(&Nights::healthy(1), 30),
-        ..Nights::healthy(1)
-    };
-    let row = nights.nights();
-    let texts: Vec<String> = row
-        .iter()
-        .map(|night| serde_json::to_string(&night.readings))
-        .collect::<Result<_, _>>()?;
-    let bytes: usize = texts.iter().map(String::len).sum();
-    println!(
-        "{} nights of {} parts, {} MB of readings.json",
-        row.len(),
-        nights.parts().len(),
-        bytes / 1_000_000
-    );
-
-    let start = Instant::now();
-    let parts: usize = texts
-        .iter()
-        .map(|text| serde_json::from_str::<Readings>(text).map(|readings| readings.parts.len()))
-        .sum::<Result<_, _>>()?;
-    let read = start.elapsed().as_secs_f64();
-    println!("read                {read:.3} s: {parts} readings");
-
-    let start = Instant::now();
-    let found = alarms(&row, &Rule::default());
-    let judged = start.elapsed().as_secs_f64();
-    println!("every night judged  {judged:.3} s: {} changes", found.len());
-
-    let start = Instant::now();
-    let last = since_earlier_runs(&row);
-    let told = start.elapsed().as_secs_f64();
-    println!("tonight             {told:.3} s: {}", last.summary);
-
-    let slowest = judged.max(told);
-    let is_met = slowest < SECONDS;
-    println!(
-        "{}: {slowest:.3} s of {SECONDS} s",
-        if is_met { "OK" } else { "MISSED" }
-    );
-    Ok(())
-}
+use plan::twin::nights::{Incident, Nights, ReadingNoise, Wander};
 
 /// A step, a slope, a blip, a new card and a bad night of all.
-fn incidents(nights: &Nights, from: usize) -> Vec<Incident> {
+pub fn incidents(nights: &Nights, from: usize) -> Vec<Incident> {
     let parts = nights.parts();
     let part = |share: f64| parts[(share * parts.len() as f64) as usize].clone();
     vec![
@@ -114,7 +51,8 @@ struct Count {
     calm: usize,
 }
 
-fn table(histories: usize) {
+/// Prints what was found of known incidents, by fleet and noise; `host_wander` and `cable_wander` are added to all.
+pub fn table(histories: usize, host_wander: Wander, cable_wander: Wander) {
     println!(
         "| fleet | noise | wrong alarms in 30 nights | 5 % step: found in its 2nd, 3rd, 4th, 5th night, later, not | detectable in, found two \
 nights on | 3 % slope over ten nights: found in, median and nine in ten | detectable in, found two nights on | blip, new card or bad night of all \
@@ -136,22 +74,23 @@ alarmed |"
         for (name, noise_model, spread) in &noises {
             let mut count = Count::default();
             for history in 0..histories {
-                one(hosts, rails, noise_model, history as u64, &mut count);
+                let nights = Nights {
+                    hosts,
+                    rails,
+                    noise_model: noise_model.clone(),
+                    host_wander,
+                    cable_wander,
+                    ..Nights::healthy(1000 + history as u64)
+                };
+                one(nights, history, &mut count);
             }
             print(hosts, rails, name, *spread, &count);
         }
     }
 }
 
-fn one(hosts: usize, rails: usize, noise_model: &ReadingNoise, seed: u64, count: &mut Count) {
-    let from = 25 + (seed % 10) as usize;
-    let mut nights = Nights {
-        hosts,
-        rails,
-        noise_model: noise_model.clone(),
-        ..Nights::healthy(1000 + seed)
-    };
-    nights.incidents = incidents(&nights, from);
+fn one(mut nights: Nights, history: usize, count: &mut Count) {
+    nights.incidents = incidents(&nights, 25 + history % 10);
     let found = alarms(&nights.nights(), &Rule::default());
     count.nights += nights.count - Rule::default().least_runs;
     let mut known = Vec::new();
