@@ -54,7 +54,7 @@ pub(super) struct Comparison {
     /// Whether the interval over all rounds is below the threshold.
     looks_slow: bool,
     /// Why it may only look slow, where its ranks may have started so far apart that nothing else is wrong.
-    doubt: Option<String>,
+    doubt: Option<Box<str>>,
 }
 
 impl Comparison {
@@ -215,7 +215,7 @@ impl Applied {
             .iter()
             .find_map(|comparison| comparison.doubt.clone())
         {
-            return Speed::Unclear(doubt);
+            return Speed::Unclear(doubt.into());
         }
         if let Some(demanding) = worst(&mut self.comparisons.iter()) {
             return Speed::Good(demanding);
@@ -523,15 +523,16 @@ fn compare_rates(
 }
 
 /// Why a cell below `threshold` may only look slow: without what is not known of its ranks' starts, its time would do.
-fn start_doubt(summary: &CellSummary<'_>, bytes: Bytes, threshold: Rate) -> Option<String> {
+fn start_doubt(summary: &CellSummary<'_>, bytes: Bytes, threshold: Rate) -> Option<Box<str>> {
     let (skew, median) = (summary.unseen_skew, median_of_sorted(&summary.times)?);
     let would_reach = Rate(bytes.0 as f64 * 1e9 / without_skew(median, skew));
     if skew == Nanos(0) || would_reach < threshold {
         return None;
     }
-    Some(format!(
+    let why = format!(
         "below {threshold}, but its ranks may have started {skew} apart ({} of its time): their clocks are not known better, \
          and that alone explains it",
         text::percent(skew.0 as f64 / median)
-    ))
+    );
+    Some(why.into())
 }
