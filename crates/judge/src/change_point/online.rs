@@ -150,24 +150,16 @@ fn worth(runs: usize, forecast: &Forecast) -> f64 {
 fn cholesky(size: usize, matrix: impl Fn(usize, usize) -> f64) -> Option<Vec<Vec<f64>>> {
     let mut root: Vec<Vec<f64>> = Vec::with_capacity(size);
     for row in 0..size {
-        let mut next = Vec::with_capacity(row + 1);
-        for column in 0..=row {
-            let above = if column < row { &root[column] } else { &next };
-            let known: f64 = next
-                .iter()
-                .zip(above)
-                .take(column)
-                .map(|(a, b): (&f64, &f64)| a * b)
-                .sum();
-            let rest = matrix(row, column) - known;
-            next.push(match column < row {
-                true => rest / root[column][column],
-                false => rest.sqrt(),
-            });
+        let mut next: Vec<f64> = Vec::with_capacity(row + 1);
+        for (column, above) in root.iter().enumerate() {
+            let known: f64 = next.iter().zip(above).map(|(a, b)| a * b).sum();
+            next.push((matrix(row, column) - known) / above[column]);
         }
-        if !(next[row] > 0.0) {
+        let rest = matrix(row, row) - next.iter().map(|known| known * known).sum::<f64>();
+        if rest.is_nan() || rest <= 0.0 {
             return None;
         }
+        next.push(rest.sqrt());
         root.push(next);
     }
     Some(root)
