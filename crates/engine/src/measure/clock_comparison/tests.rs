@@ -258,11 +258,11 @@ fn ranks_with_drifting_clocks_start_as_close_together_as_the_record_says() {
         );
     }
     for (rank, drift) in [(1, 100_000i64), (2, -80_000)] {
-        let own = run
+        let mut own = run
             .comparisons
             .iter()
             .filter(|comparison| comparison.ranks == [rank]);
-        let last = own.last().expect("compared while it measured");
+        let last = own.next_back().expect("compared while it measured");
         let uncertainty = last.drift_uncertainty_ppb;
         assert!(last.drift_ppb.abs_diff(drift) <= uncertainty + 1, "{last:?}");
         assert!(uncertainty < 150_000, "the two are told apart: {last:?}");
