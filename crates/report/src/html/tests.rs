@@ -72,7 +72,7 @@ fn the_first_screen_says_what_is_wrong_how_sure_and_what_to_do() {
         " of 1.0",
         " expected (6",
         "confidence 0.93, the only suspect",
-        "confirmed in 2 rounds",
+        "confirmed in 3 rounds",
         "ambiguous with port p0 of leaf1",
         "next",
         repeat,
