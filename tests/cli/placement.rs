@@ -112,3 +112,56 @@ fn a_part_with_many_cables_gets_one_finding() {
     let fabric = one("all");
     assert_eq!((fabric.kind, fabric.place.rail), (FindingKind::SlowRail, None));
 }
+
+/// Hosts behind two leaves with eight parallel cables to each of two spines.
+fn parallel_cables(hosts: usize) -> String {
+    let mut text = String::new();
+    for host in 0..hosts {
+        text += &format!("[[host]]\nname = \"h{host}\"\n");
+    }
+    for (switch, tier) in [
+        ("leaf0", "leaf"),
+        ("leaf1", "leaf"),
+        ("spine0", "spine"),
+        ("spine1", "spine"),
+    ] {
+        text += &format!("[[switch]]\nname = \"{switch}\"\ntier = \"{tier}\"\nrail = \"rail0\"\n");
+    }
+    let mut link = |name: String, low: String, high: String| {
+        text += &format!(
+            "[[link]]\nname = \"{name}\"\nends = [\"{low}\", \"{high}\"]\nrate = \"100gbit\"\nrail = \"rail0\"\n"
+        );
+    };
+    for host in 0..hosts {
+        let leaf = host * 2 / hosts;
+        link(
+            format!("h{host}-leaf{leaf}"),
+            format!("h{host}/rail0"),
+            format!("leaf{leaf}/p{host}"),
+        );
+    }
+    for (leaf, spine, strand) in (0..32).map(|number: usize| (number / 16, number / 8 % 2, number % 8)) {
+        link(
+            format!("leaf{leaf}-spine{spine}-{strand}"),
+            format!("leaf{leaf}/u{}", spine * 8 + strand),
+            format!("spine{spine}/d{}", leaf * 8 + strand),
+        );
+    }
+    text
+}
+
+#[test]
+fn cables_that_no_connection_has_crossed_are_sought_twice_and_not_for_ever() {
+    let bench = Bench::new(SMALL);
+    std::fs::write(bench.path().join("parallel.toml"), parallel_cables(4)).unwrap();
+    for seed in 1..6 {
+        let said = bench
+            .railgauge(&format!(
+                "simulate parallel.toml --placement per-connection --seed {seed} --repeat 1 --json"
+            ))
+            .must_exit(0);
+        let whole: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        let steps = whole["runs"][0]["steps"].as_u64().unwrap();
+        assert!(steps <= 2, "{steps} steps: {}", whole["runs"][0]);
+    }
+}

@@ -1,7 +1,7 @@
 //! Another clock over the course of a run: its offset and its drift, from comparisons some time apart (docs/method.md, "Clocks").
 //!
 //! Bounds, not averages. Whatever the delays of a round trip were, the offset lies within half of it; a drift lies within
-//! [`LARGEST_DRIFT`] and changes by at most [`WANDER`]. From these follows what is possible at any later instant, and a
+//! `LARGEST_DRIFT` and changes by at most `WANDER`. From these follows what is possible at any later instant, and a
 //! comparison outside of it shows that a clock was set, or that it runs at another rate.
 
 use std::collections::VecDeque;

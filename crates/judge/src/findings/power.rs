@@ -50,22 +50,14 @@ impl Detectability {
     /// The probability that a loss (0.2 = 20 %) on a part is found that measurements cross in so many slots, and `further` ones if one of those looks
     /// slow.
     pub fn power(&self, loss: f64, slots: usize, further: usize) -> f64 {
-        let lost = -(1.0 - loss.clamp(0.0, 1.0 - f64::EPSILON)).ln();
-        let level = self.deviation * self.of_levels.clamp(0.0, 1.0).sqrt();
-        let between = self.between();
-        let slow_from = self.slow_from();
-        let of_level = |number: usize| {
-            let share = (number as f64 + 0.5) / LEVELS as f64;
-            let own = lost + level * normal_score(share);
-            let looks_slow = student_above((slow_from - own) / between, self.freedom);
-            self.found(own, looks_slow, slots, further)
-        };
-        (0..LEVELS).map(of_level).sum::<f64>() / LEVELS as f64
+        let enough = self.enough_against_chance(slots + further);
+        self.power_given(loss, slots, &enough)
     }
 
     /// The smallest loss that is found with the probability [`WANTED`]; none where not even the largest is.
     pub fn smallest_loss(&self, slots: usize, further: usize) -> Option<f64> {
-        let is_found = |loss: f64| self.power(loss, slots, further) >= WANTED;
+        let enough = self.enough_against_chance(slots + further);
+        let is_found = |loss: f64| self.power_given(loss, slots, &enough) >= WANTED;
         if slots == 0 || !is_found(LARGEST) {
             return None;
         }
@@ -80,6 +72,33 @@ impl Detectability {
         Some(found)
     }
 
+    /// For every number of measurements up to `most`: how many of them must be slow for that to be no chance.
+    fn enough_against_chance(&self, most: usize) -> Vec<usize> {
+        let of = |measured: usize| {
+            let is_enough =
+                |slow: usize| ever_of(slow as u64, measured as u64, self.disturbed) < self.accepted;
+            let counts: Vec<usize> = (0..=measured).collect();
+            counts.partition_point(|slow| !is_enough(*slow))
+        };
+        (0..=most).map(of).collect()
+    }
+
+    /// The power, given how many of each number of measurements are no chance; there are as many as that list has.
+    fn power_given(&self, loss: f64, slots: usize, enough: &[usize]) -> f64 {
+        let lost = -(1.0 - loss.clamp(0.0, 1.0 - f64::EPSILON)).ln();
+        let level = self.deviation * self.of_levels.clamp(0.0, 1.0).sqrt();
+        let (between, slow_from) = (self.between(), self.slow_from());
+        let of_level = |number: usize| {
+            let share = (number as f64 + 0.5) / LEVELS as f64;
+            let own = lost + level * normal_score(share);
+            let looks_slow = student_above((slow_from - own) / between, self.freedom);
+            // Those that look slow are the slower ones.
+            let least = self.enough_against_variation(own.max(slow_from), enough.len());
+            found(looks_slow, slots, enough, least.max(self.least))
+        };
+        (0..LEVELS).map(of_level).sum::<f64>() / LEVELS as f64
+    }
+
     /// Deviation of one measurement around the level of its part.
     fn between(&self) -> f64 {
         let own = self.deviation.powi(2) * (1.0 - self.of_levels.clamp(0.0, 1.0));
@@ -92,42 +111,42 @@ impl Detectability {
         self.tolerated.max(unusual * self.deviation.hypot(self.error))
     }
 
-    /// The probability that a part is found whose measurements fall short by `own` on average and look slow with this probability.
-    fn found(&self, own: f64, looks_slow: f64, slots: usize, further: usize) -> f64 {
-        let mut found = 0.0;
-        // The probability of so many slow ones so far, while nothing is settled.
-        let mut slow = vec![1.0];
-        for measured in 1..=slots + further {
-            if measured == slots + 1 {
-                // Nobody asks about a part that was never slow.
-                slow[0] = 0.0;
-            }
-            let mut next = vec![0.0; measured + 1];
-            for (count, probability) in slow.iter().enumerate() {
-                next[count] += probability * (1.0 - looks_slow);
-                next[count + 1] += probability * looks_slow;
-            }
-            // Fixed tests judge once, at the end.
-            let is_judged = measured >= slots;
-            for (count, probability) in next.iter_mut().enumerate().filter(|_| is_judged) {
-                if count >= self.least && self.is_accused(own, count, measured) {
-                    found += std::mem::take(probability);
-                }
-            }
-            slow = next;
-        }
-        found
-    }
-
-    fn is_accused(&self, own: f64, slow: usize, measured: usize) -> bool {
-        let of_chance = ever_of(slow as u64, measured as u64, self.disturbed);
+    /// How many slow measurements that fall short by so much on average are no slow end of what varies; `most` where no number is.
+    fn enough_against_variation(&self, shortfall: f64, most: usize) -> usize {
         let level = self.deviation.powi(2) * self.of_levels.clamp(0.0, 1.0);
-        let variance = level + self.between().powi(2) / slow.max(1) as f64;
-        // Those that look slow are the slower ones.
-        let shortfall = own.max(self.slow_from());
-        let of_variation = student_above(shortfall / variance.sqrt(), self.freedom);
-        of_chance.max(of_variation) < self.accepted
+        let is_enough = |slow: usize| {
+            let variance = level + self.between().powi(2) / slow as f64;
+            student_above(shortfall / variance.sqrt(), self.freedom) < self.accepted
+        };
+        let counts: Vec<usize> = (1..most).collect();
+        1 + counts.partition_point(|slow| !is_enough(*slow))
     }
+}
+
+/// The probability that a part is found whose measurements look slow with this probability: as soon as `least` are, and more than chance explains
+/// (`enough`, per number of measurements).
+fn found(looks_slow: f64, slots: usize, enough: &[usize], least: usize) -> f64 {
+    let mut found = 0.0;
+    // The probability of so many slow ones so far, while nothing is settled.
+    let mut slow = vec![1.0];
+    for (measured, enough) in enough.iter().enumerate().skip(1) {
+        if measured == slots + 1 {
+            // Nobody asks about a part that was never slow.
+            slow[0] = 0.0;
+        }
+        let mut next = vec![0.0; measured + 1];
+        for (count, probability) in slow.iter().enumerate() {
+            next[count] += probability * (1.0 - looks_slow);
+            next[count + 1] += probability * looks_slow;
+        }
+        // Fixed tests judge once, at the end.
+        if measured >= slots {
+            let settled = next.iter_mut().skip(least.max(*enough));
+            found += settled.map(std::mem::take).sum::<f64>();
+        }
+        slow = next;
+    }
+    found
 }
 
 /// What healthy measurements are like, before a run is made: as assumed, or as another run showed it.
