@@ -19,8 +19,8 @@ use super::{LabError, processes as host_processes};
 const FOLLOWER_GRACE: Duration = Duration::from_secs(2);
 /// The time between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(1);
-/// The time that the first rank gets after all others have ended, to judge and write.
-const LEADER_GRACE: Duration = Duration::from_secs(60);
+/// The time that the first rank gets after all others have ended, to judge and write: a run of many streams takes an unoptimised build minutes.
+const LEADER_GRACE: Duration = Duration::from_secs(300);
 /// The same when it is stopped by a signal.
 const STOPPED_LEADER_GRACE: Duration = Duration::from_secs(5);
 /// How often processes are polled.

@@ -34,6 +34,9 @@ use record::{
 /// Kinds of tests that measure a victim alone and beside a load.
 pub(super) const CONGESTION_TESTS: [TestKind; 2] = [TestKind::Incast, TestKind::AllToAll];
 
+/// Fewer pairs do not show how slow collectives over them usually are.
+const FEWEST_PAIRS: usize = 20;
+
 /// One cell against one reference.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Comparison {
@@ -61,6 +64,11 @@ impl Comparison {
     /// How far the threshold is missed: measured over threshold, smaller is worse.
     pub(super) fn ratio(&self) -> f64 {
         self.measured.median.0 / self.threshold.0
+    }
+
+    /// The share of what is expected that was measured.
+    fn reached(&self) -> f64 {
+        self.measured.median.0 / self.expected.0
     }
 
     /// `0.61 GB/s [0.60, 0.62] of 1.02 expected (median of 1 peer rail, margin 25 %)`.
@@ -151,10 +159,13 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
     let disturbances = disturbances(&answers);
     // Further rounds are asked for until it shows: each of them is another look.
     let looks = f64::from(1 + rule.most_rounds_again() - rule.remeasure);
+    let pairs = ReachedByPairs::of(&answers);
     for applied in answers.iter_mut().flatten() {
         let of_cell = disturbances.of_any(applied.pairs);
         for comparison in applied.comparisons.iter_mut().filter(|one| one.looks_slow) {
             let (measured, slow) = comparison.rounds;
+            let as_slow = pairs.as_slow_as(comparison).filter(|_| applied.pairs > 1);
+            let of_cell = as_slow.map_or(of_cell, |pairs| pairs.of_any(applied.pairs));
             let every_time = looks * of_cell.at_least(usize::from(slow), usize::from(measured));
             comparison.p_value = comparison.p_value.max(every_time.min(1.0));
         }
@@ -187,6 +198,40 @@ fn disturbances(answers: &[Result<Applied, Speed>]) -> Disturbances {
         disturbed += usize::from(if slow < measured { slow } else { 0 });
     }
     Disturbances::of_pairs(disturbed, all, pairs)
+}
+
+/// What pairs reached of what is expected of them, ascending: of an absolute figure, and of their peers. A collective is as slow as the slowest pair it
+/// crosses, so how often pairs are that slow says how often it is.
+struct ReachedByPairs {
+    of_spec: Vec<f64>,
+    of_peers: Vec<f64>,
+}
+
+impl ReachedByPairs {
+    fn of(answers: &[Result<Applied, Speed>]) -> ReachedByPairs {
+        let of = |is_spec: bool| {
+            let pairs = answers.iter().flatten().filter(|applied| applied.pairs == 1);
+            let comparisons = pairs.flat_map(|applied| &applied.comparisons);
+            let alike = comparisons.filter(|comparison| comparison.is_spec == is_spec);
+            let mut reached: Vec<f64> = alike.map(Comparison::reached).collect();
+            reached.sort_by(f64::total_cmp);
+            reached
+        };
+        ReachedByPairs {
+            of_spec: of(true),
+            of_peers: of(false),
+        }
+    }
+
+    /// How often a pair reaches as little as this; none where too few were measured to say.
+    fn as_slow_as(&self, comparison: &Comparison) -> Option<Disturbances> {
+        let reached = match comparison.is_spec {
+            true => &self.of_spec,
+            false => &self.of_peers,
+        };
+        let as_slow = reached.partition_point(|share| *share <= comparison.reached());
+        (reached.len() >= FEWEST_PAIRS).then(|| Disturbances::seen(as_slow, reached.len()))
+    }
 }
 
 /// The references that apply to a cell, and why others do not.
