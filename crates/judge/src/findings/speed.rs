@@ -165,8 +165,12 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
         for comparison in applied.comparisons.iter_mut().filter(|one| one.looks_slow) {
             let (measured, slow) = comparison.rounds;
             let as_slow = pairs.as_slow_as(comparison).filter(|_| applied.pairs > 1);
-            let of_cell = as_slow.map_or(of_cell, |pairs| pairs.of_any(applied.pairs));
-            let every_time = looks * of_cell.at_least(usize::from(slow), usize::from(measured));
+            let as_slow = as_slow.map(|pairs| pairs.of_any(applied.pairs));
+            let (slow, measured) = (usize::from(slow), usize::from(measured));
+            let chances = [Some(of_cell), as_slow].into_iter().flatten();
+            let every_time = chances
+                .map(|chance| looks * chance.at_least(slow, measured))
+                .fold(0.0, f64::max);
             comparison.p_value = comparison.p_value.max(every_time.min(1.0));
         }
     }
