@@ -36,6 +36,8 @@ pub struct Detectability {
     pub error: f64,
     /// What is tolerated: the logarithm of what healthy measurements reach over the threshold.
     pub tolerated: f64,
+    /// How far healthy measurements lie above what is expected of them, as a logarithm: a loss counts from there.
+    pub above: f64,
     /// How often a healthy measurement may look slow.
     pub unusual: f64,
     /// The probability that a healthy measurement is disturbed.
@@ -108,7 +110,8 @@ impl Detectability {
     /// The shortfall, as a logarithm, from which on a measurement looks slow.
     fn slow_from(&self) -> f64 {
         let unusual = student_score(1.0 - 2.0 * self.unusual.clamp(1e-12, 0.5), self.freedom);
-        self.tolerated.max(unusual * self.deviation.hypot(self.error))
+        self.tolerated
+            .max(self.above + unusual * self.deviation.hypot(self.error))
     }
 
     /// How many slow measurements that fall short by so much on average are no slow end of what varies; `most` where no number is.
@@ -116,7 +119,7 @@ impl Detectability {
         let level = self.deviation.powi(2) * self.of_levels.clamp(0.0, 1.0);
         let is_enough = |slow: usize| {
             let variance = level + self.between().powi(2) / slow as f64;
-            student_above(shortfall / variance.sqrt(), self.freedom) < self.accepted
+            student_above((shortfall - self.above) / variance.sqrt(), self.freedom) < self.accepted
         };
         let counts: Vec<usize> = (1..most).collect();
         1 + counts.partition_point(|slow| !is_enough(*slow))
@@ -206,6 +209,7 @@ impl HealthyNoise {
             of_levels: self.of_levels,
             error: self.error,
             tolerated: -(1.0 - tolerance.clamp(0.0, 0.99)).ln(),
+            above: 0.0,
             unusual: Variation::unusual_of(measurements),
             disturbed: disturbances.at_most(),
             accepted: rule.budget_of(Question::Parts) / family.max(1) as f64,
@@ -226,6 +230,7 @@ mod tests {
             of_levels: 0.25,
             error: 0.0,
             tolerated: -(0.9f64).ln(),
+            above: 0.0,
             unusual: 0.05 / 80.0,
             disturbed: 0.005,
             accepted: 0.004 / 100.0,

@@ -169,13 +169,16 @@ impl Variation {
 
     /// What is in the way of a loss on a part of this kind: what varies, what a healthy measurement reaches above the threshold (as a logarithm),
     /// and how rare a slow one must be.
-    pub(super) fn detectability(&self, expected: Rate, threshold: Rate) -> Detectability {
+    pub(super) fn detectability(&self, expected: Rate, threshold: Rate, is_absolute: bool) -> Detectability {
         let healthy = self.crowd.map_or(expected.0.ln(), |(middle, _)| middle);
+        // Both the cell by itself and all of a kind are looked at where the figure is absolute.
+        let looks = if is_absolute { 2.0 } else { 1.0 };
         Detectability {
+            above: healthy - self.healthy(expected, is_absolute).0.ln(),
             deviation: self.deviation,
             freedom: self.freedom,
             tolerated: healthy - threshold.0.ln(),
-            unusual: Variation::unusual_of(self.measured),
+            unusual: Variation::unusual_of(self.measured) / looks,
             ..Detectability::default()
         }
     }

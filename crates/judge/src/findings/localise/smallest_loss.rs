@@ -91,9 +91,11 @@ impl Localisation {
                 disturbed,
                 accepted: rule.budget_of(Question::Parts) / f64::from(self.family.max(1)),
                 least: usize::from(rule.remeasure) + 1,
-                ..summary
-                    .variation
-                    .detectability(comparison.expected, comparison.threshold)
+                ..summary.variation.detectability(
+                    comparison.expected,
+                    comparison.threshold,
+                    comparison.is_spec,
+                )
             })
         };
         // Links that are crossed as often by the same kind are alike.
