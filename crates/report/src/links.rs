@@ -62,7 +62,7 @@ pub(super) fn table(links: &[&LinkCoverage]) -> Table {
             Entry::or_dash(link.most),
             Entry::or_dash(link.share.map(|share| format!("{:.0} %", share * 100.0))),
             Entry::ours(link.flows),
-            Entry::or_dash(link.smallest_loss.map(whole_percent)),
+            Entry::or_dash(link.smallest_loss.map(percent_rounded_up)),
         ]);
     }
     table
@@ -115,17 +115,17 @@ fn losses_in_words(coverage: &Coverage) -> Option<String> {
     let (most, rest) = losses.split_at(losses.partition_point(|loss| *loss <= usual));
     let mut words = format!(
         "nothing worse than a loss of {} on {} of them",
-        whole_percent(*most.last()?),
+        percent_rounded_up(*most.last()?),
         most.len()
     );
     if let Some(worst) = rest.last() {
-        words = format!("{words}, {} on {}", whole_percent(*worst), rest.len());
+        words = format!("{words}, {} on {}", percent_rounded_up(*worst), rest.len());
     }
     Some(words)
 }
 
 /// A loss is never made to look smaller.
-fn whole_percent(loss: f64) -> String {
+fn percent_rounded_up(loss: f64) -> String {
     format!("{:.0} %", (loss * 100.0 - 1e-9).ceil())
 }
 
