@@ -242,3 +242,28 @@ fn negative_controls_are_named_and_said_to_be_controls() {
         judgement.summary
     );
 }
+
+#[test]
+fn flows_that_a_sprayed_slow_cable_slows_down_more_or_less_accuse_no_host() {
+    let (_, judgement) = judged("sprayed-slow-downlink");
+    let [finding] = judgement.findings.as_slice() else {
+        panic!("{:?}", judgement.findings);
+    };
+    assert_eq!((finding.kind, judgement.exit_code), (FindingKind::SlowLink, 12));
+    assert_eq!(finding.place.switch.as_deref(), Some("rail0-leaf2"));
+    let suspected: Vec<&str> = judgement
+        .coverage
+        .links
+        .iter()
+        .filter(|link| matches!(link.state, LinkState::Suspected | LinkState::Slow))
+        .map(|link| link.link.as_str())
+        .collect();
+    // How slow flows over these are depends on how many there are at a time; nothing else is needed to explain them.
+    let downlinks = [
+        "rail0-spine0/d4->rail0-leaf2/u0",
+        "rail0-spine0/d5->rail0-leaf2/u1",
+        "rail0-spine1/d4->rail0-leaf2/u2",
+        "rail0-spine1/d5->rail0-leaf2/u3",
+    ];
+    assert_eq!(suspected, downlinks);
+}

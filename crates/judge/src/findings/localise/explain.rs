@@ -164,9 +164,11 @@ impl<'e> Covers<'e> {
         }
         let of_part = of_element.into_iter().map(|(element, carried)| {
             let capacity = carried.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+            // How much more than its rate seems to cross a slow one of equal links depends on how many flows are spread over them.
+            let is_spread = |flow: usize| flows[flow].is_spread_over(element, elements);
             let explained = carried
                 .iter()
-                .filter(|(_, rate)| *rate >= capacity * (1.0 - ALIKE));
+                .filter(|(flow, rate)| is_spread(*flow) || *rate >= capacity * (1.0 - ALIKE));
             let flows = explained.map(|(flow, _)| *flow).collect();
             (element, Cover { flows, capacity })
         });

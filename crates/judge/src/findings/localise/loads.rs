@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::element::Elements;
-use super::flow::MeasuredFlow;
+use super::flow::{FlowState, MeasuredFlow};
 use record::units::Rate;
 
 /// What elements carried, slot by slot.
@@ -40,7 +40,9 @@ impl Loads {
                     .filter(|element| elements.whole(**element).is_none())
                 {
                     let (sum, share) = (sums.entry(*element).or_default(), flow.share(*element));
-                    sum.0 += flow.rate.lower.0 * share;
+                    // What a slow one of equal links does not carry goes over the others: then nothing says what each did.
+                    let is_even = share >= 1.0 || flow.state != FlowState::Slow;
+                    sum.0 += if is_even { flow.rate.lower.0 * share } else { 0.0 };
                     sum.1 += flow.rate.median.0 * share;
                     sum.2 += flow.rate.upper.0 * share;
                     sum.3 += 1;
