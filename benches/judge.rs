@@ -205,6 +205,7 @@ fn plan() -> Run {
         untested: Vec::new(),
         placement: Vec::new(),
         miscabled: Vec::new(),
+        unused: Vec::new(),
         injected: Vec::new(),
     }
 }

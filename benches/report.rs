@@ -149,6 +149,7 @@ fn plan(shape: &Shape, graph: &Graph, twin: &Twin<'_>, fabric: &Fabric, slow: &[
         untested: Vec::new(),
         placement: Vec::new(),
         miscabled: Vec::new(),
+        unused: Vec::new(),
         injected: slow.iter().map(|slow| slow.injected(graph)).collect(),
     }
 }

@@ -185,6 +185,7 @@ impl ConnectedRun {
             untested: plan.untested.clone(),
             placement: self.choices.known.placements.record(),
             miscabled: path_discovery::miscabled(&self.choices.known.miswiring),
+            unused: path_discovery::unused(&self.choices.known),
             injected: flags.inject.iter().map(ToString::to_string).collect(),
         }
     }

@@ -12,9 +12,9 @@ use plan::flow::PathTable;
 use plan::line_rate::LineRates;
 use plan::placement::Placements;
 use plan::{Choices, FabricKnowledge, Plan};
-use record::{Cell, Collective, MiscabledRecord, TransportKind, text};
+use record::{Cell, Collective, MiscabledRecord, TransportKind, UnusedCableRecord, text};
 use topology::discover::SeenPath;
-use topology::graph::{Graph, Miswiring, Path, WiringEvidence, WrongCable};
+use topology::graph::{Graph, Miswiring, Path, UnusedCable, UseEvidence, WiringEvidence, WrongCable};
 use topology::suite::Suite;
 
 /// First source port of TCP flows: below the ephemeral ports.
@@ -81,7 +81,7 @@ fn trace_paths(
     let controls = controls(&wanted);
     let mut traced = session.trace(&[wanted.as_slice(), &controls].concat())?;
     choices.known.controls = control_flows(traced.split_off(wanted.len()));
-    let twice = TracedTwice::trace(session, traced)?;
+    let twice = TracedTwice::trace(session, traced.clone())?;
     let mut placements = Placements::default();
     twice.compare(&graph, &mut placements);
     let corrected = true_graph(
@@ -109,6 +109,7 @@ fn trace_paths(
     table = table
         .with_spraying(placements.spraying())
         .told_afterwards(!choices.known.controls.is_empty());
+    note_unused(&traced, &graph, &placements, &mut choices.known, progress);
     choices.known.placements = placements.clone();
     progress.note(&what_is_known(known, &placements));
     Ok(Arc::new(table))
@@ -199,6 +200,39 @@ fn true_graph(
         choices.known.graph = Some(Arc::clone(&graph));
     }
     Ok(graph)
+}
+
+/// Finds the cables that no flow takes, where paths are steady and every cable is where the file says.
+fn note_unused(
+    traced: &[TracedFlow],
+    graph: &Graph,
+    placements: &Placements,
+    known: &mut FabricKnowledge,
+    progress: &dyn Progress,
+) {
+    if placements.unsteady().next().is_some() || !known.miswiring.moved.is_empty() {
+        return;
+    }
+    let mut evidence = UseEvidence::default();
+    for TracedFlow { flow, hops, .. } in traced {
+        evidence.note(graph, flow.from, flow.to, &flow.rail, hops);
+    }
+    known.unused = evidence.unused(graph);
+    let names: Vec<String> = known.unused.iter().map(|unused| unused.cable.clone()).collect();
+    if !names.is_empty() {
+        let cables = if names.len() == 1 { "cable" } else { "cables" };
+        progress.note(&format!("no flow takes {cables} {}", text::list(&names)));
+    }
+}
+
+/// The cables that no flow takes, for the record.
+pub fn unused(known: &FabricKnowledge) -> Vec<UnusedCableRecord> {
+    let record = |unused: &UnusedCable| UnusedCableRecord {
+        cable: unused.cable.clone(),
+        flows: unused.flows,
+        expected: unused.expected,
+    };
+    known.unused.iter().map(record).collect()
 }
 
 /// The cables that are elsewhere than the topology file says, for the record.

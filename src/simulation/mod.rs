@@ -221,6 +221,7 @@ impl Simulation {
             untested: plan.untested.clone(),
             placement: placements.record(),
             miscabled: Vec::new(),
+            unused: Vec::new(),
             injected: slow.iter().map(|slow| slow.injected(&self.graph)).collect(),
         }
     }

@@ -57,6 +57,22 @@ fn a_fabric_is_discovered_from_answers_alone() {
     assert_eq!(addresses(&found), addresses(&truth));
 }
 
+/// Where a run in a lab is recorded.
+fn folder_of(lab: &TestLab, word: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{word}-{}", lab.name))
+}
+
+/// What `diagnose` says in a lab.
+fn diagnosed(lab: &TestLab, word: &str) -> Judgement {
+    let folder = folder_of(lab, word);
+    let _ = std::fs::remove_dir_all(&folder);
+    let words = ["--", "diagnose", "--json", "--out", folder.to_str().unwrap()];
+    let output = lab.run("run", &words);
+    let said = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&said)
+        .unwrap_or_else(|error| panic!("{error}: {said}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
 #[test]
 fn swapped_cables_are_both_named_and_nothing_is_called_slow() {
     if !labs_can_be_made() {
@@ -64,15 +80,7 @@ fn swapped_cables_are_both_named_and_nothing_is_called_slow() {
     }
     let lab = TestLab::up(&["6x1", "--leaves", "3", "--spines", "2", "--rate", "200mbit"]);
     lab.does("fault", &["swap:h0-rail0-leaf0,h3-rail0-leaf1"]);
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("swapped-{}", lab.name));
-    let _ = std::fs::remove_dir_all(&folder);
-    let output = lab.run(
-        "run",
-        &["--", "diagnose", "--json", "--out", folder.to_str().unwrap()],
-    );
-    let said = String::from_utf8_lossy(&output.stdout);
-    let judgement: Judgement = serde_json::from_str(&said)
-        .unwrap_or_else(|error| panic!("{error}: {said}{}", String::from_utf8_lossy(&output.stderr)));
+    let judgement = diagnosed(&lab, "swapped");
     let swapped: Vec<_> = judgement
         .findings
         .iter()
@@ -88,9 +96,23 @@ fn swapped_cables_are_both_named_and_nothing_is_called_slow() {
         finding.sentence
     );
     // The run went on with the true wiring: its record has it.
-    let recorded = Topology::read(&folder.join(record::files::TOPOLOGY)).unwrap();
+    let recorded = Topology::read(&folder_of(&lab, "swapped").join(record::files::TOPOLOGY)).unwrap();
     assert_eq!(
         recorded.link_of("h0", "rail0").unwrap().ends[1].node,
         "rail0-leaf1"
     );
+}
+
+#[test]
+fn a_cable_that_is_down_is_named_where_everything_else_passes() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&["9x1", "--leaves", "3", "--spines", "2", "--rate", "100mbit"]);
+    lab.does("fault", &["cut:rail0-leaf1-spine1"]);
+    let judgement = diagnosed(&lab, "unused");
+    let found: Vec<_> = judgement.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(found, [FindingKind::UnusedCable], "{:?}", judgement.findings);
+    assert_eq!(judgement.findings[0].place.cables, ["rail0-leaf1-spine1"]);
+    assert_eq!(judgement.exit_code, 10);
 }

@@ -52,7 +52,7 @@ use record::units::{Nanos, Rate};
 use record::{Cell, DecisionRule, DeviceKind, NcclRecord, Reference, TestRecord, TransportKind, Untested};
 use topology::Fabric;
 use topology::Topology;
-use topology::graph::{Graph, Miswiring};
+use topology::graph::{Graph, Miswiring, UnusedCable};
 use topology::suite::{EngineChoice, Suite, TestCase, TransportChoice, nearest, spec};
 
 use baseline::Baseline;
@@ -109,6 +109,8 @@ pub struct FabricKnowledge {
     pub placements: Placements,
     /// Cables that are elsewhere than the topology file says.
     pub miswiring: Miswiring,
+    /// Cables that no traced flow takes.
+    pub unused: Vec<UnusedCable>,
     /// Flows that carry nothing and are traced again during a run, to see whether paths stay.
     pub controls: Vec<ControlFlow>,
 }

@@ -135,6 +135,8 @@ pub enum FindingKind {
     UnclearDrift,
     /// Cables are elsewhere than the topology file says.
     Miscabled,
+    /// Cables of the topology file that no flow takes: down, drained or plugged in elsewhere.
+    UnusedCable,
     /// Flows are not spread over equal paths as a fair hash would.
     EcmpImbalance,
     /// A rail below its reference.
@@ -193,7 +195,9 @@ impl FindingKind {
             | FindingKind::LatencyFloor
             | FindingKind::SlowRamp
             | FindingKind::Intermittent => exit_code::SLOW,
-            FindingKind::Drift | FindingKind::Changed | FindingKind::Miscabled => exit_code::DRIFT,
+            FindingKind::Drift | FindingKind::Changed | FindingKind::Miscabled | FindingKind::UnusedCable => {
+                exit_code::DRIFT
+            }
             FindingKind::EcmpImbalance => exit_code::ECMP,
             FindingKind::IncompleteCoverage | FindingKind::UnclearDrift => exit_code::INCONCLUSIVE,
             FindingKind::LostRank | FindingKind::SilentRail => exit_code::LOST,

@@ -77,7 +77,9 @@ pub use judgement::{
 };
 pub use load::{LoadError, Recorded, files};
 pub use part::{EndDirection, LinkName, Part, PortName, RailEndName};
-pub use placement::{CrossedPath, CrossedSwitch, MiscabledRecord, PathPlacement, SwitchPlacement};
+pub use placement::{
+    CrossedPath, CrossedSwitch, MiscabledRecord, PathPlacement, SwitchPlacement, UnusedCableRecord,
+};
 pub use readings::{FindingSummary, LinkLoad, Night, PartKind, PartReading, Quantity, Readings};
 pub use run::{
     BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, Question, RailEnd,

@@ -121,6 +121,18 @@ pub struct MiscabledRecord {
     pub answers: u32,
 }
 
+/// A cable that no traced flow takes, in either direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnusedCableRecord {
+    /// The cable by its name in the file.
+    pub cable: String,
+    /// Traced flows that might have taken it.
+    pub flows: u32,
+    /// How many of them would have, if the cable were one of several equal ones.
+    pub expected: f64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,10 @@
 use crate::TestKind;
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Cell, DeviceKind, MiscabledRecord, RdmaPort, Reach, ShapeRule, SwitchPlacement};
+use super::{
+    Algorithm, Cell, DeviceKind, MiscabledRecord, RdmaPort, Reach, ShapeRule, SwitchPlacement,
+    UnusedCableRecord,
+};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// A run as recorded before its first sample. Holds no environment variable and no secret.
@@ -57,6 +60,9 @@ pub struct Run {
     /// Cables that are elsewhere than the topology file said: two that are swapped, or one. The recorded topology is the true one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub miscabled: Vec<Vec<MiscabledRecord>>,
+    /// Cables that no traced flow takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unused: Vec<UnusedCableRecord>,
     /// What the plan leaves out, and why.
     pub untested: Vec<Untested>,
     /// Faults injected on purpose; a run with any is a negative control.

@@ -49,7 +49,8 @@ impl Family {
             FindingKind::Drift
             | FindingKind::Changed
             | FindingKind::UnclearDrift
-            | FindingKind::Miscabled => Family::Inventory,
+            | FindingKind::Miscabled
+            | FindingKind::UnusedCable => Family::Inventory,
             FindingKind::IncompleteCoverage => return None,
         })
     }

@@ -85,6 +85,7 @@ impl Fixture {
             untested: Vec::new(),
             placement: Vec::new(),
             miscabled: Vec::new(),
+            unused: Vec::new(),
             injected: Vec::new(),
         };
         Fixture {

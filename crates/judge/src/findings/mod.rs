@@ -51,6 +51,7 @@ mod straggler;
 mod straggling_ranks;
 pub(crate) mod summary;
 mod throttled;
+mod unused_cable;
 pub(crate) mod variation;
 mod verdict;
 pub(crate) mod wire;
@@ -75,6 +76,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &silent_rail::SilentRail,
     &incomplete_coverage::IncompleteCoverage,
     &miscabled::Miscabled,
+    &unused_cable::UnusedCable,
     &ecmp::EcmpImbalance,
     &slow_link::SlowLink,
     &slow_rail::SlowRail,

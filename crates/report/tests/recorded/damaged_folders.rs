@@ -90,6 +90,7 @@ fn run() -> Run {
         untested: vec![],
         placement: Vec::new(),
         miscabled: Vec::new(),
+        unused: Vec::new(),
         injected: vec![],
     }
 }

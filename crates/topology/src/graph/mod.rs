@@ -9,6 +9,7 @@ mod build;
 mod checks;
 mod crossings;
 mod paths;
+mod unused;
 mod wiring;
 
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ pub use super::model::{Port, Tier};
 pub use crossings::CrossedHop;
 use record::LinkName;
 use record::units::Rate;
+pub use unused::{UnusedCable, UseEvidence};
 pub use wiring::{Miswiring, WiringEvidence, WrongCable};
 
 /// One cable in one direction, by its number within its graph.

@@ -4,7 +4,10 @@ use super::kinds;
 use crate::findings::fixture::{Fixture, spec};
 use crate::findings::{judge, suspects};
 use record::units::Nanos;
-use record::{Corruption, EndReason, Event, FindingKind, LossCause, Lost, Reference, Stalled, Verdict};
+use record::{
+    Corruption, EndReason, Event, FindingKind, LossCause, Lost, Reference, Stalled, UnusedCableRecord,
+    Verdict,
+};
 
 #[test]
 fn wrong_data_names_rank_place_and_bits() {
@@ -176,4 +179,30 @@ fn strange_numbers_are_judged_without_a_panic() {
         assert_ne!(judgement.verdict, Verdict::Pass);
         suspects(&recorded);
     }
+}
+
+#[test]
+fn cables_that_no_flow_takes_are_one_finding_and_no_pass() {
+    let mut recorded = Fixture::rails(2).recorded();
+    let unused = |cable: &str, expected| UnusedCableRecord {
+        cable: cable.to_string(),
+        flows: 144,
+        expected,
+    };
+    recorded.run.unused = vec![unused("leaf0-spine1", 36.0), unused("leaf1-spine1", 30.0)];
+    let judgement = judge(&recorded);
+    let [finding] = judgement.findings.as_slice() else {
+        panic!("{:?}", judgement.findings);
+    };
+    assert_eq!(finding.kind, FindingKind::UnusedCable);
+    assert_eq!(finding.place.cables, ["leaf0-spine1", "leaf1-spine1"]);
+    assert_eq!(
+        finding.sentence,
+        "no flow takes cables leaf0-spine1 and leaf1-spine1: of 144 traced flows about 30 should have taken each"
+    );
+    assert!(
+        judgement.verdict != Verdict::Pass && judgement.exit_code == 10,
+        "{:?}",
+        judgement.verdict
+    );
 }

@@ -86,6 +86,7 @@ impl StreamFabric {
             untested: Vec::new(),
             placement: Vec::new(),
             miscabled: Vec::new(),
+            unused: Vec::new(),
             injected: faults.iter().map(|fault| format!("{fault:?}")).collect(),
         };
         (topology, run)
