@@ -1,6 +1,7 @@
 """What the reports of this folder share: who counted where, and a table between two marks of a document."""
 
 import datetime
+import json
 import os
 import platform
 import signal
@@ -49,3 +50,13 @@ def put_between(path, begin, end, text):
     after = rest.split(end, 1)[1]
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+
+
+def known(files, is_wanted):
+    """Results that were written before, of the files that are there, by case: the last one of each that is wanted."""
+    results = {}
+    for name in filter(None, files):
+        if os.path.exists(name):
+            with open(name) as file:
+                results |= {one["case"]: one for one in map(json.loads, file) if is_wanted(one)}
+    return results

@@ -103,7 +103,7 @@ pub(super) fn in_one_line(coverage: &Coverage) -> Option<String> {
     (all > 0).then_some(line)
 }
 
-/// `nothing worse than a loss of 12 % on 120 of them, 25 % on 8` (found with probability 0.9); none where that is known of no link.
+/// `on 120 of them a loss of 12 % would have been found with probability 0.9, on 8 one of 25 %`; none where that is known of no link.
 fn losses_in_words(coverage: &Coverage) -> Option<String> {
     let links = coverage
         .links
@@ -114,12 +114,12 @@ fn losses_in_words(coverage: &Coverage) -> Option<String> {
     let usual = losses.get(losses.len() / 2)? * UNLIKE_OTHERS;
     let (most, rest) = losses.split_at(losses.partition_point(|loss| *loss <= usual));
     let mut words = format!(
-        "nothing worse than a loss of {} on {} of them",
-        percent_rounded_up(*most.last()?),
-        most.len()
+        "on {} of them a loss of {} would have been found with probability 0.9",
+        most.len(),
+        percent_rounded_up(*most.last()?)
     );
     if let Some(worst) = rest.last() {
-        words = format!("{words}, {} on {}", percent_rounded_up(*worst), rest.len());
+        words = format!("{words}, on {} one of {}", rest.len(), percent_rounded_up(*worst));
     }
     Some(words)
 }
