@@ -12,14 +12,18 @@ use super::protocol::{Answer, CellAssignment, Order};
 use super::sink::Sink;
 use super::slot::{Slot, SlotAbort};
 use crate::launch::clock;
+use record::stats::samples_needed;
 use record::units::{Bytes, Nanos};
-use record::{Cell, Corruption, DeviceKind, Engine, Event, LinkTraffic, Sample, StopReason};
+use record::{Cell, Collective, Corruption, DeviceKind, Engine, Event, LinkTraffic, Sample, StopReason};
 
 /// The agreed start lies at least and at most this far ahead of the order.
 const SHORTEST_LEAD: Nanos = Nanos(60_000);
 /// Ranks on GPUs form their launch groups and launch before the start.
 const SHORTEST_LEAD_ON_GPUS: Nanos = Nanos(250_000);
 const LONGEST_LEAD: Nanos = Nanos(5_000_000);
+
+/// A slot that something slowed down gets up to so many times its budget until its cells have intervals: without, nothing can be said of them.
+const LONGEST: u32 = 4;
 
 /// How a slot ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,12 +90,19 @@ impl Slot<'_> {
         // The budget covers measuring only, not connecting or a driver that compiles kernels for the first time.
         let started = Instant::now();
         let budget = Duration::from(self.test.budget);
-        let is_spent = |until: Option<Instant>| {
-            started.elapsed() >= budget || until.is_some_and(|until| Instant::now() >= until)
+        let is_over = |until: Option<Instant>| until.is_some_and(|until| Instant::now() >= until);
+        // Streams are judged by how they are spread, not by an interval.
+        let has_streams = self
+            .cells
+            .iter()
+            .any(|running| running.cell.collective == Collective::Streams);
+        let needed = match has_streams {
+            true => 0,
+            false => samples_needed(self.confidence).unwrap_or(0) as u32,
         };
         for done in 0..self.test.warmup {
             // Long iterations need little warm-up, and timing needs most of the budget.
-            if done > 0 && (started.elapsed() >= budget / 4 || is_spent(self.run_until)) {
+            if done > 0 && (started.elapsed() >= budget / 4 || is_over(self.run_until)) {
                 break;
             }
             if let Err(abort) = self.go(None, sink)? {
@@ -114,7 +125,7 @@ impl Slot<'_> {
             {
                 return Ok(Ok(StopReason::Tight));
             }
-            if is_spent(self.run_until) {
+            if is_spent(started.elapsed(), budget, iteration + 1, needed) || is_over(self.run_until) {
                 return Ok(Ok(StopReason::Budget));
             }
         }
@@ -313,5 +324,31 @@ impl Slot<'_> {
             }
             true
         })
+    }
+}
+
+/// Whether no more iterations are timed: the budget is spent, and there are as many as an interval needs, or a multiple of it is.
+fn is_spent(elapsed: Duration, budget: Duration, iterations: u32, needed: u32) -> bool {
+    elapsed >= budget && (iterations >= needed || elapsed >= budget * LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_that_is_slowed_down_goes_on_until_there_is_an_interval_but_not_for_ever() {
+        let spent = |seconds: u64, iterations: u32| {
+            is_spent(
+                Duration::from_secs(seconds),
+                Duration::from_secs(2),
+                iterations,
+                6,
+            )
+        };
+        assert!(!spent(1, 100), "there is time");
+        assert!(spent(2, 6) && spent(2, 100));
+        assert!(!spent(2, 5) && !spent(7, 5), "five iterations have no interval");
+        assert!(spent(8, 1), "four times the budget is enough");
     }
 }

@@ -32,7 +32,7 @@ use rayon::prelude::*;
 use strum::{Display, EnumString};
 
 use noise::FlowEnds;
-use record::stats::Sorted;
+use record::stats::{Sorted, samples_needed};
 use record::units::{Nanos, Rate};
 use record::{
     Cell, CellDone, Collective, CrossedPath, CrossedSwitch, Event, LinkTraffic, PathPlacement, Sample,
@@ -55,6 +55,8 @@ pub struct Twin<'g> {
     graph: &'g Graph,
     /// What every link really carries, in bytes per second.
     capacity: Vec<f64>,
+    /// The same where nothing is wrong.
+    nominal: Vec<f64>,
     /// Links that carry less now and then.
     come_and_go: Vec<SlowLink>,
     noise: Noise,
@@ -81,7 +83,8 @@ impl<'g> Twin<'g> {
     /// A twin of `graph` in which every link of `slow` has only that share of its rate left.
     pub fn new(graph: &'g Graph, slow: &[SlowLink], noise: Noise, seed: u64) -> Twin<'g> {
         let rate = |rate: Rate| if rate.0 > 0.0 { rate.0 } else { UNKNOWN.0 };
-        let mut capacity: Vec<f64> = graph.links().map(|(_, link)| rate(link.rate)).collect();
+        let nominal: Vec<f64> = graph.links().map(|(_, link)| rate(link.rate)).collect();
+        let mut capacity = nominal.clone();
         let (always, come_and_go): (Vec<SlowLink>, Vec<SlowLink>) =
             slow.iter().partition(|slow| slow.often >= 1.0);
         for slow in always {
@@ -90,6 +93,7 @@ impl<'g> Twin<'g> {
         Twin {
             graph,
             capacity,
+            nominal,
             come_and_go,
             noise,
             seed,
@@ -322,7 +326,11 @@ impl<'g> Twin<'g> {
         let paths = running
             .iter()
             .flat_map(|cell| cell.flows.iter().map(|(_, path)| path.as_slice()));
-        let shares = shares::fair_shares(&paths.collect::<Vec<_>>(), capacity);
+        let paths: Vec<&[Crossing]> = paths.collect();
+        let mut shares = shares::fair_shares(&paths, capacity);
+        if self.placement == PathPlacement::Sprayed {
+            shares::send_dropped_again(&paths, capacity, &self.nominal, &mut shares);
+        }
         let mut shares = shares.into_iter();
         for cell in running {
             let per_transfer = f64::from(cell.cell.flows.max(1));
@@ -346,6 +354,8 @@ impl<'g> Twin<'g> {
             .fold(0.0, |slowest: f64, cell| slowest.max(cell.base));
         let affordable = (test.budget.0 as f64 / slowest.max(1.0)) as u32;
         let most = test.max_iterations.max(1);
+        // As in a run: what is slowed down goes on for an interval, up to four times its budget.
+        let needed = samples_needed(self.confidence).unwrap_or(0) as u32;
         for iteration in 1.. {
             for cell in running.iter_mut() {
                 let time = (cell.base * self.noise.within(&mut cell.random)).max(1.0) as u64;
@@ -359,7 +369,7 @@ impl<'g> Twin<'g> {
             if iteration >= test.min_iterations && running.iter().all(is_tight) {
                 return StopReason::Tight;
             }
-            if iteration >= affordable {
+            if iteration >= affordable && (iteration >= needed || iteration >= 4 * affordable.max(1)) {
                 return StopReason::Budget;
             }
         }
