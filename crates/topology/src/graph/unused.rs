@@ -129,9 +129,11 @@ impl UseEvidence {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::super::tests::{clos, ranks};
     use super::*;
-    use crate::Topology;
+    use crate::{Link, Topology};
 
     const RAIL: &str = "rail0";
     const HOSTS: [&str; 8] = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7"];
@@ -273,10 +275,27 @@ mod tests {
         }
     }
 
+    /// The fabric with a second cable beside each one between switches.
+    fn doubled(topology: &Topology) -> Topology {
+        let mut doubled = topology.clone();
+        let is_between_switches = |link: &&Link| link.name.contains("spine");
+        for (number, link) in (0u8..).zip(topology.links.iter().filter(is_between_switches)) {
+            let mut second = link.clone();
+            second.name = format!("{}-b", link.name);
+            second
+                .ends
+                .iter_mut()
+                .for_each(|end| end.interface = format!("{}b", end.interface));
+            second.addresses = Some([2, 1].map(|last| Ipv4Addr::new(99, 0, number, last).into()));
+            doubled.links.push(second);
+        }
+        doubled
+    }
+
     #[test]
     fn parallel_cables_that_answers_do_not_tell_apart_are_both_in_use() {
-        // Without addresses of its cables, a switch is known by its own address only.
-        let file = graph(&clos(8, 1, 4)).with_answers_of_switches();
+        let file = graph(&doubled(&clos(8, 1, 2))).with_answers_of_switches();
+        assert_eq!(file.paths(0, 2, RAIL).len(), 8);
         assert_eq!(evidence(&file, &file, by_ports, &[]).unused(&file), []);
     }
 
