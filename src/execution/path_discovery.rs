@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::steady_paths::{CONTROL_PORTS, TracedTwice, control_flows, controls};
+use super::steady_paths::{CONTROL_PORTS, TracedTwice, are_rationed, control_flows, controls};
 use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted, TracedFlow};
 use plan::adaptive::partners;
@@ -78,12 +78,21 @@ fn trace_paths(
         return Ok(Arc::default());
     }
     let mut table = PathTable::default().with_fresh_ports(first_fresh_port(&transports));
-    let controls = controls(&wanted);
-    let mut traced = session.trace(&[wanted.as_slice(), &controls].concat())?;
-    choices.known.controls = control_flows(traced.split_off(wanted.len()));
-    let twice = TracedTwice::trace(session, traced.clone())?;
-    let mut placements = Placements::default();
-    twice.compare(&graph, &mut placements);
+    // Switches may answer only so many questions: first those that say whether paths are steady.
+    let controls = TracedTwice::at_choices(session, &graph, &controls(&wanted))?;
+    choices.known.controls = control_flows(controls.first().to_vec());
+    let traced = session.trace(&wanted)?;
+    let twice = match controls.settle(&graph, &traced) {
+        true => TracedTwice::once(traced.clone()),
+        false => TracedTwice::trace(session, traced.clone())?,
+    };
+    let compared = |graph: &Graph| {
+        let mut placements = Placements::default();
+        controls.compare(graph, &mut placements);
+        twice.compare(graph, &mut placements);
+        placements
+    };
+    let mut placements = compared(&graph);
     let corrected = true_graph(
         session,
         choices,
@@ -93,8 +102,7 @@ fn trace_paths(
         progress,
     )?;
     if !Arc::ptr_eq(&graph, &corrected) {
-        placements = Placements::default();
-        twice.compare(&corrected, &mut placements);
+        placements = compared(&corrected);
     }
     let graph = corrected;
     let steady = twice.steady_paths(session, &graph, &mut placements)?;
@@ -109,7 +117,8 @@ fn trace_paths(
     table = table
         .with_spraying(placements.spraying())
         .told_afterwards(!choices.known.controls.is_empty());
-    note_unused(&traced, &graph, &placements, &mut choices.known, progress);
+    let telling = telling_of_use(&traced, controls.first());
+    note_unused(telling, &graph, &placements, &mut choices.known, progress);
     choices.known.placements = placements.clone();
     progress.note(&what_is_known(known, &placements));
     Ok(Arc::new(table))
@@ -200,6 +209,15 @@ fn true_graph(
         choices.known.graph = Some(Arc::clone(&graph));
     }
     Ok(graph)
+}
+
+/// The flows that tell which cables are used. Where answers are rationed, whether a flow's path is known depends on the path: switches that had least to
+/// answer tell of more flows. Only those that were asked for first are known whatever they take.
+fn telling_of_use<'t>(traced: &'t [TracedFlow], asked_first: &'t [TracedFlow]) -> &'t [TracedFlow] {
+    match are_rationed(traced) {
+        true => asked_first,
+        false => traced,
+    }
 }
 
 /// Finds the cables that no flow takes, where paths are steady and every cable is where the file says.
@@ -305,6 +323,7 @@ pub fn flows_to_trace(
     let partners = partners(graph, ranks, rail, seed);
     let mut wanted = Vec::new();
     for from in ranks {
+        let of_rank = wanted.len();
         for to in partners.get(from).into_iter().flatten() {
             let paths = graph.paths(*from, *to, rail).len();
             if paths < 2 {
@@ -319,6 +338,8 @@ pub fn flows_to_trace(
                 transport,
             }));
         }
+        // Where switches soon stop answering, something is known of every receiver.
+        wanted[of_rank..].sort_by_key(|flow| flow.port);
     }
     wanted
 }
@@ -396,6 +417,29 @@ pub fn discover(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_answers_are_rationed_flows_that_were_asked_for_late_do_not_tell_which_cables_are_used() {
+        let traced = |hops: [bool; 3]| TracedFlow {
+            flow: TraceWanted {
+                from: 0,
+                to: 1,
+                rail: "rail0".to_string(),
+                port: FIRST_PORT,
+                transport: TransportKind::Tcp,
+            },
+            hops: hops.map(|is_known| is_known.then_some([10, 0, 0, 1].into())).to_vec(),
+            arrived: true,
+        };
+        let controls = [traced([false, true, false])];
+        let rationed = [traced([true, true, true]), traced([false, false, true])];
+        assert_eq!(telling_of_use(&rationed, &controls), controls);
+        let answered = [traced([true, true, true]), traced([true, true, true])];
+        assert_eq!(telling_of_use(&answered, &controls), answered);
+        // A tier that never answers is silent.
+        let silent = [traced([true, false, true]), traced([true, false, true])];
+        assert_eq!(telling_of_use(&silent, &controls), silent);
+    }
 
     #[test]
     fn what_is_said_about_paths_tells_silence_from_answers_that_name_switches_only() {

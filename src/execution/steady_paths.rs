@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::path_discovery::first_control_port;
 use crate::error::CliError;
-use engine::measure::{Session, TraceWanted, TracedFlow};
+use engine::measure::{PathQuestion, Session, TraceWanted, TracedFlow};
 use plan::FabricKnowledge;
 use plan::placement::{ControlFlow, Placements};
 use record::{CrossedSwitch, PathPlacement, TransportKind};
-use topology::graph::{Graph, Path};
+use topology::graph::{Graph, LinkId, Path};
 
 /// Source ports of flows that carry nothing and are traced again and again.
 pub const CONTROL_PORTS: u16 = 2;
 /// Control flows of a rank on a rail.
-const CONTROLS_PER_RANK: usize = 4;
+const CONTROLS_PER_RANK: usize = 6;
 /// Flows of a rank on a rail of which several packets are traced.
 const BURSTS_PER_RANK: usize = 3;
 
@@ -82,6 +82,17 @@ pub fn ask_again(session: &mut Session, known: &FabricKnowledge) -> Result<Optio
     Ok((placements != known.placements).then_some(placements))
 }
 
+/// Whether switches beyond the first answered for some flows and not for as many others, or more.
+pub fn are_rationed(traced: &[TracedFlow]) -> bool {
+    let longest = traced.iter().map(|traced| traced.hops.len()).max().unwrap_or(0);
+    (1..longest).any(|distance| {
+        let hops = traced.iter().filter_map(|traced| traced.hops.get(distance));
+        let (mut answered, mut silent) = (0, 0);
+        hops.for_each(|hop| *(if hop.is_some() { &mut answered } else { &mut silent }) += 1);
+        answered > 0 && silent >= answered
+    })
+}
+
 fn has_answer(traced: &TracedFlow) -> bool {
     traced.hops.iter().any(Option::is_some)
 }
@@ -99,6 +110,66 @@ impl TracedTwice {
         let answered: Vec<TraceWanted> = first.iter().map(|traced| traced.flow.clone()).collect();
         let again = session.trace(&answered)?;
         Ok(TracedTwice { first, again })
+    }
+
+    /// Asks for flows twice what their switches chose, where they have a choice, and nothing else: answers may be rationed.
+    pub fn at_choices(
+        session: &mut Session,
+        graph: &Graph,
+        wanted: &[TraceWanted],
+    ) -> Result<TracedTwice, CliError> {
+        let question = |flow: &TraceWanted| {
+            let paths = graph.paths(flow.from, flow.to, &flow.rail);
+            let chooses = |link: &LinkId| {
+                let switch = &graph.link(*link).to.node;
+                graph.has_choice(switch, flow.to, &flow.rail)
+            };
+            // Who is asked is the one behind the one that chooses.
+            let path = (2..).zip(paths.first().into_iter().flatten());
+            PathQuestion {
+                flow: flow.clone(),
+                ttls: path.filter(|(_, link)| chooses(link)).map(|(ttl, _)| ttl).collect(),
+            }
+        };
+        let questions: Vec<PathQuestion> = wanted.iter().map(question).collect();
+        let first = session.ask_switches(&questions)?;
+        let questions: Vec<PathQuestion> = questions
+            .into_iter()
+            .zip(&first)
+            .filter(|(_, first)| has_answer(first))
+            .map(|(question, _)| question)
+            .collect();
+        let again = session.ask_switches(&questions)?;
+        let first = first.into_iter().filter(has_answer).collect();
+        Ok(TracedTwice { first, again })
+    }
+
+    /// Flows that are not traced again.
+    pub fn once(first: Vec<TracedFlow>) -> TracedTwice {
+        let first: Vec<TracedFlow> = first.into_iter().filter(has_answer).collect();
+        let silent = |traced: &TracedFlow| TracedFlow {
+            hops: Vec::new(),
+            ..traced.clone()
+        };
+        let again = first.iter().map(silent).collect();
+        TracedTwice { first, again }
+    }
+
+    /// Whether these say enough about all switches that chose the paths of `traced`, and answers are so few that flows need not be traced twice.
+    pub fn settle(&self, graph: &Graph, traced: &[TracedFlow]) -> bool {
+        let mut placements = Placements::default();
+        self.compare(graph, &mut placements);
+        let is_settled = |traced: &TracedFlow| {
+            let flow = &traced.flow;
+            let path = graph.path_of_hops(flow.from, flow.to, &flow.rail, &traced.hops);
+            path.is_none_or(|path| {
+                let choosers = graph.choosers(&path, flow.to, &flow.rail);
+                choosers
+                    .iter()
+                    .all(|switch| placements.of(switch) == PathPlacement::Steady)
+            })
+        };
+        are_rationed(traced) && traced.iter().all(is_settled)
     }
 
     /// What was seen the first time.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use record::{Cell, CrossedSwitch};
+use record::{Cell, CrossedSwitch, Load};
 use topology::graph::{Graph, LinkId, Path};
 
 /// Data from one rank to another over one rail.
@@ -193,6 +193,26 @@ impl PathTable {
     }
 }
 
+/// How much of a link that packets are sprayed over the flows of a slot may use before it counts as filled.
+const FILLED: f64 = 0.9;
+
+/// What a flow shares the fabric with when all of a slot are measured at once.
+pub fn load_of(slot: &[Flow], graph: &Graph, table: &PathTable) -> Load {
+    let mut capacity = SlotCapacity::new(graph, table);
+    slot.iter().for_each(|flow| capacity.add(flow));
+    let is_sprayed =
+        |flow: &&Flow| flow.path.is_empty() && table.is_sprayed(graph, flow.from, &flow.rail);
+    let spread = slot.iter().filter(is_sprayed).flat_map(|flow| capacity.shares(flow));
+    let filled = spread.filter(|(link, share)| *share < 1.0 && capacity.is_filled(*link));
+    let is_upward: HashSet<bool> = filled.map(|(link, _)| graph.link(link).is_upward).collect();
+    match slot.len() {
+        0 | 1 => Load::Alone,
+        _ if is_upward.contains(&false) => Load::FillingDown,
+        _ if is_upward.contains(&true) => Load::FillingUp,
+        _ => Load::Together,
+    }
+}
+
 /// What the links of one slot still have capacity for. Ranks take part in one flow at a time.
 pub struct SlotCapacity<'g> {
     graph: &'g Graph,
@@ -246,6 +266,10 @@ impl<'g> SlotCapacity<'g> {
         self.left
             .get(&link)
             .is_some_and(|left| *left > 0.01 * self.graph.link(link).rate.0)
+    }
+
+    fn is_filled(&self, link: LinkId) -> bool {
+        self.left(link) < (1.0 - FILLED) * self.rate(link)
     }
 
     fn left(&self, link: LinkId) -> f64 {

@@ -2,6 +2,7 @@
 
 use super::PlanError;
 use super::adaptive::Adaptive;
+use super::flow::load_of;
 use super::layout::{Slot, TestLayout};
 use super::schedule::{by_topology, random, tournament};
 use record::{Cell, Collective, Load, TransportKind};
@@ -183,11 +184,7 @@ impl TestLayout<'_> {
         for work in self.work(2)? {
             let mut adaptive = Adaptive::new(graph, &self.known.paths, world, self.rails, self.seed);
             for flows in adaptive.opening(OPENING, self.focus) {
-                let load = if flows.len() > 1 {
-                    Load::Together
-                } else {
-                    Load::Alone
-                };
+                let load = load_of(&flows, graph, &self.known.paths);
                 let cells = flows.iter().map(|flow| {
                     let cell = self.cell(work, vec![flow.from, flow.to], vec![flow.rail.clone()], load);
                     flow.as_cell(cell, graph)

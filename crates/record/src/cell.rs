@@ -17,6 +17,28 @@ pub enum Load {
     Alone,
     /// The other cells of its slot ran at the same time.
     Together,
+    /// So did they, and together they filled uplinks over which switches spray packets. Where packets meet by chance some are dropped: flows do
+    /// not reach what they reach with room to spare.
+    FillingUp,
+    /// The same on links down to a leaf.
+    FillingDown,
+}
+
+impl Load {
+    /// What is added to the name of a test with this load.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Load::Alone => "",
+            Load::Together => ", together",
+            Load::FillingUp => ", filling uplinks",
+            Load::FillingDown => ", filling downlinks",
+        }
+    }
+
+    /// Whether the slot fills links over which packets are sprayed.
+    pub fn is_filling(self) -> bool {
+        matches!(self, Load::FillingUp | Load::FillingDown)
+    }
 }
 
 /// One measurement: what runs, between which ranks, on which rails, with which algorithm, size, type and flows.
@@ -195,6 +217,8 @@ impl Cell {
         let load = match self.load {
             Load::Alone => "",
             Load::Together => ", together with the rest of its slot",
+            Load::FillingUp => ", filling uplinks together with the rest of its slot",
+            Load::FillingDown => ", filling downlinks together with the rest of its slot",
         };
         let engine = match self.engine {
             Engine::Ours => "",

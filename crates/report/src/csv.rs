@@ -96,6 +96,8 @@ fn row(verdict: &CellVerdict) -> Vec<String> {
         match cell.load {
             Load::Alone => "alone".to_string(),
             Load::Together => "together".to_string(),
+            Load::FillingUp => "filling-up".to_string(),
+            Load::FillingDown => "filling-down".to_string(),
         },
         cell.slot.to_string(),
         ranks.join(" "),

@@ -14,6 +14,7 @@ use super::route::LinkKey;
 use super::shm::Hub;
 use super::tcp::{Listeners, LocalRail};
 use super::trace::flow::KnownPaths;
+use super::trace::rationing::AnswerHabits;
 use super::verbs::Nics;
 use crate::device::cuda::GpuDirectMemory;
 use crate::launch::Token;
@@ -40,6 +41,8 @@ pub struct Mesh {
     pub(super) generation: u16,
     /// Traced paths.
     pub(super) known: KnownPaths,
+    /// How often switches answer traces.
+    pub(super) answers: AnswerHabits,
 }
 
 impl Mesh {
@@ -69,6 +72,7 @@ impl Mesh {
             flip,
             generation: 0,
             known: KnownPaths::default(),
+            answers: AnswerHabits::default(),
         })
     }
 

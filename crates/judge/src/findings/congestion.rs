@@ -25,7 +25,7 @@ pub(super) fn of(analysis: &RunAnalysis<'_>) -> Vec<Congestion> {
         match summary.cell.load {
             Load::Alone => drop(alone.entry(key(summary.cell)).or_insert(summary)),
             Load::Together if is_load(summary) => drop(loads.insert(summary.cell.slot, summary)),
-            Load::Together => {}
+            _ => {}
         }
     }
     let victims = cells().filter(|summary| summary.cell.load == Load::Together && !is_load(summary));

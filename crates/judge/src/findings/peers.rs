@@ -43,7 +43,11 @@ impl PeerGroups {
                 groups.push(Vec::new());
             }
             group_of.push(number);
-            if let (Some(bytes), Some(rate)) = (summary.wire.bytes(), summary.wire_rate(confidence)) {
+            if let (Some(bytes), Some(rate), true) = (
+                summary.wire.bytes(),
+                summary.wire_rate(confidence),
+                summary.is_typical,
+            ) {
                 groups[number].push(Peer {
                     place,
                     bytes,

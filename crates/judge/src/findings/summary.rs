@@ -4,7 +4,7 @@
 //! Rounds are pooled for the reported numbers and kept separate for confirmation. Samples are bucketed by cell in one
 //! pass and each cell is summarised on its own, so a million of them take a fraction of a second.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 
@@ -37,6 +37,8 @@ pub(crate) struct CellSummary<'a> {
     pub(crate) done: bool,
     /// Why it was not run, when the runner said so.
     pub(crate) not_run: Option<&'a str>,
+    /// Whether it tells what its kind reaches. Slots that fill a suspected leaf again and again do not: they would become the majority.
+    pub(crate) is_typical: bool,
     /// What varies between healthy measurements of its kind.
     pub(crate) variation: Variation,
     /// By how much its times may be too long, because its ranks may not have started together.
@@ -121,6 +123,11 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
         }
     }
     let unseen_skews = unseen_skews(recorded, &place_of);
+    let added = recorded.events.iter().filter_map(|event| match event {
+        Event::Added { cells, .. } => Some(cells),
+        _ => None,
+    });
+    let added: HashSet<u32> = added.flatten().map(|cell| cell.id).collect();
     let rule = &recorded.run.rule;
     let assumed = Variation::assumed(rule.confidence);
     let mut summaries: Vec<CellSummary<'_>> = (0..cells.len())
@@ -140,11 +147,18 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
                     .fold(0, |sum, done| sum.saturating_add(done.verified)),
                 done: !rounds_done[place].is_empty(),
                 not_run: not_run[place],
+                is_typical: !(cell.load.is_filling() && added.contains(&cell.id)),
                 variation: assumed,
                 unseen_skew: unseen_skews[place],
             }
         })
         .collect();
+    // Where a kind has no others, they must do.
+    let typical = summaries.iter().filter(|summary| summary.is_typical && summary.done);
+    let kinds: HashSet<_> = typical.map(|summary| summary.cell.peer_key()).collect();
+    for summary in &mut summaries {
+        summary.is_typical |= !kinds.contains(&summary.cell.peer_key());
+    }
     variation::estimate(&mut summaries, rule.confidence);
     summaries
 }

@@ -55,7 +55,7 @@ impl Variation {
     }
 
     /// Of measurements of a kind: the logarithm of each rate, and the error of that median.
-    fn of(measured: &[(f64, f64)], confidence: f64) -> Variation {
+    pub(super) fn of(measured: &[(f64, f64)], confidence: f64) -> Variation {
         let assumed = Variation {
             measured: measured.len(),
             ..Variation::assumed(confidence)
@@ -262,7 +262,8 @@ pub(crate) fn estimate(summaries: &mut [CellSummary<'_>], confidence: f64) {
             kinds.push(Vec::new());
         }
         kind_of.push(number);
-        let Some(bytes) = summary.wire.bytes().filter(|_| summary.done) else {
+        let tells = summary.done && summary.is_typical;
+        let Some(bytes) = summary.wire.bytes().filter(|_| tells) else {
             continue;
         };
         let rounds = summary.rounds.iter();

@@ -1,8 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::flow::load_of;
 use crate::twin::{Shape, clos};
-use record::CrossedSwitch;
+use record::{CrossedSwitch, Load};
 
 fn flow_between(from: u32, to: u32, rail: &str) -> Flow {
     Flow {
@@ -349,4 +350,31 @@ fn ports_of_which_some_switches_are_known_are_preferred_and_used_once() {
     }
     let distinct: BTreeSet<_> = ports.iter().collect();
     assert_eq!(distinct.len(), ports.len(), "{ports:?}");
+}
+
+#[test]
+fn flows_that_fill_links_over_which_packets_are_sprayed_are_compared_with_such_flows_only() {
+    // Four hosts of a leaf, and four uplinks.
+    let (graph, _, ranks, rails) = fabric("16x1", 4, 4, 1);
+    let leaves = (0..4).map(|leaf| format!("rail0-leaf{leaf}"));
+    let leaves: Vec<String> = leaves.collect();
+    let table = PathTable::default().with_spraying(leaves.iter().map(String::as_str));
+    let slot = |count: u32| -> SlotOfFlows {
+        let flows = (0..count).map(|from| flow_between(from, from + 4, "rail0"));
+        flows.collect()
+    };
+    assert_eq!(load_of(&slot(1), &graph, &table), Load::Alone);
+    assert_eq!(load_of(&slot(3), &graph, &table), Load::Together);
+    assert_eq!(load_of(&slot(4), &graph, &table), Load::FillingDown);
+    let apart = [(0, 4), (1, 8), (2, 12), (3, 5)];
+    let apart: SlotOfFlows = apart.map(|(from, to)| flow_between(from, to, "rail0")).into();
+    assert_eq!(load_of(&apart, &graph, &table), Load::FillingUp);
+    // Paths by ports: nothing is filled by chance.
+    assert_eq!(load_of(&slot(4), &graph, &PathTable::default()), Load::Together);
+    let opening = Adaptive::new(&graph, &table, &ranks, &rails, 1).opening(2, &[]);
+    let loads: BTreeSet<Load> = opening
+        .iter()
+        .map(|slot| load_of(slot, &graph, &table))
+        .collect();
+    assert!(loads.contains(&Load::FillingUp) && loads.contains(&Load::FillingDown), "{loads:?}");
 }

@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::adaptive::{Adaptive, Ambiguity};
-use crate::flow::{Flow, PathTable};
+use crate::flow::{Flow, PathTable, load_of};
 use crate::line_rate::LineRates;
 use judge::findings::{Element, Localisation, localise};
-use record::{Cell, EndReason, LinkState, Recorded};
+use record::{Cell, EndReason, LinkState, Load, Recorded};
 use topology::graph::{Graph, LinkId};
 
 pub use ambiguities::name_of;
@@ -97,15 +97,11 @@ pub fn narrow<B: Measurer>(
         end: EndReason::Finished,
     };
     let mut recorded = measurer.recorded()?;
-    let Some(template) = recorded
-        .run
-        .cells
-        .iter()
-        .find(|cell| cell.test == context.test)
-        .cloned()
-    else {
+    let of_test = || recorded.run.cells.iter().filter(|cell| cell.test == context.test);
+    let Some(template) = of_test().find(|cell| !cell.load.is_filling()).or(of_test().next()) else {
         return Ok(outcome);
     };
+    let template = template.clone();
     let mut adaptive = resumed(context, &recorded);
     let mut suspected: Vec<Element> = Vec::new();
     let mut asked: HashMap<Ambiguity, usize> = HashMap::new();
@@ -141,7 +137,7 @@ pub fn narrow<B: Measurer>(
             }
             slots.extend(further);
         }
-        let cells = cells_of(&slots, &template, &recorded, context.graph);
+        let cells = cells_of(&slots, &template, &recorded, context);
         tell(&step(
             number,
             &seen,
@@ -198,7 +194,13 @@ fn resumed<'a>(context: &DiagnosisContext<'a>, recorded: &Recorded) -> Adaptive<
 }
 
 /// The cells of some slots, numbered after all that are recorded.
-fn cells_of(slots: &[Vec<Flow>], template: &Cell, recorded: &Recorded, graph: &Graph) -> Vec<Cell> {
+fn cells_of(
+    slots: &[Vec<Flow>],
+    template: &Cell,
+    recorded: &Recorded,
+    context: &DiagnosisContext<'_>,
+) -> Vec<Cell> {
+    let graph = context.graph;
     let known = &recorded.run.cells;
     let mut id = known.iter().map(|cell| cell.id).max().map_or(0, |last| last + 1);
     let first_slot = known
@@ -208,10 +210,17 @@ fn cells_of(slots: &[Vec<Flow>], template: &Cell, recorded: &Recorded, graph: &G
         .map_or(0, |last| last + 1);
     let mut cells = Vec::new();
     for (slot, flows) in (first_slot..).zip(slots) {
+        // Flows that fill nothing are compared with those of the opening, however many share a slot.
+        let load = match load_of(flows, graph, context.table) {
+            filling if filling.is_filling() => filling,
+            _ if template.load.is_filling() => Load::Together,
+            _ => template.load,
+        };
         for flow in flows {
             let cell = Cell {
                 id,
                 slot,
+                load,
                 ..template.clone()
             };
             cells.push(flow.as_cell(cell, graph));

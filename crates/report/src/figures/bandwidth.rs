@@ -79,10 +79,7 @@ impl FigureKind for Bandwidth {
         let last = families.len().saturating_sub(1);
         let figure = |(number, (family, cells)): (usize, (Family<'_>, Vec<&CellVerdict>))| {
             let (test, load, collective, algorithm) = family;
-            let load = match load {
-                Load::Alone => "",
-                Load::Together => ", together",
-            };
+            let load = load.suffix();
             let title = format!("{}: {algorithm} {collective}{load}", clip(test, 60));
             let chart = RateChart::of(cells, recorded, &title, rail_name);
             let mut caption = chart.caption();
@@ -377,10 +374,7 @@ fn rail_name(cell: &Cell) -> String {
 
 /// The same, distinct from lines of other tests.
 fn line_name(cell: &Cell) -> String {
-    let load = match cell.load {
-        Load::Together => ", together",
-        Load::Alone => "",
-    };
+    let load = cell.load.suffix();
     let name = format!(
         "{}: {} {} {}{load}",
         cell.test,

@@ -114,10 +114,7 @@ impl LatencyChart<'_> {
         (test, collective, algorithm, load, engine): Family<'_>,
         number: usize,
     ) -> io::Result<Figure> {
-        let load = match load {
-            Load::Alone => "",
-            Load::Together => ", together",
-        };
+        let load = load.suffix();
         let engine = match engine {
             Engine::Ours => "",
             Engine::Nccl => "NCCL ",

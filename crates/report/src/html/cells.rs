@@ -115,10 +115,7 @@ fn beginning(cell: &Cell) -> Vec<Entry> {
         Engine::Ours => "",
         Engine::Nccl => "NCCL ",
     };
-    let load = match cell.load {
-        Load::Alone => "",
-        Load::Together => ", together",
-    };
+    let load = cell.load.suffix();
     let rails = match (&cell.to_rail, cell.rails.is_empty()) {
         (_, true) => "-".to_string(),
         (Some(other), _) => format!("{} to {other}", cell.rails.join("+")),

@@ -226,6 +226,8 @@ fn rails(sheet: &mut Sheet, cells: &[CellVerdict]) {
         let load = match what.load {
             Load::Alone => "alone",
             Load::Together => "together",
+            Load::FillingUp => "filling-up",
+            Load::FillingDown => "filling-down",
         };
         let mut rail = what.rails.join("+");
         if let Some(other) = &what.to_rail {

@@ -9,6 +9,7 @@ mod datagram;
 pub(super) mod flow;
 mod icmp;
 mod open;
+pub(super) mod rationing;
 mod syn;
 
 pub use flow::{PathQuestion, TraceWanted, TracedBurst, TracedFlow};
@@ -48,13 +49,15 @@ impl Mesh {
     pub fn trace(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<TracedFlow> {
         let paths: Vec<Option<ProbePath<'_>>> = wanted.iter().map(|flow| self.way(flow)).collect();
         let mut seen: Vec<Option<PartialPath>> = vec![None; paths.len()];
+        let mut answers = self.answers.clone();
         for patience in [PATIENCE, RETRY_PATIENCE] {
             let places = gaps(wanted, &seen);
             // A switch without a route may have one in a moment.
             if !places.is_empty() && patience == RETRY_PATIENCE {
                 std::thread::sleep(PATIENCE);
             }
-            let found = ask(&paths, &places, patience, until);
+            let found = ask(&paths, &places, (patience, answers.are_rationed()), until);
+            answers.note(places.iter().map(|place| wanted[*place].rail.as_str()).zip(&found));
             for (place, found) in places.into_iter().zip(found) {
                 // Of two equally complete paths, the shorter one has fewer silent hops at its end.
                 let known = |seen: &PartialPath| {
@@ -68,15 +71,13 @@ impl Mesh {
                     seen[place] = found;
                 }
             }
-            // If no switch answers, more patience does not help.
-            if seen
-                .iter()
-                .flatten()
-                .all(|seen| seen.hops.iter().all(Option::is_none))
-            {
+            // If no switch answers, or only so often, more patience does not help.
+            let is_silent = |seen: &PartialPath| seen.hops.iter().all(Option::is_none);
+            if answers.are_rationed() || seen.iter().flatten().all(is_silent) {
                 break;
             }
         }
+        self.answers = answers;
         for (flow, seen) in wanted.iter().zip(seen) {
             // An open connection keeps the path it was traced on.
             if let Some(seen) = seen {
@@ -177,16 +178,17 @@ fn gaps(wanted: &[TraceWanted], seen: &[Option<PartialPath>]) -> Vec<usize> {
         .collect()
 }
 
-/// Traces the paths at `places`, many at a time; none for those that cannot be traced, or not before `until`.
+/// Traces the paths at `places`, many at a time, with this patience, and sparingly where answers are rationed; none for those that cannot be traced, or not
+/// before `until`.
 fn ask(
     paths: &[Option<ProbePath<'_>>],
     places: &[usize],
-    patience: Duration,
+    (patience, is_sparing): (Duration, bool),
     until: Instant,
 ) -> Vec<Option<PartialPath>> {
     in_parallel(places.len(), until, |number| {
         let way = paths[places[number]].as_ref();
-        way.and_then(|way| way.hops(patience))
+        way.and_then(|way| way.hops(patience, is_sparing))
     })
 }
 
@@ -227,12 +229,16 @@ struct ProbePath<'m> {
 
 impl ProbePath<'_> {
     /// The switches that answer along it; none when it cannot be traced.
-    fn hops(&self, patience: Duration) -> Option<PartialPath> {
+    fn hops(&self, patience: Duration, is_sparing: bool) -> Option<PartialPath> {
         match self.transport {
-            TransportKind::Tcp => follow(|ttl| self.syn(ttl, patience), MOST_SILENCE),
+            TransportKind::Tcp => follow(|ttl| self.syn(ttl, patience), MOST_SILENCE, is_sparing),
             TransportKind::Verbs => {
                 let datagrams = self.datagrams()?;
-                follow(|ttl| datagrams.probe(ttl, patience), SILENCE_AT_THE_END)
+                follow(
+                    |ttl| datagrams.probe(ttl, patience),
+                    SILENCE_AT_THE_END,
+                    is_sparing,
+                )
             }
             TransportKind::Shm | TransportKind::Peer => None,
         }
@@ -306,13 +312,18 @@ impl ProbePath<'_> {
 }
 
 /// Traces a path with `probe`, which sends one packet with a TTL, until it arrives or `most_silence` switches in a row are silent;
-/// none when nothing can be sent.
-fn follow(mut probe: impl FnMut(u8) -> ProbeReply, most_silence: usize) -> Option<PartialPath> {
+/// none when nothing can be sent. Sparingly: the sender's own switch, which is the same for all its flows, is not asked, and nobody is asked twice.
+fn follow(
+    mut probe: impl FnMut(u8) -> ProbeReply,
+    most_silence: usize,
+    is_sparing: bool,
+) -> Option<PartialPath> {
     let mut hops = Hops::new();
-    for ttl in 1..=MOST_HOPS {
+    hops.extend(is_sparing.then_some(None));
+    for ttl in hops.len() as u8 + 1..=MOST_HOPS {
         let mut reply = probe(ttl);
         // If others have answered, silence may be a lost packet.
-        if matches!(reply, ProbeReply::Silence) && hops.iter().any(Option::is_some) {
+        if matches!(reply, ProbeReply::Silence) && !is_sparing && hops.iter().any(Option::is_some) {
             reply = probe(ttl);
         }
         match reply {

@@ -1,6 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::super::shm::Hub;
+use super::rationing::AnswerHabits;
 use super::*;
 
 fn address(last: u8) -> IpAddr {
@@ -20,6 +21,7 @@ fn path(most_silence: usize, echoes: &[Option<u8>], arrives: bool) -> (Vec<Optio
             }
         },
         most_silence,
+        false,
     );
     let last = |hop: Option<IpAddr>| match hop {
         Some(IpAddr::V4(v4)) => Some(v4.octets()[3]),
@@ -69,6 +71,7 @@ fn a_packet_that_was_lost_is_sent_again_before_a_switch_counts_as_silent() {
             _ => ProbeReply::Arrived,
         },
         3,
+        false,
     );
     assert_eq!(hops.unwrap().hops, [Some(address(1)), Some(address(2))]);
 }
@@ -81,6 +84,7 @@ fn a_path_ends_at_the_switch_that_knows_no_way_on() {
             _ => ProbeReply::Unreachable(address(2)),
         },
         3,
+        false,
     );
     assert_eq!(hops.unwrap().hops, [Some(address(1)), Some(address(2))]);
 }
@@ -153,30 +157,72 @@ fn a_flow_that_cannot_exist_has_no_path() {
     }
 }
 
-#[test]
-fn flows_that_are_known_less_well_than_others_to_the_same_receiver_are_asked_for_again() {
-    let flow = |to: u32, port: u16| TraceWanted {
+fn flow(to: u32, port: u16) -> TraceWanted {
+    TraceWanted {
         from: 0,
         to,
         rail: "rail0".to_string(),
         port,
         transport: TransportKind::Tcp,
-    };
+    }
+}
+
+/// A path of which these switches answered; 0 for one that did not.
+fn seen(last: &[u8], whole: bool) -> Option<PartialPath> {
+    let hops = last.iter().map(|last| (*last > 0).then(|| address(*last)));
+    Some(PartialPath {
+        hops: hops.collect(),
+        whole,
+    })
+}
+
+#[test]
+fn flows_that_are_known_less_well_than_others_to_the_same_receiver_are_asked_for_again() {
     let wanted = [flow(1, 1), flow(1, 2), flow(1, 3), flow(2, 1), flow(2, 2)];
     assert_eq!(
         gaps(&wanted, &vec![None; 5]),
         [0, 1, 2, 3, 4],
         "all are asked for once"
     );
-    let seen = |last: &[u8], whole| {
-        let hops = last.iter().map(|last| (*last > 0).then(|| address(*last)));
-        Some(PartialPath {
-            hops: hops.collect(),
-            whole,
-        })
-    };
     let of_two = [seen(&[1, 2], true), seen(&[1], true), seen(&[1, 0], true)];
     assert_eq!(gaps(&wanted[..3], &of_two), [1, 2]);
     let of_one = [seen(&[1], true), seen(&[1], false)];
     assert_eq!(gaps(&wanted[3..], &of_one), [1], "the receiver was not reached");
+}
+
+#[test]
+fn switches_that_answer_some_questions_and_not_as_many_others_answer_only_so_often() {
+    let answered = |count: usize, of: usize| -> Vec<Option<PartialPath>> {
+        let of_flow = |number| seen(&[u8::from(number < count), 2, 3], true);
+        (0..of).map(of_flow).collect()
+    };
+    let rationed = |traced: &[Option<PartialPath>]| {
+        let mut answers = AnswerHabits::default();
+        answers.note(traced.iter().map(|one| ("rail0", one)));
+        answers.are_rationed()
+    };
+    assert!(rationed(&answered(6, 16)), "six at once, as Linux");
+    assert!(!rationed(&answered(0, 16)), "silent");
+    assert!(!rationed(&answered(16, 16)));
+    assert!(!rationed(&answered(14, 16)), "two packets were lost");
+    assert!(!rationed(&answered(2, 8)), "too few questions");
+}
+
+#[test]
+fn a_path_is_traced_sparingly_without_the_first_switch_and_asking_nobody_twice() {
+    let mut asked = Vec::new();
+    let path = follow(
+        |ttl| {
+            asked.push(ttl);
+            match ttl {
+                2 => ProbeReply::Expired(address(2)),
+                4.. => ProbeReply::Arrived,
+                _ => ProbeReply::Silence,
+            }
+        },
+        MOST_SILENCE,
+        true,
+    );
+    assert_eq!(path.unwrap().hops, [None, Some(address(2)), None]);
+    assert_eq!(asked, [2, 3, 4]);
 }

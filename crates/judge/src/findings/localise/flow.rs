@@ -159,7 +159,7 @@ pub(super) fn flows(
             certain: numbers,
             possible,
             shares: with_numbers(links.shares).collect(),
-            rate,
+            rate: speed.comparison().map_or(rate, |comparison| comparison.measured),
             state: match speed {
                 Speed::Good(_) => FlowState::Good,
                 Speed::Slow(_) | Speed::Suspected(..) => FlowState::Slow,

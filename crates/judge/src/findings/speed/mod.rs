@@ -18,6 +18,7 @@
 
 mod comparison;
 mod disturbed_pairs;
+mod filled_slots;
 mod references;
 
 pub(super) use comparison::Comparison;
@@ -86,6 +87,7 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
         .into_par_iter()
         .map(|place| compare(recorded, summaries, &peers, place))
         .collect();
+    filled_slots::judge_together(summaries, &mut answers, rule.confidence);
     let healthy = HealthyCells::of(answers.iter().flatten());
     // Further rounds are asked for until it shows: each of them is another look.
     let looks = f64::from(1 + rule.most_rounds_again() - rule.remeasure);

@@ -3,7 +3,7 @@
 use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::judge;
 use record::units::Rate;
-use record::{Algorithm, BaselineRate, Cell, Event, Reference, TransportKind, Verdict};
+use record::{Algorithm, BaselineRate, Cell, Event, Load, Reference, TransportKind, Verdict};
 
 #[test]
 fn a_healthy_run_passes_and_says_what_together_costs() {
@@ -87,6 +87,31 @@ fn a_spec_of_another_algorithm_or_of_links_says_nothing_about_shared_memory() {
         "{}",
         judgement.summary
     );
+}
+
+#[test]
+fn flows_that_fill_links_by_chance_are_not_held_to_the_whole_spec_nor_to_flows_with_room_to_spare() {
+    let judged = |load: Load, of_spec: f64| {
+        let mut fixture = Fixture::rails(2).references(vec![spec(HEALTHY / of_spec, 0)]);
+        let cells = fixture.run.cells.iter_mut();
+        cells.for_each(|cell| cell.load = load);
+        judge(&fixture.recorded())
+    };
+    assert_eq!(judged(Load::Together, 0.85).exit_code, 20);
+    for load in [Load::FillingUp, Load::FillingDown] {
+        let judgement = judged(load, 0.85);
+        assert_eq!(judgement.exit_code, 0, "{}", judgement.summary);
+        let judgement = judged(load, 0.7);
+        assert_eq!(judgement.exit_code, 20, "{}", judgement.summary);
+        assert!(judgement.summary.contains("80 % of spec"), "{}", judgement.summary);
+    }
+    let cells = Fixture::rails(2).run.cells;
+    let full = Cell {
+        load: Load::FillingUp,
+        id: 99,
+        ..cells[0].clone()
+    };
+    assert!(!full.is_peer_of(&cells[0]));
 }
 
 #[test]
