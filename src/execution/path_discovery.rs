@@ -296,7 +296,7 @@ pub fn trace_everything(session: &mut Session, progress: &dyn Progress) -> Resul
         ranks.len()
     ));
     let seen = session
-        .trace(&wanted)?
+        .trace_patiently(&wanted)?
         .into_iter()
         .filter(|traced| traced.arrived);
     let seen = seen.map(|TracedFlow { flow, hops, .. }| SeenPath {

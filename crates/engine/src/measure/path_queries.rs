@@ -19,6 +19,12 @@ impl Session {
         self.ask_for_hops(wanted.iter(), orders)
     }
 
+    /// The same, but asks every switch, and again where it was silent, however seldom they answer.
+    pub fn trace_patiently(&mut self, wanted: &[TraceWanted]) -> Result<Vec<TracedFlow>, MeasureError> {
+        let orders = by_rank(wanted, |flow| flow.from, Order::TracePatiently);
+        self.ask_for_hops(wanted.iter(), orders)
+    }
+
     /// Asks some of the switches of these flows, each once. Only what they say now is returned.
     pub fn ask_switches(&mut self, questions: &[PathQuestion]) -> Result<Vec<TracedFlow>, MeasureError> {
         self.put(questions, Order::AskSwitches)

@@ -156,8 +156,10 @@ pub(super) enum Order {
     /// Probe the data ports of this rank.
     #[serde(rename = "Knock")]
     ProbeRank(u32),
-    /// Trace the paths of these flows, which the rank sends.
+    /// Trace the paths of these flows, which the rank sends; sparingly where answers are rationed.
     Trace(Vec<TraceWanted>),
+    /// The same, but ask every switch, and again where it was silent, however seldom they answer.
+    TracePatiently(Vec<TraceWanted>),
     /// Ask some of the switches of these flows, which the rank sends.
     AskSwitches(Vec<PathQuestion>),
     /// Trace several packets of one connection for each of these flows, which the rank sends.

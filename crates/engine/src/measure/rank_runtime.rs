@@ -157,7 +157,11 @@ impl RankRuntime {
             }
             Order::Trace(wanted) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
-                answers.send(&Answer::TracedFlow(self.mesh.trace(&wanted, until)))?;
+                answers.send(&Answer::TracedFlow(self.mesh.trace(&wanted, true, until)))?;
+            }
+            Order::TracePatiently(wanted) => {
+                let until = Instant::now() + Duration::from(self.setup.deadline) / 2;
+                answers.send(&Answer::TracedFlow(self.mesh.trace(&wanted, false, until)))?;
             }
             Order::AskSwitches(questions) => {
                 let until = Instant::now() + Duration::from(self.setup.deadline) / 2;

@@ -45,8 +45,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const RETRY_PATIENCE: Duration = Duration::from_millis(600);
 
 impl Mesh {
-    /// The paths of `wanted`, flows that this rank sends, in their order; those unknown at `until` are empty.
-    pub fn trace(&mut self, wanted: &[TraceWanted], until: Instant) -> Vec<TracedFlow> {
+    /// The paths of `wanted`, flows that this rank sends, in their order; those unknown at `until` are empty. Where answers are rationed it may spare them: it
+    /// asks nobody twice, and not the sender's own switch.
+    pub fn trace(&mut self, wanted: &[TraceWanted], may_spare: bool, until: Instant) -> Vec<TracedFlow> {
         let paths: Vec<Option<ProbePath<'_>>> = wanted.iter().map(|flow| self.way(flow)).collect();
         let mut seen: Vec<Option<PartialPath>> = vec![None; paths.len()];
         let mut answers = self.answers.clone();
@@ -56,7 +57,7 @@ impl Mesh {
             if !places.is_empty() && patience == RETRY_PATIENCE {
                 std::thread::sleep(PATIENCE);
             }
-            let found = ask(&paths, &places, (patience, answers.are_rationed()), until);
+            let found = ask(&paths, &places, (patience, may_spare && answers.are_rationed()), until);
             answers.note(places.iter().map(|place| wanted[*place].rail.as_str()).zip(&found));
             for (place, found) in places.into_iter().zip(found) {
                 // Of two equally complete paths, the shorter one has fewer silent hops at its end.
@@ -73,7 +74,7 @@ impl Mesh {
             }
             // If no switch answers, or only so often, more patience does not help.
             let is_silent = |seen: &PartialPath| seen.hops.iter().all(Option::is_none);
-            if answers.are_rationed() || seen.iter().flatten().all(is_silent) {
+            if may_spare && answers.are_rationed() || seen.iter().flatten().all(is_silent) {
                 break;
             }
         }

@@ -110,7 +110,7 @@ fn following_a_flow_leaves_its_port_free_and_no_stranger_at_the_door() {
         .collect();
     let until = Instant::now() + Duration::from_secs(60);
     for _ in 0..3 {
-        let traced = low.trace(&wanted, until);
+        let traced = low.trace(&wanted, true, until);
         let flows: Vec<&TraceWanted> = traced.iter().map(|traced| &traced.flow).collect();
         assert_eq!(flows, wanted.iter().collect::<Vec<_>>(), "in their order");
         assert!(traced.iter().all(|traced| traced.hops.is_empty()));
@@ -152,7 +152,7 @@ fn a_flow_that_cannot_exist_has_no_path() {
             port: 47_000,
             transport,
         }];
-        let traced = alone.trace(&wanted, Instant::now() + Duration::from_secs(5));
+        let traced = alone.trace(&wanted, true, Instant::now() + Duration::from_secs(5));
         assert_eq!(traced[0].hops, []);
     }
 }
