@@ -428,7 +428,9 @@ mod tests {
                 port: FIRST_PORT,
                 transport: TransportKind::Tcp,
             },
-            hops: hops.map(|is_known| is_known.then_some([10, 0, 0, 1].into())).to_vec(),
+            hops: hops
+                .map(|is_known| is_known.then_some([10, 0, 0, 1].into()))
+                .to_vec(),
             arrived: true,
         };
         let controls = [traced([false, true, false])];

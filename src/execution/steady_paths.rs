@@ -128,7 +128,10 @@ impl TracedTwice {
             let path = (2..).zip(paths.first().into_iter().flatten());
             PathQuestion {
                 flow: flow.clone(),
-                ttls: path.filter(|(_, link)| chooses(link)).map(|(ttl, _)| ttl).collect(),
+                ttls: path
+                    .filter(|(_, link)| chooses(link))
+                    .map(|(ttl, _)| ttl)
+                    .collect(),
             }
         };
         let questions: Vec<PathQuestion> = wanted.iter().map(question).collect();

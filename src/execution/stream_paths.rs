@@ -3,7 +3,7 @@
 //! Switches may answer only so many questions a second: then they are asked at that pace, about flows drawn by lot, for as long as that may
 //! take. Some streams of every leaf are traced a second time; a path that differs then belongs to a fabric that does not pin flows to paths.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -17,6 +17,8 @@ use topology::graph::{Graph, Path};
 pub const PACE: Duration = Duration::from_millis(1050);
 /// Flows of an asker that are traced at first: more than any switch that counts its answers gives at once.
 const FIRST: usize = 12;
+/// Questions that a leaf is asked at first: one less than Linux answers at once.
+const AT_ONCE: usize = 5;
 /// A question without an answer is asked again so often.
 const MOST_TRIES: usize = 3;
 /// Flows of an asker without an answer of which it is seen how far they get.
@@ -197,15 +199,21 @@ fn ask_at_their_pace(
     let mut queues = queues(wanted, graph);
     let mut unanswered: Vec<TraceWanted> = Vec::new();
     let mut in_vain = 0;
-    while queues.iter().any(|queue| !queue.is_empty())
+    let mut is_first = true;
+    while queues.iter().any(|queue| !queue.flows.is_empty())
         && in_vain < MOST_ROUNDS_IN_VAIN
         && Instant::now() < until
     {
         let asked = Instant::now();
         let turn = queues.iter_mut().enumerate();
         let turn: Vec<(usize, Queued)> = turn
-            .filter_map(|(queue, waiting)| Some((queue, waiting.pop_front()?)))
+            .flat_map(|(queue, waiting)| {
+                let at_once = if is_first { waiting.at_once } else { 1 };
+                let some = waiting.flows.drain(..at_once.min(waiting.flows.len()));
+                some.map(move |queued| (queue, queued)).collect::<Vec<_>>()
+            })
             .collect();
+        is_first = false;
         let questions: Vec<PathQuestion> = turn.iter().map(|(_, (question, _))| question.clone()).collect();
         in_vain += 1;
         for (mut traced, (queue, (question, tries))) in
@@ -217,7 +225,7 @@ fn ask_at_their_pace(
             let found = path(graph, &traced);
             match found.1 {
                 true => in_vain = 0,
-                false if tries + 1 < MOST_TRIES => queues[queue].push_back((question, tries + 1)),
+                false if tries + 1 < MOST_TRIES => queues[queue].flows.push_back((question, tries + 1)),
                 false => unanswered.push(question.flow),
             }
             known.insert(traced.flow, found);
@@ -240,10 +248,26 @@ fn ask_at_their_pace(
 /// A question, and how often it was asked.
 type Queued = (PathQuestion, usize);
 
+/// Questions of which one is asked at a time.
+#[derive(Default)]
+struct Queue {
+    flows: VecDeque<Queued>,
+    /// So many may be asked at first.
+    at_once: usize,
+}
+
 /// Questions that may be asked at the same time, one of each queue: the leaf at the end of a path answers about flows to its own hosts, any
-/// other switch hears about all flows of an asker. Within a queue flows are in an order that has nothing to do with their paths.
-fn queues(wanted: &[TraceWanted], graph: &Graph) -> Vec<VecDeque<Queued>> {
-    let mut queues: BTreeMap<(u32, &str, Option<&str>), VecDeque<Queued>> = BTreeMap::new();
+/// other switch hears about all flows of an asker. Where a switch in the middle tells as much, an asker's flows are shared among it and the leaves. Within a
+/// queue flows are in an order that has nothing to do with their paths. Only a leaf may be asked several at first: which of the switches in the middle have
+/// answered before depends on paths.
+fn queues(wanted: &[TraceWanted], graph: &Graph) -> Vec<Queue> {
+    let mut queues: BTreeMap<(u32, &str, Option<&str>), Queue> = BTreeMap::new();
+    let mut leaves: HashMap<(u32, &str), BTreeSet<Option<&str>>> = HashMap::new();
+    for flow in wanted {
+        let of_asker = leaves.entry((flow.from, &flow.rail)).or_default();
+        of_asker.insert(graph.leaf_of(flow.to, &flow.rail));
+    }
+    let mut turns: HashMap<(u32, &str), usize> = HashMap::new();
     let mut order: Vec<&TraceWanted> = wanted.iter().collect();
     order.sort_by_cached_key(|flow| {
         let mut hasher = DefaultHasher::new();
@@ -256,8 +280,20 @@ fn queues(wanted: &[TraceWanted], graph: &Graph) -> Vec<VecDeque<Queued>> {
         let last = paths.first().map_or(0, |path| path.len() - 1);
         let leaf = graph.leaf_of(flow.to, &flow.rail);
         let leaf = leaf.filter(|_| matches!(ttls.as_slice(), [ttl] if usize::from(*ttl) == last));
+        let asker = (flow.from, flow.rail.as_str());
+        let turn = turns.entry(asker).or_default();
+        *turn += 1;
+        let is_for_the_middle = leaf.is_some() && turn.is_multiple_of(leaves[&asker].len() + 1);
+        let middle = graph
+            .telling_in_the_middle(flow.from, flow.to, &flow.rail)
+            .filter(|_| is_for_the_middle);
+        let (leaf, ttls) = match middle {
+            Some(ttl) => (None, vec![ttl]),
+            None => (leaf, ttls),
+        };
         let queue = queues.entry((flow.from, &flow.rail, leaf)).or_default();
-        queue.push_back((
+        queue.at_once = if leaf.is_some() { AT_ONCE } else { 1 };
+        queue.flows.push_back((
             PathQuestion {
                 flow: flow.clone(),
                 ttls,

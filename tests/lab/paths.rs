@@ -85,7 +85,7 @@ fn flows_over(transport: TransportKind, from: u32, to: &[u32]) -> Vec<TraceWante
 fn trace(lab: &TestLab, rank: &mut Mesh, wanted: &[TraceWanted]) -> Vec<TracedFlow> {
     let host = format!("h{}", rank.endpoint().rank);
     lab.inside(&host, || {
-        rank.trace(wanted, Instant::now() + Duration::from_secs(20))
+        rank.trace(wanted, true, Instant::now() + Duration::from_secs(20))
     })
 }
 

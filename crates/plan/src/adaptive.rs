@@ -191,7 +191,10 @@ impl<'g> Adaptive<'g> {
             packing.random.set_stream(number as u64);
             let slots = packing.packed(rail, candidates, need.clone(), doubt.clone());
             let length = |slots: &[SlotOfFlows]| (slots.len(), slots.iter().map(Vec::len).sum::<usize>());
-            if best.as_ref().is_none_or(|(_, best)| length(&slots) < length(best)) {
+            if best
+                .as_ref()
+                .is_none_or(|(_, best)| length(&slots) < length(best))
+            {
                 best = Some((packing, slots));
             }
         }

@@ -200,9 +200,11 @@ const FILLED: f64 = 0.9;
 pub fn load_of(slot: &[Flow], graph: &Graph, table: &PathTable) -> Load {
     let mut capacity = SlotCapacity::new(graph, table);
     slot.iter().for_each(|flow| capacity.add(flow));
-    let is_sprayed =
-        |flow: &&Flow| flow.path.is_empty() && table.is_sprayed(graph, flow.from, &flow.rail);
-    let spread = slot.iter().filter(is_sprayed).flat_map(|flow| capacity.shares(flow));
+    let is_sprayed = |flow: &&Flow| flow.path.is_empty() && table.is_sprayed(graph, flow.from, &flow.rail);
+    let spread = slot
+        .iter()
+        .filter(is_sprayed)
+        .flat_map(|flow| capacity.shares(flow));
     let filled = spread.filter(|(link, share)| *share < 1.0 && capacity.is_filled(*link));
     let is_upward: HashSet<bool> = filled.map(|(link, _)| graph.link(link).is_upward).collect();
     match slot.len() {

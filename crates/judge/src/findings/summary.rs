@@ -154,7 +154,9 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
         })
         .collect();
     // Where a kind has no others, they must do.
-    let typical = summaries.iter().filter(|summary| summary.is_typical && summary.done);
+    let typical = summaries
+        .iter()
+        .filter(|summary| summary.is_typical && summary.done);
     let kinds: HashSet<_> = typical.map(|summary| summary.cell.peer_key()).collect();
     for summary in &mut summaries {
         summary.is_typical |= !kinds.contains(&summary.cell.peer_key());

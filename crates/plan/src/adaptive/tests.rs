@@ -372,9 +372,9 @@ fn flows_that_fill_links_over_which_packets_are_sprayed_are_compared_with_such_f
     // Paths by ports: nothing is filled by chance.
     assert_eq!(load_of(&slot(4), &graph, &PathTable::default()), Load::Together);
     let opening = Adaptive::new(&graph, &table, &ranks, &rails, 1).opening(2, &[]);
-    let loads: BTreeSet<Load> = opening
-        .iter()
-        .map(|slot| load_of(slot, &graph, &table))
-        .collect();
-    assert!(loads.contains(&Load::FillingUp) && loads.contains(&Load::FillingDown), "{loads:?}");
+    let loads: BTreeSet<Load> = opening.iter().map(|slot| load_of(slot, &graph, &table)).collect();
+    assert!(
+        loads.contains(&Load::FillingUp) && loads.contains(&Load::FillingDown),
+        "{loads:?}"
+    );
 }

@@ -98,7 +98,10 @@ pub fn narrow<B: Measurer>(
     };
     let mut recorded = measurer.recorded()?;
     let of_test = || recorded.run.cells.iter().filter(|cell| cell.test == context.test);
-    let Some(template) = of_test().find(|cell| !cell.load.is_filling()).or(of_test().next()) else {
+    let Some(template) = of_test()
+        .find(|cell| !cell.load.is_filling())
+        .or(of_test().next())
+    else {
         return Ok(outcome);
     };
     let template = template.clone();

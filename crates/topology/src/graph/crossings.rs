@@ -79,7 +79,21 @@ impl Graph {
     /// The switches, counted from 1 at the sender, whose answers tell the paths between two ranks apart, as far as answers do: as few as
     /// will do, those at the receiver's end first. Many senders ask them about few flows each; those in the middle hear from all.
     pub fn telling_switches(&self, from: u32, to: u32, rail: &str) -> Vec<u8> {
+        self.telling_among(from, to, rail, u8::MAX)
+    }
+
+    /// The one switch before the last whose answer alone tells as much as those of all switches; none where there is no such switch.
+    pub fn telling_in_the_middle(&self, from: u32, to: u32, rail: &str) -> Option<u8> {
         let paths = self.paths(from, to, rail);
+        let all = self.telling_switches(from, to, rail);
+        let before = all.iter().min()? - 1;
+        let alone = self.telling_among(from, to, rail, before);
+        let tells_as_much = alone.len() == 1 && self.told(&paths, &alone) == self.told(&paths, &all);
+        alone.first().copied().filter(|_| tells_as_much)
+    }
+
+    /// How many of these paths the answers of these switches tell apart.
+    fn told(&self, paths: &[Path], asked: &[u8]) -> usize {
         let answer = |path: &Path, number: u8| {
             let id = *path.get(usize::from(number) - 1)?;
             match self.answers_name_switches {
@@ -87,18 +101,21 @@ impl Graph {
                 false => Some(id.0),
             }
         };
-        let told = |asked: &[u8]| {
-            let answers = paths
-                .iter()
-                .map(|path| asked.iter().map(|number| answer(path, *number)).collect());
-            answers.collect::<BTreeSet<Vec<Option<u32>>>>().len()
-        };
+        let answers = paths
+            .iter()
+            .map(|path| asked.iter().map(|number| answer(path, *number)).collect());
+        answers.collect::<BTreeSet<Vec<Option<u32>>>>().len()
+    }
+
+    /// The same among the first `most` switches.
+    fn telling_among(&self, from: u32, to: u32, rail: &str, most: u8) -> Vec<u8> {
+        let paths = self.paths(from, to, rail);
         // The last link of a path leads to the receiver.
         let switches = paths.iter().map(|path| path.len().saturating_sub(1)).max();
         let mut asked: Vec<u8> = Vec::new();
-        for number in (1..=switches.unwrap_or(0) as u8).rev() {
+        for number in (1..=(switches.unwrap_or(0) as u8).min(most)).rev() {
             let with: Vec<u8> = asked.iter().copied().chain([number]).collect();
-            if told(&with) > told(&asked) {
+            if self.told(&paths, &with) > self.told(&paths, &asked) {
                 asked = with;
             }
         }

@@ -239,6 +239,10 @@ fn what_is_known_of_a_path_makes_the_rest_more_or_less_probable() {
     );
     let single = Graph::of(&clos(6, 1, 3), &ranks(&hosts, 1)).unwrap();
     assert_eq!(single.telling_switches(0, 3, "rail0"), [3]);
+    // Where each spine has one cable to a leaf, it tells as much; of two parallel ones only the leaf at the end says which.
+    assert_eq!(single.telling_in_the_middle(0, 3, "rail0"), Some(2));
+    assert_eq!(graph.telling_in_the_middle(0, 3, "rail0"), None);
+    assert_eq!(graph.telling_in_the_middle(0, 1, "rail0"), None);
     // A contradiction fits no path.
     assert!(
         given(&[

@@ -57,8 +57,18 @@ impl Mesh {
             if !places.is_empty() && patience == RETRY_PATIENCE {
                 std::thread::sleep(PATIENCE);
             }
-            let found = ask(&paths, &places, (patience, may_spare && answers.are_rationed()), until);
-            answers.note(places.iter().map(|place| wanted[*place].rail.as_str()).zip(&found));
+            let found = ask(
+                &paths,
+                &places,
+                (patience, may_spare && answers.are_rationed()),
+                until,
+            );
+            answers.note(
+                places
+                    .iter()
+                    .map(|place| wanted[*place].rail.as_str())
+                    .zip(&found),
+            );
             for (place, found) in places.into_iter().zip(found) {
                 // Of two equally complete paths, the shorter one has fewer silent hops at its end.
                 let known = |seen: &PartialPath| {

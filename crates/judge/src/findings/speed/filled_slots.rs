@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::Speed;
 use super::comparison::Comparison;
 use super::references::Applied;
-use super::Speed;
 use crate::findings::summary::CellSummary;
 use crate::findings::variation::{Variation, error_of};
 use record::Interval;
@@ -25,7 +25,9 @@ pub(super) fn judge_together(
 ) {
     let mut slots: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (place, summary) in summaries.iter().enumerate() {
-        if summary.cell.load.is_filling() && answers[place].as_mut().is_ok_and(|one| with_peers(one).is_some()) {
+        if summary.cell.load.is_filling()
+            && answers[place].as_mut().is_ok_and(|one| with_peers(one).is_some())
+        {
             slots.entry(summary.cell.slot).or_default().push(place);
         }
     }
@@ -133,7 +135,10 @@ mod tests {
             cell.load = load;
         }
         let judgement = judge(&fixture.speed(speed).measured_once());
-        let slow = judgement.cells.iter().filter(|cell| cell.verdict != Verdict::Pass);
+        let slow = judgement
+            .cells
+            .iter()
+            .filter(|cell| cell.verdict != Verdict::Pass);
         let (there, elsewhere): (Vec<_>, Vec<_>) = slow.partition(|cell| cell.cell.slot == SLOW);
         [there.len(), elsewhere.len()]
     }

@@ -72,7 +72,11 @@ pub(super) fn compare(
                 }
             }
             Reference::Peers { margin } => {
-                let share = if summary.cell.load.is_filling() { SHOWN } else { 1.0 };
+                let share = if summary.cell.load.is_filling() {
+                    SHOWN
+                } else {
+                    1.0
+                };
                 against_peers(&measured, summaries, peers, place, margin * share)
             }
         };
@@ -165,7 +169,11 @@ fn against_spec(
         false => (row.rate, String::new()),
     };
     let threshold = checked_threshold(rate, row.tolerance, &format!("spec {}", row.id))?;
-    let from = format!("{share}spec {}, tolerance {}", row.id, text::percent(row.tolerance));
+    let from = format!(
+        "{share}spec {}, tolerance {}",
+        row.id,
+        text::percent(row.tolerance)
+    );
     Ok(against_figure(measured, rate, threshold, from))
 }
 
