@@ -68,12 +68,7 @@ impl Ambiguity {
     }
 }
 
-/// Packings of an opening that are tried, and candidates that are looked at in all of them.
-const MOST_PACKINGS: usize = 32;
-const LOOKED_AT: usize = 200_000;
-
 /// Makes the slots of an adaptive test.
-#[derive(Clone)]
 pub struct Adaptive<'g> {
     graph: &'g Graph,
     table: &'g PathTable,
@@ -172,36 +167,7 @@ impl<'g> Adaptive<'g> {
                 doubt[link.index()] = -missed.ln();
             }
         }
-        slots.extend(self.best_packed(rail, &candidates, need, doubt));
-        slots
-    }
-
-    /// The shortest of several packings: each is drawn by lot, and slots are what a run takes its time for. As many as can be looked at without being noticed.
-    fn best_packed(
-        &mut self,
-        rail: &str,
-        candidates: &[Candidate],
-        need: Vec<u32>,
-        doubt: Vec<f64>,
-    ) -> Vec<SlotOfFlows> {
-        let tries = (LOOKED_AT / candidates.len().max(1)).clamp(1, MOST_PACKINGS);
-        let mut best: Option<(Adaptive<'g>, Vec<SlotOfFlows>)> = None;
-        for number in 0..tries {
-            let mut packing = self.clone();
-            packing.random.set_stream(number as u64);
-            let slots = packing.packed(rail, candidates, need.clone(), doubt.clone());
-            let length = |slots: &[SlotOfFlows]| (slots.len(), slots.iter().map(Vec::len).sum::<usize>());
-            if best
-                .as_ref()
-                .is_none_or(|(_, best)| length(&slots) < length(best))
-            {
-                best = Some((packing, slots));
-            }
-        }
-        let Some((packing, slots)) = best else {
-            return Vec::new();
-        };
-        *self = packing;
+        slots.extend(self.packed(rail, &candidates, need, doubt));
         slots
     }
 
