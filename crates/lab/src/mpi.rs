@@ -59,6 +59,8 @@ fn arguments(hosts: u16, per_host: u32, agent: &str) -> Vec<String> {
         ("oob_tcp_keepalive_time", "2"),
         ("oob_tcp_keepalive_intvl", "1"),
         ("oob_tcp_keepalive_probes", "3"),
+        // When a rank dies mpirun ends the others: time for rank 0 to write what was measured, on a busy machine, too.
+        ("odls_base_sigkill_timeout", "20"),
     ];
     let mut line = ["--allow-run-as-root", "--bind-to", "none", "--host"]
         .map(str::to_string)
@@ -87,5 +89,6 @@ mod tests {
             "{line}"
         );
         assert!(line.contains("oob_tcp_keepalive_time 2"), "{line}");
+        assert!(line.contains("odls_base_sigkill_timeout 20"), "{line}");
     }
 }

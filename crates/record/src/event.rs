@@ -2,6 +2,8 @@
 //!
 //! Every line is one event and stands alone: a file cut off at any byte still holds everything before the last line.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -119,6 +121,27 @@ pub struct LinkTraffic {
     pub rail: Option<String>,
     /// Payload bytes per iteration.
     pub bytes: Bytes,
+}
+
+impl LinkTraffic {
+    /// What the busiest link carries of all this. On a rail the links are the ends of its ranks, each of which carries what they send to all
+    /// others, or hear from them; without rails every pair of ranks has its own.
+    pub fn busiest(entries: &[LinkTraffic]) -> Option<Bytes> {
+        let mut carried: HashMap<(Option<u32>, Option<u32>, Option<&str>), u64> = HashMap::new();
+        for entry in entries {
+            let rail = entry.rail.as_deref();
+            let (from, to) = (Some(entry.from), Some(entry.to));
+            let links = match rail {
+                Some(_) => vec![(from, None, rail), (None, to, rail)],
+                None => vec![(from, to, None)],
+            };
+            for link in links {
+                let bytes = carried.entry(link).or_default();
+                *bytes = bytes.saturating_add(entry.bytes.0);
+            }
+        }
+        carried.into_values().max().map(Bytes)
+    }
 }
 
 /// A cell's iterations are complete.

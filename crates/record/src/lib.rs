@@ -6,6 +6,7 @@
 
 mod atomic_file;
 mod bandwidth;
+pub mod binary_tree;
 mod burn_in;
 mod cell;
 mod certificate;

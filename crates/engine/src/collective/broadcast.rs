@@ -15,9 +15,9 @@
 //! at best, and the latency is the depth, `log2 n` at most.
 
 use super::Scheme;
-use super::binary_tree::BinaryTree;
 use super::schedule::{Action, LinkLoad, Schedule, Shape, Step, near_equal};
 use super::tree::broadcast_down;
+use record::binary_tree::BinaryTree;
 use record::{Algorithm, Collective};
 
 /// Broadcast over one binary tree.

@@ -20,9 +20,9 @@
 //! Two ranks may be neighbours in both trees, and one order everywhere is what keeps their messages matched.
 
 use super::Scheme;
-use super::binary_tree::BinaryTree;
 use super::schedule::{Action, LinkLoad, Schedule, Shape, Step, near_equal};
 use super::tree::{both_ways, broadcast_down, reduce_up};
+use record::binary_tree::BinaryTree;
 use record::{Algorithm, Collective};
 
 /// All-reduce over two complementary binary trees.

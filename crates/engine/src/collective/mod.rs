@@ -7,7 +7,6 @@
 mod all_gather;
 mod all_to_all;
 mod bidirectional;
-mod binary_tree;
 mod broadcast;
 mod copy_engine;
 mod double_tree;

@@ -15,8 +15,8 @@
 //! times, which is why one tree cannot use the full rate of a port. Latency: twice the depth, `2 log2 n` at most.
 
 use super::Scheme;
-use super::binary_tree::BinaryTree;
 use super::schedule::{Action, LinkLoad, Schedule, Shape, Step, near_equal};
+use record::binary_tree::BinaryTree;
 use record::{Algorithm, Collective};
 
 /// All-reduce over one binary tree.

@@ -126,7 +126,7 @@ impl<'a> CellProgress<'a> {
             let watched = Nanos(terms.window.0 * u64::from(self.iterations));
             return Rate::of(Bytes(bytes), watched);
         }
-        let busiest = self.planned.iter().map(|moved| moved.bytes).max()?;
+        let busiest = LinkTraffic::busiest(&self.planned)?;
         let median = median_of_sorted(self.times.as_slice())?;
         Rate::of(busiest, Nanos(median as u64))
     }

@@ -1,6 +1,6 @@
 //! What a cell put on its links, as the schedule states it and as the transport counted it.
 //!
-//! The busiest directed link sets the wire rate. When schedule and transport disagree, no rate of that cell means anything.
+//! The busiest directed link sets the wire rate: an end of a rail, where there are rails. When schedule and transport disagree, no rate of that cell means anything.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,9 @@ impl Wire {
             if let Some(text) = contradiction(&planned, &moved).filter(|_| is_counted) {
                 return Wire::Contradiction(text);
             }
-            busiest = busiest.max(Some(planned.values().copied().max().unwrap_or(0)));
+            busiest = busiest.max(Some(
+                LinkTraffic::busiest(&done.planned).map_or(0, |bytes| bytes.0),
+            ));
         }
         match busiest {
             None => Wire::Unknown,
@@ -87,6 +89,19 @@ mod tests {
     use super::*;
     use record::StopReason;
     use record::units::Nanos;
+
+    #[test]
+    fn an_end_of_a_rail_carries_what_its_rank_exchanges_with_all_others() {
+        // A tree of four: rank 1 hears two children and its parent.
+        let edges = [(0, 1), (2, 1), (1, 3)].into_iter();
+        let links: Vec<_> = edges.flat_map(|(a, b)| [(a, b, 100), (b, a, 100)]).collect();
+        let mut tree = done(&links, &links);
+        let busiest = |tree: &CellDone| Wire::of(Engine::Ours, &[tree]);
+        assert_eq!(busiest(&tree), Wire::Busiest(Bytes(100)), "a link for every pair");
+        let all = tree.planned.iter_mut().chain(&mut tree.moved);
+        all.for_each(|entry| entry.rail = Some("rail0".to_string()));
+        assert_eq!(busiest(&tree), Wire::Busiest(Bytes(300)));
+    }
 
     fn done(planned: &[(u32, u32, u64)], moved: &[(u32, u32, u64)]) -> CellDone {
         let entries = |list: &[(u32, u32, u64)]| {

@@ -115,7 +115,7 @@ fn the_same_seed_gives_the_same_events_and_another_does_not() {
 }
 
 #[test]
-fn rings_and_both_ways_load_what_their_schedules_load() {
+fn rings_trees_and_both_ways_load_what_their_schedules_load() {
     let graph = fabric("16x1");
     let twin = Twin::new(&graph, &[], Noise::none(), 1);
     let ring = Cell {
@@ -157,7 +157,9 @@ fn rings_and_both_ways_load_what_their_schedules_load() {
             |event| matches!(event, Event::NotRun { cell, reason } if *cell == wanted && reason.contains(why)),
         )
     };
-    assert!(not_run(2, "tree") && not_run(3, "across rails"));
+    // Rank 1 of a tree of four hears its parent and two children.
+    assert!((found[&2] - 1.0 / 3.0).abs() < 0.01, "{found:?}");
+    assert!(not_run(3, "across rails"));
 }
 
 #[test]
