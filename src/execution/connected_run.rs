@@ -134,7 +134,7 @@ impl ConnectedRun {
                 &known.paths,
                 placements,
             )?;
-            stream_paths::discover(&mut self.session, &mut plan.cells, graph, progress)?;
+            stream_paths::discover(&mut self.session, &mut plan.cells, graph, false, progress)?;
         }
         plan.fit(self.session.fabric(), self.clock.spent());
         let graph = self.choices.known.graph.as_deref();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::adaptive::narrow_adaptive_tests;
 use super::connection_paths::record_crossed;
-use super::fresh_streams::replace_streams;
+use super::fresh_streams::{known_streams, replace_streams};
 use super::{cross_rail, steady_paths};
 use crate::error::CliError;
 use crate::progress::diagnosis::describe_step;
@@ -125,6 +125,12 @@ impl RunExecutor<'_> {
                 end = EndReason::Finished;
             }
         }
+        if end == EndReason::Finished {
+            end = self.measure_known_streams(session, &mut measuring)?;
+            if self.continues_after(end, session, &mut lost, &mut measuring)? {
+                end = EndReason::Finished;
+            }
+        }
         for round in self.rounds_left() {
             if end != EndReason::Finished {
                 break;
@@ -157,6 +163,34 @@ impl RunExecutor<'_> {
         }
         sink.close()?;
         Ok(RunEnd { reason: end, lost })
+    }
+
+    /// Where nothing is wrong with how streams are spread, but few of their paths are known: what do links carry?
+    fn measure_known_streams(
+        &self,
+        session: &mut Session,
+        measuring: &mut MeasureContext<'_>,
+    ) -> Result<EndReason, CliError> {
+        let cells = &self.plan.cells;
+        if cells.iter().all(|cell| cell.streams.is_none()) || self.resumed.is_some() {
+            return Ok(EndReason::Finished);
+        }
+        let recorded = Recorded::read(self.folder.path())?;
+        let suspected = suspects(&recorded);
+        let of_streams = |cell: &&Cell| cell.streams.is_some() && suspected.contains(&cell.id);
+        if recorded.run.cells.iter().any(|cell| of_streams(&cell)) {
+            return Ok(EndReason::Finished);
+        }
+        let known = known_streams(&recorded.run.cells, measuring)?;
+        if known.is_empty() {
+            return Ok(EndReason::Finished);
+        }
+        measuring.progress.note(&format!(
+            "measuring streams of known paths alone, in {} cells: what links carry cannot be told otherwise",
+            known.len()
+        ));
+        measuring.progress.plan(known.len());
+        Ok(session.measure(&references(&known), &self.plan.tests, 0, measuring)?)
     }
 
     /// The cells to measure first: all planned ones, except those with absent parts and those measured before.

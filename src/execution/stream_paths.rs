@@ -22,7 +22,7 @@ const AT_ONCE: usize = 5;
 /// A question without an answer is asked again so often.
 const MOST_TRIES: usize = 3;
 /// Flows of an asker without an answer of which it is seen how far they get.
-const MOST_UNANSWERED: usize = 32;
+const MOST_UNANSWERED: usize = 4;
 /// How long they are asked for the paths of all streams.
 const PATIENCE: Duration = Duration::from_secs(18);
 /// The same for the streams that are traced again.
@@ -35,11 +35,12 @@ const AGAIN_PER_LEAF: usize = 24;
 /// The known links of a path, and whether they are all of it.
 type TracedPath = (Path, bool);
 
-/// Fills in the paths of all streams of `cells` that have several to choose from.
+/// Fills in the paths of all streams of `cells` that have several to choose from. In rounds that repeat others it is known whether they are `steady`.
 pub fn discover(
     session: &mut Session,
     cells: &mut [Cell],
     graph: &Graph,
+    is_repeated: bool,
     progress: &dyn Progress,
 ) -> Result<(), CliError> {
     let mut wanted: Vec<TraceWanted> = cells.iter().flat_map(|cell| streams(cell, graph)).collect();
@@ -55,7 +56,10 @@ pub fn discover(
         .filter(|flow| is_whole(&first, flow))
         .cloned()
         .collect();
-    let again = trace(session, &some_of_every_leaf(&whole, graph), graph, PATIENCE_AGAIN)?;
+    let again = match is_repeated {
+        true => KnownPaths::new(),
+        false => trace(session, &some_of_every_leaf(&whole, graph), graph, PATIENCE_AGAIN)?,
+    };
     progress.note(&match whole.len() {
         0 => "no switch answers traces: streams are judged by their rates alone".to_string(),
         known => format!(

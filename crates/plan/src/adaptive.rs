@@ -14,6 +14,7 @@
 mod candidates;
 mod draws;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rand::seq::SliceRandom;
@@ -183,8 +184,8 @@ impl<'g> Adaptive<'g> {
         slots
     }
 
-    /// The shortest of several packings, each drawn by lot: slots are what a run takes its time for. As many as can be looked at
-    /// without being noticed.
+    /// The shortest of several packings, each drawn by lot: slots are what a run takes its time for. Of equals the one that fills most links. As
+    /// many as can be looked at without being noticed.
     fn fewest_packed(
         &mut self,
         rail: &str,
@@ -193,41 +194,54 @@ impl<'g> Adaptive<'g> {
         doubt: Vec<f64>,
     ) -> Vec<SlotOfFlows> {
         let tries = (LOOKED_AT / candidates.len().max(1)).clamp(1, MOST_PACKINGS);
-        let mut fewest: Option<(Adaptive<'g>, Vec<SlotOfFlows>)> = None;
+        let mut fewest: Option<((usize, usize), Adaptive<'g>, Vec<SlotOfFlows>)> = None;
         for number in 0..tries {
             let mut packing = self.clone();
             packing.random.set_stream(number as u64);
             let slots = packing.packed(rail, candidates, need.clone(), doubt.clone());
-            let is_enough = slots.len() <= FEWEST_SLOTS;
-            if fewest
-                .as_ref()
-                .is_none_or(|(_, fewest)| slots.len() < fewest.len())
-            {
-                fewest = Some((packing, slots));
+            let unfilled = self.unfilled(&slots).len();
+            let length = (slots.len().max(FEWEST_SLOTS), unfilled);
+            if fewest.as_ref().is_none_or(|(shortest, ..)| length < *shortest) {
+                fewest = Some((length, packing, slots));
             }
-            if is_enough {
+            if length == (FEWEST_SLOTS, 0) {
                 break;
             }
         }
-        let Some((packing, slots)) = fewest else {
+        let Some((_, packing, slots)) = fewest else {
             return Vec::new();
         };
         *self = packing;
         slots
     }
 
-    /// Adds flows of known path to slots that have room for them, over links that few have crossed and between ranks that have not
-    /// met. Most take no time: others are measured in that slot anyway.
+    /// Links that flows cross, and never with all they carry.
+    fn unfilled(&self, slots: &[SlotOfFlows]) -> BTreeSet<LinkId> {
+        let mut unfilled: BTreeSet<LinkId> = slots
+            .iter()
+            .flatten()
+            .flat_map(|flow| &flow.path)
+            .copied()
+            .collect();
+        for slot in slots {
+            let capacity = SlotCapacity::with(self.graph, self.table, slot);
+            unfilled.retain(|link| !capacity.is_filled(*link));
+        }
+        unfilled
+    }
+
+    /// Adds flows of known path to slots that have room for them, to links that were never filled, over links that few have crossed and between
+    /// ranks that have not met. Most take no time: others are measured in that slot anyway.
     fn fill_up(&mut self, rail: &str, candidates: &[Candidate], slots: &mut [SlotOfFlows]) {
         let mut crossed = vec![0_u32; self.graph.link_count()];
         let links = slots.iter().flatten().flat_map(|flow| &flow.path);
         links.for_each(|link| crossed[link.index()] += 1);
+        let mut unfilled = self.unfilled(slots);
         let mut of_senders: Vec<&[Candidate]> =
             candidates.chunk_by(|a, b| a.flow.from == b.flow.from).collect();
         let used = self.used.entry(rail.to_string()).or_default();
         for slot in slots {
-            let mut capacity = SlotCapacity::new(self.graph, self.table);
-            slot.iter().for_each(|flow| capacity.add(flow));
+            let mut capacity = SlotCapacity::with(self.graph, self.table, slot);
             // Who has sent least, against what it received, sends first: the others are left to receive.
             of_senders.sort_by_key(|of_sender| {
                 let from = of_sender[0].flow.from;
@@ -243,7 +257,15 @@ impl<'g> Adaptive<'g> {
                 let cost = |candidate: &&Candidate| {
                     let Flow { from, to, path, .. } = &candidate.flow;
                     let times = || path.iter().map(|link| crossed[link.index()]);
-                    (used.contains(&(*from, *to)), times().min(), times().sum::<u32>())
+                    let may_fill =
+                        |link: &&LinkId| unfilled.contains(*link) && capacity.is_partly_used(**link);
+                    let fills = path.iter().filter(may_fill).count();
+                    (
+                        Reverse(fills),
+                        used.contains(&(*from, *to)),
+                        times().min(),
+                        times().sum::<u32>(),
+                    )
                 };
                 if let Some(Candidate { flow, .. }) = of_sender.iter().filter(fits).min_by_key(cost) {
                     capacity.add(flow);
@@ -253,6 +275,7 @@ impl<'g> Adaptive<'g> {
                     self.flows += 1;
                 }
             }
+            unfilled.retain(|link| !capacity.is_filled(*link));
         }
     }
 
@@ -297,7 +320,7 @@ impl<'g> Adaptive<'g> {
         of_senders.shuffle(&mut self.random);
         let need_of_own = |of_sender: &&[Candidate]| {
             let up = self.graph.up(of_sender[0].flow.from, rail);
-            std::cmp::Reverse(up.map_or(0, |link| need[link.index()]))
+            Reverse(up.map_or(0, |link| need[link.index()]))
         };
         of_senders.sort_by_key(need_of_own);
         let used = self.used.entry(rail.to_string()).or_default();

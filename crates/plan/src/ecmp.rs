@@ -67,6 +67,7 @@ impl TestLayout<'_> {
                         set,
                         window: settings.window,
                         one_port: settings.source_ports == SourcePorts::One,
+                        ports: Vec::new(),
                         round: 0,
                         ways: Vec::new(),
                     };

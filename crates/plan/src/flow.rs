@@ -234,6 +234,13 @@ impl<'g> SlotCapacity<'g> {
         }
     }
 
+    /// A slot with these flows.
+    pub fn with(graph: &'g Graph, table: &'g PathTable, flows: &[Flow]) -> SlotCapacity<'g> {
+        let mut capacity = SlotCapacity::new(graph, table);
+        flows.iter().for_each(|flow| capacity.add(flow));
+        capacity
+    }
+
     /// Whether a rank takes part in a flow already.
     pub fn is_busy(&self, rank: u32) -> bool {
         self.busy.contains(&rank)
@@ -270,7 +277,8 @@ impl<'g> SlotCapacity<'g> {
             .is_some_and(|left| *left > 0.01 * self.graph.link(link).rate.0)
     }
 
-    fn is_filled(&self, link: LinkId) -> bool {
+    /// Whether its flows ask a link for about all it carries.
+    pub fn is_filled(&self, link: LinkId) -> bool {
         self.left(link) < (1.0 - FILLED) * self.rate(link)
     }
 

@@ -3,7 +3,7 @@
 use super::{Choices, PlanError, note, verbs};
 use record::{DeviceKind, TransportKind, Untested};
 use topology::Fabric;
-use topology::suite::{Suite, TestCase};
+use topology::suite::{Schedule, Suite, TestCase};
 
 /// The command line's word, else the test's, else the run's; `auto` is settled here.
 pub(super) fn of(
@@ -33,10 +33,19 @@ pub(super) fn of(
             Some(why) => Err(PlanError::NoVerbs { test: name(), why }),
         },
         None if test.kind.needs_rails() => Ok(over_rails(test, fabric, choices, untested)),
-        None if on_gpus && choices.direct => Ok(TransportKind::Peer),
+        // GPUs that reach each other directly cross none of the links that such a test is about.
+        None if on_gpus && choices.direct && !is_about_links(test) => Ok(TransportKind::Peer),
         None if !on_gpus && choices.same_process => Ok(TransportKind::Shm),
         None => Ok(over_rails(test, fabric, choices, untested)),
     }
+}
+
+/// Whether its flows are chosen by the links that they cross.
+fn is_about_links(test: &TestCase) -> bool {
+    matches!(
+        test.schedule,
+        Schedule::Adaptive | Schedule::Topology | Schedule::Cover
+    )
 }
 
 /// The transport over rails when none is given: RDMA where every end of every rail can, else TCP. Where some could, it is

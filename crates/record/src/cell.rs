@@ -130,6 +130,9 @@ impl Cell {
     pub fn port_of(&self, rank: u32, flow: u16) -> Option<u16> {
         // Streams have one sender, whose ports are its own.
         if let Some(terms) = &self.streams {
+            if terms.is_chosen() {
+                return terms.ports.get(usize::from(flow)).copied();
+            }
             let flow = if terms.one_port { 0 } else { flow };
             return Some(self.source_port?.wrapping_add(flow));
         }

@@ -127,7 +127,9 @@ impl LinkTraffic {
     /// What the busiest link carries of all this. On a rail the links are the ends of its ranks, each of which carries what they send to all
     /// others, or hear from them; without rails every pair of ranks has its own.
     pub fn busiest(entries: &[LinkTraffic]) -> Option<Bytes> {
-        let mut carried: HashMap<(Option<u32>, Option<u32>, Option<&str>), u64> = HashMap::new();
+        /// Sender, receiver, rail; of an end of a rail the other one is not named.
+        type Link<'a> = (Option<u32>, Option<u32>, Option<&'a str>);
+        let mut carried: HashMap<Link<'_>, u64> = HashMap::new();
         for entry in entries {
             let rail = entry.rail.as_deref();
             let (from, to) = (Some(entry.from), Some(entry.to));

@@ -16,6 +16,10 @@ pub struct StreamTerms {
     /// then, which all of them share.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_port: bool,
+    /// Source ports in the order of streams, where these repeat some of a cell because their paths are known: they show what links carry, and
+    /// nothing about how a hash spreads. Empty where ports follow each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
     /// 0 for planned streams; 1 and up for those that repeat them from fresh source ports, to confirm what looked wrong.
     #[serde(default, skip_serializing_if = "is_first")]
     pub round: u16,
@@ -25,6 +29,11 @@ pub struct StreamTerms {
 }
 
 impl StreamTerms {
+    /// Whether its streams were chosen for their paths.
+    pub fn is_chosen(&self) -> bool {
+        !self.ports.is_empty()
+    }
+
     /// How long streams send before they are watched: long enough to find their pace.
     pub fn settling(&self) -> Nanos {
         Nanos(self.window.0 / 3)

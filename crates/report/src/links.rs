@@ -125,7 +125,7 @@ fn losses_in_words(coverage: &Coverage) -> Option<String> {
 }
 
 /// A loss is never made to look smaller.
-fn percent_rounded_up(loss: f64) -> String {
+pub(crate) fn percent_rounded_up(loss: f64) -> String {
     format!("{:.0} %", (loss * 100.0 - 1e-9).ceil())
 }
 

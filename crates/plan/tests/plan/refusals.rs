@@ -72,6 +72,13 @@ fn on_gpus_memory_is_used_directly_where_that_is_possible_and_only_there() {
         plan.map(|plan| plan.cells[0].transport)
     };
     assert_eq!(transport("auto", &direct), Ok(TransportKind::Peer));
+    // What looks for slow links needs links, wherever its ranks are.
+    let links = suite("kind = \"pairs\"\nschedule = \"adaptive\"\ndirections = \"one-way\"\nsizes = [\"8\"]");
+    let left_out = untested(&Plan::new(&links, &on_one_gpu(2, 8), &direct).unwrap());
+    assert!(
+        left_out.contains("no two hosts have a path") && !left_out.contains("transport peer"),
+        "{left_out}"
+    );
     assert_eq!(transport("auto", &threads()), Ok(TransportKind::Tcp));
     assert_eq!(transport("tcp", &direct), Ok(TransportKind::Tcp));
     let error = transport("peer", &threads()).unwrap_err();

@@ -15,6 +15,7 @@ mod gpus;
 mod heat_map;
 mod iterations;
 mod latency;
+mod loss_map;
 mod node_rows;
 mod pair_matrix;
 pub mod palette;
@@ -36,6 +37,7 @@ pub(super) use ecmp_load::EcmpLoad;
 /// Every kind of figure there is, in the order of a report. A new one is a file here and a line in this list.
 pub const FIGURE_KINDS: &[&dyn FigureKind] = &[
     &topology::Topology,
+    &loss_map::LossMap,
     &heat_map::HeatMap,
     &pair_matrix::PairMatrix,
     &bandwidth::Bandwidth,

@@ -265,6 +265,16 @@ fn parts_of_the_fabric(sheet: &mut Sheet, judgement: &Judgement) {
             sheet.put(&LINKS, &[state], f64::from(count));
         }
     }
+    let mut losses: BTreeMap<&str, f64> = BTreeMap::new();
+    for link in &judgement.coverage.links {
+        if let (Some(rail), Some(loss)) = (link.rail.as_deref(), link.smallest_loss) {
+            let worst = losses.entry(rail).or_insert(loss);
+            *worst = worst.max(loss);
+        }
+    }
+    for (rail, loss) in losses.iter().take(MOST_RAILS) {
+        sheet.put(&SMALLEST_LOSS, &[rail], *loss);
+    }
     let mut causes: BTreeMap<String, u32> = BTreeMap::new();
     for choice in &judgement.ecmp {
         *causes.entry(choice.cause.to_string()).or_default() += 1;

@@ -162,6 +162,12 @@ pub(super) const LINKS: Family = family(
     &["state"],
     "Cables in each direction by what is known of them; absent when the run was not told which cable is where.",
 );
+pub(super) const SMALLEST_LOSS: Family = family(
+    "railgauge_smallest_loss_ratio",
+    "ratio",
+    &["rail"],
+    "The smallest loss of rate that the run finds with probability 0.9 on every cable of a rail that it tested, in each direction; absent where that cannot be said.",
+);
 pub(super) const RAIL_MEDIAN: Family = family(
     "railgauge_rail_wire_median_bytes_per_second",
     "bytes_per_second",
@@ -294,6 +300,7 @@ pub(super) const ALL: &[&Family] = &[
     &COVERAGE,
     &UNTESTED,
     &LINKS,
+    &SMALLEST_LOSS,
     &RAIL_MEDIAN,
     &RAIL_LOWEST,
     &RAIL_EXPECTED,

@@ -54,7 +54,7 @@ fn with_everything() -> (Recorded, Judgement) {
         most: Some(Rate(6e8)),
         share: Some(0.6),
         state: LinkState::Slow,
-        smallest_loss: None,
+        smallest_loss: Some(0.12),
         why: None,
     }];
     let choice = serde_json::json!({

@@ -208,6 +208,7 @@ impl Streams {
                             set,
                             window: Nanos(400_000_000),
                             one_port: of_round.fault == Fault::OnePort,
+                            ports: Vec::new(),
                             round,
                             ways: Vec::new(),
                         }),

@@ -70,6 +70,8 @@ pub(super) struct RailFlows<'a> {
     pub(super) rail: &'a str,
     /// 0 for planned streams, 1 and up for those that repeat them from fresh ports.
     pub(super) round: u16,
+    /// Whether its flows were chosen for their paths: they show what links carry, and nothing about how a hash spreads.
+    pub(super) chosen: bool,
     /// Ids of its measured cells, in plan order.
     pub(super) cells: Vec<u32>,
     /// All flows.
@@ -85,6 +87,11 @@ pub(super) struct RailFlows<'a> {
 }
 
 impl RailFlows<'_> {
+    /// Whether it is the first round of flows that were chosen for their paths: what it shows is suspected, and the next one decides.
+    pub(super) fn is_first_of_chosen(&self) -> bool {
+        self.chosen && self.round == 0
+    }
+
     /// The flows that a chooser had, in order.
     pub(super) fn of_chooser(&self, number: usize) -> impl Iterator<Item = &Flow> + Clone {
         let own = self.by_chooser.get(number).map_or(&[][..], Vec::as_slice);
@@ -122,11 +129,14 @@ pub(super) fn by_rail<'a>(recorded: &'a Recorded, graph: Option<&Graph>) -> Vec<
             continue;
         };
         let round = cell.streams.as_ref().map_or(0, |terms| terms.round);
-        let known = rails
-            .iter()
-            .position(|known| (known.of.test, known.of.rail, known.of.round) == (&cell.test, rail, round));
+        let chosen = cell.streams.as_ref().is_some_and(|terms| terms.is_chosen());
+        let known = rails.iter().position(|known| {
+            let RailFlows { test, rail, .. } = known.of;
+            (test, rail, known.of.round, known.of.chosen)
+                == (&cell.test, cell.rails[0].as_str(), round, chosen)
+        });
         let place = known.unwrap_or_else(|| {
-            rails.push(Collector::new(&cell.test, rail, round, graph));
+            rails.push(Collector::new(&cell.test, rail, (round, chosen), graph));
             rails.len() - 1
         });
         rails[place].add(cell, rounds, &hosts);
@@ -143,12 +153,18 @@ struct Collector<'a, 'g> {
 }
 
 impl<'a, 'g> Collector<'a, 'g> {
-    fn new(test: &'a str, rail: &'a str, round: u16, graph: Option<&'g Graph>) -> Collector<'a, 'g> {
+    fn new(
+        test: &'a str,
+        rail: &'a str,
+        (round, chosen): (u16, bool),
+        graph: Option<&'g Graph>,
+    ) -> Collector<'a, 'g> {
         Collector {
             of: RailFlows {
                 test,
                 rail,
                 round,
+                chosen,
                 cells: Vec::new(),
                 flows: Vec::new(),
                 pairs: Vec::new(),

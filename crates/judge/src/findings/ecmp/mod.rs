@@ -76,12 +76,12 @@ pub(super) struct Ecmp {
     levels: SignificanceLevels,
 }
 
-/// The rounds of every test and rail, in order.
+/// The rounds of every test and rail, in order; those of flows that were chosen for their paths by themselves.
 fn rounds_of_rails<'r, 'a>(rails: &'r [RailFlows<'a>]) -> Vec<Vec<&'r RailFlows<'a>>> {
-    let mut rounds: Vec<Vec<&RailFlows<'_>>> = Vec::new();
+    let mut rounds: Vec<Vec<&RailFlows<'a>>> = Vec::new();
     for rail in rails {
-        let is_same =
-            |known: &&mut Vec<&RailFlows<'_>>| (known[0].test, known[0].rail) == (rail.test, rail.rail);
+        let kind = |rail: &RailFlows<'a>| (rail.test, rail.rail, rail.chosen);
+        let is_same = |known: &&mut Vec<&RailFlows<'a>>| kind(known[0]) == kind(rail);
         match rounds.iter_mut().find(is_same) {
             Some(known) => known.push(rail),
             None => rounds.push(vec![rail]),
@@ -144,13 +144,17 @@ impl Ecmp {
         let rails = rounds_of_rails(&rails);
         let counters = PortCounters::of(recorded);
         // Every round is judged at the same levels.
-        let choosers = rails.iter().map(|rounds| {
+        let by_hash = || rails.iter().filter(|rounds| !rounds[0].chosen);
+        let choosers = by_hash().map(|rounds| {
             let of_rounds = rounds.iter().map(|rail| rail.choosers.all.len());
             of_rounds.max().unwrap_or(0)
         });
         let between_switches = |graph: &Graph| graph.links().filter(|(_, link)| !link.is_host).count();
         let links = graph.as_ref().map_or(0, between_switches);
-        let tests: HashSet<&str> = rails.iter().map(|rounds| rounds[0].test).collect();
+        let tests: HashSet<(&str, bool)> = rails
+            .iter()
+            .map(|rounds| (rounds[0].test, rounds[0].chosen))
+            .collect();
         // Every link may be dead or slow, in every test.
         let levels = SignificanceLevels::of(
             recorded.run.rule.budget_of(Question::Ecmp),
@@ -163,6 +167,7 @@ impl Ecmp {
             advice: FlowCountAdvice::default(),
             dead_level: levels.dead,
             slow_level: levels.slow,
+            suspicion_level: recorded.run.rule.false_positive_budget / (links * tests.len()).max(1) as f64,
             seed: recorded.run.seed,
         };
         let mut bands = Bands::default();
@@ -170,11 +175,17 @@ impl Ecmp {
             levels,
             ..Ecmp::default()
         };
-        let level = levels.budget / 2.0 / rails.len().max(1) as f64;
+        let level = levels.budget / 2.0 / by_hash().count().max(1) as f64;
         let wanted = agreement::rounds_wanted(&recorded.run.rule);
         for rounds in &rails {
             let graph = graph.as_ref();
             let conclusion = rounds::conclude(rounds, graph, &mut context, &mut bands, (level, wanted));
+            // What chosen flows show of a switch is said instead of how it spreads the others.
+            let place = |verdict: &EcmpVerdict| (verdict.rail.clone(), verdict.switch.clone(), verdict.tier);
+            let instead =
+                |verdict: &EcmpVerdict| conclusion.verdicts.iter().any(|new| place(new) == place(verdict));
+            ecmp.verdicts
+                .retain(|verdict| !rounds[0].chosen || !instead(verdict));
             ecmp.verdicts.extend(conclusion.verdicts);
             ecmp.faults.extend(conclusion.faults);
             ecmp.judged.extend(conclusion.judged);

@@ -78,6 +78,8 @@ pub(super) struct DecisionContext<'b> {
     pub(super) dead_level: f64,
     /// Significance level for slow links.
     pub(super) slow_level: f64,
+    /// The same for suspecting one by flows that were chosen for their paths: others of them, and more, confirm it at that level.
+    pub(super) suspicion_level: f64,
     pub(super) seed: u64,
 }
 
@@ -111,35 +113,47 @@ impl<'r, 'a> RailView<'r, 'a> {
         };
         let is_pinned = !view.is_adaptive();
         if is_pinned {
-            view.dead = dead_links(graph, rail.rail, flows, context.dead_level);
+            // Flows over a dead link are not among those that were chosen.
+            if !rail.chosen {
+                view.dead = dead_links(graph, rail.rail, flows, context.dead_level);
+            }
             view.healthy = Model::of(graph, flows);
             view.model = view.healthy.clone();
             // Where everything is slow, no link stands out.
             if let Some(model) = view.model.as_mut().filter(|model| model.can_tell_links()) {
                 view.slow = slow_links(graph, flows, model);
-                let level = context.slow_level;
+                let level = match rail.is_first_of_chosen() {
+                    true => context.suspicion_level,
+                    false => context.slow_level,
+                };
                 // A host's own cable may explain a shortfall but is not a member of equal paths: other tests judge
                 // it.
                 view.slow
                     .retain(|slow| slow.p_value <= level && !graph.link(slow.link).is_host);
             }
         }
-        view.judge_spreads(context);
-        view.settle_idle_members(context);
+        if rail.chosen {
+            view.spreads = vec![None; rail.choosers.all.len()];
+        } else {
+            view.judge_spreads(context);
+            view.settle_idle_members(context);
+        }
         let shared = HostCableSharing::of(graph, rail.rail, flows);
         let efficiency = view.healthy.as_ref().map_or(1.0, |model| model.efficiency);
         for number in 0..rail.choosers.all.len() {
             let of = goodput(graph, rail, number, &shared, efficiency);
             view.goodput.push(of);
-            let counted = counters::counted(
-                graph,
-                context.counters,
-                number,
-                rail,
-                context.store.level,
-                context.seed,
-            );
-            view.counted.push(counted);
+            let counted = (!rail.chosen).then(|| {
+                counters::counted(
+                    graph,
+                    context.counters,
+                    number,
+                    rail,
+                    context.store.level,
+                    context.seed,
+                )
+            });
+            view.counted.push(counted.flatten());
         }
         let dead = flows.iter().filter(|flow| flow.dead).count();
         let (fewest, share) = UNEXPLAINED_DEAD;

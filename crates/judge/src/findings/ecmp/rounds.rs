@@ -51,7 +51,7 @@ impl<'r, 'a> RoundView<'r, 'a> {
             let mut causes = view.causes.iter();
             causes.any(|cause| *cause != EcmpCause::Unjudged) || !view.dead.is_empty()
         };
-        match view.filter(is_judged) {
+        match view.filter(|view| rail.chosen || is_judged(view)) {
             Some(view) => RoundView::KnownPaths(view),
             None => {
                 let verdict = unknown_paths::verdict(rail, graph, level, context.seed);
@@ -115,6 +115,7 @@ impl<'r, 'a> RoundView<'r, 'a> {
     /// Ids of the cells whose flows were judged.
     fn judged(&self) -> Vec<u32> {
         match self {
+            RoundView::KnownPaths(view) if view.rail.chosen => view.rail.cells.clone(),
             RoundView::KnownPaths(view) => {
                 let is_judged = |flow: &&super::flows::Flow| {
                     let mut choices = flow.choices.iter();
@@ -190,8 +191,22 @@ pub(super) fn conclude(
         view.keep_confirmed(&agreements);
         conclusion.judged.extend(view.judged());
     }
-    conclusion.faults = merged_faults(views.iter().map(|view| view.faults(&agreements)));
+    // The first round of chosen flows only says where to look.
+    let decides = |view: &&RoundView<'_, '_>| !view.rail().is_first_of_chosen();
+    let deciding = views.iter().filter(decides).map(|view| view.faults(&agreements));
+    conclusion.faults = merged_faults(deciding);
+    for fault in conclusion
+        .faults
+        .iter_mut()
+        .filter(|_| rounds.iter().any(|rail| rail.chosen))
+    {
+        fault.rounds = rounds.len() as u16;
+    }
     conclusion.verdicts = merged_verdicts(&views, context, bands);
+    if rounds.iter().any(|rail| rail.chosen) {
+        // Of switches they only say what is wrong with a link.
+        conclusion.verdicts.retain(|verdict| verdict.cause.is_fault());
+    }
     conclusion
 }
 
@@ -268,9 +283,10 @@ fn merged_faults(rounds: impl Iterator<Item = Vec<EcmpFault>>) -> Vec<EcmpFault>
         })?;
         stated.rounds = count as u16;
         stated.cells = cells;
-        stated
-            .evidence
-            .push(format!("the same in each of {count} rounds: {}", list(&p_values)));
+        if count > 1 {
+            let same = format!("the same in each of {count} rounds: {}", list(&p_values));
+            stated.evidence.push(same);
+        }
         Some(stated)
     });
     merged.collect()

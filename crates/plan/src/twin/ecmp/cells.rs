@@ -38,6 +38,8 @@ pub struct StreamFabric {
     pub iterations: u32,
     /// Whether the counters of switch ports are recorded.
     pub counters: bool,
+    /// The share of streams about which switches answer.
+    pub answered: f64,
 }
 
 impl StreamFabric {
@@ -55,6 +57,7 @@ impl StreamFabric {
             sets: 4,
             iterations: 3,
             counters: false,
+            answered: 1.0,
         }
     }
 
@@ -146,6 +149,7 @@ impl StreamFabric {
                         set,
                         window: WINDOW,
                         one_port,
+                        ports: Vec::new(),
                         round: 0,
                         ways: Vec::new(),
                     };

@@ -20,7 +20,7 @@ pub use cells::StreamFabric;
 pub use hashing::EcmpFault;
 
 use super::{hash, shares};
-use crate::fresh_streams::with_fresh_ports;
+use crate::fresh_streams::{NextRound, with_fresh_ports, with_known_paths};
 use crate::remeasure::cells_to_remeasure;
 use hashing::{HashedFlow, SwitchHashing};
 use judge::findings::suspects;
@@ -55,25 +55,44 @@ pub fn first_round(fabric: &StreamFabric, faults: &[EcmpFault], seed: u64) -> Re
 
 /// A record with what its suspects came to when they were measured again, with these faults by then.
 pub fn measured_again(mut recorded: Recorded, fabric: &StreamFabric, faults: &[EcmpFault]) -> Recorded {
+    if suspects(&recorded).is_empty() {
+        let known = with_known_paths(&recorded.run.cells);
+        recorded = with_added("what do links carry?", recorded, known, fabric, faults);
+    }
     for round in 1..=recorded.run.rule.remeasure {
         let again = cells_to_remeasure(&suspects(&recorded), &recorded.run.cells);
         if again.is_empty() {
             break;
         }
-        let (_, fresh) = with_fresh_ports(again, &recorded.run.cells, round);
-        let (cells, events) = measured(&recorded, fresh, fabric, faults);
-        recorded
-            .events
-            .retain(|event| !matches!(event, Event::End { .. }));
-        recorded.run.cells.extend_from_slice(&cells);
-        recorded.events.push(Event::Added {
-            why: "fresh ports, to confirm what looked wrong".to_string(),
-            cells,
-        });
-        recorded.events.extend(events);
-        recorded = ended(recorded);
+        let NextRound { fresh, chosen, .. } = with_fresh_ports(again, &recorded.run.cells, round);
+        let why = "fresh ports, to confirm what looked wrong";
+        recorded = with_added(why, recorded, [fresh, chosen].concat(), fabric, faults);
     }
     recorded
+}
+
+/// A record with further cells, and what happened when they were measured.
+fn with_added(
+    why: &str,
+    mut recorded: Recorded,
+    cells: Vec<Cell>,
+    fabric: &StreamFabric,
+    faults: &[EcmpFault],
+) -> Recorded {
+    if cells.is_empty() {
+        return recorded;
+    }
+    let (cells, events) = measured(&recorded, cells, fabric, faults);
+    recorded
+        .events
+        .retain(|event| !matches!(event, Event::End { .. }));
+    recorded.run.cells.extend_from_slice(&cells);
+    recorded.events.push(Event::Added {
+        why: why.to_string(),
+        cells,
+    });
+    recorded.events.extend(events);
+    ended(recorded)
 }
 
 /// Cells with the ways that their streams take, and what happens when they are measured.
@@ -181,7 +200,23 @@ impl<'a> Slot<'a> {
             ways.push(
                 streams
                     .iter()
-                    .map(|stream| self.seen(stream, &cell.rails[0]))
+                    .map(|stream| {
+                        let asked = hash((
+                            seed,
+                            "answered",
+                            stream.flow.from,
+                            stream.flow.to,
+                            stream.flow.port,
+                        ));
+                        match (asked >> 11) as f64 <= fabric.answered * (1u64 << 53) as f64 {
+                            true => self.seen(stream, &cell.rails[0]),
+                            false => StreamPath {
+                                links: Vec::new(),
+                                whole: false,
+                                steady: None,
+                            },
+                        }
+                    })
                     .collect(),
             );
             let mut random = ChaCha8Rng::seed_from_u64(hash((seed, "streams", cell.id)));

@@ -193,3 +193,29 @@ fn flows_that_are_not_pinned_are_no_fault() {
         );
     }
 }
+
+#[test]
+fn a_slow_cable_is_named_where_switches_tell_the_paths_of_half_of_the_streams() {
+    for spines in [2, 4] {
+        let fabric = StreamFabric {
+            answered: 0.55,
+            flows: vec![32],
+            ..StreamFabric::new(4, spines, 1, 2)
+        };
+        let slow = "rail0-leaf1/u1->rail0-spine1/d1".to_string();
+        let fault = EcmpFault::Slow {
+            link: slow.clone(),
+            left: 0.5,
+        };
+        let mut named = 0;
+        for seed in 1..=seeds(10) {
+            let (exit_code, accused) = judged(&fabric, &fault, seed);
+            let is_right =
+                exit_code == 11 && accused == BTreeSet::from([(EcmpCause::SlowMember, slow.clone())]);
+            named += u64::from(is_right);
+            let healthy = judge(&streams(&fabric, &[], seed));
+            assert_eq!(healthy.exit_code, 0, "seed {seed}: {}", healthy.summary);
+        }
+        assert!(named * 10 >= seeds(10) * 9, "{spines} spines: {named}");
+    }
+}
