@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use record::{Cell, Collective, StreamTerms};
+use record::{Cell, Collective};
 
 /// Slots with no more streams of unknown path than this, relative to the others, can be judged as they are.
 const UNKNOWN: f64 = 0.1;
@@ -64,21 +64,25 @@ pub fn with_fresh_ports(again: Vec<Cell>, recorded: &[Cell], round: u16) -> Next
 
 /// Every other stream of a cell: what a link carries must not depend on which flows ask. All of them where they are few.
 fn half_of(cell: &Cell, half: usize) -> Cell {
-    let terms = cell.streams.as_ref();
-    let Some(terms) = terms.filter(|terms| terms.ports.len() >= 2 * FEWEST_KNOWN) else {
-        return cell.clone();
-    };
-    let ports: Vec<u16> = terms.ports.iter().skip(half).step_by(2).copied().collect();
-    let ways = terms.ways.iter().skip(half).step_by(2).cloned();
-    Cell {
-        flows: ports.len() as u16,
-        streams: Some(StreamTerms {
-            ways: ways.collect(),
-            ports,
-            ..terms.clone()
-        }),
-        ..cell.clone()
+    match usize::from(cell.flows) >= 2 * FEWEST_KNOWN {
+        true => only(cell, (0..cell.flows).skip(half).step_by(2)),
+        false => cell.clone(),
     }
+}
+
+/// A cell with some of its streams, from the ports that they have.
+fn only(cell: &Cell, streams: impl Iterator<Item = u16>) -> Cell {
+    let mut of_cell = cell.clone();
+    if let Some(terms) = &mut of_cell.streams {
+        let (mut ports, mut ways) = (Vec::new(), Vec::new());
+        for stream in streams {
+            ports.extend(cell.port_of(cell.ranks[0], stream));
+            ways.extend(terms.ways.get(usize::from(stream)).cloned());
+        }
+        of_cell.flows = ports.len() as u16;
+        (terms.ports, terms.ways) = (ports, ways);
+    }
+    of_cell
 }
 
 /// The streams of the plan whose paths are known, as cells of their own: in slots where many others are not, nothing can be said of what links
@@ -100,29 +104,10 @@ pub fn with_known_paths(recorded: &[Cell]) -> Vec<Cell> {
         if (streams - known) as f64 <= UNKNOWN * known as f64 {
             continue;
         }
-        for cell in cells {
-            let known: Vec<u16> = known_paths(cell).collect();
-            let ports: Vec<u16> = known
-                .iter()
-                .filter_map(|stream| cell.port_of(cell.ranks[0], *stream))
-                .collect();
-            let (Some(terms), true) = (&cell.streams, ports.len() >= FEWEST_KNOWN) else {
-                continue;
-            };
-            let ways = known
-                .iter()
-                .map(|stream| terms.ways[usize::from(*stream)].clone());
-            let of_cell = Cell {
-                flows: ports.len() as u16,
-                streams: Some(StreamTerms {
-                    ways: ways.collect(),
-                    ports,
-                    ..terms.clone()
-                }),
-                ..cell.clone()
-            };
-            chosen.push(numbers.given(of_cell, 0));
-        }
+        let enough = cells
+            .iter()
+            .filter(|cell| known_paths(cell).count() >= FEWEST_KNOWN);
+        chosen.extend(enough.map(|cell| numbers.given(only(cell, known_paths(cell)), 0)));
     }
     chosen
 }
