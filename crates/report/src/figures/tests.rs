@@ -107,7 +107,7 @@ pub(super) fn with_links(recorded: &Recorded) -> Judgement {
         most: (state != LinkState::Untested).then_some(Rate(share * 1e9)),
         share: (state != LinkState::Untested).then_some(share),
         state,
-        smallest_loss: None,
+        smallest_loss: (state == LinkState::Healthy).then_some(0.1),
         why: None,
     };
     for host in 0..4 {
@@ -206,6 +206,7 @@ fn every_figure_has_words_scales_and_keeps_to_the_palette() {
         "gpus",
         "heat-map",
         "latency",
+        "loss-map",
         "pairs",
         "timeline",
         "topology",
