@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use rand::seq::SliceRandom;
 
 use super::candidates::{Candidate, Suspect};
-use super::{Adaptive, Ambiguity, FLOWS_PER_AMBIGUITY, MISSED_AT_FIRST, SlotOfFlows};
+use super::opening::MISSED_AT_FIRST;
+use super::{Adaptive, Ambiguity, FLOWS_PER_AMBIGUITY, SlotOfFlows};
 use crate::flow::{Flow, SlotCapacity};
 use topology::graph::{LinkId, Path};
 
