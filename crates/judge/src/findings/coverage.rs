@@ -15,6 +15,7 @@ pub(super) fn of(analysis: &RunAnalysis<'_>) -> Coverage {
     let links = links(analysis);
     untested.extend(untested_links(&links));
     untested.extend(analysis.shapes.unjudged.iter().cloned());
+    untested.extend(analysis.ecmp.unjudged.clone());
     Coverage {
         planned: analysis.summaries.len() as u32,
         measured: analysis.summaries.iter().filter(|summary| summary.done).count() as u32,

@@ -51,9 +51,9 @@ use loss::FlowCountAdvice;
 use nulls::NullStore;
 use rail_view::DecisionContext;
 
-use record::{Collective, EcmpCause, EcmpVerdict, Question, Recorded, files};
+use record::{Collective, EcmpCause, EcmpVerdict, Question, Recorded, Untested, files};
 use topology::Topology;
-use topology::graph::Graph;
+use topology::graph::{Graph, LinkId};
 
 /// The part of the budget of links that is for dead ones.
 const DEAD_SHARE: f64 = 0.1;
@@ -73,6 +73,8 @@ pub(super) struct Ecmp {
     doubted: HashMap<u32, String>,
     /// Ids of the cells to measure again: another round may confirm what looks wrong.
     pub(super) suspected: HashSet<u32>,
+    /// Links that nothing is said about.
+    pub(super) unjudged: Option<Untested>,
     levels: SignificanceLevels,
 }
 
@@ -91,6 +93,20 @@ fn rounds_of_rails<'r, 'a>(rails: &'r [RailFlows<'a>]) -> Vec<Vec<&'r RailFlows<
         known.sort_by_key(|rail| rail.round);
     }
     rounds
+}
+
+/// The links that a switch could choose and of which is not known whether they carry what they should.
+fn unjudged_links(graph: &Graph, members: &HashSet<LinkId>, compared: &HashSet<LinkId>) -> Option<Untested> {
+    let first = members.difference(compared).min()?;
+    Some(Untested {
+        what: format!(
+            "whether {} of {} links of equal paths carry their rate, such as {}",
+            members.difference(compared).count(),
+            members.len(),
+            graph.name(*first)
+        ),
+        why: "too few streams of known path ask them for enough".to_string(),
+    })
 }
 
 /// Significance levels: the false-positive budget, divided.
@@ -177,6 +193,7 @@ impl Ecmp {
         };
         let level = levels.budget / 2.0 / by_hash().count().max(1) as f64;
         let wanted = agreement::rounds_wanted(&recorded.run.rule);
+        let (mut members, mut compared) = (HashSet::new(), HashSet::new());
         for rounds in &rails {
             let graph = graph.as_ref();
             let conclusion = rounds::conclude(rounds, graph, &mut context, &mut bands, (level, wanted));
@@ -191,7 +208,11 @@ impl Ecmp {
             ecmp.judged.extend(conclusion.judged);
             ecmp.doubted.extend(conclusion.doubted);
             ecmp.suspected.extend(conclusion.suspected);
+            members.extend(conclusion.members);
+            compared.extend(conclusion.compared);
         }
+        let graph = graph.as_ref();
+        ecmp.unjudged = graph.and_then(|graph| unjudged_links(graph, &members, &compared));
         ecmp
     }
 

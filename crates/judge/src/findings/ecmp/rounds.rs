@@ -10,10 +10,10 @@ use super::assemble::{self, Bands};
 use super::faults::{self, EcmpFault};
 use super::flows::RailFlows;
 use super::rail_view::{DecisionContext, RailView};
-use super::unknown_paths;
+use super::{slow, unknown_paths};
 use record::text::{list, p_value};
 use record::{EcmpCause, EcmpVerdict};
-use topology::graph::Graph;
+use topology::graph::{Graph, LinkId};
 
 /// What the rounds of a rail come to.
 #[derive(Debug, Default)]
@@ -28,6 +28,10 @@ pub(super) struct RailConclusion {
     pub(super) doubted: HashMap<u32, String>,
     /// Ids of the cells that another round may settle.
     pub(super) suspected: HashSet<u32>,
+    /// Links that some switch could choose.
+    pub(super) members: HashSet<LinkId>,
+    /// Links of which is known whether they carry what they should.
+    pub(super) compared: HashSet<LinkId>,
 }
 
 /// One round of a rail.
@@ -112,6 +116,17 @@ impl<'r, 'a> RoundView<'r, 'a> {
         }
     }
 
+    /// Links of which is known whether they carry what they should.
+    fn links_compared(&self) -> HashSet<LinkId> {
+        let RoundView::KnownPaths(view) = self else {
+            return HashSet::new();
+        };
+        let model = view.healthy.iter().filter(|model| model.can_tell_links());
+        let asked = model.flat_map(slow::links_asked);
+        let dead = view.dead.iter().map(|dead| dead.link);
+        asked.chain(dead).collect()
+    }
+
     /// Ids of the cells whose flows were judged.
     fn judged(&self) -> Vec<u32> {
         match self {
@@ -164,6 +179,9 @@ pub(super) fn conclude(
         .map(|rail| RoundView::of(rail, graph, context, level))
         .collect();
     for view in &views {
+        let choosers = view.rail().choosers.all.iter();
+        conclusion.members.extend(choosers.flat_map(|chooser| chooser.members()));
+        conclusion.compared.extend(view.links_compared());
         conclusion.doubt_dead(view.rail());
         if let RoundView::KnownPaths(view) = view
             && let Some(why) = view.shortfall()

@@ -10,7 +10,7 @@
 //! demand. Real flows do not share quite fairly, and links with few of them carry less than they should in one slot
 //! or another; none does so in all of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 
@@ -143,6 +143,17 @@ pub(super) fn slow_links(graph: &Graph, flows: &[Flow], model: &mut Model) -> Ve
         found.push(slow);
     }
     found
+}
+
+/// Links that would show: enough slots ask them for enough.
+pub(super) fn links_asked(model: &Model) -> HashSet<LinkId> {
+    let mut slots: HashMap<LinkId, usize> = HashMap::new();
+    for (link, load) in model.slots.iter().flat_map(|slot| &slot.loads) {
+        let is_asked = load.expected.is_finite() && load.expected >= ASKED * model.capacity[link.index()];
+        *slots.entry(*link).or_default() += usize::from(is_asked);
+    }
+    let enough = slots.into_iter().filter(|(_, asked)| *asked >= FEWEST_SLOTS);
+    enough.map(|(link, _)| link).collect()
 }
 
 /// Ids of the cells with a flow over a link.

@@ -146,6 +146,29 @@ fn a_fabric_that_moves_flows_about_is_no_fault() {
 }
 
 #[test]
+fn links_that_too_few_known_paths_cross_are_listed_as_untested() {
+    let unjudged = |recorded: &record::Recorded| -> Vec<String> {
+        let judgement = judge(recorded);
+        assert_eq!(judgement.exit_code, 0, "{}", judgement.summary);
+        let untested = judgement.coverage.untested.into_iter();
+        untested
+            .map(|untested| untested.what)
+            .filter(|what| what.contains("carry their rate"))
+            .collect()
+    };
+    let mut recorded = Streams::lab(1, Fault::None).recorded();
+    assert_eq!(unjudged(&recorded), Vec::<String>::new());
+    let ways = recorded.run.cells.iter_mut().filter_map(|cell| cell.streams.as_mut());
+    for terms in ways {
+        let every_third = terms.ways.iter_mut().step_by(3);
+        every_third.for_each(|way| *way = record::StreamPath::default());
+    }
+    let listed = unjudged(&recorded);
+    assert_eq!(listed.len(), 1);
+    assert!(listed[0].starts_with("whether 8 of 8 links of equal paths carry their rate"), "{listed:?}");
+}
+
+#[test]
 fn without_ways_nothing_is_healthy_and_dead_streams_are_still_a_fault() {
     for (silent, unknown) in [(true, false), (false, true)] {
         let of = |fault| {
