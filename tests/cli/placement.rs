@@ -1,6 +1,6 @@
 //! Fabrics that choose paths in other ways than by ports, and parts with many cables, on the twin: nothing healthy is accused.
 
-use record::{FindingKind, Judgement};
+use record::{FindingKind, Judgement, SuspectKind};
 
 use crate::harness::{Bench, SMALL};
 
@@ -111,6 +111,32 @@ fn a_part_with_many_cables_gets_one_finding() {
     );
     let fabric = one("all");
     assert_eq!((fabric.kind, fabric.place.rail), (FindingKind::SlowRail, None));
+}
+
+/// Switches that all forward too slowly, each a little differently: none of them stands out, and what stays within a leaf is fast.
+#[test]
+fn everything_between_switches_is_one_finding_and_no_switch_is_accused() {
+    let bench = Bench::new(SMALL);
+    let spines = |rail: u8| format!("--slow rail{rail}-spine0=78% --slow rail{rail}-spine1=74%");
+    let all = format!("{} {}", spines(0), spines(1));
+    for (noise, slow, kind) in [
+        ("recorded", &spines(1), SuspectKind::Rail),
+        ("recorded", &all, SuspectKind::Fabric),
+        ("cells", &all, SuspectKind::Fabric),
+    ] {
+        let judgement = simulate(&bench, &format!("--noise {noise} {slow}"), 12);
+        let [finding] = judgement.findings.as_slice() else {
+            panic!("{noise}, {slow}: {:?}", judgement.findings);
+        };
+        assert_eq!(finding.suspects[0].kind, kind, "{}", finding.sentence);
+        assert!(
+            finding.sentence.contains("everything between switches"),
+            "{}",
+            finding.sentence
+        );
+        let repeat = finding.repeat.as_deref().unwrap();
+        assert!(!repeat.contains("--suspect"), "{repeat}");
+    }
 }
 
 /// Hosts behind two leaves with eight parallel cables to each of two spines.

@@ -1,6 +1,6 @@
 //! What a user of the twin relies on.
 
-use record::{FindingKind, Recorded};
+use record::{FindingKind, LinkState, Recorded};
 use serde_json::Value;
 
 use crate::harness::{Bench, SMALL};
@@ -113,6 +113,45 @@ fn slower_nics_are_held_to_their_own_rate_and_their_flows_to_the_slower_end() {
             .must_exit(12);
         let finding = bench.the_finding(FindingKind::SlowLink);
         assert_eq!(finding.place.link.as_deref(), Some(link));
+    }
+}
+
+/// A cable that carries two hosts has lost much before what one of them sends shows it.
+#[test]
+fn a_slow_uplink_that_carries_two_hosts_is_named_by_what_both_send_at_once() {
+    let bench = Bench::new(SMALL);
+    bench.railgauge("simulate 8x1 --out out --quiet").must_exit(0);
+    let topology = std::fs::read_to_string(bench.path().join("out/topology.toml")).unwrap();
+    let faster = topology.split("\n\n").map(|block| {
+        let is_uplink = block.contains("[[link]]") && block.contains("-spine");
+        match is_uplink {
+            true => block.replace("400 Gb/s", "800 Gb/s"),
+            false => block.to_string(),
+        }
+    });
+    let faster = faster.collect::<Vec<String>>().join("\n\n");
+    std::fs::write(bench.path().join("faster.toml"), faster).unwrap();
+    for seed in 1..=3 {
+        std::fs::remove_dir_all(bench.path().join("out")).unwrap();
+        bench
+            .railgauge(&format!("simulate faster.toml --seed {seed} --out out --quiet"))
+            .must_exit(0);
+        let links = bench.judgement().coverage.links;
+        assert!(
+            links.iter().all(|link| link.state == LinkState::Healthy),
+            "{links:?}"
+        );
+        std::fs::remove_dir_all(bench.path().join("out")).unwrap();
+        bench
+            .railgauge(&format!(
+                "simulate faster.toml --slow rail0-leaf1-spine0:away=60% --seed {seed} --out out --quiet"
+            ))
+            .must_exit(12);
+        let finding = bench.the_finding(FindingKind::SlowLink);
+        assert_eq!(
+            finding.place.link.as_deref(),
+            Some("rail0-leaf1/u0->rail0-spine0/d1")
+        );
     }
 }
 

@@ -136,7 +136,8 @@ impl<'g> Adaptive<'g> {
             port: flow.port.filter(|_| !flow.path.is_empty()),
             ..flow
         };
-        let flows = flows.into_iter().map(|flow| self.with_port(anew(flow))).collect();
+        let flows = flows.into_iter().map(|flow| vec![self.with_port(anew(flow))]);
+        let flows = flows.collect();
         self.in_slots(flows)
     }
 
@@ -188,14 +189,19 @@ impl<'g> Adaptive<'g> {
                 is_wanted,
             ));
         }
-        let mut chosen: Vec<Flow> = Vec::new();
+        let mut chosen: Vec<SlotOfFlows> = Vec::new();
         for ambiguity in ambiguities {
             for flow in self.flows_for(ambiguity, ambiguities, &of_rail, &is_good) {
                 let is_draw = flow.path.is_empty() && flow.port.is_none();
-                if is_draw || !chosen.contains(&flow) {
-                    let used = self.used.entry(flow.rail.clone()).or_default();
-                    used.insert((flow.from, flow.to));
-                    chosen.push(self.with_port(flow));
+                let is_chosen = chosen.iter().any(|together| together.contains(&flow));
+                if is_draw || !is_chosen {
+                    let mut together = self.companions(&flow, ambiguity, &of_rail);
+                    together.insert(0, flow);
+                    for flow in &together {
+                        let used = self.used.entry(flow.rail.clone()).or_default();
+                        used.insert((flow.from, flow.to));
+                    }
+                    chosen.push(together.into_iter().map(|flow| self.with_port(flow)).collect());
                 }
             }
         }
@@ -261,23 +267,62 @@ impl<'g> Adaptive<'g> {
         flows
     }
 
-    /// Flows in as few slots as they fit into, in order.
-    pub fn in_slots(&self, flows: Vec<Flow>) -> Vec<SlotOfFlows> {
+    /// The flows that must be sent at the same time for the suspects that one crosses to be asked for all they carry, those that cross as few of
+    /// the others as possible. None where one flow is all they carry.
+    fn companions(
+        &self,
+        flow: &Flow,
+        ambiguity: &Ambiguity,
+        of_rail: &HashMap<String, Vec<Candidate>>,
+    ) -> Vec<Flow> {
+        let mut companions = Vec::new();
+        let mut capacity = SlotCapacity::with(self.graph, self.table, std::slice::from_ref(flow));
+        let is_suspected =
+            |link: &&LinkId| ambiguity.links.contains(link) && !self.graph.link(**link).is_host;
+        for link in flow.path.iter().filter(is_suspected) {
+            while !capacity.is_filled(*link) {
+                let candidates = of_rail.get(&flow.rail).into_iter().flatten();
+                let fitting = candidates
+                    .map(|candidate| &candidate.flow)
+                    .filter(|other| other.path.contains(link) && capacity.fits(other));
+                let crossed = |other: &&Flow| ambiguity.crossed(other.from, other.to, &other.path);
+                let Some(other) = fitting.min_by_key(crossed) else {
+                    break;
+                };
+                capacity.add(other);
+                companions.push(other.clone());
+            }
+        }
+        companions
+    }
+
+    /// Flows in as few slots as they fit into, in order; those that belong together in one.
+    pub fn in_slots(&self, groups: Vec<SlotOfFlows>) -> Vec<SlotOfFlows> {
         let mut slots: Vec<(SlotCapacity<'_>, SlotOfFlows)> = Vec::new();
-        for flow in flows {
-            let fits = slots
-                .iter()
-                .position(|(capacity, slot)| slot[0].rail == flow.rail && capacity.fits(&flow));
+        for group in groups {
+            let with_group = |capacity: &SlotCapacity<'g>| {
+                let mut capacity = capacity.clone();
+                for flow in &group {
+                    if !capacity.fits(flow) {
+                        return None;
+                    }
+                    capacity.add(flow);
+                }
+                Some(capacity)
+            };
+            let fits = slots.iter().enumerate().find_map(|(place, (capacity, slot))| {
+                let is_same_rail = slot[0].rail == group.first()?.rail;
+                is_same_rail
+                    .then(|| Some((place, with_group(capacity)?)))
+                    .flatten()
+            });
             match fits {
-                Some(slot) => {
-                    slots[slot].0.add(&flow);
-                    slots[slot].1.push(flow);
+                Some((place, capacity)) => {
+                    slots[place].0 = capacity;
+                    slots[place].1.extend(group);
                 }
-                None => {
-                    let mut capacity = SlotCapacity::new(self.graph, self.table);
-                    capacity.add(&flow);
-                    slots.push((capacity, vec![flow]));
-                }
+                None if group.is_empty() => {}
+                None => slots.push((SlotCapacity::with(self.graph, self.table, &group), group)),
             }
         }
         slots.into_iter().map(|(_, slot)| slot).collect()

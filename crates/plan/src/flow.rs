@@ -216,6 +216,7 @@ pub fn load_of(slot: &[Flow], graph: &Graph, table: &PathTable) -> Load {
 }
 
 /// What the links of one slot still have capacity for. Ranks take part in one flow at a time.
+#[derive(Clone)]
 pub struct SlotCapacity<'g> {
     graph: &'g Graph,
     table: &'g PathTable,

@@ -35,14 +35,19 @@ pub(crate) fn command(run: &Run, terms: &[(&str, &str)]) -> String {
     quoted(&words)
 }
 
-/// The same for one part: `diagnose` then measures nothing else.
-pub(super) fn command_about(run: &Run, terms: &[(&str, &str)], part: &str, rail: Option<&str>) -> String {
+/// The same for one part, or one rail: `diagnose` then measures nothing else.
+pub(super) fn command_about(
+    run: &Run,
+    terms: &[(&str, &str)],
+    part: Option<&str>,
+    rail: Option<&str>,
+) -> String {
     if run.command.get(1).is_none_or(|subcommand| subcommand != DIAGNOSE) {
         return command(run, terms);
     }
     let mut words = started_as(run);
     words.extend(without(&run.command[1..], &NAMING));
-    words.extend(option("--suspect", part));
+    words.extend(part.into_iter().flat_map(|part| option("--suspect", part)));
     words.extend(rail.into_iter().flat_map(|rail| option("--rail", rail)));
     quoted(&words)
 }
@@ -178,7 +183,12 @@ mod tests {
             "--rail=rail0",
         ]);
         assert_eq!(
-            command_about(&diagnose, &[("test", "links")], "h2-rail1-leaf1", Some("rail1")),
+            command_about(
+                &diagnose,
+                &[("test", "links")],
+                Some("h2-rail1-leaf1"),
+                Some("rail1")
+            ),
             "railgauge diagnose --seed=2 --suspect h2-rail1-leaf1 --rail rail1"
         );
         let adhoc = run_of(&["railgauge", "all-reduce", "-b", "8"]);
@@ -200,7 +210,7 @@ mod tests {
         );
         let diagnose = run_of(&["railgauge", "diagnose"]);
         assert_eq!(
-            command_about(&diagnose, &[], "--out=/etc", Some("-r")),
+            command_about(&diagnose, &[], Some("--out=/etc"), Some("-r")),
             "railgauge diagnose --suspect=--out=/etc --rail=-r"
         );
         let text = command(&run, &[("rail", "$(reboot)")]);

@@ -47,7 +47,8 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
     places.dedup();
     let first = &localisation.causes[*fault.causes.first()?];
     let suspect = fault.suspects.first()?;
-    let rail = rail_of(analysis, &first.places).filter(|_| fault.link.is_some() || fault.is_one_of);
+    let is_of_rail = fault.link.is_some() || fault.is_one_of || suspect.kind == SuspectKind::Rail;
+    let rail = rail_of(analysis, &first.places).filter(|_| is_of_rail);
     let name = match (&fault.switch, fault.is_one_of) {
         (Some(switch), true) => format!(
             "one of {} cables between {switch} and the switches above it ({})",
@@ -107,7 +108,9 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
     let test = analysis.summaries[*first.places.first()?].cell.test.as_str();
     let mut terms = vec![("test", test)];
     terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
-    let part = suspect.cable.as_ref().unwrap_or(&suspect.part);
+    // What has no name in the fabric cannot be asked for.
+    let is_named = !matches!(suspect.kind, SuspectKind::Rail | SuspectKind::Fabric);
+    let part = is_named.then(|| suspect.cable.as_ref().unwrap_or(&suspect.part));
     let kind = match first.intermittent {
         Some(_) => FindingKind::Intermittent,
         None => FindingKind::SlowLink,
@@ -128,7 +131,7 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
         .with_repeat(repeat::command_about(
             analysis.run(),
             &terms,
-            part,
+            part.map(String::as_str),
             rail.as_deref(),
         ))
         .with_suspects(fault.suspects.clone());
@@ -168,7 +171,7 @@ fn rail_of(analysis: &RunAnalysis<'_>, places: &[usize]) -> Option<String> {
 /// How many other parts of its kind are healthy: directed links beside a cable, switches beside a switch, hosts beside a host.
 fn normal_beside(localisation: &Localisation, fault: &FaultyPart, rail: Option<&str>) -> Option<String> {
     if fault.link.is_none() {
-        return normal_nodes(localisation, fault.suspects.first()?);
+        return normal_nodes(localisation, fault.suspects.first()?, rail);
     }
     let of_rail = localisation
         .graph
@@ -187,10 +190,25 @@ fn normal_beside(localisation: &Localisation, fault: &FaultyPart, rail: Option<&
 }
 
 /// How many other switches of its tier, or other hosts, have links that are healthy and none that is slow.
-fn normal_nodes(localisation: &Localisation, suspect: &Suspect) -> Option<String> {
+fn normal_nodes(localisation: &Localisation, suspect: &Suspect, rail: Option<&str>) -> Option<String> {
     let graph = &localisation.graph;
     let tier = graph.tier_of(&suspect.part);
     let is_host = matches!(suspect.kind, SuspectKind::Node);
+    if matches!(suspect.kind, SuspectKind::Rail | SuspectKind::Fabric) {
+        let is_of_rail = |of: &Option<String>| rail.is_none() || of.is_none() || of.as_deref() == rail;
+        let of_hosts = graph
+            .links()
+            .filter(|(_, link)| link.is_host && is_of_rail(&link.rail));
+        let states: Vec<LinkState> = of_hosts.map(|(id, _)| localisation.state(id)).collect();
+        let normal = states
+            .iter()
+            .filter(|state| **state == LinkState::Healthy)
+            .count();
+        return (normal > 0).then(|| {
+            let all = states.len();
+            format!("within leaves {normal} of {all} directed links of hosts are normal")
+        });
+    }
     if tier.is_none() && !is_host {
         return None;
     }

@@ -1,7 +1,7 @@
 //! The opening: every link as often as asked, in the fewest slots, whose free places are filled.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -22,6 +22,8 @@ const MOST_PACKINGS: usize = 32;
 const LOOKED_AT: usize = 200_000;
 /// The fewest slots of a rail's opening: fewer would cross the hosts' cables twice only, and miss what comes and goes.
 const FEWEST_SLOTS: usize = 5;
+/// The most slots of a rail's opening that fill links which one host cannot fill.
+const MOST_FILLING: usize = 16;
 
 impl<'g> Adaptive<'g> {
     /// Slots that cross every link `times` times, rail by rail; only links of the hosts, switches and cables in `focus`, unless
@@ -69,8 +71,9 @@ impl<'g> Adaptive<'g> {
                 doubt[link.index()] = -missed.ln();
             }
         }
-        let mut packed = self.fewest_packed(rail, &candidates, need, doubt);
-        if focus.is_empty() && slots.is_empty() {
+        let is_all = focus.is_empty() && slots.is_empty();
+        let mut packed = self.fewest_packed(rail, &candidates, is_all, need, doubt);
+        if is_all {
             packed.resize(packed.len().max(FEWEST_SLOTS), Vec::new());
             self.fill_up(rail, &candidates, &mut packed);
             packed.retain(|slot| !slot.is_empty());
@@ -79,27 +82,38 @@ impl<'g> Adaptive<'g> {
         slots
     }
 
-    /// The shortest of several packings, each drawn by lot: slots are what a run takes its time for. Of equals the one that fills most links. As
-    /// many as can be looked at without being noticed.
+    /// The shortest of several packings, each drawn by lot, which begin with slots that fill links when `fills`: slots are what a run takes its time for. As many as can be looked at without being
+    /// noticed.
     fn fewest_packed(
         &mut self,
         rail: &str,
         candidates: &[Candidate],
+        fills: bool,
         need: Vec<u32>,
         doubt: Vec<f64>,
     ) -> Vec<SlotOfFlows> {
         let tries = (LOOKED_AT / candidates.len().max(1)).clamp(1, MOST_PACKINGS);
-        let mut fewest: Option<((usize, usize), Adaptive<'g>, Vec<SlotOfFlows>)> = None;
+        let mut fewest: Option<(usize, Adaptive<'g>, Vec<SlotOfFlows>)> = None;
         for number in 0..tries {
             let mut packing = self.clone();
             packing.random.set_stream(number as u64);
-            let slots = packing.packed(rail, candidates, need.clone(), doubt.clone());
-            let unfilled = self.unfilled(&slots).len();
-            let length = (slots.len().max(FEWEST_SLOTS), unfilled);
+            let (mut slots, mut need) = (Vec::new(), need.clone());
+            if fills {
+                slots = packing.filling(rail, candidates);
+            }
+            for slot in &slots {
+                let crossed: BTreeSet<LinkId> =
+                    slot.iter().flat_map(|flow| flow.path.iter().copied()).collect();
+                for link in crossed {
+                    need[link.index()] = need[link.index()].saturating_sub(1);
+                }
+            }
+            slots.extend(packing.packed(rail, candidates, need, doubt.clone()));
+            let length = slots.len().max(FEWEST_SLOTS);
             if fewest.as_ref().is_none_or(|(shortest, ..)| length < *shortest) {
                 fewest = Some((length, packing, slots));
             }
-            if length == (FEWEST_SLOTS, 0) {
+            if length == FEWEST_SLOTS {
                 break;
             }
         }
@@ -110,28 +124,60 @@ impl<'g> Adaptive<'g> {
         slots
     }
 
-    /// Links that flows cross, and never with all they carry.
-    fn unfilled(&self, slots: &[SlotOfFlows]) -> BTreeSet<LinkId> {
-        let mut unfilled: BTreeSet<LinkId> = slots
-            .iter()
-            .flatten()
-            .flat_map(|flow| &flow.path)
-            .copied()
-            .collect();
-        for slot in slots {
-            let capacity = SlotCapacity::with(self.graph, self.table, slot);
-            unfilled.retain(|link| !capacity.is_filled(*link));
+    /// Slots that ask every link between switches for all it carries, where that takes several hosts at once: what one of them sends shows nothing
+    /// of a cable that has lost half of what it carries for two.
+    fn filling(&mut self, rail: &str, candidates: &[Candidate]) -> Vec<SlotOfFlows> {
+        let mut over: BTreeMap<LinkId, Vec<&Flow>> = BTreeMap::new();
+        for flow in candidates.iter().map(|candidate| &candidate.flow) {
+            let alone = SlotCapacity::with(self.graph, self.table, std::slice::from_ref(flow));
+            let is_wider = |link: &&LinkId| !self.graph.link(**link).is_host && !alone.is_filled(**link);
+            for link in flow.path.iter().filter(is_wider) {
+                over.entry(*link).or_default().push(flow);
+            }
         }
-        unfilled
+        let mut unfilled: Vec<LinkId> = over.keys().copied().collect();
+        unfilled.shuffle(&mut self.random);
+        let mut slots = Vec::new();
+        while slots.len() < MOST_FILLING {
+            let mut capacity = SlotCapacity::new(self.graph, self.table);
+            let mut slot: SlotOfFlows = Vec::new();
+            for link in &unfilled {
+                let (mut filling, mut added) = (capacity.clone(), Vec::new());
+                while !filling.is_filled(*link) {
+                    // Best one that helps to fill others, too: they go to the same leaf.
+                    let helps = |flow: &&&Flow| {
+                        let wider = flow.path.iter().filter(|other| over.contains_key(other));
+                        wider.filter(|other| filling.is_partly_used(**other)).count()
+                    };
+                    let fitting = over[link].iter().filter(|flow| filling.fits(flow));
+                    let Some(flow) = fitting.min_by_key(|flow| Reverse(helps(flow))) else {
+                        break;
+                    };
+                    filling.add(flow);
+                    added.push(*flow);
+                }
+                if filling.is_filled(*link) {
+                    slot.extend(added.into_iter().cloned());
+                    capacity = filling;
+                }
+            }
+            if slot.is_empty() {
+                break;
+            }
+            unfilled.retain(|link| !capacity.is_filled(*link));
+            slots.push(slot);
+        }
+        let used = self.used.entry(rail.to_string()).or_default();
+        used.extend(slots.iter().flatten().map(|flow| (flow.from, flow.to)));
+        self.flows += slots.iter().map(Vec::len).sum::<usize>();
+        slots
     }
 
-    /// Adds flows of known path to slots that have room for them, to links that were never filled, over links that few have crossed and between
-    /// ranks that have not met. Most take no time: others are measured in that slot anyway.
+    /// Adds flows of known path to slots that have room for them, over links that few have crossed and between ranks that have not met. Most take no time: others are measured in that slot anyway.
     fn fill_up(&mut self, rail: &str, candidates: &[Candidate], slots: &mut [SlotOfFlows]) {
         let mut crossed = vec![0_u32; self.graph.link_count()];
         let links = slots.iter().flatten().flat_map(|flow| &flow.path);
         links.for_each(|link| crossed[link.index()] += 1);
-        let mut unfilled = self.unfilled(slots);
         let mut of_senders: Vec<&[Candidate]> =
             candidates.chunk_by(|a, b| a.flow.from == b.flow.from).collect();
         let used = self.used.entry(rail.to_string()).or_default();
@@ -152,15 +198,7 @@ impl<'g> Adaptive<'g> {
                 let cost = |candidate: &&Candidate| {
                     let Flow { from, to, path, .. } = &candidate.flow;
                     let times = || path.iter().map(|link| crossed[link.index()]);
-                    let may_fill =
-                        |link: &&LinkId| unfilled.contains(*link) && capacity.is_partly_used(**link);
-                    let fills = path.iter().filter(may_fill).count();
-                    (
-                        Reverse(fills),
-                        used.contains(&(*from, *to)),
-                        times().min(),
-                        times().sum::<u32>(),
-                    )
+                    (used.contains(&(*from, *to)), times().min(), times().sum::<u32>())
                 };
                 if let Some(Candidate { flow, .. }) = of_sender.iter().filter(fits).min_by_key(cost) {
                     capacity.add(flow);
@@ -170,7 +208,6 @@ impl<'g> Adaptive<'g> {
                     self.flows += 1;
                 }
             }
-            unfilled.retain(|link| !capacity.is_filled(*link));
         }
     }
 

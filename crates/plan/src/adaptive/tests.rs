@@ -258,11 +258,8 @@ fn a_link_that_carries_two_hosts_is_crossed_by_two_at_once() {
         );
     }
     let between_switches = graph.links().filter(|(_, link)| !link.is_host).count();
-    assert!(
-        full.len() * 4 >= between_switches * 3,
-        "{} of {between_switches} were filled",
-        full.len()
-    );
+    assert_eq!(full.len(), between_switches, "all are filled");
+    assert!(slots.len() <= 8, "{} slots", slots.len());
 }
 
 #[test]
@@ -339,10 +336,11 @@ fn flows_over_different_switches_share_a_slot_though_their_cables_are_not_known(
         };
         pairs.map(of).to_vec()
     };
-    assert_eq!(adaptive.in_slots(flows(Some(24_000))).len(), 1);
+    let alone = |flows: Vec<Flow>| flows.into_iter().map(|flow| vec![flow]).collect();
+    assert_eq!(adaptive.in_slots(alone(flows(Some(24_000)))).len(), 1);
     // Nothing is known of another port: the first two leave one leaf and may share any of its cables.
-    assert_eq!(adaptive.in_slots(flows(Some(24_001))).len(), 2);
-    assert_eq!(adaptive.in_slots(flows(None)).len(), 2);
+    assert_eq!(adaptive.in_slots(alone(flows(Some(24_001)))).len(), 2);
+    assert_eq!(adaptive.in_slots(alone(flows(None))).len(), 2);
 }
 
 #[test]

@@ -180,7 +180,9 @@ pub(super) fn conclude(
         .collect();
     for view in &views {
         let choosers = view.rail().choosers.all.iter();
-        conclusion.members.extend(choosers.flat_map(|chooser| chooser.members()));
+        conclusion
+            .members
+            .extend(choosers.flat_map(|chooser| chooser.members()));
         conclusion.compared.extend(view.links_compared());
         conclusion.doubt_dead(view.rail());
         if let RoundView::KnownPaths(view) = view

@@ -158,14 +158,21 @@ fn links_that_too_few_known_paths_cross_are_listed_as_untested() {
     };
     let mut recorded = Streams::lab(1, Fault::None).recorded();
     assert_eq!(unjudged(&recorded), Vec::<String>::new());
-    let ways = recorded.run.cells.iter_mut().filter_map(|cell| cell.streams.as_mut());
+    let ways = recorded
+        .run
+        .cells
+        .iter_mut()
+        .filter_map(|cell| cell.streams.as_mut());
     for terms in ways {
         let every_third = terms.ways.iter_mut().step_by(3);
         every_third.for_each(|way| *way = record::StreamPath::default());
     }
     let listed = unjudged(&recorded);
     assert_eq!(listed.len(), 1);
-    assert!(listed[0].starts_with("whether 8 of 8 links of equal paths carry their rate"), "{listed:?}");
+    assert!(
+        listed[0].starts_with("whether 8 of 8 links of equal paths carry their rate"),
+        "{listed:?}"
+    );
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub enum WholeKind {
         /// Whether data leaves the switch by them.
         sends: bool,
     },
+    /// All cables between switches, of a rail or of the fabric: what stays within a leaf does not cross it.
+    BetweenSwitches(Option<String>),
     /// All cables of a switch. Data that comes in by one leaves by another: which of the two is slow cannot be told.
     Switch(String),
     /// All cables of a host.
@@ -70,6 +72,8 @@ impl std::fmt::Display for WholeKind {
                 write!(f, "everything between {switch} and its hosts, {} it", way(*sends))
             }
             WholeKind::Uplinks { switch, sends } => write!(f, "all uplinks of {switch}, {} it", way(*sends)),
+            WholeKind::BetweenSwitches(None) => f.write_str("everything between switches"),
+            WholeKind::BetweenSwitches(Some(rail)) => write!(f, "everything between switches of {rail}"),
             WholeKind::Switch(switch) => f.write_str(switch),
             WholeKind::Host { host, sends: None } => f.write_str(host),
             WholeKind::Host {
@@ -145,6 +149,12 @@ impl WholeKind {
                 switch: lower.clone(),
                 sends: link.is_upward,
             });
+            kinds.push(WholeKind::BetweenSwitches(None));
+            kinds.extend(
+                link.rail
+                    .clone()
+                    .map(|rail| WholeKind::BetweenSwitches(Some(rail))),
+            );
             return kinds;
         }
         if graph.tier_of(upper).is_some() {
@@ -170,6 +180,7 @@ impl WholeKind {
             WholeKind::Cable(_) => 0.5,
             WholeKind::Switch(_) | WholeKind::Host { .. } | WholeKind::Rail(_) => 0.25,
             WholeKind::HostPorts { .. } | WholeKind::Uplinks { .. } | WholeKind::Fabric => 0.1,
+            WholeKind::BetweenSwitches(_) => 0.01,
         }
     }
 }

@@ -300,6 +300,13 @@ impl Localisation {
                             )
                         }
                     }
+                    WholeKind::BetweenSwitches(rail) => {
+                        let kind = match rail {
+                            Some(_) => SuspectKind::Rail,
+                            None => SuspectKind::Fabric,
+                        };
+                        suspect(whole.kind.to_string(), kind, None)
+                    }
                     WholeKind::Switch(switch) => suspect(switch.clone(), self.switch_kind(switch), None),
                     WholeKind::Uplinks { switch, sends } => {
                         let words = match sends {

@@ -13,6 +13,7 @@
 //!
 //! The confidence of a suspect is its share among all parts that explain the same flows, times one minus that p-value.
 
+mod alike;
 mod chance;
 mod element;
 mod evidence;
@@ -181,6 +182,7 @@ impl Localisation {
                 ..cause
             });
         }
+        localisation.merge_alike();
         localisation.set_link_states();
         Some(localisation)
     }
