@@ -8,10 +8,8 @@
 
 use std::collections::BTreeMap;
 
-use record::{Cell, Collective};
+use record::{Cell, Collective, MOST_UNKNOWN_PATHS};
 
-/// Slots with no more streams of unknown path than this, relative to the others, can be judged as they are.
-const UNKNOWN: f64 = 0.1;
 /// Fewer known paths of a pair would not fill its cables.
 const FEWEST_KNOWN: usize = 4;
 
@@ -101,7 +99,7 @@ pub fn with_known_paths(recorded: &[Cell]) -> Vec<Cell> {
     for cells in slots.into_values() {
         let streams: usize = cells.iter().map(|cell| usize::from(cell.flows)).sum();
         let known: usize = cells.iter().map(|cell| known_paths(cell).count()).sum();
-        if (streams - known) as f64 <= UNKNOWN * known as f64 {
+        if (streams - known) as f64 <= MOST_UNKNOWN_PATHS * known as f64 {
             continue;
         }
         let enough = cells

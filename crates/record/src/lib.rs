@@ -83,11 +83,11 @@ pub use placement::{
 };
 pub use readings::{FindingSummary, LinkLoad, Night, PartKind, PartReading, Quantity, Readings};
 pub use run::{
-    BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, NcclRecord, Question, RailEnd,
-    RankRecord, ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
+    BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, MOST_BUDGETS, NcclRecord, Question,
+    RailEnd, RankRecord, ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
 };
 pub use shape::{CurvePoint, ShapeRule};
-pub use streams::{PortDelta, StreamPath, StreamRecord, StreamTerms};
+pub use streams::{MOST_UNKNOWN_PATHS, PortDelta, StreamPath, StreamRecord, StreamTerms};
 pub use suspect::{BOTH_DIRECTIONS, Suspect, SuspectKind};
 pub use test_kind::TestKind;
 pub use trends::{PastChange, Trend, TrendRun, Trends};

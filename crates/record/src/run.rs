@@ -328,6 +328,9 @@ pub struct SpecRow {
     pub line_mbit: Option<u64>,
 }
 
+/// Cells that something slowed down get up to so many times their budget until they have intervals: without, nothing can be said of them.
+pub const MOST_BUDGETS: u32 = 4;
+
 /// One test of the suite, with its expectations resolved, so that a run can be judged without the suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestRecord {

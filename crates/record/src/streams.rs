@@ -28,6 +28,9 @@ pub struct StreamTerms {
     pub ways: Vec<StreamPath>,
 }
 
+/// Streams of a slot say what links carry when no more of them than this, relative to the others, took an unknown path.
+pub const MOST_UNKNOWN_PATHS: f64 = 0.1;
+
 impl StreamTerms {
     /// Whether its streams were chosen for their paths.
     pub fn is_chosen(&self) -> bool {

@@ -14,16 +14,15 @@ use super::slot::{Slot, SlotAbort};
 use crate::launch::clock;
 use record::stats::samples_needed;
 use record::units::{Bytes, Nanos};
-use record::{Cell, Collective, Corruption, DeviceKind, Engine, Event, LinkTraffic, Sample, StopReason};
+use record::{
+    Cell, Collective, Corruption, DeviceKind, Engine, Event, LinkTraffic, MOST_BUDGETS, Sample, StopReason,
+};
 
 /// The agreed start lies at least and at most this far ahead of the order.
 const SHORTEST_LEAD: Nanos = Nanos(60_000);
 /// Ranks on GPUs form their launch groups and launch before the start.
 const SHORTEST_LEAD_ON_GPUS: Nanos = Nanos(250_000);
 const LONGEST_LEAD: Nanos = Nanos(5_000_000);
-
-/// A slot that something slowed down gets up to so many times its budget until its cells have intervals: without, nothing can be said of them.
-const LONGEST: u32 = 4;
 
 /// How a slot ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -329,7 +328,7 @@ impl Slot<'_> {
 
 /// Whether no more iterations are timed: the budget is spent, and there are as many as an interval needs, or a multiple of it is.
 fn is_spent(elapsed: Duration, budget: Duration, iterations: u32, needed: u32) -> bool {
-    elapsed >= budget && (iterations >= needed || elapsed >= budget * LONGEST)
+    elapsed >= budget && (iterations >= needed || elapsed >= budget * MOST_BUDGETS)
 }
 
 #[cfg(test)]

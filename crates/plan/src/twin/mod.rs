@@ -35,8 +35,8 @@ use noise::FlowEnds;
 use record::stats::{Sorted, samples_needed};
 use record::units::{Nanos, Rate};
 use record::{
-    Cell, CellDone, Collective, CrossedPath, CrossedSwitch, Event, LinkTraffic, PathPlacement, Sample,
-    StopReason, TestRecord,
+    Cell, CellDone, Collective, CrossedPath, CrossedSwitch, Event, LinkTraffic, MOST_BUDGETS, PathPlacement,
+    Sample, StopReason, TestRecord,
 };
 use shares::Crossing;
 use topology::graph::{Graph, LinkId, Path};
@@ -354,7 +354,7 @@ impl<'g> Twin<'g> {
             .fold(0.0, |slowest: f64, cell| slowest.max(cell.base));
         let affordable = (test.budget.0 as f64 / slowest.max(1.0)) as u32;
         let most = test.max_iterations.max(1);
-        // As in a run: what is slowed down goes on for an interval, up to four times its budget.
+        // As in a run: what is slowed down goes on for an interval, as long as there.
         let needed = samples_needed(self.confidence).unwrap_or(0) as u32;
         for iteration in 1.. {
             for cell in running.iter_mut() {
@@ -369,7 +369,9 @@ impl<'g> Twin<'g> {
             if iteration >= test.min_iterations && running.iter().all(is_tight) {
                 return StopReason::Tight;
             }
-            if iteration >= affordable && (iteration >= needed || iteration >= 4 * affordable.max(1)) {
+            if iteration >= affordable
+                && (iteration >= needed || iteration >= MOST_BUDGETS * affordable.max(1))
+            {
                 return StopReason::Budget;
             }
         }

@@ -11,14 +11,13 @@ use rayon::prelude::*;
 
 use super::fair;
 use super::flows::Flow;
+use record::MOST_UNKNOWN_PATHS;
 use topology::graph::{Graph, LinkId};
 
 /// A link is full when its flows should take this fraction of its rate.
 const FULL: f64 = 0.98;
 /// A lower efficiency means that something else is wrong.
 const LEAST: f64 = 0.5;
-/// A slot with more than this fraction of flows whose paths are not known says nothing about links.
-const UNKNOWN: f64 = 0.1;
 
 /// One link in one slot.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +85,8 @@ impl Model {
             .filter_map(|members| {
                 let (known, unknown): (Vec<usize>, Vec<usize>) =
                     members.into_iter().partition(|number| flows[*number].whole);
-                let is_known = !known.is_empty() && unknown.len() as f64 <= UNKNOWN * known.len() as f64;
+                let is_known =
+                    !known.is_empty() && unknown.len() as f64 <= MOST_UNKNOWN_PATHS * known.len() as f64;
                 is_known.then(|| Slot {
                     loads: carried(&known, flows),
                     flows: known,

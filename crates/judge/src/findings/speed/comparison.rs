@@ -5,7 +5,7 @@ use crate::findings::start_skew::without_skew;
 use crate::findings::summary::{CellSummary, rate_interval};
 use record::stats::median_of_sorted;
 use record::text;
-use record::units::{Bytes, Nanos, Rate};
+use record::units::{Bytes, Rate};
 use record::{DecisionRule, Interval, Question};
 
 /// One cell against one reference.
@@ -164,11 +164,14 @@ impl MeasuredCell<'_, '_> {
     }
 }
 
+/// What is less than this share of a time is no reason to doubt it: a cell so close to its threshold is measured again like any other.
+const LEAST_SKEW: f64 = 0.01;
+
 /// Why a cell below `threshold` may only look slow: without what is not known of its ranks' starts, its time would do.
 fn start_doubt(summary: &CellSummary<'_>, bytes: Bytes, threshold: Rate) -> Option<Box<str>> {
     let (skew, median) = (summary.unseen_skew, median_of_sorted(&summary.times)?);
     let would_reach = Rate(bytes.0 as f64 * 1e9 / without_skew(median, skew));
-    if skew == Nanos(0) || would_reach < threshold {
+    if (skew.0 as f64) < LEAST_SKEW * median || would_reach < threshold {
         return None;
     }
     let why = format!(

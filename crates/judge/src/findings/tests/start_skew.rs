@@ -47,6 +47,31 @@ fn cells_on_rail_1(judgement: &Judgement) -> Vec<&CellVerdict> {
     cells.filter(|verdict| small(&verdict.cell)).collect()
 }
 
+/// A hair below the threshold, any skew would explain it: one of some microseconds in a hundred milliseconds is none.
+#[test]
+fn a_skew_that_is_hardly_a_part_of_the_time_is_no_doubt() {
+    let at = |share: f64| {
+        let speed = move |cell: &Cell, _: u16| match on_rail(cell, "rail1") {
+            true => share * HEALTHY,
+            false => HEALTHY,
+        };
+        Fixture::rails(4).speed(speed).recorded()
+    };
+    let mut shares = (0..500).map(|step| 1.0 - f64::from(step) / 1000.0);
+    let share = shares.find(|share| judge(&at(*share)).exit_code != 0).unwrap();
+    let recorded = at(share);
+    let smallest = recorded.run.cells.iter().map(|cell| cell.size.0).min().unwrap();
+    let time = smallest as f64 * 1e9 / HEALTHY;
+    let verdicts = |recorded: &Recorded| -> Vec<Verdict> {
+        let judged = judge(recorded).cells.into_iter();
+        judged.map(|cell| cell.verdict).collect()
+    };
+    let without = verdicts(&recorded);
+    let with = |part: f64| verdicts(&with_skew(at(share), (part * time) as u64));
+    assert_eq!(with(0.005), without);
+    assert_ne!(with(0.03), without);
+}
+
 #[test]
 fn what_clocks_explain_accuses_nobody_and_is_not_healthy() {
     let plain = judge(&late_on_rail_1());
