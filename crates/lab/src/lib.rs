@@ -21,6 +21,7 @@ mod inject;
 mod inventory;
 mod mpi;
 mod name;
+mod neighbour_table;
 mod node;
 mod processes;
 mod rank_processes;

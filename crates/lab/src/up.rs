@@ -6,7 +6,8 @@
 use nix::mount::{MsFlags, mount};
 
 use super::wiring::{MANAGEMENT_SWITCH, management_address};
-use super::{Lab, LabError, LabName, Node, Shape, Wiring, apply, config, down, inventory, switches, tools};
+use super::{Lab, LabError, LabName, Node, Shape, Wiring};
+use super::{apply, config, down, inventory, neighbour_table, switches, tools};
 
 /// Builds a lab.
 pub fn up(name: &LabName, shape: &Shape) -> Result<Lab, LabError> {
@@ -32,6 +33,7 @@ pub fn up(name: &LabName, shape: &Shape) -> Result<Lab, LabError> {
 }
 
 fn build(lab: &Lab) -> Result<(), LabError> {
+    neighbour_table::make_room(&lab.wiring)?;
     let folder = lab.folder();
     folder.make(folder.path())?;
     lab.save(false)?;
