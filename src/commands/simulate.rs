@@ -15,6 +15,7 @@ use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
 use plan::twin::{Answers, MODELS, Noise, Shape, SlowLink, SlowPart, clos, random_faults};
+use record::units::Rate;
 use record::{PathPlacement, Recorded, files};
 use report::write_all;
 use topology::Fabric;
@@ -32,6 +33,9 @@ pub struct Arguments {
     /// A topology file, or the size of a two-tier fabric as HOSTSxRAILS
     #[arg(value_name = "FABRIC", required_unless_present = "noise_of")]
     fabric: Option<String>,
+    /// What every cable of a fabric made to order carries
+    #[arg(long, value_name = "RATE", default_value = "400 Gb/s")]
+    rate: Rate,
     /// Slow a cable, or all cables of a host, switch or rail, to a share of their rate: h2-rail1-leaf1=60%, PART:away=60%,
     /// PART:towards=60%, all=60%, PART=60%@80% in 80 % of the slots; may be given several times
     #[arg(long, value_name = "FAULT")]
@@ -55,7 +59,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: Option<u64>,
     /// Noise of healthy links: a file as --noise-of prints it, or one of the models recorded, quiet, nics, hosts, cells, minutes, tails,
-    /// two-speed, iterations, drift, neighbours, mixed, all (docs/simulate.md)
+    /// two-speed, iterations, drift, neighbours, mixed, os-jitter, clocks, all (docs/simulate.md)
     #[arg(long, value_name = "NOISE", default_value = "recorded")]
     noise: String,
     /// Print the noise of these recorded healthy runs, and do nothing else
@@ -167,7 +171,11 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
     let is_file = Path::new(fabric).exists() || fabric.contains(['/', '.']);
     let topology = match is_file {
         true => Topology::read(Path::new(fabric)).map_err(|error| usage(error.to_string()))?,
-        false => clos(&fabric.parse::<Shape>().map_err(usage)?).0,
+        false => {
+            let shape = fabric.parse::<Shape>().map_err(usage)?;
+            let rate = arguments.rate;
+            clos(&Shape { rate, ..shape }).0
+        }
     };
     let hosts = Fabric::of(&topology);
     let graph = Graph::of(&topology, &hosts.ranks).map_err(|error| usage(error.to_string()))?;

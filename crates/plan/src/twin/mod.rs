@@ -20,7 +20,7 @@ mod transfers;
 
 pub use clos::{Shape, clos};
 pub use faults::{Direction, SlowLink, SlowPart, random_faults};
-pub use noise::{MODELS, Neighbours, Noise, NoiseParts, SecondSpeed, Spreads, Tails};
+pub use noise::{MODELS, Neighbours, Noise, NoiseParts, OsJitter, SecondSpeed, Spreads, Tails};
 pub use run::TwinRun;
 
 use std::borrow::Cow;
@@ -233,11 +233,17 @@ impl<'g> Twin<'g> {
             .parts
             .of_measurement(self.seed, cell.id, round, cell.slot);
         let factors = self.factors(cell, &transfers, round);
+        let hosts = transfers.iter().flat_map(|transfer| {
+            let ends = [transfer.from, transfer.to].into_iter();
+            ends.map(|rank| self.host_of(rank, &transfer.rail))
+        });
+        let skew = self.noise.parts.skew(self.seed, hosts);
         Ok(Running {
             cell,
             transfers,
             flows,
             base: 0.0,
+            skew,
             between: between * measurement,
             factors,
             random: ChaCha8Rng::seed_from_u64(hash((self.seed, "within", cell.id, round))),
@@ -250,13 +256,9 @@ impl<'g> Twin<'g> {
     fn factors(&self, cell: &Cell, transfers: &[Transfer], round: u16) -> Vec<f64> {
         let factor = |transfer: &Transfer| {
             let rail = transfer.rail.as_str();
-            let host = |rank: u32| {
-                let up = self.graph.up(rank, rail);
-                up.map_or("", |up| self.graph.link(up).from.node.as_str())
-            };
             let leaf = |rank: u32| self.graph.leaf_of(rank, rail).unwrap_or_default();
             let ends = FlowEnds {
-                hosts: [host(transfer.from), host(transfer.to)],
+                hosts: [self.host_of(transfer.from, rail), self.host_of(transfer.to, rail)],
                 leaves: [leaf(transfer.from), leaf(transfer.to)],
                 rail,
                 slot: cell.slot,
@@ -295,6 +297,11 @@ impl<'g> Twin<'g> {
     fn is_one_host(&self, a: u32, b: u32, rail: &str) -> bool {
         let host = |rank| Some(&self.graph.link(self.graph.up(rank, rail)?).from.node);
         host(a).is_some() && host(a) == host(b)
+    }
+
+    fn host_of(&self, rank: u32, rail: &str) -> &'g str {
+        let up = self.graph.up(rank, rail);
+        up.map_or("", |up| self.graph.link(up).from.node.as_str())
     }
 
     /// What every link carries in a slot.
@@ -343,7 +350,7 @@ impl<'g> Twin<'g> {
                 let bytes = cell.transfers[*index].bytes.0 as f64 / per_transfer;
                 longest = longest.max(bytes / (share * self.noise.efficiency) * cell.factors[*index]);
             }
-            cell.base = (longest * 1e9 + self.noise.fixed_ns as f64) * cell.between;
+            cell.base = (longest * 1e9 + self.noise.fixed_ns as f64) * cell.between + cell.skew;
         }
     }
 
@@ -358,7 +365,10 @@ impl<'g> Twin<'g> {
         let needed = samples_needed(self.confidence).unwrap_or(0) as u32;
         for iteration in 1.. {
             for cell in running.iter_mut() {
-                let time = (cell.base * self.noise.within(&mut cell.random)).max(1.0) as u64;
+                let hosts = cell.cell.ranks.len();
+                let time = cell.base * self.noise.within(&mut cell.random);
+                let delay = self.noise.parts.delay(hosts, &mut cell.random);
+                let time = (time + delay).max(1.0) as u64;
                 cell.times.push(time);
                 cell.sorted.insert(time);
             }
@@ -411,7 +421,7 @@ impl<'g> Twin<'g> {
             verified: iterations.div_ceil(test.verify_every.max(1)) * u32::from(test.verify_every > 0),
             stop,
             max_skew_ns: Nanos(1000),
-            unseen_skew_ns: None,
+            unseen_skew_ns: self.noise.parts.unseen_skew(),
             planned: moved.clone(),
             moved,
             flows: Vec::new(),
@@ -429,6 +439,8 @@ struct Running<'c> {
     flows: Vec<(usize, Vec<Crossing>)>,
     /// Nanoseconds of an iteration before it is jittered.
     base: f64,
+    /// How far its hosts start apart, in nanoseconds.
+    skew: f64,
     between: f64,
     /// What the time of each transfer is multiplied with.
     factors: Vec<f64>,

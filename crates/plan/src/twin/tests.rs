@@ -200,3 +200,73 @@ fn what_the_noise_of_a_run_is_can_be_read_back_from_it() {
     }
     assert!(Noise::of(&[], "nothing").is_err());
 }
+
+#[test]
+fn wrong_clocks_make_cells_longer_by_no_more_than_the_run_says_it_does_not_know() {
+    let graph = fabric("16x1");
+    let cells: Vec<Cell> = (0..12).map(|id| pair(id, id, id, id + 3, "rail0")).collect();
+    let times = |noise: Noise| -> Vec<(f64, Option<Nanos>)> {
+        let events = measure(&Twin::new(&graph, &[], noise, 3), &cells);
+        let reached = shares(&events, &cells);
+        let unseen = events.iter().filter_map(|event| match event {
+            Event::CellDone(done) => Some(done.unseen_skew_ns),
+            _ => None,
+        });
+        let nanos = |share: &f64| f64::from(64 << 20) * 1e9 / (share * 50e9);
+        reached.values().map(nanos).zip(unseen).collect()
+    };
+    let mut wrong = Noise::none();
+    wrong.parts.clocks_us = 30.0;
+    let (right, wrong) = (times(Noise::none()), times(wrong));
+    let longer: Vec<f64> = right
+        .iter()
+        .zip(&wrong)
+        .map(|((before, _), (after, _))| after - before)
+        .collect();
+    assert!(
+        longer.iter().all(|longer| (-2.0..60_002.0).contains(longer)),
+        "{longer:?}"
+    );
+    assert!(longer.iter().any(|longer| *longer > 5_000.0), "{longer:?}");
+    assert!(right.iter().all(|(_, unseen)| unseen.is_none()));
+    assert!(wrong.iter().all(|(_, unseen)| *unseen == Some(Nanos(60_000))));
+}
+
+#[test]
+fn a_system_that_holds_hosts_up_delays_single_iterations_and_more_of_them_where_many_hosts_wait() {
+    let graph = fabric("16x1");
+    let mut noise = Noise::none();
+    noise.parts.os_jitter = Some(OsJitter { often: 0.02, ms: 3.0 });
+    let twin = Twin::new(&graph, &[], noise, 3);
+    let pairs: Vec<Cell> = (0..60)
+        .map(|id| pair(id, id, id % 13, id % 13 + 3, "rail0"))
+        .collect();
+    let ring = |id: u32| Cell {
+        collective: Collective::AllReduce,
+        algorithm: Algorithm::Ring,
+        ranks: (0..16).collect(),
+        ..pair(id, id, 0, 1, "rail0")
+    };
+    let rings: Vec<Cell> = (0..60).map(ring).collect();
+    let delayed = |cells: &[Cell]| {
+        let mut times: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
+        for event in measure(&twin, cells) {
+            if let Event::Sample(sample) = event {
+                let longest = times
+                    .entry(sample.cell)
+                    .or_default()
+                    .entry(sample.iter)
+                    .or_default();
+                *longest = sample.ns.max(*longest);
+            }
+        }
+        let of_cell = |times: BTreeMap<u32, u64>| {
+            let least = times.values().min().copied().unwrap_or_default();
+            times.into_values().filter(|time| *time > least + 100_000).count()
+        };
+        times.into_values().map(of_cell).sum::<usize>() as f64 / 600.0
+    };
+    let (of_pairs, of_rings) = (delayed(&pairs), delayed(&rings));
+    assert!((0.02..0.06).contains(&of_pairs), "{of_pairs}");
+    assert!((0.2..0.4).contains(&of_rings), "{of_rings}");
+}

@@ -23,15 +23,24 @@ const SOLID: usize = 3;
 /// No measurement is known better than this.
 const LEAST_VARIANCE: f64 = 1e-12;
 /// More measurements are not asked for at a time.
-const MOST_MISSING: usize = 8;
+const MOST_MISSING: u32 = 8;
+/// What takes more measurements than this is not proposed.
+const MOST_PROPOSED: u32 = 50;
 
 /// How sure it is that a part is slow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answer {
     /// P-value of this data for a healthy part, corrected for all parts.
     pub(super) p_value: f64,
-    /// Further measurements that would settle it, if they are as slow.
-    pub(super) missing: u32,
+    /// Further measurements that would settle it, if they are as slow; none where no number would.
+    pub(super) enough: Option<u32>,
+}
+
+impl Answer {
+    /// Measurements to ask for.
+    pub(super) fn missing(&self) -> u32 {
+        self.enough.unwrap_or(MOST_MISSING).min(MOST_MISSING)
+    }
 }
 
 /// Slots in which flows crossed a part, and flows that did not cross it.
@@ -134,15 +143,13 @@ impl<'f> Evidence<'f> {
             }
         }
         let answer = |((cause, own), p_value): ((&Explanation, &Crossings), f64)| {
-            let is_enough = |more: &usize| corrected(self.p_value(cause, own, &aside, *more)) < self.budget;
-            let missing = match p_value < self.budget {
-                true => 0,
-                false => (1..=MOST_MISSING).find(is_enough).unwrap_or(MOST_MISSING),
+            let is_enough =
+                |more: &u32| corrected(self.p_value(cause, own, &aside, *more as usize)) < self.budget;
+            let enough = match p_value < self.budget {
+                true => Some(0),
+                false => (1..=MOST_PROPOSED).find(is_enough),
             };
-            Answer {
-                p_value,
-                missing: missing as u32,
-            }
+            Answer { p_value, enough }
         };
         let answers = causes.iter().zip(&crossings).zip(p_values).map(answer);
         (answers.collect(), accounted)

@@ -103,6 +103,20 @@ pub struct Localisation {
     family: u32,
 }
 
+/// What would settle a cause that is not significant.
+fn how_long(enough: Option<u32>) -> String {
+    match enough {
+        Some(more) => format!(
+            "{more} more measurement{} over it in other slots that {} as slow would settle it",
+            text::plural(more as usize),
+            if more == 1 { "is" } else { "are" }
+        ),
+        None => {
+            "more measurements would not settle it: healthy ones of this run differ by as much".to_string()
+        }
+    }
+}
+
 impl Localisation {
     /// Localises the slow flows of a run; none when it has no flows between hosts. `is_explained` says which cells
     /// are slow for a known reason outside the fabric.
@@ -159,11 +173,20 @@ impl Localisation {
             graph,
             flows,
         };
+        // Where flows only may have crossed it, it is not their number that is missing.
+        let is_open =
+            |cause: &Cause| cause.is_crossing_certain && cause.p_value >= rule.budget_of(Question::Parts);
         for (explanation, answer) in explained.causes.into_iter().zip(answers) {
             let question = (Question::Parts, answer.p_value);
             let cause = localisation.cause(explanation, summaries, rule, question, family);
+            let is_open = is_open(&cause);
+            let with_how_long = |why_not: String| match is_open {
+                true => format!("{why_not}; {}", how_long(answer.enough)),
+                false => why_not,
+            };
             localisation.causes.push(Cause {
-                missing: cause.missing.max(answer.missing),
+                missing: cause.missing.max(answer.missing()),
+                why_not: cause.why_not.map(with_how_long),
                 ..cause
             });
         }

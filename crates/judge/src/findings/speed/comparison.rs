@@ -25,6 +25,8 @@ pub(in crate::findings) struct Comparison {
     pub(in crate::findings) rounds: (u16, u16),
     /// P-value corrected for all comparisons of the run.
     pub(in crate::findings) p_value: f64,
+    /// How many rounds that are all as slow would settle it; none where no number would.
+    pub(super) enough_rounds: Option<u16>,
     /// Whether the interval over all rounds is below the threshold.
     pub(super) looks_slow: bool,
     /// Why it may only look slow, where its ranks may have started so far apart that nothing else is wrong.
@@ -158,6 +160,7 @@ impl MeasuredCell<'_, '_> {
             is_spec: peers.is_none(),
             rounds: (count(summary.rounds.len()), count(slow_rounds)),
             p_value,
+            enough_rounds: None,
             looks_slow,
             doubt,
         }

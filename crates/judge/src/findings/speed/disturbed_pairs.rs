@@ -6,6 +6,10 @@ use crate::findings::variation::Disturbances;
 
 /// Fewer pairs do not show how slow collectives over them usually are.
 const FEWEST_PAIRS: usize = 20;
+/// The slowest pair counts as this far below what is expected, at least: as a logarithm, what healthy measurements differ by anyway.
+const LEAST_SHORTFALL: f64 = 0.02;
+/// How many times rarer a shortfall is that is ten times as large: ten to this power.
+const TAIL: i32 = 4;
 
 /// What happens to healthy cells of a run now and then.
 pub(super) struct HealthyCells {
@@ -21,15 +25,20 @@ impl HealthyCells {
         }
     }
 
-    /// The probability that a healthy cell over so many `pairs` is slow in as many of its rounds as this one.
-    pub(super) fn are_slow_as_often(&self, comparison: &Comparison, pairs: usize) -> f64 {
-        let (measured, slow) = comparison.rounds;
+    /// The probability that a healthy cell over so many `pairs` is as slow as this one in so many of its rounds.
+    pub(super) fn are_as_slow(
+        &self,
+        comparison: &Comparison,
+        pairs: usize,
+        (measured, slow): (u16, u16),
+    ) -> f64 {
         let (slow, measured) = (usize::from(slow), usize::from(measured));
-        let as_slow = self.pairs.as_slow_as(comparison).filter(|_| pairs > 1);
-        let chances = [Some(self.disturbances), as_slow].into_iter().flatten();
-        chances
-            .map(|chance| chance.of_any(pairs).at_least(slow, measured))
-            .fold(0.0, f64::max)
+        let disturbed = self.disturbances.of_any(pairs).at_least(slow, measured);
+        let as_slow = match pairs {
+            0 | 1 => None,
+            _ => self.pairs.are_as_slow(comparison, pairs, slow),
+        };
+        as_slow.map_or(disturbed, |as_slow| disturbed.max(as_slow))
     }
 }
 
@@ -72,13 +81,80 @@ impl ReachedByPairs {
         }
     }
 
-    /// How often a pair reaches as little as this; none where too few were measured to say.
-    fn as_slow_as(&self, comparison: &Comparison) -> Option<Disturbances> {
+    /// The probability that a collective over so many healthy `pairs` reaches as little as this in so many rounds; none where too few pairs were
+    /// measured to say.
+    fn are_as_slow(&self, comparison: &Comparison, pairs: usize, rounds: usize) -> Option<f64> {
         let reached = match comparison.is_spec {
             true => &self.of_spec,
             false => &self.of_peers,
         };
-        let as_slow = reached.partition_point(|share| *share <= comparison.reached());
-        (reached.len() >= FEWEST_PAIRS).then(|| Disturbances::seen(as_slow, reached.len()))
+        let chances = chances_of_as_little(reached, comparison.reached(), rounds)?;
+        Some(
+            chances
+                .map(|chance| 1.0 - (1.0 - chance).powf(pairs as f64))
+                .product(),
+        )
+    }
+}
+
+/// The probability that one more healthy pair reaches as little as `share`, in each of so many rounds, given that one did in those before. Of N pairs
+/// and one more that are alike, each is as likely to be the slowest: so it is 1 / (N + 1) that none of them was, and more in the next round. A
+/// collective that is slower than all of them by far is less likely than that: beyond the slowest pair the curve falls as Student's with four degrees
+/// of freedom does. `reached` is ascending; none where there are too few.
+fn chances_of_as_little(
+    reached: &[f64],
+    share: f64,
+    rounds: usize,
+) -> Option<impl Iterator<Item = f64> + use<>> {
+    let slowest = reached.first().filter(|_| reached.len() >= FEWEST_PAIRS)?;
+    let as_slow = reached.partition_point(|pair| *pair <= share);
+    let shortfall = |share: f64| -share.max(f64::MIN_POSITIVE).ln();
+    let beyond = shortfall(share) / shortfall(*slowest).max(LEAST_SHORTFALL);
+    let left = match as_slow {
+        0 => beyond.max(1.0).powi(-TAIL),
+        _ => 1.0,
+    };
+    let pairs = reached.len();
+    Some((1..=rounds).map(move |round| left * (as_slow + round) as f64 / (pairs + round) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 640 pairs that reach 92 to 108 % of what is expected.
+    fn pairs() -> Vec<f64> {
+        (0..640)
+            .map(|number| 0.92 + f64::from(number) * 0.00025)
+            .collect()
+    }
+
+    fn chance(share: f64, rounds: usize) -> f64 {
+        let chances = chances_of_as_little(&pairs(), share, rounds).unwrap();
+        chances.map(|chance| 1.0 - (1.0 - chance).powf(64.0)).product()
+    }
+
+    #[test]
+    fn a_ring_a_little_slower_than_all_pairs_is_not_improbable_and_one_far_slower_is() {
+        // The slowest of 64 is slower than 640 others once in eleven times.
+        assert!((0.08..0.1).contains(&chance(0.9199, 1)), "{}", chance(0.9199, 1));
+        assert!(chance(0.91, 3) > 1e-3, "{}", chance(0.91, 3));
+        assert!(chance(0.75, 3) < 1e-8, "{}", chance(0.75, 3));
+        assert!(chance(0.5, 3) < 1e-12, "{}", chance(0.5, 3));
+    }
+
+    #[test]
+    fn what_happened_before_is_likelier_to_happen_again() {
+        let (one, three) = (chance(0.9199, 1), chance(0.9199, 3));
+        assert!(three > 2.0 * one.powi(3), "{one} {three}");
+        assert!(chance(0.95, 2) > 0.9, "many pairs are as slow");
+    }
+
+    #[test]
+    fn a_slowest_pair_as_fast_as_expected_makes_no_small_shortfall_rare() {
+        let exact = vec![1.0; 100];
+        let chances = chances_of_as_little(&exact, 0.985, 1).unwrap().next().unwrap();
+        assert!((chances - 1.0 / 101.0).abs() < 1e-9, "{chances}");
+        assert!(chances_of_as_little(&exact[..10], 0.5, 1).is_none());
     }
 }

@@ -34,6 +34,9 @@ use record::text;
 use record::{DecisionRule, Question, Recorded};
 use references::{Applied, compare};
 
+/// More rounds are not proposed.
+const MOST_ROUNDS: u16 = 50;
+
 /// What can be said about a cell's speed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Speed {
@@ -91,10 +94,19 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
     let healthy = HealthyCells::of(answers.iter().flatten());
     // Further rounds are asked for until it shows: each of them is another look.
     let looks = f64::from(1 + rule.most_rounds_again() - rule.remeasure);
+    let family: usize = answers
+        .iter()
+        .flatten()
+        .map(|applied| applied.comparisons.len())
+        .sum();
+    let accepted = rule.budget_of(Question::Cells) / family.max(1) as f64;
     for applied in answers.iter_mut().flatten() {
         for comparison in applied.comparisons.iter_mut().filter(|one| one.looks_slow) {
-            let every_time = looks * healthy.are_slow_as_often(comparison, applied.pairs);
-            comparison.p_value = comparison.p_value.max(every_time.min(1.0));
+            let every_time = |rounds| looks * healthy.are_as_slow(comparison, applied.pairs, rounds);
+            let of_rounds = every_time(comparison.rounds).min(1.0);
+            let enough = (1..=MOST_ROUNDS).find(|rounds| every_time((*rounds, *rounds)) < accepted);
+            comparison.enough_rounds = enough.filter(|_| comparison.p_value < accepted);
+            comparison.p_value = comparison.p_value.max(of_rounds);
         }
     }
     let mut compared: Vec<&mut Comparison> = answers
@@ -152,7 +164,15 @@ fn suspicion(suspect: &Comparison, rule: &DecisionRule) -> String {
     } else if slow < measured {
         format!("slow in {slow} of {measured} rounds only")
     } else {
-        format!("not significant: {}", text::p_value(suspect.p_value))
+        let more = match suspect.enough_rounds {
+            Some(rounds) => format!(
+                "{rounds} rounds that are all as slow would settle it (remeasure = {})",
+                rounds.saturating_sub(1)
+            ),
+            None => "more rounds would not settle it: healthy measurements of this run differ by as much"
+                .to_string(),
+        };
+        format!("not significant: {}; {more}", text::p_value(suspect.p_value))
     };
     format!("suspected slow, {}; {why}", suspect.in_words())
 }

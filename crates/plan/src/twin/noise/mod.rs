@@ -10,7 +10,7 @@ mod parts;
 
 pub use models::MODELS;
 pub(super) use parts::FlowEnds;
-pub use parts::{Neighbours, NoiseParts, SecondSpeed, Spreads, Tails};
+pub use parts::{Neighbours, NoiseParts, OsJitter, SecondSpeed, Spreads, Tails};
 
 use std::collections::BTreeMap;
 

@@ -3,10 +3,10 @@
 //! They are made to embarrass detectors, not to look like a certain fabric. What was tuned on them and what was counted: docs/detection.md.
 
 use super::Noise;
-use super::parts::{Neighbours, NoiseParts, SecondSpeed, Spreads, Tails};
+use super::parts::{Neighbours, NoiseParts, OsJitter, SecondSpeed, Spreads, Tails};
 
 /// Every model, with what it is.
-pub const MODELS: [(&str, &str); 13] = [
+pub const MODELS: [(&str, &str); 15] = [
     ("recorded", "as recorded in healthy runs of the lab"),
     ("quiet", "a tenth of what was recorded"),
     ("nics", "NICs differ by 2 % for good"),
@@ -25,7 +25,15 @@ pub const MODELS: [(&str, &str); 13] = [
         "others take 30 % of a cable between switches in a tenth of all slots",
     ),
     ("mixed", "a third of all hosts has NICs that are 3 % slower"),
-    ("all", "a little of each of them"),
+    (
+        "os-jitter",
+        "operating systems hold a host up in 2 % of its iterations, for 3 ms on average",
+    ),
+    (
+        "clocks",
+        "hosts' clocks are wrong by up to 30 us, and known as well",
+    ),
+    ("all", "a little of each of them, but for the last two"),
 ];
 
 /// The model of this name.
@@ -108,6 +116,14 @@ pub(super) fn named(name: &str) -> Option<Noise> {
             hosts_at: speed(0.33, 1.03),
             ..none()
         }),
+        "os-jitter" => with(NoiseParts {
+            os_jitter: Some(OsJitter { often: 0.02, ms: 3.0 }),
+            ..none()
+        }),
+        "clocks" => with(NoiseParts {
+            clocks_us: 30.0,
+            ..none()
+        }),
         _ => with(NoiseParts {
             levels: Spreads {
                 nic: 0.005,
@@ -133,6 +149,7 @@ pub(super) fn named(name: &str) -> Option<Noise> {
                 often: 0.03,
                 take: 0.2,
             }),
+            ..none()
         }),
     })
 }

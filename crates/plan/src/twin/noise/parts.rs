@@ -11,6 +11,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use crate::twin::hash;
+use record::units::Nanos;
 
 /// Slots that make a minute: what is correlated in time is alike for so many.
 const MINUTE: u32 = 4;
@@ -45,6 +46,12 @@ pub struct NoiseParts {
     /// In a share of all slots, others take a share of a cable between switches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<Neighbours>,
+    /// Operating systems hold hosts up now and then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub os_jitter: Option<OsJitter>,
+    /// Hosts' clocks are known to so many microseconds only, and wrong by up to as much: they start apart.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub clocks_us: f64,
 }
 
 /// Deviations of logarithms of times.
@@ -89,6 +96,16 @@ pub struct Neighbours {
     pub often: f64,
     /// The share of its rate that it takes.
     pub take: f64,
+}
+
+/// What an operating system does: an interrupt, another process, a page that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OsJitter {
+    /// The share of its iterations in which a host is held up.
+    pub often: f64,
+    /// For how long on average, in milliseconds; longer delays are exponentially rarer.
+    pub ms: f64,
 }
 
 fn is_none(spreads: &Spreads) -> bool {
@@ -143,6 +160,15 @@ impl NoiseParts {
         if !neighbours.iter().all(is_possible) {
             return Some("neighbours come in a share of 0 to 1 of the slots and take less than all");
         }
+        let is_delay = |os_jitter: &OsJitter| {
+            (0.0..=1.0).contains(&os_jitter.often) && (0.0..=10_000.0).contains(&os_jitter.ms)
+        };
+        if !self.os_jitter.iter().all(is_delay) {
+            return Some("hosts are held up in a share of 0 to 1 of the iterations, for 0 to 10,000 ms");
+        }
+        if !(0.0..=1e6).contains(&self.clocks_us) {
+            return Some("clocks are wrong by 0 to 1,000,000 us");
+        }
         (!(-0.9..=10.0).contains(&self.drift)).then_some("drift is above -0.9 and at most 10")
     }
 
@@ -165,6 +191,38 @@ impl NoiseParts {
         let is_other = |speed: &SecondSpeed| uniform(random) < speed.share;
         let other = self.iterations_at.filter(is_other);
         other.map_or(1.0, |speed| speed.factor)
+    }
+
+    /// What an iteration between so many hosts takes longer, in nanoseconds: all wait for the one that is held up longest.
+    pub(in crate::twin) fn delay(&self, hosts: usize, random: &mut impl Rng) -> f64 {
+        let Some(os_jitter) = self.os_jitter else {
+            return 0.0;
+        };
+        let mut longest: f64 = 0.0;
+        for _ in 0..hosts {
+            if uniform(random) < os_jitter.often {
+                longest = longest.max(-(1.0 - uniform(random)).ln() * os_jitter.ms * 1e6);
+            }
+        }
+        longest
+    }
+
+    /// How far the first and the last of these hosts start apart, in nanoseconds.
+    pub(in crate::twin) fn skew<'a>(&self, seed: u64, hosts: impl Iterator<Item = &'a str>) -> f64 {
+        if self.clocks_us == 0.0 {
+            return 0.0;
+        }
+        let offset = |host: &str| (2.0 * uniform(&mut random((seed, "clock", host))) - 1.0) * self.clocks_us;
+        let ends = hosts.map(offset).fold(None, |ends: Option<(f64, f64)>, offset| {
+            let (first, last) = ends.unwrap_or((offset, offset));
+            Some((first.min(offset), last.max(offset)))
+        });
+        ends.map_or(0.0, |(first, last)| (last - first) * 1e3)
+    }
+
+    /// What a run says it does not know of the starts of ranks on several hosts: twice what is not known of a clock.
+    pub(in crate::twin) fn unseen_skew(&self) -> Option<Nanos> {
+        (self.clocks_us > 0.0).then_some(Nanos((2e3 * self.clocks_us) as u64))
     }
 
     /// The factor of a flow's time: what its ends have for good, and what hits them now.
