@@ -3,6 +3,7 @@
 mod congestion;
 mod counter_diagnosis;
 mod counters;
+mod disturbances;
 mod drift;
 mod engines;
 mod expectations;

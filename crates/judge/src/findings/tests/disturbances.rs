@@ -1,0 +1,78 @@
+//! Measurements that are slow for reasons outside the fabric, and parts that are slow now and then.
+
+use super::links::{flows, sends, with_rings};
+use crate::findings::fixture::HEALTHY;
+use crate::findings::{judge, localise};
+use record::{Cell, Finding, FindingKind, exit_code};
+
+#[test]
+fn a_ring_is_disturbed_where_one_of_its_pairs_is() {
+    // A tenth of all pairs is slow once; a ring of eight is then slow more often than not, and no rail is to blame for that.
+    let fixture = with_rings(|cell, round| {
+        let is_ring = cell.ranks.len() > 2 && cell.rails == ["rail1"];
+        match is_ring || (round == 0 && cell.id % 10 == 3) {
+            true => 0.6 * HEALTHY,
+            false => HEALTHY,
+        }
+    });
+    let judgement = judge(&fixture.recorded());
+    assert_eq!(judgement.findings, [], "nobody is accused");
+    assert_eq!(judgement.exit_code, exit_code::INCONCLUSIVE);
+    // Where pairs are never disturbed, so is the ring: then it is slow.
+    let quiet = with_rings(|cell, _| match cell.ranks.len() > 2 && cell.rails == ["rail1"] {
+        true => 0.6 * HEALTHY,
+        false => HEALTHY,
+    });
+    let judgement = judge(&quiet.recorded());
+    let kinds: Vec<FindingKind> = judgement.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::SlowRail]);
+}
+
+#[test]
+fn a_cable_that_is_slow_now_and_then_is_no_healthy_one() {
+    // What rank 2 sends over rail 1 is slow in two of three flows; the others carry all they should.
+    let often = |cell: &Cell, _: u16| match sends(cell, 2, "rail1") && !cell.ranks[1].is_multiple_of(3) {
+        true => 0.5 * HEALTHY,
+        false => HEALTHY,
+    };
+    let judgement = judge(&flows(often).recorded());
+    let [finding] = judgement.findings.as_slice() else {
+        panic!("{:?}", judgement.findings)
+    };
+    assert_eq!(finding.kind, FindingKind::Intermittent);
+    assert_eq!(finding.place.hosts, ["node02"]);
+    assert!(
+        finding.sentence.contains("slow in 4 of 7 crossings"),
+        "{}",
+        finding.sentence
+    );
+    assert_eq!(judgement.exit_code, 12);
+    // Slow flows all over the place are disturbances.
+    let anywhere = |cell: &Cell, _: u16| match cell.id % 19 == 3 {
+        true => 0.5 * HEALTHY,
+        false => HEALTHY,
+    };
+    let judgement = judge(&flows(anywhere).recorded());
+    let accuses = |finding: &&Finding| finding.kind == FindingKind::Intermittent;
+    assert_eq!(judgement.findings.iter().filter(accuses).count(), 0);
+}
+
+#[test]
+fn what_is_suspected_says_how_many_more_measurements_would_settle_it() {
+    // What rank 2 sends over rail 1 is slow every time, and so are two of five measurements elsewhere.
+    let speed = |cell: &Cell, _: u16| match sends(cell, 2, "rail1") || cell.id % 5 < 2 {
+        true => 0.5 * HEALTHY,
+        false => HEALTHY,
+    };
+    let localisation = localise(&flows(speed).measured_once()).unwrap();
+    let reasons = localisation
+        .causes
+        .iter()
+        .filter_map(|cause| cause.why_not.as_deref());
+    let reasons: Vec<&str> = reasons
+        .filter(|why_not| why_not.contains("not significant"))
+        .collect();
+    assert!(!reasons.is_empty(), "{:?}", localisation.causes);
+    let says = |why_not: &&str| why_not.contains("more measurement");
+    assert!(reasons.iter().all(says), "{reasons:?}");
+}
