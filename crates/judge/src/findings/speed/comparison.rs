@@ -1,5 +1,7 @@
 //! One cell against one reference: whether it looks slow, in which rounds, and how improbable that is where nothing is wrong.
 
+use std::num::NonZeroU16;
+
 use crate::findings::iterations::Round;
 use crate::findings::start_skew::without_skew;
 use crate::findings::summary::{CellSummary, rate_interval};
@@ -26,7 +28,7 @@ pub(in crate::findings) struct Comparison {
     /// P-value corrected for all comparisons of the run.
     pub(in crate::findings) p_value: f64,
     /// How many rounds that are all as slow would settle it; none where no number would.
-    pub(super) enough_rounds: Option<u16>,
+    pub(super) enough_rounds: Option<NonZeroU16>,
     /// Whether the interval over all rounds is below the threshold.
     pub(super) looks_slow: bool,
     /// Why it may only look slow, where its ranks may have started so far apart that nothing else is wrong.

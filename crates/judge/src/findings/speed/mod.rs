@@ -24,6 +24,8 @@ mod references;
 pub(super) use comparison::Comparison;
 pub(super) use references::CONGESTION_TESTS;
 
+use std::num::NonZeroU16;
+
 use rayon::prelude::*;
 
 use super::peers::PeerGroups;
@@ -105,7 +107,9 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
             let every_time = |rounds| looks * healthy.are_as_slow(comparison, applied.pairs, rounds);
             let of_rounds = every_time(comparison.rounds).min(1.0);
             let enough = (1..=MOST_ROUNDS).find(|rounds| every_time((*rounds, *rounds)) < accepted);
-            comparison.enough_rounds = enough.filter(|_| comparison.p_value < accepted);
+            comparison.enough_rounds = enough
+                .filter(|_| comparison.p_value < accepted)
+                .and_then(NonZeroU16::new);
             comparison.p_value = comparison.p_value.max(of_rounds);
         }
     }
@@ -167,7 +171,7 @@ fn suspicion(suspect: &Comparison, rule: &DecisionRule) -> String {
         let more = match suspect.enough_rounds {
             Some(rounds) => format!(
                 "{rounds} rounds that are all as slow would settle it (remeasure = {})",
-                rounds.saturating_sub(1)
+                rounds.get() - 1
             ),
             None => "more rounds would not settle it: healthy measurements of this run differ by as much"
                 .to_string(),
