@@ -12,7 +12,7 @@ use record::{DecisionRule, Question, Recorded};
 pub const WANTED: f64 = 0.9;
 
 /// Measurements over a suspect beyond those of the opening, after which an adaptive test gives up.
-pub const FURTHER: usize = 16;
+pub const FURTHER: usize = 32;
 
 /// Levels of parts are drawn at so many points of equal probability.
 const LEVELS: usize = 25;
@@ -20,12 +20,28 @@ const LEVELS: usize = 25;
 const LARGEST: f64 = 0.95;
 /// The deviation of the levels of healthy parts that is assumed beforehand.
 pub(super) const ASSUMED_LEVEL: f64 = 0.01;
+/// As so many measurements counts what would be normal, beside those of the run.
+const WORTH: f64 = 8.0;
+/// How much wider the scale of measurements seems to be, over the share of them that is far off: half of them are in the densest crowd, at normal noise.
+const WIDENED: f64 = 1.25;
 /// The smallest loss is found to this precision.
 const PRECISION: f64 = 0.0005;
 
+/// What a healthy measurement was like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HealthyMeasurement {
+    /// How far it is below the middle of its kind, as a logarithm.
+    pub below: f64,
+    /// The error of its own median.
+    pub error: f64,
+}
+
 /// What decides whether a loss is found.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Detectability {
+    /// The losses, as logarithms, from which on each of the healthy measurements would have looked slow, the smallest first: what varies between them,
+    /// however far that is from normal. None where nothing was measured.
+    pub would_show: Vec<f64>,
     /// Deviation of the logarithm of healthy measurements.
     pub deviation: f64,
     /// Degrees of freedom of that estimate.
@@ -46,6 +62,8 @@ pub struct Detectability {
     pub accepted: f64,
     /// Measurements that an accusation needs at least.
     pub least: usize,
+    /// How many measurements say what varies between healthy ones; those over the part are among them.
+    pub typical: usize,
 }
 
 impl Detectability {
@@ -85,17 +103,37 @@ impl Detectability {
         (0..=most).map(of).collect()
     }
 
+    /// The loss, as a logarithm, from which on one half of the measurements looks slow.
+    fn usually_shows(&self) -> f64 {
+        median(&self.would_show).unwrap_or_else(|| self.slow_from(self.error))
+    }
+
+    /// The probability that a measurement over a part that has lost so much looks slow: the share of the healthy ones that would have. Where they are few,
+    /// what is normal counts as some more.
+    fn looks_slow(&self, own: f64) -> f64 {
+        let middle = self.usually_shows();
+        let normal = student_above((middle - own) / self.between(), self.freedom);
+        // What their parts have for good is drawn separately.
+        let without_levels = (1.0 - self.of_levels.clamp(0.0, 1.0)).sqrt().max(1e-6);
+        let loss = middle + (own - middle) / without_levels;
+        let slow = self.would_show.partition_point(|shows| *shows <= loss) as f64;
+        (slow + WORTH * normal) / (self.would_show.len() as f64 + WORTH)
+    }
+
     /// The power, given how many of each number of measurements are no chance; there are as many as that list has.
     fn power_given(&self, loss: f64, slots: usize, enough: &[usize]) -> f64 {
         let lost = -(1.0 - loss.clamp(0.0, 1.0 - f64::EPSILON)).ln();
         let level = self.deviation * self.of_levels.clamp(0.0, 1.0).sqrt();
-        let (between, slow_from) = (self.between(), self.slow_from());
+        let shows = self.usually_shows();
+        // What the part has lost seems to be among what varies.
+        let own_share = slots as f64 / self.typical.max(slots).max(1) as f64;
+        let widened = WIDENED * own_share * (shows - self.above).max(0.0);
         let of_level = |number: usize| {
             let share = (number as f64 + 0.5) / LEVELS as f64;
-            let own = lost + level * normal_score(share);
-            let looks_slow = student_above((slow_from - own) / between, self.freedom);
+            let own = lost - widened + level * normal_score(share);
+            let looks_slow = self.looks_slow(own);
             // Those that look slow are the slower ones.
-            let least = self.enough_against_variation(own.max(slow_from), enough.len());
+            let least = self.enough_against_variation(own.max(shows), enough.len());
             found(looks_slow, slots, enough, least.max(self.least))
         };
         (0..LEVELS).map(of_level).sum::<f64>() / LEVELS as f64
@@ -107,11 +145,11 @@ impl Detectability {
         (own + self.error.powi(2)).sqrt().max(1e-9)
     }
 
-    /// The shortfall, as a logarithm, from which on a measurement looks slow.
-    fn slow_from(&self) -> f64 {
+    /// The shortfall, as a logarithm, from which on a measurement whose median has this error looks slow.
+    fn slow_from(&self, error: f64) -> f64 {
         let unusual = student_score(1.0 - 2.0 * self.unusual.clamp(1e-12, 0.5), self.freedom);
         self.tolerated
-            .max(self.above + unusual * self.deviation.hypot(self.error))
+            .max(self.above + unusual * self.deviation.hypot(error))
     }
 
     /// How many slow measurements that fall short by so much on average are no slow end of what varies; `most` where no number is.
@@ -153,8 +191,10 @@ fn found(looks_slow: f64, slots: usize, enough: &[usize], least: usize) -> f64 {
 }
 
 /// What healthy measurements are like, before a run is made: as assumed, or as another run showed it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct HealthyNoise {
+    /// Those of the run; none where it is assumed.
+    pub measured: Vec<HealthyMeasurement>,
     /// Deviation of the logarithm of their rates.
     pub deviation: f64,
     /// The share of its variance that a part has for good.
@@ -170,6 +210,7 @@ impl HealthyNoise {
     pub fn assumed() -> HealthyNoise {
         let deviation = Variation::assumed(0.95).deviation;
         HealthyNoise {
+            measured: Vec::new(),
             deviation,
             of_levels: (ASSUMED_LEVEL / deviation).powi(2).min(1.0),
             error: 0.0,
@@ -181,13 +222,16 @@ impl HealthyNoise {
     pub fn of(recorded: &Recorded) -> Option<HealthyNoise> {
         let analysis = RunAnalysis::of(recorded);
         let localisation = analysis.localisation.as_ref()?;
-        let (known, disturbed) = localisation.noise_of_flows(&analysis.summaries, &recorded.run.rule);
-        let middle = |part: fn(&(f64, f64)) -> f64| median(&known.iter().map(part).collect::<Vec<f64>>());
+        let (summaries, rule) = (&analysis.summaries, &recorded.run.rule);
+        let deviations = localisation.deviations(summaries);
+        let measured = localisation.healthy_measurements(summaries, rule);
+        let errors: Vec<f64> = measured.iter().map(|one| one.error).collect();
         Some(HealthyNoise {
-            deviation: middle(|(deviation, _)| *deviation)?,
+            deviation: median(&deviations)?,
             of_levels: localisation.of_levels(),
-            error: middle(|(_, error)| *error)?,
-            disturbed,
+            error: median(&errors)?,
+            disturbed: localisation.disturbed(),
+            measured,
         })
     }
 
@@ -203,7 +247,8 @@ impl HealthyNoise {
         // What a run says about disturbances holds for as many measurements as this one has.
         let share = measurements as f64 / all.max(1) as f64;
         let disturbances = Disturbances::seen((slow as f64 * share).round() as usize, measurements);
-        Detectability {
+        let model = Detectability {
+            would_show: Vec::new(),
             deviation: self.deviation,
             freedom: Variation::freedom_of(measurements),
             of_levels: self.of_levels,
@@ -214,7 +259,12 @@ impl HealthyNoise {
             disturbed: disturbances.at_most(),
             accepted: rule.budget_of(Question::Parts) / family.max(1) as f64,
             least: usize::from(rule.remeasure) + 1,
-        }
+            typical: measurements,
+        };
+        let shows = |one: &HealthyMeasurement| model.slow_from(one.error) - one.below;
+        let mut would_show: Vec<f64> = self.measured.iter().map(shows).collect();
+        would_show.sort_by(f64::total_cmp);
+        Detectability { would_show, ..model }
     }
 }
 
@@ -235,6 +285,8 @@ mod tests {
             disturbed: 0.005,
             accepted: 0.004 / 100.0,
             least: 3,
+            typical: 100,
+            ..Detectability::default()
         }
     }
 

@@ -37,7 +37,7 @@ pub(crate) struct CellSummary<'a> {
     pub(crate) done: bool,
     /// Why it was not run, when the runner said so.
     pub(crate) not_run: Option<&'a str>,
-    /// Whether it tells what its kind reaches. Slots that fill a suspected leaf again and again do not: they would become the majority.
+    /// Whether it tells what its kind reaches, and how much that varies. What was sent to ask about a suspect does not: it may be mostly slow.
     pub(crate) is_typical: bool,
     /// What varies between healthy measurements of its kind.
     pub(crate) variation: Variation,
@@ -147,7 +147,7 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
                     .fold(0, |sum, done| sum.saturating_add(done.verified)),
                 done: !rounds_done[place].is_empty(),
                 not_run: not_run[place],
-                is_typical: !(cell.load.is_filling() && added.contains(&cell.id)),
+                is_typical: !added.contains(&cell.id),
                 variation: assumed,
                 unseen_skew: unseen_skews[place],
             }

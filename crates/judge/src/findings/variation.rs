@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use super::power::Detectability;
 use super::summary::{CellSummary, rate_interval};
 use record::Interval;
 use record::stats::{
@@ -40,6 +39,9 @@ pub(crate) struct Variation {
     crowd: Option<(f64, usize)>,
     /// How many measurements of the kind there are.
     measured: usize,
+    /// Deviations below what is expected from which on one of them is unusual: against peers, and against an absolute figure, where both the cell by itself
+    /// and all of a kind are looked at.
+    unusual_from: [f64; 2],
 }
 
 impl Variation {
@@ -51,13 +53,21 @@ impl Variation {
             score: student_score(confidence, WORTH),
             crowd: None,
             measured: 1,
+            unusual_from: Variation::unusual_from(1, WORTH),
         }
+    }
+
+    /// The scores of a measurement that is one of so many.
+    fn unusual_from(measured: usize, freedom: f64) -> [f64; 2] {
+        let of = |looks: f64| student_score(1.0 - 2.0 * Variation::unusual_of(measured) / looks, freedom);
+        [of(1.0), of(2.0)]
     }
 
     /// Of measurements of a kind: the logarithm of each rate, and the error of that median.
     pub(super) fn of(measured: &[(f64, f64)], confidence: f64) -> Variation {
         let assumed = Variation {
             measured: measured.len(),
+            unusual_from: Variation::unusual_from(measured.len(), WORTH),
             ..Variation::assumed(confidence)
         };
         if measured.len() < FEWEST {
@@ -76,6 +86,7 @@ impl Variation {
             score: student_score(confidence, WORTH + known),
             crowd: Some((scale.middle, scale.values)),
             measured: measured.len(),
+            unusual_from: Variation::unusual_from(measured.len(), WORTH + known),
         }
     }
 
@@ -134,8 +145,8 @@ impl Variation {
         )
     }
 
-    /// The probability that a healthy measurement gives a rate as low as this, where this is expected of it. What is expected is uncertain
-    /// itself where it is the median of so many `peers`.
+    /// The probability that a healthy measurement gives a rate as low as this, where this is expected of it: the median of so many `peers`, or an absolute
+    /// figure.
     pub(super) fn p_of_rate(
         &self,
         own: &Interval<Rate>,
@@ -143,13 +154,9 @@ impl Variation {
         peers: Option<usize>,
         confidence: f64,
     ) -> f64 {
-        let error = error_of(own, confidence);
-        let of_reference = peers.map_or(0.0, |peers| ERROR_OF_MEDIAN / peers.max(1) as f64);
-        // Further rounds of a cell say nothing about the level that its parts have for good.
-        let deviation = self.deviation * (1.0 + of_reference).sqrt();
         shortfall(
             (self.healthy(expected, peers.is_none()).0 / own.median.0).ln(),
-            deviation.hypot(error),
+            self.deviation_beside(peers).hypot(error_of(own, confidence)),
             self.freedom,
         )
     }
@@ -167,20 +174,30 @@ impl Variation {
         shortfall(threshold.0.ln() - middle, deviation, self.freedom)
     }
 
-    /// What is in the way of a loss on a part of this kind: what varies, what a healthy measurement reaches above the threshold (as a logarithm),
-    /// and how rare a slow one must be.
-    pub(super) fn detectability(&self, expected: Rate, threshold: Rate, is_absolute: bool) -> Detectability {
-        let healthy = self.crowd.map_or(expected.0.ln(), |(middle, _)| middle);
-        // Both the cell by itself and all of a kind are looked at where the figure is absolute.
-        let looks = if is_absolute { 2.0 } else { 1.0 };
-        Detectability {
-            above: healthy - self.healthy(expected, is_absolute).0.ln(),
-            deviation: self.deviation,
-            freedom: self.freedom,
-            tolerated: healthy - threshold.0.ln(),
-            unusual: Variation::unusual_of(self.measured) / looks,
-            ..Detectability::default()
-        }
+    /// The rate below which a measurement like `own` is unusual, where this is expected of it; as [`Variation::p_of_rate`] says.
+    pub(super) fn unusual_below(
+        &self,
+        own: &Interval<Rate>,
+        expected: Rate,
+        peers: Option<usize>,
+        confidence: f64,
+    ) -> Rate {
+        let deviation = self.deviation_beside(peers).hypot(error_of(own, confidence));
+        let below = self.unusual_from[usize::from(peers.is_none())] * deviation;
+        self.healthy(expected, peers.is_none()) * (-below).exp()
+    }
+
+    /// The deviation of a rate from what is expected. That is uncertain itself where it is the median of so many `peers`.
+    fn deviation_beside(&self, peers: Option<usize>) -> f64 {
+        let of_reference = peers.map_or(0.0, |peers| ERROR_OF_MEDIAN / peers.max(1) as f64);
+        // Further rounds of a cell say nothing about the level that its parts have for good.
+        self.deviation * (1.0 + of_reference).sqrt()
+    }
+
+    /// How far a rate is below the crowd of its kind, as a logarithm; none where few of the kind were measured.
+    pub(super) fn below_crowd(&self, rate: Rate) -> Option<f64> {
+        let (middle, _) = self.crowd?;
+        Some(middle - rate.0.ln()).filter(|below| below.is_finite())
     }
 
     /// Whether a rate with this p-value is lower than those of healthy measurements, as many as there are, would be.

@@ -22,9 +22,9 @@ const FLOWS_WITHIN_A_LEAF: usize = 3;
 /// More links of a whole part are not asked about at once.
 const LINKS_OF_A_WHOLE: usize = 64;
 
-/// The open questions of a run.
-pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
-    let mut ambiguities = Vec::new();
+/// The open questions of a run; beside one that asks which of several parts is slow, and is not confirmed, that about the likeliest of them alone.
+pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<(Ambiguity, Option<Ambiguity>)> {
+    let mut ambiguities: Vec<(Ambiguity, Option<Ambiguity>)> = Vec::new();
     for cause in &seen.causes {
         let Some((_, most)) = cause.suspects.first() else {
             continue;
@@ -87,12 +87,40 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<Ambiguity> {
         if wholes.len() > 1 {
             ambiguity.links.sort_by_key(is_of_all);
         }
-        ambiguities.push(ambiguity);
+        let is_open = !cause.confirmed && cause.intermittent.is_none() && cause.is_crossing_certain;
+        let likeliest = worthwhile.first().filter(|_| is_open && worthwhile.len() > 1);
+        let alone = likeliest.and_then(|part| only(*part, &ambiguity));
+        ambiguities.push((ambiguity, alone));
     }
     for place in seen.slow_once() {
-        ambiguities.extend(of_flow(seen, recorded, place).filter(|new| !is_asked(&ambiguities, new)));
+        let of_flow = of_flow(seen, recorded, place).filter(|new| !is_asked(&ambiguities, new));
+        ambiguities.extend(of_flow.map(|new| (new, None)));
     }
     ambiguities
+}
+
+/// The question whether it is this one of its parts; none about a part of many cables.
+fn only(part: Element, ambiguity: &Ambiguity) -> Option<Ambiguity> {
+    let of_none = Ambiguity {
+        rail: ambiguity.rail.clone(),
+        wanted: ambiguity.wanted,
+        ..Ambiguity::default()
+    };
+    Some(match part {
+        Element::Link(link) => Ambiguity {
+            links: vec![link],
+            ..of_none
+        },
+        Element::Out(rank) => Ambiguity {
+            senders: vec![rank],
+            ..of_none
+        },
+        Element::In(rank) => Ambiguity {
+            receivers: vec![rank],
+            ..of_none
+        },
+        Element::Whole(_) => return None,
+    })
 }
 
 /// Whether parts are the cables of one leaf to the switches above it in one direction, which flows of unknown path cross alike.
@@ -118,9 +146,9 @@ fn of_flow(seen: &Localisation, recorded: &Recorded, place: usize) -> Option<Amb
 }
 
 /// Whether all links of a question are in another one.
-fn is_asked(ambiguities: &[Ambiguity], new: &Ambiguity) -> bool {
+fn is_asked(ambiguities: &[(Ambiguity, Option<Ambiguity>)], new: &Ambiguity) -> bool {
     let has_all = |other: &Ambiguity| new.links.iter().all(|link| other.links.contains(link));
-    ambiguities.iter().any(has_all)
+    ambiguities.iter().any(|(other, _)| has_all(other))
 }
 
 /// The ambiguities in one line.

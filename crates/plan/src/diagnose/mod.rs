@@ -111,17 +111,24 @@ pub fn narrow<B: Measurer>(
     let mut sought: HashMap<LinkId, usize> = HashMap::new();
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
-        let mut ambiguities = ambiguities::of(&seen, &recorded);
-        ambiguities.retain(|ambiguity| {
+        let mut ambiguities = Vec::new();
+        for (ambiguity, likeliest) in ambiguities::of(&seen, &recorded) {
             let question = Ambiguity {
                 wanted: 0,
                 ..ambiguity.clone()
             };
             let times = asked.entry(question).or_insert(0);
             *times += 1;
+            // What was not told apart at once may take long: whether it is slow at all is asked beside it.
+            if *times > 1 {
+                ambiguities.extend(likeliest);
+            }
             // Every draw adds to the evidence, however often it is the same question, and so does every measurement of a single suspect.
-            *times <= MOST_ASKED || ambiguity.by_draws || (ambiguity.wanted > 0 && ambiguity.parts() == 1)
-        });
+            if *times <= MOST_ASKED || ambiguity.by_draws || (ambiguity.wanted > 0 && ambiguity.parts() == 1)
+            {
+                ambiguities.push(ambiguity);
+            }
+        }
         let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
         let mut why = ambiguities::in_words(&ambiguities, context.graph);
         let mut slots = Vec::new();

@@ -46,7 +46,7 @@ impl Answer {
 /// Slots in which flows crossed a part, and flows that did not cross it.
 #[derive(Debug, Default)]
 struct Crossings {
-    /// Slots with a flow that it explains.
+    /// Slots with a flow that it explains, or with one that was slower still for no other known reason: disturbed as well, maybe.
     slow: BTreeSet<u32>,
     /// Slots with any flow over it.
     crossed: BTreeSet<u32>,
@@ -119,7 +119,14 @@ impl<'f> Evidence<'f> {
     /// when the others are judged, nor do flows over parts that let nothing pass: several faults must not hide each other.
     pub(super) fn answers(&self, causes: &[Explanation], family: u32) -> (Vec<Answer>, BTreeSet<usize>) {
         let corrected = |p_value: f64| (p_value * f64::from(family)).min(1.0);
-        let crossings: Vec<Crossings> = causes.iter().map(|cause| self.crossings(cause)).collect();
+        let explained: BTreeSet<usize> = causes
+            .iter()
+            .flat_map(|cause| cause.flows.iter().copied())
+            .collect();
+        let crossings: Vec<Crossings> = causes
+            .iter()
+            .map(|cause| self.crossings(cause, &explained))
+            .collect();
         let solid = causes
             .iter()
             .zip(&crossings)
@@ -170,18 +177,20 @@ impl<'f> Evidence<'f> {
         of_chance.max(self.p_of_variation(cause, more))
     }
 
-    /// What crossed the likeliest part of an explanation, and what did not.
-    fn crossings(&self, cause: &Explanation) -> Crossings {
+    /// What crossed the likeliest part of an explanation, and what did not. `explained` are the flows of all explanations.
+    fn crossings(&self, cause: &Explanation, explained: &BTreeSet<usize>) -> Crossings {
         let first = cause.suspects.first();
         let part = first.and_then(|(element, _)| self.elements.number(*element));
-        let explained: BTreeSet<usize> = cause.flows.iter().copied().collect();
+        let own: BTreeSet<usize> = cause.flows.iter().copied().collect();
+        let has_crossed = |flow: &MeasuredFlow| part.is_some_and(|part| flow.certain.contains(&part));
         let mut crossings = Crossings::default();
         let is_judged = |flow: &MeasuredFlow| flow.state != FlowState::Unjudged && !flow.contended;
         for (number, flow) in self.flows.iter().enumerate().filter(|(_, flow)| is_judged(flow)) {
-            if explained.contains(&number) {
+            let is_slower = || flow.state == FlowState::Slow && !explained.contains(&number);
+            if own.contains(&number) || has_crossed(flow) && is_slower() {
                 crossings.slow.insert(flow.slot);
                 crossings.crossed.insert(flow.slot);
-            } else if part.is_some_and(|part| flow.certain.contains(&part)) {
+            } else if has_crossed(flow) {
                 crossings.crossed.insert(flow.slot);
             } else {
                 crossings.all_elsewhere += 1;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::flow::{FlowState, MeasuredFlow};
 use super::{LOADED, Localisation};
-use crate::findings::power::{Detectability, FURTHER};
+use crate::findings::power::{Detectability, FURTHER, HealthyMeasurement};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use crate::findings::variation::{Disturbances, error_of};
@@ -25,18 +25,36 @@ impl Localisation {
         self.of_levels
     }
 
-    /// Of every judged flow what varies between those of its kind, and the error of its own median; and how many were disturbed, of how many.
-    pub(in crate::findings) fn noise_of_flows(
+    /// Of every judged flow what varies between those of its kind.
+    pub(in crate::findings) fn deviations(&self, summaries: &[CellSummary<'_>]) -> Vec<f64> {
+        let flows = self.judged();
+        flows
+            .map(|flow| summaries[flow.place].variation.deviation)
+            .collect()
+    }
+
+    /// What flows reached that no confirmed fault made slow.
+    pub(in crate::findings) fn healthy_measurements(
         &self,
         summaries: &[CellSummary<'_>],
         rule: &DecisionRule,
-    ) -> (Vec<(f64, f64)>, (usize, usize)) {
-        let known = |flow: &MeasuredFlow| {
-            let summary = &summaries[flow.place];
+    ) -> Vec<HealthyMeasurement> {
+        let measured = |place: usize| {
+            let summary = &summaries[place];
             let own = summary.own_rate(rule.confidence)?;
-            Some((summary.variation.deviation, error_of(&own, rule.confidence)))
+            Some(HealthyMeasurement {
+                below: summary.variation.below_crowd(own.median)?,
+                error: error_of(&own, rule.confidence),
+            })
         };
-        (self.judged().filter_map(known).collect(), self.disturbed())
+        self.healthy().filter_map(measured).collect()
+    }
+
+    /// The cells of flows that were judged, and that no confirmed fault made slow.
+    fn healthy(&self) -> impl Iterator<Item = usize> + '_ {
+        let at_fault = self.made_slow();
+        let places = self.judged().map(|flow| flow.place);
+        places.filter(move |place| !at_fault.contains(place))
     }
 
     fn judged(&self) -> impl Iterator<Item = &MeasuredFlow> {
@@ -44,9 +62,18 @@ impl Localisation {
         self.flows.iter().filter(is_judged)
     }
 
-    /// Flows that were slow by chance, and all that were judged.
-    fn disturbed(&self) -> (usize, usize) {
-        (self.transient.len(), self.judged().count())
+    /// The cells that a confirmed cause explains.
+    fn made_slow(&self) -> BTreeSet<usize> {
+        let confirmed = self.causes.iter().filter(|cause| cause.confirmed);
+        confirmed.flat_map(|cause| cause.places.iter().copied()).collect()
+    }
+
+    /// Flows that were slow though nothing is confirmed to be wrong with what they crossed, and all that were judged.
+    pub(in crate::findings) fn disturbed(&self) -> (usize, usize) {
+        let at_fault = self.made_slow();
+        let slow = self.judged().filter(|flow| flow.state == FlowState::Slow);
+        let slow = slow.filter(|flow| !at_fault.contains(&flow.place));
+        (slow.count(), self.judged().count())
     }
 
     /// Per link the smallest loss that would have been found with probability 0.9; none where no judged flow of known path crossed it.
@@ -57,8 +84,8 @@ impl Localisation {
         speeds: &[Speed],
     ) -> Vec<Option<f64>> {
         let rule = &recorded.run.rule;
-        let (transient, all) = self.disturbed();
-        let disturbed = Disturbances::seen(transient, all).at_most();
+        let (slow, all) = self.disturbed();
+        let disturbed = Disturbances::seen(slow, all).at_most();
         let mut kinds = BTreeMap::new();
         let mut over: Vec<BTreeMap<usize, KindOverLink>> = Vec::new();
         over.resize_with(self.graph.link_count(), BTreeMap::new);
@@ -85,31 +112,48 @@ impl Localisation {
         let detectability = |kind: &KindOverLink| {
             let (summary, comparison) = (&summaries[kind.place], speeds[kind.place].comparison()?);
             let own = summary.own_rate(rule.confidence)?;
+            let is_of_kind = |place: &usize| summaries[*place].cell.peer_key() == summary.cell.peer_key();
+            let shows = |place: usize| {
+                let own = summaries[place].own_rate(rule.confidence)?;
+                let noticed = speeds[place].comparison()?.noticed;
+                Some((own.median.0 / noticed.below.0).ln())
+            };
+            let mut would_show: Vec<f64> = self.healthy().filter(is_of_kind).filter_map(shows).collect();
+            would_show.sort_by(f64::total_cmp);
+            let typical = summaries.iter().filter(|one| one.is_typical && one.done);
             Some(Detectability {
+                would_show,
+                typical: typical
+                    .filter(|one| one.cell.peer_key() == summary.cell.peer_key())
+                    .count(),
+                above: summary
+                    .variation
+                    .below_crowd(comparison.noticed.healthy)
+                    .unwrap_or(0.0),
+                deviation: summary.variation.deviation,
+                freedom: summary.variation.freedom,
                 of_levels: self.of_levels,
                 error: error_of(&own, rule.confidence),
                 disturbed,
                 accepted: rule.budget_of(Question::Parts) / f64::from(self.family.max(1)),
                 least: usize::from(rule.remeasure) + 1,
-                ..summary.variation.detectability(
-                    comparison.expected,
-                    comparison.threshold,
-                    comparison.is_spec,
-                )
+                ..Detectability::default()
             })
         };
+        let mut of_kinds: BTreeMap<usize, Option<Detectability>> = BTreeMap::new();
         // Links that are crossed as often by the same kind are alike.
         let mut known: BTreeMap<(usize, usize), Option<f64>> = BTreeMap::new();
         let mut losses = Vec::with_capacity(over.len());
         for ((id, link), kinds) in self.graph.links().zip(&over) {
-            let of_kinds = kinds.iter().filter_map(|(number, kind)| {
+            let losses_of_kinds = kinds.iter().filter_map(|(number, kind)| {
                 let loss = known.entry((*number, kind.slots.len())).or_insert_with(|| {
                     let further = if kind.is_adaptive { FURTHER } else { 0 };
-                    detectability(kind)?.smallest_loss(kind.slots.len(), further)
+                    let model = of_kinds.entry(*number).or_insert_with(|| detectability(kind));
+                    model.as_ref()?.smallest_loss(kind.slots.len(), further)
                 });
                 *loss
             });
-            let best = of_kinds.min_by(f64::total_cmp);
+            let best = losses_of_kinds.min_by(f64::total_cmp);
             let most = self.loads.most(id.index()).map_or(0.0, |most| most.0);
             // A link that was not filled loses what nobody asked of it before anybody notices.
             let filled = match most >= LOADED * link.rate.0 {

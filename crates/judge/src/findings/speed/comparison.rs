@@ -23,6 +23,8 @@ pub(in crate::findings) struct Comparison {
     pub(in crate::findings) from: String,
     /// Whether it is an absolute figure, not the peers'.
     pub(in crate::findings) is_spec: bool,
+    /// What the cell would have to fall below to look slow, against the strictest of its references.
+    pub(in crate::findings) noticed: Noticed,
     /// Rounds measured, and how many of them are below the threshold.
     pub(in crate::findings) rounds: (u16, u16),
     /// P-value corrected for all comparisons of the run.
@@ -33,6 +35,15 @@ pub(in crate::findings) struct Comparison {
     pub(super) looks_slow: bool,
     /// Why it may only look slow, where its ranks may have started so far apart that nothing else is wrong.
     pub(super) doubt: Option<Box<str>>,
+}
+
+/// From where on a cell looks slow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::findings) struct Noticed {
+    /// Rates below this look slow.
+    pub(in crate::findings) below: Rate,
+    /// What healthy measurements reach, by the reference that says so.
+    pub(in crate::findings) healthy: Rate,
 }
 
 impl Comparison {
@@ -153,8 +164,14 @@ impl MeasuredCell<'_, '_> {
             true => summary.rounds.iter().filter(|round| is_slow_round(round)).count(),
             false => 0,
         };
+        let own = summary.own_rate(rule.confidence).unwrap_or(self.rate);
+        let unusual = variation.unusual_below(&own, expected, peers, rule.confidence);
         let count = |rounds: usize| u16::try_from(rounds).unwrap_or(u16::MAX);
         Comparison {
+            noticed: Noticed {
+                below: Rate(unusual.0.min(threshold.0)),
+                healthy: variation.healthy(expected, peers.is_none()),
+            },
             measured: self.rate,
             expected,
             threshold,

@@ -128,7 +128,13 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
 }
 
 /// The verdict on a cell by all its comparisons.
-fn conclude(applied: Applied, rule: &DecisionRule) -> Speed {
+fn conclude(mut applied: Applied, rule: &DecisionRule) -> Speed {
+    let strictest = applied.comparisons.iter().map(|comparison| comparison.noticed);
+    if let Some(strictest) = strictest.max_by(|a, b| a.below.0.total_cmp(&b.below.0)) {
+        for comparison in &mut applied.comparisons {
+            comparison.noticed = strictest;
+        }
+    }
     let worst = |list: &mut dyn Iterator<Item = &Comparison>| {
         list.min_by(|a, b| a.ratio().total_cmp(&b.ratio())).cloned()
     };
