@@ -71,7 +71,7 @@ pub(super) struct Open {
     /// How the part wanders.
     wander: Wander,
     /// The effect that proved it.
-    pub(super) proven: f64,
+    proven: f64,
     /// Runs before it.
     pub(super) old: Vec<Point>,
     /// Runs since it began.

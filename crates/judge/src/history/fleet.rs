@@ -255,7 +255,7 @@ impl Fleet {
         let most = FARTHEST_SIBLING * spread;
         let distance = |(arrival, (_, series)): (&Option<Arrival>, &(String, Series))| {
             let arrival = arrival.as_ref()?;
-            let usual = arrival.usual.filter(|usual| usual.runs >= FEWEST)?;
+            let usual = arrival.usual?;
             let tonight = (arrival.log - level - usual.median).clamp(-most, most);
             // The usual level follows a wander after some runs. Were it subtracted, its course would be left in every sibling.
             Some(usual.median - series.reference()? + tonight)

@@ -29,8 +29,11 @@ pub(super) struct Series {
     identity: Option<String>,
     /// Runs on the present level.
     points: Vec<Point>,
-    /// The first usual level, moved by every change since: from it, siblings of the part see how far it has wandered.
+    /// The first usual level, moved by every change since that was the part's alone: from it, siblings of the part see how far it has
+    /// wandered. What they share with it they must go on to see, or one change would bring the next.
     reference: Option<f64>,
+    /// By how much the change that lasts has moved it.
+    moved: f64,
     open: Option<Open>,
     /// Changes that are over, in order.
     pub(super) over: Vec<Episode>,
@@ -279,7 +282,7 @@ impl Series {
         if !open.lasts() {
             let back: Vec<Point> = self.points.iter().rev().take(2).rev().copied().collect();
             let mut points = std::mem::take(&mut open.old);
-            self.reference = self.reference.map(|level| level - open.proven);
+            self.reference = self.reference.map(|level| level - self.moved);
             points.extend(back.into_iter().map(|point| Point {
                 scores: [0.0; 2],
                 ..point
@@ -344,6 +347,7 @@ impl Series {
         let Some((proven, proof, view)) = best else {
             return false;
         };
+        let is_alone = view.shared != Shared::NOTHING;
         // What proves a change need not be what describes it best: a step of two runs can pass for a slope of four.
         let (shape, age) = self
             .likeliest(most, &view, terms, &proof)
@@ -351,9 +355,9 @@ impl Series {
         match self.closely(shape, age, &view, terms) {
             Some((_, better)) if better.effect.signum() == proof.effect.signum() => {
                 let fit = Fit { shape, age, ..proven };
-                self.begin(fit, better, terms.run);
+                self.begin(fit, better, terms.run, is_alone);
             }
-            _ => self.begin(proven, proof, terms.run),
+            _ => self.begin(proven, proof, terms.run, is_alone),
         }
         true
     }
@@ -454,12 +458,14 @@ impl Series {
         matters.then_some((fit, proof))
     }
 
-    fn begin(&mut self, fit: Fit, proof: Proof, run: usize) {
+    /// `is_alone`: whether it shows apart from the siblings.
+    fn begin(&mut self, fit: Fit, proof: Proof, run: usize, is_alone: bool) {
         self.pending.clear();
         self.close(run, Ending::Superseded);
         let since = self.points.split_off(self.points.len() - fit.age);
         let old = std::mem::take(&mut self.points);
-        self.reference = self.reference.map(|level| level + proof.effect);
+        self.moved = if is_alone { proof.effect } else { 0.0 };
+        self.reference = self.reference.map(|level| level + self.moved);
         let open = Open::begun(fit, proof, old, since, run);
         // What is usual from here on: the new level, or where a slope has come to.
         let level = match fit.shape {
