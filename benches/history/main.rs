@@ -5,6 +5,7 @@
 //! known incidents, and as many of smaller fleets, and prints a table of `docs/detection.md`; `--wander 50` does so with hosts and
 //! cables that wander from night to night. `ci/nights-report` puts both there.
 
+mod oracle;
 mod tally;
 mod wander;
 
@@ -28,7 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let (hosts, cables) = (wander("--host-wander")?, wander("--cable-wander")?);
             tally::table(histories.parse()?, hosts, cables);
         }
-        (None, Some(histories)) => wander::table(histories.parse()?, after("--series").unwrap_or("counted")),
+        (None, Some(histories)) => {
+            let series = after("--series").unwrap_or("counted");
+            wander::table(histories.parse()?, series, after("--fleet"));
+        }
         (None, None) => speed()?,
     }
     Ok(())

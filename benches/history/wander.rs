@@ -5,6 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use judge::history::{Rule, alarms};
 use plan::twin::nights::{Incident, Nights, Wander};
 
+use crate::oracle::{self, Oracle};
+
 /// Standard deviation of what wanders.
 const DEVIATION: f64 = 0.015;
 /// Correlations of one night with the next.
@@ -24,14 +26,18 @@ struct Count {
     delays: [Vec<usize>; 2],
 }
 
-/// Prints what was alarmed and found, by fleet and by what wanders. `series` chooses the seeds.
-pub fn table(histories: usize, series: &str) {
+/// Prints what was alarmed and found, by fleet and by what wanders. `series` chooses the seeds, `fleet` one of the fleets (`4x2`).
+pub fn table(histories: usize, series: &str, fleet: Option<&str>) {
     println!(
-        "| fleet | wanders | correlation | alarms in 30 nights | histories with any | {} |",
-        STEPS.map(heading).join(" | ")
+        "| fleet | wanders | correlation | alarms in 30 nights | histories with any | {} | who knows all but levels: {} |",
+        STEPS.map(heading).join(" | "),
+        STEPS.map(|share| format!("{} %", 100.0 * share)).join(", ")
     );
-    println!("|---|---|--:|--:|--:|---|---|");
-    for (hosts, rails) in [(4, 2), (16, 4), (128, 8)] {
+    println!("|---|---|--:|--:|--:|---|---|---|");
+    let error = oracle::error();
+    let is_asked =
+        |(hosts, rails): &(usize, usize)| fleet.is_none_or(|fleet| fleet == format!("{hosts}x{rails}"));
+    for (hosts, rails) in [(4, 2), (16, 4), (128, 8)].into_iter().filter(is_asked) {
         for what in ["hosts", "cables"] {
             for correlation in CORRELATIONS {
                 let mut count = Count::default();
@@ -52,10 +58,20 @@ pub fn table(histories: usize, series: &str) {
                     }
                     one(nights, history, &mut count);
                 }
+                let ways = 2;
+                let oracle = Oracle {
+                    parts: ways * hosts * rails,
+                    together: if what == "hosts" { ways * rails } else { ways },
+                    deviation: DEVIATION,
+                    correlation,
+                    error,
+                };
+                let best = STEPS.map(|share| night_or_not(oracle.median_night(share)));
                 print(
                     &format!("{hosts} x {rails} | {what} | {correlation}"),
                     histories,
                     &mut count,
+                    &best.join(", "),
                 );
             }
         }
@@ -114,15 +130,17 @@ fn one(mut nights: Nights, history: usize, count: &mut Count) {
     count.nights += nights.count - rule.least_runs;
 }
 
-fn print(row: &str, histories: usize, count: &mut Count) {
+fn night_or_not(night: Option<usize>) -> String {
+    night.map_or("not".to_string(), |night| night.to_string())
+}
+
+fn print(row: &str, histories: usize, count: &mut Count, best: &str) {
     let steps = count.delays.each_mut().map(|delays| {
         delays.sort_unstable();
         let among =
             |nights: std::ops::Range<usize>| delays.iter().filter(|delay| nights.contains(delay)).count();
-        let median = match delays.get(delays.len() / 2) {
-            Some(nights) if *nights < usize::MAX => nights.to_string(),
-            _ => "not".to_string(),
-        };
+        let median = delays.get(delays.len() / 2).copied();
+        let median = night_or_not(median.filter(|nights| *nights < usize::MAX));
         let nights = [0..3, 3..4, 4..5, 5..6];
         let each = nights.map(|night| among(night).to_string());
         let missed = delays.iter().filter(|delay| **delay == usize::MAX).count();
@@ -133,7 +151,7 @@ fn print(row: &str, histories: usize, count: &mut Count) {
         )
     });
     println!(
-        "| {row} | {:.2} | {} of {histories} | {} |",
+        "| {row} | {:.2} | {} of {histories} | {} | {best} |",
         count.wrong as f64 * 30.0 / count.nights as f64,
         count.histories,
         steps.join(" | ")

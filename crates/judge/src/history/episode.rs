@@ -1,6 +1,6 @@
 //! A change of one part, from the run that proves it to the run that ends it.
 
-use crate::change_point::{Baseline, Fit, Wander, online};
+use crate::change_point::{Baseline, Fit, Siblings, Wander, online};
 use record::ChangeShape;
 use record::stats::median;
 
@@ -15,8 +15,10 @@ pub(super) struct Point {
     pub(super) log: f64,
     /// The same less what all parts of its kind have in common in that run.
     pub(super) own: f64,
-    /// How rare that was when it came; 0 when it was not judged.
-    pub(super) score: f64,
+    /// What its siblings showed.
+    pub(super) siblings: Siblings,
+    /// How rare it was when it came, as it was and apart from its siblings; 0 when it was not judged.
+    pub(super) scores: [f64; 2],
 }
 
 /// Why a change is over.
@@ -89,21 +91,18 @@ pub(super) struct Proof {
 }
 
 /// What a change makes of the figure by now, as a logarithm.
-pub(super) fn effect(shape: ChangeShape, since: &[Point], before: f64) -> f64 {
+pub(super) fn effect(shape: ChangeShape, since: &[f64], before: f64) -> f64 {
     match shape {
         ChangeShape::Slope => {
             let (mut products, mut squares) = (0.0, 0.0);
-            for (at, point) in since.iter().enumerate() {
+            for (at, own) in since.iter().enumerate() {
                 let age = (at + 1) as f64;
-                products += age * (point.own - before);
+                products += age * (own - before);
                 squares += age * age;
             }
             products / squares * since.len() as f64
         }
-        ChangeShape::Step | ChangeShape::Blip => {
-            let own: Vec<f64> = since.iter().map(|point| point.own).collect();
-            median(&own).map_or(0.0, |median| median - before)
-        }
+        ChangeShape::Step | ChangeShape::Blip => median(since).map_or(0.0, |median| median - before),
     }
 }
 
@@ -153,7 +152,8 @@ impl Open {
             true => self.episode.shape,
             false => ChangeShape::Step,
         };
-        let of_now = effect(shape, recent, self.before.median);
+        let own: Vec<f64> = recent.iter().map(|point| point.own).collect();
+        let of_now = effect(shape, &own, self.before.median);
         if self.episode.runs > 0 {
             self.episode.effect = of_now;
         }

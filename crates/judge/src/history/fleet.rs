@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
+use super::kinship::Kinship;
 use super::rule::{self, Rule};
-use super::series::{FEWEST, Learnt, Series, Terms};
+use super::series::{Arrival, FEWEST, Learnt, Lesson, Series, Terms, View};
 use crate::change_point::wander::{ASSUMED, Differences};
-use crate::change_point::{self, Baseline, Pool, Variogram};
+use crate::change_point::{self, Baseline, Pool, Shared, SharedEstimate, Siblings, Variogram};
 use record::stats::median;
 use record::{PartKind, PartReading, Quantity, Replaced};
 
@@ -20,6 +21,8 @@ const CROWD: usize = 4;
 const WEIGHT: f64 = 20.0;
 /// What a fleet as a whole is taken to vary by, and as how many runs that counts.
 const COMMON_SPREAD: (f64, f64) = (0.005, 5.0);
+/// A sibling farther from its usual level, in spreads, counts as that: what happens to it alone is not shared.
+const FARTHEST_SIBLING: f64 = 2.5;
 
 /// All parts of one kind and quantity.
 #[derive(Debug, Clone)]
@@ -36,19 +39,30 @@ pub(super) struct Fleet {
     pub(super) common: Series,
     /// Logarithm of what they have in common, run by run, where it is known.
     pub(super) levels: Vec<(usize, f64)>,
-    pool: Pool,
-    common_pool: Pool,
-    variogram: Variogram,
-    common_variogram: Variogram,
+    /// What is known of parts as they are, of parts less what their siblings show, and of all together.
+    own: Known,
+    apart: Known,
+    of_common: Known,
+    kinship: Kinship,
+    shared: SharedEstimate,
     /// Usual spread of a part, in the last run.
     spread: f64,
 }
 
-/// One reading on its way into its series.
-struct Arrival<'a> {
-    series: &'a mut Series,
-    log: f64,
-    usual: Option<Baseline>,
+/// What the past of all parts teaches of one way to look at them.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    pool: Pool,
+    variogram: Variogram,
+}
+
+impl Known {
+    fn learn(&mut self, lessons: Vec<Lesson>) {
+        let differences: Vec<Differences> = lessons.iter().map(|lesson| lesson.differences).collect();
+        self.variogram.add(&differences);
+        self.pool
+            .add(lessons.into_iter().map(|lesson| lesson.distance).collect());
+    }
 }
 
 impl Fleet {
@@ -61,10 +75,11 @@ impl Fleet {
             series: Vec::new(),
             common: Series::default(),
             levels: Vec::new(),
-            pool: Pool::default(),
-            common_pool: Pool::default(),
-            variogram: Variogram::default(),
-            common_variogram: Variogram::default(),
+            own: Known::default(),
+            apart: Known::default(),
+            of_common: Known::default(),
+            kinship: Kinship::default(),
+            shared: SharedEstimate::default(),
             spread: 0.0,
         }
     }
@@ -92,9 +107,15 @@ impl Fleet {
     /// before begin anew.
     pub(super) fn meet(&mut self, readings: &[&PartReading], run: usize, rule: &Rule) -> PresentParts {
         let mut met = PresentParts::default();
+        let looks = if self.shared.shared() == Shared::NOTHING {
+            1
+        } else {
+            2
+        };
         for reading in readings {
             let place = *self.places.entry(reading.part.clone()).or_insert_with(|| {
                 self.series.push((reading.part.clone(), Series::default()));
+                self.kinship.add(self.kind, &reading.part);
                 self.series.len() - 1
             });
             let series = &mut self.series[place].1;
@@ -113,6 +134,7 @@ impl Fleet {
                 false => met.young += 1,
             }
         }
+        met.looks = looks * met.grown;
         met
     }
 
@@ -124,75 +146,146 @@ impl Fleet {
                 logs[*place] = Some(reading.value.ln()).filter(|log| log.is_finite());
             }
         }
-        let mut arrivals: Vec<Arrival<'_>> = self
+        let mut arrivals: Vec<Option<Arrival>> = self
             .series
             .par_iter_mut()
             .zip(logs)
-            .filter_map(|((_, series), log)| {
+            .map(|((_, series), log)| {
+                let log = log?;
                 let usual = series.baseline(rule);
-                log.map(|log| Arrival { series, log, usual })
+                series.refer_to(usual);
+                Some(Arrival {
+                    log,
+                    siblings: Siblings::default(),
+                    usual,
+                    usual_apart: None,
+                })
             })
             .collect();
         let level =
             common_level(&arrivals).unwrap_or_else(|| self.levels.last().map_or(0.0, |(_, level)| *level));
-        let is_crowd = arrivals.len() >= CROWD;
+        let is_crowd = arrivals.iter().flatten().count() >= CROWD;
         let least_spread = rule::least_spread(self.quantity);
-        let spreads: Vec<f64> = arrivals
-            .iter()
-            .filter_map(|arrival| arrival.usual.filter(|usual| usual.runs >= FEWEST))
-            .map(|usual| usual.spread)
-            .collect();
+        let spread = spread(
+            arrivals.iter().flatten().map(|arrival| arrival.usual),
+            least_spread,
+        );
+        let shared = self.shared.shared();
+        let with_siblings = self.add_siblings(&mut arrivals, level, spread);
+        self.series
+            .par_iter()
+            .zip(&mut arrivals)
+            .for_each(|((_, series), arrival)| {
+                if let Some(arrival) = arrival {
+                    arrival.usual_apart = series.baseline_apart(shared, rule);
+                }
+            });
+        let usual_apart = arrivals.iter().flatten().map(|arrival| arrival.usual_apart);
         let terms = Terms {
             run,
             common: level,
-            spread: median(&spreads).unwrap_or(least_spread).max(least_spread),
+            own: View {
+                shared: Shared::NOTHING,
+                spread,
+                pool: &self.own.pool,
+                wander: self.own.variogram.wander(ASSUMED),
+            },
+            apart: (!with_siblings.is_empty()).then(|| View {
+                shared,
+                spread: self::spread(usual_apart, least_spread),
+                pool: &self.apart.pool,
+                wander: self.apart.variogram.wander(ASSUMED),
+            }),
             weight: WEIGHT,
             least_spread,
             least_effect: rule.least_effect_of(self.quantity).ln_1p(),
             more_is_better: self.quantity.is_better_when_higher(),
             threshold,
-            pool: &self.pool,
-            wander: self.variogram.wander(ASSUMED),
             rule,
         };
-        let learnt: Vec<Learnt> = arrivals
+        let learnt: Vec<Learnt> = self
+            .series
             .par_iter_mut()
-            .filter_map(|arrival| arrival.series.add(arrival.log, arrival.usual, &terms))
+            .zip(&arrivals)
+            .filter_map(|((_, series), arrival)| series.add(arrival.as_ref()?, &terms))
             .collect();
         if is_crowd {
             let terms = Terms {
                 common: 0.0,
-                spread: COMMON_SPREAD.0,
+                own: View {
+                    spread: COMMON_SPREAD.0,
+                    pool: &self.of_common.pool,
+                    // What all have in common may well wander as each of them does.
+                    wander: self.of_common.variogram.wander(terms.own.wander),
+                    ..terms.own
+                },
+                apart: None,
                 weight: COMMON_SPREAD.1,
-                pool: &self.common_pool,
-                // What all have in common may well wander as each of them does.
-                wander: self.common_variogram.wander(terms.wander),
                 ..terms
             };
-            let usual = self.common.baseline(rule);
-            let learnt = self.common.add(level, usual, &terms);
-            pooled(
-                &mut self.common_pool,
-                &mut self.common_variogram,
-                learnt.into_iter().collect(),
-            );
+            let arrival = Arrival {
+                log: level,
+                siblings: Siblings::default(),
+                usual: self.common.baseline(rule),
+                usual_apart: None,
+            };
+            let learnt = self.common.add(&arrival, &terms);
+            self.of_common
+                .learn(learnt.into_iter().filter_map(|learnt| learnt.own).collect());
             self.levels.push((run, level));
         }
-        self.spread = terms.spread;
-        pooled(&mut self.pool, &mut self.variogram, learnt);
+        self.spread = spread;
+        let (own, apart): (Vec<_>, Vec<_>) = learnt
+            .into_iter()
+            .map(|learnt| (learnt.own, learnt.apart))
+            .unzip();
+        self.own.learn(own.into_iter().flatten().collect());
+        self.apart.learn(apart.into_iter().flatten().collect());
+        self.shared.add(&with_siblings);
+    }
+
+    /// Tells every reading what its siblings are above or below a level of long ago; returns the same with its own, of parts that have
+    /// siblings.
+    fn add_siblings(
+        &self,
+        arrivals: &mut [Option<Arrival>],
+        level: f64,
+        spread: f64,
+    ) -> Vec<(f64, Siblings)> {
+        let most = FARTHEST_SIBLING * spread;
+        let distance = |(arrival, (_, series)): (&Option<Arrival>, &(String, Series))| {
+            let arrival = arrival.as_ref()?;
+            let usual = arrival.usual?;
+            let tonight = (arrival.log - level - usual.median).clamp(-most, most);
+            // The usual level follows a wander after some runs. Were it subtracted, its course would be left in every sibling.
+            Some(usual.median - series.reference()? + tonight)
+        };
+        let distances: Vec<Option<f64>> = arrivals.iter().zip(&self.series).map(distance).collect();
+        let siblings = self.kinship.siblings(&distances);
+        let mut both = Vec::new();
+        for ((arrival, siblings), own) in arrivals.iter_mut().zip(siblings).zip(distances) {
+            if let (Some(arrival), Some(own)) = (arrival, own)
+                && siblings != Siblings::default()
+            {
+                arrival.siblings = siblings;
+                both.push((own, siblings));
+            }
+        }
+        both
     }
 }
 
-fn pooled(pool: &mut Pool, variogram: &mut Variogram, learnt: Vec<Learnt>) {
-    let differences: Vec<Differences> = learnt.iter().map(|learnt| learnt.differences).collect();
-    variogram.add(&differences);
-    pool.add(learnt.into_iter().map(|learnt| learnt.distance).collect());
+/// Usual spread of a part: the median.
+fn spread(usual: impl Iterator<Item = Option<Baseline>>, least: f64) -> f64 {
+    let grown = usual.flatten().filter(|usual| usual.runs >= FEWEST);
+    let spreads: Vec<f64> = grown.map(|usual| usual.spread).collect();
+    median(&spreads).unwrap_or(least).max(least)
 }
 
 /// The median of how far parts are from their usual; none of a few.
-fn common_level(arrivals: &[Arrival<'_>]) -> Option<f64> {
-    let of = |arrival: &Arrival<'_>| arrival.usual.map(|usual| arrival.log - usual.median);
-    let distances: Vec<f64> = arrivals.iter().filter_map(of).collect();
+fn common_level(arrivals: &[Option<Arrival>]) -> Option<f64> {
+    let of = |arrival: &Arrival| arrival.usual.map(|usual| arrival.log - usual.median);
+    let distances: Vec<f64> = arrivals.iter().flatten().filter_map(of).collect();
     change_point::common_level(&distances, CROWD)
 }
 
@@ -201,6 +294,8 @@ fn common_level(arrivals: &[Arrival<'_>]) -> Option<f64> {
 pub(super) struct PresentParts {
     /// Parts with a past to be compared with.
     pub(super) grown: u32,
+    /// How often chance has an opportunity: parts that have siblings are looked at twice.
+    pub(super) looks: u32,
     /// Parts without.
     pub(super) young: u32,
     /// Parts that are others than before.

@@ -15,6 +15,7 @@ mod episode;
 mod finding_track;
 mod fleet;
 mod issues;
+mod kinship;
 mod part_histories;
 mod readings;
 mod related;

@@ -51,10 +51,11 @@ impl PartHistories {
             });
             let here = self.fleets[at].meet(readings, run, rule);
             present.grown += here.grown;
+            present.looks += here.looks;
             present.young += here.young;
             present.replaced.extend(here.replaced);
         }
-        let threshold = rule.threshold(present.grown);
+        let threshold = rule.threshold(present.looks);
         for fleet in &mut self.fleets {
             if let Some(readings) = by_fleet.get(&(fleet.kind, fleet.quantity)) {
                 fleet.add(readings, run, threshold, rule);

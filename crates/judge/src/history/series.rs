@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::episode::{Ending, Episode, Open, Point, Proof, effect};
 use super::rule::Rule;
 use crate::change_point::wander::{self, Differences};
-use crate::change_point::{Baseline, Fit, Forecast, Pool, Wander, online};
+use crate::change_point::{Baseline, Fit, Forecast, Pool, Shared, Siblings, Wander, online};
 use record::ChangeShape;
 
 /// Distances are pooled only when so many runs have not turned them into a change: a fault must not teach what is usual.
@@ -14,6 +14,8 @@ const LAG: usize = 3;
 pub(super) const FEWEST: usize = 4;
 /// How much farther out a change for the better must be: it is not urgent.
 const BETTER: f64 = 1.0;
+/// How much farther out a part must be by itself where it wanders with its siblings: all of them are far out at once then.
+const WITH_SIBLINGS: f64 = 0.5;
 /// How much more a slope must explain than a step to be called one, in squares of the spread.
 const SLOPE: f64 = 4.0;
 /// Share of the threshold from which a change is looked at closely.
@@ -27,6 +29,11 @@ pub(super) struct Series {
     identity: Option<String>,
     /// Runs on the present level.
     points: Vec<Point>,
+    /// The first usual level, moved by every change since that was the part's alone: from it, siblings of the part see how far it has
+    /// wandered. What they share with it they must go on to see, or one change would bring the next.
+    reference: Option<f64>,
+    /// By how much the change that lasts has moved it.
+    moved: f64,
     open: Option<Open>,
     /// Changes that are over, in order.
     pub(super) over: Vec<Episode>,
@@ -36,6 +43,19 @@ pub(super) struct Series {
     pending: VecDeque<Learnt>,
 }
 
+/// One reading on its way into its series.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    /// Logarithm of the figure.
+    pub(super) log: f64,
+    /// What its siblings show.
+    pub(super) siblings: Siblings,
+    /// What was usual before it.
+    pub(super) usual: Option<Baseline>,
+    /// The same of the part less what its siblings show.
+    pub(super) usual_apart: Option<Baseline>,
+}
+
 /// What the fleet says in one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms<'a> {
@@ -43,8 +63,10 @@ pub(super) struct Terms<'a> {
     pub(super) run: usize,
     /// What all parts of the kind have in common.
     pub(super) common: f64,
-    /// Usual spread of a part.
-    pub(super) spread: f64,
+    /// Parts as they are.
+    pub(super) own: View<'a>,
+    /// The same less what their siblings show; none where parts have no siblings.
+    pub(super) apart: Option<View<'a>>,
     /// As how many runs that counts.
     pub(super) weight: f64,
     /// The least that a spread is taken to be.
@@ -55,17 +77,57 @@ pub(super) struct Terms<'a> {
     pub(super) more_is_better: bool,
     /// From which score a change is beyond chance.
     pub(super) threshold: f64,
-    /// What distances are rare.
-    pub(super) pool: &'a Pool,
-    /// How readings of a part follow from those before.
-    pub(super) wander: Wander,
     /// The rule.
     pub(super) rule: &'a Rule,
 }
 
-/// What one run of one part adds to the pool.
-#[derive(Debug, Clone)]
+/// One way to look at parts, and what the fleet knows of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View<'a> {
+    /// What is subtracted of siblings.
+    pub(super) shared: Shared,
+    /// Usual spread of a part.
+    pub(super) spread: f64,
+    /// What distances are rare.
+    pub(super) pool: &'a Pool,
+    /// How readings of a part follow from those before.
+    pub(super) wander: Wander,
+}
+
+impl View<'_> {
+    /// The reading as it is looked at.
+    fn of(&self, point: &Point) -> f64 {
+        point.own - self.shared.expected(&point.siblings)
+    }
+
+    /// The same of several.
+    fn of_all(&self, points: &[Point]) -> Vec<f64> {
+        points.iter().map(|point| self.of(point)).collect()
+    }
+}
+
+impl<'a> Terms<'a> {
+    /// Every way to look at parts, with the place of its scores.
+    fn views(&self) -> impl Iterator<Item = (usize, View<'a>)> + use<'a> {
+        [Some(self.own), self.apart]
+            .into_iter()
+            .enumerate()
+            .filter_map(|(at, view)| Some((at, view?)))
+    }
+}
+
+/// What one run of one part adds to what is known of its fleet, for each way to look at it.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Learnt {
+    /// As it is.
+    pub(super) own: Option<Lesson>,
+    /// Apart from its siblings.
+    pub(super) apart: Option<Lesson>,
+}
+
+/// The same of one way to look at it.
+#[derive(Debug, Clone)]
+pub(super) struct Lesson {
     /// A distance from what was expected.
     pub(super) distance: f64,
     /// How much the reading differs from earlier ones.
@@ -77,6 +139,17 @@ impl Series {
     pub(super) fn baseline(&self, rule: &Rule) -> Option<Baseline> {
         let from = self.points.len().saturating_sub(rule.window);
         Baseline::of(self.points[from..].iter().map(|point| point.own))
+    }
+
+    /// Takes the usual level for the one that wandering is seen from, when there is none yet.
+    pub(super) fn refer_to(&mut self, usual: Option<Baseline>) {
+        let grown = usual.filter(|usual| usual.runs >= FEWEST);
+        self.reference = self.reference.or(grown.map(|usual| usual.median));
+    }
+
+    /// From where its siblings see how far it has wandered.
+    pub(super) fn reference(&self) -> Option<f64> {
+        self.reference
     }
 
     /// Whether there are enough runs to find a change with the next one: some before it, and the least that show it.
@@ -127,33 +200,42 @@ impl Series {
         Some(before)
     }
 
-    /// One more run, whose figure has this logarithm; `usual` is what was usual before it.
-    pub(super) fn add(&mut self, log: f64, usual: Option<Baseline>, terms: &Terms<'_>) -> Option<Learnt> {
-        let own = log - terms.common;
-        let usual = usual.filter(|usual| usual.runs >= FEWEST);
-        let learnt = usual.map(|usual| {
-            let spread = usual.spread_among(terms.spread, terms.weight, terms.least_spread);
-            let from = self.points.len().saturating_sub(terms.rule.window);
-            let earlier: Vec<f64> = self.points[from..].iter().map(|point| point.own).collect();
-            let forecast = Forecast::after(&earlier, &usual, spread, terms.wander);
-            Learnt {
-                distance: forecast.distance(0, own),
-                differences: wander::differences(own, &earlier, terms.spread),
-            }
-        });
-        let score = learnt
-            .as_ref()
-            .map_or(0.0, |learnt| terms.pool.score(learnt.distance));
-        self.points.push(Point {
+    /// What is usual by now of the part less what its siblings show; none before the first run.
+    pub(super) fn baseline_apart(&self, shared: Shared, rule: &Rule) -> Option<Baseline> {
+        let from = self.points.len().saturating_sub(rule.window);
+        let apart = |point: &Point| point.own - shared.expected(&point.siblings);
+        Baseline::of(self.points[from..].iter().map(apart))
+    }
+
+    /// One more run.
+    pub(super) fn add(&mut self, arrival: &Arrival, terms: &Terms<'_>) -> Option<Learnt> {
+        let mut point = Point {
             run: terms.run,
-            log,
-            own,
-            score,
-        });
+            log: arrival.log,
+            own: arrival.log - terms.common,
+            siblings: arrival.siblings,
+            scores: [0.0; 2],
+        };
+        let lesson = |view: &View<'_>, usual: Option<Baseline>| {
+            let usual = usual.filter(|usual| usual.runs >= FEWEST)?;
+            Some(self.lesson(view, &usual, view.of(&point), terms))
+        };
+        let learnt = Learnt {
+            own: lesson(&terms.own, arrival.usual),
+            apart: terms.apart.and_then(|view| lesson(&view, arrival.usual_apart)),
+        };
+        for (at, view) in terms.views() {
+            let lesson = [&learnt.own, &learnt.apart][at];
+            point.scores[at] = lesson
+                .as_ref()
+                .map_or(0.0, |lesson| view.pool.score(lesson.distance));
+        }
+        self.points.push(point);
         self.follow(terms);
         let is_proven = self.look(terms);
-        if let (false, Some(usual)) = (is_proven, usual) {
-            let effect = own - usual.median;
+        if let (false, Some(usual)) = (is_proven, arrival.usual) {
+            let effect = point.own - usual.median;
+            let score = point.scores[0];
             let stands_out =
                 score.abs() >= BLIP * terms.threshold && effect.abs() >= 2.0 * terms.least_effect;
             if stands_out && self.open.is_none() && usual.runs >= terms.rule.least_runs {
@@ -164,9 +246,21 @@ impl Series {
         if self.points.len() > most {
             self.points.drain(..self.points.len() - most);
         }
-        match is_proven {
+        match is_proven || learnt.own.is_none() {
             true => None,
-            false => self.learn(learnt?),
+            false => self.learn(learnt),
+        }
+    }
+
+    /// What a reading adds to what is known of the fleet.
+    fn lesson(&self, view: &View<'_>, usual: &Baseline, now: f64, terms: &Terms<'_>) -> Lesson {
+        let spread = usual.spread_among(view.spread, terms.weight, terms.least_spread);
+        let from = self.points.len().saturating_sub(terms.rule.window);
+        let earlier = view.of_all(&self.points[from..]);
+        let forecast = Forecast::after(&earlier, usual, spread, view.wander);
+        Lesson {
+            distance: forecast.distance(0, now),
+            differences: wander::differences(now, &earlier, view.spread),
         }
     }
 
@@ -188,7 +282,11 @@ impl Series {
         if !open.lasts() {
             let back: Vec<Point> = self.points.iter().rev().take(2).rev().copied().collect();
             let mut points = std::mem::take(&mut open.old);
-            points.extend(back.into_iter().map(|point| Point { score: 0.0, ..point }));
+            self.reference = self.reference.map(|level| level - self.moved);
+            points.extend(back.into_iter().map(|point| Point {
+                scores: [0.0; 2],
+                ..point
+            }));
             self.close(terms.run, Ending::Gone);
             self.points = points;
             return;
@@ -214,53 +312,82 @@ impl Series {
             return false;
         }
         let from = self.points.len() - most;
-        let scores: Vec<f64> = self.points[from..].iter().map(|point| point.score).collect();
-        let mut best: Option<(Fit, Proof)> = None;
-        for (shape, age) in online::shapes(most, most) {
-            // A quick look first: what is far from beyond chance as it came need not be looked at closely.
-            if online::glance(&scores, shape, age).abs() < CLOSELY * terms.threshold {
+        let has_siblings = terms.apart.is_some_and(|apart| apart.shared != Shared::NOTHING);
+        let mut best: Option<(Fit, Proof, View<'_>)> = None;
+        for (at, view) in terms.views() {
+            // Siblings that share nothing leave the part as it is: one look is enough.
+            if at > 0 && !has_siblings {
                 continue;
             }
-            let Some((fit, proof)) = self.closely(shape, age, terms) else {
-                continue;
+            let by_itself = if at == 0 && has_siblings {
+                WITH_SIBLINGS
+            } else {
+                0.0
             };
-            let is_worse = (proof.effect < 0.0) == terms.more_is_better;
-            let threshold = terms.threshold + if is_worse { 0.0 } else { BETTER };
-            let is_change = fit.is_beyond(threshold) && proof.effect.abs() >= terms.least_effect;
-            let is_best = best
-                .as_ref()
-                .is_none_or(|(known, _)| fit.score.abs() > known.score.abs());
-            if is_change && is_best && fit.score.signum() == proof.effect.signum() {
-                best = Some((fit, proof));
+            let scores: Vec<f64> = self.points[from..].iter().map(|point| point.scores[at]).collect();
+            for (shape, age) in online::shapes(most, most) {
+                // A quick look first: what is far from beyond chance as it came need not be looked at closely.
+                if online::glance(&scores, shape, age).abs() < CLOSELY * terms.threshold {
+                    continue;
+                }
+                let Some((fit, proof)) = self.closely(shape, age, &view, terms) else {
+                    continue;
+                };
+                let is_worse = (proof.effect < 0.0) == terms.more_is_better;
+                let threshold = terms.threshold + by_itself + if is_worse { 0.0 } else { BETTER };
+                let is_change = fit.is_beyond(threshold) && proof.effect.abs() >= terms.least_effect;
+                let is_best = best
+                    .as_ref()
+                    .is_none_or(|(known, ..)| fit.score.abs() > known.score.abs());
+                if is_change && is_best && fit.score.signum() == proof.effect.signum() {
+                    best = Some((fit, proof, view));
+                }
             }
         }
-        let Some((proven, proof)) = best else {
+        let Some((proven, proof, view)) = best else {
             return false;
         };
+        let is_alone = view.shared != Shared::NOTHING;
         // What proves a change need not be what describes it best: a step of two runs can pass for a slope of four.
-        let (shape, age) = self.likeliest(most, &proof).unwrap_or((proven.shape, proven.age));
-        match self.closely(shape, age, terms) {
+        let (shape, age) = self
+            .likeliest(most, &view, terms, &proof)
+            .unwrap_or((proven.shape, proven.age));
+        match self.closely(shape, age, &view, terms) {
             Some((_, better)) if better.effect.signum() == proof.effect.signum() => {
                 let fit = Fit { shape, age, ..proven };
-                self.begin(fit, better, terms.run);
+                self.begin(fit, better, terms.run, is_alone);
             }
-            _ => self.begin(proven, proof, terms.run),
+            _ => self.begin(proven, proof, terms.run, is_alone),
         }
         true
     }
 
     /// The shape and age that leave least of the last `most` runs unexplained.
-    fn likeliest(&self, most: usize, proof: &Proof) -> Option<(ChangeShape, usize)> {
-        let last = &self.points[self.points.len() - most..];
+    fn likeliest(
+        &self,
+        most: usize,
+        view: &View<'_>,
+        terms: &Terms<'_>,
+        proof: &Proof,
+    ) -> Option<(ChangeShape, usize)> {
+        let last = view.of_all(&self.points[self.points.len() - most..]);
+        let level = match view.shared == Shared::NOTHING {
+            true => proof.before.median,
+            false => {
+                let before = &self.points[..self.points.len() - most];
+                let from = before.len().saturating_sub(terms.rule.window);
+                Baseline::of(view.of_all(&before[from..]).into_iter())?.median
+            }
+        };
         let unexplained = |(shape, age): &(ChangeShape, usize)| {
             let from = most - age;
-            let effect = effect(*shape, &last[from..], proof.before.median);
+            let effect = effect(*shape, &last[from..], level);
             let share = |at: usize| match shape {
                 _ if at < from => 0.0,
                 ChangeShape::Slope => (at - from + 1) as f64 / *age as f64,
                 ChangeShape::Step | ChangeShape::Blip => 1.0,
             };
-            let rest = |(at, point): (usize, &Point)| point.own - proof.before.median - effect * share(at);
+            let rest = |(at, value): (usize, &f64)| value - level - effect * share(at);
             last.iter()
                 .enumerate()
                 .map(rest)
@@ -278,47 +405,67 @@ impl Series {
         Some(slope.unwrap_or(step).0)
     }
 
-    /// A change of that shape and age, against what was usual before it alone.
-    fn closely(&self, shape: ChangeShape, age: usize, terms: &Terms<'_>) -> Option<(Fit, Proof)> {
+    /// A change of that shape and age, against what was usual before it alone. However it is looked at, the part itself must show it:
+    /// what only its siblings do is none.
+    fn closely(
+        &self,
+        shape: ChangeShape,
+        age: usize,
+        view: &View<'_>,
+        terms: &Terms<'_>,
+    ) -> Option<(Fit, Proof)> {
         let (before, since) = self.points.split_at(self.points.len().checked_sub(age)?);
         let from = before.len().saturating_sub(terms.rule.window);
-        let earlier: Vec<f64> = before[from..].iter().map(|point| point.own).collect();
-        let before = Baseline::of(earlier.iter().copied())?;
-        let spread = before.spread_among(terms.spread, terms.weight, terms.least_spread);
-        let forecast = Forecast::after(&earlier, &before, spread, terms.wander);
-        let distances: Vec<f64> = since
+        let earlier = view.of_all(&before[from..]);
+        let usual = Baseline::of(earlier.iter().copied())?;
+        let spread = usual.spread_among(view.spread, terms.weight, terms.least_spread);
+        let forecast = Forecast::after(&earlier, &usual, spread, view.wander);
+        let now = view.of_all(since);
+        let distances: Vec<f64> = now
             .iter()
             .enumerate()
-            .map(|(ahead, point)| forecast.distance(ahead, point.own))
+            .map(|(ahead, now)| forecast.distance(ahead, *now))
             .collect();
         let scores: Vec<f64> = distances
             .iter()
-            .map(|distance| terms.pool.score(*distance))
+            .map(|distance| view.pool.score(*distance))
             .collect();
         let mut fit = online::fit(&scores, shape, &forecast)?;
         if shape == ChangeShape::Step {
-            let row = online::row(&distances, &forecast, terms.pool);
+            let row = online::row(&distances, &forecast, view.pool);
             if row.abs() > fit.score.abs() {
                 fit.score = row;
             }
         }
-        let effect = effect(shape, since, before.median);
-        Some((
-            fit,
-            Proof {
-                before,
+        if view.shared == Shared::NOTHING {
+            let proof = Proof {
+                effect: effect(shape, &now, usual.median),
+                before: usual,
                 spread,
-                wander: terms.wander,
-                effect,
-            },
-        ))
+                wander: view.wander,
+            };
+            return Some((fit, proof));
+        }
+        let before = Baseline::of(before[from..].iter().map(|point| point.own))?;
+        let own: Vec<f64> = since.iter().map(|point| point.own).collect();
+        let proof = Proof {
+            effect: effect(shape, &own, before.median),
+            spread: before.spread_among(terms.own.spread, terms.weight, terms.least_spread),
+            before,
+            wander: terms.own.wander,
+        };
+        let matters = effect(shape, &now, usual.median).abs() >= terms.least_effect;
+        matters.then_some((fit, proof))
     }
 
-    fn begin(&mut self, fit: Fit, proof: Proof, run: usize) {
+    /// `is_alone`: whether it shows apart from the siblings.
+    fn begin(&mut self, fit: Fit, proof: Proof, run: usize, is_alone: bool) {
         self.pending.clear();
         self.close(run, Ending::Superseded);
         let since = self.points.split_off(self.points.len() - fit.age);
         let old = std::mem::take(&mut self.points);
+        self.moved = if is_alone { proof.effect } else { 0.0 };
+        self.reference = self.reference.map(|level| level + self.moved);
         let open = Open::begun(fit, proof, old, since, run);
         // What is usual from here on: the new level, or where a slope has come to.
         let level = match fit.shape {
@@ -328,7 +475,10 @@ impl Series {
         let from = open.since.len() - level;
         self.points = open.since[from..]
             .iter()
-            .map(|point| Point { score: 0.0, ..*point })
+            .map(|point| Point {
+                scores: [0.0; 2],
+                ..*point
+            })
             .collect();
         self.open = Some(open);
     }

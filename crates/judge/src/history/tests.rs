@@ -55,6 +55,58 @@ fn a_step_pages_once_then_is_a_ticket_and_a_reminder_after_a_week() {
     );
 }
 
+/// By how much each of eight hosts is above or below its level in each of so many nights; most of it lasts until the next one.
+fn wandering_hosts(count: usize) -> impl Fn(usize, &str) -> f64 {
+    let mut noise = crate::burn_in::fixture::Noise::new(3);
+    let course = |_| {
+        let mut now = noise.normal();
+        let mut next = || {
+            now = 0.9 * now + 0.19_f64.sqrt() * noise.normal();
+            0.015 * now
+        };
+        (0..count).map(|_| next()).collect::<Vec<f64>>()
+    };
+    let hosts: Vec<Vec<f64>> = (0..8).map(course).collect();
+    move |number, part| {
+        let host = part[1..2].parse::<usize>().map_or(0, |host| host);
+        hosts[host][number].exp()
+    }
+}
+
+#[test]
+fn a_step_of_one_end_shows_although_its_host_wanders_and_no_sibling_is_accused() {
+    let wander = wandering_hosts(40);
+    let step = step(22);
+    let row = nights(8, 40, |number, part| wander(number, part) * step(number, part));
+    let found = alarms(&row, &Rule::default());
+    let parts: Vec<&str> = found.iter().map(|alarm| alarm.change.part.as_str()).collect();
+    assert_eq!(parts, ["h1/rail0 out"], "{parts:?}");
+    assert!((23..=25).contains(&found[0].proved), "{}", found[0].proved);
+}
+
+#[test]
+fn a_host_that_slows_down_as_a_whole_is_found_although_its_ends_share_it() {
+    let wander = wandering_hosts(40);
+    let slow = |number: usize, part: &str| {
+        if part.starts_with("h1") && number >= 22 {
+            0.88
+        } else {
+            1.0
+        }
+    };
+    let row = nights(8, 40, |number, part| wander(number, part) * slow(number, part));
+    let found = alarms(&row, &Rule::default());
+    let is_it = |alarm: &Alarm| alarm.change.part.starts_with("h1/") && (23..=27).contains(&alarm.proved);
+    assert!(
+        found.iter().filter(|alarm| is_it(alarm)).count() >= 3,
+        "{found:?}"
+    );
+    assert!(
+        found.iter().all(|alarm| alarm.change.part.starts_with("h1/")),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn one_bad_night_wakes_nobody_and_neither_does_a_bad_night_of_all() {
     let blip = |number: usize, part: &str| {
