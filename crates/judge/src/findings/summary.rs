@@ -153,16 +153,34 @@ pub(crate) fn summarise(recorded: &Recorded) -> Vec<CellSummary<'_>> {
             }
         })
         .collect();
-    // Where a kind has no others, they must do.
-    let typical = summaries
-        .iter()
-        .filter(|summary| summary.is_typical && summary.done);
-    let kinds: HashSet<_> = typical.map(|summary| summary.cell.peer_key()).collect();
-    for summary in &mut summaries {
-        summary.is_typical |= !kinds.contains(&summary.cell.peer_key());
+    let typical = typical_cells(&summaries);
+    for (summary, is_typical) in summaries.iter_mut().zip(typical) {
+        summary.is_typical = is_typical;
     }
     variation::estimate(&mut summaries, rule.confidence);
     summaries
+}
+
+/// Which cells tell what their kind reaches. Where a kind has none that was planned at first, what was added must do. Where more was added than planned, it
+/// is not one part that was asked about.
+fn typical_cells(summaries: &[CellSummary<'_>]) -> Vec<bool> {
+    let mut numbers = HashMap::new();
+    // Planned at first, and added.
+    let mut counts: Vec<[usize; 2]> = Vec::new();
+    let mut kinds = Vec::with_capacity(summaries.len());
+    for summary in summaries {
+        let kind = *numbers.entry(summary.cell.peer_key()).or_insert(counts.len());
+        if kind == counts.len() {
+            counts.push([0; 2]);
+        }
+        counts[kind][usize::from(!summary.is_typical)] += usize::from(summary.done);
+        kinds.push(kind);
+    }
+    let is_typical = |(summary, kind): (&CellSummary<'_>, usize)| {
+        let [planned, added] = counts[kind];
+        summary.is_typical || planned == 0 || (added > planned && !summary.cell.load.is_filling())
+    };
+    summaries.iter().zip(kinds).map(is_typical).collect()
 }
 
 /// How a run ended, as the beginning of a reason.
