@@ -62,6 +62,42 @@ impl Ambiguity {
     }
 }
 
+/// The parts of all ambiguities, each with how many of them it is in.
+struct AllSuspects {
+    links: HashMap<LinkId, usize>,
+    senders: HashMap<u32, usize>,
+    receivers: HashMap<u32, usize>,
+}
+
+impl AllSuspects {
+    fn of<'a>(ambiguities: impl IntoIterator<Item = &'a Ambiguity>) -> AllSuspects {
+        let mut all = AllSuspects {
+            links: HashMap::new(),
+            senders: HashMap::new(),
+            receivers: HashMap::new(),
+        };
+        for ambiguity in ambiguities {
+            for link in &ambiguity.links {
+                *all.links.entry(*link).or_default() += 1;
+            }
+            for sender in &ambiguity.senders {
+                *all.senders.entry(*sender).or_default() += 1;
+            }
+            for receiver in &ambiguity.receivers {
+                *all.receivers.entry(*receiver).or_default() += 1;
+            }
+        }
+        all
+    }
+
+    /// How many of the parts of all ambiguities a flow crosses.
+    fn crossed(&self, from: u32, to: u32, path: &[LinkId]) -> usize {
+        let links = path.iter().filter_map(|link| self.links.get(link));
+        let ends = [self.senders.get(&from), self.receivers.get(&to)];
+        links.chain(ends.into_iter().flatten()).sum()
+    }
+}
+
 /// Makes the slots of an adaptive test.
 #[derive(Clone)]
 pub struct Adaptive<'g> {
@@ -149,6 +185,7 @@ impl<'g> Adaptive<'g> {
         is_good: impl Fn(LinkId) -> bool,
     ) -> Vec<SlotOfFlows> {
         let mut of_rail: HashMap<String, Vec<Candidate>> = HashMap::new();
+        let all = AllSuspects::of(ambiguities);
         let concerns_ranks =
             |ambiguity: &Ambiguity| !ambiguity.senders.is_empty() || !ambiguity.receivers.is_empty();
         for rail in self.rails.clone() {
@@ -156,11 +193,7 @@ impl<'g> Adaptive<'g> {
                 .iter()
                 .any(|ambiguity| ambiguity.rail == rail || concerns_ranks(ambiguity))
             {
-                let candidates = self.candidates(&rail, |from, to, links| {
-                    ambiguities
-                        .iter()
-                        .any(|ambiguity| ambiguity.crossed(from, to, links) > 0)
-                });
+                let candidates = self.candidates(&rail, |from, to, links| all.crossed(from, to, links) > 0);
                 of_rail.insert(rail, candidates);
             }
         }
@@ -217,6 +250,7 @@ impl<'g> Adaptive<'g> {
         of_rail: &HashMap<String, Vec<Candidate>>,
         is_good: impl Fn(LinkId) -> bool,
     ) -> Vec<Flow> {
+        let others = AllSuspects::of(ambiguities.iter().filter(|other| *other != ambiguity));
         let mut options: Vec<(usize, u64, &Candidate)> = Vec::new();
         for candidate in self.rails.iter().filter_map(|rail| of_rail.get(rail)).flatten() {
             let flow = &candidate.flow;
@@ -224,10 +258,7 @@ impl<'g> Adaptive<'g> {
             if crossed == 0 {
                 continue;
             }
-            let of_others = ambiguities.iter().filter(|other| *other != ambiguity);
-            let foreign: usize = of_others
-                .map(|other| other.crossed(flow.from, flow.to, &candidate.reach))
-                .sum();
+            let foreign = others.crossed(flow.from, flow.to, &candidate.reach);
             let is_unproven = |link: &&LinkId| !ambiguity.links.contains(link) && !is_good(**link);
             let unproven = candidate.sure.iter().filter(is_unproven).count();
             let is_unknown = usize::from(flow.path.is_empty());

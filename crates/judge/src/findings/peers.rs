@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use super::iterations::Round;
 use super::summary::CellSummary;
-use record::stats::{median, median_of_sorted};
+use record::stats::median_of_sorted;
 use record::units::{Bytes, Rate};
 use record::{Cell, Engine};
 
@@ -22,11 +23,36 @@ pub(super) struct Peer {
     rate: Rate,
 }
 
+impl Peer {
+    /// Its median wire rate in one round.
+    fn rate_in(&self, round: &Round) -> Option<f64> {
+        let median = median_of_sorted(&round.times).filter(|median| *median > 0.0)?;
+        Some(self.bytes.0 as f64 * 1e9 / median)
+    }
+}
+
+/// What the members of a group reached in one round: median wire rates, ascending.
+#[derive(Debug, Default)]
+struct RoundOfGroup(Vec<f64>);
+
+impl RoundOfGroup {
+    /// The median of all of them but `own`, which is one of them.
+    fn median_without(&self, own: Option<f64>) -> Option<f64> {
+        let own = own.map(|own| self.0.partition_point(|rate| rate.total_cmp(&own).is_lt()));
+        let count = self.0.len() - usize::from(own.is_some());
+        let nth = |n: usize| self.0[n + usize::from(own.is_some_and(|own| n >= own))];
+        let (low, high) = (nth(count.checked_sub(1)? / 2), nth(count / 2));
+        Some(if low == high { low } else { (low + high) / 2.0 })
+    }
+}
+
 /// All groups of a run.
 pub(super) struct PeerGroups {
     /// Measured cells with the same key, slowest first.
     groups: Vec<Vec<Peer>>,
     group_of: Vec<usize>,
+    /// Of every group what its members reached in each round.
+    rounds: Vec<BTreeMap<u16, RoundOfGroup>>,
     /// Where in its group a cell is, when it was measured.
     position_of: Vec<Option<usize>>,
 }
@@ -56,15 +82,28 @@ impl PeerGroups {
             }
         }
         let mut position_of = vec![None; summaries.len()];
+        let mut rounds = Vec::with_capacity(groups.len());
         for group in &mut groups {
             group.sort_by(|a, b| a.rate.0.total_cmp(&b.rate.0));
             for (position, peer) in group.iter().enumerate() {
                 position_of[peer.place] = Some(position);
             }
+            let mut of_rounds: BTreeMap<u16, RoundOfGroup> = BTreeMap::new();
+            for peer in group.iter() {
+                for round in &summaries[peer.place].rounds {
+                    let rate = peer.rate_in(round);
+                    of_rounds.entry(round.number).or_default().0.extend(rate);
+                }
+            }
+            for round in of_rounds.values_mut() {
+                round.0.sort_by(f64::total_cmp);
+            }
+            rounds.push(of_rounds);
         }
         PeerGroups {
             groups,
             group_of,
+            rounds,
             position_of,
         }
     }
@@ -84,16 +123,16 @@ impl PeerGroups {
         place: usize,
         number: u16,
     ) -> Option<Rate> {
-        let in_round = |peer: &Peer| -> Option<f64> {
-            let round = summaries[peer.place]
-                .rounds
-                .iter()
-                .find(|round| round.number == number)?;
-            let median = median_of_sorted(&round.times).filter(|median| *median > 0.0)?;
-            Some(peer.bytes.0 as f64 * 1e9 / median)
-        };
-        let rates: Option<Vec<f64>> = self.others(place).map(in_round).collect();
-        median(&rates?).map(Rate)
+        let group = self.group_of[place];
+        let round = self.rounds[group].get(&number)?;
+        let own = self.position_of[place].map(|position| &self.groups[group][position]);
+        let own_rate = own.and_then(|own| own.rate_in(summaries[place].round(number)?));
+        let others = self.groups[group].len() - usize::from(own.is_some());
+        let measured = round.0.len() - usize::from(own_rate.is_some());
+        round
+            .median_without(own_rate)
+            .filter(|_| measured == others)
+            .map(Rate)
     }
 
     /// What those peers reach; none without any.

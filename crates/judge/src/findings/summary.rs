@@ -64,6 +64,11 @@ impl CellSummary<'_> {
         }
     }
 
+    /// One of its rounds, where it has iterations.
+    pub(crate) fn round(&self, number: u16) -> Option<&Round> {
+        self.rounds.iter().find(|round| round.number == number)
+    }
+
     /// The interval of the wire rate over all rounds, with what varies between measurements.
     pub(crate) fn wire_rate(&self, confidence: f64) -> Option<Interval<Rate>> {
         let own = self.own_rate(confidence)?;

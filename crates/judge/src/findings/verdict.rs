@@ -51,6 +51,9 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
             Speed::Good(_) if analysis.stragglers.suspected.contains(&place) => Verdict::Inconclusive(
                 "a rank seems to keep the others waiting, and was not measured often enough to tell".into(),
             ),
+            Speed::Good(_) if let Some(doubt) = analysis.shapes.doubtful.get(&place) => {
+                Verdict::Inconclusive(doubt.clone())
+            }
             Speed::Good(_) => Verdict::Pass,
             Speed::Slow(comparison) => Verdict::Fail(format!("slow: {}", comparison.in_words())),
         }

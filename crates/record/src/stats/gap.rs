@@ -28,19 +28,22 @@ pub fn widest_gap(sorted: &[u64]) -> Option<Gap> {
     if sorted.len() < FEWEST || sorted[0] == 0 {
         return None;
     }
-    let gap = |at: usize| (sorted[at] as f64 / sorted[at - 1] as f64).ln();
     let places = margin..=sorted.len() - margin;
-    let widest = places.clone().max_by(|a, b| gap(*a).total_cmp(&gap(*b)))?;
-    let others: Vec<f64> = places.filter(|at| *at != widest).map(gap).collect();
-    let mean = others.iter().sum::<f64>() / others.len() as f64 * CAUTION;
+    let gaps: Vec<f64> = places
+        .map(|at| (sorted[at] as f64 / sorted[at - 1] as f64).ln())
+        .collect();
+    let widest = (0..gaps.len()).max_by(|a, b| gaps[*a].total_cmp(&gaps[*b]))?;
+    let others = (gaps.len() - 1) as f64;
+    let sum_of_others = gaps[..widest].iter().chain(&gaps[widest + 1..]).sum::<f64>();
+    let mean = sum_of_others / others * CAUTION;
     let p_value = match mean > 0.0 {
-        true => (others.len() as f64 + 1.0) * (-gap(widest) / mean).exp(),
+        true => (others + 1.0) * (-gaps[widest] / mean).exp(),
         // All others are equal: there is nothing to tell a clock's step from two clusters by.
         false => 1.0,
     };
     Some(Gap {
-        below: widest,
-        ratio: gap(widest).exp(),
+        below: margin + widest,
+        ratio: gaps[widest].exp(),
         p_value: p_value.min(1.0),
     })
 }

@@ -8,6 +8,7 @@
 //! that are not certain it is weighed like them: good flows over it speak against it, and what it does not explain must have met
 //! elsewhere.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use super::element::Elements;
@@ -24,13 +25,22 @@ pub(super) struct Chance<'f> {
     loads: &'f Loads,
     elements: &'f Elements,
     /// Per part every judged flow that crossed it or may have. Empty where all paths are known.
-    crossings: HashMap<usize, Vec<(usize, f64)>>,
+    crossings: HashMap<usize, Crossings>,
     judged: usize,
+}
+
+/// What may have crossed a part.
+#[derive(Default)]
+struct Crossings {
+    /// Flows, with their probabilities.
+    flows: Vec<(usize, f64)>,
+    /// What the good ones would have carried over it, most first, and the logarithm of the probability that those up to here all missed it.
+    good: OnceCell<Vec<(f64, f64)>>,
 }
 
 impl<'f> Chance<'f> {
     pub(super) fn new(flows: &'f [MeasuredFlow], loads: &'f Loads, elements: &'f Elements) -> Chance<'f> {
-        let mut crossings: HashMap<usize, Vec<(usize, f64)>> = HashMap::new();
+        let mut crossings: HashMap<usize, Crossings> = HashMap::new();
         let has_unknown_paths = flows.iter().any(|flow| !flow.possible.is_empty());
         let judged = || {
             let all = flows.iter().enumerate();
@@ -40,7 +50,8 @@ impl<'f> Chance<'f> {
             let certain = flow.certain.iter().map(|element| (*element, 1.0));
             for (element, probability) in certain.chain(flow.possible.iter().copied()) {
                 if has_unknown_paths {
-                    crossings.entry(element).or_default().push((number, probability));
+                    let of_part = crossings.entry(element).or_default();
+                    of_part.flows.push((number, probability));
                 }
             }
         }
@@ -122,7 +133,7 @@ impl<'f> Chance<'f> {
         slow: &[usize],
         unexplained: impl Iterator<Item = usize>,
     ) -> Option<f64> {
-        let crossed = self.crossings.get(&element)?.len();
+        let crossed = self.crossings.get(&element)?.flows.len();
         let slots: HashSet<u32> = slow.iter().map(|flow| self.flows[*flow].slot).collect();
         if slow
             .iter()
@@ -135,13 +146,34 @@ impl<'f> Chance<'f> {
     }
 
     /// The probability that good flows all missed a part that carries only `capacity`, as a logarithm.
-    fn counter_evidence(&self, element: usize, crossings: &[(usize, f64)], capacity: f64) -> f64 {
-        let passed = crossings.iter().filter(|(flow, _)| {
-            let flow = &self.flows[*flow];
-            let (_, carried) = self.loads.with(flow, element, self.elements);
-            flow.state == FlowState::Good && carried > capacity
-        });
-        passed.map(|(_, q)| (1.0 - q * (1.0 - UNNOTICED)).ln()).sum()
+    fn counter_evidence(&self, element: usize, crossings: &Crossings, capacity: f64) -> f64 {
+        let good = crossings
+            .good
+            .get_or_init(|| self.good(element, &crossings.flows));
+        let passed = good.partition_point(|(carried, _)| *carried > capacity);
+        passed.checked_sub(1).map_or(0.0, |last| good[last].1)
+    }
+
+    /// What good flows carried over a part, if they crossed it, most first; with the logarithm of the probability that those up to here all missed it,
+    /// being slow with it.
+    fn good(&self, element: usize, crossings: &[(usize, f64)]) -> Vec<(f64, f64)> {
+        let good = crossings
+            .iter()
+            .filter(|(flow, _)| self.flows[*flow].state == FlowState::Good);
+        let mut good: Vec<(f64, f64)> = good
+            .map(|(flow, q)| {
+                let (_, carried) = self.loads.with(&self.flows[*flow], element, self.elements);
+                (carried, (1.0 - q * (1.0 - UNNOTICED)).ln())
+            })
+            .filter(|(carried, _)| !carried.is_nan())
+            .collect();
+        good.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut missed = 0.0;
+        for (_, of_one) in &mut good {
+            missed += *of_one;
+            *of_one = missed;
+        }
+        good
     }
 
     /// How often flows that cannot have crossed a part were slow and are not explained; never zero.
@@ -152,7 +184,10 @@ impl<'f> Chance<'f> {
 
     /// The flows that cannot have crossed a part: those of them that are slow and unexplained, and all.
     fn elsewhere(&self, element: usize, unexplained: impl Iterator<Item = usize>) -> (usize, usize) {
-        let crossed = self.crossings.get(&element).map_or(0, Vec::len);
+        let crossed = self
+            .crossings
+            .get(&element)
+            .map_or(0, |crossings| crossings.flows.len());
         let slow = unexplained.filter(|flow| self.flows[*flow].probability(element) == 0.0);
         (slow.count(), self.judged.saturating_sub(crossed))
     }

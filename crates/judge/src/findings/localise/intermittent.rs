@@ -96,11 +96,12 @@ pub(super) fn parts(
                 (tally.all, tally.crossed) = (crossed[*element].0, crossed[*element].1.len());
             }
         }
+        let mut disturbed_over = vec![0; elements.count()];
+        for element in disturbed.iter().flat_map(|flow| &flows[*flow].certain) {
+            disturbed_over[*element] += 1;
+        }
         let elsewhere = |element: usize, tally: &Tally| {
-            let slow = disturbed
-                .iter()
-                .filter(|flow| !flows[**flow].certain.contains(&element));
-            let slow = slow.count();
+            let slow = disturbed.len() - disturbed_over[element];
             Disturbances::seen(slow, judged.saturating_sub(tally.all).max(slow))
         };
         let gathered = tallies.iter().filter(|(_, tally)| tally.slow() >= FEWEST);

@@ -44,6 +44,8 @@ pub(in crate::findings) struct Candidate {
     pub(super) p_value: f64,
     /// Dropped where its cells are called slow: that is more specific.
     pub(super) unless_slow: bool,
+    /// Where it need not be the fabric, what else it may be: then its cells are inconclusive, and no part is accused.
+    pub(super) doubt: Option<String>,
     /// What was seen, in words.
     pub(super) sentence: String,
     /// The rule, in words.
@@ -71,6 +73,7 @@ impl Candidate {
             rounds_shown: RoundTally::default(),
             p_value: 1.0,
             unless_slow: false,
+            doubt: None,
             sentence: String::new(),
             rule: String::new(),
         }
@@ -84,6 +87,7 @@ impl Candidate {
 
     pub(super) fn is_confirmed(&self, rule: &DecisionRule) -> bool {
         self.suspicious
+            && self.doubt.is_none()
             && self.rounds_shown.rounds > rule.remeasure
             && self.rounds_shown.shown == self.rounds_shown.rounds
             && self.p_value < rule.budget_of(Question::Shapes)

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::findings::start_skew::without_skew;
 use crate::findings::summary::{CellSummary, rate_interval};
 use record::stats::{MedianInterval, interval_of_sorted, median, median_of_sorted};
-use record::units::{Bytes, Rate};
+use record::units::{Bytes, Nanos, Rate};
 use record::{Cell, DecisionRule, Interval};
 
 /// One measured size of a curve.
@@ -118,14 +119,24 @@ impl<'a> Curves<'a> {
         }
     }
 
-    /// The interval of a point's median time.
+    /// The interval of a point's median time. It may be shorter by what is not known of its ranks' starts.
     pub(super) fn time(&self, point: &SizePoint, round: Option<u16>) -> Option<MedianInterval> {
-        interval_of_sorted(self.times(point, round), self.rule.confidence)
+        let mut time = interval_of_sorted(self.times(point, round), self.rule.confidence)?;
+        time.lower = without_skew(time.lower as f64, self.skew(point)) as u64;
+        Some(time)
     }
 
-    /// The interval of a point's median wire rate.
+    /// The interval of a point's median wire rate; with the same doubt.
     pub(super) fn rate(&self, point: &SizePoint, round: Option<u16>) -> Option<Interval<Rate>> {
-        rate_interval(self.times(point, round), point.bytes, self.rule.confidence)
+        let mut rate = rate_interval(self.times(point, round), point.bytes, self.rule.confidence)?;
+        let shortest = without_skew(point.bytes.0 as f64 * 1e9 / rate.upper.0, self.skew(point));
+        rate.upper = Rate(point.bytes.0 as f64 * 1e9 / shortest);
+        Some(rate)
+    }
+
+    /// By how much the times of a point may be too long.
+    pub(super) fn skew(&self, point: &SizePoint) -> Nanos {
+        self.summaries[point.place].unseen_skew
     }
 
     /// The rounds in which all of these points were measured.

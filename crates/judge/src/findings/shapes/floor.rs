@@ -3,6 +3,7 @@
 
 use super::candidate::{Candidate, RoundTally};
 use super::curve::{Curves, SizePoint};
+use crate::findings::start_skew::without_skew;
 use record::FindingKind;
 use record::stats::rank_sum_above;
 use record::units::{Bytes, Nanos};
@@ -59,7 +60,7 @@ fn p_value(curves: &Curves<'_>, number: usize, point: &SizePoint, factor: f64) -
     let own: Vec<f64> = curves
         .times(point, None)
         .iter()
-        .map(|time| *time as f64)
+        .map(|time| without_skew(*time as f64, curves.skew(point)))
         .collect();
     let others = curves.times(nearest, None).iter();
     let others: Vec<f64> = others.map(|time| *time as f64 * factor).collect();

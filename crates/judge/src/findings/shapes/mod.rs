@@ -43,6 +43,8 @@ pub(super) struct Shapes {
     pub(super) suspected: BTreeSet<usize>,
     /// Positions of slow cells that a shape explains: the large messages of the same part are as fast as expected.
     pub(super) explained: BTreeSet<usize>,
+    /// Positions of cells that are neither well nor accused, with what else their shape may be.
+    pub(super) doubtful: BTreeMap<usize, String>,
     /// How many shapes were tested.
     pub(super) comparisons: u32,
     /// What could not be judged.
@@ -105,6 +107,9 @@ impl Shapes {
             }
             let points = points(curves, &candidate);
             self.confirmed.push((candidate, points));
+        } else if let Some(doubt) = candidate.doubt {
+            let places = candidate.places.iter();
+            self.doubtful.extend(places.map(|place| (*place, doubt.clone())));
         } else if candidate.may_be_confirmed(curves.rule) {
             self.suspected.extend(&candidate.places);
             self.suspected.extend(&candidate.beside);

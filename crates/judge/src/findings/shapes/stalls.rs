@@ -4,6 +4,9 @@
 //! *Long* stalls take tens of milliseconds more, whatever the message: timeouts and retransmissions. *Slow* iterations take twice the
 //! median or more, and count where they cost much of the goodput: of short messages many do, on every fabric, and cost little of it.
 //!
+//! A group of many hosts waits for each of them: what looks like a stalling ring may be hosts that delay pairs as well, each now and then. Such stalls
+//! are suspected, and no part is accused.
+//!
 //! Iterations are counted per end of a rail, per pair and per rail. The part with the smallest p-value is named; then
 //! the rest is tested again.
 
@@ -11,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidate::{Candidate, RoundTally};
 use crate::findings::summary::CellSummary;
-use record::stats::{median_of_sorted, more_often};
+use record::stats::{at_least_of, median_of_sorted, more_often};
 use record::text;
 use record::units::Nanos;
 use record::{Cell, DecisionRule, FindingKind, Question};
@@ -82,12 +85,18 @@ pub(super) fn stalls_of(times: &[u64], rule: &DecisionRule) -> u64 {
 }
 
 impl StallKind {
+    /// By how much an iteration must be later than the median to count.
+    fn least_delay(self, times: &[u64], rule: &DecisionRule) -> Option<f64> {
+        let median = median_of_sorted(times)?;
+        Some(match self {
+            StallKind::Long => median.max(rule.shapes.stall.0 as f64),
+            StallKind::Slow => median,
+        })
+    }
+
     fn tally(self, times: &[u64], rule: &DecisionRule) -> StallCount {
         let median = median_of_sorted(times).unwrap_or(0.0);
-        let bound = match self {
-            StallKind::Long => (median + rule.shapes.stall.0 as f64).max(2.0 * median),
-            StallKind::Slow => 2.0 * median,
-        };
+        let bound = median + self.least_delay(times, rule).unwrap_or(0.0);
         let stalled = times.iter().rev().take_while(|time| **time as f64 > bound);
         let (stalls, lost) = stalled.fold((0, 0.0), |(stalls, lost), time| {
             (stalls + 1, lost + *time as f64 - median)
@@ -244,7 +253,59 @@ fn everywhere(
     let usual = format!("{} of {} would be usual", USUAL.0, USUAL.1);
     let mut candidate = candidate(kind, summaries, rule, &cells, &[], all, &usual);
     candidate.p_value = p_value;
+    if as_hosts_delay_pairs(kind, summaries, rule, &cells, all) >= rule.budget_of(Question::Shapes) {
+        candidate.doubt = Some(format!(
+            "{}; hosts that hold up as many iterations as they do in pairs of this run would cause as much: no part is accused",
+            candidate.sentence
+        ));
+    }
     (p_value < rule.budget_of(Question::Shapes)).then_some(candidate)
+}
+
+/// The probability of so many stalls of groups, if every host of a group delays as many iterations by as much as hosts do in the pairs of this run; 0
+/// where there are no groups, or no pairs. A group waits for the slowest of its hosts.
+fn as_hosts_delay_pairs(
+    kind: StallKind,
+    summaries: &[CellSummary<'_>],
+    rule: &DecisionRule,
+    cells: &[usize],
+    own: StallCount,
+) -> f64 {
+    let groups = cells.iter().map(|place| &summaries[*place]);
+    let hosts = groups
+        .clone()
+        .map(|group| group.cell.ranks.len())
+        .min()
+        .unwrap_or(0);
+    if hosts <= 2 {
+        return 0.0;
+    }
+    // By how much an iteration must be late to be a stall of one of these groups.
+    let late = groups.filter_map(|group| kind.least_delay(&group.times, rule));
+    let Some(late) = late.reduce(f64::min) else {
+        return 0.0;
+    };
+    let (mut delayed, mut all) = (0, 0);
+    for pair in summaries
+        .iter()
+        .filter(|one| one.done && one.cell.ranks.len() == 2)
+    {
+        for round in &pair.rounds {
+            let median = median_of_sorted(&round.times).unwrap_or(0.0);
+            let is_late = |time: &&u64| **time as f64 >= median + late;
+            delayed += round.times.iter().rev().take_while(is_late).count();
+            all += round.times.len();
+        }
+    }
+    if all == 0 {
+        return 0.0;
+    }
+    // One standard error more: pairs are few.
+    let of_pairs = (delayed as f64 + 0.5) / (all as f64 + 1.0);
+    let of_pairs = (of_pairs + (of_pairs * (1.0 - of_pairs) / all as f64).sqrt()).min(1.0);
+    let of_host = 1.0 - (1.0 - of_pairs).sqrt();
+    let of_group = 1.0 - (1.0 - of_host).powf(hosts as f64);
+    at_least_of(own.stalls, own.iterations, of_group)
 }
 
 fn candidate(

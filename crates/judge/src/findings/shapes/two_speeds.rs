@@ -13,8 +13,13 @@ use record::text;
 use record::units::Nanos;
 use record::{FindingKind, Question};
 
-/// How many rounds of every cell show two speeds.
-pub(super) struct Splits(Vec<(usize, RoundTally)>);
+/// Which cells show two speeds.
+pub(super) struct Splits {
+    /// In how many of its rounds each measured cell shows them.
+    of_rounds: Vec<(usize, RoundTally)>,
+    /// Per cell of the plan whether all its iterations together show them.
+    as_a_whole: Vec<bool>,
+}
 
 impl Splits {
     pub(super) fn of(curves: &Curves<'_>) -> Splits {
@@ -22,9 +27,18 @@ impl Splits {
         let points = curves.all.par_iter().flat_map_iter(|curve| &curve.points);
         let tally = |point: &SizePoint| {
             let shows = |round| is_split(curves, point, Some(round), wanted);
-            (point.place, RoundTally::at(&curves.rounds(&[point]), shows))
+            let of_rounds = RoundTally::at(&curves.rounds(&[point]), shows);
+            ((point.place, of_rounds), is_split(curves, point, None, wanted))
         };
-        Splits(points.map(tally).collect())
+        let (of_rounds, whole): (Vec<_>, Vec<bool>) = points.map(tally).unzip();
+        let mut as_a_whole = vec![false; curves.summaries.len()];
+        for ((place, _), is_split) in of_rounds.iter().zip(whole) {
+            as_a_whole[*place] |= is_split;
+        }
+        Splits {
+            of_rounds,
+            as_a_whole,
+        }
     }
 
     /// How often cells show them that share no end of a rail with this one and have as many iterations, half of them at least; none for a group
@@ -36,7 +50,7 @@ impl Splits {
             summary.times.len() / summary.rounds.len().max(1)
         };
         let (mut split, mut all) = (0, 0);
-        for (place, tally) in &self.0 {
+        for (place, tally) in &self.of_rounds {
             let other = curves.summaries[*place].cell;
             let shares_rail = other.rails.iter().any(|rail| own.rails.contains(rail));
             let shares_end = shares_rail && other.ranks.iter().any(|rank| own.ranks.contains(rank));
@@ -61,8 +75,7 @@ pub(super) fn of(curves: &Curves<'_>, splits: &Splits, number: usize) -> Vec<Can
 fn one(curves: &Curves<'_>, splits: &Splits, number: usize, point: &SizePoint) -> Option<Candidate> {
     let gap = widest_gap(curves.times(point, None))?;
     let wanted = 1.0 + curves.rule.shapes.gap;
-    let suspicious =
-        is_split(curves, point, None, wanted) && !peers_split_alike(curves, number, point, wanted);
+    let suspicious = splits.as_a_whole[point.place] && !peers_split_alike(curves, splits, number, point);
     let mut candidate = Candidate::new(FindingKind::Intermittent, number, vec![point.place], suspicious);
     if suspicious {
         candidate.rounds_shown = RoundTally::at(&curves.rounds(&[point]), |round| {
@@ -101,11 +114,11 @@ fn is_split(curves: &Curves<'_>, point: &SizePoint, round: Option<u16>, wanted: 
 }
 
 /// Whether a quarter of the peers or more look the same: then the cause is shared.
-fn peers_split_alike(curves: &Curves<'_>, number: usize, point: &SizePoint, wanted: f64) -> bool {
-    let peers: Vec<bool> = curves
-        .peers_at(number, point.size)
-        .map(|(_, peer)| is_split(curves, peer, None, wanted))
-        .collect();
-    let alike = peers.iter().filter(|split| **split).count();
-    alike > 0 && 4 * alike >= peers.len()
+fn peers_split_alike(curves: &Curves<'_>, splits: &Splits, number: usize, point: &SizePoint) -> bool {
+    let (mut alike, mut peers) = (0, 0);
+    for (_, peer) in curves.peers_at(number, point.size) {
+        alike += usize::from(splits.as_a_whole[peer.place]);
+        peers += 1;
+    }
+    alike > 0 && 4 * alike >= peers
 }

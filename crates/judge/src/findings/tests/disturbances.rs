@@ -3,7 +3,7 @@
 use super::links::{flows, sends, with_rings};
 use crate::findings::fixture::HEALTHY;
 use crate::findings::{judge, localise};
-use record::{Cell, Finding, FindingKind, exit_code};
+use record::{Cell, Finding, FindingKind, Verdict, exit_code};
 
 #[test]
 fn a_ring_is_disturbed_where_one_of_its_pairs_is() {
@@ -75,4 +75,48 @@ fn what_is_suspected_says_how_many_more_measurements_would_settle_it() {
     assert!(!reasons.is_empty(), "{:?}", localisation.causes);
     let says = |why_not: &&str| why_not.contains("more measurement");
     assert!(reasons.iter().all(says), "{reasons:?}");
+}
+
+/// Every host holds up three iterations in two hundred by 2.5 ms. A pair loses 7 % of its goodput by that, and a ring of eight, which waits for each of
+/// them, more than a quarter.
+#[test]
+fn rings_that_stall_because_hosts_hold_pairs_up_as_well_accuse_nobody() {
+    let held_up = |host: u32, cell: &Cell, round: u16, iter: u32| {
+        let drawn =
+            [host, cell.id, u32::from(round), iter]
+                .iter()
+                .fold(0x9e37_79b9_7f4a_7c15_u64, |drawn, part| {
+                    (drawn ^ u64::from(*part))
+                        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+                        .rotate_left(29)
+                });
+        drawn % 200 < 3
+    };
+    let delay = move |cell: &Cell, round: u16, iter: u32| {
+        let is_held_up = cell.ranks.iter().any(|host| held_up(*host, cell, round, iter));
+        if is_held_up { 2.5e6 } else { 0.0 }
+    };
+    let is_ring = |cell: &Cell| cell.ranks.len() > 2;
+    let judgement = judge(&with_rings(|_, _| HEALTHY).iterations(200).delay(delay).recorded());
+    assert_eq!(judgement.findings, [], "nobody is accused");
+    assert_eq!(judgement.exit_code, exit_code::INCONCLUSIVE);
+    let rings = judgement.cells.iter().filter(|verdict| is_ring(&verdict.cell));
+    for ring in rings {
+        let Verdict::Inconclusive(why) = &ring.verdict else {
+            panic!("{:?}", ring.verdict)
+        };
+        assert!(why.contains("no part is accused"), "{why}");
+    }
+    // Where no pair is ever late, hosts are no reason.
+    let rings_only = move |cell: &Cell, round: u16, iter: u32| {
+        if is_ring(cell) {
+            delay(cell, round, iter)
+        } else {
+            0.0
+        }
+    };
+    let fixture = with_rings(|_, _| HEALTHY).iterations(200).delay(rings_only);
+    let judgement = judge(&fixture.recorded());
+    let kinds: Vec<FindingKind> = judgement.findings.iter().map(|finding| finding.kind).collect();
+    assert_eq!(kinds, [FindingKind::Intermittent]);
 }

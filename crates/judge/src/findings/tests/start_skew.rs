@@ -151,3 +151,19 @@ fn a_batch_starts_once() {
     }
     assert_eq!(kinds(&judge(&recorded)), [FindingKind::SlowRail]);
 }
+
+/// Short messages of one rail seem to take twice as long: a floor, unless their ranks may have started that much apart.
+#[test]
+fn clocks_that_are_not_known_better_are_no_latency_floor() {
+    let high = |cell: &Cell, _| {
+        let size = cell.size.0 as f64;
+        let latency = if on_rail(cell, "rail2") { 40e3 } else { 20e3 };
+        size * 1e9 / (latency + size)
+    };
+    let floors = |skew: u64| {
+        let judgement = judge(&with_skew(Fixture::sweep(4).speed(high).recorded(), skew));
+        let is_floor = |kind: &FindingKind| *kind == FindingKind::LatencyFloor;
+        kinds(&judgement).iter().filter(|kind| is_floor(kind)).count()
+    };
+    assert_eq!((floors(0), floors(1_000), floors(25_000)), (1, 1, 0));
+}
