@@ -112,7 +112,7 @@ fn how_long(enough: Option<u32>) -> String {
             if more == 1 { "is" } else { "are" }
         ),
         None => {
-            "more measurements would not settle it: healthy ones of this run differ by as much".to_string()
+            "more measurements would not settle it: healthy ones of this run differ by as much, or are slow as often".to_string()
         }
     }
 }

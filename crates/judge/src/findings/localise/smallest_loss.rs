@@ -8,6 +8,7 @@ use crate::findings::power::{Detectability, FURTHER, HealthyMeasurement};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use crate::findings::variation::{Disturbances, error_of};
+use record::stats::median;
 use record::{DecisionRule, Question, Recorded};
 
 /// Flows of one kind over one link.
@@ -17,6 +18,18 @@ struct KindOverLink {
     /// The first of them in the plan: all of a kind are alike.
     place: usize,
     is_adaptive: bool,
+    /// What the link carried with each of them.
+    carried: Vec<f64>,
+}
+
+impl KindOverLink {
+    /// The share of the most that the link has carried for which these flows ask: what they leave free may be lost before any of them gets slower. Only
+    /// flows that fill other links leave much of this one free.
+    fn asked_of(&self, most: f64, summaries: &[CellSummary<'_>]) -> f64 {
+        let is_filling = summaries[self.place].cell.load.is_filling();
+        let typical = median(&self.carried).filter(|typical| is_filling && *typical < most);
+        typical.map_or(1.0, |typical| typical / most)
+    }
 }
 
 impl Localisation {
@@ -105,8 +118,12 @@ impl Localisation {
                     slots: BTreeSet::new(),
                     place: flow.place,
                     is_adaptive,
+                    carried: Vec::new(),
                 });
                 found.slots.insert(flow.slot);
+                found
+                    .carried
+                    .push(self.loads.with(flow, number, &self.elements).1);
             }
         }
         let detectability = |kind: &KindOverLink| {
@@ -145,16 +162,16 @@ impl Localisation {
         let mut known: BTreeMap<(usize, usize), Option<f64>> = BTreeMap::new();
         let mut losses = Vec::with_capacity(over.len());
         for ((id, link), kinds) in self.graph.links().zip(&over) {
+            let most = self.loads.most(id.index()).map_or(0.0, |most| most.0);
             let losses_of_kinds = kinds.iter().filter_map(|(number, kind)| {
-                let loss = known.entry((*number, kind.slots.len())).or_insert_with(|| {
+                let loss: &mut Option<f64> = known.entry((*number, kind.slots.len())).or_insert_with(|| {
                     let further = if kind.is_adaptive { FURTHER } else { 0 };
                     let model = of_kinds.entry(*number).or_insert_with(|| detectability(kind));
                     model.as_ref()?.smallest_loss(kind.slots.len(), further)
                 });
-                *loss
+                loss.map(|loss| 1.0 - (1.0 - loss) * kind.asked_of(most, summaries))
             });
             let best = losses_of_kinds.min_by(f64::total_cmp);
-            let most = self.loads.most(id.index()).map_or(0.0, |most| most.0);
             // A link that was not filled loses what nobody asked of it before anybody notices.
             let filled = match most >= LOADED * link.rate.0 {
                 true => 1.0,
@@ -166,5 +183,47 @@ impl Localisation {
             );
         }
         losses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::analysis::RunAnalysis;
+    use crate::findings::fixture::HEALTHY;
+    use crate::findings::tests::links::flows;
+    use record::Load;
+
+    /// What hosts' cables carry beside full uplinks is up to those: a loss of what is left free shows nowhere.
+    #[test]
+    fn flows_that_leave_some_of_a_cable_free_show_smaller_losses_only_of_the_rest() {
+        let losses = |share: f64| {
+            let is_filling = |id: u32| id % 7 != 0;
+            let fixture = flows(move |cell, _| {
+                if is_filling(cell.id) {
+                    share * HEALTHY
+                } else {
+                    HEALTHY
+                }
+            });
+            let mut fixture = fixture.noise(0.01, 5);
+            for cell in fixture.run.cells.iter_mut().filter(|cell| is_filling(cell.id)) {
+                cell.load = Load::FillingUp;
+            }
+            let recorded = fixture.recorded();
+            let analysis = RunAnalysis::of(&recorded);
+            let known = analysis.localisation.as_ref().expect("flows between hosts");
+            let losses = known.smallest_losses(&recorded, &analysis.summaries, &analysis.speeds);
+            losses.into_iter().flatten().collect::<Vec<f64>>()
+        };
+        let (full, half_empty) = (losses(1.0), losses(0.5));
+        assert_eq!((full.len(), half_empty.len()), (32, 32));
+        let raised = full
+            .iter()
+            .zip(&half_empty)
+            .map(|(full, half_empty)| half_empty - full);
+        let raised: Vec<f64> = raised.collect();
+        assert!(raised.iter().all(|by| *by > -1e-4), "{raised:?}");
+        // The others are shown by flows that fill nothing, or nothing shows that they could carry more.
+        assert!(raised.iter().filter(|by| **by > 0.3).count() >= 16, "{raised:?}");
     }
 }

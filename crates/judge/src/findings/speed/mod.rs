@@ -179,7 +179,7 @@ fn suspicion(suspect: &Comparison, rule: &DecisionRule) -> String {
                 "{rounds} rounds that are all as slow would settle it (remeasure = {})",
                 rounds.get() - 1
             ),
-            None => "more rounds would not settle it: healthy measurements of this run differ by as much"
+            None => "more rounds would not settle it: healthy measurements of this run differ by as much, or are slow as often"
                 .to_string(),
         };
         format!("not significant: {}; {more}", text::p_value(suspect.p_value))

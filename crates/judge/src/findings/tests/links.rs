@@ -8,7 +8,7 @@ use record::{
 };
 
 /// Every directed pair of eight hosts on each of two rails, one after another, on hosts that have cables.
-pub(super) fn flows(speed: impl Fn(&Cell, u16) -> f64 + 'static) -> Fixture {
+pub(in crate::findings) fn flows(speed: impl Fn(&Cell, u16) -> f64 + 'static) -> Fixture {
     let mut fixture = Fixture::pairs(8).speed(speed);
     let of_rail0 = fixture.run.cells.clone();
     let of_rail1 = of_rail0.iter().map(|cell| Cell {

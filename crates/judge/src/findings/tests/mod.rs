@@ -9,7 +9,7 @@ mod engines;
 mod expectations;
 mod flaps;
 mod gpus;
-mod links;
+pub(super) mod links;
 mod shapes;
 mod silence;
 mod slowness;
