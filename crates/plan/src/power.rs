@@ -29,6 +29,12 @@ pub enum PartKind {
     /// A switch.
     #[strum(to_string = "switch, all its cables")]
     Switch,
+    /// A rail.
+    #[strum(to_string = "rail, all its cables")]
+    Rail,
+    /// Every cable there is.
+    #[strum(to_string = "the whole fabric")]
+    Fabric,
 }
 
 /// What can be found on parts of one kind.
@@ -46,12 +52,23 @@ pub struct PartPower {
     pub slots: (usize, usize),
 }
 
-/// Slots in which flows of one test and size cross a part.
-type Crossings = BTreeMap<(usize, u64), BTreeSet<u32>>;
+/// Flows of one test and size over a part.
+#[derive(Default)]
+struct Crossing {
+    slots: BTreeSet<u32>,
+    flows: usize,
+}
+
+/// By test and size.
+type Crossings = BTreeMap<(usize, u64), Crossing>;
+
+/// A part that is crossed in more slots is taken to be crossed in as many: more of them say hardly more.
+const MOST_SLOTS: usize = 256;
 
 /// What a plan can find on a fabric, kind by kind; empty without flows that are compared with anything.
 pub fn of(plan: &Plan, graph: &Graph, noise: &HealthyNoise) -> Vec<PartPower> {
-    let tolerances: Vec<Option<f64>> = plan.tests.iter().map(tolerance).collect();
+    let tolerances: Vec<Option<f64>> = plan.tests.iter().map(|test| tolerance(test, false)).collect();
+    let absolute_tolerances: Vec<Option<f64>> = plan.tests.iter().map(|test| tolerance(test, true)).collect();
     let mut parts: BTreeMap<(PartKind, String), Crossings> = BTreeMap::new();
     for (_, link) in graph.links() {
         for part in parts_of(link) {
@@ -69,25 +86,32 @@ pub fn of(plan: &Plan, graph: &Graph, noise: &HealthyNoise) -> Vec<PartPower> {
         }
         let kind = (test, cell.size.0);
         *measured.entry(kind).or_default() += 1;
-        for link in &flow.path {
-            for part in parts_of(graph.link(*link)) {
-                let crossings = parts.entry(part).or_default();
-                crossings.entry(kind).or_default().insert(cell.slot);
-            }
+        let crossed = flow.path.iter().flat_map(|link| parts_of(graph.link(*link)));
+        for part in crossed.collect::<BTreeSet<_>>() {
+            let crossing = parts.entry(part).or_default().entry(kind).or_default();
+            crossing.slots.insert(cell.slot);
+            crossing.flows += 1;
         }
     }
     if measured.is_empty() {
         return Vec::new();
     }
     let family = parts.values().filter(|crossings| !crossings.is_empty()).count();
-    let mut known: BTreeMap<(usize, u64, usize), Option<f64>> = BTreeMap::new();
+    let mut known: BTreeMap<(usize, u64, usize, bool), Option<f64>> = BTreeMap::new();
     let mut smallest_loss = |crossings: &Crossings| {
-        let of_kinds = crossings.iter().filter_map(|((test, size), slots)| {
-            *known.entry((*test, *size, slots.len())).or_insert_with(|| {
+        let of_kinds = crossings.iter().filter_map(|((test, size), crossing)| {
+            let measurements = measured[&(*test, *size)];
+            // What half of all flows cross or more is as slow as what they are compared with.
+            let is_typical = 2 * crossing.flows >= measurements;
+            let tolerance = match is_typical {
+                true => absolute_tolerances[*test]?,
+                false => tolerances[*test]?,
+            };
+            let slots = crossing.slots.len().min(MOST_SLOTS);
+            *known.entry((*test, *size, slots, is_typical)).or_insert_with(|| {
                 let further = if plan.tests[*test].adaptive { FURTHER } else { 0 };
-                let measurements = measured[&(*test, *size)];
-                let model = noise.detectability(measurements, family, tolerances[*test]?, &plan.rule);
-                model.smallest_loss(slots.len(), further)
+                let model = noise.detectability(measurements, family, tolerance, &plan.rule);
+                model.smallest_loss(slots, further)
             })
         });
         of_kinds.min_by(f64::total_cmp)
@@ -101,7 +125,9 @@ pub fn of(plan: &Plan, graph: &Graph, noise: &HealthyNoise) -> Vec<PartPower> {
             .collect();
         let mut losses: Vec<f64> = crossings.iter().filter_map(|one| smallest_loss(one)).collect();
         losses.sort_by(f64::total_cmp);
-        let slots = crossings.iter().map(|one| one.values().map(BTreeSet::len).sum());
+        let slots = crossings
+            .iter()
+            .map(|one| one.values().map(|crossing| crossing.slots.len()).sum());
         let slots: Vec<usize> = slots.collect();
         PartPower {
             part: kind,
@@ -117,16 +143,17 @@ pub fn of(plan: &Plan, graph: &Graph, noise: &HealthyNoise) -> Vec<PartPower> {
     kinds.into_iter().map(of_kind).collect()
 }
 
-/// What a test tolerates below its reference, the strictest; none where it has none.
-fn tolerance(test: &TestRecord) -> Option<f64> {
-    let tolerances = test.references.iter().map(|reference| match reference {
-        Reference::Spec(row) => row.tolerance,
-        Reference::Peers { margin } | Reference::Baseline { margin, .. } => *margin,
+/// What a test tolerates below its reference, the strictest; none where it has none. Peers are none where only absolute figures are asked for.
+fn tolerance(test: &TestRecord, is_absolute: bool) -> Option<f64> {
+    let tolerances = test.references.iter().filter_map(|reference| match reference {
+        Reference::Spec(row) => Some(row.tolerance),
+        Reference::Baseline { margin, .. } => Some(*margin),
+        Reference::Peers { margin } => (!is_absolute).then_some(*margin),
     });
     tolerances.min_by(f64::total_cmp)
 }
 
-/// The parts that a link belongs to: the cable, and the host or switch at either end.
+/// The parts that a link belongs to: the cable, the host or switch at either end, its rail and the fabric.
 fn parts_of(link: &DirectedLink) -> Vec<(PartKind, String)> {
     let cable = match link.is_host {
         true => PartKind::HostCable,
@@ -140,5 +167,7 @@ fn parts_of(link: &DirectedLink) -> Vec<(PartKind, String)> {
         };
         parts.push((kind, node.clone()));
     }
+    parts.extend(link.rail.clone().map(|rail| (PartKind::Rail, rail)));
+    parts.push((PartKind::Fabric, String::new()));
     parts
 }
