@@ -74,9 +74,50 @@ fn a_plan_says_what_it_will_find_on_every_kind_of_part() {
             assert!(loss > 0.02 && loss < 0.5, "{arguments}: {one}");
         }
     }
+    // A slow rail is half of this fabric: who is compared with peers alone sees neither that nor what is slow everywhere.
+    let suite = include_str!("../../suites/links.toml");
+    let peers_alone: Vec<&str> = suite.lines().filter(|line| !line.starts_with("spec =")).collect();
+    assert!(peers_alone.len() < suite.lines().count());
+    std::fs::write(bench.path().join("peers.toml"), peers_alone.join("\n")).unwrap();
+    let said = bench
+        .railgauge("plan peers.toml --topology healthy/topology.toml --power --json")
+        .must_exit(0);
+    let whole: Value = serde_json::from_str(&said.stdout).unwrap();
+    for one in whole["power"].as_array().unwrap() {
+        let is_half = ["rail", "fabric"].contains(&one["part"].as_str().unwrap());
+        assert_eq!(one["smallest_loss"].is_null(), is_half, "{one}");
+    }
     let said = bench.railgauge("plan links --power").must_exit(2);
     assert!(said.stderr.contains("--topology"), "{}", said.stderr);
     bench
         .railgauge("plan links --topology healthy/topology.toml --power --noise-of nowhere")
         .must_exit(2);
+}
+
+#[test]
+fn a_noisy_fabric_is_asked_on_about_single_suspects_and_not_for_ever() {
+    let bench = Bench::new(SMALL);
+    bench
+        .railgauge("simulate 16x2 --noise all --seed 6 --quiet --out noisy")
+        .must_exit(20);
+    let record = std::fs::read_to_string(bench.path().join("noisy/samples.jsonl")).unwrap();
+    let events = record
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let asked: Vec<String> = events
+        .filter_map(|event| Some(event.get("added")?["why"].as_str()?.to_string()))
+        .collect();
+    assert!(asked.len() > 8 && asked.len() <= 16, "{asked:#?}");
+    assert!(
+        asked[..8].iter().any(|why| why.contains("which of")),
+        "{asked:#?}"
+    );
+    assert!(
+        asked[8..].iter().all(|why| why.starts_with("is it ")),
+        "{asked:#?}"
+    );
+    assert!(
+        !asked[8..].iter().any(|why| why.contains("which of")),
+        "{asked:#?}"
+    );
 }

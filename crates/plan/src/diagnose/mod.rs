@@ -1,8 +1,8 @@
 //! Narrowing down: measure, find the suspects, measure what distinguishes them, until one is left.
 //!
 //! The measurer is a parameter: the ranks of a real run, or a simulated fabric. Held true: every step measures something that was
-//! not measured before or confirms a suspect; there are at most [`MOST_STEPS`] steps; no finding is made here; `findings` judges
-//! the record afterwards.
+//! not measured before or confirms a suspect; there are at most [`MOST_STEPS`] steps, and as many more that only ask whether single
+//! suspects are slow; no finding is made here; `findings` judges the record afterwards.
 
 mod ambiguities;
 
@@ -18,7 +18,7 @@ use topology::graph::{Graph, LinkId};
 
 pub use ambiguities::name_of;
 
-/// More steps than this tell nothing new.
+/// More steps than this tell no suspects apart. As many more may ask whether one of them is slow at all: on noisy fabrics that takes many measurements.
 pub const MOST_STEPS: usize = 8;
 
 /// A question that was asked so often has no answer.
@@ -129,11 +129,16 @@ pub fn narrow<B: Measurer>(
                 ambiguities.push(ambiguity);
             }
         }
+        if number > MOST_STEPS {
+            let is_over = number > 2 * MOST_STEPS;
+            let is_one = |ambiguity: &Ambiguity| ambiguity.parts() == 1 && !ambiguity.by_draws;
+            ambiguities.retain(|ambiguity| !is_over && ambiguity.wanted > 0 && is_one(ambiguity));
+        }
         let is_good = |link: LinkId| seen.lets_flows_pass(link) && seen.state(link) < LinkState::Suspected;
         let mut why = ambiguities::in_words(&ambiguities, context.graph);
         let mut slots = Vec::new();
+        slots.extend(adaptive.narrowing(&ambiguities, is_good));
         if number <= MOST_STEPS {
-            slots.extend(adaptive.narrowing(&ambiguities, is_good));
             slots.extend(adaptive.again(to_repeat(&seen, &recorded, context)));
             let mut untested = seen.untested_between_switches();
             untested.retain(|link| {
