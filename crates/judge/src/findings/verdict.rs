@@ -81,7 +81,7 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
         bus_rate: algorithm_rate.map(|rate| rate * summary.cell.collective.bus_factor(summary.cell.world())),
         wire_rate: summary.wire_rate(confidence),
         expected: speed.comparison().map(|comparison| comparison.expected),
-        expected_from: speed.comparison().map(|comparison| comparison.from.clone()),
+        expected_from: speed.comparison().map(|comparison| comparison.from.to_string()),
         slowest_rank: summary.slowest_rank,
     }
 }

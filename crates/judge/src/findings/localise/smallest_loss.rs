@@ -132,7 +132,7 @@ impl Localisation {
             let is_of_kind = |place: &usize| summaries[*place].cell.peer_key() == summary.cell.peer_key();
             let shows = |place: usize| {
                 let own = summaries[place].own_rate(rule.confidence)?;
-                let noticed = speeds[place].comparison()?.noticed;
+                let noticed = &speeds[place].comparison()?.noticed;
                 Some((own.median.0 / noticed.below.0).ln())
             };
             let mut would_show: Vec<f64> = self.healthy().filter(is_of_kind).filter_map(shows).collect();
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn flows_that_leave_some_of_a_cable_free_show_smaller_losses_only_of_the_rest() {
         let losses = |share: f64| {
-            let is_filling = |id: u32| id % 7 != 0;
+            let is_filling = |id: u32| !id.is_multiple_of(7);
             let fixture = flows(move |cell, _| {
                 if is_filling(cell.id) {
                     share * HEALTHY

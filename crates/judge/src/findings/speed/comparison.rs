@@ -20,11 +20,11 @@ pub(in crate::findings) struct Comparison {
     /// What the rate must reach.
     pub(in crate::findings) threshold: Rate,
     /// Where the reference comes from, in words, with its margin.
-    pub(in crate::findings) from: String,
+    pub(in crate::findings) from: Box<str>,
     /// Whether it is an absolute figure, not the peers'.
     pub(in crate::findings) is_spec: bool,
     /// What the cell would have to fall below to look slow, against the strictest of its references.
-    pub(in crate::findings) noticed: Noticed,
+    pub(in crate::findings) noticed: Box<Noticed>,
     /// Rounds measured, and how many of them are below the threshold.
     pub(in crate::findings) rounds: (u16, u16),
     /// P-value corrected for all comparisons of the run.
@@ -168,14 +168,14 @@ impl MeasuredCell<'_, '_> {
         let unusual = variation.unusual_below(&own, expected, peers, rule.confidence);
         let count = |rounds: usize| u16::try_from(rounds).unwrap_or(u16::MAX);
         Comparison {
-            noticed: Noticed {
+            noticed: Box::new(Noticed {
                 below: Rate(unusual.0.min(threshold.0)),
                 healthy: variation.healthy(expected, peers.is_none()),
-            },
+            }),
             measured: self.rate,
             expected,
             threshold,
-            from,
+            from: from.into(),
             is_spec: peers.is_none(),
             rounds: (count(summary.rounds.len()), count(slow_rounds)),
             p_value,
