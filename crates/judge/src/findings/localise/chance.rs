@@ -9,7 +9,7 @@
 //! elsewhere.
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::element::Elements;
 use super::flow::{FlowState, MeasuredFlow};
@@ -29,16 +29,50 @@ pub(super) struct Chance<'f> {
     judged: usize,
 }
 
+/// Slow flows that a part explains.
+pub(super) struct SlowFlows {
+    /// For each the largest probability with which it crossed a link; 1 where its path is known. As bits.
+    likeliest_link: HashMap<usize, u64>,
+    /// How many there are of each.
+    by_likeliest_link: BTreeMap<u64, usize>,
+}
+
 /// What may have crossed a part.
 #[derive(Default)]
 struct Crossings {
-    /// Flows, with their probabilities.
+    /// Flows in order, with their probabilities.
     flows: Vec<(usize, f64)>,
     /// What the good ones would have carried over it, most first, and the logarithm of the probability that those up to here all missed it.
     good: OnceCell<Vec<(f64, f64)>>,
 }
 
+impl Crossings {
+    /// The probability that a flow crossed it.
+    fn probability(&self, flow: usize) -> f64 {
+        let place = self.flows.binary_search_by_key(&flow, |(number, _)| *number);
+        place.map_or(0.0, |place| self.flows[place].1)
+    }
+}
+
 impl<'f> Chance<'f> {
+    /// Slow flows that a part explains.
+    pub(super) fn slow_flows(&self, flows: &[usize]) -> SlowFlows {
+        let likeliest = |flow: &usize| {
+            self.flows[*flow]
+                .likeliest_link(self.elements.link_count())
+                .to_bits()
+        };
+        let likeliest_link: HashMap<usize, u64> = flows.iter().map(|flow| (*flow, likeliest(flow))).collect();
+        let mut by_likeliest_link: BTreeMap<u64, usize> = BTreeMap::new();
+        for bits in likeliest_link.values() {
+            *by_likeliest_link.entry(*bits).or_default() += 1;
+        }
+        SlowFlows {
+            likeliest_link,
+            by_likeliest_link,
+        }
+    }
+
     pub(super) fn new(flows: &'f [MeasuredFlow], loads: &'f Loads, elements: &'f Elements) -> Chance<'f> {
         let mut crossings: HashMap<usize, Crossings> = HashMap::new();
         let has_unknown_paths = flows.iter().any(|flow| !flow.possible.is_empty());
@@ -65,38 +99,41 @@ impl<'f> Chance<'f> {
     }
 
     /// The logarithm of the probability of what is known, if the part is slow at `capacity` and explains `slow`:
-    /// that these flows crossed it, and that the good ones did not.
-    pub(super) fn log_likelihood(&self, element: usize, slow: &[usize], capacity: f64) -> f64 {
+    /// that these flows crossed it, and that the good ones did not. `over_it` are those of `slow` that may have crossed it.
+    pub(super) fn log_likelihood(
+        &self,
+        element: usize,
+        slow: &SlowFlows,
+        over_it: &[usize],
+        capacity: f64,
+    ) -> f64 {
         let Some(crossings) = self.crossings.get(&element) else {
             return 0.0;
         };
-        let d = self.disturbance(element, std::iter::empty());
-        let of_slow = slow.iter().map(|flow| {
-            let flow = &self.flows[*flow];
-            let q = match flow.probability(element) {
-                // It needs another fault (see `missed`), and must have crossed that one.
-                0.0 => flow.likeliest_link(self.elements.link_count()),
-                crossed => crossed,
-            };
-            (q + (1.0 - q) * d).ln()
-        });
-        of_slow.sum::<f64>() + self.counter_evidence(element, crossings, capacity)
+        let d = self.disturbance(element, None);
+        let of_one = |q: f64| (q + (1.0 - q) * d).ln();
+        // What did not cross it needs another fault (see `missed`), and must have crossed that one.
+        let mut elsewhere = slow.by_likeliest_link.clone();
+        let mut of_slow = 0.0;
+        for flow in over_it {
+            of_slow += of_one(crossings.probability(*flow));
+            if let Some(count) = elsewhere.get_mut(&slow.likeliest_link[flow]) {
+                *count -= 1;
+            }
+        }
+        let others = elsewhere.iter().filter(|(_, count)| **count > 0);
+        of_slow += others
+            .map(|(bits, count)| *count as f64 * of_one(f64::from_bits(*bits)))
+            .sum::<f64>();
+        of_slow + self.counter_evidence(element, crossings, capacity)
     }
 
-    /// The logarithm of the probability that good flows missed a part that slows down these flows.
-    pub(super) fn missed(&self, element: usize, slow: &[usize]) -> f64 {
-        let Some(crossings) = self.crossings.get(&element) else {
-            return 0.0;
-        };
-        let carried = slow
-            .iter()
-            .map(|flow| self.loads.with(&self.flows[*flow], element, self.elements).1);
-        self.counter_evidence(element, crossings, carried.fold(0.0, f64::max))
-    }
-
-    /// Whether a flow may have crossed a part.
-    pub(super) fn has_crossed(&self, element: usize, flow: usize) -> bool {
-        self.flows[flow].probability(element) > 0.0
+    /// The logarithm of the probability that good flows missed a part that slows down others to `capacity`.
+    pub(super) fn missed(&self, element: usize, capacity: f64) -> f64 {
+        let crossings = self.crossings.get(&element);
+        crossings.map_or(0.0, |crossings| {
+            self.counter_evidence(element, crossings, capacity)
+        })
     }
 
     /// Whether a part that explains `slow` is a better explanation than chance. A part that every one of its flows
@@ -106,20 +143,17 @@ impl<'f> Chance<'f> {
         element: usize,
         slow: &[usize],
         capacity: f64,
-        unexplained: impl Iterator<Item = usize>,
+        unexplained: &Unexplained,
     ) -> bool {
         let Some(crossings) = self.crossings.get(&element) else {
             return true;
         };
-        if slow
-            .iter()
-            .any(|flow| self.flows[*flow].probability(element) >= 1.0)
-        {
+        if slow.iter().any(|flow| crossings.probability(*flow) >= 1.0) {
             return true;
         }
-        let d = self.disturbance(element, unexplained);
+        let d = self.disturbance(element, Some(unexplained));
         let of_slow = slow.iter().map(|flow| {
-            let q = self.flows[*flow].probability(element);
+            let q = crossings.probability(*flow);
             ((q + (1.0 - q) * d) / d).ln()
         });
         of_slow.sum::<f64>() + self.counter_evidence(element, crossings, capacity) > 0.0
@@ -127,22 +161,14 @@ impl<'f> Chance<'f> {
 
     /// The p-value of a share of slow flows as large as that of `slow` among all that may have crossed the part, if
     /// they are slow no more often than those elsewhere; none where one of them certainly crossed it.
-    pub(super) fn p_value(
-        &self,
-        element: usize,
-        slow: &[usize],
-        unexplained: impl Iterator<Item = usize>,
-    ) -> Option<f64> {
-        let crossed = self.crossings.get(&element)?.flows.len();
+    pub(super) fn p_value(&self, element: usize, slow: &[usize], unexplained: &Unexplained) -> Option<f64> {
+        let crossings = self.crossings.get(&element)?;
         let slots: HashSet<u32> = slow.iter().map(|flow| self.flows[*flow].slot).collect();
-        if slow
-            .iter()
-            .any(|flow| self.flows[*flow].probability(element) >= 1.0)
-        {
+        if slow.iter().any(|flow| crossings.probability(*flow) >= 1.0) {
             return None;
         }
-        let (others, of_others) = self.elsewhere(element, unexplained);
-        Some(Disturbances::seen(others, of_others).ever(slots.len(), crossed))
+        let (others, of_others) = self.elsewhere(element, Some(unexplained));
+        Some(Disturbances::seen(others, of_others).ever(slots.len(), crossings.flows.len()))
     }
 
     /// The probability that good flows all missed a part that carries only `capacity`, as a logarithm.
@@ -177,18 +203,65 @@ impl<'f> Chance<'f> {
     }
 
     /// How often flows that cannot have crossed a part were slow and are not explained; never zero.
-    fn disturbance(&self, element: usize, unexplained: impl Iterator<Item = usize>) -> f64 {
+    fn disturbance(&self, element: usize, unexplained: Option<&Unexplained>) -> f64 {
         let (slow, all) = self.elsewhere(element, unexplained);
         (slow as f64 + 1.0) / (all as f64 + 2.0)
     }
 
     /// The flows that cannot have crossed a part: those of them that are slow and unexplained, and all.
-    fn elsewhere(&self, element: usize, unexplained: impl Iterator<Item = usize>) -> (usize, usize) {
-        let crossed = self
-            .crossings
-            .get(&element)
-            .map_or(0, |crossings| crossings.flows.len());
-        let slow = unexplained.filter(|flow| self.flows[*flow].probability(element) == 0.0);
-        (slow.count(), self.judged.saturating_sub(crossed))
+    fn elsewhere(&self, element: usize, unexplained: Option<&Unexplained>) -> (usize, usize) {
+        let crossed = self.crossings.get(&element);
+        let crossed = crossed.map_or(&[][..], |crossings| &crossings.flows);
+        let slow = unexplained.map_or(0, |unexplained| {
+            let over_it = crossed.iter().filter(|(flow, _)| unexplained.contains(*flow));
+            unexplained.count - over_it.count()
+        });
+        (slow, self.judged.saturating_sub(crossed.len()))
+    }
+}
+
+/// The slow flows that nothing explains yet.
+pub(super) struct Unexplained {
+    is: Vec<bool>,
+    count: usize,
+}
+
+impl Unexplained {
+    /// These ones, of so many flows.
+    pub(super) fn of(slow: impl Iterator<Item = usize>, flows: usize) -> Unexplained {
+        let mut unexplained = Unexplained {
+            is: vec![false; flows],
+            count: 0,
+        };
+        for flow in slow {
+            unexplained.is[flow] = true;
+            unexplained.count += 1;
+        }
+        unexplained
+    }
+
+    /// Whether a flow is one of them.
+    pub(super) fn contains(&self, flow: usize) -> bool {
+        self.is[flow]
+    }
+
+    /// Whether none is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// These are explained now.
+    pub(super) fn remove(&mut self, flows: &[usize]) {
+        for flow in flows {
+            self.count -= usize::from(std::mem::take(&mut self.is[*flow]));
+        }
+    }
+
+    /// All of them, in order.
+    pub(super) fn into_flows(self) -> impl Iterator<Item = usize> {
+        self.is
+            .into_iter()
+            .enumerate()
+            .filter_map(|(flow, is)| is.then_some(flow))
     }
 }

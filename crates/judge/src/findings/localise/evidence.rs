@@ -18,8 +18,10 @@ use record::{DecisionRule, Question};
 /// The deviation of the levels of healthy parts that is assumed beforehand, and how many parts that is worth.
 const ASSUMED: (f64, f64) = (ASSUMED_LEVEL, 4.0);
 
-/// A part that was slow in this many slots and good in none is not likely disturbed.
+/// A part that was slow in this many slots and good in none is not likely disturbed,
 const SOLID: usize = 3;
+/// unless chance makes this many of all parts look like that, or more: of thousands of parts some are crossed by disturbed flows only.
+const SOLID_BY_CHANCE: f64 = 0.05;
 /// No measurement is known better than this.
 const LEAST_VARIANCE: f64 = 1e-12;
 /// More measurements are not asked for at a time.
@@ -127,11 +129,7 @@ impl<'f> Evidence<'f> {
             .iter()
             .map(|cause| self.crossings(cause, &explained))
             .collect();
-        let solid = causes
-            .iter()
-            .zip(&crossings)
-            .filter(|(_, own)| own.are_all_slow());
-        let mut aside: BTreeSet<usize> = solid.flat_map(|(cause, _)| cause.flows.iter().copied()).collect();
+        let mut aside = self.of_solid_parts(causes, &crossings, family);
         let mut accounted: BTreeSet<usize> = BTreeSet::new();
         let mut p_values = vec![1.0; causes.len()];
         loop {
@@ -162,6 +160,35 @@ impl<'f> Evidence<'f> {
         (answers.collect(), accounted)
     }
 
+    /// The flows over parts that were slow in too many slots, and good in none, to be disturbed.
+    fn of_solid_parts(
+        &self,
+        causes: &[Explanation],
+        crossings: &[Crossings],
+        family: u32,
+    ) -> BTreeSet<usize> {
+        let all_slow = || {
+            let both = causes.iter().zip(crossings);
+            both.filter(|(_, own)| own.are_all_slow())
+        };
+        let candidates: BTreeSet<usize> = all_slow()
+            .flat_map(|(cause, _)| cause.flows.iter().copied())
+            .collect();
+        let is_judged = |flow: &MeasuredFlow| flow.state != FlowState::Unjudged && !flow.contended;
+        let others = self.flows.iter().enumerate();
+        let others = others.filter(|(number, flow)| is_judged(flow) && !candidates.contains(number));
+        let (slow, all) = others.fold((0, 0), |(slow, all), (_, flow)| {
+            (slow + usize::from(flow.state == FlowState::Slow), all + 1)
+        });
+        let disturbances = Disturbances::seen(slow, all);
+        let is_solid = |own: &Crossings| {
+            let by_chance = disturbances.ever(own.slow.len(), own.crossed.len());
+            by_chance * f64::from(family) < SOLID_BY_CHANCE
+        };
+        let solid = all_slow().filter(|(_, own)| is_solid(own));
+        solid.flat_map(|(cause, _)| cause.flows.iter().copied()).collect()
+    }
+
     /// The p-value, if `more` measurements in other slots were as slow as those so far.
     fn p_value(&self, cause: &Explanation, own: &Crossings, aside: &BTreeSet<usize>, more: usize) -> f64 {
         let of_chance = match cause.by_chance {
@@ -187,11 +214,13 @@ impl<'f> Evidence<'f> {
         let is_judged = |flow: &MeasuredFlow| flow.state != FlowState::Unjudged && !flow.contended;
         for (number, flow) in self.flows.iter().enumerate().filter(|(_, flow)| is_judged(flow)) {
             let is_slower = || flow.state == FlowState::Slow && !explained.contains(&number);
-            if own.contains(&number) || has_crossed(flow) && is_slower() {
-                crossings.slow.insert(flow.slot);
+            if has_crossed(flow) {
                 crossings.crossed.insert(flow.slot);
-            } else if has_crossed(flow) {
-                crossings.crossed.insert(flow.slot);
+                if own.contains(&number) || is_slower() {
+                    crossings.slow.insert(flow.slot);
+                }
+            } else if own.contains(&number) {
+                // It only may have crossed it, and was selected because it is slow: that it is says nothing.
             } else {
                 crossings.all_elsewhere += 1;
                 crossings

@@ -7,9 +7,9 @@
 //! not cross it, needs another one. A slow flow without a candidate was slow by chance.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::chance::Chance;
+use super::chance::{Chance, Unexplained};
 use super::element::{Element, Elements};
 use super::flow::{FlowState, MeasuredFlow};
 use super::loads::Loads;
@@ -59,8 +59,7 @@ pub(super) fn explain(
     slack: impl Fn(&MeasuredFlow) -> f64,
 ) -> Explanations {
     let mut explained = Explanations::default();
-    // Per slow flow its candidates; per candidate its flows with what it carried while they were slow.
-    let mut candidates: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut left_of: Vec<Vec<usize>> = vec![Vec::new(); flows.len()];
     for (number, flow) in flows.iter().enumerate() {
         if flow.state != FlowState::Slow || flow.contended || !is_evidence(flow) {
             continue;
@@ -85,58 +84,72 @@ pub(super) fn explain(
         let left: Vec<usize> = flow.crossed().filter(may_be_it).collect();
         match left.is_empty() {
             true => explained.transient.push(number),
-            false => {
-                candidates.insert(number, left);
-            }
+            false => left_of[number] = left,
         }
     }
     let chance = Chance::new(flows, loads, elements);
-    let all = candidates.clone();
-    while !candidates.is_empty() {
-        let mut covers = Covers::of(&candidates, flows, loads, elements);
+    let carried_by_good = carried_by_good(flows, loads, elements);
+    let candidates = Candidates::of(left_of, flows, loads, elements);
+    let slow = candidates
+        .of_flow
+        .iter()
+        .enumerate()
+        .filter(|(_, left)| !left.is_empty());
+    let mut unexplained = Unexplained::of(slow.map(|(number, _)| number), flows.len());
+    let mut carried = Carried {
+        of_part: candidates.of_part.clone(),
+        elements,
+    };
+    while !unexplained.is_empty() {
+        let mut covers = carried.covers();
         covers.of_part.retain(|element, cover| {
-            let unexplained = candidates.keys().copied();
-            let is_whole = elements.whole(*element).is_some();
-            let is_refuted = is_whole && has_passed(*element, cover.capacity, flows, loads, elements);
-            !is_refuted && chance.is_less_likely(*element, &cover.flows, cover.capacity, unexplained)
+            let is_refuted = carried_by_good
+                .get(element)
+                .is_some_and(|most| *most > cover.capacity);
+            !is_refuted && chance.is_less_likely(*element, &cover.flows, cover.capacity, &unexplained)
         });
         let Some((best, cover)) = covers.best().filter(|(_, cover)| !cover.flows.is_empty()) else {
             break;
         };
-        let suspects = weigh(best, cover, &covers, &all, elements, &chance, |element, flow| {
-            loads.may_limit(&flows[flow], element, elements, SLACK_OF_WHOLE)
-        });
-        for flow in &cover.flows {
-            candidates.remove(flow);
-        }
+        let may_limit =
+            |element: usize, flow: usize| loads.may_limit(&flows[flow], element, elements, SLACK_OF_WHOLE);
+        let suspects = weigh(best, cover, &covers, &candidates, flows, &chance, may_limit);
+        unexplained.remove(&cover.flows);
         explained.causes.push(Explanation {
             suspects,
-            by_chance: chance.p_value(best, &cover.flows, candidates.keys().copied()),
+            by_chance: chance.p_value(best, &cover.flows, &unexplained),
             flows: cover.flows.clone(),
         });
+        carried.keep(&unexplained);
     }
     // Chance explains what is left better than any part.
-    explained.transient.extend(candidates.into_keys());
+    explained.transient.extend(unexplained.into_flows());
     explained.transient.sort_unstable();
     explained
 }
 
-/// Whether a flow that is as fast as it should be certainly crossed a part and carried more than its slow flows did.
-fn has_passed(
-    element: usize,
-    capacity: f64,
-    flows: &[MeasuredFlow],
-    loads: &Loads,
-    elements: &Elements,
-) -> bool {
-    let good = flows
+/// The most that flows which are as fast as they should be carried over each whole part that they certainly crossed. A part that slows down others to less
+/// than that is none.
+fn carried_by_good(flows: &[MeasuredFlow], loads: &Loads, elements: &Elements) -> HashMap<usize, f64> {
+    let mut most: HashMap<usize, f64> = HashMap::new();
+    for flow in flows
         .iter()
-        .filter(|flow| flow.state == FlowState::Good && !flow.contended);
-    let mut crossed = good.filter(|flow| flow.certain.contains(&element));
-    crossed.any(|flow| loads.with(flow, element, elements).1 > capacity)
+        .filter(|flow| flow.state == FlowState::Good && !flow.contended)
+    {
+        let wholes = flow
+            .certain
+            .iter()
+            .filter(|element| elements.whole(**element).is_some());
+        for whole in wholes {
+            let (_, carried) = loads.with(flow, *whole, elements);
+            let most = most.entry(*whole).or_insert(carried);
+            *most = most.max(carried);
+        }
+    }
+    most
 }
 
-/// The flows that a part explains by itself, and what it then carries.
+/// The flows that a part explains by itself, in order, and what it then carries.
 struct Cover {
     flows: Vec<usize>,
     capacity: f64,
@@ -148,36 +161,88 @@ struct Covers<'e> {
     elements: &'e Elements,
 }
 
-impl<'e> Covers<'e> {
+/// Which parts may be the reason that each slow flow is slow.
+struct Candidates {
+    /// Per flow; none for those that are not slow.
+    of_flow: Vec<Vec<usize>>,
+    /// Per part its flows.
+    of_part: BTreeMap<usize, Vec<SlowFlow>>,
+}
+
+/// A slow flow of which a part may be the reason.
+#[derive(Clone, Copy)]
+struct SlowFlow {
+    number: usize,
+    /// What the part carried while it ran, if the flow crossed it.
+    carried: f64,
+    /// Whether only shares of it crossed the part.
+    is_spread: bool,
+}
+
+impl Candidates {
     fn of(
-        candidates: &BTreeMap<usize, Vec<usize>>,
+        of_flow: Vec<Vec<usize>>,
         flows: &[MeasuredFlow],
         loads: &Loads,
-        elements: &'e Elements,
-    ) -> Covers<'e> {
-        let mut of_element: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
-        for (flow, left) in candidates {
+        elements: &Elements,
+    ) -> Candidates {
+        let mut of_part: BTreeMap<usize, Vec<SlowFlow>> = BTreeMap::new();
+        for ((number, left), flow) in of_flow.iter().enumerate().zip(flows) {
             for element in left {
-                let (_, carried) = loads.with(&flows[*flow], *element, elements);
-                of_element.entry(*element).or_default().push((*flow, carried));
+                of_part.entry(*element).or_default().push(SlowFlow {
+                    number,
+                    carried: loads.with(flow, *element, elements).1,
+                    is_spread: flow.is_spread_over(*element, elements),
+                });
             }
         }
-        let of_part = of_element.into_iter().map(|(element, carried)| {
-            let capacity = carried.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+        Candidates { of_flow, of_part }
+    }
+
+    /// The most that a part carried while these flows ran.
+    fn carried(&self, part: usize, flows: &[usize]) -> f64 {
+        let own = self.of_part.get(&part).map_or(&[][..], Vec::as_slice);
+        let carried = flows.iter().filter_map(|flow| {
+            let place = own.binary_search_by_key(flow, |slow| slow.number).ok()?;
+            Some(own[place].carried)
+        });
+        carried.fold(0.0, f64::max)
+    }
+}
+
+/// What each candidate carried while the slow flows ran that nothing explains yet.
+struct Carried<'e> {
+    of_part: BTreeMap<usize, Vec<SlowFlow>>,
+    elements: &'e Elements,
+}
+
+impl<'e> Carried<'e> {
+    /// Only these flows are left.
+    fn keep(&mut self, unexplained: &Unexplained) {
+        self.of_part.retain(|_, carried| {
+            carried.retain(|slow| unexplained.contains(slow.number));
+            !carried.is_empty()
+        });
+    }
+
+    fn covers(&self) -> Covers<'e> {
+        let of_part = self.of_part.iter().map(|(element, carried)| {
+            let capacity = carried.iter().map(|slow| slow.carried).fold(0.0, f64::max);
             // How much more than its rate seems to cross a slow one of equal links depends on how many flows are spread over them.
-            let is_spread = |flow: usize| flows[flow].is_spread_over(element, elements);
             let explained = carried
                 .iter()
-                .filter(|(flow, rate)| is_spread(*flow) || *rate >= capacity * (1.0 - ALIKE));
-            let flows = explained.map(|(flow, _)| *flow).collect();
-            (element, Cover { flows, capacity })
+                .filter(|slow| slow.is_spread || slow.carried >= capacity * (1.0 - ALIKE));
+            let flows = explained.map(|slow| slow.number).collect();
+            (*element, Cover { flows, capacity })
         });
         Covers {
             of_part: of_part.collect(),
-            elements,
+            elements: self.elements,
         }
     }
+}
 
+impl Covers<'_> {
     /// The one that explains most; of equals the smallest: a cable before a rank before a whole part.
     fn best(&self) -> Option<(usize, &Cover)> {
         let best = self.of_part.iter().max_by_key(|(element, cover)| {
@@ -208,26 +273,35 @@ impl<'e> Covers<'e> {
     }
 }
 
+/// Whether a part may be the reason that all of these flows are slow.
+fn explains(part: usize, flows: &[usize], candidates: &Candidates) -> bool {
+    let is_left = |flow: &usize| candidates.of_flow[*flow].contains(&part);
+    flows.iter().all(is_left)
+}
+
+/// The parts of which any may be the reason that all of these flows are slow.
+fn common(flows: &[usize], candidates: &Candidates) -> BTreeSet<usize> {
+    let first = flows.first().map(|first| &candidates.of_flow[*first]);
+    let parts = first.into_iter().flatten().copied();
+    parts.filter(|part| explains(*part, flows, candidates)).collect()
+}
+
 /// How many faults slow down the flows that a part does not explain: one where another part is common to all of them, else one for each;
-/// and the logarithm of the probability that good flows missed those. A part that explains all of `covered` needs nothing beside it, and
-/// is none of them.
+/// and the logarithm of the probability that good flows missed those. `aside` are no such parts.
 fn further_faults(
-    best: usize,
-    covered: &[usize],
     missing: &[usize],
-    candidates: &BTreeMap<usize, Vec<usize>>,
+    aside: &BTreeSet<usize>,
+    candidates: &Candidates,
     chance: &Chance<'_>,
 ) -> (usize, f64) {
-    let is_left = |part: usize, flow: &usize| candidates.get(flow).is_some_and(|left| left.contains(&part));
-    let explains = |part: usize, flows: &[usize]| flows.iter().all(|flow| is_left(part, flow));
     // The likeliest of the parts that explain these.
     let likeliest = |flows: &[usize]| {
-        let left = flows.first().and_then(|first| candidates.get(first));
-        let common = left
-            .into_iter()
-            .flatten()
-            .filter(|part| **part != best && explains(**part, flows) && !explains(**part, covered));
-        common.map(|part| chance.missed(*part, flows)).reduce(f64::max)
+        let left = flows.first().map(|first| &candidates.of_flow[*first]);
+        let parts = left.into_iter().flatten().filter(|part| !aside.contains(part));
+        let common = parts.filter(|part| explains(**part, flows, candidates));
+        common
+            .map(|part| chance.missed(*part, candidates.carried(*part, flows)))
+            .reduce(f64::max)
     };
     if missing.is_empty() {
         return (0, 0.0);
@@ -240,42 +314,69 @@ fn further_faults(
     (missed.len(), missed.iter().sum())
 }
 
+/// Those of `all` that are not among `some`. Both are in order.
+fn without(all: &[usize], some: &[usize]) -> Vec<usize> {
+    let mut some = some.iter().peekable();
+    let is_other = |flow: &&usize| {
+        while some.next_if(|next| *next < *flow).is_some() {}
+        some.peek() != Some(flow)
+    };
+    all.iter().filter(is_other).copied().collect()
+}
+
 /// The suspects for what `best` explains: itself, and every alternative, with further faults where it needs them.
 fn weigh(
     best: usize,
     cover: &Cover,
     covers: &Covers<'_>,
-    candidates: &BTreeMap<usize, Vec<usize>>,
-    elements: &Elements,
+    candidates: &Candidates,
+    flows: &[MeasuredFlow],
     chance: &Chance<'_>,
     may_limit: impl Fn(usize, usize) -> bool,
 ) -> Vec<(Element, f64)> {
     let prior = |element: usize| covers.prior(element);
     // What a part carries is in its own unit: of a whole part a fraction.
-    let likelihood = |element: usize, own: &Cover| chance.log_likelihood(element, &cover.flows, own.capacity);
-    let of_best = likelihood(best, cover);
     let covered = &cover.flows;
+    let slow_flows = chance.slow_flows(covered);
+    let likelihood = |element: usize, over_it: &[usize], capacity: f64| {
+        chance.log_likelihood(element, &slow_flows, over_it, capacity)
+    };
+    let of_best = likelihood(best, covered, cover.capacity);
+    let elements = covers.elements;
     let mut weights = vec![(best, prior(best))];
-    for (element, other) in covers.of_part.iter().filter(|(element, _)| **element != best) {
+    // What explains all of them needs nothing beside it, and is none of the further faults of another part.
+    let mut aside = common(covered, candidates);
+    aside.insert(best);
+    // The flows that may have crossed each part.
+    let mut crossing: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for flow in covered {
+        for element in flows[*flow].crossed() {
+            crossing.entry(element).or_default().push(*flow);
+        }
+    }
+    let others = crossing.iter().filter(|(element, _)| **element != best);
+    for (element, crossing, other) in
+        others.filter_map(|(element, crossing)| Some((element, crossing, covers.of_part.get(element)?)))
+    {
         // A whole part was given more slack than its links: they get the same beside it. Of many flows, some lie far apart by chance.
         let is_close =
             elements.whole(best).is_some() || other.flows.len() as f64 >= MOSTLY * covered.len() as f64;
-        let is_missing = |flow: &&usize| {
-            let is_let_off = is_close && chance.has_crossed(*element, **flow) && may_limit(*element, **flow);
-            !other.flows.contains(flow) && !is_let_off
+        let is_explained = |flow: &&usize| {
+            other.flows.binary_search(flow).is_ok() || (is_close && may_limit(*element, **flow))
         };
-        let missing: Vec<usize> = covered.iter().filter(is_missing).copied().collect();
+        let explained: Vec<usize> = crossing.iter().filter(is_explained).copied().collect();
+        let missing = without(covered, &explained);
         if missing.len() == covered.len() {
             continue;
         }
-        let (further, missed) = further_faults(best, covered, &missing, candidates, chance);
+        let (further, missed) = further_faults(&missing, &aside, candidates, chance);
         // One of its links, and further faults that slow the others down, is the whole part in other words.
         if further > 0 && elements.is_within(*element, best) {
             continue;
         }
         let weight = prior(*element)
             * ANOTHER_FAULT.powi(further as i32)
-            * (likelihood(*element, other) + missed - of_best).exp();
+            * (likelihood(*element, crossing, other.capacity) + missed - of_best).exp();
         weights.push((*element, weight));
     }
     shares_of(weights, elements)

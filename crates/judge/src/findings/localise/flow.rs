@@ -97,15 +97,6 @@ impl MeasuredFlow {
         let connection = self.port.filter(|_| !self.possible.is_empty());
         (self.ends, &self.certain, connection)
     }
-
-    /// The probability that it crossed an element.
-    pub(super) fn probability(&self, element: usize) -> f64 {
-        if self.certain.contains(&element) {
-            return 1.0;
-        }
-        let possible = self.possible.iter().find(|(number, _)| *number == element);
-        possible.map_or(0.0, |(_, probability)| *probability)
-    }
 }
 
 /// The flows of a run, in plan order.

@@ -11,6 +11,10 @@ use crate::findings::summary::CellSummary;
 use crate::findings::variation::Disturbances;
 use record::{Question, Recorded};
 
+/// From this share of all flows on, and from so many of them, slow ones that no part explains are no faults of pairs.
+const MANY_PAIRS: f64 = 0.05;
+const FEWEST_ALIKE: usize = 4;
+
 impl Localisation {
     /// Corrects the speed of cells: slow where a confirmed part explains it; suspected where other flows may have
     /// shared a link by chance; and, in tests that measure parts again instead of cells, good where a flow was slow
@@ -93,8 +97,33 @@ impl Localisation {
                 };
             }
         }
+        self.doubt_pairs_where_many_are_slow(judged, speeds);
         let is_stubborn = |place: &usize| matches!(speeds[*place], Speed::Slow(_) | Speed::Suspected(..));
         self.transient.retain(|place| !is_stubborn(place));
+    }
+
+    /// A pair may be slow although no part it crosses is. Where many of all `judged` flows are, it is no fault of pairs: everything was slower at times,
+    /// or is slower now than it was.
+    fn doubt_pairs_where_many_are_slow(&self, judged: usize, speeds: &mut [Speed]) {
+        let confirmed = self.causes.iter().filter(|cause| cause.confirmed);
+        let explained: BTreeSet<usize> = confirmed.flat_map(|cause| cause.places.iter().copied()).collect();
+        let places = self.flows.iter().map(|flow| flow.place);
+        let is_slow = |place: &usize| matches!(speeds[*place], Speed::Slow(_)) && !explained.contains(place);
+        let slow: Vec<usize> = places.filter(is_slow).collect();
+        if slow.len() < FEWEST_ALIKE || (slow.len() as f64) < MANY_PAIRS * judged as f64 {
+            return;
+        }
+        for place in &slow {
+            if let Speed::Slow(comparison) = &speeds[*place] {
+                let why = format!(
+                    "suspected slow, {}; {} of {judged} flows are slow and no part that they cross explains it: what they share was slower \
+                     when they were measured, no pair of its own",
+                    comparison.in_words(),
+                    slow.len(),
+                );
+                speeds[*place] = Speed::Suspected(comparison.clone(), why);
+            }
+        }
     }
 
     /// Slow flows whose parts all carried more at another time: all measurements of the same flow together, and

@@ -1,6 +1,6 @@
 //! Which part it is: cables in one direction, hosts, and who must not be blamed.
 
-use crate::findings::fixture::{Fixture, HEALTHY};
+use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::{judge, localise};
 use record::{
     Algorithm, Cell, Collective, CounterDelta, Event, Finding, FindingKind, RailEnd, Recorded, SuspectKind,
@@ -359,6 +359,97 @@ fn two_faults_are_no_better_an_explanation_because_each_meets_fewer_good_flows()
     assert!(
         finding.suspects.iter().all(|suspect| is_downlink(&suspect.part)),
         "{finding:?}"
+    );
+}
+
+#[test]
+fn slow_flows_that_only_may_have_crossed_a_cable_do_not_join_the_one_that_did_to_accuse_it() {
+    // Two leaves of four hosts each, sixteen spines. A few flows of unknown path are slow whatever they cross, and of one flow per uplink, whose path is
+    // known, so is the one over the uplink to spine 3.
+    let mut topology = String::new();
+    for host in 0..8 {
+        topology += &format!(
+            "[[host]]\nname = \"node0{host}\"\n[[link]]\nname = \"c{host}\"\nends = [\"node0{host}/eth0\", \"leaf{}/p{host}\"]\n\
+             rate = \"10 Gb/s\"\nrail = \"rail0\"\n",
+            host / 4
+        );
+    }
+    for leaf in 0..2 {
+        topology += &format!("[[switch]]\nname = \"leaf{leaf}\"\ntier = \"leaf\"\nrail = \"rail0\"\n");
+    }
+    for spine in 0..16 {
+        topology += &format!("[[switch]]\nname = \"spine{spine}\"\ntier = \"spine\"\nrail = \"rail0\"\n");
+        for leaf in 0..2 {
+            topology += &format!(
+                "[[link]]\nname = \"u{leaf}-{spine}\"\nends = [\"leaf{leaf}/u{spine}\", \"spine{spine}/d{leaf}\"]\n\
+                 rate = \"10 Gb/s\"\nrail = \"rail0\"\n"
+            );
+        }
+    }
+    let mut fixture = flows(|cell, _| match cell.source_port {
+        Some(30_000..) => 0.8 * HEALTHY,
+        _ => HEALTHY,
+    });
+    let template = fixture.run.cells[0].clone();
+    fixture.run.cells.clear();
+    for id in 0..216 {
+        let known = (id < 16).then_some(id);
+        let is_slow = known == Some(3) || (known.is_none() && id % 17 == 0);
+        let (from, to) = (id % 4, 4 + id / 4 % 4);
+        fixture.run.cells.push(Cell {
+            id,
+            slot: id,
+            ranks: vec![from, to],
+            source_port: Some(id as u16 + if is_slow { 30_000 } else { 20_000 }),
+            path: known.map_or_else(Vec::new, |spine| {
+                vec![
+                    format!("node0{from}/eth0->leaf0/p{from}"),
+                    format!("leaf0/u{spine}->spine{spine}/d0"),
+                    format!("spine{spine}/d1->leaf1/u{spine}"),
+                    format!("leaf1/p{to}->node0{to}/eth0"),
+                ]
+            }),
+            ..template.clone()
+        });
+    }
+    for rank in &mut fixture.run.ranks {
+        rank.rails.truncate(1);
+    }
+    let mut recorded = fixture.recorded();
+    recorded.topology = Some(topology);
+    let findings = slow_links(&recorded);
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+#[test]
+fn a_fabric_that_slows_down_while_it_is_measured_is_no_fault_of_its_pairs() {
+    let slowing = |by: f64| {
+        let speed = move |cell: &Cell, _: u16| HEALTHY * (1.0 - by * f64::from(cell.slot) / 112.0);
+        let mut fixture = flows(speed).references(vec![spec(HEALTHY, 1 << 20)]);
+        for cell in &mut fixture.run.cells {
+            cell.slot = cell.id * 37 % 112;
+        }
+        judge(&fixture.recorded())
+    };
+    let judgement = slowing(0.4);
+    assert!(judgement.findings.is_empty(), "{:?}", judgement.findings);
+    assert!(
+        matches!(&judgement.verdict, Verdict::Inconclusive(why) if why.contains("what they share was slower")),
+        "{:?}",
+        judgement.verdict
+    );
+    // Pairs that are slow while all others are not are named all the same.
+    let pairs = flows(|cell, _| match (cell.ranks.as_slice(), cell.rails[0].as_str()) {
+        ([1, 5] | [3, 2] | [6, 0], "rail0") => 0.6 * HEALTHY,
+        _ => HEALTHY,
+    });
+    let judgement = judge(&pairs.references(vec![spec(HEALTHY, 1 << 20)]).recorded());
+    let is_pair = |finding: &&Finding| finding.kind == FindingKind::SlowPair;
+    assert_eq!(
+        judgement.findings.iter().filter(is_pair).count(),
+        3,
+        "{:?}",
+        judgement.findings
     );
 }
 
