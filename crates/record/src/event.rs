@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cell, CrossedPath, FlowRecord, GpuReading, Movement, PortDelta, StreamRecord, SwitchPlacement, counters,
+    Cell, CrossedPath, FlowRecord, GpuReading, Movement, PortDelta, StreamRecord, SwitchPlacement, TcpFlow,
+    counters,
 };
 use crate::units::{Bytes, Nanos};
 
@@ -171,6 +172,9 @@ pub struct CellDone {
     /// What its queue pairs were called on the wire, over RDMA.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRecord>,
+    /// What TCP counted of its flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tcp: Vec<TcpFlow>,
     /// What each of its streams delivered, for cells of many streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamRecord>,

@@ -37,6 +37,7 @@ mod shape;
 pub mod stats;
 mod streams;
 mod suspect;
+mod tcp;
 mod test_kind;
 pub mod text;
 mod trends;
@@ -89,6 +90,7 @@ pub use run::{
 pub use shape::{CurvePoint, ShapeRule};
 pub use streams::{MOST_UNKNOWN_PATHS, PortDelta, StreamPath, StreamRecord, StreamTerms};
 pub use suspect::{BOTH_DIRECTIONS, Suspect, SuspectKind};
+pub use tcp::{Retransmissions, TcpFlow};
 pub use test_kind::TestKind;
 pub use trends::{PastChange, Trend, TrendRun, Trends};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};

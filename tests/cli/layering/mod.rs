@@ -49,6 +49,7 @@ const FENCES: &[&str] = &[
     "crates/engine/src/device/heap.rs",
     "crates/engine/src/device/cuda",
     "crates/engine/src/device/telemetry/fabric_state.rs",
+    "crates/engine/src/transport/tcp/counts.rs",
     "crates/engine/src/transport/verbs",
     "crates/probe/src/ethtool/ioctl.rs",
 ];

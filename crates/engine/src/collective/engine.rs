@@ -45,6 +45,9 @@ pub trait CellEngine: Send {
         Vec::new()
     }
 
+    /// Assigns what TCP has counted since the last call to an iteration that is over; to none when it was not timed.
+    fn note_tcp(&mut self, _iteration: Option<u32>) {}
+
     /// What this rank has sent over all its runs, and the connections for the next cell that needs them.
     fn finish(self: Box<Self>) -> (Vec<LinkTraffic>, Vec<Channel>);
 }

@@ -80,6 +80,11 @@ impl Execution {
         self.peers.iter().map(|peer_steps| &peer_steps.channel)
     }
 
+    /// The channels.
+    pub fn channels_mut(&mut self) -> impl Iterator<Item = &mut Channel> {
+        self.peers.iter_mut().map(|peer_steps| &mut peer_steps.channel)
+    }
+
     /// Gives the channels back.
     pub fn into_channels(self) -> Vec<Channel> {
         self.peers

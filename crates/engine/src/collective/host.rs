@@ -112,6 +112,12 @@ impl CellEngine for HostEngine {
         stuck_records(self.execution.stuck())
     }
 
+    fn note_tcp(&mut self, iteration: Option<u32>) {
+        self.execution
+            .channels_mut()
+            .for_each(|channel| channel.note_tcp(iteration));
+    }
+
     fn finish(self: Box<Self>) -> (Vec<LinkTraffic>, Vec<Channel>) {
         let moved = moved_over(self.rank, self.execution.channels());
         (moved, self.execution.into_channels())

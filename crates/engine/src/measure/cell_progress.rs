@@ -2,7 +2,7 @@
 
 use record::stats::{Sorted, median_of_sorted};
 use record::units::{Bytes, Nanos, Rate};
-use record::{Cell, CellDone, FlowRecord, LinkTraffic, StopReason, StreamRecord};
+use record::{Cell, CellDone, FlowRecord, LinkTraffic, StopReason, StreamRecord, TcpFlow};
 
 /// The result of one cell.
 pub(super) struct CellSummary {
@@ -17,6 +17,7 @@ pub(super) struct CellProgress<'a> {
     pub planned: Vec<LinkTraffic>,
     pub moved: Vec<LinkTraffic>,
     pub flows: Vec<FlowRecord>,
+    pub tcp: Vec<TcpFlow>,
     pub streams: Vec<StreamRecord>,
     pub times: Sorted,
     /// Slowest rank of the current iteration.
@@ -39,6 +40,7 @@ impl<'a> CellProgress<'a> {
             planned,
             moved: Vec::new(),
             flows: Vec::new(),
+            tcp: Vec::new(),
             streams: Vec::new(),
             times: Sorted::default(),
             slowest: Nanos(0),
@@ -104,6 +106,8 @@ impl<'a> CellProgress<'a> {
         };
         let mut flows = self.flows.clone();
         flows.sort_by(|a, b| (a.from, a.to, &a.rail, a.flow).cmp(&(b.from, b.to, &b.rail, b.flow)));
+        let mut tcp = self.tcp.clone();
+        tcp.sort_by(|a, b| (a.from, a.to, &a.rail, a.flow).cmp(&(b.from, b.to, &b.rail, b.flow)));
         CellDone {
             cell: self.cell.id,
             round,
@@ -115,6 +119,7 @@ impl<'a> CellProgress<'a> {
             planned: sorted(&self.planned),
             moved: sorted(&self.moved),
             flows,
+            tcp,
             streams: self.streams.clone(),
         }
     }

@@ -129,6 +129,7 @@ impl CellTask {
         };
         let took = self.engine.run(at, iteration, times, &conditions)?;
         self.collectives += u64::from(times);
+        self.engine.note_tcp(iteration);
         Ok(took)
     }
 

@@ -15,7 +15,7 @@ use probe::host::Identity;
 use record::units::{Bytes, Nanos};
 use record::{
     Cell, CounterDelta, DeviceKind, FlowRecord, GpuReading, HostRecord, LinkTraffic, NodeInventory, RailEnd,
-    StreamRecord, Stuck,
+    StreamRecord, Stuck, TcpFlow,
 };
 
 /// See [`Setup::heartbeat_timeout`].
@@ -278,6 +278,8 @@ pub(super) enum Answer {
         moved: Vec<LinkTraffic>,
         /// Its queue pairs, over RDMA.
         flows: Vec<FlowRecord>,
+        /// What TCP counted of what it sent.
+        tcp: Vec<TcpFlow>,
         /// Its streams, as this rank sees them.
         streams: Vec<StreamRecord>,
         counters: Vec<CounterDelta>,

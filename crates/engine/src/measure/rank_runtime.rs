@@ -348,8 +348,12 @@ impl RankRuntime {
             };
             let names: Vec<String> = task.cell().rails.clone();
             let streams = task.streams();
-            let (runs, moved, channels) = task.finish();
+            let (runs, moved, mut channels) = task.finish();
             let flows = channels.iter().flat_map(Channel::flows).collect();
+            let tcp = channels
+                .iter_mut()
+                .flat_map(|channel| channel.tcp_flows(me))
+                .collect();
             for channel in channels {
                 self.mesh.release(channel);
             }
@@ -366,6 +370,7 @@ impl RankRuntime {
                 runs,
                 moved,
                 flows,
+                tcp,
                 streams,
                 counters,
                 gpu,

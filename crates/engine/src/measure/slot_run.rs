@@ -268,6 +268,7 @@ impl Slot<'_> {
                 runs,
                 moved,
                 flows,
+                tcp,
                 streams,
                 counters,
                 gpu,
@@ -284,6 +285,7 @@ impl Slot<'_> {
                 };
                 running.moved.extend(moved.iter().map(per_run));
                 running.flows.extend(flows.iter().cloned());
+                running.tcp.extend(tcp.iter().cloned());
                 running.merge_streams(streams);
             }
             true

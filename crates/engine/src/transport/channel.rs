@@ -3,13 +3,15 @@
 //! Both ends compute the same order: chunk `k` of a direction travels on link `k modulo links`. So the payload spreads evenly over
 //! rails and flows, a slow link slows down the whole as in a real collective, and chunks need no header.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use super::inject::{Flip, Pacer};
 use super::link::{ArrivedChunk, Backlog, DirectLink, GpuRange, Link, LinkError, Received, Sink, Waitable};
 use super::route::Route;
+use super::tcp::TcpTally;
 use crate::device::{ReadLease, WriteLease};
-use record::FlowRecord;
+use record::{FlowRecord, TcpFlow};
 
 /// One link of a channel.
 pub(super) struct ChannelLink {
@@ -20,6 +22,8 @@ pub(super) struct ChannelLink {
     pub moved_before: u64,
     /// Chunks of GPU memory that had left before the iteration began.
     pub left_before: u64,
+    /// What TCP counted, where it is TCP.
+    pub tcp: Option<TcpTally>,
 }
 
 /// Everything between this rank and one peer, for one cell.
@@ -260,6 +264,44 @@ impl Channel {
             }
         }
         stuck
+    }
+
+    /// Assigns what TCP has counted since the last call to an iteration; to none when it was not timed. To be called when the iteration is
+    /// over, outside of what is timed.
+    pub fn note_tcp(&mut self, iteration: Option<u32>) {
+        for channel_link in &mut self.links {
+            if let (Some(tally), Some(now)) = (&mut channel_link.tcp, channel_link.link.tcp_counts()) {
+                tally.note(iteration, now);
+            }
+        }
+    }
+
+    /// What TCP counted of this rank's flows to the peer during timed iterations. What has become known since the last of them is its.
+    pub fn tcp_flows(&mut self, from: u32) -> Vec<TcpFlow> {
+        let mut numbers: HashMap<String, u16> = HashMap::new();
+        let mut flows = Vec::new();
+        for channel_link in &mut self.links {
+            let Some(rail) = &channel_link.route.rail else {
+                continue;
+            };
+            let number = numbers.entry(rail.clone()).or_default();
+            let flow = *number;
+            *number += 1;
+            if let (Some(tally), Some(now)) = (&mut channel_link.tcp, channel_link.link.tcp_counts()) {
+                let (source_port, to_port) = channel_link.link.ports().unwrap_or_default();
+                flows.push(TcpFlow {
+                    from,
+                    to: self.peer,
+                    rail: rail.clone(),
+                    flow,
+                    source_port,
+                    to_port,
+                    ..tally.flow(now)
+                });
+            }
+        }
+        flows.retain(|flow| flow.segments > 0);
+        flows
     }
 
     /// How its links appear on the wire, where that is recorded.

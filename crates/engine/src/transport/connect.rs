@@ -12,7 +12,7 @@ use super::inject::Pacer;
 use super::link::Link;
 use super::mesh::Mesh;
 use super::route::{LinkKey, Route};
-use super::tcp::{Connection, DialError, OUT_OF_BAND, QP_EXCHANGE, TcpLink, dial};
+use super::tcp::{Connection, DialError, OUT_OF_BAND, QP_EXCHANGE, TcpLink, TcpTally, dial};
 use super::verbs::{ConnectedQueuePair, OutOfBand, PendingQueuePair, QueuePairRequest};
 use record::{Cell, Collective, TransportKind};
 
@@ -147,6 +147,7 @@ impl Mesh {
                 .push(ChannelLink {
                     moved_before: link.moved(),
                     left_before: 0,
+                    tcp: link.tcp_counts().map(TcpTally::from),
                     route,
                     link,
                     pacer,

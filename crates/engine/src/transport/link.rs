@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::device::cuda::GpuDirectMemory;
 use crate::device::{ReadLease, WriteLease};
 use record::FlowRecord;
+use record::units::Nanos;
 
 /// A link broke. The caller knows the peer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +48,23 @@ pub struct Backlog {
     pub retransmits: u32,
 }
 
+/// What TCP counted of what this end of a connection sent, since it was made. The counts begin again at zero after 2^32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpCounts {
+    /// Segments with data, retransmitted ones included.
+    pub segments: u32,
+    /// Retransmitted segments.
+    pub retransmitted: u32,
+    /// Retransmitted segments that the receiver had already.
+    pub spurious: u32,
+    /// How often packets were seen to overtake each other.
+    pub reordered: u32,
+    /// The smoothed round-trip time.
+    pub rtt: Nanos,
+    /// The shortest one.
+    pub min_rtt: Option<Nanos>,
+}
+
 /// One in-order path to one peer.
 pub trait Link: Send {
     /// Takes a chunk for sending; returns it when the link cannot take it now.
@@ -72,6 +90,16 @@ pub trait Link: Send {
 
     /// What has been sent and not acknowledged, where the transport knows it.
     fn backlog(&self) -> Option<Backlog> {
+        None
+    }
+
+    /// What TCP counted of what this end sent; none for other transports.
+    fn tcp_counts(&self) -> Option<TcpCounts> {
+        None
+    }
+
+    /// The ports that packets of this end come from and go to; none where they have none, or others say so (`flow`).
+    fn ports(&self) -> Option<(u16, u16)> {
         None
     }
 

@@ -25,7 +25,9 @@ pub use connect::{ConnectError, Wanted};
 pub use cross_rail::CrossRailPath;
 pub use endpoint::{Endpoint, GpuEndpoint, all_direct, reach_records};
 pub use inject::{BadFault, Fault, Flip};
-pub use link::{ArrivedChunk, Backlog, DirectLink, GpuRange, Link, LinkError, Received, Sink, Waitable};
+pub use link::{
+    ArrivedChunk, Backlog, DirectLink, GpuRange, Link, LinkError, Received, Sink, TcpCounts, Waitable,
+};
 pub use liveness::Liveness;
 pub use mesh::Mesh;
 pub use route::Route;

@@ -328,6 +328,7 @@ impl Fixture {
             planned: links.clone(),
             moved: links,
             flows: Vec::new(),
+            tcp: Vec::new(),
             streams: Vec::new(),
         }));
     }

@@ -125,6 +125,7 @@ mod tests {
             planned: entries(planned),
             moved: entries(moved),
             flows: Vec::new(),
+            tcp: Vec::new(),
             streams: Vec::new(),
         }
     }

@@ -425,6 +425,7 @@ impl<'g> Twin<'g> {
             planned: moved.clone(),
             moved,
             flows: Vec::new(),
+            tcp: Vec::new(),
             streams: Vec::new(),
         }));
         events

@@ -129,6 +129,7 @@ fn lines() -> Vec<String> {
             planned: vec![link(0, 1), link(1, 0)],
             moved: vec![link(1, 0), link(0, 1)],
             flows: Vec::new(),
+            tcp: Vec::new(),
             streams: Vec::new(),
         }));
     }
@@ -272,6 +273,7 @@ fn any_event() -> impl Strategy<Value = Event> {
                 planned: link(planned),
                 moved: link(moved),
                 flows: Vec::new(),
+                tcp: Vec::new(),
                 streams: Vec::new(),
             })
         },

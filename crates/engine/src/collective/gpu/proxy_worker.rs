@@ -257,22 +257,31 @@ impl ProxyWorker {
     /// Moves what `times` collectives send and receive, until it is halted.
     pub fn carry(&mut self, iteration: Option<u32>, times: u16) -> ProxyResult {
         let mut result = ProxyResult::default();
+        let mut is_complete = true;
         for _ in 0..times {
             self.channel.begin(iteration);
             match self.collective() {
                 Ok(true) => self.collectives += 1,
-                Ok(false) => break,
+                Ok(false) => {
+                    is_complete = false;
+                    break;
+                }
                 Err(error) => {
+                    is_complete = false;
                     result.broken = Some(error);
                     self.trouble.store(true, Ordering::Release);
                     break;
                 }
             }
         }
-        let stuck = self.channel.stuck().into_iter();
-        result.stuck = stuck
-            .filter_map(|(rail, backlog)| Some((rail?, backlog)))
-            .collect();
+        // Asking for the backlog takes longer than a small message.
+        if !is_complete {
+            let stuck = self.channel.stuck().into_iter();
+            result.stuck = stuck
+                .filter_map(|(rail, backlog)| Some((rail?, backlog)))
+                .collect();
+        }
+        self.channel.note_tcp(iteration);
         result
     }
 

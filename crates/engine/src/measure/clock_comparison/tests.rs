@@ -108,6 +108,7 @@ fn finished(cell: u32) -> Answer {
         runs: 1,
         moved: Vec::new(),
         flows: Vec::new(),
+        tcp: Vec::new(),
         streams: Vec::new(),
         counters: Vec::new(),
         gpu: None,

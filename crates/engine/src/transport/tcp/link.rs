@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-use super::super::link::{Backlog, Link, LinkError, Received, Sink, Waitable};
+use super::super::link::{Backlog, Link, LinkError, Received, Sink, TcpCounts, Waitable};
 use super::backlog::backlog;
+use super::counts::counts;
 use crate::device::ReadLease;
 
 /// Chunks that may wait for room in the socket.
@@ -154,5 +155,16 @@ impl Link for TcpLink {
 
     fn backlog(&self) -> Option<Backlog> {
         backlog(self.stream.local_addr().ok()?, self.stream.peer_addr().ok()?)
+    }
+
+    fn tcp_counts(&self) -> Option<TcpCounts> {
+        counts(&self.stream)
+    }
+
+    fn ports(&self) -> Option<(u16, u16)> {
+        Some((
+            self.stream.local_addr().ok()?.port(),
+            self.stream.peer_addr().ok()?.port(),
+        ))
     }
 }

@@ -4,14 +4,17 @@
 //! rail's address, optionally from a pinned source port; `link` moves chunks over the connection.
 
 mod backlog;
+mod counts;
 mod dial;
 mod handshake;
 mod link;
 mod listen;
 mod local_rail;
+mod tally;
 
 pub use dial::{DialError, bind, dial, send_handshake};
 pub use handshake::{Connection, OUT_OF_BAND, PROBE, QP_EXCHANGE, STREAMS};
 pub use link::TcpLink;
 pub use listen::{AcceptedConnections, Listeners};
 pub use local_rail::LocalRail;
+pub use tally::TcpTally;

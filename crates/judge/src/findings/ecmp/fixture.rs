@@ -401,6 +401,7 @@ fn done(cell: u32, streams: Vec<StreamRecord>) -> CellDone {
         planned: Vec::new(),
         moved: Vec::new(),
         flows: Vec::new(),
+        tcp: Vec::new(),
         streams,
     }
 }

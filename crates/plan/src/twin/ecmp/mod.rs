@@ -346,6 +346,7 @@ fn done(cell: &Cell, iterations: u32, streams: Vec<StreamRecord>) -> Event {
         planned: Vec::new(),
         moved: Vec::new(),
         flows: Vec::new(),
+        tcp: Vec::new(),
         streams,
     })
 }
