@@ -14,7 +14,9 @@ use crate::simulation::{SimulatedRun, Simulation};
 use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
-use plan::twin::{Answers, MODELS, Noise, Shape, SlowLink, SlowPart, clos, random_faults};
+use plan::twin::{
+    Answers, LossyLink, LossyPart, MODELS, Noise, Shape, SlowLink, SlowPart, clos, random_faults,
+};
 use record::units::Rate;
 use record::{PathPlacement, Recorded, files};
 use report::write_all;
@@ -40,6 +42,10 @@ pub struct Arguments {
     /// PART:towards=60%, all=60%, PART=60%@80% in 80 % of the slots; may be given several times
     #[arg(long, value_name = "FAULT")]
     slow: Vec<SlowPart>,
+    /// Let a cable, or all cables of a host, switch or rail, lose packets: h2-rail1-leaf1=0.1%, PART:away=0.1%, PART:towards=0.1%;
+    /// may be given several times
+    #[arg(long, value_name = "FAULT")]
+    loss: Vec<LossyPart>,
     /// Number of random slow links, at 80, 60 or 30 % of their rate, in one direction each
     #[arg(long, value_name = "N", default_value_t = 0)]
     faults: usize,
@@ -83,6 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     };
     let simulation = simulation(arguments, fabric)?;
     let known = known_faults(arguments, &simulation.graph)?;
+    let lossy = lossy_links(arguments, &simulation.graph)?;
     let faults = |seed: u64| {
         let mut slow = known.clone();
         let random = random_faults(&simulation.graph, arguments.faults, seed);
@@ -94,12 +101,17 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         slow
     };
     match arguments.repeat {
-        Some(count) => measure_power(arguments, &simulation, count, &faults),
-        None => once(arguments, &simulation, &faults(arguments.seed)),
+        Some(count) => measure_power(arguments, &simulation, count, &faults, &lossy),
+        None => once(arguments, &simulation, &faults(arguments.seed), &lossy),
     }
 }
 
-fn once(arguments: &Arguments, simulation: &Simulation, slow: &[SlowLink]) -> Result<u8, CliError> {
+fn once(
+    arguments: &Arguments,
+    simulation: &Simulation,
+    slow: &[SlowLink],
+    lossy: &[LossyLink],
+) -> Result<u8, CliError> {
     let out = arguments.out.clone();
     let out = out.unwrap_or_else(|| default_folder(&format!("simulated-{}", simulation.suite.name)));
     let folder = RunFolder::create(&out)?;
@@ -109,7 +121,7 @@ fn once(arguments: &Arguments, simulation: &Simulation, slow: &[SlowLink]) -> Re
             describe_step(step).iter().for_each(terminal::note);
         }
     };
-    let outcome = simulation.run(slow, arguments.seed, true, &mut on_step)?;
+    let outcome = simulation.run((slow, lossy), arguments.seed, true, &mut on_step)?;
     write(&folder, simulation, &outcome)?;
     if !is_silent {
         for slow in slow {
@@ -123,6 +135,9 @@ fn once(arguments: &Arguments, simulation: &Simulation, slow: &[SlowLink]) -> Re
                 slow.share * 100.0
             ));
         }
+    }
+    for lossy in lossy.iter().filter(|_| !is_silent) {
+        terminal::note(format_args!("injected: {}", lossy.injected(&simulation.graph)));
     }
     terminal::print_result(
         &outcome.judgement,
@@ -150,12 +165,13 @@ fn measure_power(
     simulation: &Simulation,
     count: u64,
     faults: &dyn Fn(u64) -> Vec<SlowLink>,
+    lossy: &[LossyLink],
 ) -> Result<u8, CliError> {
     let mut power = DetectionPower::default();
     for seed in (arguments.seed..).take(count as usize) {
         let slow = faults(seed);
-        let outcome = simulation.run(&slow, seed, false, &mut |_| {})?;
-        power.add(RunTally::of(&outcome, &simulation.graph, &slow, seed));
+        let outcome = simulation.run((&slow, lossy), seed, false, &mut |_| {})?;
+        power.add(RunTally::of(&outcome, &simulation.graph, &slow, lossy, seed));
     }
     if arguments.json {
         let text = serde_json::to_string_pretty(&power).map_err(std::io::Error::from);
@@ -219,6 +235,15 @@ fn known_faults(arguments: &Arguments, graph: &Graph) -> Result<Vec<SlowLink>, C
             slow.links(graph)
                 .map_err(|problem| CliError::Usage(format!("--slow {slow}: {problem}")))?,
         );
+    }
+    Ok(links)
+}
+
+fn lossy_links(arguments: &Arguments, graph: &Graph) -> Result<Vec<LossyLink>, CliError> {
+    let mut links = Vec::new();
+    for lossy in &arguments.loss {
+        let of_part = lossy.links(graph);
+        links.extend(of_part.map_err(|problem| CliError::Usage(format!("--loss {lossy}: {problem}")))?);
     }
     Ok(links)
 }

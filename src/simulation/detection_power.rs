@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::SimulatedRun;
 use crate::terminal;
-use plan::twin::SlowLink;
+use plan::twin::{LossyLink, SlowLink};
 use record::{Finding, FindingKind};
 use topology::graph::{Graph, LinkId};
 
@@ -13,11 +13,11 @@ use topology::graph::{Graph, LinkId};
 pub struct RunTally {
     /// Its seed.
     pub seed: u64,
-    /// Slow links, and the share of their rate that was left.
+    /// Slow links, and the share of their rate that was left; lossy ones, and the share of their packets that got through.
     pub slow: Vec<(String, f64)>,
-    /// Slow links that were found.
+    /// Those of them that were found.
     pub found: Vec<String>,
-    /// Slow links that were missed.
+    /// Those that were missed.
     pub missed: Vec<String>,
     /// Healthy parts that were accused.
     pub wrong: Vec<String>,
@@ -47,8 +47,17 @@ pub struct DetectionPower {
 }
 
 impl RunTally {
-    /// Compares the accused parts of a run with its slow links.
-    pub fn of(run: &SimulatedRun, graph: &Graph, slow: &[SlowLink], seed: u64) -> RunTally {
+    /// Compares the accused parts of a run with its faulty links.
+    pub fn of(
+        run: &SimulatedRun,
+        graph: &Graph,
+        slow: &[SlowLink],
+        lossy: &[LossyLink],
+        seed: u64,
+    ) -> RunTally {
+        let of_speed = slow.iter().map(|slow| (slow.link, slow.share));
+        let of_loss = lossy.iter().map(|lossy| (lossy.link, 1.0 - lossy.share));
+        let faulty: Vec<(LinkId, f64)> = of_speed.chain(of_loss).collect();
         let findings = &run.judgement.findings;
         let accused: Vec<Accused> = findings
             .iter()
@@ -56,11 +65,11 @@ impl RunTally {
             .map(|finding| Accused::of(finding, graph))
             .collect();
         let is_accused = |link: LinkId| accused.iter().any(|accused| accused.links.contains(&link));
-        let is_slow = |link: &LinkId| slow.iter().any(|slow| slow.link == *link);
+        let is_slow = |link: &LinkId| faulty.iter().any(|(faulty, _)| faulty == link);
         let name = |link: LinkId| graph.name(link);
-        let (found, missed): (Vec<LinkId>, Vec<LinkId>) = slow
+        let (found, missed): (Vec<LinkId>, Vec<LinkId>) = faulty
             .iter()
-            .map(|slow| slow.link)
+            .map(|(link, _)| *link)
             .partition(|link| is_accused(*link));
         let mut wrong = Vec::new();
         for accused in &accused {
@@ -77,7 +86,7 @@ impl RunTally {
                 .collect(),
             exit_code: run.judgement.exit_code,
             seed,
-            slow: slow.iter().map(|slow| (name(slow.link), slow.share)).collect(),
+            slow: faulty.iter().map(|(link, left)| (name(*link), *left)).collect(),
             found: found.into_iter().map(name).collect(),
             missed: missed.into_iter().map(name).collect(),
             wrong,

@@ -16,7 +16,7 @@ use plan::diagnose::{DiagnosisContext, Step, narrow};
 use plan::flow::PathTable;
 use plan::placement::Placements;
 use plan::remeasure::cells_to_remeasure;
-use plan::twin::{Answers, Noise, SlowLink, Twin, TwinRun};
+use plan::twin::{Answers, LossyLink, Noise, SlowLink, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
 use record::{
@@ -66,15 +66,16 @@ pub struct SimulatedRun {
 }
 
 impl Simulation {
-    /// Runs the suite with these links slow. `on_step` gets what is known before each step of narrowing down.
+    /// Runs the suite with these links faulty. `on_step` gets what is known before each step of narrowing down.
     pub fn run(
         &self,
-        slow: &[SlowLink],
+        (slow, lossy): (&[SlowLink], &[LossyLink]),
         seed: u64,
         keep_log: bool,
         on_step: &mut dyn FnMut(&Step),
     ) -> Result<SimulatedRun, CliError> {
         let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed)
+            .with_losses(lossy)
             .with_placement(self.placement)
             .with_answers(self.answers);
         let mut suite = self.suite.clone();
@@ -93,7 +94,12 @@ impl Simulation {
         };
         let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
         plan.fit(&self.fabric, Nanos(0));
-        let run = self.record(&suite, &plan, slow, &known.placements);
+        let of_speed = slow.iter().map(|slow| slow.injected(&self.graph));
+        let of_loss = lossy.iter().map(|lossy| lossy.injected(&self.graph));
+        let run = Run {
+            injected: of_speed.chain(of_loss).collect(),
+            ..self.record(&suite, &plan, &known.placements)
+        };
         let mut bench = TwinRun::new(twin, run.clone(), Some(self.text.clone()));
         if keep_log {
             bench = bench.with_log();
@@ -192,7 +198,7 @@ impl Simulation {
         (crossed.len() != path.len()).then_some(seen)
     }
 
-    fn record(&self, suite: &Suite, plan: &Plan, slow: &[SlowLink], placements: &Placements) -> Run {
+    fn record(&self, suite: &Suite, plan: &Plan, placements: &Placements) -> Run {
         let clock = |record: &record::RankRecord| ClockRecord {
             rank: record.rank,
             offset_ns: 0,
@@ -222,7 +228,7 @@ impl Simulation {
             placement: placements.record(),
             miscabled: Vec::new(),
             unused: Vec::new(),
-            injected: slow.iter().map(|slow| slow.injected(&self.graph)).collect(),
+            injected: Vec::new(),
         }
     }
 }

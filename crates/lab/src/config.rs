@@ -149,7 +149,18 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
             "qdisc replace dev {interface} root tbf rate {bits}bit burst 128k latency 20ms"
         ));
         config.plain.push(interface.clone());
-        let loss = drop_rule(faults.lost_ppm(port, cable));
+        // A host that drops what it sends tells its own TCP, which a cable cannot: that is lost where it arrives.
+        let is_sent_by_host = |port: &Port| matches!(port.node, Node::Host(_));
+        let loss = drop_rule(faults.lost_ppm(port, cable)).filter(|_| !is_sent_by_host(port));
+        let sender = cable
+            .ends
+            .iter()
+            .find(|end| end.node != node && is_sent_by_host(end));
+        if let Some(rule) = sender.and_then(|sender| drop_rule(faults.lost_ppm(sender, cable))) {
+            config.filter.push(format!(
+                "chain lost-{interface} {{ type filter hook ingress device \"{interface}\" priority -1; policy accept; {rule}; }}"
+            ));
+        }
         let drops: Vec<String> = loss.into_iter().chain(silence.clone()).collect();
         if !drops.is_empty() {
             config.filter.push(format!(
@@ -396,10 +407,21 @@ mod tests {
 
     #[test]
     fn a_dead_hop_drops_all_and_loss_drops_some_and_no_route_changes() {
-        let loss = changed("h0", "loss:h0/rail1=0.1%");
+        // What a host sends is lost where it arrives: its own TCP would notice a drop at its own port.
+        assert!(changed("h0", "loss:h0/rail1=0.1%").is_empty());
+        let at_leaf = changed("rail1-leaf0", "loss:h0/rail1=0.1%");
         assert!(
-            loss.len() == 1 && loss[0].contains("device \"rail1\"") && loss[0].contains("< 1000 drop"),
-            "{loss:?}"
+            at_leaf.len() == 1
+                && at_leaf[0].contains("hook ingress device \"p0\"")
+                && at_leaf[0].contains("< 1000 drop"),
+            "{at_leaf:?}"
+        );
+        let to_host = changed("rail1-leaf0", "loss:rail1-leaf0/p0=0.1%");
+        assert!(
+            to_host.len() == 1
+                && to_host[0].contains("hook egress device \"p0\"")
+                && to_host[0].contains("< 1000 drop"),
+            "{to_host:?}"
         );
         let dead = changed("rail0-leaf0", "dead-hop:rail0-leaf0->rail0-spine1");
         assert_eq!(dead.len(), 2, "both cables of the trunk: {dead:?}");

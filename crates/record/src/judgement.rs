@@ -143,6 +143,8 @@ pub enum FindingKind {
     SlowRail,
     /// A cable, port, switch or host that slows down everything that crosses it.
     SlowLink,
+    /// A cable, port, switch or host that loses packets.
+    LossyLink,
     /// A pair of ranks below its reference.
     SlowPair,
     /// A collective below its reference that no single part explains.
@@ -183,6 +185,7 @@ impl FindingKind {
         match self {
             FindingKind::SlowRail
             | FindingKind::SlowLink
+            | FindingKind::LossyLink
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine

@@ -228,6 +228,8 @@ pub enum Question {
     Ecmp,
     /// Do counters count errors?
     Counters,
+    /// Are packets lost on the way?
+    Losses,
 }
 
 impl Question {
@@ -238,7 +240,8 @@ impl Question {
             Question::Ecmp => 0.2,
             Question::Cells => 0.15,
             Question::Shapes => 0.1,
-            Question::IntermittentParts | Question::Stragglers | Question::Counters => 0.05,
+            Question::IntermittentParts | Question::Stragglers => 0.05,
+            Question::Counters | Question::Losses => 0.025,
         }
     }
 }

@@ -38,6 +38,7 @@ impl Family {
             FindingKind::Intermittent => Family::Sporadic,
             FindingKind::SlowRail
             | FindingKind::SlowLink
+            | FindingKind::LossyLink
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine
@@ -77,5 +78,8 @@ impl Family {
 
 /// Whether a kind of finding names the part that is at fault, not only where it shows.
 pub(super) fn names_the_part(kind: FindingKind) -> bool {
-    matches!(kind, FindingKind::SlowLink | FindingKind::StragglerRank)
+    matches!(
+        kind,
+        FindingKind::SlowLink | FindingKind::LossyLink | FindingKind::StragglerRank
+    )
 }

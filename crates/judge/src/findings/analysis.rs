@@ -8,6 +8,7 @@ use super::counters::breach::CounterRules;
 use super::counters::tally::{self, CounterQuery, CountersByEnd};
 use super::ecmp::Ecmp;
 use super::localise::Localisation;
+use super::packet_loss::PacketLoss;
 use super::peers::engine_counterparts;
 use super::run_index::RunIndex;
 use super::shapes::Shapes;
@@ -37,6 +38,8 @@ pub struct RunAnalysis<'a> {
     pub(super) blame: Blame,
     /// What flows say about the parts they crossed; none without flows between hosts.
     pub(super) localisation: Option<Localisation>,
+    /// Which parts lose packets.
+    pub(super) packet_loss: PacketLoss,
     /// How streams are spread over equal paths.
     pub(super) ecmp: Ecmp,
     /// The rules that counters are judged by.
@@ -82,6 +85,7 @@ impl<'a> RunAnalysis<'a> {
         });
         RunAnalysis {
             corrupt: corrupt.collect(),
+            packet_loss: PacketLoss::of(recorded, &summaries),
             ecmp: Ecmp::of(recorded),
             counter_rules: CounterRules::of(recorded),
             silent_rails: silent_rails(recorded),

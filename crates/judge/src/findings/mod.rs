@@ -30,6 +30,7 @@ pub(crate) mod iterations;
 mod localise;
 mod lost_rank;
 mod miscabled;
+mod packet_loss;
 mod peers;
 mod port_errors;
 pub mod power;
@@ -79,6 +80,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &unused_cable::UnusedCable,
     &ecmp::EcmpImbalance,
     &slow_link::SlowLink,
+    &packet_loss::LossyLink,
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
     &slow_collective::SlowCollective,

@@ -122,6 +122,7 @@ fn is_about(other: &Finding, port: &Finding) -> bool {
     let accuses = matches!(
         other.kind,
         FindingKind::SlowLink
+            | FindingKind::LossyLink
             | FindingKind::SlowRail
             | FindingKind::SlowPair
             | FindingKind::Flap

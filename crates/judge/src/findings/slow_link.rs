@@ -142,7 +142,7 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
 }
 
 /// `h2 -> rail1-leaf1 (h2-rail1-leaf1, away from the host)`.
-fn in_words(suspect: &Suspect) -> String {
+pub(super) fn in_words(suspect: &Suspect) -> String {
     let direction = suspect.direction.as_deref();
     match (&suspect.cable, direction) {
         (Some(cable), Some(BOTH_DIRECTIONS)) => format!("cable {cable}, {BOTH_DIRECTIONS}"),
@@ -274,7 +274,7 @@ fn rule(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyP
     )
 }
 
-fn next_step(suspect: &Suspect) -> String {
+pub(super) fn next_step(suspect: &Suspect) -> String {
     match suspect.kind {
         SuspectKind::HostCable | SuspectKind::FabricCable | SuspectKind::Port => format!(
             "look at both ends of {}: link speed, width, error counters, optics; \
@@ -299,7 +299,7 @@ fn next_step(suspect: &Suspect) -> String {
     }
 }
 
-fn ambiguous_with(suspect: &Suspect, others: &[&Suspect]) -> Vec<String> {
+pub(super) fn ambiguous_with(suspect: &Suspect, others: &[&Suspect]) -> Vec<String> {
     let mut parts: Vec<String> = others
         .iter()
         .map(|other| format!("{} (confidence {:.2})", in_words(other), other.confidence))

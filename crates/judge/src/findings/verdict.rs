@@ -184,12 +184,14 @@ pub(super) struct RunVerdict {
 
 /// The verdict of the run as a whole.
 pub(super) fn of_run(analysis: &RunAnalysis<'_>, findings: &[Finding], tests: &[TestVerdict]) -> RunVerdict {
+    let of_losses = analysis.packet_loss.open(analysis.run());
     let unsettled: Vec<String> = tests
         .iter()
         .filter_map(|test| match &test.verdict {
             Verdict::Inconclusive(why) | Verdict::NotRun(why) => Some(format!("{}: {why}", test.name)),
             Verdict::Pass | Verdict::Fail(_) => None,
         })
+        .chain(of_losses)
         .collect();
     let passed = tests.iter().filter(|test| test.verdict == Verdict::Pass).count();
     let is_unsettled = !unsettled.is_empty() || tests.is_empty() || analysis.summaries.is_empty();

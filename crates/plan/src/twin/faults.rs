@@ -1,4 +1,4 @@
-//! Parts of the twin that are slow on purpose.
+//! Parts of the twin that are slow, or lose packets, on purpose.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -75,51 +75,122 @@ pub struct SlowPart {
 impl SlowPart {
     /// The links it is about, with what is left of them.
     pub fn links(&self, graph: &Graph) -> Result<Vec<SlowLink>, String> {
-        let is_cable = graph.cable(&self.part).is_some();
-        let is_of_part = |link: &DirectedLink| match is_cable {
-            true => link.cable == self.part,
-            false => {
-                let names = [Some(&link.from.node), Some(&link.to.node), link.rail.as_ref()];
-                self.part == ALL || names.contains(&Some(&self.part))
-            }
+        let slow = |link| SlowLink {
+            link,
+            share: self.share,
+            often: self.often,
+            part: hash(&self.part),
         };
-        let is_in_direction = |link: &DirectedLink| match self.direction {
-            Some(Direction::Away) => link.is_upward,
-            Some(Direction::Towards) => !link.is_upward,
-            None => true,
-        };
-        let links: Vec<SlowLink> = graph
-            .links()
-            .filter(|(_, link)| is_of_part(link) && is_in_direction(link))
-            .map(|(link, _)| SlowLink {
-                link,
-                share: self.share,
-                often: self.often,
-                part: hash(&self.part),
-            })
-            .collect();
-        if links.is_empty() {
-            let known: BTreeSet<&str> = graph
-                .links()
-                .flat_map(|(_, link)| {
-                    [&link.cable, &link.from.node, &link.to.node]
-                        .into_iter()
-                        .chain(&link.rail)
-                })
-                .map(String::as_str)
-                .collect();
-            let near = known
-                .into_iter()
-                .min_by_key(|name| strsim::damerau_levenshtein(name, &self.part));
-            let hint = near.map(|near| format!("; did you mean `{near}`?"));
-            return Err(format!(
-                "the fabric has no cable, host, switch or rail `{}`{}",
-                self.part,
-                hint.unwrap_or_default()
-            ));
-        }
-        Ok(links)
+        let links = links_of(graph, &self.part, self.direction)?;
+        Ok(links.into_iter().map(slow).collect())
     }
+}
+
+/// A directed link that loses packets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LossyLink {
+    /// Which.
+    pub link: LinkId,
+    /// The share of its packets.
+    pub share: f64,
+}
+
+impl LossyLink {
+    /// As a record says what was injected: `loss:h2/rail1->rail1-leaf1/p0=0.1%`.
+    pub fn injected(&self, graph: &Graph) -> String {
+        format!("loss:{}={}%", graph.name(self.link), self.share * 100.0)
+    }
+}
+
+/// A part that loses packets: `h2-rail1:away=0.1%`. A cable, or all cables of a host, switch or rail, or of the fabric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LossyPart {
+    /// The cable, host, switch or rail by name, or `all`.
+    pub part: String,
+    /// Which direction of its cables; both when none is named.
+    pub direction: Option<Direction>,
+    /// The share of its packets that it loses, above 0 and below 1.
+    pub share: f64,
+}
+
+impl LossyPart {
+    /// The links it is about.
+    pub fn links(&self, graph: &Graph) -> Result<Vec<LossyLink>, String> {
+        let lossy = |link| LossyLink {
+            link,
+            share: self.share,
+        };
+        let links = links_of(graph, &self.part, self.direction)?;
+        Ok(links.into_iter().map(lossy).collect())
+    }
+}
+
+impl FromStr for LossyPart {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LossyPart, String> {
+        let bad =
+            || format!("`{text}` is not a lossy part; write PART=0.1%, PART:away=0.1% or PART:towards=0.1%");
+        let (which, share) = text.rsplit_once('=').ok_or_else(bad)?;
+        let share = share.trim().strip_suffix('%').ok_or_else(bad)?;
+        let share = share.trim().parse::<f64>().map_err(|_| bad())? / 100.0;
+        let (part, direction) = direction_of(which);
+        if part.is_empty() || !(share > 0.0 && share < 1.0) {
+            return Err(bad());
+        }
+        Ok(LossyPart {
+            part: part.to_string(),
+            direction,
+            share,
+        })
+    }
+}
+
+/// A part and its direction: names of cables may hold colons themselves.
+fn direction_of(text: &str) -> (&str, Option<Direction>) {
+    match text.rsplit_once(':') {
+        Some((part, "away")) => (part, Some(Direction::Away)),
+        Some((part, "towards")) => (part, Some(Direction::Towards)),
+        _ => (text, None),
+    }
+}
+
+/// The directed links of a part.
+fn links_of(graph: &Graph, part: &str, direction: Option<Direction>) -> Result<Vec<LinkId>, String> {
+    let is_cable = graph.cable(part).is_some();
+    let is_of_part = |link: &DirectedLink| match is_cable {
+        true => link.cable == part,
+        false => {
+            let names = [Some(&link.from.node), Some(&link.to.node), link.rail.as_ref()];
+            part == ALL || names.iter().flatten().any(|name| *name == part)
+        }
+    };
+    let is_in_direction = |link: &DirectedLink| match direction {
+        Some(Direction::Away) => link.is_upward,
+        Some(Direction::Towards) => !link.is_upward,
+        None => true,
+    };
+    let links = graph
+        .links()
+        .filter(|(_, link)| is_of_part(link) && is_in_direction(link));
+    let links: Vec<LinkId> = links.map(|(link, _)| link).collect();
+    if !links.is_empty() {
+        return Ok(links);
+    }
+    let names = graph.links().flat_map(|(_, link)| {
+        [&link.cable, &link.from.node, &link.to.node]
+            .into_iter()
+            .chain(&link.rail)
+    });
+    let known: BTreeSet<&str> = names.map(String::as_str).collect();
+    let near = known
+        .into_iter()
+        .min_by_key(|name| strsim::damerau_levenshtein(name, part));
+    let hint = near.map(|near| format!("; did you mean `{near}`?"));
+    Err(format!(
+        "the fabric has no cable, host, switch or rail `{part}`{}",
+        hint.unwrap_or_default()
+    ))
 }
 
 /// `count` different links of hosts that take part and of the switches between them, chosen by a seed.
@@ -166,12 +237,7 @@ impl FromStr for SlowPart {
                 "`{text}`: a part is slow in more than 0% of the slots and in 100% at most"
             ));
         }
-        // Names of cables may hold colons themselves.
-        let (part, direction) = match which.rsplit_once(':') {
-            Some((part, "away")) => (part, Some(Direction::Away)),
-            Some((part, "towards")) => (part, Some(Direction::Towards)),
-            _ => (which, None),
-        };
+        let (part, direction) = direction_of(which);
         if part.is_empty() {
             return Err(bad());
         }
@@ -184,13 +250,27 @@ impl FromStr for SlowPart {
     }
 }
 
-impl fmt::Display for SlowPart {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let direction = match self.direction {
+impl Direction {
+    /// As it is written behind a part.
+    fn suffix(direction: Option<Direction>) -> &'static str {
+        match direction {
             Some(Direction::Away) => ":away",
             Some(Direction::Towards) => ":towards",
             None => "",
-        };
+        }
+    }
+}
+
+impl fmt::Display for LossyPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = Direction::suffix(self.direction);
+        write!(f, "{}{direction}={}%", self.part, self.share * 100.0)
+    }
+}
+
+impl fmt::Display for SlowPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = Direction::suffix(self.direction);
         write!(f, "{}{direction}={}%", self.part, self.share * 100.0)?;
         match self.often < 1.0 {
             true => write!(f, "@{}%", self.often * 100.0),

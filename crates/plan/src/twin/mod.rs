@@ -12,6 +12,7 @@
 mod clos;
 pub mod ecmp;
 mod faults;
+mod losses;
 pub mod nights;
 mod noise;
 mod run;
@@ -19,7 +20,7 @@ mod shares;
 mod transfers;
 
 pub use clos::{Shape, clos};
-pub use faults::{Direction, SlowLink, SlowPart, random_faults};
+pub use faults::{Direction, LossyLink, LossyPart, SlowLink, SlowPart, random_faults};
 pub use noise::{MODELS, Neighbours, Noise, NoiseParts, OsJitter, SecondSpeed, Spreads, Tails};
 pub use run::TwinRun;
 
@@ -59,6 +60,8 @@ pub struct Twin<'g> {
     nominal: Vec<f64>,
     /// Links that carry less now and then.
     come_and_go: Vec<SlowLink>,
+    /// Links that lose packets.
+    lossy: Vec<LossyLink>,
     noise: Noise,
     seed: u64,
     confidence: f64,
@@ -95,12 +98,19 @@ impl<'g> Twin<'g> {
             capacity,
             nominal,
             come_and_go,
+            lossy: Vec::new(),
             noise,
             seed,
             confidence: 0.95,
             placement: PathPlacement::Steady,
             answers: Answers::Ports,
         }
+    }
+
+    /// The same with links that lose packets.
+    pub fn with_losses(mut self, lossy: &[LossyLink]) -> Twin<'g> {
+        self.lossy = lossy.to_vec();
+        self
     }
 
     /// The same with switches that answer otherwise.
@@ -425,7 +435,7 @@ impl<'g> Twin<'g> {
             planned: moved.clone(),
             moved,
             flows: Vec::new(),
-            tcp: Vec::new(),
+            tcp: self.tcp_of(running, round),
             streams: Vec::new(),
         }));
         events

@@ -60,8 +60,13 @@ pub fn ever_of(seen: u64, of: u64, each: f64) -> f64 {
         return 1.0;
     }
     let under_null = seen * each.ln() + missed * (1.0 - each).ln();
-    let mixed = ln_beta(seen + 1.0, missed + 1.0);
+    let mixed = ln_any_probability(seen, seen + missed);
     (under_null - mixed).exp().min(1.0)
+}
+
+/// The logarithm of the likelihood of `seen` events in `of` trials, in a given order, if any probability of them is as likely.
+pub fn ln_any_probability(seen: f64, of: f64) -> f64 {
+    ln_beta(seen + 1.0, (of - seen).max(0.0) + 1.0)
 }
 
 /// Chance of at least `seen` of `of` events that happen with probability `each`.

@@ -29,7 +29,7 @@ mod sign;
 mod student;
 mod tail;
 
-pub use binomial::{at_least_of, ever_of};
+pub use binomial::{at_least_of, ever_of, ln_any_probability};
 pub use gap::{Gap, widest_gap};
 pub use histogram::{Spread, counts, spread};
 pub use interval::{MedianInterval, Sorted, interval_of_sorted, is_tight, samples_needed};
@@ -40,7 +40,7 @@ pub use null::Null;
 pub use ordered::Ordered;
 pub use outliers::beyond_fences;
 pub use outlook::{MOST_FLOWS, Outlook, Shares, flows_for};
-pub use poisson::as_often;
+pub use poisson::{as_often, expected_of};
 pub use rank_sum::rank_sum_above;
 pub use scale::{EFFICIENCY, Scale};
 pub use share::more_often;

@@ -1,5 +1,7 @@
 //! How likely it is that something rare happens this often.
 
+use statrs::distribution::{ContinuousCDF, Gamma};
+
 use super::binomial::ln_gamma;
 
 /// Beyond so many, terms are not added up one by one.
@@ -31,9 +33,29 @@ pub fn as_often(seen: u64, expected: f64) -> f64 {
     f64::min(sum, 1.0)
 }
 
+/// The interval of how many events are expected where so many were seen (exact, after Garwood).
+pub fn expected_of(seen: u64, confidence: f64) -> (f64, f64) {
+    let outside = (1.0 - confidence.clamp(0.0, 1.0)) / 2.0;
+    let at =
+        |shape: f64, below: f64| Gamma::new(shape, 1.0).map_or(f64::NAN, |events| events.inverse_cdf(below));
+    let seen = seen as f64;
+    let lower = if seen == 0.0 { 0.0 } else { at(seen, outside) };
+    (lower, at(seen + 1.0, 1.0 - outside))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals_of_counts_are_those_of_the_tables() {
+        // 95 %: none seen 0 to 3.689, ten seen 4.795 to 18.39.
+        let near = |a: f64, b: f64| (a - b).abs() < 0.005;
+        let (none, ten) = (expected_of(0, 0.95), expected_of(10, 0.95));
+        assert!(none.0 == 0.0 && near(none.1, 3.689), "{none:?}");
+        assert!(near(ten.0, 4.795) && near(ten.1, 18.39), "{ten:?}");
+        assert!(expected_of(1_000_000, 0.95).0 > 997_000.0);
+    }
 
     #[test]
     fn probabilities_are_those_of_the_tables() {

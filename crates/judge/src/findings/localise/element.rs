@@ -100,6 +100,9 @@ pub struct Whole {
     pub links: Vec<LinkId>,
 }
 
+/// Weight of a rank relative to a cable that explains the same.
+pub(super) const RANK_WEIGHT: f64 = 0.25;
+
 /// From this many directed links on, a part is more than its links.
 const LINKS_OF_A_WHOLE: usize = 2;
 
@@ -175,7 +178,7 @@ impl WholeKind {
     }
 
     /// How likely it is to be at fault, relative to a cable in one direction that explains the same.
-    pub(super) fn prior(&self) -> f64 {
+    pub(in crate::findings) fn prior(&self) -> f64 {
         match self {
             WholeKind::Cable(_) => 0.5,
             WholeKind::Switch(_) | WholeKind::Host { .. } | WholeKind::Rail(_) => 0.25,
@@ -187,7 +190,7 @@ impl WholeKind {
 
 /// All elements of a run, numbered: links first, then what ranks send, then what they receive, then whole parts.
 #[derive(Debug)]
-pub(super) struct Elements {
+pub(in crate::findings) struct Elements {
     links: usize,
     ranks: Vec<u32>,
     place_of: HashMap<u32, usize>,
@@ -199,7 +202,7 @@ pub(super) struct Elements {
 }
 
 impl Elements {
-    pub(super) fn of(graph: &Graph, ranks: &[RankRecord]) -> Elements {
+    pub(in crate::findings) fn of(graph: &Graph, ranks: &[RankRecord]) -> Elements {
         let wholes = Whole::all_of(graph, ranks);
         let ranks: Vec<u32> = ranks.iter().map(|record| record.rank).collect();
         let place_of = ranks
@@ -228,7 +231,7 @@ impl Elements {
     }
 
     /// How many there are.
-    pub(super) fn count(&self) -> usize {
+    pub(in crate::findings) fn count(&self) -> usize {
         self.first_whole() + self.wholes.len()
     }
 
@@ -237,7 +240,7 @@ impl Elements {
     }
 
     /// Its number; none for a rank that is not of this run.
-    pub(super) fn number(&self, element: Element) -> Option<usize> {
+    pub(in crate::findings) fn number(&self, element: Element) -> Option<usize> {
         let rank = |rank: u32| self.place_of.get(&rank).copied();
         match element {
             Element::Link(link) => Some(link.0 as usize).filter(|number| *number < self.links),
@@ -249,8 +252,17 @@ impl Elements {
         }
     }
 
+    /// How likely a part is to be at fault, relative to a cable in one direction that explains the same: cables fail more often than hosts.
+    pub(in crate::findings) fn prior(&self, number: usize) -> f64 {
+        match (self.element(number), self.whole(number)) {
+            (Element::Link(_), _) => 1.0,
+            (_, None) => RANK_WEIGHT,
+            (_, Some(whole)) => whole.kind.prior(),
+        }
+    }
+
     /// The element with this number.
-    pub(super) fn element(&self, number: usize) -> Element {
+    pub(in crate::findings) fn element(&self, number: usize) -> Element {
         let ranks = self.ranks.len();
         match number {
             link if link < self.links => Element::Link(LinkId(link as u32)),
@@ -261,27 +273,27 @@ impl Elements {
     }
 
     /// How many of them are links.
-    pub(super) fn link_count(&self) -> usize {
+    pub(in crate::findings) fn link_count(&self) -> usize {
         self.links
     }
 
     /// The parts with many cables.
-    pub(super) fn wholes(&self) -> &[Whole] {
+    pub(in crate::findings) fn wholes(&self) -> &[Whole] {
         &self.wholes
     }
 
     /// The whole part with this number, when it is one.
-    pub(super) fn whole(&self, number: usize) -> Option<&Whole> {
+    pub(in crate::findings) fn whole(&self, number: usize) -> Option<&Whole> {
         self.wholes.get(number.checked_sub(self.first_whole())?)
     }
 
     /// Numbers of the whole parts that a link belongs to.
-    pub(super) fn wholes_of(&self, link: usize) -> &[usize] {
+    pub(in crate::findings) fn wholes_of(&self, link: usize) -> &[usize] {
         self.wholes_of.get(link).map_or(&[], Vec::as_slice)
     }
 
     /// Whether all links of a part belong to a whole part.
-    pub(super) fn is_within(&self, part: usize, whole: usize) -> bool {
+    pub(in crate::findings) fn is_within(&self, part: usize, whole: usize) -> bool {
         let Some(whole) = self.whole(whole) else {
             return false;
         };
@@ -293,7 +305,7 @@ impl Elements {
     }
 
     /// What a link should carry: loads of whole parts are fractions of this, because their links may differ.
-    pub(super) fn rate_of(&self, link: usize) -> f64 {
+    pub(in crate::findings) fn rate_of(&self, link: usize) -> f64 {
         self.rates[link]
     }
 }

@@ -20,8 +20,6 @@ const ALIKE: f64 = 0.2;
 const SLACK_OF_WHOLE: f64 = 0.1;
 /// A part that explains this share of the flows is not ruled out for the others by noise.
 const MOSTLY: f64 = 0.8;
-/// Weight of a rank relative to a cable that explains the same.
-pub(super) const RANK_WEIGHT: f64 = 0.25;
 /// Weight of every further fault that an explanation needs.
 const ANOTHER_FAULT: f64 = 0.05;
 /// The most further faults that are counted.
@@ -262,15 +260,6 @@ impl Covers<'_> {
             (_, Some(whole)) => 1 + whole.links.len(),
         }
     }
-
-    /// How likely a part is at fault, relative to a cable that explains the same: cables fail more often than hosts.
-    fn prior(&self, element: usize) -> f64 {
-        match (self.elements.element(element), self.elements.whole(element)) {
-            (Element::Link(_), _) => 1.0,
-            (_, None) => RANK_WEIGHT,
-            (_, Some(whole)) => whole.kind.prior(),
-        }
-    }
 }
 
 /// Whether a part may be the reason that all of these flows are slow.
@@ -334,7 +323,7 @@ fn weigh(
     chance: &Chance<'_>,
     may_limit: impl Fn(usize, usize) -> bool,
 ) -> Vec<(Element, f64)> {
-    let prior = |element: usize| covers.prior(element);
+    let prior = |element: usize| covers.elements.prior(element);
     // What a part carries is in its own unit: of a whole part a fraction.
     let covered = &cover.flows;
     let slow_flows = chance.slow_flows(covered);

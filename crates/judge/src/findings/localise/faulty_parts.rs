@@ -10,7 +10,7 @@ use super::element::WholeKind;
 use super::{Cause, Element, Localisation};
 use record::text;
 use record::{BOTH_DIRECTIONS, Cell, Run, Suspect, SuspectKind};
-use topology::graph::{LinkId, Tier};
+use topology::graph::LinkId;
 
 /// One part that is accused.
 #[derive(Debug, Clone, PartialEq)]
@@ -223,122 +223,26 @@ impl Localisation {
 
     /// The directed links that are the part.
     fn links_of(&self, element: Element, run: &Run) -> Vec<LinkId> {
-        let of_rank = |rank: u32, sends: bool| {
-            let record = run.ranks.iter().find(|record| record.rank == rank);
-            let links = self.graph.links().filter(|(id, link)| {
-                let up = if link.is_upward { *id } else { id.reverse() };
-                let is_own = |rail: &str| self.graph.up(rank, rail) == Some(up);
-                let is_at_host = record.is_some_and(|record| link.lower_node() == record.host);
-                let is_of_rank = link.rail.as_deref().map_or(is_at_host, is_own);
-                link.is_host && link.is_upward == sends && is_of_rank
-            });
-            links.map(|(id, _)| id).collect()
-        };
-        match element {
-            Element::Link(link) => vec![link],
-            Element::Out(rank) => of_rank(rank, true),
-            Element::In(rank) => of_rank(rank, false),
-            Element::Whole(number) => self
-                .elements
-                .wholes()
-                .get(number as usize)
-                .map_or_else(Vec::new, |whole| whole.links.clone()),
-        }
+        self.elements.links_of(&self.graph, element, run)
     }
 
     fn suspect(&self, element: Element, confidence: f64, cause: &Cause, run: &Run) -> Suspect {
-        let why = format!(
+        let mut why = format!(
             "crossed by {} slow flow{} with {} different partner{}",
             cause.places.len(),
             text::plural(cause.places.len()),
             cause.partners,
             text::plural(cause.partners)
         );
-        let suspect = |part: String, kind: SuspectKind, direction: Option<&str>| Suspect {
-            part,
-            kind,
-            cable: None,
-            direction: direction.map(str::to_string),
-            confidence,
-            why: why.clone(),
-        };
-        match element {
-            Element::Link(id) => {
-                let link = self.graph.link(id);
-                Suspect {
-                    cable: Some(link.cable.clone()),
-                    ..suspect(
-                        self.graph.name(id),
-                        cable_kind(link.is_host),
-                        Some(direction(link.is_upward)),
-                    )
-                }
-            }
-            Element::Out(rank) | Element::In(rank) => {
-                let host = run.ranks.iter().find(|record| record.rank == rank);
-                let host = host.map_or_else(|| format!("rank {rank}"), |record| record.host.clone());
-                let shares = run.ranks.iter().filter(|record| record.host == host).count() > 1;
-                let sends = matches!(element, Element::Out(_));
-                let (part, kind) = match shares {
-                    true => (run.rank_name(rank), SuspectKind::Gpu),
-                    false => (host, SuspectKind::Node),
-                };
-                suspect(part, kind, Some(at_host(sends)))
-            }
-            Element::Whole(number) => {
-                let whole = &self.elements.wholes()[number as usize];
-                let first = self.graph.link(whole.links[0]);
-                let found = match &whole.kind {
-                    WholeKind::Cable(cable) => {
-                        let up = whole.links.iter().find(|link| self.graph.link(**link).is_upward);
-                        Suspect {
-                            cable: Some(cable.clone()),
-                            ..suspect(
-                                self.graph.name(*up.unwrap_or(&whole.links[0])),
-                                cable_kind(first.is_host),
-                                Some(BOTH_DIRECTIONS),
-                            )
-                        }
-                    }
-                    WholeKind::BetweenSwitches(rail) => {
-                        let kind = match rail {
-                            Some(_) => SuspectKind::Rail,
-                            None => SuspectKind::Fabric,
-                        };
-                        suspect(whole.kind.to_string(), kind, None)
-                    }
-                    WholeKind::Switch(switch) => suspect(switch.clone(), self.switch_kind(switch), None),
-                    WholeKind::Uplinks { switch, sends } => {
-                        let words = match sends {
-                            true => "what it sends to the switches above it",
-                            false => "what it receives from the switches above it",
-                        };
-                        suspect(switch.clone(), self.switch_kind(switch), Some(words))
-                    }
-                    WholeKind::HostPorts { switch, sends } => {
-                        let words = match sends {
-                            true => "what it sends to its hosts",
-                            false => "what it receives from its hosts",
-                        };
-                        suspect(switch.clone(), self.switch_kind(switch), Some(words))
-                    }
-                    WholeKind::Host { host, sends } => {
-                        suspect(host.clone(), SuspectKind::Node, sends.map(at_host))
-                    }
-                    WholeKind::Rail(rail) => suspect(rail.clone(), SuspectKind::Rail, None),
-                    WholeKind::Fabric => suspect("the whole fabric".to_string(), SuspectKind::Fabric, None),
-                };
-                let slow = self.crossed_by(cause, &whole.links);
-                Suspect {
-                    why: format!(
-                        "{}; {slow} of its {} directed links were crossed, and none of them carried more at another time",
-                        found.why,
-                        whole.links.len()
-                    ),
-                    ..found
-                }
-            }
+        if let Element::Whole(number) = element {
+            let links = &self.elements.wholes()[number as usize].links;
+            why = format!(
+                "{why}; {} of its {} directed links were crossed, and none of them carried more at another time",
+                self.crossed_by(cause, links),
+                links.len()
+            );
         }
+        self.elements.suspect(&self.graph, element, run, confidence, why)
     }
 
     /// How many of these links the flows of a cause crossed, as far as that is certain.
@@ -352,36 +256,5 @@ impl Localisation {
             .iter()
             .filter(|link| crossed.contains(&link.index()))
             .count()
-    }
-
-    fn switch_kind(&self, switch: &str) -> SuspectKind {
-        match self.graph.tier_of(switch) {
-            Some(Tier::Leaf) | None => SuspectKind::Leaf,
-            Some(Tier::Spine) => SuspectKind::Spine,
-            Some(Tier::Core) => SuspectKind::Core,
-        }
-    }
-}
-
-fn cable_kind(is_host: bool) -> SuspectKind {
-    match is_host {
-        true => SuspectKind::HostCable,
-        false => SuspectKind::FabricCable,
-    }
-}
-
-/// Which direction of a host, in words.
-fn at_host(sends: bool) -> &'static str {
-    match sends {
-        true => "what it sends",
-        false => "what it receives",
-    }
-}
-
-/// Which direction of a cable, in words.
-pub(in crate::findings) fn direction(away: bool) -> &'static str {
-    match away {
-        true => "away from the host",
-        false => "towards the host",
     }
 }

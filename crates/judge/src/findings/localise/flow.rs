@@ -125,31 +125,19 @@ pub(super) fn flows(
         let Some(links) = crossed_links.of(summary.cell, ends) else {
             continue;
         };
-        let with_numbers = |links: Vec<(LinkId, f64)>| {
-            let numbers = links.into_iter();
-            numbers.filter_map(|(link, part)| Some((elements.number(Element::Link(link))?, part)))
-        };
-        let certain = links.certain.into_iter();
-        let mut numbers: Vec<usize> = certain
-            .filter_map(|link| elements.number(Element::Link(link)))
-            .collect();
         let mut at_ranks = vec![Element::Out(ends.0), Element::In(ends.1)];
         if summary.cell.collective == Collective::Bidirectional {
             at_ranks.extend([Element::Out(ends.1), Element::In(ends.0)]);
         }
-        let mut possible: Vec<(usize, f64)> = with_numbers(links.possible).collect();
-        let (certain_wholes, possible_wholes) = wholes(elements, &numbers, &possible);
-        numbers.extend(at_ranks.into_iter().filter_map(|end| elements.number(end)));
-        numbers.extend(certain_wholes);
-        possible.extend(possible_wholes);
+        let parts = links.parts(elements, &at_ranks);
         flows.push(MeasuredFlow {
             place,
             slot: summary.cell.slot,
             ends,
             port: summary.cell.source_port,
-            certain: numbers,
-            possible,
-            shares: with_numbers(links.shares).collect(),
+            certain: parts.certain,
+            possible: parts.possible,
+            shares: parts.shares,
             rate: speed.comparison().map_or(rate, |comparison| comparison.measured),
             state: match speed {
                 Speed::Good(_) => FlowState::Good,
@@ -161,6 +149,43 @@ pub(super) fn flows(
     }
     mark_contended(graph, &mut flows);
     flows
+}
+
+/// The parts that a flow crosses, by their numbers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in crate::findings) struct CrossedParts {
+    /// Certainly.
+    pub(in crate::findings) certain: Vec<usize>,
+    /// Possibly, each with the probability that it does.
+    pub(in crate::findings) possible: Vec<(usize, f64)>,
+    /// Those certain ones that only a share of it crosses, with that share.
+    pub(in crate::findings) shares: Vec<(usize, f64)>,
+}
+
+impl Links {
+    /// All parts that a flow over these links crosses, and what it meets at its ranks.
+    fn parts(self, elements: &Elements, at_ranks: &[Element]) -> CrossedParts {
+        let with_numbers = |links: Vec<(LinkId, f64)>| -> Vec<(usize, f64)> {
+            let numbers = links.into_iter();
+            let numbers =
+                numbers.filter_map(|(link, part)| Some((elements.number(Element::Link(link))?, part)));
+            numbers.collect()
+        };
+        let links = self.certain.into_iter();
+        let mut certain: Vec<usize> = links
+            .filter_map(|link| elements.number(Element::Link(link)))
+            .collect();
+        let mut possible = with_numbers(self.possible);
+        let (certain_wholes, possible_wholes) = wholes(elements, &certain, &possible);
+        certain.extend(at_ranks.iter().filter_map(|end| elements.number(*end)));
+        certain.extend(certain_wholes);
+        possible.extend(possible_wholes);
+        CrossedParts {
+            certain,
+            possible,
+            shares: with_numbers(self.shares),
+        }
+    }
 }
 
 /// The whole parts that a flow over these links certainly crossed, and those it possibly crossed with the probability that it did.
@@ -227,7 +252,7 @@ struct Links {
 }
 
 /// Which links flows cross.
-pub(super) struct CrossedLinks<'r> {
+pub(in crate::findings) struct CrossedLinks<'r> {
     graph: &'r Graph,
     spraying: HashSet<&'r str>,
     /// Switches that do not place flows by their ports: what they chose is not known, whatever was traced before.
@@ -239,7 +264,7 @@ pub(super) struct CrossedLinks<'r> {
 }
 
 impl<'r> CrossedLinks<'r> {
-    pub(super) fn new(graph: &'r Graph, recorded: &'r Recorded) -> CrossedLinks<'r> {
+    pub(in crate::findings) fn new(graph: &'r Graph, recorded: &'r Recorded) -> CrossedLinks<'r> {
         let that = |wanted: &[PathPlacement]| {
             let switches = recorded.run.placement.iter();
             let switches = switches.filter(|switch| wanted.contains(&switch.placement));
@@ -283,6 +308,24 @@ impl<'r> CrossedLinks<'r> {
             links.shares.extend(back.shares);
         }
         Some(links)
+    }
+
+    /// The parts that what one rank sends to another on a rail crosses, while a cell runs; none when the fabric has no path between the two.
+    pub(in crate::findings) fn parts_between(
+        &mut self,
+        cell: &Cell,
+        (from, to): (u32, u32),
+        rail: &str,
+        elements: &Elements,
+    ) -> Option<CrossedParts> {
+        let is_its_flow = cell.collective == Collective::PointToPoint
+            && ends(cell) == Some((from, to))
+            && cell.rails.first().is_some_and(|own| own == rail);
+        let links = match is_its_flow {
+            true => self.of(cell, (from, to))?,
+            false => self.between(from, to, rail)?,
+        };
+        Some(links.parts(elements, &[Element::Out(from), Element::In(to)]))
     }
 
     /// The links of a flow of which switches said something within its connection; none where that fits no path.

@@ -11,8 +11,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::element::RANK_WEIGHT;
 use super::element::{Element, Elements};
-use super::explain::{RANK_WEIGHT, shares_of};
+use super::explain::shares_of;
 use super::flow::{FlowState, MeasuredFlow};
 use crate::findings::variation::Disturbances;
 

@@ -22,18 +22,20 @@ mod faulty_parts;
 mod flow;
 mod intermittent;
 mod loads;
+mod names;
 mod settle;
 mod smallest_loss;
 
 pub use element::Element;
+pub(super) use element::Elements;
 pub(super) use faulty_parts::{ExplainedBy, FaultyPart};
+pub(super) use flow::{CrossedLinks, CrossedParts};
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use element::Elements;
 use evidence::Evidence;
 use explain::explain;
-use flow::{CrossedLinks, FlowState, MeasuredFlow, flows};
+use flow::{FlowState, MeasuredFlow, flows};
 use loads::Loads;
 
 use super::speed::Speed;
@@ -117,6 +119,18 @@ fn how_long(enough: Option<u32>) -> String {
     }
 }
 
+/// The fabric, as the topology file says or as inferred from the rails, and its parts.
+pub(super) fn fabric_of(recorded: &Recorded) -> (Graph, Elements) {
+    let ranks = &recorded.run.ranks;
+    let known = recorded.topology.as_ref().and_then(|text| {
+        let topology = Topology::parse(record::files::TOPOLOGY, text).ok()?;
+        Graph::of(&topology, ranks).ok()
+    });
+    let graph = known.unwrap_or_else(|| Graph::inferred(ranks));
+    let elements = Elements::of(&graph, ranks);
+    (graph, elements)
+}
+
 impl Localisation {
     /// Localises the slow flows of a run; none when it has no flows between hosts. `is_explained` says which cells
     /// are slow for a known reason outside the fabric.
@@ -126,13 +140,7 @@ impl Localisation {
         speeds: &[Speed],
         is_explained: impl Fn(usize) -> bool,
     ) -> Option<Localisation> {
-        let ranks = &recorded.run.ranks;
-        let known = recorded.topology.as_ref().and_then(|text| {
-            let topology = Topology::parse(record::files::TOPOLOGY, text).ok()?;
-            Graph::of(&topology, ranks).ok()
-        });
-        let graph = known.unwrap_or_else(|| Graph::inferred(ranks));
-        let elements = Elements::of(&graph, ranks);
+        let (graph, elements) = fabric_of(recorded);
         let rule = &recorded.run.rule;
         let flows = flows(
             &graph,

@@ -1,0 +1,160 @@
+//! Parts that lose packets, as findings.
+
+use super::{LossCause, PacketLoss};
+use crate::findings::analysis::RunAnalysis;
+use crate::findings::counters::diagnosis;
+use crate::findings::detector::Detector;
+use crate::findings::repeat;
+use crate::findings::slow_link::{ambiguous_with, in_words, next_step};
+use record::{Confirmation, Finding, FindingKind, Place, Question, Suspect, SuspectKind};
+
+/// Other suspects are named in the sentence from this fraction of the first one's confidence on.
+const LIKELY: f64 = 0.1;
+
+/// One finding per part that loses packets.
+pub(in crate::findings) struct LossyLink;
+
+impl Detector for LossyLink {
+    fn question(&self) -> &'static str {
+        "Which cable, switch or host loses packets?"
+    }
+
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let losses = &analysis.packet_loss;
+        let causes = losses.confirmed();
+        causes.filter_map(|cause| one(analysis, losses, cause)).collect()
+    }
+}
+
+fn one(analysis: &RunAnalysis<'_>, losses: &PacketLoss, cause: &LossCause) -> Option<Finding> {
+    let run = analysis.run();
+    let suspects = losses.suspects(cause, run);
+    let suspect = suspects.first()?;
+    let (links, graph) = losses.links(cause, run)?;
+    let mut rails: Vec<&str> = links
+        .iter()
+        .filter_map(|link| graph.link(*link).rail.as_deref())
+        .collect();
+    rails.dedup();
+    let rail = match rails.as_slice() {
+        [rail] => Some(rail.to_string()),
+        _ => None,
+    };
+    let hosts = hosts(&links, suspect, graph);
+    let at_the_suspect = |rank: u32| {
+        let host = analysis.host(rank);
+        host.is_some_and(|host| hosts.iter().any(|other| other == host))
+    };
+    let cells = analysis.ids(&cause.places);
+    let diagnosis = rail.as_ref().map(|rail| match hosts.is_empty() {
+        true => diagnosis::between_switches(analysis, rail, &cells),
+        false => diagnosis::of(analysis, rail, &cells, &at_the_suspect),
+    });
+    let others: Vec<&Suspect> = suspects.iter().skip(1).collect();
+    let likely = others
+        .iter()
+        .filter(|other| other.confidence >= suspect.confidence * LIKELY);
+    let likely: Vec<String> = likely.map(|other| in_words(other)).collect();
+    let either = match likely.is_empty() {
+        true => String::new(),
+        false => format!(", or {}", record::text::list(&likely)),
+    };
+    let prefix = rail.as_ref().map_or_else(String::new, |rail| format!("{rail}, "));
+    let (share, lower, upper) = cause.share;
+    let (lost, elsewhere) = (cause.over_it, losses.elsewhere);
+    let mut facts = vec![
+        format!(
+            "loses {} of its packets [{}, {}], confidence {:.2}",
+            percent(share),
+            percent(lower),
+            percent(upper),
+            suspect.confidence
+        ),
+        format!(
+            "{} of {} segments over it, {} of {} elsewhere",
+            lost.lost, lost.sent, elsewhere.lost, elsewhere.sent
+        ),
+    ];
+    facts.extend(diagnosis.iter().flat_map(|diagnosis| diagnosis.facts.clone()));
+    let ranks = run.ranks.iter().filter(|record| hosts.contains(&record.host));
+    let place = Place {
+        ranks: ranks.map(|record| record.rank).collect(),
+        link: match links.as_slice() {
+            [link] => Some(graph.name(*link)),
+            [link, other] if *other == link.reverse() => Some(graph.name(*link)),
+            _ => None,
+        },
+        links: match links.as_slice() {
+            [_] => Vec::new(),
+            links => links.iter().map(|link| graph.name(*link)).collect(),
+        },
+        switch: matches!(
+            suspect.kind,
+            SuspectKind::Leaf | SuspectKind::Spine | SuspectKind::Core
+        )
+        .then(|| suspect.part.clone()),
+        hosts,
+        rail: rail.clone(),
+        cables: Vec::new(),
+    };
+    let test = analysis.summaries[*cause.places.first()?].cell.test.as_str();
+    let mut terms = vec![("test", test)];
+    terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
+    let is_named = !matches!(suspect.kind, SuspectKind::Rail | SuspectKind::Fabric);
+    let part = is_named.then(|| suspect.cable.as_ref().unwrap_or(&suspect.part));
+    let mut finding = Finding::new(FindingKind::LossyLink, place)
+        .with_sentence(format!("{prefix}{}{either}: {}", in_words(suspect), facts.join("; ")))
+        .with_rule(format!(
+            "lossy link: flows over it lost packets in {} slots (at least {}), with {} different partners, and the probability that healthy \
+             ones lose that much, corrected for {} parts, is below {}; what the other parts of their paths lose does not explain it, unless \
+             they are named as suspects",
+            cause.slots,
+            super::FEWEST_SLOTS,
+            cause.partners,
+            cause.family,
+            run.rule.budget_of(Question::Losses)
+        ))
+        .with_confirmation(Confirmation {
+            rounds: u16::try_from(cause.slots).unwrap_or(u16::MAX),
+            p_value: cause.p_value,
+            comparisons: u32::try_from(cause.family).unwrap_or(u32::MAX),
+        })
+        .ambiguous_with(ambiguous_with(suspect, &others))
+        .with_evidence(vec![format!("{}: {}", in_words(suspect), suspect.why)])
+        .with_cells(cells)
+        .with_next_step(next_step(suspect))
+        .with_repeat(repeat::command_about(
+            run,
+            &terms,
+            part.map(String::as_str),
+            rail.as_deref(),
+        ))
+        .with_suspects(suspects.clone());
+    if let Some(diagnosis) = &diagnosis {
+        diagnosis.add_to(&mut finding);
+    }
+    Some(finding)
+}
+
+/// The hosts at whose ends the part is.
+fn hosts(
+    links: &[topology::graph::LinkId],
+    suspect: &Suspect,
+    graph: &topology::graph::Graph,
+) -> Vec<String> {
+    match (links, suspect.kind) {
+        (_, SuspectKind::Node) => vec![suspect.part.clone()],
+        ([link, ..], SuspectKind::HostCable) => vec![graph.link(*link).lower_node().to_string()],
+        _ => Vec::new(),
+    }
+}
+
+/// `0.98 %`, `0.020 %`: two digits that say something.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = match percent {
+        percent if percent <= 0.0 => 0,
+        percent => (1 - percent.log10().floor() as i32).clamp(0, 6),
+    };
+    format!("{percent:.*} %", digits as usize)
+}

@@ -1,0 +1,334 @@
+//! Which parts lose packets, and how sure that is (docs/loss.md, "Model").
+//!
+//! A part that loses a share of its packets makes iterations of all flows over it lossy, more of them where they have more segments. Healthy flows have lossy
+//! iterations, too, and now and then something else disturbs one; both are estimated from flows elsewhere. Parts are accepted one after another, the likeliest
+//! first, and what they lose is expected of their flows from then on.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::flows::LossFlow;
+use record::stats::ln_any_probability;
+
+/// Lossy iterations of a kind that are assumed beforehand, and of how many.
+const LOSSY: (f64, f64) = (0.1, 10.0);
+/// Fewer iterations elsewhere do not show what healthy flows lose.
+const FEWEST_TRIALS: f64 = 1.0;
+/// Disturbed flows that are assumed beforehand, and of how many.
+const DISTURBED: (f64, f64) = (0.2, 10.0);
+/// Probabilities of loss that are considered: as powers of ten, from and to, and how many per decade.
+const DECADES: (i32, f64, f64) = (-6, -0.3, 4.0);
+/// What is not less likely than this by chance is not looked at any further.
+pub(super) const BEYOND_CHANCE: f64 = 0.05;
+/// Suspects with a smaller share of belief are left out.
+const LIGHTEST: f64 = 0.03;
+/// No run has more lossy parts than are looked for.
+const MOST_PARTS: usize = 256;
+/// A flow that crossed a part with at least this probability counts as one over it.
+const LIKELY: f64 = 0.5;
+
+/// A part that loses packets.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LossyPart {
+    /// Numbers of the suspects, the likeliest first, with their shares of belief.
+    pub(super) suspects: Vec<(usize, f64)>,
+    /// Numbers of the flows with losses that it explains.
+    pub(super) flows: Vec<usize>,
+    /// Numbers of all flows that crossed it, as far as is known.
+    pub(super) crossing: Vec<usize>,
+    /// How likely losses like these are if it is healthy, corrected for all parts.
+    pub(super) p_value: f64,
+}
+
+/// What is known about the flows of a run.
+pub(super) struct Model<'f> {
+    flows: &'f [LossFlow],
+    /// Per part the flows that may have crossed it, each with the probability that it did and the share of its packets.
+    crossing: BTreeMap<usize, Vec<(usize, f64, f64)>>,
+    /// Per flow what accepted parts lose of it: the negative logarithm of the share that gets through.
+    known: Vec<f64>,
+    /// Whether a flow crossed an accepted part.
+    is_accounted: Vec<bool>,
+}
+
+/// Sums over flows that no accepted part explains.
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    /// Per kind: lossy iterations and all.
+    of_kind: HashMap<usize, (f64, f64)>,
+    /// Flows with losses, and all.
+    flows: (f64, f64),
+}
+
+impl Tally {
+    fn add(&mut self, flow: &LossFlow, times: f64) {
+        let (lossy, trials) = self.of_kind.entry(flow.kind).or_default();
+        *lossy += times * flow.lossy;
+        *trials += times * flow.trials;
+        self.flows.0 += times * f64::from(u8::from(flow.lossy > 0.0));
+        self.flows.1 += times;
+    }
+
+    /// The probability that an iteration of a healthy flow of a kind is lossy; none where there is no such flow to tell.
+    fn baseline(&self, kind: usize, without: &Tally) -> Option<f64> {
+        let sums = |tally: &Tally| tally.of_kind.get(&kind).copied().unwrap_or_default();
+        let ((lossy, trials), (own_lossy, own_trials)) = (sums(self), sums(without));
+        let others = trials - own_trials;
+        (others >= FEWEST_TRIALS).then(|| ((lossy - own_lossy).max(0.0) + LOSSY.0) / (others + LOSSY.1))
+    }
+
+    /// The probability that a healthy flow is disturbed.
+    fn disturbed(&self, without: &Tally) -> f64 {
+        let (lossy, all) = (self.flows.0 - without.flows.0, self.flows.1 - without.flows.1);
+        ((lossy.max(0.0) + DISTURBED.0) / (all.max(0.0) + DISTURBED.1)).min(0.5)
+    }
+}
+
+/// A flow that may have crossed a part.
+struct Crossing {
+    flow: usize,
+    /// That it did.
+    probability: f64,
+    /// Of its packets, if it did.
+    share: f64,
+    /// That an iteration of it is lossy without the part.
+    baseline: f64,
+    /// That it was disturbed.
+    disturbed: f64,
+}
+
+/// How a part fares as explanation.
+struct Candidate {
+    part: usize,
+    /// The logarithm of its e-value.
+    evidence: f64,
+    /// The probability of loss that explains most.
+    loss: f64,
+}
+
+impl<'f> Model<'f> {
+    pub(super) fn new(flows: &'f [LossFlow]) -> Model<'f> {
+        let mut crossing: BTreeMap<usize, Vec<(usize, f64, f64)>> = BTreeMap::new();
+        for (number, flow) in flows.iter().enumerate() {
+            for (part, probability, share) in flow.crossed() {
+                crossing
+                    .entry(part)
+                    .or_default()
+                    .push((number, probability, share));
+            }
+        }
+        Model {
+            flows,
+            crossing,
+            known: vec![0.0; flows.len()],
+            is_accounted: vec![false; flows.len()],
+        }
+    }
+
+    /// How many parts were crossed.
+    pub(super) fn family(&self) -> usize {
+        self.crossing.len()
+    }
+
+    /// The parts whose flows lose more than chance explains, the surest first. `prior` is how likely a part is to be at fault, relative to others.
+    pub(super) fn parts(&mut self, prior: impl Fn(usize) -> f64) -> Vec<LossyPart> {
+        let mut found: Vec<LossyPart> = Vec::new();
+        while found.len() < MOST_PARTS {
+            let candidates = self.candidates();
+            let weight = |candidate: &Candidate| candidate.evidence + prior(candidate.part).ln();
+            let best = candidates.iter().max_by(|a, b| {
+                let by_weight = weight(a).total_cmp(&weight(b));
+                by_weight.then(b.part.cmp(&a.part))
+            });
+            let Some(best) = best else { break };
+            let p_value = ((-best.evidence).exp() * self.family() as f64).min(1.0);
+            let is_known = found.iter().any(|part| part.suspects[0].0 == best.part);
+            if p_value >= BEYOND_CHANCE || is_known {
+                break;
+            }
+            let explained = self.explained(best);
+            let own: BTreeSet<usize> = explained.iter().copied().collect();
+            let explains_some = |candidate: &&Candidate| {
+                let crossing = &self.crossing[&candidate.part];
+                crossing.iter().any(|(flow, ..)| own.contains(flow))
+            };
+            let top = weight(best);
+            let weights: Vec<(usize, f64)> = candidates
+                .iter()
+                .filter(explains_some)
+                .map(|candidate| (candidate.part, (weight(candidate) - top).exp()))
+                .collect();
+            let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+            let mut suspects: Vec<(usize, f64)> = weights
+                .into_iter()
+                .map(|(part, weight)| (part, weight / sum))
+                .filter(|(part, share)| *part == best.part || *share >= LIGHTEST)
+                .collect();
+            suspects.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            found.push(LossyPart {
+                suspects,
+                flows: explained,
+                crossing: self.over(best.part),
+                p_value,
+            });
+            self.accept(best.part, best.loss);
+        }
+        found
+    }
+
+    /// The flows that no accepted part was crossed by.
+    pub(super) fn unaccounted(&self) -> impl Iterator<Item = &'f LossFlow> + '_ {
+        let flows = self.flows.iter().zip(&self.is_accounted);
+        flows
+            .filter(|(_, is_accounted)| !**is_accounted)
+            .map(|(flow, _)| flow)
+    }
+
+    /// The flows that crossed a part, as far as is known.
+    fn over(&self, part: usize) -> Vec<usize> {
+        let crossing = self.crossing[&part].iter();
+        let likely = crossing.filter(|(_, probability, _)| *probability >= LIKELY);
+        likely.map(|(flow, ..)| *flow).collect()
+    }
+
+    /// Every part that a flow with losses crossed or may have crossed.
+    fn candidates(&self) -> Vec<Candidate> {
+        let mut all = Tally::default();
+        for flow in self.unaccounted() {
+            all.add(flow, 1.0);
+        }
+        let has_losses = |(flow, ..): &(usize, f64, f64)| self.flows[*flow].lossy > 0.0;
+        let parts = self
+            .crossing
+            .iter()
+            .filter(|(_, crossing)| crossing.iter().any(has_losses));
+        parts
+            .map(|(part, crossing)| self.candidate(*part, crossing, &all))
+            .collect()
+    }
+
+    fn candidate(&self, part: usize, crossing: &[(usize, f64, f64)], all: &Tally) -> Candidate {
+        let mut own = Tally::default();
+        for (flow, probability, _) in crossing.iter().filter(|(flow, ..)| !self.is_accounted[*flow]) {
+            // Where they only may have crossed it they are healthy as often.
+            own.add(&self.flows[*flow], *probability);
+        }
+        let disturbed = all.disturbed(&own);
+        let mut slots: BTreeMap<(u32, u16), Vec<Crossing>> = BTreeMap::new();
+        for (flow, probability, share) in crossing.iter().copied() {
+            // Without others of its kind, a flow tells nothing.
+            let baseline = all.baseline(self.flows[flow].kind, &own);
+            slots
+                .entry(self.flows[flow].slot)
+                .or_default()
+                .extend(baseline.map(|baseline| Crossing {
+                    flow,
+                    probability,
+                    share,
+                    baseline,
+                    disturbed,
+                }));
+        }
+        slots.retain(|_, flows| !flows.is_empty());
+        // Flows of one slot may be disturbed together: they are one measurement.
+        let evidence_at = |loss: f64| -> f64 {
+            let of_slot = |flows: &Vec<Crossing>| {
+                flows.iter().map(|one| self.ln_ratio(one, loss)).sum::<f64>() / flows.len() as f64
+            };
+            slots.values().map(of_slot).sum()
+        };
+        let (from, to, per_decade) = DECADES;
+        let steps = ((to - f64::from(from)) * per_decade) as i32;
+        let losses = (0..=steps).map(|step| 10f64.powf(f64::from(from) + f64::from(step) / per_decade));
+        let points: Vec<(f64, f64)> = losses.map(|loss| (loss, evidence_at(loss))).collect();
+        let (loss, most) =
+            points.iter().copied().fold(
+                (0.0, f64::NEG_INFINITY),
+                |best, one| {
+                    if one.1 > best.1 { one } else { best }
+                },
+            );
+        let sum: f64 = points.iter().map(|(_, evidence)| (evidence - most).exp()).sum();
+        Candidate {
+            part,
+            evidence: most + (sum / points.len() as f64).ln(),
+            loss,
+        }
+    }
+
+    /// The logarithm of how much likelier a flow's losses are if the part loses packets than if it does not.
+    fn ln_ratio(&self, crossing: &Crossing, loss: f64) -> f64 {
+        let (known, flow) = (self.known[crossing.flow], &self.flows[crossing.flow]);
+        let &Crossing {
+            probability,
+            share,
+            baseline,
+            disturbed,
+            ..
+        } = crossing;
+        let ln_of = |survival: f64| {
+            let lossy =
+                (1.0 - (1.0 - baseline) * (-flow.per_trial * survival).exp()).clamp(1e-12, 1.0 - 1e-12);
+            flow.lossy * lossy.ln() + (flow.trials - flow.lossy) * (1.0 - lossy).ln()
+        };
+        let by_other_reasons = disturbed.ln() + ln_any_probability(flow.lossy, flow.trials);
+        let with_disturbance = |ln_of: f64| ln_sum((1.0 - disturbed).ln() + ln_of, by_other_reasons);
+        let null = with_disturbance(ln_of(known));
+        let crossed = with_disturbance(ln_of(known - (1.0 - loss * share).ln()));
+        match probability >= 1.0 {
+            true => crossed - null,
+            false => ln_sum(probability.ln() + crossed, (1.0 - probability).ln() + null) - null,
+        }
+    }
+
+    /// The flows with losses that a part explains better than chance does.
+    fn explained(&self, best: &Candidate) -> Vec<usize> {
+        let mut all = Tally::default();
+        for flow in self.unaccounted() {
+            all.add(flow, 1.0);
+        }
+        let mut own = Tally::default();
+        let crossing = &self.crossing[&best.part];
+        for (flow, probability, _) in crossing.iter().filter(|(flow, ..)| !self.is_accounted[*flow]) {
+            own.add(&self.flows[*flow], *probability);
+        }
+        let disturbed = all.disturbed(&own);
+        let is_explained = |(flow, probability, share): &&(usize, f64, f64)| {
+            let data = &self.flows[*flow];
+            let baseline = all.baseline(data.kind, &own).filter(|_| data.lossy > 0.0);
+            baseline.is_some_and(|baseline| {
+                let one = Crossing {
+                    flow: *flow,
+                    probability: *probability,
+                    share: *share,
+                    baseline,
+                    disturbed,
+                };
+                self.ln_ratio(&one, best.loss) > 0.0
+            })
+        };
+        crossing
+            .iter()
+            .filter(is_explained)
+            .map(|(flow, ..)| *flow)
+            .collect()
+    }
+
+    /// What a part loses is expected from now on.
+    fn accept(&mut self, part: usize, loss: f64) {
+        for (flow, probability, share) in self.crossing[&part].clone() {
+            if probability >= LIKELY {
+                self.known[flow] -= (1.0 - loss * share).ln();
+                self.is_accounted[flow] = true;
+            }
+        }
+    }
+}
+
+/// The logarithm of the sum of two numbers of which these are the logarithms.
+fn ln_sum(a: f64, b: f64) -> f64 {
+    let (low, high) = if a < b { (a, b) } else { (b, a) };
+    if high == f64::NEG_INFINITY {
+        return high;
+    }
+    high + (low - high).exp().ln_1p()
+}

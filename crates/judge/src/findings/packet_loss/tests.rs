@@ -1,0 +1,247 @@
+//! Who is accused of losing packets, and who is not.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::findings::judge;
+use crate::findings::tests::links::flows;
+use record::{
+    Cell, CellDone, Event, Finding, FindingKind, Judgement, Recorded, Retransmissions, SuspectKind, TcpFlow,
+    Verdict,
+};
+
+/// Segments of an iteration.
+const SEGMENTS: u32 = 400;
+
+/// What TCP counts: each segment is lost with the probability that `loss` says; in a `bursty` share of all iterations, queues lose ten more.
+struct Counts<L> {
+    loss: L,
+    bursty: f64,
+    seed: u64,
+}
+
+impl<L: Fn(&Cell, u32) -> f64> Counts<L> {
+    /// The counts of all cells of a recorded run.
+    fn added_to(&self, mut recorded: Recorded) -> Recorded {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        let mut happens = |probability: f64| (random.next_u64() as f64 / u64::MAX as f64) < probability;
+        let cells = recorded.run.cells.clone();
+        for event in &mut recorded.events {
+            let Event::CellDone(CellDone {
+                cell,
+                iterations,
+                tcp,
+                ..
+            }) = event
+            else {
+                continue;
+            };
+            let cell = cells.iter().find(|known| known.id == *cell).unwrap();
+            let mut flow = TcpFlow {
+                from: cell.ranks[0],
+                to: cell.ranks[1],
+                rail: cell.rails[0].clone(),
+                segments: u64::from(SEGMENTS * *iterations),
+                ..TcpFlow::default()
+            };
+            for iter in 0..*iterations {
+                let loss = (self.loss)(cell, iter);
+                let mut retransmitted = (0..SEGMENTS)
+                    .map(|_| u32::from(loss > 0.0 && happens(loss)))
+                    .sum();
+                if self.bursty > 0.0 && happens(self.bursty) {
+                    retransmitted += 10;
+                }
+                if retransmitted > 0 {
+                    flow.retransmitted += u64::from(retransmitted);
+                    flow.iterations.push(Retransmissions {
+                        iter,
+                        retransmitted,
+                        spurious: 0,
+                    });
+                }
+            }
+            tcp.push(flow);
+        }
+        recorded
+    }
+}
+
+fn lossy(loss: impl Fn(&Cell, u32) -> f64, bursty: f64, seed: u64) -> Judgement {
+    let fixture = flows(|_, _| crate::findings::fixture::HEALTHY);
+    judge(&Counts { loss, bursty, seed }.added_to(fixture.recorded()))
+}
+
+fn of_losses(judgement: &Judgement) -> Vec<&Finding> {
+    let findings = judgement.findings.iter();
+    findings
+        .filter(|finding| finding.kind == FindingKind::LossyLink)
+        .collect()
+}
+
+fn sends(cell: &Cell, rank: u32, rail: &str) -> bool {
+    cell.ranks[0] == rank && cell.rails == [rail]
+}
+
+#[test]
+fn a_cable_that_loses_packets_in_one_direction_is_named_with_its_share() {
+    for loss in [0.01, 0.001, 0.0002] {
+        let judgement = lossy(
+            move |cell, _| if sends(cell, 2, "rail1") { loss } else { 0.0 },
+            0.0,
+            1,
+        );
+        let findings = of_losses(&judgement);
+        let [finding] = findings.as_slice() else {
+            panic!("{loss}: {findings:?}");
+        };
+        let first = &finding.suspects[0];
+        assert_eq!(
+            (first.kind, first.direction.as_deref()),
+            (SuspectKind::HostCable, Some("away from the host")),
+            "{loss}"
+        );
+        assert_eq!(
+            (finding.place.hosts.as_slice(), finding.place.rail.as_deref()),
+            (&["node02".to_string()][..], Some("rail1"))
+        );
+        assert!(first.confidence > 0.9, "{first:?}");
+        assert_eq!(judgement.exit_code, 12);
+        assert_eq!(
+            finding.place.link.as_deref(),
+            Some("node02/eth1->rail1-fabric/node02.eth1"),
+            "{finding:?}"
+        );
+    }
+    let towards = lossy(
+        |cell, _| f64::from(u8::from(cell.ranks[1] == 5 && cell.rails == ["rail0"])) * 0.01,
+        0.0,
+        2,
+    );
+    let findings = of_losses(&towards);
+    assert_eq!(
+        findings[0].suspects[0].direction.as_deref(),
+        Some("towards the host")
+    );
+    assert_eq!(findings[0].place.hosts, ["node05"]);
+    assert!(
+        findings[0].sentence.contains("loses 1.0 % of its packets")
+            || findings[0].sentence.contains("loses 0.9"),
+        "{}",
+        findings[0].sentence
+    );
+}
+
+#[test]
+fn two_cables_that_lose_packets_are_two_findings_and_a_worse_one_does_not_hide_the_other() {
+    let judgement = lossy(
+        |cell, _| match (
+            sends(cell, 1, "rail0"),
+            cell.ranks[1] == 6 && cell.rails == ["rail1"],
+        ) {
+            (true, _) => 0.02,
+            (_, true) => 0.0005,
+            _ => 0.0,
+        },
+        0.0,
+        3,
+    );
+    let hosts: Vec<&str> = of_losses(&judgement)
+        .iter()
+        .map(|finding| finding.place.hosts[0].as_str())
+        .collect();
+    assert_eq!(hosts, ["node01", "node06"]);
+}
+
+#[test]
+fn queues_that_overflow_everywhere_now_and_then_accuse_nobody() {
+    for seed in 0..20 {
+        for bursty in [0.0005, 0.01, 0.3] {
+            let judgement = lossy(|_, _| 0.0, bursty, seed);
+            assert!(
+                of_losses(&judgement).is_empty(),
+                "{seed} {bursty}: {:?}",
+                of_losses(&judgement)
+            );
+        }
+    }
+    // Nor does a fabric all of whose flows lose alike.
+    assert!(of_losses(&lossy(|_, _| 0.002, 0.0, 5)).is_empty());
+}
+
+#[test]
+fn a_flow_that_something_disturbed_accuses_nobody_and_neither_does_a_slot() {
+    let one_flow = lossy(|cell, _| if cell.id == 40 { 0.05 } else { 0.0 }, 0.0, 7);
+    assert!(of_losses(&one_flow).is_empty(), "{:?}", of_losses(&one_flow));
+    let mut fixture = flows(|_, _| crate::findings::fixture::HEALTHY);
+    for cell in &mut fixture.run.cells {
+        cell.slot = cell.id / 14;
+    }
+    let loss = |cell: &Cell, _: u32| if cell.slot == 3 { 0.05 } else { 0.0 };
+    let counts = Counts {
+        loss,
+        bursty: 0.0,
+        seed: 8,
+    };
+    let judgement = judge(&counts.added_to(fixture.recorded()));
+    assert!(of_losses(&judgement).is_empty(), "{:?}", of_losses(&judgement));
+}
+
+#[test]
+fn packets_that_were_late_are_not_lost() {
+    let fixture = flows(|_, _| crate::findings::fixture::HEALTHY);
+    let counts = Counts {
+        loss: |cell: &Cell, _: u32| if sends(cell, 2, "rail1") { 0.01 } else { 0.0 },
+        bursty: 0.0,
+        seed: 9,
+    };
+    let mut recorded = counts.added_to(fixture.recorded());
+    for event in &mut recorded.events {
+        let Event::CellDone(done) = event else { continue };
+        for flow in &mut done.tcp {
+            flow.spurious = flow.retransmitted;
+            flow.iterations
+                .iter_mut()
+                .for_each(|one| one.spurious = one.retransmitted);
+        }
+    }
+    assert_eq!(judge(&recorded).verdict, Verdict::Pass);
+}
+
+#[test]
+fn losses_that_are_beyond_chance_and_seen_with_one_partner_only_are_no_pass_and_no_accusation() {
+    // One flow of each of many rounds: it is always the same pair.
+    let mut fixture = flows(|_, _| crate::findings::fixture::HEALTHY);
+    let pair = fixture
+        .run
+        .cells
+        .iter()
+        .find(|cell| sends(cell, 2, "rail1"))
+        .unwrap()
+        .clone();
+    for number in 0..12 {
+        let id = 1000 + number;
+        fixture.run.cells.push(Cell {
+            id,
+            slot: id,
+            ..pair.clone()
+        });
+    }
+    let (from, to) = (pair.ranks[0], pair.ranks[1]);
+    let counts = Counts {
+        loss: move |cell: &Cell, _: u32| match cell.ranks == [from, to] && cell.rails == ["rail1"] {
+            true => 0.01,
+            false => 0.0,
+        },
+        bursty: 0.0,
+        seed: 10,
+    };
+    let judgement = judge(&counts.added_to(fixture.recorded()));
+    assert!(of_losses(&judgement).is_empty(), "{:?}", of_losses(&judgement));
+    assert!(
+        matches!(&judgement.verdict, Verdict::Inconclusive(why) if why.contains("packets are lost") && why.contains("one partner")),
+        "{:?}",
+        judgement.verdict
+    );
+    assert_eq!(judgement.exit_code, 20);
+}
