@@ -65,6 +65,7 @@ mod tests;
 pub use analysis::RunAnalysis;
 pub use detector::Detector;
 pub use localise::{Cause, Element, Localisation};
+pub use packet_loss::LossCause;
 
 use std::collections::BTreeSet;
 
@@ -162,6 +163,29 @@ pub fn localise(recorded: &Recorded) -> Option<Localisation> {
     RunAnalysis::of(recorded).localisation
 }
 
+/// What is open about lost packets in a run so far.
+#[derive(Debug, Clone, Default)]
+pub struct LostPackets {
+    /// Parts that lose packets, as far as it is known.
+    pub causes: Vec<LossCause>,
+    /// Places in the plan of cells that lost some, where it is open why.
+    pub places: Vec<usize>,
+}
+
+/// What is open about lost packets in a run so far.
+pub fn lost_packets(recorded: &Recorded) -> LostPackets {
+    match packet_loss::is_any_lost(recorded) {
+        true => {
+            let losses = RunAnalysis::of(recorded).packet_loss;
+            LostPackets {
+                causes: losses.causes,
+                places: losses.suspected.into_iter().collect(),
+            }
+        }
+        false => LostPackets::default(),
+    }
+}
+
 /// What a run must continue without after a loss.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
@@ -204,6 +228,11 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
         let test = recorded.run.test_of(analysis.summaries[index].cell);
         test.is_some_and(|test| test.adaptive)
     };
+    let most_rounds = 1 + usize::from(recorded.run.rule.most_rounds_again());
+    let lost_and_open = |index: usize| {
+        let rounds = analysis.summaries[index].rounds.len();
+        analysis.packet_loss.suspected.contains(&index) && rounds < most_rounds
+    };
     let is_suspect = |index: &usize| {
         if is_adaptive(*index) {
             return false;
@@ -213,6 +242,7 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
         looks_slow
             || speed.may_be_disturbed(&recorded.run.rule)
             || analysis.stragglers.suspected.contains(index)
+            || lost_and_open(*index)
             || analysis.shapes.suspected.contains(index)
             || analysis
                 .ecmp

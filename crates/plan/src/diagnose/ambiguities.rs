@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::adaptive::Ambiguity;
-use judge::findings::{Element, Localisation};
+use judge::findings::{Element, Localisation, LostPackets};
 use record::{LinkState, Recorded, Run};
 use topology::graph::{Graph, LinkId};
 
@@ -97,6 +97,41 @@ pub(super) fn of(seen: &Localisation, recorded: &Recorded) -> Vec<(Ambiguity, Op
         ambiguities.extend(of_flow.map(|new| (new, None)));
     }
     ambiguities
+}
+
+/// How many flows over parts that may lose packets are sent at a time.
+const FLOWS_OVER_LOSSY: usize = 3;
+
+/// The open questions about parts that lose packets.
+pub(super) fn of_losses(lost: &LostPackets, recorded: &Recorded) -> Vec<Ambiguity> {
+    let open = lost
+        .causes
+        .iter()
+        .filter(|cause| cause.why_not.is_some() || !cause.is_clear);
+    let questions = open.map(|cause| {
+        let cell = cause
+            .places
+            .first()
+            .and_then(|place| recorded.run.cells.get(*place));
+        let mut ambiguity = Ambiguity {
+            rail: cell
+                .and_then(|cell| cell.rails.first())
+                .cloned()
+                .unwrap_or_default(),
+            wanted: FLOWS_OVER_LOSSY,
+            ..Ambiguity::default()
+        };
+        for (element, _) in &cause.suspects {
+            match *element {
+                Element::Link(link) => ambiguity.links.push(link),
+                Element::Out(rank) => ambiguity.senders.push(rank),
+                Element::In(rank) => ambiguity.receivers.push(rank),
+                Element::Whole(_) => {}
+            }
+        }
+        ambiguity
+    });
+    questions.filter(|ambiguity| ambiguity.parts() > 0).collect()
 }
 
 /// The question whether it is this one of its parts; none about a part of many cables.

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use crate::adaptive::{Adaptive, Ambiguity};
 use crate::flow::{Flow, PathTable, load_of};
 use crate::line_rate::LineRates;
-use judge::findings::{Element, Localisation, localise};
+use judge::findings::{Element, Localisation, LostPackets, localise, lost_packets};
 use record::{Cell, EndReason, LinkState, Load, Recorded};
 use topology::graph::{Graph, LinkId};
 
@@ -111,8 +111,13 @@ pub fn narrow<B: Measurer>(
     let mut sought: HashMap<LinkId, usize> = HashMap::new();
     for number in 1.. {
         let Some(seen) = localise(&recorded) else { break };
+        let lost = lost_packets(&recorded);
+        let of_losses = ambiguities::of_losses(&lost, &recorded).into_iter();
         let mut ambiguities = Vec::new();
-        for (ambiguity, likeliest) in ambiguities::of(&seen, &recorded) {
+        for (ambiguity, likeliest) in ambiguities::of(&seen, &recorded)
+            .into_iter()
+            .chain(of_losses.map(|ambiguity| (ambiguity, None)))
+        {
             let question = Ambiguity {
                 wanted: 0,
                 ..ambiguity.clone()
@@ -139,7 +144,7 @@ pub fn narrow<B: Measurer>(
         let mut slots = Vec::new();
         slots.extend(adaptive.narrowing(&ambiguities, is_good));
         if number <= MOST_STEPS {
-            slots.extend(adaptive.again(to_repeat(&seen, &recorded, context)));
+            slots.extend(adaptive.again(to_repeat(&seen, &lost, &recorded, context)));
             let mut untested = seen.untested_between_switches();
             untested.retain(|link| {
                 let times = sought.entry(*link).or_insert(0);
@@ -177,12 +182,30 @@ pub fn narrow<B: Measurer>(
     Ok(outcome)
 }
 
-/// Flows that were slow once although no link on their path is: they are measured again unchanged, as often as it takes for one that is
+/// Flows that were slow once although no link on their path is, or lost packets for an unknown reason: they are measured again unchanged, as often as it takes for one that is
 /// always slow to be confirmed.
-fn to_repeat(seen: &Localisation, recorded: &Recorded, context: &DiagnosisContext<'_>) -> Vec<Flow> {
+fn to_repeat(
+    seen: &Localisation,
+    lost: &LostPackets,
+    recorded: &Recorded,
+    context: &DiagnosisContext<'_>,
+) -> Vec<Flow> {
+    let measured = |place: &usize| {
+        let wanted = &recorded.run.cells[*place];
+        let is_same = |cell: &&Cell| {
+            (&cell.ranks, &cell.rails, cell.source_port) == (&wanted.ranks, &wanted.rails, wanted.source_port)
+        };
+        recorded.run.cells.iter().filter(is_same).count()
+    };
+    let lossy = lost
+        .places
+        .iter()
+        .copied()
+        .filter(|place| measured(place) < MOST_ASKED);
     let cells = seen
         .slow_once()
         .into_iter()
+        .chain(lossy)
         .filter_map(|place| recorded.run.cells.get(place));
     let of_test = cells.filter(|cell| cell.test == context.test);
     let flows = of_test.filter_map(|cell| Flow::of(cell, context.graph));

@@ -7,6 +7,7 @@ use crate::findings::detector::Detector;
 use crate::findings::repeat;
 use crate::findings::slow_link::{ambiguous_with, in_words, next_step};
 use record::{Confirmation, Finding, FindingKind, Place, Question, Suspect, SuspectKind};
+use topology::graph::{Graph, LinkId};
 
 /// Other suspects are named in the sentence from this fraction of the first one's confidence on.
 const LIKELY: f64 = 0.1;
@@ -81,18 +82,21 @@ fn one(analysis: &RunAnalysis<'_>, losses: &PacketLoss, cause: &LossCause) -> Op
         ranks: ranks.map(|record| record.rank).collect(),
         link: match links.as_slice() {
             [link] => Some(graph.name(*link)),
-            [link, other] if *other == link.reverse() => Some(graph.name(*link)),
+            links if is_cable(links) => links.first().map(|link| graph.name(*link)),
             _ => None,
         },
         links: match links.as_slice() {
             [_] => Vec::new(),
             links => links.iter().map(|link| graph.name(*link)).collect(),
         },
-        switch: matches!(
-            suspect.kind,
-            SuspectKind::Leaf | SuspectKind::Spine | SuspectKind::Core
-        )
-        .then(|| suspect.part.clone()),
+        switch: match suspect.kind {
+            SuspectKind::Leaf | SuspectKind::Spine | SuspectKind::Core => Some(suspect.part.clone()),
+            // One of several of its cables.
+            SuspectKind::FabricCable if links.len() > 1 && !is_cable(&links) => {
+                Some(graph.link(links[0]).lower_node().to_string())
+            }
+            _ => None,
+        },
         hosts,
         rail: rail.clone(),
         cables: Vec::new(),
@@ -136,12 +140,13 @@ fn one(analysis: &RunAnalysis<'_>, losses: &PacketLoss, cause: &LossCause) -> Op
     Some(finding)
 }
 
+/// Whether links are the two directions of one cable.
+fn is_cable(links: &[LinkId]) -> bool {
+    matches!(links, [link, other] if *other == link.reverse())
+}
+
 /// The hosts at whose ends the part is.
-fn hosts(
-    links: &[topology::graph::LinkId],
-    suspect: &Suspect,
-    graph: &topology::graph::Graph,
-) -> Vec<String> {
+fn hosts(links: &[LinkId], suspect: &Suspect, graph: &Graph) -> Vec<String> {
     match (links, suspect.kind) {
         (_, SuspectKind::Node) => vec![suspect.part.clone()],
         ([link, ..], SuspectKind::HostCable) => vec![graph.link(*link).lower_node().to_string()],

@@ -25,6 +25,8 @@ pub(super) struct LossFlow {
     pub(super) trials: f64,
     /// Those of them in which segments were lost.
     pub(super) lossy: f64,
+    /// Iterations in which segments were lost, and all.
+    pub(super) iterations: (u32, u32),
     /// Segments of an iteration.
     pub(super) per_trial: f64,
     /// Segments sent.
@@ -106,11 +108,11 @@ fn flow(
     kind: usize,
     parts: CrossedParts,
 ) -> Option<LossFlow> {
-    let iterations = f64::from(done.iterations);
     if done.iterations == 0 || tcp.segments == 0 {
         return None;
     }
-    let lossy = f64::from(tcp.iterations_with_loss().min(done.iterations));
+    let lossy = tcp.iterations_with_loss().min(done.iterations);
+    let iterations = f64::from(done.iterations);
     let weight = 1.0 / (1.0 + ALIKE * (iterations - 1.0));
     Some(LossFlow {
         place,
@@ -118,7 +120,8 @@ fn flow(
         ends: (tcp.from, tcp.to),
         kind,
         trials: iterations * weight,
-        lossy: lossy * weight,
+        lossy: f64::from(lossy) * weight,
+        iterations: (lossy, done.iterations),
         per_trial: tcp.segments as f64 / iterations,
         segments: tcp.segments,
         lost: tcp.lost().min(tcp.segments),

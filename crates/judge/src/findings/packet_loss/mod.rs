@@ -12,7 +12,7 @@ mod tests;
 
 pub(super) use detector::LossyLink;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::localise::{Element, Elements, fabric_of};
 use super::summary::CellSummary;
@@ -25,6 +25,10 @@ use topology::graph::{Graph, LinkId};
 
 /// The highest confidence: causes outside the model are never ruled out.
 const SUREST: f64 = 0.99;
+/// A part that is less likely than this among all that explain the same is not accused, unless the others are alike.
+const LEAST_SHARE: f64 = 0.3;
+/// From this share of the likeliest suspect's confidence on, another one cannot be told from it.
+const ALIKE: f64 = 0.5;
 /// Loss in fewer slots is no fault of a part: something may have disturbed one.
 const FEWEST_SLOTS: usize = 2;
 
@@ -65,6 +69,8 @@ pub struct LossCause {
     pub family: usize,
     /// The share of its packets that it loses: most likely, at least and at most.
     pub share: (f64, f64, f64),
+    /// Whether the first suspect stands out, or is one of several cables that are alike.
+    pub is_clear: bool,
     /// Why it is not accused, where it is not.
     pub why_not: Option<String>,
     /// What flows over it lost.
@@ -78,18 +84,26 @@ pub(super) struct PacketLoss {
     pub(super) causes: Vec<LossCause>,
     /// What flows over none of them lost.
     pub(super) elsewhere: Lost,
+    /// Places in the plan of cells that are worth measuring again: they lost packets, and why is open.
+    pub(super) suspected: BTreeSet<usize>,
+    /// Flows that lose packets whenever they are measured, which no part explains: sender, receiver, and how often.
+    persistent: Vec<((u32, u32), usize)>,
     /// The fabric; none where nothing was lost.
     fabric: Option<(Graph, Elements)>,
+}
+
+/// Whether any segment of any flow was lost.
+pub(super) fn is_any_lost(recorded: &Recorded) -> bool {
+    recorded.events.iter().any(|event| match event {
+        Event::CellDone(done) => done.tcp.iter().any(|flow| flow.lost() > 0),
+        _ => false,
+    })
 }
 
 impl PacketLoss {
     /// Looks for parts that lose packets.
     pub(super) fn of(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> PacketLoss {
-        let is_lossy = |event: &Event| match event {
-            Event::CellDone(done) => done.tcp.iter().any(|flow| flow.lost() > 0),
-            _ => false,
-        };
-        if !recorded.events.iter().any(is_lossy) {
+        if !is_any_lost(recorded) {
             return PacketLoss::default();
         }
         let (graph, elements) = fabric_of(recorded);
@@ -98,9 +112,16 @@ impl PacketLoss {
         let parts = model.parts(|part| elements.prior(part));
         let elsewhere = Lost::of(model.unaccounted());
         let family = model.family();
-        let cause = |part: &LossyPart| cause(part, family, elsewhere, &flows, &elements, recorded);
+        let unexplained = model.unexplained();
+        let cause = |part: &LossyPart| cause(part, family, elsewhere, &flows, (&graph, &elements), recorded);
+        let causes: Vec<LossCause> = parts.iter().map(cause).collect();
+        let open = causes.iter().filter(|cause| cause.why_not.is_some());
+        let of_open = open.flat_map(|cause| cause.places.iter().copied());
+        let suspected = of_open.chain(unexplained.iter().map(|flow| flow.place)).collect();
         PacketLoss {
-            causes: parts.iter().map(cause).collect(),
+            causes,
+            suspected,
+            persistent: persistent(&flows, &unexplained),
             elsewhere,
             fabric: Some((graph, elements)),
         }
@@ -113,7 +134,14 @@ impl PacketLoss {
 
     /// What is beyond chance and not settled, in words.
     pub(super) fn open(&self, run: &Run) -> Option<String> {
-        let cause = self.causes.iter().find(|cause| cause.why_not.is_some())?;
+        let Some(cause) = self.causes.iter().find(|cause| cause.why_not.is_some()) else {
+            let ((from, to), times) = self.persistent.first()?;
+            return Some(format!(
+                "packets from {} to {} are lost in each of {times} measurements, and no part that they cross explains it",
+                run.rank_name(*from),
+                run.rank_name(*to)
+            ));
+        };
         let name = match self.suspects(cause, run).into_iter().next() {
             Some(suspect) => suspect.part,
             None => "a part".to_string(),
@@ -145,12 +173,46 @@ impl PacketLoss {
             .collect()
     }
 
-    /// The directed links of the likeliest suspect of a cause, and the fabric.
+    /// The directed links of the likeliest suspect of a cause, or of all where it is one of several cables of a switch; and the fabric.
     fn links<'s>(&'s self, cause: &LossCause, run: &Run) -> Option<(Vec<LinkId>, &'s Graph)> {
         let (graph, elements) = self.fabric.as_ref()?;
         let (element, _) = cause.suspects.first()?;
-        Some((elements.links_of(graph, *element, run), graph))
+        let alike = uplinks_alike(&cause.suspects, graph);
+        Some((
+            alike.unwrap_or_else(|| elements.links_of(graph, *element, run)),
+            graph,
+        ))
     }
+}
+
+/// The cables of one switch to those above it, in one direction, where a cause may be any of several of them and nothing else.
+fn uplinks_alike(suspects: &[(Element, f64)], graph: &Graph) -> Option<Vec<LinkId>> {
+    let (_, most) = suspects.first()?;
+    let alike = suspects.iter().filter(|(_, share)| *share >= most * ALIKE);
+    let links: Option<Vec<LinkId>> = alike.map(|(element, _)| element.link()).collect();
+    let mut links = links.filter(|links| links.len() > 1)?;
+    links.sort_unstable();
+    let first = graph.link(links[0]);
+    let is_alike = |link: &LinkId| {
+        let link = graph.link(*link);
+        !link.is_host && link.is_upward == first.is_upward && link.lower_node() == first.lower_node()
+    };
+    links.iter().all(is_alike).then_some(links)
+}
+
+/// Flows between the same ranks on a rail that lost packets whenever they were measured, at least twice.
+fn persistent(flows: &[LossFlow], unexplained: &[&LossFlow]) -> Vec<((u32, u32), usize)> {
+    let rail_of = |flow: &LossFlow| flow.parts.certain.first().copied();
+    let mut pairs: BTreeMap<((u32, u32), Option<usize>), usize> = BTreeMap::new();
+    for flow in unexplained {
+        *pairs.entry((flow.ends, rail_of(flow))).or_default() += 1;
+    }
+    let is_always = |(pair, lossy): &(&((u32, u32), Option<usize>), &usize)| {
+        let all = flows.iter().filter(|flow| (flow.ends, rail_of(flow)) == **pair);
+        **lossy >= FEWEST_SLOTS && all.count() == **lossy
+    };
+    let always = pairs.iter().filter(is_always);
+    always.map(|((ends, _), times)| (*ends, *times)).collect()
 }
 
 fn cause(
@@ -158,7 +220,7 @@ fn cause(
     family: usize,
     elsewhere: Lost,
     flows: &[LossFlow],
-    elements: &Elements,
+    (graph, elements): (&Graph, &Elements),
     recorded: &Recorded,
 ) -> LossCause {
     let rule = &recorded.run.rule;
@@ -176,10 +238,20 @@ fn cause(
     let possible = all.collect::<BTreeSet<&str>>().len().saturating_sub(1);
     let slots = own().map(|flow| flow.slot).collect::<BTreeSet<_>>().len();
     let budget = rule.budget_of(Question::Losses);
+    let named: Vec<(Element, f64)> = part
+        .suspects
+        .iter()
+        .map(|(number, share)| (elements.element(*number), *share))
+        .collect();
+    let alike = uplinks_alike(&named, graph);
+    let rival = named.get(1).map_or(0.0, |(_, share)| *share);
+    let share_of_first = named.first().map_or(0.0, |(_, share)| *share);
     let why_not = if slots < FEWEST_SLOTS {
         Some("seen in one slot only".to_string())
     } else if partners < possible.min(2) {
         Some("seen with one partner only".to_string())
+    } else if share_of_first < LEAST_SHARE && alike.is_none() {
+        Some(format!("which of {} parts it is cannot be told", named.len()))
     } else if part.p_value >= budget {
         Some(format!("not significant: {}", text::p_value(part.p_value)))
     } else {
@@ -193,10 +265,9 @@ fn cause(
     places.sort_unstable();
     places.dedup();
     LossCause {
-        suspects: part
-            .suspects
-            .iter()
-            .map(|(number, share)| (elements.element(*number), share * sure))
+        suspects: named
+            .into_iter()
+            .map(|(element, share)| (element, share * sure))
             .collect(),
         places,
         slots,
@@ -208,6 +279,7 @@ fn cause(
             less_others(lower),
             less_others(upper),
         ),
+        is_clear: rival < ALIKE * share_of_first || alike.is_some(),
         why_not,
         over_it,
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::flows::LossFlow;
-use record::stats::ln_any_probability;
+use record::stats::{at_least_of, ln_any_probability};
 
 /// Lossy iterations of a kind that are assumed beforehand, and of how many.
 const LOSSY: (f64, f64) = (0.1, 10.0);
@@ -181,6 +181,24 @@ impl<'f> Model<'f> {
         flows
             .filter(|(_, is_accounted)| !**is_accounted)
             .map(|(flow, _)| flow)
+    }
+
+    /// Flows that lost more than healthy ones of their kind do, and that no accepted part accounts for.
+    pub(super) fn unexplained(&self) -> Vec<&'f LossFlow> {
+        let mut all = Tally::default();
+        for flow in self.unaccounted() {
+            all.add(flow, 1.0);
+        }
+        let unusual = BEYOND_CHANCE / self.flows.len().max(1) as f64;
+        let is_unusual = |flow: &&LossFlow| {
+            let mut own = Tally::default();
+            own.add(flow, 1.0);
+            let (lossy, iterations) = flow.iterations;
+            let healthy = all.baseline(flow.kind, &own);
+            let by_chance = |healthy| at_least_of(u64::from(lossy), u64::from(iterations), healthy);
+            lossy > 0 && healthy.is_some_and(|healthy| by_chance(healthy) < unusual)
+        };
+        self.unaccounted().filter(is_unusual).collect()
     }
 
     /// The flows that crossed a part, as far as is known.
