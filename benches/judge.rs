@@ -112,6 +112,7 @@ fn record(folder: &Path) -> std::io::Result<()> {
                 planned: (0..RANKS).map(link).collect(),
                 moved: (0..RANKS).map(link).collect(),
                 flows: Vec::new(),
+                tcp: Vec::new(),
                 streams: Vec::new(),
             }))?;
         }

@@ -34,6 +34,41 @@ fn a_cable_that_is_slow_now_and_then_is_found_and_called_so() {
     assert_eq!(recorded.run.injected, ["slow:h3/rail1->rail1-leaf0/p3=50%@80%"]);
 }
 
+/// They are as fast as any other, so only what TCP counted can show it, in suites that were not made for it.
+#[test]
+fn a_cable_that_loses_packets_is_named_by_every_suite_and_never_passes() {
+    let bench = Bench::new(SMALL);
+    bench
+        .railgauge("simulate 16x2 --loss h3-rail1-leaf0:away=0.02% --out out --quiet")
+        .must_exit(12);
+    let finding = bench.the_finding(FindingKind::LossyLink);
+    assert_eq!(finding.place.link.as_deref(), Some("h3/rail1->rail1-leaf0/p3"));
+    let recorded: Recorded = bench.recorded();
+    assert_eq!(recorded.run.injected, ["loss:h3/rail1->rail1-leaf0/p3=0.02%"]);
+    bench.railgauge("report out --quiet").must_exit(12);
+    for (suite, cable) in [
+        ("links", "rail0-leaf1-spine1:towards"),
+        ("nightly", "rail1-leaf0-spine1:away"),
+    ] {
+        let command = format!("simulate 16x2 --suite {suite} --loss {cable}=1% --repeat 6 --json");
+        let tally: Value = serde_json::from_str(&bench.railgauge(&command).must_exit(0).stdout).unwrap();
+        for run in tally["runs"].as_array().unwrap() {
+            assert_eq!(run["exit_code"], 12, "{suite}: {run}");
+            assert_eq!(run["missed"], serde_json::json!([]), "{suite}: {run}");
+        }
+    }
+    for wrong in [
+        "h3-rail1-leaf0=0%",
+        "h3-rail1-leaf0=100%",
+        "h3-rail1-leaf0",
+        "nobody=1%",
+    ] {
+        bench
+            .railgauge(&format!("simulate 16x2 --loss {wrong}"))
+            .must_exit(2);
+    }
+}
+
 #[test]
 fn a_healthy_fabric_accuses_nobody() {
     let bench = Bench::new(SMALL);

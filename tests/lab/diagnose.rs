@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use record::{FindingKind, Judgement, LinkState, PathPlacement, Recorded, SuspectKind};
+use record::{Event, FindingKind, Judgement, LinkState, PathPlacement, Recorded, SuspectKind};
 
 use crate::harness::{TestLab, labs_can_be_made};
 use crate::verdict::{check_slow_parts, is_quiet_machine};
@@ -61,6 +61,50 @@ fn a_degraded_cable_between_switches_is_named_with_its_direction_and_nothing_els
         .iter()
         .filter(|link| link.state == LinkState::Slow);
     assert_eq!(slow.count(), 1);
+}
+
+/// Two cables lose one packet in a hundred: one between switches, one from a host, whose own TCP must not know it from anything but missing answers.
+#[test]
+fn cables_that_lose_packets_are_named_with_their_direction_and_share() {
+    if !labs_can_be_made() {
+        return;
+    }
+    let lab = TestLab::up(&SHAPE);
+    lab.does("fault", &["loss:rail1-spine0/d1=1%", "loss:h5/rail0=1%"]);
+    let (judgement, code, recorded) = diagnose(&lab, &[]);
+    assert_eq!(code, Some(12), "{}", judgement.summary);
+    let of_losses = || {
+        judgement
+            .findings
+            .iter()
+            .filter(|finding| finding.kind == FindingKind::LossyLink)
+    };
+    let mut parts: Vec<&str> = of_losses()
+        .map(|finding| finding.suspects[0].part.as_str())
+        .collect();
+    parts.sort_unstable();
+    assert_eq!(
+        parts,
+        ["h5/rail0->rail0-leaf2/p1", "rail1-spine0/d1->rail1-leaf1/u0"],
+        "{:#?}",
+        judgement.findings
+    );
+    for finding in of_losses() {
+        assert!(
+            finding.sentence.contains("of its packets ["),
+            "{}",
+            finding.sentence
+        );
+        assert!(finding.suspects[0].confidence > 0.5, "{finding:#?}");
+    }
+    let counted = recorded.events.iter().filter_map(|event| match event {
+        Event::CellDone(done) => Some(done.tcp.len()),
+        _ => None,
+    });
+    assert!(
+        counted.min() >= Some(1),
+        "what TCP counted is recorded with every cell"
+    );
 }
 
 #[test]
