@@ -40,10 +40,11 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    fn of<'f>(flows: impl Iterator<Item = &'f LossFlow>) -> Lost {
-        flows.fold(Lost::default(), |sum, flow| Lost {
+    /// Of flows, of each of which a share is meant.
+    fn of<'f>(flows: impl Iterator<Item = (&'f LossFlow, f64)>) -> Lost {
+        flows.fold(Lost::default(), |sum, (flow, share)| Lost {
             lost: sum.lost + flow.lost,
-            sent: sum.sent + flow.segments,
+            sent: sum.sent + (flow.segments as f64 * share) as u64,
         })
     }
 
@@ -110,7 +111,7 @@ impl PacketLoss {
         let flows = flows(recorded, summaries, &graph, &elements);
         let mut model = Model::new(&flows);
         let parts = model.parts(|part| elements.prior(part));
-        let elsewhere = Lost::of(model.unaccounted());
+        let elsewhere = Lost::of(model.unaccounted().map(|flow| (flow, 1.0)));
         let family = model.family();
         let unexplained = model.unexplained();
         let cause = |part: &LossyPart| cause(part, family, elsewhere, &flows, (&graph, &elements), recorded);
@@ -258,7 +259,7 @@ fn cause(
         None
     };
     let sure = (1.0 - part.p_value).min(SUREST);
-    let over_it = Lost::of(part.crossing.iter().map(|flow| &flows[*flow]));
+    let over_it = Lost::of(part.crossing.iter().map(|(flow, share)| (&flows[*flow], *share)));
     let (lower, upper) = expected_of(over_it.lost, rule.confidence);
     let less_others = |lost: f64| (lost / over_it.sent.max(1) as f64 - elsewhere.share()).max(0.0);
     let mut places: Vec<usize> = own().map(|flow| flow.place).collect();

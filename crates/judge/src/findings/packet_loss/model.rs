@@ -33,8 +33,8 @@ pub(super) struct LossyPart {
     pub(super) suspects: Vec<(usize, f64)>,
     /// Numbers of the flows with losses that it explains.
     pub(super) flows: Vec<usize>,
-    /// Numbers of all flows that crossed it, as far as is known.
-    pub(super) crossing: Vec<usize>,
+    /// Numbers of all flows that crossed it, as far as is known, each with the share of its packets that did. Where that is known of none, those it explains.
+    pub(super) crossing: Vec<(usize, f64)>,
     /// How likely losses like these are if it is healthy, corrected for all parts.
     pub(super) p_value: f64,
 }
@@ -164,10 +164,14 @@ impl<'f> Model<'f> {
                 .filter(|(part, share)| *part == best.part || *share >= LIGHTEST)
                 .collect();
             suspects.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let mut crossing = self.over(best.part);
+            if crossing.is_empty() {
+                crossing = explained.iter().map(|flow| (*flow, 1.0)).collect();
+            }
             found.push(LossyPart {
                 suspects,
                 flows: explained,
-                crossing: self.over(best.part),
+                crossing,
                 p_value,
             });
             self.accept(best.part, best.loss);
@@ -201,11 +205,11 @@ impl<'f> Model<'f> {
         self.unaccounted().filter(is_unusual).collect()
     }
 
-    /// The flows that crossed a part, as far as is known.
-    fn over(&self, part: usize) -> Vec<usize> {
+    /// The flows that crossed a part, as far as is known, and the share of their packets that did.
+    fn over(&self, part: usize) -> Vec<(usize, f64)> {
         let crossing = self.crossing[&part].iter();
         let likely = crossing.filter(|(_, probability, _)| *probability >= LIKELY);
-        likely.map(|(flow, ..)| *flow).collect()
+        likely.map(|(flow, _, share)| (*flow, *share)).collect()
     }
 
     /// Every part that a flow with losses crossed or may have crossed.
