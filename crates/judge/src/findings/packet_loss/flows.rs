@@ -19,6 +19,8 @@ pub(super) struct LossFlow {
     pub(super) slot: (u32, u16),
     /// Sender and receiver.
     pub(super) ends: (u32, u32),
+    /// Flows with the same number took the same path: they are of one connection.
+    pub(super) connection: usize,
     /// Flows with the same number are of a kind: healthy ones of them lose alike.
     pub(super) kind: usize,
     /// Iterations, as many as they count for.
@@ -70,6 +72,7 @@ pub(super) fn flows(
     }
     let mut crossed = CrossedLinks::new(graph, recorded);
     let mut kinds = BTreeMap::new();
+    let mut connections = BTreeMap::new();
     let mut found = Vec::new();
     for (place, summary) in summaries
         .iter()
@@ -84,7 +87,16 @@ pub(super) fn flows(
                 let Some(parts) = crossed.parts_between(cell, (tcp.from, tcp.to), &tcp.rail, elements) else {
                     continue;
                 };
-                found.extend(flow(place, cell, done, tcp, kind, parts));
+                // Without a port it may be another one every time.
+                let ports = match tcp.source_port {
+                    0 => Err((cell.id, done.round, tcp.flow)),
+                    port => Ok((port, tcp.to_port)),
+                };
+                let fresh = connections.len();
+                let connection = connections
+                    .entry((tcp.from, tcp.to, tcp.rail.as_str(), ports))
+                    .or_insert(fresh);
+                found.extend(flow((place, cell), done, tcp, (kind, *connection), parts));
             }
         }
     }
@@ -101,11 +113,10 @@ fn is_judged(cell: &Cell) -> bool {
 }
 
 fn flow(
-    place: usize,
-    cell: &Cell,
+    (place, cell): (usize, &Cell),
     done: &CellDone,
     tcp: &TcpFlow,
-    kind: usize,
+    (kind, connection): (usize, usize),
     parts: CrossedParts,
 ) -> Option<LossFlow> {
     if done.iterations == 0 || tcp.segments == 0 {
@@ -118,6 +129,7 @@ fn flow(
         place,
         slot: (cell.slot, done.round),
         ends: (tcp.from, tcp.to),
+        connection,
         kind,
         trials: iterations * weight,
         lossy: f64::from(lossy) * weight,

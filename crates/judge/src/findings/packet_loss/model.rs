@@ -90,6 +90,8 @@ struct Crossing {
     probability: f64,
     /// Of its packets, if it did.
     share: f64,
+    /// How much it counts beside others of its slot.
+    weight: f64,
     /// That an iteration of it is lossy without the part.
     baseline: f64,
     /// That it was disturbed.
@@ -174,7 +176,7 @@ impl<'f> Model<'f> {
                 crossing,
                 p_value,
             });
-            self.accept(best.part, best.loss);
+            self.accept(best.part, best.loss, &own);
         }
         found
     }
@@ -235,28 +237,46 @@ impl<'f> Model<'f> {
             own.add(&self.flows[*flow], *probability);
         }
         let disturbed = all.disturbed(&own);
-        let mut slots: BTreeMap<(u32, u16), Vec<Crossing>> = BTreeMap::new();
+        // Flows of one slot may be disturbed together: they are one measurement.
+        let mut expected: HashMap<(u32, u16), f64> = HashMap::new();
+        for (flow, probability, _) in crossing {
+            *expected.entry(self.flows[*flow].slot).or_default() += probability;
+        }
+        // Flows of one connection either all crossed the part or none of them did.
+        let mut connections: BTreeMap<usize, Vec<Crossing>> = BTreeMap::new();
         for (flow, probability, share) in crossing.iter().copied() {
+            let data = &self.flows[flow];
             // Without others of its kind, a flow tells nothing.
-            let baseline = all.baseline(self.flows[flow].kind, &own);
-            slots
-                .entry(self.flows[flow].slot)
+            let baseline = all.baseline(data.kind, &own);
+            connections
+                .entry(data.connection)
                 .or_default()
                 .extend(baseline.map(|baseline| Crossing {
                     flow,
                     probability,
                     share,
+                    weight: 1.0 / expected[&data.slot].max(1.0),
                     baseline,
                     disturbed,
                 }));
         }
-        slots.retain(|_, flows| !flows.is_empty());
-        // Flows of one slot may be disturbed together: they are one measurement.
         let evidence_at = |loss: f64| -> f64 {
-            let of_slot = |flows: &Vec<Crossing>| {
-                flows.iter().map(|one| self.ln_ratio(one, loss)).sum::<f64>() / flows.len() as f64
+            let of_connection = |flows: &Vec<Crossing>| {
+                let crossed: f64 = flows
+                    .iter()
+                    .map(|one| one.weight * self.ln_ratio(one, loss))
+                    .sum();
+                let probability = flows.iter().map(|one| one.probability).fold(0.0, f64::max);
+                match probability >= 1.0 {
+                    true => crossed,
+                    false => ln_sum(probability.ln() + crossed, (1.0 - probability).ln()),
+                }
             };
-            slots.values().map(of_slot).sum()
+            connections
+                .values()
+                .filter(|flows| !flows.is_empty())
+                .map(of_connection)
+                .sum()
         };
         let (from, to, per_decade) = DECADES;
         let steps = ((to - f64::from(from)) * per_decade) as i32;
@@ -277,11 +297,10 @@ impl<'f> Model<'f> {
         }
     }
 
-    /// The logarithm of how much likelier a flow's losses are if the part loses packets than if it does not.
+    /// The logarithm of how much likelier a flow's losses are if it crossed the part, which loses packets, than if nothing does.
     fn ln_ratio(&self, crossing: &Crossing, loss: f64) -> f64 {
         let (known, flow) = (self.known[crossing.flow], &self.flows[crossing.flow]);
         let &Crossing {
-            probability,
             share,
             baseline,
             disturbed,
@@ -296,10 +315,7 @@ impl<'f> Model<'f> {
         let with_disturbance = |ln_of: f64| ln_sum((1.0 - disturbed).ln() + ln_of, by_other_reasons);
         let null = with_disturbance(ln_of(known));
         let crossed = with_disturbance(ln_of(known - (1.0 - loss * share).ln()));
-        match probability >= 1.0 {
-            true => crossed - null,
-            false => ln_sum(probability.ln() + crossed, (1.0 - probability).ln() + null) - null,
-        }
+        crossed - null
     }
 
     /// The flows with losses that a part explains better than chance does.
@@ -322,6 +338,7 @@ impl<'f> Model<'f> {
                     flow: *flow,
                     probability: *probability,
                     share: *share,
+                    weight: 1.0,
                     baseline,
                     disturbed,
                 };
@@ -335,10 +352,10 @@ impl<'f> Model<'f> {
             .collect()
     }
 
-    /// What a part loses is expected from now on.
-    fn accept(&mut self, part: usize, loss: f64) {
+    /// What a part loses is expected from now on of the flows that crossed it, or that it explains.
+    fn accept(&mut self, part: usize, loss: f64, explained: &BTreeSet<usize>) {
         for (flow, probability, share) in self.crossing[&part].clone() {
-            if probability >= LIKELY {
+            if probability >= LIKELY || explained.contains(&flow) {
                 self.known[flow] -= (1.0 - loss * share).ln();
                 self.is_accounted[flow] = true;
             }
