@@ -15,6 +15,8 @@ const LOSSY: (f64, f64) = (0.1, 10.0);
 const FEWEST_TRIALS: f64 = 1.0;
 /// Disturbed flows that are assumed beforehand, and of how many.
 const DISTURBED: (f64, f64) = (0.2, 10.0);
+/// How much rarer it is that a flow over a part which loses packets is spared, than that something else makes a flow lose some.
+const HIDDEN: f64 = 0.01;
 /// Probabilities of loss that are considered: as powers of ten, from and to, and how many per decade.
 const DECADES: (i32, f64, f64) = (-6, -0.3, 4.0);
 /// What is not less likely than this by chance is not looked at any further.
@@ -306,15 +308,20 @@ impl<'f> Model<'f> {
             disturbed,
             ..
         } = crossing;
-        let ln_of = |survival: f64| {
-            let lossy =
-                (1.0 - (1.0 - baseline) * (-flow.per_trial * survival).exp()).clamp(1e-12, 1.0 - 1e-12);
-            flow.lossy * lossy.ln() + (flow.trials - flow.lossy) * (1.0 - lossy).ln()
+        let lossy_with = |survival: f64| {
+            (1.0 - (1.0 - baseline) * (-flow.per_trial * survival).exp()).clamp(1e-12, 1.0 - 1e-12)
         };
+        let ln_of = |lossy: f64| flow.lossy * lossy.ln() + (flow.trials - flow.lossy) * (1.0 - lossy).ln();
         let by_other_reasons = disturbed.ln() + ln_any_probability(flow.lossy, flow.trials);
-        let with_disturbance = |ln_of: f64| ln_sum((1.0 - disturbed).ln() + ln_of, by_other_reasons);
-        let null = with_disturbance(ln_of(known));
-        let crossed = with_disturbance(ln_of(known - (1.0 - loss * share).ln()));
+        let healthy = lossy_with(known);
+        let null = ln_sum((1.0 - disturbed).ln() + ln_of(healthy), by_other_reasons);
+        // Something else may add losses; that it takes away those of the part is much rarer.
+        let faulty = lossy_with(known - (1.0 - loss * share).ln());
+        let hidden = match flow.lossy < flow.trials * faulty {
+            true => HIDDEN.ln(),
+            false => 0.0,
+        };
+        let crossed = ln_sum((1.0 - disturbed).ln() + ln_of(faulty), hidden + by_other_reasons);
         crossed - null
     }
 
