@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::element::WholeKind;
+use super::names::uplinks_alike;
 use super::{Cause, Element, Localisation};
 use record::text;
 use record::{BOTH_DIRECTIONS, Cell, Run, Suspect, SuspectKind};
@@ -28,9 +29,6 @@ pub(in crate::findings) struct FaultyPart {
     /// Whether it is one of `links` and cannot be told which.
     pub(in crate::findings) is_one_of: bool,
 }
-
-/// From this share of the likeliest suspect's confidence on, another one cannot be told from it.
-const ALIKE: f64 = 0.5;
 
 /// What explains a slow cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +161,8 @@ impl Localisation {
                 first.direction = None;
             }
         }
-        if let Some((switch, links)) = self.uplinks_alike(cause).filter(|_| causes.len() == 1) {
+        if let Some(links) = uplinks_alike(&cause.suspects, &self.graph).filter(|_| causes.len() == 1) {
+            let switch = self.graph.link(links[0]).lower_node().to_string();
             return FaultyPart {
                 link: None,
                 links,
@@ -189,24 +188,6 @@ impl Localisation {
             causes,
             suspects,
         }
-    }
-
-    /// The switch and its cables to those above it, in one direction, where a cause may be any of several of them and nothing else.
-    fn uplinks_alike(&self, cause: &Cause) -> Option<(String, Vec<LinkId>)> {
-        let (_, most) = cause.suspects.first()?;
-        let alike = cause.suspects.iter().filter(|(_, share)| *share >= most * ALIKE);
-        let links: Option<Vec<LinkId>> = alike.map(|(element, _)| element.link()).collect();
-        let mut links = links.filter(|links| links.len() > 1)?;
-        links.sort_unstable();
-        let first = self.graph.link(links[0]);
-        let is_alike = |link: &LinkId| {
-            let link = self.graph.link(*link);
-            !link.is_host && link.is_upward == first.is_upward && link.lower_node() == first.lower_node()
-        };
-        links
-            .iter()
-            .all(is_alike)
-            .then(|| (first.lower_node().to_string(), links.clone()))
     }
 
     /// What the likeliest suspect of a cause is, when it is a whole part.

@@ -30,6 +30,7 @@ pub use element::Element;
 pub(super) use element::Elements;
 pub(super) use faulty_parts::{ExplainedBy, FaultyPart};
 pub(super) use flow::{CrossedLinks, CrossedParts};
+pub(super) use names::{ALIKE, uplinks_alike};
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -51,7 +52,7 @@ const LOADED: f64 = 0.85;
 /// A link counts as crossed when the probability that all flows which may have crossed it missed it is below this.
 const MISSED: f64 = 0.01;
 /// The highest confidence: causes outside the model are never ruled out.
-const SUREST: f64 = 0.99;
+pub(super) const SUREST: f64 = 0.99;
 
 /// A part that slows flows down.
 #[derive(Debug, Clone, PartialEq)]

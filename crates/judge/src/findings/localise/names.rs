@@ -5,6 +5,9 @@ use topology::graph::{Graph, LinkId, Tier};
 
 use super::element::{Element, Elements, WholeKind};
 
+/// From this share of the likeliest suspect's confidence on, another one cannot be told from it.
+pub(in crate::findings) const ALIKE: f64 = 0.5;
+
 impl Elements {
     /// The directed links that are the part.
     pub(in crate::findings) fn links_of(&self, graph: &Graph, element: Element, run: &Run) -> Vec<LinkId> {
@@ -147,4 +150,19 @@ pub(in crate::findings) fn direction(away: bool) -> &'static str {
         true => "away from the host",
         false => "towards the host",
     }
+}
+
+/// The cables of one switch to those above it, in one direction, where a cause may be any of several of them and nothing else.
+pub(in crate::findings) fn uplinks_alike(suspects: &[(Element, f64)], graph: &Graph) -> Option<Vec<LinkId>> {
+    let (_, most) = suspects.first()?;
+    let alike = suspects.iter().filter(|(_, share)| *share >= most * ALIKE);
+    let links: Option<Vec<LinkId>> = alike.map(|(element, _)| element.link()).collect();
+    let mut links = links.filter(|links| links.len() > 1)?;
+    links.sort_unstable();
+    let first = graph.link(links[0]);
+    let is_alike = |link: &LinkId| {
+        let link = graph.link(*link);
+        !link.is_host && link.is_upward == first.is_upward && link.lower_node() == first.lower_node()
+    };
+    links.iter().all(is_alike).then_some(links)
 }

@@ -14,7 +14,7 @@ pub(super) use detector::LossyLink;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::localise::{Element, Elements, fabric_of};
+use super::localise::{ALIKE, Element, Elements, SUREST, fabric_of, uplinks_alike};
 use super::summary::CellSummary;
 use flows::{LossFlow, flows};
 use model::{LossyPart, Model};
@@ -23,12 +23,8 @@ use record::text;
 use record::{Event, Question, Recorded, Run, Suspect};
 use topology::graph::{Graph, LinkId};
 
-/// The highest confidence: causes outside the model are never ruled out.
-const SUREST: f64 = 0.99;
 /// A part that is less likely than this among all that explain the same is not accused, unless the others are alike.
 const LEAST_SHARE: f64 = 0.3;
-/// From this share of the likeliest suspect's confidence on, another one cannot be told from it.
-const ALIKE: f64 = 0.5;
 /// Loss in fewer slots is no fault of a part: something may have disturbed one.
 const FEWEST_SLOTS: usize = 2;
 
@@ -184,21 +180,6 @@ impl PacketLoss {
             graph,
         ))
     }
-}
-
-/// The cables of one switch to those above it, in one direction, where a cause may be any of several of them and nothing else.
-fn uplinks_alike(suspects: &[(Element, f64)], graph: &Graph) -> Option<Vec<LinkId>> {
-    let (_, most) = suspects.first()?;
-    let alike = suspects.iter().filter(|(_, share)| *share >= most * ALIKE);
-    let links: Option<Vec<LinkId>> = alike.map(|(element, _)| element.link()).collect();
-    let mut links = links.filter(|links| links.len() > 1)?;
-    links.sort_unstable();
-    let first = graph.link(links[0]);
-    let is_alike = |link: &LinkId| {
-        let link = graph.link(*link);
-        !link.is_host && link.is_upward == first.is_upward && link.lower_node() == first.lower_node()
-    };
-    links.iter().all(is_alike).then_some(links)
 }
 
 /// Flows between the same ranks on a rail that lost packets whenever they were measured, at least twice.

@@ -191,12 +191,25 @@ impl<'f> Model<'f> {
             .map(|(flow, _)| flow)
     }
 
+    /// What flows lose that no accepted part was crossed by.
+    fn healthy(&self) -> Tally {
+        let mut all = Tally::default();
+        self.unaccounted().for_each(|flow| all.add(flow, 1.0));
+        all
+    }
+
+    /// What those of them lose that crossed a part. Where they only may have, they are healthy as often.
+    fn over_part(&self, crossing: &[(usize, f64, f64)]) -> Tally {
+        let mut own = Tally::default();
+        for (flow, probability, _) in crossing.iter().filter(|(flow, ..)| !self.is_accounted[*flow]) {
+            own.add(&self.flows[*flow], *probability);
+        }
+        own
+    }
+
     /// Flows that lost more than healthy ones of their kind do, and that no accepted part accounts for.
     pub(super) fn unexplained(&self) -> Vec<&'f LossFlow> {
-        let mut all = Tally::default();
-        for flow in self.unaccounted() {
-            all.add(flow, 1.0);
-        }
+        let all = self.healthy();
         let unusual = BEYOND_CHANCE / self.flows.len().max(1) as f64;
         let is_unusual = |flow: &&LossFlow| {
             let mut own = Tally::default();
@@ -218,10 +231,7 @@ impl<'f> Model<'f> {
 
     /// Every part that a flow with losses crossed or may have crossed.
     fn candidates(&self) -> Vec<Candidate> {
-        let mut all = Tally::default();
-        for flow in self.unaccounted() {
-            all.add(flow, 1.0);
-        }
+        let all = self.healthy();
         let has_losses = |(flow, ..): &(usize, f64, f64)| self.flows[*flow].lossy > 0.0;
         let parts = self
             .crossing
@@ -233,11 +243,7 @@ impl<'f> Model<'f> {
     }
 
     fn candidate(&self, part: usize, crossing: &[(usize, f64, f64)], all: &Tally) -> Candidate {
-        let mut own = Tally::default();
-        for (flow, probability, _) in crossing.iter().filter(|(flow, ..)| !self.is_accounted[*flow]) {
-            // Where they only may have crossed it they are healthy as often.
-            own.add(&self.flows[*flow], *probability);
-        }
+        let own = self.over_part(crossing);
         let disturbed = all.disturbed(&own);
         // Flows of one slot may be disturbed together: they are one measurement.
         let mut expected: HashMap<(u32, u16), f64> = HashMap::new();
@@ -327,15 +333,9 @@ impl<'f> Model<'f> {
 
     /// The flows with losses that a part explains better than chance does.
     fn explained(&self, best: &Candidate) -> Vec<usize> {
-        let mut all = Tally::default();
-        for flow in self.unaccounted() {
-            all.add(flow, 1.0);
-        }
-        let mut own = Tally::default();
+        let all = self.healthy();
         let crossing = &self.crossing[&best.part];
-        for (flow, probability, _) in crossing.iter().filter(|(flow, ..)| !self.is_accounted[*flow]) {
-            own.add(&self.flows[*flow], *probability);
-        }
+        let own = self.over_part(crossing);
         let disturbed = all.disturbed(&own);
         let is_explained = |(flow, probability, share): &&(usize, f64, f64)| {
             let data = &self.flows[*flow];
