@@ -245,3 +245,77 @@ fn losses_that_are_beyond_chance_and_seen_with_one_partner_only_are_no_pass_and_
     );
     assert_eq!(judgement.exit_code, 20);
 }
+
+/// Two leaves, two spines. Three connections of unknown path are measured eight times each and always lose packets; flows that are known to come down from
+/// the other spine lose none. Were every measurement a draw of its own, it would be a wonder that all of them took the same downlink.
+#[test]
+fn all_measurements_of_one_connection_are_one_draw_of_its_path() {
+    let mut topology = String::new();
+    for host in 0..8 {
+        topology += &format!(
+            "[[host]]\nname = \"node0{host}\"\n[[link]]\nname = \"c{host}\"\nends = [\"node0{host}/eth0\", \"leaf{}/p{host}\"]\n\
+             rate = \"10 Gb/s\"\nrail = \"rail0\"\n",
+            host / 4
+        );
+    }
+    for (name, tier) in [
+        ("leaf0", "leaf"),
+        ("leaf1", "leaf"),
+        ("spine0", "spine"),
+        ("spine1", "spine"),
+    ] {
+        topology += &format!("[[switch]]\nname = \"{name}\"\ntier = \"{tier}\"\nrail = \"rail0\"\n");
+    }
+    for (leaf, spine) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        topology += &format!(
+            "[[link]]\nname = \"u{leaf}-{spine}\"\nends = [\"leaf{leaf}/u{spine}\", \"spine{spine}/d{leaf}\"]\nrate = \"10 Gb/s\"\nrail = \"rail0\"\n"
+        );
+    }
+    let mut fixture = flows(|_, _| crate::findings::fixture::HEALTHY);
+    let template = fixture.run.cells[0].clone();
+    fixture.run.cells.clear();
+    for id in 0..48u32 {
+        let is_lossy = id < 24;
+        let (from, to) = (id % 3, 4 + id % 3);
+        let path = match is_lossy {
+            true => Vec::new(),
+            false => vec![
+                format!("node0{from}/eth0->leaf0/p{from}"),
+                "leaf0/u0->spine0/d0".to_string(),
+                "spine0/d1->leaf1/u0".to_string(),
+                format!("leaf1/p{to}->node0{to}/eth0"),
+            ],
+        };
+        fixture.run.cells.push(Cell {
+            id,
+            slot: id,
+            ranks: vec![from, to],
+            path,
+            ..template.clone()
+        });
+    }
+    for rank in &mut fixture.run.ranks {
+        rank.rails.truncate(1);
+    }
+    let counts = Counts {
+        loss: |cell: &Cell, _: u32| if cell.id < 24 { 0.01 } else { 0.0 },
+        bursty: 0.0,
+        seed: 11,
+    };
+    let mut recorded = counts.added_to(fixture.recorded());
+    recorded.topology = Some(topology);
+    for event in &mut recorded.events {
+        let Event::CellDone(done) = event else { continue };
+        for flow in &mut done.tcp {
+            flow.source_port = 40_000 + flow.from as u16;
+        }
+    }
+    let judgement = judge(&recorded);
+    let findings = of_losses(&judgement);
+    let spine1 = |finding: &&&Finding| finding.suspects[0].part.contains("spine1");
+    assert_eq!(
+        (findings.len(), findings.iter().filter(spine1).count()),
+        (1, 1),
+        "{findings:#?}"
+    );
+}
