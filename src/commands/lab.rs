@@ -153,6 +153,9 @@ railgauge lab run --respawn 60s -- burn-in rails --for 1h    # then kill a host'
     /// Flap a cable until the fault is healed (started by railgauge itself)
     #[command(hide = true)]
     Flap { name: LabName, cable: String },
+    /// Stall a port until the fault is healed (started by railgauge itself)
+    #[command(hide = true)]
+    Stall { name: LabName, port: String },
 }
 
 #[derive(Debug, Args)]
@@ -273,6 +276,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         Action::GuestInit { name, host, .. } => Err(lab::guest_init(name, host).into()),
         Action::GuestAgent => Ok(lab::guest_serve().map(|()| 0)?),
         Action::Flap { name, cable } => Ok(lab::flap(name, cable).map(|()| 0)?),
+        Action::Stall { name, port } => Ok(lab::stall(name, port).map(|()| 0)?),
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::{path_discovery, stream_paths};
+use super::{path_discovery, probe_paths, stream_paths};
 use crate::error::CliError;
 use crate::flags::RunFlags;
 use crate::flags::inventory::{InventoryInputs, inventory_json};
@@ -135,6 +135,7 @@ impl ConnectedRun {
                 placements,
             )?;
             stream_paths::discover(&mut self.session, &mut plan.cells, graph, false, progress)?;
+            probe_paths::discover(&mut self.session, &mut plan, graph, placements, progress)?;
         }
         plan.fit(self.session.fabric(), self.clock.spent());
         let graph = self.choices.known.graph.as_deref();

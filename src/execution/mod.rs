@@ -7,6 +7,7 @@ mod cross_rail;
 pub mod executor;
 mod fresh_streams;
 pub mod path_discovery;
+mod probe_paths;
 mod steady_paths;
 mod stream_paths;
 

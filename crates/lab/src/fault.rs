@@ -17,6 +17,7 @@ swap:CABLE,CABLE                   their upper ends are exchanged; the topology 
 cut:CABLE                          the upper end is down; routes avoid it where there is another way
 flap:CABLE,period=2s,duty=50%      down and up again; duty is the share of the period it is up
 loss:PORT=0.1%                     packets leaving that port are lost at random
+stall:PORT=5ms,every=1s            that port sends nothing for a while, again and again; what waits is not lost
 hash-l3:LEAF|all                   paths are chosen by addresses only, not by ports
 unpinned:LEAF|all                  every connection is placed anew, whatever its ports, as adaptive routing does
 spray:SWITCH|all                   every packet is placed anew, as packet spraying does
@@ -95,6 +96,15 @@ pub enum Fault {
         port: String,
         /// Share of packets lost.
         percent: Percent,
+    },
+    /// A port stops now and then.
+    Stall {
+        /// The port.
+        port: String,
+        /// For how long.
+        lasts: Nanos,
+        /// How often, on average.
+        every: Nanos,
     },
     /// Paths are chosen by addresses only.
     HashL3 {
@@ -216,7 +226,7 @@ impl Fault {
         };
         let switch = |node: &Node| wiring.node("switch", &node.to_string(), Node::is_switch);
         match &self {
-            Fault::Slow { port, .. } | Fault::Loss { port, .. } => {
+            Fault::Slow { port, .. } | Fault::Loss { port, .. } | Fault::Stall { port, .. } => {
                 wiring.port(port)?;
             }
             Fault::SlowCable { cable, percent } => {

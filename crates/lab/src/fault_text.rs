@@ -20,6 +20,12 @@ impl fmt::Display for Fault {
                 write!(f, "flap:{cable},period={}ms,duty={duty}%", period.0 as f64 / 1e6)
             }
             Fault::Loss { port, percent } => write!(f, "loss:{port}={percent}%"),
+            Fault::Stall { port, lasts, every } => write!(
+                f,
+                "stall:{port}={}ms,every={}ms",
+                lasts.0 as f64 / 1e6,
+                every.0 as f64 / 1e6
+            ),
             Fault::HashL3 { switch: None } => f.write_str("hash-l3:all"),
             Fault::HashL3 { switch: Some(switch) } => write!(f, "hash-l3:{switch}"),
             Fault::Unpinned { switch: None } => f.write_str("unpinned:all"),
@@ -87,13 +93,14 @@ impl From<Fault> for String {
 }
 
 /// The kinds of faults, for suggestions.
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 21] = [
     "slow",
     "slow-cable",
     "swap",
     "cut",
     "flap",
     "loss",
+    "stall",
     "hash-l3",
     "unpinned",
     "spray",
@@ -151,6 +158,7 @@ fn read(text: &str) -> Result<Fault, String> {
                 percent: percent(value, 0.0001, 100.0)?,
             }
         }
+        "stall" => super::stall::read(rest)?,
         "hash-l3" if rest == "all" => Fault::HashL3 { switch: None },
         "unpinned" if rest == "all" => Fault::Unpinned { switch: None },
         "unpinned" => Fault::Unpinned {

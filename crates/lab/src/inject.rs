@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use super::state::NAMESPACES;
 use super::suggest::suggestion;
 use super::{
-    Fault, Lab, LabError, LabName, Node, apply, config, flap, inventory, processes, switches, tools,
+    Fault, Lab, LabError, LabName, Node, apply, config, flap, inventory, processes, stall, switches, tools,
 };
 
 /// Injects `faults`, all or none; a fault with the same key as one in force replaces it.
@@ -106,6 +106,7 @@ fn apply_transition(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
     for fault in before.iter().filter(gone) {
         match fault {
             Fault::Flap { cable, .. } => flap::stop(lab, cable)?,
+            Fault::Stall { port, .. } => stall::stop(lab, port)?,
             Fault::Freeze { host } => processes::signal(
                 &processes::in_namespaces(&[namespace_path(lab, *host)]),
                 Signal::SIGCONT,
@@ -130,8 +131,10 @@ fn apply_transition(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
     }
     switches::write(lab)?;
     for fault in lab.faults.iter().filter(|fault| !before.contains(fault)) {
-        if let Fault::Flap { cable, .. } = fault {
-            flap::start(lab, cable)?;
+        match fault {
+            Fault::Flap { cable, .. } => flap::start(lab, cable)?,
+            Fault::Stall { port, .. } => stall::start(lab, port)?,
+            _ => {}
         }
     }
     Ok(())
@@ -152,6 +155,10 @@ fn check_supported(fault: &Fault, lab: &Lab) -> Result<(), LabError> {
                 why: "hosts with kernels of their own have real devices and the machine's clock".to_string(),
             })
         }
+        Fault::Stall { port, .. } if !stall::is_possible(lab, port) => Err(LabError::BadFault {
+            given: fault.to_string(),
+            why: "hosts with kernels of their own send past the shaper: stall the other end".to_string(),
+        }),
         _ => Ok(()),
     }
 }

@@ -67,10 +67,11 @@ pub fn of_cell(cell: &Cell, test: &TestRecord, wire: Rate) -> Estimate {
         _ => None,
     });
     let rate = of_spec.filter(|rate| *rate > 0.0).unwrap_or(wire.0);
-    let moving = match &cell.streams {
-        // Streams send for as long as they are told to.
-        Some(terms) => terms.span().0 as f64,
-        None => (moved / rate + checked / RATE.0) * 1e9,
+    let moving = match (&cell.streams, &cell.probes) {
+        // These send for as long as they are told to.
+        (Some(terms), _) => terms.span().0 as f64,
+        (None, Some(terms)) => terms.span().0 as f64,
+        (None, None) => (moved / rate + checked / RATE.0) * 1e9,
     };
     let iteration = OVERHEAD.0 as f64 + moving;
     let iterations = f64::from(test.warmup) + f64::from(test.min_iterations);

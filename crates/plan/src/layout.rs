@@ -60,6 +60,7 @@ impl TestLayout<'_> {
             TestKind::Incast | TestKind::AllToAll => self.congestion(),
             TestKind::Groups => self.fabric_groups(),
             TestKind::Ecmp => self.streams(),
+            TestKind::Probe => self.probes(),
         }
     }
 
@@ -256,6 +257,7 @@ impl TestLayout<'_> {
             to_rail: None,
             group: None,
             streams: None,
+            probes: None,
             line_mbit: None,
         }
     }

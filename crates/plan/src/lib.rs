@@ -26,6 +26,7 @@ mod outline;
 mod pairs;
 pub mod placement;
 pub mod power;
+pub mod probes;
 mod references;
 pub mod remeasure;
 pub mod replan;

@@ -12,8 +12,8 @@ pub fn cells_to_remeasure(suspects: &[u32], cells: &[Cell]) -> Vec<Cell> {
     let suspects: HashSet<u32> = suspects.iter().copied().collect();
     let mut slots: Vec<u32> = Vec::new();
     for suspect in cells.iter().filter(|cell| suspects.contains(&cell.id)) {
-        // Streams are compared with a fair hash.
-        if suspect.collective == Collective::Streams {
+        // Streams are compared with a fair hash, and probes with each other.
+        if matches!(suspect.collective, Collective::Streams | Collective::Probes) {
             if !slots.contains(&suspect.slot) {
                 slots.push(suspect.slot);
             }

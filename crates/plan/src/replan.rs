@@ -109,11 +109,18 @@ fn shrunk(cell: &Cell, ranks: Vec<u32>, id: u32) -> Cell {
     // The root is a position: the same rank where it is left, else the first.
     let root = cell.ranks.get(cell.root as usize);
     let root = ranks.iter().position(|rank| Some(rank) == root).unwrap_or(0) as u32;
+    let mut probes = cell.probes.clone();
+    if let Some(terms) = &mut probes {
+        terms
+            .flows
+            .retain(|flow| ranks.contains(&flow.from) && ranks.contains(&flow.to));
+    }
     Cell {
         id,
         size,
         root,
         ranks,
+        probes,
         ..cell.clone()
     }
 }

@@ -1,9 +1,9 @@
 //! What carries a test's bytes.
 
 use super::{Choices, PlanError, note, verbs};
-use record::{DeviceKind, TransportKind, Untested};
+use record::{DeviceKind, TestKind, TransportKind, Untested};
 use topology::Fabric;
-use topology::suite::{Schedule, Suite, TestCase};
+use topology::suite::{Schedule, Suite, TestCase, TransportChoice};
 
 /// The command line's word, else the test's, else the run's; `auto` is settled here.
 pub(super) fn of(
@@ -14,6 +14,13 @@ pub(super) fn of(
     choices: &Choices,
     untested: &mut Vec<Untested>,
 ) -> Result<TransportKind, PlanError> {
+    if test.kind == TestKind::Probe {
+        if choices.transport.and_then(TransportChoice::named) == Some(TransportKind::Verbs) {
+            let what = format!("test `{}`: over RDMA", test.name);
+            note(untested, what, "probes are UDP datagrams");
+        }
+        return Ok(TransportKind::Udp);
+    }
     let choice = choices
         .transport
         .or(test.transport)
@@ -21,7 +28,8 @@ pub(super) fn of(
     let name = || test.name.clone();
     let on_gpus = device == DeviceKind::Cuda;
     match choice.named() {
-        Some(TransportKind::Tcp) => Ok(TransportKind::Tcp),
+        // No choice names UDP: only probes have it.
+        Some(TransportKind::Tcp | TransportKind::Udp) => Ok(TransportKind::Tcp),
         Some(TransportKind::Shm) if on_gpus => Err(PlanError::SharedMemoryOnGpus { test: name() }),
         Some(TransportKind::Shm) if choices.same_process => Ok(TransportKind::Shm),
         Some(TransportKind::Shm) => Err(PlanError::NotInOneProcess { test: name() }),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Algorithm, Collective, DType, DeviceKind, Engine, GroupKind, MemoryPath, Placement, ReduceOp,
+    Algorithm, Collective, DType, DeviceKind, Engine, GroupKind, MemoryPath, Placement, ProbeTerms, ReduceOp,
     StreamTerms, TransportKind, VerbsTerms,
 };
 use crate::units::Bytes;
@@ -103,6 +103,9 @@ pub struct Cell {
     /// What is particular to many streams, when that is what it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamTerms>,
+    /// What is particular to probes, when that is what it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ProbeTerms>,
     /// What the slowest link carries that it may cross, in Mbit/s, where links of the fabric differ in that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_mbit: Option<u64>,
@@ -193,9 +196,10 @@ impl Cell {
 
     /// The cell in a few words, for progress lines and findings.
     pub fn describe(&self) -> String {
-        let what = match self.streams {
-            Some(_) => format!("{} streams", self.flows),
-            None => format!(
+        let what = match (&self.streams, &self.probes) {
+            (Some(_), _) => format!("{} streams", self.flows),
+            (None, Some(terms)) => format!("{} flows of {} probes", terms.flows.len(), self.size),
+            (None, None) => format!(
                 "{} {} {} {}",
                 self.algorithm, self.collective, self.size, self.dtype
             ),

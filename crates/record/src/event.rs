@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cell, CrossedPath, FlowRecord, GpuReading, Movement, PortDelta, StreamRecord, SwitchPlacement, TcpFlow,
-    counters,
+    Cell, CrossedPath, FlowRecord, GpuReading, Movement, PortDelta, ProbeCounts, StreamRecord,
+    SwitchPlacement, TcpFlow, counters,
 };
 use crate::units::{Bytes, Nanos};
 
@@ -178,6 +178,9 @@ pub struct CellDone {
     /// What each of its streams delivered, for cells of many streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamRecord>,
+    /// What became of its probes, flow by flow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeCounts>,
 }
 
 /// A comparison of a clock with the coordinator's, after those of the start in `run.json`.

@@ -145,6 +145,8 @@ pub enum FindingKind {
     SlowLink,
     /// A cable, port, switch or host that loses packets.
     LossyLink,
+    /// A cable, port, switch or host that holds packets up now and then.
+    SlowHop,
     /// A pair of ranks below its reference.
     SlowPair,
     /// A collective below its reference that no single part explains.
@@ -186,6 +188,7 @@ impl FindingKind {
             FindingKind::SlowRail
             | FindingKind::SlowLink
             | FindingKind::LossyLink
+            | FindingKind::SlowHop
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine

@@ -38,6 +38,8 @@ pub enum TestKind {
     AllToAll,
     /// Many streams at once across leaves: how evenly they are spread over equal paths.
     Ecmp,
+    /// Small packets over every rail between many pairs: which link loses or holds up some of them.
+    Probe,
 }
 
 impl TestKind {
@@ -45,7 +47,12 @@ impl TestKind {
     pub fn needs_rails(self) -> bool {
         matches!(
             self,
-            TestKind::Rails | TestKind::Groups | TestKind::Incast | TestKind::AllToAll | TestKind::Ecmp
+            TestKind::Rails
+                | TestKind::Groups
+                | TestKind::Incast
+                | TestKind::AllToAll
+                | TestKind::Ecmp
+                | TestKind::Probe
         )
     }
 }

@@ -40,6 +40,8 @@ closed_set! {
         Incast,
         /// The first rank of the cell sends many streams to the second, each as fast as its own way allows.
         Streams,
+        /// Every rank sends small packets to some of the others, now and then.
+        Probes,
     }
 }
 
@@ -134,13 +136,18 @@ closed_set! {
         Peer,
         /// RDMA verbs.
         Verbs,
+        /// UDP datagrams bound to a rail's address: probes only.
+        Udp,
     }
 }
 
 impl TransportKind {
     /// Whether bytes travel over rails.
     pub fn has_rails(self) -> bool {
-        matches!(self, TransportKind::Tcp | TransportKind::Verbs)
+        matches!(
+            self,
+            TransportKind::Tcp | TransportKind::Verbs | TransportKind::Udp
+        )
     }
 }
 
@@ -222,7 +229,7 @@ impl Collective {
 
     /// Whether it is a fixed list of steps that comes to an end, rather than whatever arrives within some time.
     pub fn is_scheduled(self) -> bool {
-        self != Collective::Streams
+        !matches!(self, Collective::Streams | Collective::Probes)
     }
 
     /// Whether it takes place between two ranks.
@@ -247,9 +254,11 @@ impl Collective {
             Collective::AllReduce => &[Algorithm::Ring, Algorithm::Tree, Algorithm::DoubleTree],
             Collective::ReduceScatter | Collective::AllGather => &[Algorithm::Ring],
             Collective::Broadcast => &[Algorithm::Tree],
-            Collective::AllToAll | Collective::RoundTrip | Collective::Incast | Collective::Streams => {
-                &[Algorithm::Direct]
-            }
+            Collective::AllToAll
+            | Collective::RoundTrip
+            | Collective::Incast
+            | Collective::Streams
+            | Collective::Probes => &[Algorithm::Direct],
             Collective::PointToPoint | Collective::Bidirectional => {
                 &[Algorithm::Direct, Algorithm::CopyEngine]
             }
@@ -268,7 +277,8 @@ impl Collective {
             | Collective::PointToPoint
             | Collective::Bidirectional
             | Collective::RoundTrip
-            | Collective::Streams => 1.0,
+            | Collective::Streams
+            | Collective::Probes => 1.0,
         }
     }
 }

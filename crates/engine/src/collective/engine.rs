@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::oracle::WrongElement;
+use super::probes::ProbeReport;
 use crate::device::telemetry::GpuName;
 use crate::transport::{Backlog, Channel};
 use record::units::{Bytes, Nanos};
@@ -42,6 +43,11 @@ pub trait CellEngine: Send {
 
     /// The record of each of its streams, where it has any.
     fn streams(&mut self) -> Vec<StreamRecord> {
+        Vec::new()
+    }
+
+    /// What this rank knows of the probes that it sends or receives, where it has any.
+    fn probes(&mut self) -> Vec<ProbeReport> {
         Vec::new()
     }
 

@@ -167,7 +167,8 @@ impl Oracle {
             | Collective::Bidirectional
             | Collective::RoundTrip
             | Collective::Incast
-            | Collective::Streams => Vec::new(),
+            | Collective::Streams
+            | Collective::Probes => Vec::new(),
         }
     }
 

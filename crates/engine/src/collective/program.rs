@@ -205,7 +205,7 @@ fn striped(cell: &Cell, program: &Program, from: u32, to: u32) -> Vec<LinkTraffi
 /// Links between two ranks of a cell.
 fn width(cell: &Cell) -> usize {
     match cell.transport {
-        TransportKind::Shm | TransportKind::Peer => 1,
+        TransportKind::Shm | TransportKind::Peer | TransportKind::Udp => 1,
         TransportKind::Tcp | TransportKind::Verbs => cell.rails.len().max(1) * usize::from(cell.flows.max(1)),
     }
 }

@@ -1,8 +1,11 @@
 //! One cell while it is measured, as the coordinator sees it.
 
+use std::collections::HashMap;
+
+use crate::collective::ProbeReport;
 use record::stats::{Sorted, median_of_sorted};
 use record::units::{Bytes, Nanos, Rate};
-use record::{Cell, CellDone, FlowRecord, LinkTraffic, StopReason, StreamRecord, TcpFlow};
+use record::{Cell, CellDone, FlowRecord, LinkTraffic, ProbeCounts, StopReason, StreamRecord, TcpFlow};
 
 /// The result of one cell.
 pub(super) struct CellSummary {
@@ -19,6 +22,8 @@ pub(super) struct CellProgress<'a> {
     pub flows: Vec<FlowRecord>,
     pub tcp: Vec<TcpFlow>,
     pub streams: Vec<StreamRecord>,
+    /// What both ends of its probes report.
+    pub probes: Vec<ProbeReport>,
     pub times: Sorted,
     /// Slowest rank of the current iteration.
     pub slowest: Nanos,
@@ -42,6 +47,7 @@ impl<'a> CellProgress<'a> {
             flows: Vec::new(),
             tcp: Vec::new(),
             streams: Vec::new(),
+            probes: Vec::new(),
             times: Sorted::default(),
             slowest: Nanos(0),
             starts: Vec::new(),
@@ -121,6 +127,7 @@ impl<'a> CellProgress<'a> {
             flows,
             tcp,
             streams: self.streams.clone(),
+            probes: probe_counts(&self.probes),
         }
     }
 
@@ -149,5 +156,85 @@ impl<'a> CellProgress<'a> {
     /// The current iteration, as text.
     pub fn describe(&self) -> String {
         format!("iteration {} of {}", self.iterations, self.cell.describe())
+    }
+}
+
+/// What became of probes, by what both ends of each flow report; in the order of flows. A flow of which one end said nothing is left out.
+fn probe_counts(reports: &[ProbeReport]) -> Vec<ProbeCounts> {
+    let mut sent: HashMap<u32, &ProbeReport> = HashMap::new();
+    sent.extend(
+        reports
+            .iter()
+            .filter(|report| report.arrived.is_none())
+            .map(|report| (report.flow, report)),
+    );
+    let counts = |report: &ProbeReport| {
+        let arrived = report.arrived.as_ref()?;
+        let sent = &sent.get(&report.flow)?.sent;
+        let iterations = sent.len().min(arrived.missing.len());
+        let mut counts = ProbeCounts {
+            flow: report.flow,
+            sent: sent[..iterations].to_vec(),
+            duplicated: arrived.duplicated,
+            reordered: arrived.reordered,
+            dropped_at_receiver: arrived.dropped.iter().copied().map(u64::from).sum(),
+            typical_ns: arrived.typical_ns.clone(),
+            worst_ns: arrived.worst_ns.clone(),
+            ..ProbeCounts::default()
+        };
+        for (number, sent) in counts.sent.iter().enumerate() {
+            let (missing, in_queue) = (arrived.missing[number], arrived.in_queue[number]);
+            let unsent = arrived.expected.saturating_sub(*sent);
+            let known = unsent
+                .saturating_add(in_queue)
+                .saturating_add(arrived.dropped[number]);
+            counts.lost.push(missing.saturating_sub(known).min(*sent));
+            counts.lost_in_queue.push(in_queue.min(*sent));
+        }
+        if counts.lost_in_queue.iter().all(|lost| *lost == 0) {
+            counts.lost_in_queue.clear();
+        }
+        Some(counts)
+    };
+    let mut found: Vec<ProbeCounts> = reports.iter().filter_map(counts).collect();
+    found.sort_by_key(|counts| counts.flow);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::ProbeArrivals;
+
+    #[test]
+    fn a_probe_is_lost_when_it_was_sent_and_neither_a_queue_nor_a_socket_explains_it() {
+        let sender = ProbeReport {
+            flow: 4,
+            sent: vec![10, 8, 10],
+            arrived: None,
+        };
+        let arrived = ProbeArrivals {
+            expected: 10,
+            missing: vec![3, 3, 5],
+            in_queue: vec![0, 1, 0],
+            dropped: vec![0, 0, 4],
+            typical_ns: vec![1, 1, 1],
+            worst_ns: vec![5, 6, 7],
+            ..ProbeArrivals::default()
+        };
+        let receiver = ProbeReport {
+            flow: 4,
+            sent: Vec::new(),
+            arrived: Some(arrived),
+        };
+        let alone = ProbeReport {
+            flow: 1,
+            ..receiver.clone()
+        };
+        let counts = probe_counts(&[receiver, alone, sender]);
+        assert_eq!(counts.len(), 1, "of flow 1 the sender said nothing");
+        assert_eq!((counts[0].flow, counts[0].lost.as_slice()), (4, &[3, 0, 1][..]));
+        assert_eq!(counts[0].lost_in_queue, [0, 1, 0]);
+        assert_eq!((counts[0].packets(), counts[0].losses()), (28, 4));
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::faulty_clock::FaultyClock;
 use super::protocol::{Answer, CellAssignment};
-use crate::collective::{CellEngine, Conditions, Stopped, Took, WrongElement};
+use crate::collective::{CellEngine, Conditions, ProbeReport, Stopped, Took, WrongElement};
 use crate::device::telemetry::GpuName;
 use crate::launch::clock;
 use crate::transport::{Channel, Fault};
@@ -159,6 +159,11 @@ impl CellTask {
     /// The records of its streams, where it has any.
     pub fn streams(&mut self) -> Vec<StreamRecord> {
         self.engine.streams()
+    }
+
+    /// What this rank knows of its probes, where it has any.
+    pub fn probes(&mut self) -> Vec<ProbeReport> {
+        self.engine.probes()
     }
 
     /// How many collectives ran, what was sent, and the connections for later cells.

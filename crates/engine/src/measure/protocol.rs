@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::link::{LinkJob, LinkReport};
-use crate::collective::WrongElement;
+use crate::collective::{ProbeReport, WrongElement};
 use crate::launch::{Disconnected, MessageSender};
 use crate::transport::{
     CrossRailPath, Endpoint, Fault, Liveness, PathQuestion, TraceWanted, TracedBurst, TracedFlow,
@@ -282,6 +282,8 @@ pub(super) enum Answer {
         tcp: Vec<TcpFlow>,
         /// Its streams, as this rank sees them.
         streams: Vec<StreamRecord>,
+        /// Its probes, as this rank sees them.
+        probes: Vec<ProbeReport>,
         counters: Vec<CounterDelta>,
         /// Readings of the GPU's sensors, when it has one.
         gpu: Option<Box<GpuReading>>,

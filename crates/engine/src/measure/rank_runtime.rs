@@ -17,7 +17,7 @@ use super::protocol::{Answer, AnswerSender, CellAssignment, Order, Setup};
 use super::rank_communicators::RankCommunicators;
 use crate::collective::gpu::nccl::NcclPreparation;
 use crate::collective::gpu::{self, Preparation, RankGpu};
-use crate::collective::{CellEngine, HostEngine, Oracle, Program, StreamEngine, is_placed};
+use crate::collective::{CellEngine, HostEngine, Oracle, ProbeEngine, Program, StreamEngine, is_placed};
 use crate::device::cuda::nccl::UniqueId;
 use crate::device::telemetry::{self, SensorRecording};
 use crate::launch::Disconnected;
@@ -266,6 +266,11 @@ impl RankRuntime {
             let engine = StreamEngine::new(cell, terms, me, assignment.seed_of_cell(), streams);
             return Ok(Box::new(engine));
         }
+        if let Some(terms) = &cell.probes {
+            let sockets = self.mesh.probes(cell, terms, assignment.round);
+            let sockets = sockets.map_err(PrepareError::new)?;
+            return Ok(Box::new(ProbeEngine::new(terms, sockets)));
+        }
         let program = Program::new(cell, me).map_err(|error| PrepareError::new(error.to_string()))?;
         let channels = self.connect(assignment, &program.peers())?;
         let oracle = Oracle::for_cell(cell, assignment.seed_of_cell());
@@ -347,7 +352,7 @@ impl RankRuntime {
                 continue;
             };
             let names: Vec<String> = task.cell().rails.clone();
-            let streams = task.streams();
+            let (streams, probes) = (task.streams(), task.probes());
             let (runs, moved, mut channels) = task.finish();
             let flows = channels.iter().flat_map(Channel::flows).collect();
             let tcp = channels
@@ -372,6 +377,7 @@ impl RankRuntime {
                 flows,
                 tcp,
                 streams,
+                probes,
                 counters,
                 gpu,
             });

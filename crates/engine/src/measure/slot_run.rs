@@ -14,9 +14,7 @@ use super::slot::{Slot, SlotAbort};
 use crate::launch::clock;
 use record::stats::samples_needed;
 use record::units::{Bytes, Nanos};
-use record::{
-    Cell, Collective, Corruption, DeviceKind, Engine, Event, LinkTraffic, MOST_BUDGETS, Sample, StopReason,
-};
+use record::{Cell, Corruption, DeviceKind, Engine, Event, LinkTraffic, MOST_BUDGETS, Sample, StopReason};
 
 /// The agreed start lies at least and at most this far ahead of the order.
 const SHORTEST_LEAD: Nanos = Nanos(60_000);
@@ -90,12 +88,12 @@ impl Slot<'_> {
         let started = Instant::now();
         let budget = Duration::from(self.test.budget);
         let is_over = |until: Option<Instant>| until.is_some_and(|until| Instant::now() >= until);
-        // Streams are judged by how they are spread, not by an interval.
-        let has_streams = self
+        // Streams are judged by how they are spread, and probes by what became of them, not by an interval.
+        let needs_none = self
             .cells
             .iter()
-            .any(|running| running.cell.collective == Collective::Streams);
-        let needed = match has_streams {
+            .any(|running| !running.cell.collective.is_scheduled());
+        let needed = match needs_none {
             true => 0,
             false => samples_needed(self.confidence).unwrap_or(0) as u32,
         };
@@ -270,6 +268,7 @@ impl Slot<'_> {
                 flows,
                 tcp,
                 streams,
+                probes,
                 counters,
                 gpu,
             } = answer
@@ -287,6 +286,7 @@ impl Slot<'_> {
                 running.flows.extend(flows.iter().cloned());
                 running.tcp.extend(tcp.iter().cloned());
                 running.merge_streams(streams);
+                running.probes.extend(probes.iter().cloned());
             }
             true
         })?;

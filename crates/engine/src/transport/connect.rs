@@ -216,6 +216,8 @@ impl Mesh {
             }
             // Kernels access each other's memory directly: there is nothing to connect.
             TransportKind::Peer => Ok(Vec::new()),
+            // Probes have no connections.
+            TransportKind::Udp => Ok(Vec::new()),
         }
     }
 
@@ -389,6 +391,7 @@ mod tests {
             to_rail: None,
             group: None,
             streams: None,
+            probes: None,
             line_mbit: None,
         }
     }

@@ -13,6 +13,7 @@ mod inject;
 mod link;
 mod liveness;
 mod mesh;
+mod probes;
 mod route;
 pub mod shm;
 mod streams;
@@ -30,6 +31,7 @@ pub use link::{
 };
 pub use liveness::Liveness;
 pub use mesh::Mesh;
+pub use probes::{ProbePacket, ProbeSockets};
 pub use route::Route;
 pub use streams::{StreamLink, Streams};
 pub use trace::{PathQuestion, TraceWanted, TracedBurst, TracedFlow};

@@ -45,6 +45,7 @@ pub fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: 
         to_rail: None,
         group: None,
         streams: None,
+        probes: None,
         line_mbit: None,
     }
 }

@@ -39,6 +39,7 @@ impl Family {
             FindingKind::SlowRail
             | FindingKind::SlowLink
             | FindingKind::LossyLink
+            | FindingKind::SlowHop
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine
@@ -80,6 +81,6 @@ impl Family {
 pub(super) fn names_the_part(kind: FindingKind) -> bool {
     matches!(
         kind,
-        FindingKind::SlowLink | FindingKind::LossyLink | FindingKind::StragglerRank
+        FindingKind::SlowLink | FindingKind::LossyLink | FindingKind::SlowHop | FindingKind::StragglerRank
     )
 }

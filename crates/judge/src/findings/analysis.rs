@@ -8,7 +8,7 @@ use super::counters::breach::CounterRules;
 use super::counters::tally::{self, CounterQuery, CountersByEnd};
 use super::ecmp::Ecmp;
 use super::localise::Localisation;
-use super::packet_loss::PacketLoss;
+use super::packet_loss::{PacketLoss, Symptom};
 use super::peers::engine_counterparts;
 use super::run_index::RunIndex;
 use super::shapes::Shapes;
@@ -40,6 +40,8 @@ pub struct RunAnalysis<'a> {
     pub(super) localisation: Option<Localisation>,
     /// Which parts lose packets.
     pub(super) packet_loss: PacketLoss,
+    /// Which parts hold packets up.
+    pub(super) stalls: PacketLoss,
     /// How streams are spread over equal paths.
     pub(super) ecmp: Ecmp,
     /// The rules that counters are judged by.
@@ -85,7 +87,8 @@ impl<'a> RunAnalysis<'a> {
         });
         RunAnalysis {
             corrupt: corrupt.collect(),
-            packet_loss: PacketLoss::of(recorded, &summaries),
+            packet_loss: PacketLoss::of(recorded, &summaries, Symptom::Lost),
+            stalls: PacketLoss::of(recorded, &summaries, Symptom::Late),
             ecmp: Ecmp::of(recorded),
             counter_rules: CounterRules::of(recorded),
             silent_rails: silent_rails(recorded),

@@ -214,6 +214,7 @@ impl Fixture {
             to_rail: None,
             group: None,
             streams: None,
+            probes: None,
             line_mbit: None,
         }
     }
@@ -330,6 +331,7 @@ impl Fixture {
             flows: Vec::new(),
             tcp: Vec::new(),
             streams: Vec::new(),
+            probes: Vec::new(),
         }));
     }
 

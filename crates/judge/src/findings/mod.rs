@@ -82,6 +82,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &ecmp::EcmpImbalance,
     &slow_link::SlowLink,
     &packet_loss::LossyLink,
+    &packet_loss::SlowHop,
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
     &slow_collective::SlowCollective,
@@ -231,7 +232,8 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
     let most_rounds = 1 + usize::from(recorded.run.rule.most_rounds_again());
     let lost_and_open = |index: usize| {
         let rounds = analysis.summaries[index].rounds.len();
-        analysis.packet_loss.suspected.contains(&index) && rounds < most_rounds
+        let suspected = [&analysis.packet_loss, &analysis.stalls].map(|open| open.suspected.contains(&index));
+        suspected.contains(&true) && rounds < most_rounds
     };
     let is_suspect = |index: &usize| {
         if is_adaptive(*index) {

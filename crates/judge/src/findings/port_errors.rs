@@ -123,6 +123,7 @@ fn is_about(other: &Finding, port: &Finding) -> bool {
         other.kind,
         FindingKind::SlowLink
             | FindingKind::LossyLink
+            | FindingKind::SlowHop
             | FindingKind::SlowRail
             | FindingKind::SlowPair
             | FindingKind::Flap

@@ -48,7 +48,7 @@ pub(super) struct StragglingRank {
 /// Whether the schedule gives every rank the same work.
 fn is_even(cell: &Cell) -> bool {
     // How long NCCL's ranks wait for each other is not known; streams have a sender and a receiver.
-    if cell.engine == Engine::Nccl || cell.collective == Collective::Streams {
+    if cell.engine == Engine::Nccl || !cell.collective.is_scheduled() {
         return false;
     }
     match cell.algorithm {

@@ -6,8 +6,8 @@
 //!
 //! 1. a cell failed: fail;
 //! 2. no cell was planned or measured: not run;
-//! 3. it has no reference at all, because none was requested or none was available, and it does not test the spread
-//!    of streams, which needs none: inconclusive;
+//! 3. it has no reference at all, because none was requested or none was available, and it is not about the spread
+//!    of streams or about probes, which need none: inconclusive;
 //! 4. a cell was not measured, or is inconclusive for any reason but being smaller than its spec applies to:
 //!    inconclusive;
 //! 5. no cell passed (all are too small for the spec): inconclusive; else pass.
@@ -20,7 +20,10 @@ use super::speed::Speed;
 use record::stats::{beyond_fences, spread};
 use record::text;
 use record::units::{Nanos, Rate};
-use record::{CellVerdict, Collective, Finding, Interval, Percentiles, Run, TestVerdict, Verdict, exit_code};
+use record::{
+    CellVerdict, Collective, Event, Finding, Interval, Percentiles, Run, TestKind, TestVerdict, Verdict,
+    exit_code,
+};
 
 /// The verdict of every planned cell, in plan order.
 pub(super) fn of_cells(analysis: &RunAnalysis<'_>) -> Vec<CellVerdict> {
@@ -42,6 +45,8 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
         Verdict::Fail("wrong data was delivered".into())
     } else if summary.cell.collective == Collective::Streams && summary.done {
         of_streams(analysis, summary.cell.id)
+    } else if summary.cell.collective == Collective::Probes && summary.done {
+        of_probes(analysis, place)
     } else {
         match speed {
             Speed::NotRun(why) => Verdict::NotRun(why.clone()),
@@ -104,6 +109,46 @@ fn of_streams(analysis: &RunAnalysis<'_>, cell: u32) -> Verdict {
     }
 }
 
+/// The verdict of a cell of probes: no part that they crossed may lose or hold up packets beyond chance, and all flows must have been sent.
+fn of_probes(analysis: &RunAnalysis<'_>, place: usize) -> Verdict {
+    let both = [(&analysis.packet_loss, "lost"), (&analysis.stalls, "late")];
+    let fault = both.iter().find_map(|(losses, what)| {
+        let mut causes = losses.confirmed();
+        causes.find(|cause| cause.places.contains(&place)).map(|_| *what)
+    });
+    let unsent = probes_not_sent(analysis, analysis.summaries[place].cell.id);
+    match fault {
+        Some(what) => Verdict::Fail(format!("packets over a part that is named were {what}")),
+        None if both.iter().any(|(losses, _)| losses.suspected.contains(&place)) => {
+            Verdict::Inconclusive("packets were lost or late, and it is open why".into())
+        }
+        None => match unsent {
+            None => Verdict::Inconclusive("what became of its probes was not recorded".into()),
+            Some(0) => Verdict::Pass,
+            Some(flows) => Verdict::Inconclusive(format!(
+                "{} could not be sent at all",
+                text::counted(flows, "flow of probes")
+            )),
+        },
+    }
+}
+
+/// Flows of a cell of which no probe could be sent; none where nothing is recorded of its probes.
+fn probes_not_sent(analysis: &RunAnalysis<'_>, cell: u32) -> Option<usize> {
+    let events = analysis.recorded.events.iter().rev();
+    let mut rounds = events.filter_map(|event| match event {
+        Event::CellDone(done) if done.cell == cell => Some(&done.probes),
+        _ => None,
+    });
+    let last = rounds.next().filter(|probes| !probes.is_empty())?;
+    Some(last.iter().filter(|counts| counts.packets() == 0).count())
+}
+
+/// Whether chance is what is expected: of how streams are spread, and of what becomes of probes.
+fn needs_no_reference(kind: TestKind) -> bool {
+    matches!(kind, TestKind::Ecmp | TestKind::Probe)
+}
+
 /// The verdict of every test, in suite order.
 pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec<TestVerdict> {
     let run = analysis.run();
@@ -139,7 +184,7 @@ pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec
                 Verdict::NotRun(why_unplanned(run, &test.name))
             } else if measured == 0 {
                 Verdict::NotRun(analysis.summaries[places[0]].why_not_measured(analysis.recorded))
-            } else if test.references.is_empty() && test.kind != record::TestKind::Ecmp {
+            } else if test.references.is_empty() && !needs_no_reference(test.kind) {
                 Verdict::Inconclusive(match test.missing_references.is_empty() {
                     true => "no expectation: the suite states none for this test".into(),
                     false => format!("no expectation: {}", test.missing_references.join("; ")),
@@ -184,7 +229,8 @@ pub(super) struct RunVerdict {
 
 /// The verdict of the run as a whole.
 pub(super) fn of_run(analysis: &RunAnalysis<'_>, findings: &[Finding], tests: &[TestVerdict]) -> RunVerdict {
-    let of_losses = analysis.packet_loss.open(analysis.run());
+    let open = [&analysis.packet_loss, &analysis.stalls];
+    let of_losses = open.into_iter().filter_map(|open| open.open(analysis.run()));
     let unsettled: Vec<String> = tests
         .iter()
         .filter_map(|test| match &test.verdict {

@@ -127,6 +127,7 @@ mod tests {
             flows: Vec::new(),
             tcp: Vec::new(),
             streams: Vec::new(),
+            probes: Vec::new(),
         }
     }
 

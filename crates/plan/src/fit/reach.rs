@@ -226,7 +226,9 @@ fn parts_of<'a>(cell: &'a Cell, hosts: &HashMap<u32, &'a str>) -> Vec<ReachedPar
         }
     }
     parts.extend(cell.path.iter().map(|link| ReachedPart::Link(link)));
-    let paths = cell.streams.iter().flat_map(|terms| &terms.ways);
+    let of_streams = cell.streams.iter().flat_map(|terms| &terms.ways);
+    let of_probes = cell.probes.iter().flat_map(|terms| &terms.flows);
+    let paths = of_streams.chain(of_probes.filter_map(|flow| flow.way.as_ref()));
     parts.extend(
         paths
             .flat_map(|path| &path.links)

@@ -437,6 +437,7 @@ impl<'g> Twin<'g> {
             flows: Vec::new(),
             tcp: self.tcp_of(running, round),
             streams: Vec::new(),
+            probes: Vec::new(),
         }));
         events
     }

@@ -62,7 +62,7 @@ impl FigureKind for Bandwidth {
         for verdict in judgement.cells.iter().filter(|cell| cell.wire_rate.is_some()) {
             let cell = &verdict.cell;
             // Rates of streams are drawn per path, and round trips are about time.
-            if !matches!(cell.collective, Collective::Streams | Collective::RoundTrip) {
+            if cell.collective.is_scheduled() && cell.collective != Collective::RoundTrip {
                 let family = (cell.test.as_str(), cell.load, cell.collective, cell.algorithm);
                 families.entry(family).or_default().push(verdict);
             }

@@ -44,7 +44,7 @@ impl FigureKind for Latency {
     fn figures(&self, recorded: &Recorded, judgement: &Judgement) -> io::Result<Vec<Figure>> {
         let mut families: BTreeMap<Family<'_>, Vec<&CellVerdict>> = BTreeMap::new();
         let measured = judgement.cells.iter().filter(|cell| cell.iterations > 0);
-        for cell in measured.filter(|cell| cell.cell.collective != Collective::Streams) {
+        for cell in measured.filter(|cell| cell.cell.collective.is_scheduled()) {
             families.entry(family(&cell.cell)).or_default().push(cell);
         }
         let mut families: Vec<(Family<'_>, Vec<&CellVerdict>)> = families.into_iter().collect();

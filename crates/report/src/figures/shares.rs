@@ -61,7 +61,7 @@ pub(super) fn telling(judgement: &Judgement, shares: &[Option<f64>]) -> Vec<usiz
     let is_largest = |at: &usize| {
         let cell = of(*at);
         largest.get(&(cell.test.as_str(), cell.collective)) == Some(&cell.size)
-            && cell.collective != Collective::Streams
+            && cell.collective.is_scheduled()
     };
     let alone: BTreeSet<&str> = measured()
         .map(of)

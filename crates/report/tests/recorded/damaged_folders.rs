@@ -39,6 +39,7 @@ fn run() -> Run {
         to_rail: None,
         group: None,
         streams: None,
+        probes: None,
         line_mbit: None,
     };
     Run {
@@ -131,6 +132,7 @@ fn lines() -> Vec<String> {
             flows: Vec::new(),
             tcp: Vec::new(),
             streams: Vec::new(),
+            probes: Vec::new(),
         }));
     }
     events.push(Event::End {
@@ -275,6 +277,7 @@ fn any_event() -> impl Strategy<Value = Event> {
                 flows: Vec::new(),
                 tcp: Vec::new(),
                 streams: Vec::new(),
+                probes: Vec::new(),
             })
         },
     );

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use strum::{Display, EnumString, IntoEnumIterator, VariantNames};
 
-use super::{EcmpSettings, EngineChoice, TransportChoice};
+use super::{EcmpSettings, EngineChoice, ProbeSettings, TransportChoice};
 use record::units::{Bytes, Nanos};
 use record::{Algorithm, Collective, DType, GroupKind, Placement, ReduceOp, TestKind};
 
@@ -249,6 +249,8 @@ pub struct TestCase {
     pub expect: Expectation,
     /// Its streams, in a test of kind `ecmp`.
     pub ecmp: EcmpSettings,
+    /// Its probes, in a test of kind `probe`.
+    pub probe: ProbeSettings,
 }
 
 impl TestCase {
@@ -267,10 +269,15 @@ impl TestCase {
                 TestKind::Incast => vec![Collective::Incast],
                 TestKind::AllToAll => vec![Collective::AllToAll],
                 TestKind::Ecmp => vec![Collective::Streams],
+                TestKind::Probe => vec![Collective::Probes],
             },
             algorithms: AlgorithmChoice::default(),
             sizes,
-            dtypes: vec![DType::F32],
+            dtypes: vec![if kind == TestKind::Probe {
+                DType::U8
+            } else {
+                DType::F32
+            }],
             ops: vec![ReduceOp::Sum],
             placements: vec![Placement::OutOfPlace],
             transport: None,
@@ -287,23 +294,34 @@ impl TestCase {
             fabric_groups: GroupKind::iter().collect(),
             senders: None,
             // Streams need a while to share fairly, and are watched for a while.
-            warmup: if kind == TestKind::Ecmp { 1 } else { 3 },
+            warmup: match kind {
+                TestKind::Ecmp => 1,
+                TestKind::Probe => 0,
+                _ => 3,
+            },
             // A 99th percentile takes hundreds of samples.
             min_iterations: match kind {
                 TestKind::Latency => 200,
                 TestKind::Ecmp => 6,
+                TestKind::Probe => 3,
                 _ => 10,
             },
             max_iterations: match kind {
                 TestKind::Latency => 2000,
                 TestKind::Ecmp => 6,
+                TestKind::Probe => 3,
                 _ => 200,
             },
             tight: 0.02,
-            budget: Nanos::from_secs(if kind == TestKind::Ecmp { 10 } else { 2 }),
-            verify_every: 1,
+            budget: Nanos::from_secs(match kind {
+                TestKind::Ecmp | TestKind::Probe => 10,
+                _ => 2,
+            }),
+            // Datagrams carry checksums: what is damaged does not arrive.
+            verify_every: if kind == TestKind::Probe { 0 } else { 1 },
             expect: Expectation::default(),
             ecmp: EcmpSettings::default(),
+            probe: ProbeSettings::default(),
         }
     }
 

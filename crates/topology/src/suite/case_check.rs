@@ -7,8 +7,8 @@ use super::kind_keys;
 use super::reader::{Item, Section};
 use super::sweep::{LARGEST_SIZE, MOST_SIZES, Step, Sweep};
 use super::{
-    AlgorithmChoice, BaselineChoice, EcmpSettings, Expectation, Groups, Schedule, SpecChoice, Striping,
-    TestCase, TransportChoice,
+    AlgorithmChoice, BaselineChoice, EcmpSettings, Expectation, Groups, ProbeSettings, Schedule, SpecChoice,
+    Striping, TestCase, TransportChoice,
 };
 use record::units::Bytes;
 use record::{Algorithm, Collective, TestKind};
@@ -18,6 +18,10 @@ const MOST_ITERATIONS: u32 = 1_000_000;
 
 /// The highest rank a group may name.
 const HIGHEST_RANK: u32 = 999_999;
+
+/// Payload of a probe, unless the suite gives one, and what it may be: it carries a header, and must fit in any frame.
+const PROBE_SIZE: Bytes = Bytes(64);
+const PROBE_SIZES: (Bytes, Bytes) = (Bytes(32), Bytes(1400));
 
 /// The accepted distance below a recorded run, unless the suite gives one.
 const DEFAULT_MARGIN: f64 = 0.05;
@@ -32,6 +36,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<TestCase, SuiteError> {
     let sizes = match kind {
         // The streams run for a time, not for a size.
         TestKind::Ecmp => vec![Bytes(0)],
+        TestKind::Probe => vec![probe_size(section)?],
         _ => sizes(&section.require("sizes")?)?,
     };
     let mut test = TestCase::new(section.name()?, kind, sizes);
@@ -63,6 +68,7 @@ fn read_operation(section: &Section<'_>, test: &mut TestCase) -> Result<(), Suit
             let kind = match collective {
                 Collective::RoundTrip => TestKind::Latency,
                 Collective::Streams => TestKind::Ecmp,
+                Collective::Probes => TestKind::Probe,
                 _ => TestKind::Pairs,
             };
             return Err(item.error(format!(
@@ -138,6 +144,9 @@ fn read_ranks_and_rails(section: &Section<'_>, test: &mut TestCase) -> Result<()
         } else {
             Striping::Each
         };
+    }
+    if test.kind == TestKind::Probe {
+        test.probe = ProbeSettings::read(section)?;
     }
     if test.kind == TestKind::Ecmp {
         test.ecmp = EcmpSettings::read(section)?;
@@ -215,6 +224,19 @@ fn sizes(item: &Item<'_>) -> Result<Vec<Bytes>, SuiteError> {
     };
     let sweep = Sweep::new(from, to, step).map_err(|error| place.error(error.to_string()))?;
     Ok(sweep.sizes())
+}
+
+/// The one size of a test's probes, without the headers of UDP.
+fn probe_size(section: &Section<'_>) -> Result<Bytes, SuiteError> {
+    let Some(item) = section.get("sizes") else {
+        return Ok(PROBE_SIZE);
+    };
+    let (least, most) = PROBE_SIZES;
+    match sizes(&item)?.as_slice() {
+        [size] if (least..=most).contains(size) => Ok(*size),
+        [_] => Err(item.expected(&format!("from {least} to {most}"))),
+        _ => Err(item.expected("one size")),
+    }
 }
 
 fn algorithms(item: &Item<'_>, collectives: &[Collective]) -> Result<AlgorithmChoice, SuiteError> {

@@ -47,7 +47,7 @@ impl Default for EcmpSettings {
 }
 
 impl EcmpSettings {
-    /// Keys that no other kind of test has.
+    /// Keys that no other kind of test has, or only some.
     pub(super) const KEYS: [&'static str; 3] = ["sets", "window", "source_ports"];
 
     /// Reads the settings of a `[[test]]` of that kind.

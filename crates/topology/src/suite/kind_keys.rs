@@ -1,8 +1,8 @@
 //! The keys that a kind of test would ignore. They are errors: a suite must not ask for what the run does not do.
 
-use super::EcmpSettings;
 use super::error::SuiteError;
 use super::reader::Section;
+use super::{EcmpSettings, ProbeSettings};
 use record::TestKind;
 
 /// The keys that each kind of test ignores.
@@ -85,15 +85,43 @@ const NOT_FOR: &[(TestKind, &[&str])] = &[
             "expect",
         ],
     ),
+    (
+        TestKind::Probe,
+        &[
+            "collective",
+            "algorithm",
+            "type",
+            "op",
+            "placement",
+            "transport",
+            "engine",
+            "batch",
+            "directions",
+            "groups",
+            "stripe",
+            "flows",
+            "root",
+            "senders",
+            "schedule",
+            "rails",
+            "tight",
+            "verify",
+            "expect",
+        ],
+    ),
 ];
 
 /// Refuses a test with a key that its kind would ignore.
 pub(super) fn refuse_others(section: &Section<'_>, kind: TestKind) -> Result<(), SuiteError> {
     let of_kind = NOT_FOR.iter().filter(|(of, _)| *of == kind);
     let mut ignored: Vec<&str> = of_kind.flat_map(|(_, keys)| *keys).copied().collect();
-    if kind != TestKind::Ecmp {
-        ignored.extend(EcmpSettings::KEYS);
-    }
+    let used: &[&str] = match kind {
+        TestKind::Ecmp => &EcmpSettings::KEYS,
+        TestKind::Probe => &ProbeSettings::KEYS,
+        _ => &[],
+    };
+    let of_some = EcmpSettings::KEYS.iter().chain(&ProbeSettings::KEYS);
+    ignored.extend(of_some.filter(|key| !used.contains(key)));
     match ignored.iter().find_map(|key| Some((key, section.get(key)?))) {
         None => Ok(()),
         Some((key, item)) => Err(item.error(format!(

@@ -127,6 +127,7 @@ mod tests {
             to_rail: None,
             group: None,
             streams: None,
+            probes: None,
             line_mbit: None,
         };
         let group = LaunchGroup {

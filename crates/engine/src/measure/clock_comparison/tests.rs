@@ -110,6 +110,7 @@ fn finished(cell: u32) -> Answer {
         flows: Vec::new(),
         tcp: Vec::new(),
         streams: Vec::new(),
+        probes: Vec::new(),
         counters: Vec::new(),
         gpu: None,
     }
@@ -141,6 +142,7 @@ fn cell(id: u32, ranks: u32) -> Cell {
         to_rail: None,
         group: None,
         streams: None,
+        probes: None,
         line_mbit: None,
     }
 }

@@ -243,7 +243,7 @@ impl ProbePath<'_> {
     fn hops(&self, patience: Duration, is_sparing: bool) -> Option<PartialPath> {
         match self.transport {
             TransportKind::Tcp => follow(|ttl| self.syn(ttl, patience), MOST_SILENCE, is_sparing),
-            TransportKind::Verbs => {
+            TransportKind::Verbs | TransportKind::Udp => {
                 let datagrams = self.datagrams()?;
                 follow(
                     |ttl| datagrams.probe(ttl, patience),
@@ -259,7 +259,7 @@ impl ProbePath<'_> {
     fn ask(&self, ttls: &[u8], patience: Duration) -> Option<Hops> {
         let mut hops = Hops::new();
         let datagrams = match self.transport {
-            TransportKind::Verbs => Some(self.datagrams()?),
+            TransportKind::Verbs | TransportKind::Udp => Some(self.datagrams()?),
             _ => None,
         };
         for ttl in ttls.iter().copied().filter(|ttl| (1..=MOST_HOPS).contains(ttl)) {

@@ -44,6 +44,7 @@ fn cell(collective: Collective, algorithm: Algorithm, ranks: u32, elements: usiz
         to_rail: None,
         group: None,
         streams: None,
+        probes: None,
         line_mbit: None,
     }
 }

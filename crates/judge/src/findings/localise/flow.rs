@@ -10,7 +10,9 @@ use super::element::{Element, Elements, WholeKind};
 use crate::findings::speed::Speed;
 use crate::findings::summary::CellSummary;
 use record::units::Rate;
-use record::{Cell, Collective, CrossedSwitch, Interval, Load, PathPlacement, Recorded, TransportKind};
+use record::{
+    Cell, Collective, CrossedSwitch, Interval, Load, PathPlacement, ProbeFlow, Recorded, TransportKind,
+};
 use topology::graph::{Graph, LinkId};
 
 /// Rounding of probabilities that add up to 1.
@@ -326,6 +328,28 @@ impl<'r> CrossedLinks<'r> {
             false => self.between(from, to, rail)?,
         };
         Some(links.parts(elements, &[Element::Out(from), Element::In(to)]))
+    }
+
+    /// The parts that a flow of probes crosses; none when the fabric has no path between the two.
+    pub(in crate::findings) fn parts_of_probes(
+        &mut self,
+        flow: &ProbeFlow,
+        elements: &Elements,
+    ) -> Option<CrossedParts> {
+        let way = flow.way.as_ref().filter(|way| way.whole);
+        let path = way.and_then(|way| way.links.iter().map(|name| self.graph.named(name)).collect());
+        let is_steady = |path: &Vec<LinkId>| {
+            let choosers = self.graph.choosers(path, flow.to, &flow.rail);
+            !choosers.into_iter().any(|switch| self.unsteady.contains(switch))
+        };
+        let links = match path.filter(is_steady) {
+            Some(certain) => Links {
+                certain,
+                ..Links::default()
+            },
+            None => self.between(flow.from, flow.to, &flow.rail)?,
+        };
+        Some(links.parts(elements, &[Element::Out(flow.from), Element::In(flow.to)]))
     }
 
     /// The links of a flow of which switches said something within its connection; none where that fits no path.

@@ -6,7 +6,7 @@ use crate::findings::counters::diagnosis;
 use crate::findings::detector::Detector;
 use crate::findings::repeat;
 use crate::findings::slow_link::{ambiguous_with, in_words, next_step};
-use record::{Confirmation, Finding, FindingKind, Place, Question, Suspect, SuspectKind};
+use record::{Confirmation, Finding, FindingKind, Place, Suspect, SuspectKind};
 use topology::graph::{Graph, LinkId};
 
 /// Other suspects are named in the sentence from this fraction of the first one's confidence on.
@@ -21,13 +21,36 @@ impl Detector for LossyLink {
     }
 
     fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
-        let losses = &analysis.packet_loss;
-        let causes = losses.confirmed();
-        causes.filter_map(|cause| one(analysis, losses, cause)).collect()
+        of(analysis, &analysis.packet_loss, FindingKind::LossyLink)
     }
 }
 
-fn one(analysis: &RunAnalysis<'_>, losses: &PacketLoss, cause: &LossCause) -> Option<Finding> {
+/// One finding per part that holds packets up now and then.
+pub(in crate::findings) struct SlowHop;
+
+impl Detector for SlowHop {
+    fn question(&self) -> &'static str {
+        "Which cable, switch or host holds packets up?"
+    }
+
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        of(analysis, &analysis.stalls, FindingKind::SlowHop)
+    }
+}
+
+fn of(analysis: &RunAnalysis<'_>, losses: &PacketLoss, kind: FindingKind) -> Vec<Finding> {
+    let causes = losses.confirmed();
+    causes
+        .filter_map(|cause| one(analysis, losses, cause, kind))
+        .collect()
+}
+
+fn one(
+    analysis: &RunAnalysis<'_>,
+    losses: &PacketLoss,
+    cause: &LossCause,
+    kind: FindingKind,
+) -> Option<Finding> {
     let run = analysis.run();
     let suspects = losses.suspects(cause, run);
     let suspect = suspects.first()?;
@@ -63,17 +86,20 @@ fn one(analysis: &RunAnalysis<'_>, losses: &PacketLoss, cause: &LossCause) -> Op
     let prefix = rail.as_ref().map_or_else(String::new, |rail| format!("{rail}, "));
     let (share, lower, upper) = cause.share;
     let (lost, elsewhere) = (cause.over_it, losses.elsewhere);
-    let mut facts = vec![
-        format!(
-            "loses {} of its packets [{}, {}], confidence {:.2}",
+    let interval = format!("[{}, {}]", percent(lower), percent(upper));
+    let what = match kind {
+        FindingKind::SlowHop => format!(
+            "in {} of all seconds {interval} it holds packets up, for up to {}",
             percent(share),
-            percent(lower),
-            percent(upper),
-            suspect.confidence
+            cause.waited
         ),
+        _ => format!("loses {} of its packets {interval}", percent(share)),
+    };
+    let mut facts = vec![
+        format!("{what}, confidence {:.2}", suspect.confidence),
         format!(
-            "{} of {} segments over it, {} of {} elsewhere",
-            lost.lost, lost.sent, elsewhere.lost, elsewhere.sent
+            "{} of {} {} over it, {} of {} elsewhere",
+            lost.lost, lost.sent, cause.unit, elsewhere.lost, elsewhere.sent
         ),
     ];
     facts.extend(diagnosis.iter().flat_map(|diagnosis| diagnosis.facts.clone()));
@@ -106,17 +132,21 @@ fn one(analysis: &RunAnalysis<'_>, losses: &PacketLoss, cause: &LossCause) -> Op
     terms.extend(rail.as_deref().map(|rail| ("rail", rail)));
     let is_named = !matches!(suspect.kind, SuspectKind::Rail | SuspectKind::Fabric);
     let part = is_named.then(|| suspect.cable.as_ref().unwrap_or(&suspect.part));
-    let mut finding = Finding::new(FindingKind::LossyLink, place)
+    let (name, happened) = match kind {
+        FindingKind::SlowHop => ("slow hop", "were late"),
+        _ => ("lossy link", "lost packets"),
+    };
+    let mut finding = Finding::new(kind, place)
         .with_sentence(format!("{prefix}{}{either}: {}", in_words(suspect), facts.join("; ")))
         .with_rule(format!(
-            "lossy link: flows over it lost packets in {} slots (at least {}), with {} different partners, and the probability that healthy \
-             ones lose that much, corrected for {} parts, is below {}; what the other parts of their paths lose does not explain it, unless \
+            "{name}: flows over it {happened} in {} slots (at least {}), with {} different partners, and the probability of that much on \
+             healthy ones, corrected for {} parts, is below {}; what the other parts of their paths do does not explain it, unless \
              they are named as suspects",
             cause.slots,
             super::FEWEST_SLOTS,
             cause.partners,
             cause.family,
-            run.rule.budget_of(Question::Losses)
+            super::budget(analysis.recorded)
         ))
         .with_confirmation(Confirmation {
             rounds: u16::try_from(cause.slots).unwrap_or(u16::MAX),

@@ -1,14 +1,31 @@
 //! What every flow says about losses: what its TCP counted, and which parts it crossed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::Symptom;
 use crate::findings::localise::{CrossedLinks, CrossedParts, Elements};
 use crate::findings::summary::CellSummary;
-use record::{Cell, CellDone, Collective, Engine, Event, Recorded, TcpFlow, TransportKind};
+use record::units::Bytes;
+use record::{
+    Cell, CellDone, Collective, CounterDelta, Engine, Event, Movement, ProbeCounts, ProbeFlow, Recorded,
+    TcpFlow, TransportKind,
+};
 use topology::graph::{Graph, LinkId};
 
 /// How much iterations of one flow are alike: `T` of them count as `T / (1 + ALIKE (T - 1))`.
 const ALIKE: f64 = 0.1;
+/// Connections of probes are numbered from here.
+const APART: usize = 1 << 32;
+/// What a packet of probes takes on a cable besides its payload.
+const OVERHEAD: u64 = 66;
+/// Others' traffic is on a rail where so much more was moved than probes were, and a little.
+const LOADED: u64 = 20;
+const LITTLE: u64 = 256 << 10;
+/// A second is late in which a packet waited so many times longer than the worst of a second usually does, and this many nanoseconds at least.
+const LATE: u64 = 4;
+const SHORTEST_LATE: u64 = 100_000;
+/// A part that holds packets up makes at most all seconds late: as if each had so many chances, of which the model grants up to one half each.
+const CHANCES: f64 = 5.0;
 
 /// What one rank sent to another over one connection in one round of a cell.
 #[derive(Debug, Clone)]
@@ -35,6 +52,12 @@ pub(super) struct LossFlow {
     pub(super) segments: u64,
     /// Segments lost.
     pub(super) lost: u64,
+    /// Whether it is one of probes, which are counted by packets.
+    pub(super) is_probe: bool,
+    /// The longest that one of them waited, in nanoseconds, where that is what is looked at.
+    pub(super) waited: u64,
+    /// How much flows over the same part in the same slot are alike: `n` of them count as `n / (1 + alike (n - 1))`.
+    pub(super) alike: f64,
     /// What it crossed.
     pub(super) parts: CrossedParts,
 }
@@ -61,6 +84,7 @@ impl LossFlow {
 pub(super) fn flows(
     recorded: &Recorded,
     summaries: &[CellSummary<'_>],
+    symptom: Symptom,
     graph: &Graph,
     elements: &Elements,
 ) -> Vec<LossFlow> {
@@ -74,6 +98,9 @@ pub(super) fn flows(
     let mut kinds = BTreeMap::new();
     let mut connections = BTreeMap::new();
     let mut found = Vec::new();
+    if symptom == Symptom::Late {
+        return late_flows(recorded, summaries, &mut crossed, elements);
+    }
     for (place, summary) in summaries
         .iter()
         .enumerate()
@@ -100,7 +127,222 @@ pub(super) fn flows(
             }
         }
     }
-    without_contended(graph, found)
+    let mut flows = without_contended(graph, found);
+    flows.extend(lost_probes(
+        summaries,
+        &rounds_of,
+        &mut crossed,
+        elements,
+        kinds.len(),
+    ));
+    flows
+}
+
+/// What became of one flow of probes in one round of a cell.
+struct Probed<'r> {
+    place: usize,
+    cell: &'r Cell,
+    round: u16,
+    flow: &'r ProbeFlow,
+    counts: &'r ProbeCounts,
+}
+
+/// The flows of probes of some rounds of cells.
+fn probed<'r>(
+    summaries: &'r [CellSummary<'r>],
+    rounds_of: &'r HashMap<u32, Vec<&'r CellDone>>,
+) -> impl Iterator<Item = Probed<'r>> + 'r {
+    summaries.iter().enumerate().flat_map(move |(place, summary)| {
+        let cell = summary.cell;
+        let rounds = rounds_of.get(&cell.id).into_iter().flatten();
+        let counts = rounds.flat_map(|done| done.probes.iter().map(|counts| (done.round, counts)));
+        counts.filter_map(move |(round, counts)| {
+            let flow = cell.probes.as_ref()?.flows.get(counts.flow as usize)?;
+            Some(Probed {
+                place,
+                cell,
+                round,
+                flow,
+                counts,
+            })
+        })
+    })
+}
+
+impl Probed<'_> {
+    /// As evidence: in which iterations something happened to it, and what. A flow over another port may take another path.
+    fn as_flow(
+        &self,
+        (lossy, iterations): (u32, u32),
+        kind: usize,
+        connection: usize,
+        parts: CrossedParts,
+    ) -> LossFlow {
+        let all = f64::from(iterations);
+        let weight = 1.0 / (1.0 + ALIKE * (all - 1.0));
+        LossFlow {
+            place: self.place,
+            slot: (self.cell.slot, self.round),
+            ends: (self.flow.from, self.flow.to),
+            connection,
+            kind,
+            trials: all * weight,
+            lossy: f64::from(lossy) * weight,
+            iterations: (lossy, iterations),
+            per_trial: self.counts.packets() as f64 / all,
+            segments: self.counts.packets(),
+            lost: self.counts.losses().min(self.counts.packets()),
+            is_probe: true,
+            waited: 0,
+            alike: ALIKE,
+            parts,
+        }
+    }
+
+    /// How many iterations it was sent in, and in how many of those `that` is so.
+    fn iterations(&self, that: impl Fn(usize) -> bool) -> (u32, u32) {
+        let sent = self.counts.sent.iter().enumerate().filter(|(_, sent)| **sent > 0);
+        sent.fold((0, 0), |(those, all), (iteration, _)| {
+            (those + u32::from(that(iteration)), all + 1)
+        })
+    }
+}
+
+/// Numbers for flows that are of a kind, and for those that take the same path.
+#[derive(Default)]
+struct Numbering<'r> {
+    kinds: HashMap<(&'r str, Bytes), usize>,
+    connections: HashMap<(u32, u32, &'r str, u16), usize>,
+}
+
+impl<'r> Numbering<'r> {
+    fn of(&mut self, probed: &Probed<'r>) -> (usize, usize) {
+        let (cell, flow) = (probed.cell, probed.flow);
+        let fresh = self.kinds.len();
+        let kind = *self.kinds.entry((cell.test.as_str(), cell.size)).or_insert(fresh);
+        let fresh = self.connections.len();
+        let connection = self
+            .connections
+            .entry((flow.from, flow.to, flow.rail.as_str(), flow.port));
+        (kind, *connection.or_insert(fresh))
+    }
+}
+
+/// Probes that were lost. Kinds and connections are numbered apart from those of TCP.
+fn lost_probes(
+    summaries: &[CellSummary<'_>],
+    rounds_of: &HashMap<u32, Vec<&CellDone>>,
+    crossed: &mut CrossedLinks<'_>,
+    elements: &Elements,
+    kinds: usize,
+) -> Vec<LossFlow> {
+    let mut numbering = Numbering::default();
+    let mut found = Vec::new();
+    for probed in probed(summaries, rounds_of) {
+        let iterations =
+            probed.iterations(|iteration| probed.counts.lost.get(iteration).is_some_and(|lost| *lost > 0));
+        let Some(parts) = crossed
+            .parts_of_probes(probed.flow, elements)
+            .filter(|_| iterations.1 > 0)
+        else {
+            continue;
+        };
+        let (kind, connection) = numbering.of(&probed);
+        found.push(probed.as_flow(iterations, kinds + kind, APART + connection, parts));
+    }
+    found
+}
+
+/// Probes that waited, where nobody else's traffic was on their rail. What is counted are seconds.
+fn late_flows(
+    recorded: &Recorded,
+    summaries: &[CellSummary<'_>],
+    crossed: &mut CrossedLinks<'_>,
+    elements: &Elements,
+) -> Vec<LossFlow> {
+    let mut rounds_of: HashMap<u32, Vec<&CellDone>> = HashMap::new();
+    for event in &recorded.events {
+        if let Event::CellDone(done) = event
+            && !done.probes.is_empty()
+        {
+            rounds_of.entry(done.cell).or_default().push(done);
+        }
+    }
+    let loaded = loaded_rails(recorded, summaries, &rounds_of);
+    let is_alone =
+        |probed: &Probed<'_>| !loaded.contains(&(probed.cell.id, probed.round, probed.flow.rail.as_str()));
+    let mut numbering = Numbering::default();
+    let mut usual: HashMap<usize, Vec<u64>> = HashMap::new();
+    for probed in probed(summaries, &rounds_of).filter(is_alone) {
+        let mut worst = probed.counts.worst_ns.clone();
+        worst.sort_unstable();
+        let middle = worst.get(worst.len() / 2).copied();
+        usual.entry(numbering.of(&probed).0).or_default().extend(middle);
+    }
+    let longest: HashMap<usize, u64> = usual
+        .into_iter()
+        .map(|(kind, mut middles)| {
+            middles.sort_unstable();
+            let middle = middles.get(middles.len() / 2).copied().unwrap_or(0);
+            (kind, (middle * LATE).max(SHORTEST_LATE))
+        })
+        .collect();
+    let mut found = Vec::new();
+    for probed in probed(summaries, &rounds_of).filter(is_alone) {
+        let (kind, connection) = numbering.of(&probed);
+        let longest = longest.get(&kind).copied().unwrap_or(u64::MAX);
+        let waits = &probed.counts.worst_ns;
+        let iterations =
+            probed.iterations(|iteration| waits.get(iteration).is_some_and(|worst| *worst > longest));
+        let Some(parts) = crossed
+            .parts_of_probes(probed.flow, elements)
+            .filter(|_| iterations.1 > 0)
+        else {
+            continue;
+        };
+        let late = waits.iter().copied().filter(|worst| *worst > longest);
+        found.push(LossFlow {
+            per_trial: CHANCES,
+            segments: u64::from(iterations.1),
+            lost: u64::from(iterations.0),
+            waited: late.max().unwrap_or(0),
+            alike: 1.0,
+            ..probed.as_flow(iterations, kind, connection, parts)
+        });
+    }
+    found
+}
+
+/// Rails on which much more was sent or received during a round of probes than these account for.
+fn loaded_rails<'r>(
+    recorded: &'r Recorded,
+    summaries: &[CellSummary<'_>],
+    rounds_of: &HashMap<u32, Vec<&CellDone>>,
+) -> HashSet<(u32, u16, &'r str)> {
+    let mut own: HashMap<(u32, u16, u32, &str), u64> = HashMap::new();
+    for probed in probed(summaries, rounds_of) {
+        let bytes = probed.counts.packets() * (probed.cell.size.0 + OVERHEAD);
+        for rank in [probed.flow.from, probed.flow.to] {
+            *own.entry((probed.cell.id, probed.round, rank, &probed.flow.rail))
+                .or_default() += bytes;
+        }
+    }
+    let moved = recorded.events.iter().filter_map(|event| match event {
+        Event::Counter(delta) if matches!(delta.name.as_str(), "tx_bytes" | "rx_bytes") => Some(delta),
+        _ => None,
+    });
+    let is_loaded = |delta: &&CounterDelta| {
+        let known = own.get(&(delta.cell, delta.round, delta.rank, delta.rail.as_str()));
+        let moved = match delta.movement() {
+            Movement::By(bytes) | Movement::AtLeast(bytes) => bytes,
+            _ => 0,
+        };
+        known.is_some_and(|own| moved > LOADED * own + LITTLE)
+    };
+    moved
+        .filter(is_loaded)
+        .map(|delta| (delta.cell, delta.round, delta.rail.as_str()))
+        .collect()
 }
 
 /// Whether lost packets of a cell say something about the parts it crossed. Where many send to one, its queue overflows by design.
@@ -137,6 +379,9 @@ fn flow(
         per_trial: tcp.segments as f64 / iterations,
         segments: tcp.segments,
         lost: tcp.lost().min(tcp.segments),
+        is_probe: false,
+        waited: 0,
+        alike: 1.0,
         parts,
     })
 }

@@ -10,7 +10,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub(super) use detector::LossyLink;
+pub(super) use detector::{LossyLink, SlowHop};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +20,7 @@ use flows::{LossFlow, flows};
 use model::{LossyPart, Model};
 use record::stats::expected_of;
 use record::text;
+use record::units::Nanos;
 use record::{Event, Question, Recorded, Run, Suspect};
 use topology::graph::{Graph, LinkId};
 
@@ -27,6 +28,15 @@ use topology::graph::{Graph, LinkId};
 const LEAST_SHARE: f64 = 0.3;
 /// Loss in fewer slots is no fault of a part: something may have disturbed one.
 const FEWEST_SLOTS: usize = 2;
+
+/// What may happen to flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Symptom {
+    /// Packets are lost.
+    Lost,
+    /// Packets wait, now and then, with nobody else on the wire.
+    Late,
+}
 
 /// Segments lost, of those sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,6 +82,10 @@ pub struct LossCause {
     pub why_not: Option<String>,
     /// What flows over it lost.
     pub(super) over_it: Lost,
+    /// What is counted: segments, packets or seconds.
+    pub(super) unit: &'static str,
+    /// The longest that a packet over it waited, where that is what is looked at.
+    pub(super) waited: Nanos,
 }
 
 /// What a run says about lost packets.
@@ -89,28 +103,45 @@ pub(super) struct PacketLoss {
     fabric: Option<(Graph, Elements)>,
 }
 
-/// Whether any segment of any flow was lost.
+/// Whether any segment or probe of any flow was lost.
 pub(super) fn is_any_lost(recorded: &Recorded) -> bool {
     recorded.events.iter().any(|event| match event {
-        Event::CellDone(done) => done.tcp.iter().any(|flow| flow.lost() > 0),
+        Event::CellDone(done) => {
+            done.tcp.iter().any(|flow| flow.lost() > 0) || done.probes.iter().any(|flow| flow.losses() > 0)
+        }
         _ => false,
     })
 }
 
+/// Whether there were probes.
+fn has_probes(recorded: &Recorded) -> bool {
+    recorded.run.cells.iter().any(|cell| cell.probes.is_some())
+}
+
 impl PacketLoss {
-    /// Looks for parts that lose packets.
-    pub(super) fn of(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> PacketLoss {
-        if !is_any_lost(recorded) {
+    /// Looks for parts that lose packets, or hold them up.
+    pub(super) fn of(recorded: &Recorded, summaries: &[CellSummary<'_>], symptom: Symptom) -> PacketLoss {
+        let is_anything = match symptom {
+            Symptom::Lost => is_any_lost(recorded),
+            Symptom::Late => has_probes(recorded),
+        };
+        if !is_anything {
             return PacketLoss::default();
         }
         let (graph, elements) = fabric_of(recorded);
-        let flows = flows(recorded, summaries, &graph, &elements);
+        let flows = flows(recorded, summaries, symptom, &graph, &elements);
         let mut model = Model::new(&flows);
         let parts = model.parts(|part| elements.prior(part));
         let elsewhere = Lost::of(model.unaccounted().map(|flow| (flow, 1.0)));
         let family = model.family();
         let unexplained = model.unexplained();
-        let cause = |part: &LossyPart| cause(part, family, elsewhere, &flows, (&graph, &elements), recorded);
+        let all = AllFlows {
+            flows: &flows,
+            symptom,
+            family,
+            elsewhere,
+        };
+        let cause = |part: &LossyPart| cause(part, &all, (&graph, &elements), recorded);
         let causes: Vec<LossCause> = parts.iter().map(cause).collect();
         let open = causes.iter().filter(|cause| cause.why_not.is_some());
         let of_open = open.flat_map(|cause| cause.places.iter().copied());
@@ -144,9 +175,13 @@ impl PacketLoss {
             None => "a part".to_string(),
         };
         let why = cause.why_not.as_deref().unwrap_or_default();
+        let what = match cause.waited {
+            Nanos(0) => "packets are lost, maybe by",
+            _ => "packets are held up, maybe by",
+        };
         Some(format!(
-            "packets are lost, maybe by {name} ({} of {} segments): {why}",
-            cause.over_it.lost, cause.over_it.sent
+            "{what} {name} ({} of {} {}): {why}",
+            cause.over_it.lost, cause.over_it.sent, cause.unit
         ))
     }
 
@@ -155,10 +190,12 @@ impl PacketLoss {
         let Some((graph, elements)) = &self.fabric else {
             return Vec::new();
         };
+        let what = if cause.waited == Nanos(0) { "lost" } else { "late" };
         let why = format!(
-            "{} of {} segments over it lost, in {} cell{} with {} different partner{}",
+            "{} of {} {} over it {what}, in {} cell{} with {} different partner{}",
             cause.over_it.lost,
             cause.over_it.sent,
+            cause.unit,
             cause.places.len(),
             text::plural(cause.places.len()),
             cause.partners,
@@ -197,11 +234,22 @@ fn persistent(flows: &[LossFlow], unexplained: &[&LossFlow]) -> Vec<((u32, u32),
     always.map(|((ends, _), times)| (*ends, *times)).collect()
 }
 
-fn cause(
-    part: &LossyPart,
+/// What parts are judged by.
+struct AllFlows<'f> {
+    flows: &'f [LossFlow],
+    symptom: Symptom,
     family: usize,
     elsewhere: Lost,
-    flows: &[LossFlow],
+}
+
+fn cause(
+    part: &LossyPart,
+    &AllFlows {
+        flows,
+        symptom,
+        family,
+        elsewhere,
+    }: &AllFlows<'_>,
     (graph, elements): (&Graph, &Elements),
     recorded: &Recorded,
 ) -> LossCause {
@@ -219,7 +267,7 @@ fn cause(
         .flat_map(|flow| [host(flow.ends.0), host(flow.ends.1)]);
     let possible = all.collect::<BTreeSet<&str>>().len().saturating_sub(1);
     let slots = own().map(|flow| flow.slot).collect::<BTreeSet<_>>().len();
-    let budget = rule.budget_of(Question::Losses);
+    let budget = budget(recorded);
     let named: Vec<(Element, f64)> = part
         .suspects
         .iter()
@@ -264,5 +312,17 @@ fn cause(
         is_clear: rival < ALIKE * share_of_first || alike.is_some(),
         why_not,
         over_it,
+        unit: match symptom {
+            Symptom::Late => "seconds of flows",
+            Symptom::Lost if own().all(|flow| flow.is_probe) => "packets",
+            Symptom::Lost => "segments",
+        },
+        waited: Nanos(own().map(|flow| flow.waited).max().unwrap_or(0)),
     }
+}
+
+/// What a wrong accusation may cost: losses and stalls share it where both are looked for.
+fn budget(recorded: &Recorded) -> f64 {
+    let questions = if has_probes(recorded) { 2.0 } else { 1.0 };
+    recorded.run.rule.budget_of(Question::Losses) / questions
 }

@@ -263,7 +263,7 @@ impl<'f> Model<'f> {
                     flow,
                     probability,
                     share,
-                    weight: 1.0 / expected[&data.slot].max(1.0),
+                    weight: 1.0 / (1.0 + data.alike * (expected[&data.slot] - 1.0).max(0.0)),
                     baseline,
                     disturbed,
                 }));

@@ -32,7 +32,7 @@ use curve::Curves;
 use record::CurvePoint;
 use record::stats::holm;
 use record::units::Nanos;
-use record::{Collective, FindingKind, Interval, Recorded, TransportKind, Untested};
+use record::{FindingKind, Interval, Recorded, TransportKind, Untested};
 
 /// The shapes of a run.
 #[derive(Debug, Default)]
@@ -182,8 +182,8 @@ fn judged_places(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec<usi
         let mut hosts = cell.ranks.iter().map(|rank| host_of.get(rank));
         let first = hosts.next();
         let crosses = hosts.any(|host| Some(host) != first);
-        // Streams run for a fixed time.
-        let is_timed = cell.collective != Collective::Streams;
+        // Streams and probes run for a fixed time.
+        let is_timed = cell.collective.is_scheduled();
         cell.transport != TransportKind::Shm && crosses && is_timed && summaries[*place].done
     };
     let (judged, left_out): (Vec<usize>, Vec<usize>) = (0..summaries.len())

@@ -8,7 +8,7 @@ use crate::findings::wire::Wire;
 use record::stats::samples_needed;
 use record::text;
 use record::units::Rate;
-use record::{Collective, Load, Recorded, Reference, SpecRow, TestKind, TransportKind};
+use record::{Load, Recorded, Reference, SpecRow, TestKind, TransportKind};
 
 /// Kinds of tests that measure a victim alone and beside a load.
 pub(in crate::findings) const CONGESTION_TESTS: [TestKind; 2] = [TestKind::Incast, TestKind::AllToAll];
@@ -38,10 +38,10 @@ pub(super) fn compare(
     place: usize,
 ) -> Result<Applied, Speed> {
     let summary = &summaries[place];
-    // Streams run for a fixed time: they are judged by how they are spread.
-    if summary.cell.collective == Collective::Streams {
+    // Streams and probes run for a fixed time: they are judged by how they are spread, and by what became of them.
+    if !summary.cell.collective.is_scheduled() {
         return Err(match summary.done {
-            true => Speed::Unclear("streams have no speed of their own".into()),
+            true => Speed::Unclear(format!("{} have no speed of their own", summary.cell.collective)),
             false => Speed::NotRun(summary.why_not_measured(recorded)),
         });
     }

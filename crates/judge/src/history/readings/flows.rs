@@ -185,7 +185,7 @@ impl<'a> Slots<'a> {
         for cell in together.into_values() {
             *slots.cells.entry(cell.slot).or_default() += 1;
             let is_flow = cell.collective.is_pairwise() && cell.rails.len() <= 1 && cell.to_rail.is_none();
-            if !is_flow || cell.collective == Collective::Streams {
+            if !is_flow || !cell.collective.is_scheduled() {
                 slots.disturbed.insert(cell.slot);
             }
             for end in ends_of(cell, hosts) {

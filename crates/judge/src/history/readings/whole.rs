@@ -63,7 +63,12 @@ fn collectives(recorded: &Recorded, judgement: &Judgement, kept: &mut ReadingSet
             .is_some_and(|test| test.kind == TestKind::Rails);
         let is_whole =
             cell.ranks.len() > 1 && cell.ranks.len() == recorded.run.ranks.len() && cell.group.is_none();
-        if cell.collective.is_pairwise() || is_about_rails || !is_whole || cell.load != Load::Alone {
+        if cell.collective.is_pairwise()
+            || !cell.collective.is_scheduled()
+            || is_about_rails
+            || !is_whole
+            || cell.load != Load::Alone
+        {
             continue;
         }
         let engine = match cell.engine {

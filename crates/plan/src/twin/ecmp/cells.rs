@@ -207,6 +207,7 @@ fn cell(id: u32, slot: u32, ranks: [u32; 2], flows: u16, terms: StreamTerms) -> 
         path: Vec::new(),
         to_rail: None,
         group: None,
+        probes: None,
         streams: Some(terms),
         line_mbit: None,
     }

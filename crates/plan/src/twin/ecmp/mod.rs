@@ -348,6 +348,7 @@ fn done(cell: &Cell, iterations: u32, streams: Vec<StreamRecord>) -> Event {
         flows: Vec::new(),
         tcp: Vec::new(),
         streams,
+        probes: Vec::new(),
     })
 }
 

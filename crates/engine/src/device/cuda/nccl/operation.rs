@@ -136,7 +136,7 @@ impl Operation {
                 [out].into_iter().chain(arrive).collect()
             }
             // Both ways of a round trip would be started at once, and streams have no end: the plan has NCCL run none.
-            Collective::RoundTrip | Collective::Streams => Vec::new(),
+            Collective::RoundTrip | Collective::Streams | Collective::Probes => Vec::new(),
         }
     }
 }
@@ -202,6 +202,7 @@ mod tests {
             to_rail: None,
             group: None,
             streams: None,
+            probes: None,
             line_mbit: None,
         }
     }
