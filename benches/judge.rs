@@ -114,6 +114,7 @@ fn record(folder: &Path) -> std::io::Result<()> {
                 flows: Vec::new(),
                 tcp: Vec::new(),
                 streams: Vec::new(),
+                probes: Vec::new(),
             }))?;
         }
     }
@@ -154,6 +155,7 @@ fn plan() -> Run {
         to_rail: None,
         group: None,
         streams: None,
+        probes: None,
         line_mbit: None,
     };
     let rank = |rank: u32| RankRecord {

@@ -195,6 +195,7 @@ fn cell(id: u32, ranks: [u32; 2], rail: String) -> Cell {
         to_rail: None,
         group: None,
         streams: None,
+        probes: None,
         line_mbit: None,
     }
 }

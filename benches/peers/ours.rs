@@ -94,6 +94,7 @@ fn cell(wire: Wire, size: usize, flows: u16, collective: Collective, algorithm: 
         to_rail: None,
         group: None,
         streams: None,
+        probes: None,
         line_mbit: None,
     }
 }

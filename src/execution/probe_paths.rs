@@ -7,7 +7,7 @@ use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted};
 use plan::Plan;
 use plan::placement::Placements;
-use plan::probes::{Identifiability, keep_within_share};
+use plan::probes::{Identifiability, share_out_by_paths, what_is_sent};
 use record::{Cell, StreamPath, TransportKind, text};
 use topology::graph::{Graph, Path};
 
@@ -57,9 +57,8 @@ pub fn discover(
             });
         }
     }
-    if keep_within_share(&mut plan.cells, graph) {
-        progress.note("probes are sent more slowly where several meet on a link");
-    }
+    share_out_by_paths(&mut plan.cells, graph, plan.wire);
+    progress.note(&what_is_sent(plan, graph));
     let told = Identifiability::of(&plan.cells, graph);
     progress.note(&told.in_words());
     plan.untested.extend(told.untested(graph));

@@ -93,6 +93,8 @@ impl Simulation {
             ..Choices::default()
         };
         let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
+        twin.tell_paths_of_probes(&mut plan.cells);
+        plan::probes::share_out_by_paths(&mut plan.cells, &self.graph, plan.wire);
         plan.fit(&self.fabric, Nanos(0));
         let of_speed = slow.iter().map(|slow| slow.injected(&self.graph));
         let of_loss = lossy.iter().map(|lossy| lossy.injected(&self.graph));

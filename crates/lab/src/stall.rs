@@ -3,9 +3,7 @@
 //!
 //! The port's shaper is told to let almost nothing pass, and one packet takes what it would let pass; a moment later the shaper is as before.
 
-use std::io::Write;
 use std::net::UdpSocket;
-use std::process::{ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
@@ -57,22 +55,9 @@ pub fn stall(name: &LabName, port: &str) -> Result<(), LabError> {
     let socket = UdpSocket::bind((here.address, 0)).map_err(trouble("cannot send from"))?;
     let mtu = lab.wiring.shape.mtu;
     let largest = vec![0; (mtu - HEADERS) as usize];
-    let tc = tools::find("tc").unwrap_or_else(|| "tc".into());
-    let mut tc = Command::new(tc)
-        .args(["-force", "-batch", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(trouble("cannot run tc for"))?;
-    let mut lines = tc.stdin.take();
-    let mut tell = |line: &str| -> Result<(), LabError> {
-        let write = |lines: &mut ChildStdin| lines.write_all(format!("{line}\n").as_bytes());
-        lines
-            .as_mut()
-            .map_or(Ok(()), write)
-            .map_err(trouble("cannot stall"))
-    };
+    let place = here.node.to_string();
+    // Done when it returns: what is sent next meets the new shaper.
+    let tell = |line: &str| tools::feed("tc", &line.split(' ').collect::<Vec<_>>(), &[], &place);
     let queue = "limit 1000000";
     let held = format!(
         "qdisc replace dev {} root tbf rate 1kbit burst {} {queue}",
@@ -98,8 +83,6 @@ pub fn stall(name: &LabName, port: &str) -> Result<(), LabError> {
         std::thread::sleep(Duration::from_micros(200));
         let _ = socket.send_to(&[0], (there.address, DISCARD));
     }
-    drop(lines);
-    let _ = tc.wait();
     Ok(())
 }
 

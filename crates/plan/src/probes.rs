@@ -10,9 +10,9 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::PlanError;
 use super::layout::{Slot, TestLayout};
-use record::units::{Bytes, Nanos};
+use super::{Plan, PlanError};
+use record::units::{Bytes, Nanos, Rate};
 use record::{Cell, Collective, DeviceKind, Load, ProbeFlow, ProbeTerms, TransportKind, Untested};
 use topology::graph::{Graph, LinkId};
 
@@ -61,10 +61,7 @@ impl TestLayout<'_> {
         let first = self.test.source_port.unwrap_or(FIRST_PORT);
         let line = self.known.slowest().unwrap_or(super::estimate::RATE).0;
         let work = self.work(2)?[0];
-        let wire = work.size.0 + OVERHEAD;
-        let most = f64::from(settings.packets_per_second).min(settings.share * line / wire as f64);
         let partners = usize::from(settings.partners);
-        let gap = Nanos((partners as f64 * 1e9 / most.max(1e-3)) as u64);
         let mut slots = Vec::new();
         for set in 0..settings.sets {
             let mut flows = Vec::new();
@@ -83,6 +80,7 @@ impl TestLayout<'_> {
                                 to,
                                 rail: rail.clone(),
                                 port,
+                                packets: 1,
                                 way: None,
                             });
                         }
@@ -101,9 +99,9 @@ impl TestLayout<'_> {
             let terms = ProbeTerms {
                 set,
                 window: settings.window,
-                gap,
                 queue: Nanos((QUEUE.0 as f64 * 1e9 / line) as u64).max(SHORTEST_QUEUE),
                 share_ppm: (settings.share * 1e6) as u32,
+                most_per_second: settings.packets_per_second,
                 flows,
             };
             let names = rails.iter().map(|(rail, ..)| rail.clone()).collect();
@@ -115,6 +113,9 @@ impl TestLayout<'_> {
                 probes: Some(terms),
                 ..self.cell(work, ranks, names, Load::Alone)
             }]);
+            if let Some([cell]) = slots.last_mut().map(Vec::as_mut_slice) {
+                share_out(cell, graph, line);
+            }
         }
         if slots.is_empty() {
             self.leave_out("all of it", "all ranks are on one host: no probe would leave it");
@@ -144,31 +145,128 @@ fn known_links(flow: &ProbeFlow, graph: &Graph) -> Option<Vec<LinkId>> {
     way.links.iter().map(|name| graph.named(name)).collect()
 }
 
-/// Sends less in sets in which more flows meet on a link than its share allows. Whether any of them had to.
-pub fn keep_within_share(cells: &mut [Cell], graph: &Graph) -> bool {
-    let mut is_slowed = false;
+/// Shares out how many packets flows send, again where paths have become known since.
+pub fn share_out_by_paths(cells: &mut [Cell], graph: &Graph, line: Rate) {
     for cell in cells {
-        let wire = (cell.size.0 + OVERHEAD) as f64;
-        let Some(terms) = &mut cell.probes else { continue };
-        let mut flows: HashMap<LinkId, f64> = HashMap::new();
-        for flow in &terms.flows {
-            for (link, probability) in crossed(flow, graph) {
-                *flows.entry(link).or_default() += probability;
+        share_out(cell, graph, line.0);
+    }
+}
+
+/// Shares out how many packets the flows of a cell send: all alike, until a link carries as much as it may or a rank sends as much as it may; then the others more,
+/// and so on. A link of unknown rate carries `line`; flows of unknown path count with their probabilities.
+fn share_out(cell: &mut Cell, graph: &Graph, line: f64) {
+    let wire = (cell.size.0 + OVERHEAD) as f64;
+    let Some(terms) = &mut cell.probes else { return };
+    let share = f64::from(terms.share_ppm) / 1e6;
+    let mut numbers: HashMap<(Option<LinkId>, u32, &str), usize> = HashMap::new();
+    let mut limits: Vec<Limit> = Vec::new();
+    let mut uses: Vec<Vec<(usize, f64)>> = Vec::new();
+    for (place, flow) in terms.flows.iter().enumerate() {
+        let links = crossed(flow, graph).into_iter().map(|(link, probability)| {
+            let rate = Some(graph.link(link).rate.0)
+                .filter(|rate| *rate > 0.0)
+                .unwrap_or(line);
+            ((Some(link), 0, ""), rate * share / wire, probability)
+        });
+        let own = (
+            (None, flow.from, flow.rail.as_str()),
+            f64::from(terms.most_per_second),
+            1.0,
+        );
+        let mut used = Vec::new();
+        for (what, most, probability) in links.chain([own]) {
+            let number = *numbers.entry(what).or_insert_with(|| {
+                limits.push(Limit {
+                    left: most,
+                    growing: 0.0,
+                    flows: Vec::new(),
+                });
+                limits.len() - 1
+            });
+            limits[number].growing += probability;
+            limits[number].flows.push(place);
+            used.push((number, probability));
+        }
+        uses.push(used);
+    }
+    let mut per_second: Vec<f64> = vec![0.0; uses.len()];
+    let mut is_growing = vec![true; uses.len()];
+    while is_growing.contains(&true) {
+        let steps = limits.iter().filter(|limit| limit.growing > 1e-9);
+        let step = steps
+            .map(|limit| limit.left / limit.growing)
+            .fold(f64::INFINITY, f64::min);
+        if !step.is_finite() {
+            break;
+        }
+        for (flow, grows) in per_second.iter_mut().zip(&is_growing) {
+            *flow += if *grows { step } else { 0.0 };
+        }
+        let mut full = Vec::new();
+        for limit in &mut limits {
+            limit.left -= step * limit.growing;
+            if limit.growing > 1e-9 && limit.left <= 1e-9 * step.max(1.0) {
+                full.extend(limit.flows.iter().copied());
             }
         }
-        let share = f64::from(terms.share_ppm) / 1e6;
-        let needed = |(link, flows): (&LinkId, &f64)| {
-            let rate = graph.link(*link).rate.0;
-            (rate > 0.0).then(|| flows * wire * 1e9 / (rate * share))
-        };
-        let longest = flows.iter().filter_map(needed).fold(0.0, f64::max);
-        // Rounded, or the cables of hosts would seem to be too short of it.
-        if longest > terms.gap.0 as f64 * 1.001 {
-            terms.gap = Nanos(longest.ceil() as u64);
-            is_slowed = true;
+        for flow in full {
+            if std::mem::take(&mut is_growing[flow]) {
+                uses[flow]
+                    .iter()
+                    .for_each(|(limit, probability)| limits[*limit].growing -= probability);
+            }
         }
     }
-    is_slowed
+    let seconds = terms.window.0 as f64 / 1e9;
+    for (flow, per_second) in terms.flows.iter_mut().zip(per_second) {
+        flow.packets = ((per_second * seconds) as u32).max(1);
+    }
+}
+
+/// The share of every link that the probes of a cell take.
+fn shares_taken(cell: &Cell, graph: &Graph) -> HashMap<LinkId, f64> {
+    let mut taken: HashMap<LinkId, f64> = HashMap::new();
+    let Some(terms) = &cell.probes else { return taken };
+    let wire = (cell.size.0 + OVERHEAD) as f64;
+    let seconds = terms.window.0 as f64 / 1e9;
+    for flow in &terms.flows {
+        for (link, probability) in crossed(flow, graph) {
+            let rate = graph.link(link).rate.0;
+            if rate > 0.0 {
+                *taken.entry(link).or_default() +=
+                    probability * f64::from(flow.packets) * wire / (seconds * rate);
+            }
+        }
+    }
+    taken
+}
+
+/// What probes burden the fabric with, for a progress line.
+pub fn what_is_sent(plan: &Plan, graph: &Graph) -> String {
+    let cells = || plan.cells.iter().filter(|cell| cell.probes.is_some());
+    let taken = cells().flat_map(|cell| shares_taken(cell, graph).into_values());
+    let most = taken.fold(0.0, f64::max);
+    let per_second = cells().filter_map(|cell| {
+        let terms = cell.probes.as_ref()?;
+        let packets: u64 = terms.flows.iter().map(|flow| u64::from(flow.packets)).sum();
+        let rails_of_ranks = (cell.ranks.len() * cell.rails.len()).max(1);
+        Some(packets as f64 * 1e9 / terms.window.0 as f64 / rails_of_ranks as f64)
+    });
+    let per_second: Vec<f64> = per_second.collect();
+    let average = per_second.iter().sum::<f64>() / per_second.len().max(1) as f64;
+    format!(
+        "each rank sends {average:.0} probes a second on a rail; they take {:.2} % of a link at most",
+        most * 100.0
+    )
+}
+
+/// What flows share: a link, or what a rank sends on a rail.
+struct Limit {
+    /// Packets a second that it still lets pass.
+    left: f64,
+    /// Flows that still grow, each with the probability that it is one of them.
+    growing: f64,
+    flows: Vec<usize>,
 }
 
 /// Which links the flows of some cells of probes tell apart.
@@ -280,4 +378,125 @@ fn pairs_alike(sets: &[&[u64]]) -> usize {
         }
     }
     seen.values().filter(|count| **count > 1).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::twin::clos;
+    use crate::{Choices, FabricKnowledge};
+    use record::StreamPath;
+    use std::sync::Arc;
+    use topology::Fabric;
+    use topology::suite::Suite;
+
+    /// The plan of the suite on a fabric of two tiers, with a path for every flow.
+    fn planned(shape: &str) -> (Plan, Arc<Graph>) {
+        let (topology, ranks) = clos(&shape.parse().unwrap());
+        let graph = Arc::new(Graph::of(&topology, &ranks).unwrap());
+        let fabric = Fabric {
+            hosts: Vec::new(),
+            ranks,
+        };
+        let choices = Choices {
+            topology: Some(topology),
+            known: FabricKnowledge {
+                graph: Some(Arc::clone(&graph)),
+                ..FabricKnowledge::default()
+            },
+            ..Choices::default()
+        };
+        let suite = Suite::load("probe").unwrap();
+        let mut plan = Plan::new(&suite, &fabric, &choices).unwrap();
+        for flow in plan
+            .cells
+            .iter_mut()
+            .filter_map(|cell| cell.probes.as_mut())
+            .flat_map(|terms| &mut terms.flows)
+        {
+            let paths = graph.paths(flow.from, flow.to, &flow.rail);
+            let path = &paths
+                [(usize::from(flow.port) * 7 + flow.from as usize * 3 + flow.to as usize) % paths.len()];
+            flow.way = Some(StreamPath {
+                links: path.iter().map(|link| graph.name(*link)).collect(),
+                whole: true,
+                steady: None,
+            });
+        }
+        share_out_by_paths(&mut plan.cells, &graph, plan.wire);
+        (plan, graph)
+    }
+
+    #[test]
+    fn every_rank_sends_and_receives_in_every_set_and_no_link_carries_more_than_its_share() {
+        let (plan, graph) = planned("16x2");
+        assert_eq!(plan.cells.len(), 16);
+        for cell in &plan.cells {
+            let terms = cell.probes.as_ref().unwrap();
+            assert_eq!(terms.flows.len(), 16 * 2 * 4);
+            let mut ends: HashMap<(u32, &str), [usize; 2]> = HashMap::new();
+            for flow in &terms.flows {
+                assert_ne!(flow.from, flow.to);
+                ends.entry((flow.from, &flow.rail)).or_default()[0] += 1;
+                ends.entry((flow.to, &flow.rail)).or_default()[1] += 1;
+            }
+            assert!(ends.values().all(|counts| *counts == [4, 4]));
+            let most = shares_taken(cell, &graph).into_values().fold(0.0, f64::max);
+            assert!(most <= 0.01, "{most}");
+        }
+        let untold = Identifiability::of(&plan.cells, &graph);
+        assert_eq!((untold.uncrossed.len(), untold.alike.len()), (0, 0));
+        assert_eq!(untold.crossed, graph.link_count());
+        assert_eq!(untold.pairs_alike, Some(0));
+        assert!(untold.untested(&graph).is_empty());
+    }
+
+    #[test]
+    fn flows_that_share_no_full_link_send_more() {
+        let (mut plan, graph) = planned("16x2");
+        let cell = &mut plan.cells[0];
+        let terms = cell.probes.as_mut().unwrap();
+        terms.most_per_second = u32::MAX;
+        share_out(cell, &graph, 1.0);
+        let taken = shares_taken(cell, &graph);
+        let flows = &cell.probes.as_ref().unwrap().flows;
+        // Each of them crosses a link that carries all that it may, but for rounding.
+        let slack = (cell.size.0 + OVERHEAD) as f64 * 40.0;
+        for flow in flows {
+            let is_full = |link: &LinkId| {
+                taken[link] * graph.link(*link).rate.0 > 0.01 * graph.link(*link).rate.0 - slack
+            };
+            assert!(known_links(flow, &graph).unwrap().iter().any(is_full), "{flow:?}");
+        }
+        terms_of(cell).most_per_second = 100;
+        share_out(cell, &graph, 1.0);
+        assert!(terms_of(cell).flows.iter().all(|flow| flow.packets == 25));
+    }
+
+    fn terms_of(cell: &mut Cell) -> &mut ProbeTerms {
+        cell.probes.as_mut().unwrap()
+    }
+
+    #[test]
+    fn what_no_probe_crosses_and_what_the_same_probes_cross_is_said() {
+        let (mut plan, graph) = planned("16x2");
+        // Of one set only flows between two hosts are left.
+        plan.cells.truncate(1);
+        let flows = &mut terms_of(&mut plan.cells[0]).flows;
+        flows.truncate(2);
+        let told = Identifiability::of(&plan.cells, &graph);
+        assert!(told.uncrossed.len() > graph.link_count() / 2 && !told.alike.is_empty());
+        let untested = told.untested(&graph);
+        assert_eq!(untested.len(), 2);
+        assert!(untested[1].why.contains("same probes"), "{untested:?}");
+    }
+
+    #[test]
+    fn two_lossy_links_are_two_others_only_where_their_flows_together_are_the_same() {
+        let sets: [&[u64]; 3] = [&[0b001], &[0b010], &[0b011]];
+        // The third is as the first two together, and as any of them with it.
+        assert_eq!(pairs_alike(&sets), 4);
+        let apart: [&[u64]; 3] = [&[0b001], &[0b010], &[0b100]];
+        assert_eq!(pairs_alike(&apart), 0);
+    }
 }

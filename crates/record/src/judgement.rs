@@ -7,7 +7,7 @@ use strum::{Display, EnumIter};
 
 use super::{
     Cell, Congestion, CounterReport, Coverage, CurvePoint, DecisionRule, Drift, EcmpVerdict, EndReason,
-    Engine, GpuSummary, Suspect, SwitchPlacement,
+    Engine, GpuSummary, ProbeSummary, Suspect, SwitchPlacement,
 };
 use crate::exit_code;
 use crate::units::{Nanos, Rate};
@@ -361,6 +361,9 @@ pub struct Judgement {
     /// What loads do to those who take no part in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub congestion: Vec<Congestion>,
+    /// What became of probes, rail by rail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeSummary>,
     /// How evenly flows were spread over equal paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecmp: Vec<EcmpVerdict>,

@@ -83,7 +83,7 @@ pub use part::{EndDirection, LinkName, Part, PortName, RailEndName};
 pub use placement::{
     CrossedPath, CrossedSwitch, MiscabledRecord, PathPlacement, SwitchPlacement, UnusedCableRecord,
 };
-pub use probe::{ProbeCounts, ProbeFlow, ProbeTerms};
+pub use probe::{ProbeCounts, ProbeFlow, ProbeSummary, ProbeTerms};
 pub use readings::{FindingSummary, LinkLoad, Night, PartKind, PartReading, Quantity, Readings};
 pub use run::{
     BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, MOST_BUDGETS, NcclRecord, Question,

@@ -13,12 +13,12 @@ pub struct ProbeTerms {
     pub set: u16,
     /// How long probes are sent in one iteration.
     pub window: Nanos,
-    /// Time between two packets of a flow.
-    pub gap: Nanos,
     /// A packet that waited longer met a queue; one that is lost beside it may have been dropped there.
     pub queue: Nanos,
     /// The most of a link that they may take, in parts per million.
     pub share_ppm: u32,
+    /// The most packets that a rank sends on a rail in a second.
+    pub most_per_second: u32,
     /// The flows, in order.
     pub flows: Vec<ProbeFlow>,
 }
@@ -35,6 +35,8 @@ pub struct ProbeFlow {
     pub rail: String,
     /// Source port of its packets.
     pub port: u16,
+    /// Packets that it sends in one iteration, evenly spread.
+    pub packets: u32,
     /// What was seen of the way it takes; none when the fabric was not asked or has only one way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<StreamPath>,
@@ -48,13 +50,6 @@ impl ProbeTerms {
 
     /// A packet that has not come so long after the last one was sent is lost.
     pub const PATIENCE: Nanos = Nanos(150_000_000);
-
-    /// Packets of a flow in one iteration.
-    pub fn packets(&self) -> u32 {
-        u32::try_from(self.window.0 / self.gap.0.max(1))
-            .unwrap_or(u32::MAX)
-            .max(1)
-    }
 }
 
 /// What became of the packets of one flow, iteration by iteration.
@@ -97,6 +92,40 @@ impl ProbeCounts {
     }
 }
 
+/// What became of all probes of a rail.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProbeSummary {
+    /// Name of the test.
+    pub test: String,
+    /// Rail by name.
+    pub rail: String,
+    /// Flows: sender, receiver and source port.
+    pub flows: u32,
+    /// Directed links that they are known to have crossed; 0 where no path is known.
+    pub links: u32,
+    /// Packets sent.
+    pub sent: u64,
+    /// Those of them that did not arrive, and that no queue nor a receiver's own socket explains.
+    pub lost: u64,
+    /// Those that did not arrive while others of their flow waited in a queue.
+    pub lost_in_queue: u64,
+    /// Packets that came twice.
+    pub duplicated: u64,
+    /// Packets that came after a later one of their flow.
+    pub reordered: u64,
+    /// Packets that receivers' sockets dropped.
+    pub dropped_at_receiver: u64,
+    /// How much longer than the fastest packet of a second the middle one took: the median over all seconds of all flows.
+    pub typical: Nanos,
+    /// The same of the slowest packet of a second.
+    pub worst: Nanos,
+    /// The longest that any packet waited.
+    pub longest: Nanos,
+    /// Sets during which others' traffic was on the rail, so that it was not judged who holds packets up; and all sets.
+    pub loaded: (u32, u32),
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -106,17 +135,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_iteration_has_as_many_packets_as_fit_and_one_at_least() {
-        let terms = |window: u64, gap: u64| ProbeTerms {
-            set: 0,
-            window: Nanos(window),
-            gap: Nanos(gap),
-            queue: Nanos(0),
-            share_ppm: 10_000,
-            flows: Vec::new(),
+    fn counts_are_written_without_what_did_not_happen_and_read_again() {
+        let counts = ProbeCounts {
+            flow: 3,
+            sent: vec![250, 249],
+            lost: vec![0, 2],
+            typical_ns: vec![900, 1000],
+            worst_ns: vec![40_000, 52_000],
+            ..ProbeCounts::default()
         };
-        assert_eq!(terms(1_000_000_000, 4_000_000).packets(), 250);
-        assert_eq!(terms(1_000, 4_000).packets(), 1);
-        assert_eq!(terms(1_000, 0).packets(), 1_000);
+        let text = serde_json::to_string(&counts).unwrap();
+        assert!(!text.contains("queue") && !text.contains("duplicated"), "{text}");
+        let again: ProbeCounts = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, counts);
+        assert_eq!((again.packets(), again.losses()), (499, 2));
     }
 }

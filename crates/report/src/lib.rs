@@ -24,6 +24,7 @@ mod junit;
 mod links;
 mod markdown;
 mod metrics;
+mod probes;
 mod rdma;
 #[cfg(test)]
 mod schema;

@@ -30,6 +30,7 @@ impl Writer for Markdown {
             .and_then(|()| super::ecmp::section(&mut out, judgement))
             .and_then(|()| interference(&mut out, judgement))
             .and_then(|()| congestion(&mut out, judgement))
+            .and_then(|()| probes(&mut out, judgement))
             .and_then(|()| engines(&mut out, judgement))
             .and_then(|()| all_cells(&mut out, judgement))
             .and_then(|()| gpus(&mut out, judgement))
@@ -144,6 +145,14 @@ fn congestion(out: &mut String, judgement: &Judgement) -> fmt::Result {
     writeln!(out, "## Congestion\n\n{}\n", super::congestion::ABOUT)?;
     super::congestion::table(&rows[..rows.len().min(MOST_ROWS)]).markdown(out)?;
     more(out, rows.len())
+}
+
+fn probes(out: &mut String, judgement: &Judgement) -> fmt::Result {
+    if judgement.probes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Probes\n\n{}\n", super::probes::ABOUT)?;
+    super::probes::table(&judgement.probes).markdown(out)
 }
 
 fn engines(out: &mut String, judgement: &Judgement) -> fmt::Result {

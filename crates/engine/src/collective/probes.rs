@@ -56,10 +56,12 @@ pub struct ProbeArrivals {
 pub struct ProbeEngine {
     sockets: ProbeSockets,
     window: Nanos,
-    gap: Nanos,
     span: Nanos,
     queue: Nanos,
-    packets: u32,
+    /// Packets of each flow that is sent, in one run.
+    sends: Vec<u32>,
+    /// Packets of each flow that is received.
+    receives: Vec<(u32, u32)>,
     /// How often it ran.
     runs: u32,
     /// Reports, those of flows that are sent first.
@@ -155,26 +157,32 @@ impl Arrivals {
 impl ProbeEngine {
     /// The rank's end, with its sockets open.
     pub fn new(terms: &ProbeTerms, sockets: ProbeSockets) -> ProbeEngine {
-        let sends = sockets.sends().map(|flow| ProbeReport {
+        let packets = |flow: u32| terms.flows.get(flow as usize).map_or(0, |flow| flow.packets);
+        let receives: Vec<(u32, u32)> = sockets
+            .receives()
+            .iter()
+            .map(|flow| (*flow, packets(*flow)))
+            .collect();
+        let of_sender = sockets.sends().map(|flow| ProbeReport {
             flow,
             ..ProbeReport::default()
         });
-        let receives = sockets.receives().iter().map(|flow| ProbeReport {
+        let of_receiver = receives.iter().map(|(flow, packets)| ProbeReport {
             flow: *flow,
             arrived: Some(ProbeArrivals {
-                expected: terms.packets(),
+                expected: *packets,
                 ..ProbeArrivals::default()
             }),
             ..ProbeReport::default()
         });
         ProbeEngine {
-            reports: sends.chain(receives).collect(),
+            reports: of_sender.chain(of_receiver).collect(),
+            sends: sockets.sends().map(packets).collect(),
+            receives,
             sockets,
             window: terms.window,
-            gap: terms.gap,
             span: terms.span(),
             queue: terms.queue,
-            packets: terms.packets(),
             runs: 0,
             arrivals: HashMap::new(),
             dropped_before: Vec::new(),
@@ -184,8 +192,10 @@ impl ProbeEngine {
     /// Forgets what came too late for the run before. Others may have begun already.
     fn begin(&mut self) {
         self.runs += 1;
-        let flows = self.sockets.receives().iter();
-        self.arrivals = flows.map(|flow| (*flow, Arrivals::of(self.packets))).collect();
+        let flows = self.receives.iter();
+        self.arrivals = flows
+            .map(|(flow, packets)| (*flow, Arrivals::of(*packets)))
+            .collect();
         self.read();
         self.dropped_before = self.sockets.dropped().map(|(_, dropped)| dropped).collect();
     }
@@ -243,10 +253,15 @@ impl CellEngine for ProbeEngine {
         clock::wait_until(at, conditions.crowded);
         let started = clock::now();
         let (last_send, end) = (at + self.window, at + self.span);
-        let flows = self.sockets.sends().count();
-        // Flows take turns within a gap.
-        let turn = |place: usize| Nanos(self.gap.0 * place as u64 / flows.max(1) as u64);
-        let mut next: Vec<(Nanos, u32)> = (0..flows).map(|place| (at + turn(place), 0)).collect();
+        let flows = self.sends.len();
+        // Packets of a flow are so far apart, and flows take turns.
+        let gaps: Vec<Nanos> = self
+            .sends
+            .iter()
+            .map(|packets| Nanos(self.window.0 / u64::from(*packets).max(1)))
+            .collect();
+        let turn = |(place, gap): (usize, &Nanos)| at + Nanos(gap.0 * place as u64 / flows.max(1) as u64);
+        let mut next: Vec<(Nanos, u32)> = gaps.iter().enumerate().map(|one| (turn(one), 0)).collect();
         let mut sent = vec![0; flows];
         let mut reported = started;
         loop {
@@ -263,12 +278,12 @@ impl CellEngine for ProbeEngine {
             }
             let mut soonest = end;
             for (place, (due, number)) in next.iter_mut().enumerate() {
-                while *due <= now && *number < self.packets && now < last_send {
+                while *due <= now && *number < self.sends[place] && now < last_send {
                     sent[place] += u32::from(self.sockets.send(place, self.runs, *number));
                     *number += 1;
-                    *due = *due + self.gap;
+                    *due = *due + gaps[place];
                 }
-                if *number < self.packets {
+                if *number < self.sends[place] {
                     soonest = soonest.min(*due);
                 }
             }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::analysis::RunAnalysis;
 use super::localise::Localisation;
-use record::{Coverage, LinkCoverage, LinkState, Untested};
+use record::{Coverage, LinkCoverage, LinkState, ProbeSummary, Untested};
 use topology::graph::LinkId;
 
 /// The coverage of a run. What the plan left out, and what could not be judged, is listed as untested.
-pub(super) fn of(analysis: &RunAnalysis<'_>) -> Coverage {
+pub(super) fn of(analysis: &RunAnalysis<'_>, probes: &[ProbeSummary]) -> Coverage {
     let recorded = analysis.recorded;
     let mut untested = recorded.run.untested.clone();
     untested.extend(analysis.stragglers.unjudged.iter().cloned());
@@ -16,6 +16,7 @@ pub(super) fn of(analysis: &RunAnalysis<'_>) -> Coverage {
     untested.extend(untested_links(&links));
     untested.extend(analysis.shapes.unjudged.iter().cloned());
     untested.extend(analysis.ecmp.unjudged.clone());
+    untested.extend(super::packet_loss::summary::unjudged(probes));
     Coverage {
         planned: analysis.summaries.len() as u32,
         measured: analysis.summaries.iter().filter(|summary| summary.done).count() as u32,

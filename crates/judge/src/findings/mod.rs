@@ -120,6 +120,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
     let cells = verdict::of_cells(&analysis);
     let tests = verdict::of_tests(&analysis, &cells);
     let run = verdict::of_run(&analysis, &findings, &tests);
+    let probes = packet_loss::summary::of(&analysis);
     Judgement {
         schema: SCHEMA,
         version: record::VERSION.to_string(),
@@ -142,7 +143,8 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         drift: drift.cloned(),
         counters: counters::summary::of(&analysis),
         engines: engines::side_by_side(&analysis),
-        coverage: coverage::of(&analysis),
+        coverage: coverage::of(&analysis, &probes),
+        probes,
         gpus: gpus::summaries(&analysis),
         placement: recorded.run.placement.clone(),
         injected: recorded.run.injected.clone(),

@@ -72,7 +72,7 @@ impl Twin<'_> {
 }
 
 /// How many of so many segments are lost, each with the same probability: the gaps between them are drawn.
-fn lost_of(segments: u64, loss: f64, random: &mut ChaCha8Rng) -> u32 {
+pub(super) fn lost_of(segments: u64, loss: f64, random: &mut ChaCha8Rng) -> u32 {
     if loss <= 0.0 {
         return 0;
     }

@@ -14,7 +14,9 @@ pub mod ecmp;
 mod faults;
 mod losses;
 pub mod nights;
+
 mod noise;
+mod probes;
 mod run;
 mod shares;
 mod transfers;
@@ -158,6 +160,10 @@ impl<'g> Twin<'g> {
         let mut running: Vec<Running> = Vec::new();
         let mut events = Vec::new();
         for cell in cells {
+            if let Some(terms) = &cell.probes {
+                events.extend(self.probe(cell, terms, test, round));
+                continue;
+            }
             match self.prepare(cell, round) {
                 Ok(prepared) => running.push(prepared),
                 Err(reason) => events.push(Event::NotRun {

@@ -105,6 +105,12 @@ const SECTIONS: &[Section] = &[
         write: ecmp::section,
     },
     Section {
+        id: "probes",
+        title: "Probes",
+        is_wanted: short_sections::has_probes,
+        write: short_sections::probes,
+    },
+    Section {
         id: "links",
         title: "Links",
         is_wanted: always,

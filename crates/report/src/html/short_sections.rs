@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::builder::HtmlBuilder;
 use super::facts::Facts;
 use crate::table::{Entry, Table, Tone, figure, text};
-use crate::{cells, congestion, counters as moved, engines, history as history_rows};
+use crate::{cells, congestion, counters as moved, engines, history as history_rows, probes};
 use record::{CounterReport, Untested, files};
 
 /// Counters that break no rule and have a row; those that break one all do.
@@ -147,6 +147,17 @@ fn more_rows(out: &mut HtmlBuilder, rows: usize) {
     if let left @ 1.. = rows.saturating_sub(MOST_COMPARED) {
         out.paragraph(&format!("{left} more in findings.json."));
     }
+}
+
+/// Whether there were probes.
+pub(super) fn has_probes(facts: &Facts<'_>) -> bool {
+    !facts.judgement.probes.is_empty()
+}
+
+/// What became of probes.
+pub(super) fn probes(out: &mut HtmlBuilder, facts: &Facts<'_>) {
+    out.paragraph(probes::ABOUT);
+    out.table(&probes::table(&facts.judgement.probes));
 }
 
 /// Whether the run was compared with earlier ones.

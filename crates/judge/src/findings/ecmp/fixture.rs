@@ -403,5 +403,6 @@ fn done(cell: u32, streams: Vec<StreamRecord>) -> CellDone {
         flows: Vec::new(),
         tcp: Vec::new(),
         streams,
+        probes: Vec::new(),
     }
 }

@@ -139,16 +139,29 @@ pub(super) fn flows(
 }
 
 /// What became of one flow of probes in one round of a cell.
-struct Probed<'r> {
+pub(super) struct Probed<'r> {
     place: usize,
-    cell: &'r Cell,
-    round: u16,
-    flow: &'r ProbeFlow,
-    counts: &'r ProbeCounts,
+    pub(super) cell: &'r Cell,
+    pub(super) round: u16,
+    pub(super) flow: &'r ProbeFlow,
+    pub(super) counts: &'r ProbeCounts,
+}
+
+/// The rounds of cells in which there were probes.
+pub(super) fn rounds_of_probes(recorded: &Recorded) -> HashMap<u32, Vec<&CellDone>> {
+    let mut rounds_of: HashMap<u32, Vec<&CellDone>> = HashMap::new();
+    for event in &recorded.events {
+        if let Event::CellDone(done) = event
+            && !done.probes.is_empty()
+        {
+            rounds_of.entry(done.cell).or_default().push(done);
+        }
+    }
+    rounds_of
 }
 
 /// The flows of probes of some rounds of cells.
-fn probed<'r>(
+pub(super) fn probed<'r>(
     summaries: &'r [CellSummary<'r>],
     rounds_of: &'r HashMap<u32, Vec<&'r CellDone>>,
 ) -> impl Iterator<Item = Probed<'r>> + 'r {
@@ -260,14 +273,7 @@ fn late_flows(
     crossed: &mut CrossedLinks<'_>,
     elements: &Elements,
 ) -> Vec<LossFlow> {
-    let mut rounds_of: HashMap<u32, Vec<&CellDone>> = HashMap::new();
-    for event in &recorded.events {
-        if let Event::CellDone(done) = event
-            && !done.probes.is_empty()
-        {
-            rounds_of.entry(done.cell).or_default().push(done);
-        }
-    }
+    let rounds_of = rounds_of_probes(recorded);
     let loaded = loaded_rails(recorded, summaries, &rounds_of);
     let is_alone =
         |probed: &Probed<'_>| !loaded.contains(&(probed.cell.id, probed.round, probed.flow.rail.as_str()));
@@ -314,7 +320,7 @@ fn late_flows(
 }
 
 /// Rails on which much more was sent or received during a round of probes than these account for.
-fn loaded_rails<'r>(
+pub(super) fn loaded_rails<'r>(
     recorded: &'r Recorded,
     summaries: &[CellSummary<'_>],
     rounds_of: &HashMap<u32, Vec<&CellDone>>,

@@ -6,7 +6,10 @@
 mod detector;
 mod flows;
 mod model;
+pub(super) mod summary;
 
+#[cfg(test)]
+mod probe_tests;
 #[cfg(test)]
 mod tests;
 
