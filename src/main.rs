@@ -8,6 +8,8 @@
 //! | `history` | comparison with earlier runs, and notifications through `notify` |
 //! | `progress`, `tables`, `terminal` | what people read while a run goes on and afterwards |
 
+#[macro_use]
+mod output;
 mod browser;
 mod commands;
 mod error;

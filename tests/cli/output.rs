@@ -189,3 +189,29 @@ fn a_run_printed_as_json_is_its_findings_file() {
     let printed: record::Judgement = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(printed, bench.judgement());
 }
+
+#[test]
+fn a_reader_that_has_read_enough_and_gone_changes_no_exit_code() {
+    let bench = Bench::new(SMALL);
+    for words in [
+        "plan suite.toml --transport tcp --cells",
+        "plan suite.toml --transport tcp --json",
+        "run suite.toml --out out --transport shm --json",
+    ] {
+        let run = |stdout: Stdio| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_railgauge"));
+            command.args(words.split(' ')).current_dir(bench.path());
+            let done = command.stdin(Stdio::null()).stdout(stdout).output().unwrap();
+            let _ = std::fs::remove_dir_all(bench.out());
+            (
+                done.status.code(),
+                String::from_utf8_lossy(&done.stderr).contains("panicked"),
+            )
+        };
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (code, has_panicked) = run(writer.into());
+        assert!(!has_panicked, "{words}");
+        assert_eq!(code, run(Stdio::null()).0, "{words}");
+    }
+}
