@@ -70,6 +70,36 @@ fn a_cable_that_loses_packets_is_named_by_every_suite_and_never_passes() {
 }
 
 #[test]
+fn probes_name_a_cable_that_loses_one_packet_in_five_thousand_and_nobody_where_none_does() {
+    let bench = Bench::new(SMALL);
+    let tally = |arguments: &str| -> Value {
+        let command = format!("simulate 16x2 --suite probe --json {arguments}");
+        serde_json::from_str(&bench.railgauge(&command).must_exit(0).stdout).unwrap()
+    };
+    for cable in ["h3-rail1-leaf0:towards", "rail0-leaf1-spine1:away"] {
+        for run in tally(&format!("--repeat 3 --loss {cable}=0.02%"))["runs"]
+            .as_array()
+            .unwrap()
+        {
+            assert_eq!(
+                (&run["exit_code"], &run["missed"]),
+                (&12.into(), &serde_json::json!([])),
+                "{run}"
+            );
+            assert_eq!(run["accused"].as_array().unwrap().len(), 1, "{run}");
+        }
+    }
+    for placement in ["steady", "per-connection", "sprayed"] {
+        for run in tally(&format!("--repeat 3 --placement {placement}"))["runs"]
+            .as_array()
+            .unwrap()
+        {
+            assert_eq!(run["exit_code"], 0, "{placement}: {run}");
+        }
+    }
+}
+
+#[test]
 fn a_healthy_fabric_accuses_nobody() {
     let bench = Bench::new(SMALL);
     bench.railgauge("simulate 8x1 --out out --quiet").must_exit(0);

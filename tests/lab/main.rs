@@ -14,6 +14,7 @@ mod life;
 mod liveness;
 mod path_faults;
 mod paths;
+mod probes;
 #[cfg(feature = "rdma")]
 mod rdma;
 mod refusals;

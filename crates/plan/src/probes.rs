@@ -19,13 +19,16 @@ use topology::graph::{Graph, LinkId};
 /// Source ports of probes start here when the suite does not say, and repeat after so many.
 const FIRST_PORT: u16 = 17_000;
 const PORTS: u16 = 2_048;
-/// What a packet takes on a cable besides its payload: headers of UDP, IPv6 and Ethernet, preamble and gap.
-const OVERHEAD: u64 = 86;
+/// What a packet takes on a cable besides its payload: headers of UDP, IP and Ethernet, preamble and gap; and what IPv6 adds to that.
+const OVERHEAD: u64 = 66;
+const MORE_IN_IPV6: u64 = 20;
 /// A packet that waits for as much of its line has met a queue, and for so long at least.
 const QUEUE: Bytes = Bytes(64 << 10);
 const SHORTEST_QUEUE: Nanos = Nanos(20_000);
-/// Whether every two links can be told from every other two is looked at for so many links at most.
-const MOST_LINKS_IN_PAIRS: usize = 2_000;
+/// Whether every two links can be told from every other two is looked at where that takes so many steps at most.
+const MOST_WORK_ON_PAIRS: usize = 500_000_000;
+/// More flows than this tell no more, and their paths take long to trace and to record.
+const MOST_FLOWS: usize = 100_000;
 
 impl TestLayout<'_> {
     /// One slot for every set of partners.
@@ -61,7 +64,18 @@ impl TestLayout<'_> {
         let first = self.test.source_port.unwrap_or(FIRST_PORT);
         let line = self.known.slowest().unwrap_or(super::estimate::RATE).0;
         let work = self.work(2)?[0];
-        let partners = usize::from(settings.partners);
+        let ends: usize = rails.iter().map(|(_, members, _)| members.len()).sum();
+        let at_most = (MOST_FLOWS / (ends * usize::from(settings.sets)).max(1)).max(1);
+        let partners = usize::from(settings.partners).min(at_most);
+        if partners < usize::from(settings.partners) {
+            let what = format!("{} partners at a time instead of {partners}", settings.partners);
+            self.leave_out(
+                &what,
+                &format!("that would be more than {MOST_FLOWS} flows of probes"),
+            );
+        }
+        let mut addresses = self.fabric.ranks.iter().flat_map(|rank| &rank.rails);
+        let is_ipv6 = addresses.any(|end| end.address.contains(':'));
         let mut slots = Vec::new();
         for set in 0..settings.sets {
             let mut flows = Vec::new();
@@ -100,6 +114,7 @@ impl TestLayout<'_> {
                 set,
                 window: settings.window,
                 queue: Nanos((QUEUE.0 as f64 * 1e9 / line) as u64).max(SHORTEST_QUEUE),
+                wire: Bytes(work.size.0 + OVERHEAD + if is_ipv6 { MORE_IN_IPV6 } else { 0 }),
                 share_ppm: (settings.share * 1e6) as u32,
                 most_per_second: settings.packets_per_second,
                 flows,
@@ -155,8 +170,8 @@ pub fn share_out_by_paths(cells: &mut [Cell], graph: &Graph, line: Rate) {
 /// Shares out how many packets the flows of a cell send: all alike, until a link carries as much as it may or a rank sends as much as it may; then the others more,
 /// and so on. A link of unknown rate carries `line`; flows of unknown path count with their probabilities.
 fn share_out(cell: &mut Cell, graph: &Graph, line: f64) {
-    let wire = (cell.size.0 + OVERHEAD) as f64;
     let Some(terms) = &mut cell.probes else { return };
+    let wire = terms.wire.0 as f64;
     let share = f64::from(terms.share_ppm) / 1e6;
     let mut numbers: HashMap<(Option<LinkId>, u32, &str), usize> = HashMap::new();
     let mut limits: Vec<Limit> = Vec::new();
@@ -227,7 +242,7 @@ fn share_out(cell: &mut Cell, graph: &Graph, line: f64) {
 fn shares_taken(cell: &Cell, graph: &Graph) -> HashMap<LinkId, f64> {
     let mut taken: HashMap<LinkId, f64> = HashMap::new();
     let Some(terms) = &cell.probes else { return taken };
-    let wire = (cell.size.0 + OVERHEAD) as f64;
+    let wire = terms.wire.0 as f64;
     let seconds = terms.window.0 as f64 / 1e9;
     for flow in &terms.flows {
         for (link, probability) in crossed(flow, graph) {
@@ -287,24 +302,25 @@ impl Identifiability {
     pub fn of(cells: &[Cell], graph: &Graph) -> Identifiability {
         let flows = cells.iter().filter_map(|cell| cell.probes.as_ref());
         let flows: Vec<&ProbeFlow> = flows.flat_map(|terms| &terms.flows).collect();
-        let words = flows.len().div_ceil(64);
-        let mut of_link: BTreeMap<LinkId, Vec<u64>> = BTreeMap::new();
-        for (number, flow) in flows.iter().enumerate() {
+        let mut of_link: BTreeMap<LinkId, Vec<u32>> = BTreeMap::new();
+        for (number, flow) in (0..).zip(&flows) {
             for (link, probability) in crossed(flow, graph) {
                 if probability >= 1.0 - 1e-9 {
-                    of_link.entry(link).or_insert_with(|| vec![0; words])[number / 64] |= 1 << (number % 64);
+                    of_link.entry(link).or_default().push(number);
                 }
             }
         }
         let uncrossed = graph.links().map(|(link, _)| link);
         let uncrossed =
             uncrossed.filter(|link| !of_link.contains_key(link) && graph.host_without_ranks(*link).is_none());
-        let mut alike: BTreeMap<&[u64], Vec<LinkId>> = BTreeMap::new();
+        let mut alike: BTreeMap<&[u32], Vec<LinkId>> = BTreeMap::new();
         for (link, flows) in &of_link {
             alike.entry(flows).or_default().push(*link);
         }
-        let distinct: Vec<&[u64]> = alike.keys().copied().collect();
-        let pairs_alike = (distinct.len() <= MOST_LINKS_IN_PAIRS).then(|| pairs_alike(&distinct));
+        let distinct: Vec<&[u32]> = alike.keys().copied().collect();
+        let pairs = distinct.len() * distinct.len() / 2;
+        let is_little = pairs * flows.len().div_ceil(64) <= MOST_WORK_ON_PAIRS;
+        let pairs_alike = is_little.then(|| pairs_alike(&distinct, flows.len()));
         Identifiability {
             crossed: of_link.len(),
             uncrossed: uncrossed.collect(),
@@ -360,20 +376,27 @@ impl Identifiability {
     }
 }
 
-/// Pairs of sets of flows whose union is that of another pair, or one of the sets.
-fn pairs_alike(sets: &[&[u64]]) -> usize {
+/// Pairs of sets of so many flows whose union is that of another pair, or one of the sets.
+fn pairs_alike(sets: &[&[u32]], flows: usize) -> usize {
+    let bits = |set: &&[u32]| {
+        let mut bits = vec![0u64; flows.div_ceil(64)];
+        set.iter()
+            .for_each(|flow| bits[*flow as usize / 64] |= 1 << (flow % 64));
+        bits
+    };
+    let sets: Vec<Vec<u64>> = sets.iter().map(bits).collect();
     let hash = |words: &mut dyn Iterator<Item = u64>| {
         let mut hasher = DefaultHasher::new();
         words.for_each(|word| word.hash(&mut hasher));
         hasher.finish()
     };
     let mut seen: HashMap<u64, usize> = HashMap::new();
-    for set in sets {
+    for set in &sets {
         *seen.entry(hash(&mut set.iter().copied())).or_default() += 1;
     }
     for (number, one) in sets.iter().enumerate() {
         for other in &sets[number + 1..] {
-            let union = &mut one.iter().zip(other.iter()).map(|(a, b)| a | b);
+            let union = &mut one.iter().zip(other).map(|(a, b)| a | b);
             *seen.entry(hash(union)).or_default() += 1;
         }
     }
@@ -461,7 +484,7 @@ mod tests {
         let taken = shares_taken(cell, &graph);
         let flows = &cell.probes.as_ref().unwrap().flows;
         // Each of them crosses a link that carries all that it may, but for rounding.
-        let slack = (cell.size.0 + OVERHEAD) as f64 * 40.0;
+        let slack = cell.probes.as_ref().unwrap().wire.0 as f64 * 40.0;
         for flow in flows {
             let is_full = |link: &LinkId| {
                 taken[link] * graph.link(*link).rate.0 > 0.01 * graph.link(*link).rate.0 - slack
@@ -493,10 +516,10 @@ mod tests {
 
     #[test]
     fn two_lossy_links_are_two_others_only_where_their_flows_together_are_the_same() {
-        let sets: [&[u64]; 3] = [&[0b001], &[0b010], &[0b011]];
+        let sets: [&[u32]; 3] = [&[0], &[1], &[0, 1]];
         // The third is as the first two together, and as any of them with it.
-        assert_eq!(pairs_alike(&sets), 4);
-        let apart: [&[u64]; 3] = [&[0b001], &[0b010], &[0b100]];
-        assert_eq!(pairs_alike(&apart), 0);
+        assert_eq!(pairs_alike(&sets, 2), 4);
+        let apart: [&[u32]; 3] = [&[0], &[1], &[70]];
+        assert_eq!(pairs_alike(&apart, 71), 0);
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::StreamPath;
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 /// What is particular to a cell of probes: small packets between many ranks at the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,8 @@ pub struct ProbeTerms {
     pub window: Nanos,
     /// A packet that waited longer met a queue; one that is lost beside it may have been dropped there.
     pub queue: Nanos,
+    /// What a packet takes on a cable, headers and gaps included.
+    pub wire: Bytes,
     /// The most of a link that they may take, in parts per million.
     pub share_ppm: u32,
     /// The most packets that a rank sends on a rail in a second.

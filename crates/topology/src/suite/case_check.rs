@@ -20,7 +20,7 @@ const MOST_ITERATIONS: u32 = 1_000_000;
 const HIGHEST_RANK: u32 = 999_999;
 
 /// Payload of a probe, unless the suite gives one, and what it may be: it carries a header, and must fit in any frame.
-const PROBE_SIZE: Bytes = Bytes(64);
+const PROBE_SIZE: Bytes = Bytes(32);
 const PROBE_SIZES: (Bytes, Bytes) = (Bytes(32), Bytes(1400));
 
 /// The accepted distance below a recorded run, unless the suite gives one.

@@ -16,8 +16,6 @@ use topology::graph::{Graph, LinkId};
 const ALIKE: f64 = 0.1;
 /// Connections of probes are numbered from here.
 const APART: usize = 1 << 32;
-/// What a packet of probes takes on a cable besides its payload.
-const OVERHEAD: u64 = 66;
 /// Others' traffic is on a rail where so much more was moved than probes were, and a little.
 const LOADED: u64 = 20;
 const LITTLE: u64 = 256 << 10;
@@ -327,7 +325,8 @@ pub(super) fn loaded_rails<'r>(
 ) -> HashSet<(u32, u16, &'r str)> {
     let mut own: HashMap<(u32, u16, u32, &str), u64> = HashMap::new();
     for probed in probed(summaries, rounds_of) {
-        let bytes = probed.counts.packets() * (probed.cell.size.0 + OVERHEAD);
+        let wire = probed.cell.probes.as_ref().map_or(0, |terms| terms.wire.0);
+        let bytes = probed.counts.packets() * wire;
         for rank in [probed.flow.from, probed.flow.to] {
             *own.entry((probed.cell.id, probed.round, rank, &probed.flow.rail))
                 .or_default() += bytes;

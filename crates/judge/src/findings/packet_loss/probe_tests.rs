@@ -151,6 +151,7 @@ fn cell(set: u16, like: &Cell) -> Cell {
             set,
             window: Nanos::from_secs(1),
             queue: Nanos(1_000_000),
+            wire: Bytes(130),
             share_ppm: 10_000,
             most_per_second: 2_000,
             flows,
