@@ -37,7 +37,7 @@ fn probe(lab: &TestLab) -> (Judgement, Option<i32>, Recorded) {
     (
         judgement,
         output.status.code(),
-        Recorded::read(folder.path().join("run")).unwrap(),
+        Recorded::read(&folder.path().join("run")).unwrap(),
     )
 }
 
