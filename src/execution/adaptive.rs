@@ -10,12 +10,12 @@ use plan::diagnose::{DiagnosisContext, Measurer, Step, narrow};
 use record::{Cell, EndReason, Event, Recorded, TestRecord};
 
 /// Measures with the ranks of a session.
-struct SessionMeasurer<'a, 'm> {
-    session: &'a mut Session,
-    tests: &'a [TestRecord],
-    folder: &'a RunFolder,
-    known: &'a mut FabricKnowledge,
-    measuring: &'a mut MeasureContext<'m>,
+pub(super) struct SessionMeasurer<'a, 'm> {
+    pub(super) session: &'a mut Session,
+    pub(super) tests: &'a [TestRecord],
+    pub(super) folder: &'a RunFolder,
+    pub(super) known: &'a mut FabricKnowledge,
+    pub(super) measuring: &'a mut MeasureContext<'m>,
 }
 
 impl Measurer for SessionMeasurer<'_, '_> {
@@ -32,7 +32,8 @@ impl Measurer for SessionMeasurer<'_, '_> {
         let of_step: Vec<&Cell> = cells.iter().collect();
         let end = self.session.measure(&of_step, self.tests, 0, self.measuring)?;
         if end == EndReason::Finished {
-            record_crossed(self.session, self.known, cells.iter(), self.measuring)?;
+            let flows = cells.iter().filter(|cell| cell.probes.is_none());
+            record_crossed(self.session, self.known, flows, self.measuring)?;
         }
         Ok(end)
     }

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use super::adaptive::narrow_adaptive_tests;
+use super::adaptive::{SessionMeasurer, narrow_adaptive_tests};
 use super::connection_paths::record_crossed;
 use super::fresh_streams::{known_streams, replace_streams};
-use super::{cross_rail, steady_paths};
+use super::{cross_rail, probe_paths, steady_paths};
 use crate::error::CliError;
 use crate::progress::diagnosis::describe_step;
 use crate::run_clock::now;
@@ -127,6 +127,19 @@ impl RunExecutor<'_> {
         }
         if end == EndReason::Finished {
             end = self.measure_known_streams(session, &mut measuring)?;
+            if self.continues_after(end, session, &mut lost, &mut measuring)? {
+                end = EndReason::Finished;
+            }
+        }
+        if end == EndReason::Finished {
+            let mut measurer = SessionMeasurer {
+                session: &mut *session,
+                tests: &self.plan.tests,
+                folder: self.folder,
+                known: &mut known,
+                measuring: &mut measuring,
+            };
+            end = probe_paths::narrow(&mut measurer, self.plan)?;
             if self.continues_after(end, session, &mut lost, &mut measuring)? {
                 end = EndReason::Finished;
             }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use super::adaptive::SessionMeasurer;
 use super::steady_paths::TracedTwice;
 use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted};
 use plan::Plan;
 use plan::placement::Placements;
-use plan::probes::{Identifiability, share_out_by_paths, what_is_sent};
-use record::{Cell, StreamPath, TransportKind, text};
+use plan::probes::{Identifiability, aim, cover, flows_to_try, share_out_by_paths, what_is_sent};
+use record::{EndReason, ProbeFlow, StreamPath, TransportKind, text};
 use topology::graph::{Graph, Path};
 
 /// Fills in the paths of all probes that have several to choose from, where they are steady, and notes how switches place them.
@@ -22,41 +23,16 @@ pub fn discover(
     if plan.cells.iter().all(|cell| cell.probes.is_none()) {
         return Ok(());
     }
-    let mut wanted: Vec<TraceWanted> = plan
-        .cells
-        .iter()
-        .flat_map(|cell| several_ways(cell, graph))
-        .collect();
-    wanted.sort_by_key(|flow| (flow.from, flow.to, flow.port));
-    wanted.dedup();
-    let mut known: HashMap<TraceWanted, Path> = HashMap::new();
-    if !wanted.is_empty() {
-        progress.note(&format!("tracing the paths of {} flows of probes", wanted.len()));
-        let traced = session.trace(&wanted)?;
-        let twice = TracedTwice::trace(session, traced)?;
-        twice.compare(graph, placements);
-        known.extend(twice.steady_paths(session, graph, placements)?);
-        progress.note(&format!(
-            "the paths of {} of {} are known",
-            known.len(),
-            text::counted(wanted.len(), "flow")
-        ));
-    }
-    for cell in &mut plan.cells {
-        let Some(terms) = &mut cell.probes else { continue };
-        for flow in &mut terms.flows {
-            let only = || match graph.paths(flow.from, flow.to, &flow.rail).as_slice() {
-                [path] => Some(path.clone()),
-                _ => None,
-            };
-            let path = known.get(&question(flow)).cloned().or_else(only);
-            flow.way = path.map(|path| StreamPath {
-                links: path.iter().map(|link| graph.name(*link)).collect(),
-                whole: true,
-                steady: None,
-            });
-        }
-    }
+    let flows = plan.cells.iter().filter_map(|cell| cell.probes.as_ref());
+    let wanted = several_ways(flows.flat_map(|terms| &terms.flows), graph);
+    let known = trace(session, graph, placements, &wanted, progress)?;
+    let terms = plan.cells.iter_mut().filter_map(|cell| cell.probes.as_mut());
+    terms.for_each(|terms| fill_in(&mut terms.flows, graph, &known));
+    let mut tried = flows_to_try(plan, &session.fabric().ranks, graph);
+    let wanted = several_ways(tried.iter(), graph);
+    let known = trace(session, graph, placements, &wanted, progress)?;
+    fill_in(&mut tried, graph, &known);
+    cover(plan, graph, tried);
     share_out_by_paths(&mut plan.cells, graph, plan.wire);
     progress.note(&what_is_sent(plan, graph));
     let told = Identifiability::of(&plan.cells, graph);
@@ -65,7 +41,7 @@ pub fn discover(
     Ok(())
 }
 
-fn question(flow: &record::ProbeFlow) -> TraceWanted {
+fn question(flow: &ProbeFlow) -> TraceWanted {
     TraceWanted {
         from: flow.from,
         to: flow.to,
@@ -75,8 +51,88 @@ fn question(flow: &record::ProbeFlow) -> TraceWanted {
     }
 }
 
-fn several_ways(cell: &Cell, graph: &Graph) -> Vec<TraceWanted> {
-    let flows = cell.probes.iter().flat_map(|terms| &terms.flows);
-    let has_choice = |flow: &&record::ProbeFlow| graph.paths(flow.from, flow.to, &flow.rail).len() > 1;
-    flows.filter(has_choice).map(question).collect()
+/// Those of some flows that have several paths to choose from.
+fn several_ways<'f>(flows: impl Iterator<Item = &'f ProbeFlow>, graph: &Graph) -> Vec<TraceWanted> {
+    let has_choice = |flow: &&ProbeFlow| graph.paths(flow.from, flow.to, &flow.rail).len() > 1;
+    let mut wanted: Vec<TraceWanted> = flows.filter(has_choice).map(question).collect();
+    wanted.sort_by(|a, b| (a.from, a.to, a.port, &a.rail).cmp(&(b.from, b.to, b.port, &b.rail)));
+    wanted.dedup();
+    wanted
+}
+
+/// The paths of flows over switches that place them by their ports.
+fn trace(
+    session: &mut Session,
+    graph: &Graph,
+    placements: &mut Placements,
+    wanted: &[TraceWanted],
+    progress: &dyn Progress,
+) -> Result<HashMap<TraceWanted, Path>, CliError> {
+    if wanted.is_empty() {
+        return Ok(HashMap::new());
+    }
+    progress.note(&format!("tracing the paths of {} flows of probes", wanted.len()));
+    let traced = session.trace(wanted)?;
+    let twice = TracedTwice::trace(session, traced)?;
+    twice.compare(graph, placements);
+    let known: HashMap<TraceWanted, Path> = twice
+        .steady_paths(session, graph, placements)?
+        .into_iter()
+        .collect();
+    progress.note(&format!(
+        "the paths of {} of {} are known",
+        known.len(),
+        text::counted(wanted.len(), "flow")
+    ));
+    Ok(known)
+}
+
+/// Fills in the paths that were traced, and those of flows that have no choice.
+fn fill_in(flows: &mut [ProbeFlow], graph: &Graph, known: &HashMap<TraceWanted, Path>) {
+    for flow in flows {
+        let only = || match graph.paths(flow.from, flow.to, &flow.rail).as_slice() {
+            [path] => Some(path.clone()),
+            _ => None,
+        };
+        let path = known.get(&question(flow)).cloned().or_else(only);
+        flow.way = path.map(|path| StreamPath {
+            links: path.iter().map(|link| graph.name(*link)).collect(),
+            whole: true,
+            steady: None,
+        });
+    }
+}
+
+/// Sends more probes over links that could explain what is open about those sent before.
+pub fn narrow(measurer: &mut SessionMeasurer<'_, '_>, plan: &Plan) -> Result<EndReason, CliError> {
+    let Some(graph) = measurer
+        .known
+        .graph
+        .clone()
+        .filter(|_| plan.cells.iter().any(|cell| cell.probes.is_some()))
+    else {
+        return Ok(EndReason::Finished);
+    };
+    aim(
+        measurer,
+        &graph,
+        (plan.seed, plan.wire),
+        &mut |measurer, mut flows| {
+            measurer
+                .measuring
+                .progress
+                .note("packets were lost or late, and it is open why: probing more paths");
+            let wanted = several_ways(flows.iter(), &graph);
+            let placements = &mut measurer.known.placements;
+            let known = trace(
+                measurer.session,
+                &graph,
+                placements,
+                &wanted,
+                measurer.measuring.progress,
+            )?;
+            fill_in(&mut flows, &graph, &known);
+            Ok(flows)
+        },
+    )
 }

@@ -15,6 +15,7 @@ use judge::findings::{judge, suspects};
 use plan::diagnose::{DiagnosisContext, Step, narrow};
 use plan::flow::PathTable;
 use plan::placement::Placements;
+use plan::probes::{aim, cover, flows_to_try};
 use plan::remeasure::cells_to_remeasure;
 use plan::twin::{Answers, LossyLink, Noise, SlowLink, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
@@ -94,6 +95,9 @@ impl Simulation {
         };
         let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
         twin.tell_paths_of_probes(&mut plan.cells);
+        let mut tried = flows_to_try(&plan, &self.fabric.ranks, &self.graph);
+        twin.tell_paths(&mut tried);
+        cover(&mut plan, &self.graph, tried);
         plan::probes::share_out_by_paths(&mut plan.cells, &self.graph, plan.wire);
         plan.fit(&self.fabric, Nanos(0));
         let of_speed = slow.iter().map(|slow| slow.injected(&self.graph));
@@ -117,6 +121,11 @@ impl Simulation {
             };
             let Ok(outcome) = narrow(&mut bench, &setting, on_step);
             steps += outcome.steps;
+        }
+        if plan.cells.iter().any(|cell| cell.probes.is_some()) {
+            let Ok(_) = aim(&mut bench, &self.graph, (seed, plan.wire), &mut |bench, flows| {
+                Ok(bench.trace(flows))
+            });
         }
         for round in 1..=plan.rule.most_rounds_again() {
             let again: Vec<Cell> = {

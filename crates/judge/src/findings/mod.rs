@@ -189,6 +189,22 @@ pub fn lost_packets(recorded: &Recorded) -> LostPackets {
     }
 }
 
+/// Names of the links that could explain what is open about probes of a run so far, the likeliest first.
+pub fn open_links(recorded: &Recorded) -> Vec<String> {
+    let analysis = RunAnalysis::of(recorded);
+    let mut names: Vec<String> = Vec::new();
+    for name in analysis
+        .packet_loss
+        .open_links()
+        .chain(analysis.stalls.open_links())
+    {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// What a run must continue without after a loss.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {

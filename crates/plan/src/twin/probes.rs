@@ -7,7 +7,8 @@ use super::losses::lost_of;
 use super::{Answers, Twin, hash};
 use record::units::Nanos;
 use record::{
-    Cell, CellDone, Event, PathPlacement, ProbeCounts, ProbeTerms, Sample, StopReason, StreamPath, TestRecord,
+    Cell, CellDone, Event, PathPlacement, ProbeCounts, ProbeFlow, ProbeTerms, Sample, StopReason, StreamPath,
+    TestRecord,
 };
 
 /// What the middle packet of a second waits, and the slowest one usually, in nanoseconds.
@@ -21,14 +22,16 @@ const HELD_UP_FOR: f64 = 3e6;
 impl Twin<'_> {
     /// Tells the paths of probes where switches answer and place them by their ports.
     pub fn tell_paths_of_probes(&self, cells: &mut [Cell]) {
+        let probed = cells.iter_mut().filter_map(|cell| cell.probes.as_mut());
+        probed.for_each(|terms| self.tell_paths(&mut terms.flows));
+    }
+
+    /// The same for flows.
+    pub fn tell_paths(&self, flows: &mut [ProbeFlow]) {
         if self.placement != PathPlacement::Steady || self.answers != Answers::Ports {
             return;
         }
-        for flow in cells
-            .iter_mut()
-            .filter_map(|cell| cell.probes.as_mut())
-            .flat_map(|terms| &mut terms.flows)
-        {
+        for flow in flows {
             let path = self.route(flow.from, flow.to, &flow.rail, flow.port);
             flow.way = path.map(|path| StreamPath {
                 links: path.iter().map(|link| self.graph.name(*link)).collect(),

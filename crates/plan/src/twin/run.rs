@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use super::Twin;
 use crate::diagnose::Measurer;
-use record::{Cell, EndReason, Event, Recorded, Run};
+use record::{Cell, EndReason, Event, ProbeFlow, Recorded, Run};
 
 /// A run on the twin, and what is recorded of it so far.
 pub struct TwinRun<'g> {
@@ -44,6 +44,12 @@ impl<'g> TwinRun<'g> {
             let events = self.twin.measure(&cells, test, round);
             events.into_iter().for_each(|event| self.record_event(event));
         }
+    }
+
+    /// The same flows with the paths that tracing them would show.
+    pub fn trace(&self, mut flows: Vec<ProbeFlow>) -> Vec<ProbeFlow> {
+        self.twin.tell_paths(&mut flows);
+        flows
     }
 
     /// Everything recorded so far.

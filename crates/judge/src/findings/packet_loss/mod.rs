@@ -7,7 +7,10 @@ mod detector;
 mod flows;
 mod model;
 pub(super) mod summary;
+mod tally;
 
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod probe_tests;
 #[cfg(test)]
@@ -29,6 +32,8 @@ use topology::graph::{Graph, LinkId};
 
 /// A part that is less likely than this among all that explain the same is not accused, unless the others are alike.
 const LEAST_SHARE: f64 = 0.3;
+/// A suspect that is less sure than this is worth more probes.
+const TOLD_APART: f64 = 0.9;
 /// Loss in fewer slots is no fault of a part: something may have disturbed one.
 const FEWEST_SLOTS: usize = 2;
 
@@ -100,6 +105,8 @@ pub(super) struct PacketLoss {
     pub(super) elsewhere: Lost,
     /// Places in the plan of cells that are worth measuring again: they lost packets, and why is open.
     pub(super) suspected: BTreeSet<usize>,
+    /// Links that could explain what is open about probes, the likeliest first.
+    open_links: Vec<LinkId>,
     /// Flows that lose packets whenever they are measured, which no part explains: sender, receiver, and how often.
     persistent: Vec<((u32, u32), usize)>,
     /// The fabric; none where nothing was lost.
@@ -149,7 +156,9 @@ impl PacketLoss {
         let open = causes.iter().filter(|cause| cause.why_not.is_some());
         let of_open = open.flat_map(|cause| cause.places.iter().copied());
         let suspected = of_open.chain(unexplained.iter().map(|flow| flow.place)).collect();
+        let links = (&graph, &elements);
         PacketLoss {
+            open_links: open_links(&flows, &causes, &unexplained, links, &recorded.run),
             causes,
             suspected,
             persistent: persistent(&flows, &unexplained),
@@ -188,6 +197,14 @@ impl PacketLoss {
         ))
     }
 
+    /// Names of the links that could explain what is open about probes, the likeliest first.
+    pub(super) fn open_links(&self) -> impl Iterator<Item = String> {
+        let graph = self.fabric.as_ref().map(|(graph, _)| graph);
+        self.open_links
+            .iter()
+            .filter_map(move |link| Some(graph?.name(*link)))
+    }
+
     /// The suspects of a cause by their names.
     fn suspects(&self, cause: &LossCause, run: &Run) -> Vec<Suspect> {
         let Some((graph, elements)) = &self.fabric else {
@@ -220,6 +237,49 @@ impl PacketLoss {
             graph,
         ))
     }
+}
+
+/// Links that could explain what is open about probes of known paths: those of causes that are not confirmed, or not told apart, and of flows that lost packets which
+/// no part explains. The ones that the fewest other flows speak for come first.
+fn open_links(
+    flows: &[LossFlow],
+    causes: &[LossCause],
+    unexplained: &[&LossFlow],
+    (graph, elements): (&Graph, &Elements),
+    run: &Run,
+) -> Vec<LinkId> {
+    let is_probed = |flow: &&LossFlow| flow.is_probe && flow.parts.possible.is_empty();
+    let is_open = |cause: &&LossCause| {
+        cause.why_not.is_some() || cause.suspects.first().is_some_and(|(_, sure)| *sure < TOLD_APART)
+    };
+    let of_causes = causes.iter().filter(is_open).flat_map(|cause| {
+        let links = cause
+            .suspects
+            .iter()
+            .map(|(element, _)| elements.links_of(graph, *element, run));
+        links.filter(|links| links.len() <= 2).flatten()
+    });
+    let links_of = |flow: &LossFlow| -> Vec<LinkId> {
+        let links = flow
+            .parts
+            .certain
+            .iter()
+            .filter(|part| **part < graph.link_count());
+        links.map(|part| LinkId(*part as u32)).collect()
+    };
+    let of_flows = unexplained.iter().copied().filter(is_probed).flat_map(links_of);
+    let open: BTreeSet<LinkId> = of_causes.chain(of_flows).collect();
+    let mut clean: BTreeMap<LinkId, usize> = open.iter().map(|link| (*link, 0)).collect();
+    for link in flows
+        .iter()
+        .filter(|flow| flow.lossy <= 0.0 && is_probed(flow))
+        .flat_map(links_of)
+    {
+        clean.entry(link).and_modify(|count| *count += 1);
+    }
+    let mut open: Vec<LinkId> = open.into_iter().collect();
+    open.sort_by_key(|link| clean[link]);
+    open
 }
 
 /// Flows between the same ranks on a rail that lost packets whenever they were measured, at least twice.

@@ -7,14 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::flows::LossFlow;
+use super::tally::Tally;
 use record::stats::{at_least_of, ln_any_probability};
 
-/// Lossy iterations of a kind that are assumed beforehand, and of how many.
-const LOSSY: (f64, f64) = (0.1, 10.0);
-/// Fewer iterations elsewhere do not show what healthy flows lose.
-const FEWEST_TRIALS: f64 = 1.0;
-/// Disturbed flows that are assumed beforehand, and of how many.
-const DISTURBED: (f64, f64) = (0.2, 10.0);
 /// How much rarer it is that a flow over a part which loses packets is spared, than that something else makes a flow lose some.
 const HIDDEN: f64 = 0.01;
 /// Probabilities of loss that are considered: as powers of ten, from and to, and how many per decade.
@@ -25,6 +20,8 @@ pub(super) const BEYOND_CHANCE: f64 = 0.05;
 const LIGHTEST: f64 = 0.03;
 /// No run has more lossy parts than are looked for.
 const MOST_PARTS: usize = 256;
+/// Parts are chosen again, each beside all others, so many times at most.
+const MOST_PASSES: usize = 3;
 /// A flow that crossed a part with at least this probability counts as one over it.
 const LIKELY: f64 = 0.5;
 
@@ -39,6 +36,15 @@ pub(super) struct LossyPart {
     pub(super) crossing: Vec<(usize, f64)>,
     /// How likely losses like these are if it is healthy, corrected for all parts.
     pub(super) p_value: f64,
+    /// The probability of loss that explains most.
+    loss: f64,
+}
+
+impl LossyPart {
+    /// Number of the likeliest suspect.
+    fn part(&self) -> usize {
+        self.suspects[0].0
+    }
 }
 
 /// What is known about the flows of a run.
@@ -50,39 +56,6 @@ pub(super) struct Model<'f> {
     known: Vec<f64>,
     /// Whether a flow crossed an accepted part.
     is_accounted: Vec<bool>,
-}
-
-/// Sums over flows that no accepted part explains.
-#[derive(Debug, Clone, Default)]
-struct Tally {
-    /// Per kind: lossy iterations and all.
-    of_kind: HashMap<usize, (f64, f64)>,
-    /// Flows with losses, and all.
-    flows: (f64, f64),
-}
-
-impl Tally {
-    fn add(&mut self, flow: &LossFlow, times: f64) {
-        let (lossy, trials) = self.of_kind.entry(flow.kind).or_default();
-        *lossy += times * flow.lossy;
-        *trials += times * flow.trials;
-        self.flows.0 += times * f64::from(u8::from(flow.lossy > 0.0));
-        self.flows.1 += times;
-    }
-
-    /// The probability that an iteration of a healthy flow of a kind is lossy; none where there is no such flow to tell.
-    fn baseline(&self, kind: usize, without: &Tally) -> Option<f64> {
-        let sums = |tally: &Tally| tally.of_kind.get(&kind).copied().unwrap_or_default();
-        let ((lossy, trials), (own_lossy, own_trials)) = (sums(self), sums(without));
-        let others = trials - own_trials;
-        (others >= FEWEST_TRIALS).then(|| ((lossy - own_lossy).max(0.0) + LOSSY.0) / (others + LOSSY.1))
-    }
-
-    /// The probability that a healthy flow is disturbed.
-    fn disturbed(&self, without: &Tally) -> f64 {
-        let (lossy, all) = (self.flows.0 - without.flows.0, self.flows.1 - without.flows.1);
-        ((lossy.max(0.0) + DISTURBED.0) / (all.max(0.0) + DISTURBED.1)).min(0.5)
-    }
 }
 
 /// A flow that may have crossed a part.
@@ -137,50 +110,83 @@ impl<'f> Model<'f> {
     pub(super) fn parts(&mut self, prior: impl Fn(usize) -> f64) -> Vec<LossyPart> {
         let mut found: Vec<LossyPart> = Vec::new();
         while found.len() < MOST_PARTS {
-            let candidates = self.candidates();
-            let weight = |candidate: &Candidate| candidate.evidence + prior(candidate.part).ln();
-            let best = candidates.iter().max_by(|a, b| {
-                let by_weight = weight(a).total_cmp(&weight(b));
-                by_weight.then(b.part.cmp(&a.part))
-            });
-            let Some(best) = best else { break };
-            let p_value = ((-best.evidence).exp() * self.family() as f64).min(1.0);
-            let is_known = found.iter().any(|part| part.suspects[0].0 == best.part);
-            if p_value >= BEYOND_CHANCE || is_known {
+            let Some(part) = self.likeliest(&self.candidates(|_| true), &found, &prior) else {
+                break;
+            };
+            self.accept(&part);
+            found.push(part);
+        }
+        // The first was chosen when nothing was known of the others: each is chosen again, beside all others.
+        for _ in 0..MOST_PASSES {
+            let mut is_settled = true;
+            let mut number = 0;
+            while number < found.len() {
+                let before = found.remove(number);
+                self.accept_only(&found);
+                let own: BTreeSet<usize> = before.flows.iter().copied().collect();
+                let candidates = self.candidates(|flow| own.contains(&flow));
+                let after = self.likeliest(&candidates, &found, &prior);
+                is_settled &= after.as_ref().map(LossyPart::part) == Some(before.part());
+                // What the others explain is no part of its own.
+                if let Some(after) = after {
+                    found.insert(number, after);
+                    number += 1;
+                }
+            }
+            if is_settled {
                 break;
             }
-            let explained = self.explained(best);
-            let own: BTreeSet<usize> = explained.iter().copied().collect();
-            let explains_some = |candidate: &&Candidate| {
-                let crossing = &self.crossing[&candidate.part];
-                crossing.iter().any(|(flow, ..)| own.contains(flow))
-            };
-            let top = weight(best);
-            let weights: Vec<(usize, f64)> = candidates
-                .iter()
-                .filter(explains_some)
-                .map(|candidate| (candidate.part, (weight(candidate) - top).exp()))
-                .collect();
-            let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
-            let mut suspects: Vec<(usize, f64)> = weights
-                .into_iter()
-                .map(|(part, weight)| (part, weight / sum))
-                .filter(|(part, share)| *part == best.part || *share >= LIGHTEST)
-                .collect();
-            suspects.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-            let mut crossing = self.over(best.part);
-            if crossing.is_empty() {
-                crossing = explained.iter().map(|flow| (*flow, 1.0)).collect();
-            }
-            found.push(LossyPart {
-                suspects,
-                flows: explained,
-                crossing,
-                p_value,
-            });
-            self.accept(best.part, best.loss, &own);
         }
+        self.accept_only(&found);
         found
+    }
+
+    /// The likeliest of some candidates, if what its flows lose is beyond chance and it is not found yet.
+    fn likeliest(
+        &self,
+        candidates: &[Candidate],
+        found: &[LossyPart],
+        prior: &impl Fn(usize) -> f64,
+    ) -> Option<LossyPart> {
+        let weight = |candidate: &Candidate| candidate.evidence + prior(candidate.part).ln();
+        let best = candidates.iter().max_by(|a, b| {
+            let by_weight = weight(a).total_cmp(&weight(b));
+            by_weight.then(b.part.cmp(&a.part))
+        })?;
+        let p_value = ((-best.evidence).exp() * self.family() as f64).min(1.0);
+        if p_value >= BEYOND_CHANCE || found.iter().any(|part| part.part() == best.part) {
+            return None;
+        }
+        let explained = self.explained(best);
+        let own: BTreeSet<usize> = explained.iter().copied().collect();
+        let explains_some = |candidate: &&Candidate| {
+            let crossing = &self.crossing[&candidate.part];
+            crossing.iter().any(|(flow, ..)| own.contains(flow))
+        };
+        let top = weight(best);
+        let weights: Vec<(usize, f64)> = candidates
+            .iter()
+            .filter(explains_some)
+            .map(|candidate| (candidate.part, (weight(candidate) - top).exp()))
+            .collect();
+        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        let mut suspects: Vec<(usize, f64)> = weights
+            .into_iter()
+            .map(|(part, weight)| (part, weight / sum))
+            .filter(|(part, share)| *part == best.part || *share >= LIGHTEST)
+            .collect();
+        suspects.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let mut crossing = self.over(best.part);
+        if crossing.is_empty() {
+            crossing = explained.iter().map(|flow| (*flow, 1.0)).collect();
+        }
+        Some(LossyPart {
+            suspects,
+            flows: explained,
+            crossing,
+            p_value,
+            loss: best.loss,
+        })
     }
 
     /// The flows that no accepted part was crossed by.
@@ -229,10 +235,10 @@ impl<'f> Model<'f> {
         likely.map(|(flow, _, share)| (*flow, *share)).collect()
     }
 
-    /// Every part that a flow with losses crossed or may have crossed.
-    fn candidates(&self) -> Vec<Candidate> {
+    /// Every part that such a flow with losses crossed or may have crossed.
+    fn candidates(&self, is_asked: impl Fn(usize) -> bool) -> Vec<Candidate> {
         let all = self.healthy();
-        let has_losses = |(flow, ..): &(usize, f64, f64)| self.flows[*flow].lossy > 0.0;
+        let has_losses = |(flow, ..): &(usize, f64, f64)| self.flows[*flow].lossy > 0.0 && is_asked(*flow);
         let parts = self
             .crossing
             .iter()
@@ -360,13 +366,20 @@ impl<'f> Model<'f> {
     }
 
     /// What a part loses is expected from now on of the flows that crossed it, or that it explains.
-    fn accept(&mut self, part: usize, loss: f64, explained: &BTreeSet<usize>) {
-        for (flow, probability, share) in self.crossing[&part].clone() {
-            if probability >= LIKELY || explained.contains(&flow) {
-                self.known[flow] -= (1.0 - loss * share).ln();
+    fn accept(&mut self, part: &LossyPart) {
+        for (flow, probability, share) in self.crossing[&part.part()].clone() {
+            if probability >= LIKELY || part.flows.binary_search(&flow).is_ok() {
+                self.known[flow] -= (1.0 - part.loss * share).ln();
                 self.is_accounted[flow] = true;
             }
         }
+    }
+
+    /// What these parts lose is expected of flows, and nothing else.
+    fn accept_only(&mut self, parts: &[LossyPart]) {
+        self.known.fill(0.0);
+        self.is_accounted.fill(false);
+        parts.iter().for_each(|part| self.accept(part));
     }
 }
 

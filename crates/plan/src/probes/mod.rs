@@ -3,18 +3,28 @@
 //! All ranks send at the same time, each to a few others; a set of partners after another. Partners are so many ranks further on, a number drawn by lot, so every
 //! rank sends and receives as much as every other, and over all sets flows cross the fabric between all of its parts.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+mod aim;
+mod cover;
+mod identify;
+mod share;
+
+use std::collections::HashSet;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use super::PlanError;
 use super::layout::{Slot, TestLayout};
-use super::{Plan, PlanError};
-use record::units::{Bytes, Nanos, Rate};
-use record::{Cell, Collective, DeviceKind, Load, ProbeFlow, ProbeTerms, TransportKind, Untested};
+use record::units::{Bytes, Nanos};
+use record::{Cell, Collective, DeviceKind, Load, ProbeFlow, ProbeTerms, TransportKind};
+use share::share_out;
 use topology::graph::{Graph, LinkId};
+
+pub use aim::aim;
+pub use cover::{cover, flows_to_try};
+pub use identify::Identifiability;
+pub use share::{share_out_by_paths, what_is_sent};
 
 /// Source ports of probes start here when the suite does not say, and repeat after so many.
 const FIRST_PORT: u16 = 17_000;
@@ -25,8 +35,6 @@ const MORE_IN_IPV6: u64 = 20;
 /// A packet that waits for as much of its line has met a queue, and for so long at least.
 const QUEUE: Bytes = Bytes(64 << 10);
 const SHORTEST_QUEUE: Nanos = Nanos(20_000);
-/// Whether every two links can be told from every other two is looked at where that takes so many steps at most.
-const MOST_WORK_ON_PAIRS: usize = 500_000_000;
 /// More flows than this tell no more, and their paths take long to trace and to record.
 const MOST_FLOWS: usize = 100_000;
 
@@ -160,255 +168,14 @@ fn known_links(flow: &ProbeFlow, graph: &Graph) -> Option<Vec<LinkId>> {
     way.links.iter().map(|name| graph.named(name)).collect()
 }
 
-/// Shares out how many packets flows send, again where paths have become known since.
-pub fn share_out_by_paths(cells: &mut [Cell], graph: &Graph, line: Rate) {
-    for cell in cells {
-        share_out(cell, graph, line.0);
-    }
-}
-
-/// Shares out how many packets the flows of a cell send: all alike, until a link carries as much as it may or a rank sends as much as it may; then the others more,
-/// and so on. A link of unknown rate carries `line`; flows of unknown path count with their probabilities.
-fn share_out(cell: &mut Cell, graph: &Graph, line: f64) {
-    let Some(terms) = &mut cell.probes else { return };
-    let wire = terms.wire.0 as f64;
-    let share = f64::from(terms.share_ppm) / 1e6;
-    let mut numbers: HashMap<(Option<LinkId>, u32, &str), usize> = HashMap::new();
-    let mut limits: Vec<Limit> = Vec::new();
-    let mut uses: Vec<Vec<(usize, f64)>> = Vec::new();
-    for (place, flow) in terms.flows.iter().enumerate() {
-        let links = crossed(flow, graph).into_iter().map(|(link, probability)| {
-            let rate = Some(graph.link(link).rate.0)
-                .filter(|rate| *rate > 0.0)
-                .unwrap_or(line);
-            ((Some(link), 0, ""), rate * share / wire, probability)
-        });
-        let own = (
-            (None, flow.from, flow.rail.as_str()),
-            f64::from(terms.most_per_second),
-            1.0,
-        );
-        let mut used = Vec::new();
-        for (what, most, probability) in links.chain([own]) {
-            let number = *numbers.entry(what).or_insert_with(|| {
-                limits.push(Limit {
-                    left: most,
-                    growing: 0.0,
-                    flows: Vec::new(),
-                });
-                limits.len() - 1
-            });
-            limits[number].growing += probability;
-            limits[number].flows.push(place);
-            used.push((number, probability));
-        }
-        uses.push(used);
-    }
-    let mut per_second: Vec<f64> = vec![0.0; uses.len()];
-    let mut is_growing = vec![true; uses.len()];
-    while is_growing.contains(&true) {
-        let steps = limits.iter().filter(|limit| limit.growing > 1e-9);
-        let step = steps
-            .map(|limit| limit.left / limit.growing)
-            .fold(f64::INFINITY, f64::min);
-        if !step.is_finite() {
-            break;
-        }
-        for (flow, grows) in per_second.iter_mut().zip(&is_growing) {
-            *flow += if *grows { step } else { 0.0 };
-        }
-        let mut full = Vec::new();
-        for limit in &mut limits {
-            limit.left -= step * limit.growing;
-            if limit.growing > 1e-9 && limit.left <= 1e-9 * step.max(1.0) {
-                full.extend(limit.flows.iter().copied());
-            }
-        }
-        for flow in full {
-            if std::mem::take(&mut is_growing[flow]) {
-                uses[flow]
-                    .iter()
-                    .for_each(|(limit, probability)| limits[*limit].growing -= probability);
-            }
-        }
-    }
-    let seconds = terms.window.0 as f64 / 1e9;
-    for (flow, per_second) in terms.flows.iter_mut().zip(per_second) {
-        flow.packets = ((per_second * seconds) as u32).max(1);
-    }
-}
-
-/// The share of every link that the probes of a cell take.
-fn shares_taken(cell: &Cell, graph: &Graph) -> HashMap<LinkId, f64> {
-    let mut taken: HashMap<LinkId, f64> = HashMap::new();
-    let Some(terms) = &cell.probes else { return taken };
-    let wire = terms.wire.0 as f64;
-    let seconds = terms.window.0 as f64 / 1e9;
-    for flow in &terms.flows {
-        for (link, probability) in crossed(flow, graph) {
-            let rate = graph.link(link).rate.0;
-            if rate > 0.0 {
-                *taken.entry(link).or_default() +=
-                    probability * f64::from(flow.packets) * wire / (seconds * rate);
-            }
-        }
-    }
-    taken
-}
-
-/// What probes burden the fabric with, for a progress line.
-pub fn what_is_sent(plan: &Plan, graph: &Graph) -> String {
-    let cells = || plan.cells.iter().filter(|cell| cell.probes.is_some());
-    let taken = cells().flat_map(|cell| shares_taken(cell, graph).into_values());
-    let most = taken.fold(0.0, f64::max);
-    let per_second = cells().filter_map(|cell| {
-        let terms = cell.probes.as_ref()?;
-        let packets: u64 = terms.flows.iter().map(|flow| u64::from(flow.packets)).sum();
-        let rails_of_ranks = (cell.ranks.len() * cell.rails.len()).max(1);
-        Some(packets as f64 * 1e9 / terms.window.0 as f64 / rails_of_ranks as f64)
-    });
-    let per_second: Vec<f64> = per_second.collect();
-    let average = per_second.iter().sum::<f64>() / per_second.len().max(1) as f64;
-    format!(
-        "each rank sends {average:.0} probes a second on a rail; they take {:.2} % of a link at most",
-        most * 100.0
-    )
-}
-
-/// What flows share: a link, or what a rank sends on a rail.
-struct Limit {
-    /// Packets a second that it still lets pass.
-    left: f64,
-    /// Flows that still grow, each with the probability that it is one of them.
-    growing: f64,
-    flows: Vec<usize>,
-}
-
-/// Which links the flows of some cells of probes tell apart.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Identifiability {
-    /// Directed links that are crossed by a flow of known path.
-    pub crossed: usize,
-    /// Those that are not.
-    pub uncrossed: Vec<LinkId>,
-    /// Sets of links that the same flows cross: one of them is as likely as another.
-    pub alike: Vec<Vec<LinkId>>,
-    /// Pairs of links that would make the same flows lose packets as another pair does; none where there are too many links to tell.
-    pub pairs_alike: Option<usize>,
-}
-
-impl Identifiability {
-    /// Of all cells together.
-    pub fn of(cells: &[Cell], graph: &Graph) -> Identifiability {
-        let flows = cells.iter().filter_map(|cell| cell.probes.as_ref());
-        let flows: Vec<&ProbeFlow> = flows.flat_map(|terms| &terms.flows).collect();
-        let mut of_link: BTreeMap<LinkId, Vec<u32>> = BTreeMap::new();
-        for (number, flow) in (0..).zip(&flows) {
-            for (link, probability) in crossed(flow, graph) {
-                if probability >= 1.0 - 1e-9 {
-                    of_link.entry(link).or_default().push(number);
-                }
-            }
-        }
-        let uncrossed = graph.links().map(|(link, _)| link);
-        let uncrossed =
-            uncrossed.filter(|link| !of_link.contains_key(link) && graph.host_without_ranks(*link).is_none());
-        let mut alike: BTreeMap<&[u32], Vec<LinkId>> = BTreeMap::new();
-        for (link, flows) in &of_link {
-            alike.entry(flows).or_default().push(*link);
-        }
-        let distinct: Vec<&[u32]> = alike.keys().copied().collect();
-        let pairs = distinct.len() * distinct.len() / 2;
-        let is_little = pairs * flows.len().div_ceil(64) <= MOST_WORK_ON_PAIRS;
-        let pairs_alike = is_little.then(|| pairs_alike(&distinct, flows.len()));
-        Identifiability {
-            crossed: of_link.len(),
-            uncrossed: uncrossed.collect(),
-            alike: alike.into_values().filter(|links| links.len() > 1).collect(),
-            pairs_alike,
-        }
-    }
-
-    /// What stays untested, or ambiguous.
-    pub fn untested(&self, graph: &Graph) -> Vec<Untested> {
-        let mut found = Vec::new();
-        if let Some(first) = self.uncrossed.first() {
-            found.push(Untested {
-                what: format!(
-                    "probes over {} of {} directed links, such as {}",
-                    self.uncrossed.len(),
-                    self.uncrossed.len() + self.crossed,
-                    graph.name(*first)
-                ),
-                why: "no probe is known beforehand to cross them: they are judged by probabilities"
-                    .to_string(),
-            });
-        }
-        if let Some(first) = self.alike.first() {
-            let names: Vec<String> = first.iter().map(|link| graph.name(*link)).collect();
-            let others = match self.alike.len() {
-                1 => String::new(),
-                more => format!(", and {} more such sets", more - 1),
-            };
-            found.push(Untested {
-                what: format!("telling {} apart by probes{others}", record::text::list(&names)),
-                why: "the same probes cross them".to_string(),
-            });
-        }
-        found
-    }
-
-    /// In words, for a progress line.
-    pub fn in_words(&self) -> String {
-        let apart = self.crossed - self.alike.iter().map(Vec::len).sum::<usize>();
-        let pairs = match self.pairs_alike {
-            Some(0) => ", and every two of them from every other two".to_string(),
-            Some(pairs) => format!(
-                "; {} of two links cannot be told from another",
-                record::text::counted(pairs, "pair")
-            ),
-            None => String::new(),
-        };
-        format!(
-            "probes cross {} directed links and tell {apart} of them apart{pairs}",
-            self.crossed
-        )
-    }
-}
-
-/// Pairs of sets of so many flows whose union is that of another pair, or one of the sets.
-fn pairs_alike(sets: &[&[u32]], flows: usize) -> usize {
-    let bits = |set: &&[u32]| {
-        let mut bits = vec![0u64; flows.div_ceil(64)];
-        set.iter()
-            .for_each(|flow| bits[*flow as usize / 64] |= 1 << (flow % 64));
-        bits
-    };
-    let sets: Vec<Vec<u64>> = sets.iter().map(bits).collect();
-    let hash = |words: &mut dyn Iterator<Item = u64>| {
-        let mut hasher = DefaultHasher::new();
-        words.for_each(|word| word.hash(&mut hasher));
-        hasher.finish()
-    };
-    let mut seen: HashMap<u64, usize> = HashMap::new();
-    for set in &sets {
-        *seen.entry(hash(&mut set.iter().copied())).or_default() += 1;
-    }
-    for (number, one) in sets.iter().enumerate() {
-        for other in &sets[number + 1..] {
-            let union = &mut one.iter().zip(other).map(|(a, b)| a | b);
-            *seen.entry(hash(union)).or_default() += 1;
-        }
-    }
-    seen.values().filter(|count| **count > 1).sum()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::share::shares_taken;
     use super::*;
     use crate::twin::clos;
-    use crate::{Choices, FabricKnowledge};
+    use crate::{Choices, FabricKnowledge, Plan};
     use record::StreamPath;
+    use std::collections::HashMap;
     use std::sync::Arc;
     use topology::Fabric;
     use topology::suite::Suite;
@@ -512,14 +279,5 @@ mod tests {
         let untested = told.untested(&graph);
         assert_eq!(untested.len(), 2);
         assert!(untested[1].why.contains("same probes"), "{untested:?}");
-    }
-
-    #[test]
-    fn two_lossy_links_are_two_others_only_where_their_flows_together_are_the_same() {
-        let sets: [&[u32]; 3] = [&[0], &[1], &[0, 1]];
-        // The third is as the first two together, and as any of them with it.
-        assert_eq!(pairs_alike(&sets, 2), 4);
-        let apart: [&[u32]; 3] = [&[0], &[1], &[70]];
-        assert_eq!(pairs_alike(&apart, 71), 0);
     }
 }
