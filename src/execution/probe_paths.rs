@@ -8,7 +8,9 @@ use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted};
 use plan::Plan;
 use plan::placement::Placements;
-use plan::probes::{Identifiability, aim, cover, flows_to_try, share_out_by_paths, what_is_sent};
+use plan::probes::{
+    Identifiability, ProbeMeasurer, aim, cover, flows_to_try, share_out_by_paths, what_is_sent,
+};
 use record::{EndReason, ProbeFlow, StreamPath, TransportKind, text};
 use topology::graph::{Graph, Path};
 
@@ -105,34 +107,30 @@ fn fill_in(flows: &mut [ProbeFlow], graph: &Graph, known: &HashMap<TraceWanted, 
 
 /// Sends more probes over links that could explain what is open about those sent before.
 pub fn narrow(measurer: &mut SessionMeasurer<'_, '_>, plan: &Plan) -> Result<EndReason, CliError> {
-    let Some(graph) = measurer
-        .known
-        .graph
-        .clone()
-        .filter(|_| plan.cells.iter().any(|cell| cell.probes.is_some()))
-    else {
-        return Ok(EndReason::Finished);
-    };
-    aim(
-        measurer,
-        &graph,
-        (plan.seed, plan.wire),
-        &mut |measurer, mut flows| {
-            measurer
-                .measuring
-                .progress
-                .note("packets were lost or late, and it is open why: probing more paths");
-            let wanted = several_ways(flows.iter(), &graph);
-            let placements = &mut measurer.known.placements;
-            let known = trace(
-                measurer.session,
-                &graph,
-                placements,
-                &wanted,
-                measurer.measuring.progress,
-            )?;
-            fill_in(&mut flows, &graph, &known);
-            Ok(flows)
-        },
-    )
+    let graph = measurer.known.graph.clone();
+    let has_probes = plan.cells.iter().any(|cell| cell.probes.is_some());
+    match graph.filter(|_| has_probes) {
+        Some(graph) => aim(measurer, &graph, (plan.seed, plan.wire)),
+        None => Ok(EndReason::Finished),
+    }
+}
+
+impl ProbeMeasurer for SessionMeasurer<'_, '_> {
+    fn trace(&mut self, mut flows: Vec<ProbeFlow>) -> Result<Vec<ProbeFlow>, CliError> {
+        let Some(graph) = self.known.graph.clone() else {
+            return Ok(flows);
+        };
+        let progress = self.measuring.progress;
+        progress.note("packets were lost or late, and it is open why: probing more paths");
+        let wanted = several_ways(flows.iter(), &graph);
+        let known = trace(
+            self.session,
+            &graph,
+            &mut self.known.placements,
+            &wanted,
+            progress,
+        )?;
+        fill_in(&mut flows, &graph, &known);
+        Ok(flows)
+    }
 }

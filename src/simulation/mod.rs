@@ -123,9 +123,7 @@ impl Simulation {
             steps += outcome.steps;
         }
         if plan.cells.iter().any(|cell| cell.probes.is_some()) {
-            let Ok(_) = aim(&mut bench, &self.graph, (seed, plan.wire), &mut |bench, flows| {
-                Ok(bench.trace(flows))
-            });
+            let Ok(_) = aim(&mut bench, &self.graph, (seed, plan.wire));
         }
         for round in 1..=plan.rule.most_rounds_again() {
             let again: Vec<Cell> = {

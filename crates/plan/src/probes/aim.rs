@@ -25,12 +25,17 @@ const MOST_TRIED: usize = 4_096;
 /// Pairs that are drawn before a link is given up that none of them can cross.
 const MOST_DRAWN: usize = 64;
 
-/// Sends sets of aimed probes until nothing is open that they could tell. `trace` fills in the paths of flows, where they are known.
-pub fn aim<M: Measurer>(
+/// Measures, and asks which paths flows would take.
+pub trait ProbeMeasurer: Measurer {
+    /// The same flows with their paths, where they are known.
+    fn trace(&mut self, flows: Vec<ProbeFlow>) -> Result<Vec<ProbeFlow>, Self::Error>;
+}
+
+/// Sends sets of aimed probes until nothing is open that they could tell.
+pub fn aim<M: ProbeMeasurer>(
     measurer: &mut M,
     graph: &Graph,
     (seed, line): (u64, Rate),
-    trace: &mut dyn FnMut(&mut M, Vec<ProbeFlow>) -> Result<Vec<ProbeFlow>, M::Error>,
 ) -> Result<EndReason, M::Error> {
     for step in 0..MOST_STEPS {
         let recorded = measurer.recorded()?;
@@ -47,7 +52,7 @@ pub fn aim<M: Measurer>(
         if tried.is_empty() {
             break;
         }
-        let traced = trace(measurer, tried)?;
+        let traced = measurer.trace(tried)?;
         let Some(cell) = aimed(cells, graph, &links, traced, line) else {
             break;
         };
@@ -169,7 +174,7 @@ pub(super) fn candidates(
         let rails = members.of_rail.keys().copied();
         let rails = rails.filter(|rail| of_link.is_none_or(|own| own == *rail));
         let ends = rails.map(|rail| (rail, members.ends(*link, rail)));
-        let ends: Vec<(&str, (Vec<u32>, Vec<u32>))> = ends
+        let ends: Vec<_> = ends
             .filter(|(_, (senders, receivers))| !senders.is_empty() && !receivers.is_empty())
             .collect();
         if ends.is_empty() {
@@ -287,4 +292,66 @@ pub(super) fn one_more_set(cells: &[Cell], graph: &Graph, flows: Vec<ProbeFlow>,
     };
     share_out(&mut cell, graph, line.0);
     Some(cell)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{planned, tell_paths};
+    use super::*;
+    use crate::twin::clos;
+
+    #[test]
+    fn flows_are_aimed_so_that_each_suspect_is_crossed_alone_by_several_between_different_hosts() {
+        let (plan, graph) = planned("16x2");
+        let ranks = clos(&"16x2".parse().unwrap()).1;
+        // Those that one flow of the plan crosses: what is left when it alone lost packets.
+        let flow = flows_of(&plan.cells)
+            .find(|flow| flow.way.as_ref().unwrap().links.len() == 4)
+            .unwrap();
+        let links = known_links(flow, &graph).unwrap();
+        let wanted = (SPARE * FLOWS as f64, MOST_TRIED);
+        let mut tried = candidates((&plan.cells, &ranks), &graph, &links, wanted, 1);
+        let had: HashSet<_> = flows_of(&plan.cells)
+            .map(|flow| (flow.from, flow.to, flow.rail.clone(), flow.port))
+            .collect();
+        assert!(
+            tried
+                .iter()
+                .all(|flow| !had.contains(&(flow.from, flow.to, flow.rail.clone(), flow.port)))
+        );
+        tell_paths(&mut tried, &graph);
+        let cell = aimed(&plan.cells, &graph, &links, tried, plan.wire).unwrap();
+        assert!(
+            plan.cells
+                .iter()
+                .all(|other| other.id < cell.id && other.slot < cell.slot)
+        );
+        let chosen = &cell.probes.as_ref().unwrap().flows;
+        for link in &links {
+            let crosses = |flow: &&ProbeFlow| known_links(flow, &graph).unwrap().contains(link);
+            let is_alone = |flow: &&ProbeFlow| {
+                let crossed = known_links(flow, &graph).unwrap();
+                crossed.iter().filter(|other| links.contains(other)).count() == 1
+            };
+            let alone: Vec<&ProbeFlow> = chosen.iter().filter(crosses).filter(is_alone).collect();
+            assert!(alone.len() >= 3, "{}: {alone:?}", graph.name(*link));
+            let ends: HashSet<(u32, u32)> = alone.iter().map(|flow| (flow.from, flow.to)).collect();
+            assert!(ends.len() >= 3, "{ends:?}");
+        }
+    }
+
+    #[test]
+    fn ranks_of_one_host_are_no_pair_and_a_link_that_no_path_leads_over_gets_no_flow() {
+        let (plan, graph) = planned("16x2");
+        let mut ranks = clos(&"16x2".parse().unwrap()).1;
+        ranks
+            .iter_mut()
+            .for_each(|record| record.host = "one".to_string());
+        let links: Vec<LinkId> = graph.links().map(|(link, _)| link).collect();
+        assert_eq!(
+            candidates((&plan.cells, &ranks), &graph, &links, (12.0, 100), 1),
+            []
+        );
+        assert_eq!(aimed(&plan.cells, &graph, &links, Vec::new(), plan.wire), None);
+    }
 }

@@ -75,3 +75,68 @@ fn missing(plan: &Plan, graph: &Graph) -> HashMap<LinkId, usize> {
     missing.retain(|_, flows| *flows > 0);
     missing
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::share::shares_taken;
+    use super::super::tests::{planned, planned_with, tell_paths};
+    use super::*;
+    use crate::twin::clos;
+    use topology::suite::Suite;
+
+    /// One on every host.
+    fn ranks() -> Vec<RankRecord> {
+        clos(&"64x2".parse().unwrap()).1
+    }
+
+    fn one_flow_of_each(suite: &mut Suite) {
+        let probe = &mut suite.tests[0].probe;
+        (probe.sets, probe.partners) = (1, 1);
+    }
+
+    #[test]
+    fn links_that_hardly_any_flow_crosses_get_two_in_one_more_set_behind_the_others() {
+        let (mut plan, graph) = planned_with("64x1", one_flow_of_each);
+        let before = missing(&plan, &graph);
+        assert!(before.len() > 64, "{}", before.len());
+        let mut tried = flows_to_try(&plan, &ranks(), &graph);
+        assert!(tried.len() <= MOST_TRIED && tried.iter().all(|flow| flow.way.is_none()));
+        tell_paths(&mut tried, &graph);
+        cover(&mut plan, &graph, tried);
+        let left = missing(&plan, &graph);
+        assert!(
+            left.len() * 20 <= before.len(),
+            "{} of {}",
+            left.len(),
+            before.len()
+        );
+        let [first, second] = plan.cells.as_slice() else {
+            panic!("{}", plan.cells.len());
+        };
+        assert!(second.id > first.id && second.slot > first.slot);
+        let sets = [first, second].map(|cell| cell.probes.as_ref().unwrap().set);
+        assert_eq!(sets[1], sets[0] + 1);
+        let most = shares_taken(second, &graph).into_values().fold(0.0, f64::max);
+        assert!(most <= 0.0101, "{most}");
+    }
+
+    #[test]
+    fn where_every_link_is_crossed_by_two_flows_nothing_is_added() {
+        let (mut plan, graph) = planned("16x2");
+        let cells = plan.cells.clone();
+        let tried = flows_to_try(&plan, &ranks(), &graph);
+        assert_eq!(tried, []);
+        cover(&mut plan, &graph, tried);
+        assert_eq!(plan.cells, cells);
+    }
+
+    #[test]
+    fn where_no_path_is_known_no_port_is_worth_trying() {
+        let (mut plan, graph) = planned_with("64x1", one_flow_of_each);
+        let terms = plan.cells.iter_mut().filter_map(|cell| cell.probes.as_mut());
+        terms
+            .flat_map(|terms| &mut terms.flows)
+            .for_each(|flow| flow.way = None);
+        assert_eq!(flows_to_try(&plan, &ranks(), &graph), []);
+    }
+}

@@ -21,7 +21,7 @@ use record::{Cell, Collective, DeviceKind, Load, ProbeFlow, ProbeTerms, Transpor
 use share::share_out;
 use topology::graph::{Graph, LinkId};
 
-pub use aim::aim;
+pub use aim::{ProbeMeasurer, aim};
 pub use cover::{cover, flows_to_try};
 pub use identify::Identifiability;
 pub use share::{share_out_by_paths, what_is_sent};
@@ -181,7 +181,12 @@ mod tests {
     use topology::suite::Suite;
 
     /// The plan of the suite on a fabric of two tiers, with a path for every flow.
-    fn planned(shape: &str) -> (Plan, Arc<Graph>) {
+    pub(super) fn planned(shape: &str) -> (Plan, Arc<Graph>) {
+        planned_with(shape, |_| ())
+    }
+
+    /// The same with other settings.
+    pub(super) fn planned_with(shape: &str, change: impl Fn(&mut Suite)) -> (Plan, Arc<Graph>) {
         let (topology, ranks) = clos(&shape.parse().unwrap());
         let graph = Arc::new(Graph::of(&topology, &ranks).unwrap());
         let fabric = Fabric {
@@ -196,14 +201,18 @@ mod tests {
             },
             ..Choices::default()
         };
-        let suite = Suite::load("probe").unwrap();
+        let mut suite = Suite::load("probe").unwrap();
+        change(&mut suite);
         let mut plan = Plan::new(&suite, &fabric, &choices).unwrap();
-        for flow in plan
-            .cells
-            .iter_mut()
-            .filter_map(|cell| cell.probes.as_mut())
-            .flat_map(|terms| &mut terms.flows)
-        {
+        let terms = plan.cells.iter_mut().filter_map(|cell| cell.probes.as_mut());
+        terms.for_each(|terms| tell_paths(&mut terms.flows, &graph));
+        share_out_by_paths(&mut plan.cells, &graph, plan.wire);
+        (plan, graph)
+    }
+
+    /// A path for every flow, by its ends and port.
+    pub(super) fn tell_paths(flows: &mut [ProbeFlow], graph: &Graph) {
+        for flow in flows {
             let paths = graph.paths(flow.from, flow.to, &flow.rail);
             let path = &paths
                 [(usize::from(flow.port) * 7 + flow.from as usize * 3 + flow.to as usize) % paths.len()];
@@ -213,8 +222,6 @@ mod tests {
                 steady: None,
             });
         }
-        share_out_by_paths(&mut plan.cells, &graph, plan.wire);
-        (plan, graph)
     }
 
     #[test]

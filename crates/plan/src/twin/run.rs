@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use super::Twin;
 use crate::diagnose::Measurer;
+use crate::probes::ProbeMeasurer;
 use record::{Cell, EndReason, Event, ProbeFlow, Recorded, Run};
 
 /// A run on the twin, and what is recorded of it so far.
@@ -46,12 +47,6 @@ impl<'g> TwinRun<'g> {
         }
     }
 
-    /// The same flows with the paths that tracing them would show.
-    pub fn trace(&self, mut flows: Vec<ProbeFlow>) -> Vec<ProbeFlow> {
-        self.twin.tell_paths(&mut flows);
-        flows
-    }
-
     /// Everything recorded so far.
     pub fn recorded_so_far(&self) -> &Recorded {
         &self.recorded
@@ -90,5 +85,12 @@ impl Measurer for TwinRun<'_> {
 
     fn recorded(&mut self) -> Result<Recorded, Infallible> {
         Ok(self.recorded.clone())
+    }
+}
+
+impl ProbeMeasurer for TwinRun<'_> {
+    fn trace(&mut self, mut flows: Vec<ProbeFlow>) -> Result<Vec<ProbeFlow>, Infallible> {
+        self.twin.tell_paths(&mut flows);
+        Ok(flows)
     }
 }

@@ -6,6 +6,7 @@
 mod detector;
 mod flows;
 mod model;
+mod ratios;
 pub(super) mod summary;
 mod tally;
 

@@ -7,13 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::flows::LossFlow;
+use super::ratios::{Crossing, Ratios, ln_sum, losses};
 use super::tally::Tally;
-use record::stats::{at_least_of, ln_any_probability};
+use record::stats::at_least_of;
 
-/// How much rarer it is that a flow over a part which loses packets is spared, than that something else makes a flow lose some.
-const HIDDEN: f64 = 0.01;
-/// Probabilities of loss that are considered: as powers of ten, from and to, and how many per decade.
-const DECADES: (i32, f64, f64) = (-6, -0.3, 4.0);
 /// What is not less likely than this by chance is not looked at any further.
 pub(super) const BEYOND_CHANCE: f64 = 0.05;
 /// Suspects with a smaller share of belief are left out.
@@ -58,20 +55,8 @@ pub(super) struct Model<'f> {
     is_accounted: Vec<bool>,
 }
 
-/// A flow that may have crossed a part.
-struct Crossing {
-    flow: usize,
-    /// That it did.
-    probability: f64,
-    /// Of its packets, if it did.
-    share: f64,
-    /// How much it counts beside others of its slot.
-    weight: f64,
-    /// That an iteration of it is lossy without the part.
-    baseline: f64,
-    /// That it was disturbed.
-    disturbed: f64,
-}
+/// What a connection says: the probability that it crossed the part, and of each of its flows the row of its ratios and its weight. As bits, so that there is an order.
+type Class = (u64, Vec<(usize, u64)>);
 
 /// How a part fares as explanation.
 struct Candidate {
@@ -257,45 +242,52 @@ impl<'f> Model<'f> {
             *expected.entry(self.flows[*flow].slot).or_default() += probability;
         }
         // Flows of one connection either all crossed the part or none of them did.
-        let mut connections: BTreeMap<usize, Vec<Crossing>> = BTreeMap::new();
+        let mut connections: BTreeMap<usize, Vec<(usize, Crossing)>> = BTreeMap::new();
+        let mut ratios = Ratios::default();
         for (flow, probability, share) in crossing.iter().copied() {
             let data = &self.flows[flow];
             // Without others of its kind, a flow tells nothing.
-            let baseline = all.baseline(data.kind, &own);
-            connections
-                .entry(data.connection)
-                .or_default()
-                .extend(baseline.map(|baseline| Crossing {
-                    flow,
-                    probability,
-                    share,
-                    weight: 1.0 / (1.0 + data.alike * (expected[&data.slot] - 1.0).max(0.0)),
-                    baseline,
-                    disturbed,
-                }));
+            let Some(baseline) = all.baseline(data.kind, &own) else {
+                continue;
+            };
+            let one = Crossing {
+                probability,
+                share,
+                weight: 1.0 / (1.0 + data.alike * (expected[&data.slot] - 1.0).max(0.0)),
+                baseline,
+                disturbed,
+            };
+            let row = ratios.row(&one, data, self.known[flow]);
+            connections.entry(data.connection).or_default().push((row, one));
         }
-        let evidence_at = |loss: f64| -> f64 {
-            let of_connection = |flows: &Vec<Crossing>| {
-                let crossed: f64 = flows
+        // Most connections are alike: clean flows with as many packets as others.
+        let mut classes: BTreeMap<Class, f64> = BTreeMap::new();
+        for flows in connections.into_values() {
+            let probability = flows.iter().map(|(_, one)| one.probability).fold(0.0, f64::max);
+            let terms = flows.iter().map(|(row, one)| (*row, one.weight.to_bits()));
+            *classes
+                .entry((probability.to_bits(), terms.collect()))
+                .or_default() += 1.0;
+        }
+        let evidence_at = |place: usize| -> f64 {
+            let of_class = |((probability, terms), connections): (&Class, &f64)| {
+                let crossed: f64 = terms
                     .iter()
-                    .map(|one| one.weight * self.ln_ratio(one, loss))
+                    .map(|(row, weight)| f64::from_bits(*weight) * ratios.rows[*row][place])
                     .sum();
-                let probability = flows.iter().map(|one| one.probability).fold(0.0, f64::max);
-                match probability >= 1.0 {
+                let probability = f64::from_bits(*probability);
+                let one = match probability >= 1.0 {
                     true => crossed,
                     false => ln_sum(probability.ln() + crossed, (1.0 - probability).ln()),
-                }
+                };
+                connections * one
             };
-            connections
-                .values()
-                .filter(|flows| !flows.is_empty())
-                .map(of_connection)
-                .sum()
+            classes.iter().map(of_class).sum()
         };
-        let (from, to, per_decade) = DECADES;
-        let steps = ((to - f64::from(from)) * per_decade) as i32;
-        let losses = (0..=steps).map(|step| 10f64.powf(f64::from(from) + f64::from(step) / per_decade));
-        let points: Vec<(f64, f64)> = losses.map(|loss| (loss, evidence_at(loss))).collect();
+        let points: Vec<(f64, f64)> = losses()
+            .enumerate()
+            .map(|(place, loss)| (loss, evidence_at(place)))
+            .collect();
         let (loss, most) =
             points.iter().copied().fold(
                 (0.0, f64::NEG_INFINITY),
@@ -311,32 +303,6 @@ impl<'f> Model<'f> {
         }
     }
 
-    /// The logarithm of how much likelier a flow's losses are if it crossed the part, which loses packets, than if nothing does.
-    fn ln_ratio(&self, crossing: &Crossing, loss: f64) -> f64 {
-        let (known, flow) = (self.known[crossing.flow], &self.flows[crossing.flow]);
-        let &Crossing {
-            share,
-            baseline,
-            disturbed,
-            ..
-        } = crossing;
-        let lossy_with = |survival: f64| {
-            (1.0 - (1.0 - baseline) * (-flow.per_trial * survival).exp()).clamp(1e-12, 1.0 - 1e-12)
-        };
-        let ln_of = |lossy: f64| flow.lossy * lossy.ln() + (flow.trials - flow.lossy) * (1.0 - lossy).ln();
-        let by_other_reasons = disturbed.ln() + ln_any_probability(flow.lossy, flow.trials);
-        let healthy = lossy_with(known);
-        let null = ln_sum((1.0 - disturbed).ln() + ln_of(healthy), by_other_reasons);
-        // Something else may add losses; that it takes away those of the part is much rarer.
-        let faulty = lossy_with(known - (1.0 - loss * share).ln());
-        let hidden = match flow.lossy < flow.trials * faulty {
-            true => HIDDEN.ln(),
-            false => 0.0,
-        };
-        let crossed = ln_sum((1.0 - disturbed).ln() + ln_of(faulty), hidden + by_other_reasons);
-        crossed - null
-    }
-
     /// The flows with losses that a part explains better than chance does.
     fn explained(&self, best: &Candidate) -> Vec<usize> {
         let all = self.healthy();
@@ -348,14 +314,13 @@ impl<'f> Model<'f> {
             let baseline = all.baseline(data.kind, &own).filter(|_| data.lossy > 0.0);
             baseline.is_some_and(|baseline| {
                 let one = Crossing {
-                    flow: *flow,
                     probability: *probability,
                     share: *share,
                     weight: 1.0,
                     baseline,
                     disturbed,
                 };
-                self.ln_ratio(&one, best.loss) > 0.0
+                one.ln_ratio(data, self.known[*flow], best.loss) > 0.0
             })
         };
         crossing
@@ -381,13 +346,4 @@ impl<'f> Model<'f> {
         self.is_accounted.fill(false);
         parts.iter().for_each(|part| self.accept(part));
     }
-}
-
-/// The logarithm of the sum of two numbers of which these are the logarithms.
-fn ln_sum(a: f64, b: f64) -> f64 {
-    let (low, high) = if a < b { (a, b) } else { (b, a) };
-    if high == f64::NEG_INFINITY {
-        return high;
-    }
-    high + (low - high).exp().ln_1p()
 }

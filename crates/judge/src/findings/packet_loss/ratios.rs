@@ -1,0 +1,96 @@
+//! What one flow says for a part that it crossed: how probable its losses are if that part loses packets, over how probable they are if it loses none.
+
+use std::collections::HashMap;
+
+use super::flows::LossFlow;
+use record::stats::ln_any_probability;
+
+/// How much rarer it is that a flow over a part which loses packets is spared, than that something else makes a flow lose some.
+const HIDDEN: f64 = 0.01;
+/// Probabilities of loss that are considered: as powers of ten, from and to, and how many per decade.
+const DECADES: (i32, f64, f64) = (-6, -0.3, 4.0);
+
+/// A flow that may have crossed a part.
+pub(super) struct Crossing {
+    /// That it did.
+    pub(super) probability: f64,
+    /// Of its packets, if it did.
+    pub(super) share: f64,
+    /// How much it counts beside others of its slot.
+    pub(super) weight: f64,
+    /// That an iteration of it is lossy without the part.
+    pub(super) baseline: f64,
+    /// That it was disturbed.
+    pub(super) disturbed: f64,
+}
+
+impl Crossing {
+    /// The logarithm of how much likelier a flow's losses are if it crossed the part, which loses packets, than if nothing does. `known` is
+    /// what accepted parts lose of it.
+    pub(super) fn ln_ratio(&self, flow: &LossFlow, known: f64, loss: f64) -> f64 {
+        let &Crossing {
+            share,
+            baseline,
+            disturbed,
+            ..
+        } = self;
+        let lossy_with = |survival: f64| {
+            (1.0 - (1.0 - baseline) * (-flow.per_trial * survival).exp()).clamp(1e-12, 1.0 - 1e-12)
+        };
+        let ln_of = |lossy: f64| flow.lossy * lossy.ln() + (flow.trials - flow.lossy) * (1.0 - lossy).ln();
+        let by_other_reasons = disturbed.ln() + ln_any_probability(flow.lossy, flow.trials);
+        let healthy = lossy_with(known);
+        let null = ln_sum((1.0 - disturbed).ln() + ln_of(healthy), by_other_reasons);
+        // Something else may add losses; that it takes away those of the part is much rarer.
+        let faulty = lossy_with(known - (1.0 - loss * share).ln());
+        let hidden = match flow.lossy < flow.trials * faulty {
+            true => HIDDEN.ln(),
+            false => 0.0,
+        };
+        let crossed = ln_sum((1.0 - disturbed).ln() + ln_of(faulty), hidden + by_other_reasons);
+        crossed - null
+    }
+}
+
+/// The probabilities of loss that are considered.
+pub(super) fn losses() -> impl Iterator<Item = f64> {
+    let (from, to, per_decade) = DECADES;
+    let steps = ((to - f64::from(from)) * per_decade) as i32;
+    (0..=steps).map(move |step| 10f64.powf(f64::from(from) + f64::from(step) / per_decade))
+}
+
+/// What flows say for a part, a row for those that are alike and a column for every probability of loss.
+#[derive(Default)]
+pub(super) struct Ratios {
+    pub(super) rows: Vec<Vec<f64>>,
+    known: HashMap<[u64; 6], usize>,
+}
+
+impl Ratios {
+    pub(super) fn row(&mut self, one: &Crossing, flow: &LossFlow, known: f64) -> usize {
+        let all = [
+            flow.lossy,
+            flow.trials,
+            flow.per_trial,
+            known,
+            one.share,
+            one.baseline,
+        ];
+        let fresh = self.rows.len();
+        let row = *self.known.entry(all.map(f64::to_bits)).or_insert(fresh);
+        if row == fresh {
+            self.rows
+                .push(losses().map(|loss| one.ln_ratio(flow, known, loss)).collect());
+        }
+        row
+    }
+}
+
+/// The logarithm of the sum of two numbers of which these are the logarithms.
+pub(super) fn ln_sum(a: f64, b: f64) -> f64 {
+    let (low, high) = if a < b { (a, b) } else { (b, a) };
+    if high == f64::NEG_INFINITY {
+        return high;
+    }
+    high + (low - high).exp().ln_1p()
+}
