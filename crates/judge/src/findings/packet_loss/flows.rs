@@ -105,13 +105,15 @@ pub(super) fn flows(
         .filter(|(_, summary)| is_judged(summary.cell))
     {
         let cell = summary.cell;
-        let fresh = kinds.len();
-        let kind = *kinds.entry(cell.peer_key()).or_insert(fresh);
         for done in rounds_of.get(&cell.id).into_iter().flatten() {
             for tcp in &done.tcp {
                 let Some(parts) = crossed.parts_between(cell, (tcp.from, tcp.to), &tcp.rail, elements) else {
                     continue;
                 };
+                // Packets that overtake each other look lost to TCP now and then: sprayed flows are compared with each other only.
+                let is_sprayed = !parts.shares.is_empty();
+                let fresh = kinds.len();
+                let kind = *kinds.entry((cell.peer_key(), is_sprayed)).or_insert(fresh);
                 // Without a port it may be another one every time.
                 let ports = match tcp.source_port {
                     0 => Err((cell.id, done.round, tcp.flow)),

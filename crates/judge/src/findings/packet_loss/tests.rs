@@ -6,8 +6,8 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use crate::findings::judge;
 use crate::findings::tests::links::flows;
 use record::{
-    Cell, CellDone, Event, Finding, FindingKind, Judgement, Recorded, Retransmissions, SuspectKind, TcpFlow,
-    Verdict,
+    Cell, CellDone, Event, Finding, FindingKind, Judgement, PathPlacement, Recorded, Retransmissions,
+    SuspectKind, SwitchPlacement, TcpFlow, Verdict,
 };
 
 /// Segments of an iteration.
@@ -258,8 +258,8 @@ fn all_measurements_of_one_connection_are_one_draw_of_its_path() {
     assert!(!of_draws.iter().any(names_it), "{of_draws:?}");
 }
 
-/// The first suspects of all findings about losses, where the flows of cells have these source ports.
-fn suspects_of_unknown_paths(port: impl Fn(&Cell) -> u16) -> Vec<String> {
+/// Eight hosts on one rail of two leaves and two spines.
+fn two_leaves_of_four() -> String {
     let mut topology = String::new();
     for host in 0..8 {
         topology += &format!(
@@ -281,6 +281,58 @@ fn suspects_of_unknown_paths(port: impl Fn(&Cell) -> u16) -> Vec<String> {
             "[[link]]\nname = \"u{leaf}-{spine}\"\nends = [\"leaf{leaf}/u{spine}\", \"spine{spine}/d{leaf}\"]\nrate = \"10 Gb/s\"\nrail = \"rail0\"\n"
         );
     }
+    topology
+}
+
+/// TCP takes packets that overtook each other for lost now and then, and every flow between leaves is sprayed. One cable of a host loses packets as well.
+#[test]
+fn what_sprayed_flows_retransmit_is_compared_with_other_sprayed_flows() {
+    let found = |extra: f64| {
+        let mut fixture = flows(|_, _| crate::findings::fixture::HEALTHY);
+        fixture.run.cells.retain(|cell| cell.rails == ["rail0"]);
+        fixture
+            .run
+            .ranks
+            .iter_mut()
+            .for_each(|rank| rank.rails.truncate(1));
+        fixture.run.placement = ["leaf0", "leaf1"].map(|switch| sprayed(switch)).to_vec();
+        let between_leaves = |cell: &Cell| (cell.ranks[0] < 4) != (cell.ranks[1] < 4);
+        let loss = move |cell: &Cell, _: u32| match (cell.ranks[1] == 6, between_leaves(cell)) {
+            (true, _) => 0.0005 + extra,
+            (false, true) => 0.0005,
+            (false, false) => 0.0,
+        };
+        let counts = Counts {
+            loss,
+            bursty: 0.0,
+            seed: 5,
+        };
+        let mut recorded = counts.added_to(fixture.recorded());
+        recorded.topology = Some(two_leaves_of_four());
+        let judgement = judge(&recorded);
+        let first = of_losses(&judgement)
+            .into_iter()
+            .map(|finding| finding.suspects[0].part.clone());
+        first.collect::<Vec<String>>()
+    };
+    assert_eq!(found(0.0), [""; 0], "a healthy fabric");
+    let [first] = found(0.02).try_into().unwrap();
+    assert!(first.contains("node06"), "{first}");
+}
+
+fn sprayed(switch: &str) -> SwitchPlacement {
+    SwitchPlacement {
+        switch: switch.to_string(),
+        placement: PathPlacement::Sprayed,
+        repeats: 20,
+        agreed: 10,
+        bursts: 10,
+        spread: 10,
+    }
+}
+
+/// The first suspects of all findings about losses, where the flows of cells have these source ports.
+fn suspects_of_unknown_paths(port: impl Fn(&Cell) -> u16) -> Vec<String> {
     let mut fixture = flows(|_, _| crate::findings::fixture::HEALTHY);
     let template = fixture.run.cells[0].clone();
     fixture.run.cells.clear();
@@ -319,7 +371,7 @@ fn suspects_of_unknown_paths(port: impl Fn(&Cell) -> u16) -> Vec<String> {
         seed: 11,
     };
     let mut recorded = counts.added_to(fixture.recorded());
-    recorded.topology = Some(topology);
+    recorded.topology = Some(two_leaves_of_four());
     let cells = recorded.run.cells.clone();
     for event in &mut recorded.events {
         let Event::CellDone(done) = event else { continue };
