@@ -295,7 +295,7 @@ fn what_sprayed_flows_retransmit_is_compared_with_other_sprayed_flows() {
             .ranks
             .iter_mut()
             .for_each(|rank| rank.rails.truncate(1));
-        fixture.run.placement = ["leaf0", "leaf1"].map(|switch| sprayed(switch)).to_vec();
+        fixture.run.placement = ["leaf0", "leaf1"].map(sprayed).to_vec();
         let between_leaves = |cell: &Cell| (cell.ranks[0] < 4) != (cell.ranks[1] < 4);
         let loss = move |cell: &Cell, _: u32| match (cell.ranks[1] == 6, between_leaves(cell)) {
             (true, _) => 0.0005 + extra,
