@@ -132,14 +132,14 @@ impl RunExecutor<'_> {
             }
         }
         if end == EndReason::Finished {
-            let mut measurer = SessionMeasurer {
+            let measurer = SessionMeasurer {
                 session: &mut *session,
                 tests: &self.plan.tests,
                 folder: self.folder,
                 known: &mut known,
                 measuring: &mut measuring,
             };
-            end = probe_paths::narrow(&mut measurer, self.plan)?;
+            end = probe_paths::narrow(measurer, self.plan, &lost)?;
             if self.continues_after(end, session, &mut lost, &mut measuring)? {
                 end = EndReason::Finished;
             }

@@ -7,11 +7,13 @@ use super::steady_paths::TracedTwice;
 use crate::error::CliError;
 use engine::measure::{Progress, Session, TraceWanted};
 use plan::Plan;
+use plan::diagnose::Measurer;
 use plan::placement::Placements;
 use plan::probes::{
     Identifiability, ProbeMeasurer, aim, cover, flows_to_try, share_out_by_paths, what_is_sent,
 };
-use record::{EndReason, ProbeFlow, StreamPath, TransportKind, text};
+use plan::replan::LostParts;
+use record::{Cell, EndReason, ProbeFlow, Recorded, StreamPath, TransportKind, text};
 use topology::graph::{Graph, Path};
 
 /// Fills in the paths of all probes that have several to choose from, where they are steady, and notes how switches place them.
@@ -105,32 +107,70 @@ fn fill_in(flows: &mut [ProbeFlow], graph: &Graph, known: &HashMap<TraceWanted, 
     }
 }
 
-/// Sends more probes over links that could explain what is open about those sent before.
-pub fn narrow(measurer: &mut SessionMeasurer<'_, '_>, plan: &Plan) -> Result<EndReason, CliError> {
+/// Sends more probes over links that could explain what is open about those sent before, from and to ranks that are there.
+pub fn narrow(
+    measurer: SessionMeasurer<'_, '_>,
+    plan: &Plan,
+    lost: &LostParts,
+) -> Result<EndReason, CliError> {
     let graph = measurer.known.graph.clone();
     let has_probes = plan.cells.iter().any(|cell| cell.probes.is_some());
-    match graph.filter(|_| has_probes) {
-        Some(graph) => aim(measurer, &graph, (plan.seed, plan.wire)),
-        None => Ok(EndReason::Finished),
+    let Some(graph) = graph.filter(|_| has_probes) else {
+        return Ok(EndReason::Finished);
+    };
+    let mut prober = Prober {
+        measurer,
+        graph: &graph,
+        lost,
+    };
+    aim(&mut prober, &graph, (plan.seed, plan.wire))
+}
+
+/// Measures with the ranks of a session that are left.
+struct Prober<'a, 's, 'm> {
+    measurer: SessionMeasurer<'s, 'm>,
+    graph: &'a Graph,
+    lost: &'a LostParts,
+}
+
+impl Measurer for Prober<'_, '_, '_> {
+    type Error = CliError;
+
+    fn measure(&mut self, why: &str, cells: &[Cell]) -> Result<EndReason, CliError> {
+        self.measurer.measure(why, cells)
+    }
+
+    fn recorded(&mut self) -> Result<Recorded, CliError> {
+        self.measurer.recorded()
     }
 }
 
-impl ProbeMeasurer for SessionMeasurer<'_, '_> {
+impl ProbeMeasurer for Prober<'_, '_, '_> {
     fn trace(&mut self, mut flows: Vec<ProbeFlow>) -> Result<Vec<ProbeFlow>, CliError> {
-        let Some(graph) = self.known.graph.clone() else {
-            return Ok(flows);
+        let SessionMeasurer {
+            session,
+            known,
+            measuring,
+            ..
+        } = &mut self.measurer;
+        let hosts = session
+            .fabric()
+            .ranks
+            .iter()
+            .map(|record| (record.rank, record.host.clone()));
+        let hosts: HashMap<u32, String> = hosts.collect();
+        let is_there = |rank: u32, rail: &str| {
+            hosts.get(&rank).is_some_and(|host| {
+                let silent = (host.clone(), rail.to_string());
+                !self.lost.hosts.contains(host) && !self.lost.rails.contains(&silent)
+            })
         };
-        let progress = self.measuring.progress;
+        flows.retain(|flow| is_there(flow.from, &flow.rail) && is_there(flow.to, &flow.rail));
+        let progress = measuring.progress;
         progress.note("packets were lost or late, and it is open why: probing more paths");
-        let wanted = several_ways(flows.iter(), &graph);
-        let known = trace(
-            self.session,
-            &graph,
-            &mut self.known.placements,
-            &wanted,
-            progress,
-        )?;
-        fill_in(&mut flows, &graph, &known);
+        let wanted = several_ways(flows.iter(), self.graph);
+        let traced = trace(session, self.graph, &mut known.placements, &wanted, progress)?;
+        fill_in(&mut flows, self.graph, &traced);
         Ok(flows)
     }
 }

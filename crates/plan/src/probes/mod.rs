@@ -73,19 +73,22 @@ impl TestLayout<'_> {
         let line = self.known.slowest().unwrap_or(super::estimate::RATE).0;
         let work = self.work(2)?[0];
         let ends: usize = rails.iter().map(|(_, members, _)| members.len()).sum();
-        let at_most = (MOST_FLOWS / (ends * usize::from(settings.sets)).max(1)).max(1);
-        let partners = usize::from(settings.partners).min(at_most);
-        if partners < usize::from(settings.partners) {
-            let what = format!("{} partners at a time instead of {partners}", settings.partners);
+        let asked = (usize::from(settings.sets), usize::from(settings.partners));
+        let (sets, partners) = within_limit(ends, asked);
+        if (sets, partners) != asked {
             self.leave_out(
-                &what,
+                &format!(
+                    "probes to {} others from every rank instead of {}",
+                    asked.0 * asked.1,
+                    sets * partners
+                ),
                 &format!("that would be more than {MOST_FLOWS} flows of probes"),
             );
         }
         let mut addresses = self.fabric.ranks.iter().flat_map(|rank| &rank.rails);
         let is_ipv6 = addresses.any(|end| end.address.contains(':'));
         let mut slots = Vec::new();
-        for set in 0..settings.sets {
+        for set in 0..sets as u16 {
             let mut flows = Vec::new();
             for (rail, members, shifts) in &rails {
                 for partner in 0..partners.min(shifts.len()) {
@@ -145,6 +148,13 @@ impl TestLayout<'_> {
         }
         Ok(slots)
     }
+}
+
+/// Sets of partners, and partners at a time, so that ranks with so many ends on rails do not make too many flows.
+fn within_limit(ends: usize, (sets, partners): (usize, usize)) -> (usize, usize) {
+    let of_one_end = (MOST_FLOWS / ends.max(1)).max(1);
+    let sets = sets.min(of_one_end);
+    (sets, partners.min((of_one_end / sets).max(1)))
 }
 
 /// The ranks on a rail, one for every cable.
@@ -246,6 +256,15 @@ mod tests {
         assert_eq!(untold.crossed, graph.link_count());
         assert_eq!(untold.pairs_alike, Some(0));
         assert!(untold.untested(&graph).is_empty());
+    }
+
+    #[test]
+    fn no_fabric_is_so_large_that_more_flows_are_planned_than_may_be() {
+        assert_eq!(within_limit(32, (16, 4)), (16, 4));
+        assert_eq!(within_limit(4_096, (16, 4)), (16, 1));
+        assert_eq!(within_limit(1_024 * 8, (16, 4)), (12, 1));
+        assert_eq!(within_limit(4_096 * 8, (16, 4)), (3, 1));
+        assert_eq!(within_limit(MOST_FLOWS * 2, (16, 4)), (1, 1));
     }
 
     #[test]

@@ -250,16 +250,20 @@ fn open_links(
     run: &Run,
 ) -> Vec<LinkId> {
     let is_probed = |flow: &&LossFlow| flow.is_probe && flow.parts.possible.is_empty();
-    let is_open = |cause: &&LossCause| {
-        cause.why_not.is_some() || cause.suspects.first().is_some_and(|(_, sure)| *sure < TOLD_APART)
-    };
-    let of_causes = causes.iter().filter(is_open).flat_map(|cause| {
+    let of_cause = |cause: &LossCause| -> BTreeSet<LinkId> {
+        let is_unsure = cause.suspects.first().is_some_and(|(_, sure)| *sure < TOLD_APART);
         let links = cause
             .suspects
             .iter()
             .map(|(element, _)| elements.links_of(graph, *element, run));
-        links.filter(|links| links.len() <= 2).flatten()
-    });
+        let links: BTreeSet<LinkId> = links.filter(|links| links.len() <= 2).flatten().collect();
+        // Where all suspects are one link, more probes over it would not tell them apart.
+        match cause.why_not.is_some() || is_unsure && links.len() > 1 {
+            true => links,
+            false => BTreeSet::new(),
+        }
+    };
+    let of_causes = causes.iter().flat_map(of_cause);
     let links_of = |flow: &LossFlow| -> Vec<LinkId> {
         let links = flow
             .parts
