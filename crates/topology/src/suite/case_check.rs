@@ -234,8 +234,8 @@ fn probe_size(section: &Section<'_>) -> Result<Bytes, SuiteError> {
     let (least, most) = PROBE_SIZES;
     match sizes(&item)?.as_slice() {
         [size] if (least..=most).contains(size) => Ok(*size),
-        [_] => Err(item.expected(&format!("from {least} to {most}"))),
-        _ => Err(item.expected("one size")),
+        [_] => Err(item.expected(&format!("a list of one size from {} B to {} B", least.0, most.0))),
+        _ => Err(item.expected("a list of one size")),
     }
 }
 

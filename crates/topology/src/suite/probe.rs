@@ -49,9 +49,6 @@ impl ProbeSettings {
         let mut settings = ProbeSettings::default();
         if let Some(item) = section.get("share") {
             settings.share = item.share(0.0, MOST_SHARE)?;
-            if settings.share == 0.0 {
-                return Err(item.expected("more than 0 %"));
-            }
         }
         if let Some(item) = section.get("packets_per_second") {
             settings.packets_per_second = item.whole(1..=MOST_PACKETS)?;
@@ -109,7 +106,7 @@ mod tests {
     #[test]
     fn what_probes_cannot_be_is_refused() {
         let cases = [
-            ("kind = \"probe\"\nshare = \"0%\"", "more than 0 %"),
+            ("kind = \"probe\"\nshare = \"0%\"", "above 0% and below 20%"),
             ("kind = \"probe\"\nshare = \"30%\"", "`share`"),
             ("kind = \"probe\"\npartners = 0", "from 1 to 256"),
             (
