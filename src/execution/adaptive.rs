@@ -56,17 +56,10 @@ pub fn narrow_adaptive_tests(
     on_step: &dyn Fn(&Step),
 ) -> Result<EndReason, CliError> {
     for test in tests.iter().filter(|test| test.adaptive) {
-        let inferred;
-        let (of_run, table) = (known.graph.clone(), Arc::clone(&known.paths));
-        let graph = match &of_run {
-            Some(graph) => graph.as_ref(),
-            None => {
-                inferred = topology::graph::Graph::inferred(&session.fabric().ranks);
-                &inferred
-            }
-        };
+        let graph = known.graph_or_inferred(&session.fabric().ranks);
+        let table = Arc::clone(&known.paths);
         let setting = DiagnosisContext {
-            graph,
+            graph: &graph,
             table: &table,
             test: &test.name,
             seed,

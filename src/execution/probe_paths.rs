@@ -153,17 +153,10 @@ impl ProbeMeasurer for Prober<'_, '_, '_> {
             measuring,
             ..
         } = &mut self.measurer;
-        let hosts = session
-            .fabric()
-            .ranks
-            .iter()
-            .map(|record| (record.rank, record.host.clone()));
-        let hosts: HashMap<u32, String> = hosts.collect();
+        let ranks = &session.fabric().ranks;
         let is_there = |rank: u32, rail: &str| {
-            hosts.get(&rank).is_some_and(|host| {
-                let silent = (host.clone(), rail.to_string());
-                !self.lost.hosts.contains(host) && !self.lost.rails.contains(&silent)
-            })
+            let record = ranks.iter().find(|record| record.rank == rank);
+            record.is_some_and(|record| !self.lost.includes(record, rail))
         };
         flows.retain(|flow| is_there(flow.from, &flow.rail) && is_there(flow.to, &flow.rail));
         let progress = measuring.progress;

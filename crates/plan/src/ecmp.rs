@@ -41,14 +41,8 @@ impl TestLayout<'_> {
                 ports,
             });
         }
-        let inferred;
-        let graph = match &self.known.graph {
-            Some(graph) => graph.as_ref(),
-            None => {
-                inferred = Graph::inferred(&self.fabric.ranks);
-                &inferred
-            }
-        };
+        let graph = self.known.graph_or_inferred(&self.fabric.ranks);
+        let graph = graph.as_ref();
         let world = self.world();
         let mut slots = Vec::new();
         for rail in self.rails {

@@ -126,6 +126,12 @@ impl Choices {
 }
 
 impl FabricKnowledge {
+    /// The fabric's graph; where nothing is known of it, every rail is one switch.
+    pub fn graph_or_inferred(&self, ranks: &[record::RankRecord]) -> Arc<Graph> {
+        let known = self.graph.clone();
+        known.unwrap_or_else(|| Arc::new(Graph::inferred(ranks)))
+    }
+
     /// What the slowest cable of a host should carry, when a topology says so.
     fn slowest(&self) -> Option<Rate> {
         let graph = self.graph.as_ref()?;

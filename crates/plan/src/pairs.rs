@@ -6,7 +6,6 @@ use super::flow::load_of;
 use super::layout::{Slot, TestLayout};
 use super::schedule::{by_topology, random, tournament};
 use record::{Cell, Collective, Load, TransportKind};
-use topology::graph::Graph;
 use topology::suite::Schedule;
 
 /// How often an adaptive test crosses every link before it asks what is suspicious.
@@ -172,14 +171,8 @@ impl TestLayout<'_> {
         if self.has_no_links() {
             return Ok(Vec::new());
         }
-        let inferred;
-        let graph = match &self.known.graph {
-            Some(graph) => graph.as_ref(),
-            None => {
-                inferred = Graph::inferred(&self.fabric.ranks);
-                &inferred
-            }
-        };
+        let graph = self.known.graph_or_inferred(&self.fabric.ranks);
+        let graph = graph.as_ref();
         let mut slots = Vec::new();
         for work in self.work(2)? {
             let mut adaptive = Adaptive::new(graph, &self.known.paths, world, self.rails, self.seed);

@@ -32,9 +32,14 @@ impl LostParts {
         if self.hosts.contains(&record.host) {
             return Some(format!("{} was lost", record.host));
         }
-        let silent = |rail: &&String| self.rails.contains(&(record.host.clone(), rail.to_string()));
-        let rail = cell.rails.iter().find(silent)?;
+        let rail = cell.rails.iter().find(|rail| self.includes(record, rail))?;
         Some(format!("{rail} at {} went silent", record.host))
+    }
+
+    /// Whether a rank's end of a rail is lost, by itself or with its host.
+    pub fn includes(&self, record: &RankRecord, rail: &str) -> bool {
+        let end = (record.host.clone(), rail.to_string());
+        self.hosts.contains(&record.host) || self.rails.contains(&end)
     }
 }
 
@@ -199,6 +204,20 @@ mod tests {
         let slots = |cells: &[Cell]| cells.chunk_by(|a, b| a.slot == b.slot).count();
         let kept: BTreeSet<u32> = rest.cells.iter().map(|cell| cell.slot).collect();
         assert_eq!(slots(&rest.cells), kept.len());
+    }
+
+    #[test]
+    fn an_end_of_a_rail_is_lost_with_its_host_or_by_itself() {
+        let (ranks, _) = planned();
+        let silent = LostParts {
+            rails: [("h1".to_string(), "a".to_string())].into(),
+            ..lost_host("h2")
+        };
+        let is_lost = |rank: usize| ["a", "b"].map(|rail| silent.includes(&ranks[rank], rail));
+        assert_eq!(
+            [0, 1, 2].map(is_lost),
+            [[false, false], [true, false], [true, true]]
+        );
     }
 
     #[test]

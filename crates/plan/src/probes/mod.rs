@@ -44,14 +44,8 @@ impl TestLayout<'_> {
         if self.has_no_links() {
             return Ok(Vec::new());
         }
-        let inferred;
-        let graph = match &self.known.graph {
-            Some(graph) => graph.as_ref(),
-            None => {
-                inferred = Graph::inferred(&self.fabric.ranks);
-                &inferred
-            }
-        };
+        let graph = self.known.graph_or_inferred(&self.fabric.ranks);
+        let graph = graph.as_ref();
         let settings = self.test.probe.clone();
         let world = self.world();
         let mut rails: Vec<(String, Vec<u32>, Vec<usize>)> = Vec::new();
