@@ -23,6 +23,7 @@ mod engines;
 mod flap;
 mod gpu_errors;
 mod gpus;
+mod held_up;
 mod incomplete_coverage;
 mod interference;
 mod interruption;

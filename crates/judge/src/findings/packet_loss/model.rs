@@ -19,6 +19,8 @@ const LIGHTEST: f64 = 0.03;
 const MOST_PARTS: usize = 256;
 /// Parts are chosen again, each beside all others, so many times at most.
 const MOST_PASSES: usize = 3;
+/// Parts whose evidence is less than this share of the surest's are no rivals of it.
+const COMPARED: f64 = 0.5;
 /// A flow that crossed a part with at least this probability counts as one over it.
 const LIKELY: f64 = 0.5;
 
@@ -134,33 +136,26 @@ impl<'f> Model<'f> {
         prior: &impl Fn(usize) -> f64,
     ) -> Option<LossyPart> {
         let weight = |candidate: &Candidate| candidate.evidence + prior(candidate.part).ln();
-        let best = candidates.iter().max_by(|a, b| {
-            let by_weight = weight(a).total_cmp(&weight(b));
-            by_weight.then(b.part.cmp(&a.part))
-        })?;
-        let p_value = ((-best.evidence).exp() * self.family() as f64).min(1.0);
-        if p_value >= BEYOND_CHANCE || found.iter().any(|part| part.part() == best.part) {
+        let by_weight =
+            |a: &&Candidate, b: &&Candidate| weight(a).total_cmp(&weight(b)).then(b.part.cmp(&a.part));
+        let is_new = |best: &Candidate| !found.iter().any(|part| part.part() == best.part);
+        let p_value_of = |best: &Candidate| ((-best.evidence).exp() * self.family() as f64).min(1.0);
+        let surest = candidates.iter().max_by(by_weight)?;
+        if p_value_of(surest) >= BEYOND_CHANCE || !is_new(surest) {
             return None;
         }
-        let explained = self.explained(best);
-        let own: BTreeSet<usize> = explained.iter().copied().collect();
-        let explains_some = |candidate: &&Candidate| {
-            let crossing = &self.crossing[&candidate.part];
-            crossing.iter().any(|(flow, ..)| own.contains(flow))
-        };
-        let top = weight(best);
-        let weights: Vec<(usize, f64)> = candidates
+        let suspects = self.side_by_side(candidates, surest, prior);
+        let best = candidates
             .iter()
-            .filter(explains_some)
-            .map(|candidate| (candidate.part, (weight(candidate) - top).exp()))
-            .collect();
-        let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
-        let mut suspects: Vec<(usize, f64)> = weights
+            .find(|candidate| candidate.part == suspects[0].0)
+            .filter(|best| p_value_of(best) < BEYOND_CHANCE && is_new(best))
+            .unwrap_or(surest);
+        let mut suspects: Vec<(usize, f64)> = suspects
             .into_iter()
-            .map(|(part, weight)| (part, weight / sum))
             .filter(|(part, share)| *part == best.part || *share >= LIGHTEST)
             .collect();
-        suspects.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        suspects.sort_by_key(|(part, _)| *part != best.part);
+        let (p_value, explained) = (p_value_of(best), self.explained(best));
         let mut crossing = self.over(best.part);
         if crossing.is_empty() {
             crossing = explained.iter().map(|flow| (*flow, 1.0)).collect();
@@ -172,6 +167,59 @@ impl<'f> Model<'f> {
             p_value,
             loss: best.loss,
         })
+    }
+
+    /// The parts that may explain what the surest of some candidates does, each with its share of belief, the likeliest first. What healthy flows lose is the
+    /// same for all of them: what flows show that the surest explains neither way. Else a part that a flow only may have crossed would be held against losses that it explains itself.
+    fn side_by_side(
+        &self,
+        candidates: &[Candidate],
+        surest: &Candidate,
+        prior: &impl Fn(usize) -> f64,
+    ) -> Vec<(usize, f64)> {
+        let own: BTreeSet<usize> = self.explained(surest).into_iter().collect();
+        let over = &self.crossing[&surest.part];
+        let all = self.healthy();
+        let mut without = self.over_part(over);
+        let certain: BTreeSet<usize> = over
+            .iter()
+            .filter(|(_, probability, _)| *probability >= 1.0)
+            .map(|(flow, ..)| *flow)
+            .collect();
+        own.difference(&certain)
+            .filter(|flow| !self.is_accounted[**flow])
+            .for_each(|flow| {
+                let prior = over
+                    .iter()
+                    .find(|(crossing, ..)| crossing == flow)
+                    .map_or(0.0, |(_, probability, _)| *probability);
+                without.add(&self.flows[*flow], 1.0 - prior);
+            });
+        let weight = |candidate: &Candidate| candidate.evidence + prior(candidate.part).ln();
+        let least = COMPARED * weight(surest);
+        let explains_some = |candidate: &&Candidate| {
+            self.crossing[&candidate.part]
+                .iter()
+                .any(|(flow, ..)| own.contains(flow))
+        };
+        let rivals = candidates
+            .iter()
+            .filter(|candidate| weight(candidate) >= least)
+            .filter(explains_some);
+        let mut beside: Vec<(usize, f64)> = rivals
+            .map(|rival| {
+                let beside = self.candidate_beside(rival.part, &self.crossing[&rival.part], &all, &without);
+                (rival.part, weight(&beside))
+            })
+            .collect();
+        beside.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let top = beside.first().map_or(0.0, |(_, weight)| *weight);
+        beside
+            .iter_mut()
+            .for_each(|(_, weight)| *weight = (*weight - top).exp());
+        let sum: f64 = beside.iter().map(|(_, weight)| weight).sum();
+        beside.iter_mut().for_each(|(_, weight)| *weight /= sum);
+        beside
     }
 
     /// The flows that no accepted part was crossed by.
@@ -234,8 +282,18 @@ impl<'f> Model<'f> {
     }
 
     fn candidate(&self, part: usize, crossing: &[(usize, f64, f64)], all: &Tally) -> Candidate {
-        let own = self.over_part(crossing);
-        let disturbed = all.disturbed(&own);
+        self.candidate_beside(part, crossing, all, &self.over_part(crossing))
+    }
+
+    /// The same where healthy flows lose what all but these do.
+    fn candidate_beside(
+        &self,
+        part: usize,
+        crossing: &[(usize, f64, f64)],
+        all: &Tally,
+        without: &Tally,
+    ) -> Candidate {
+        let disturbed = all.disturbed(without);
         // Flows of one slot may be disturbed together: they are one measurement.
         let mut expected: HashMap<(u32, u16), f64> = HashMap::new();
         for (flow, probability, _) in crossing {
@@ -247,7 +305,7 @@ impl<'f> Model<'f> {
         for (flow, probability, share) in crossing.iter().copied() {
             let data = &self.flows[flow];
             // Without others of its kind, a flow tells nothing.
-            let Some(baseline) = all.baseline(data.kind, &own) else {
+            let Some(baseline) = all.baseline(data.kind, without) else {
                 continue;
             };
             let one = Crossing {

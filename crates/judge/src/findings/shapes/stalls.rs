@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidate::{Candidate, RoundTally};
+use crate::findings::held_up;
 use crate::findings::summary::CellSummary;
 use record::stats::{at_least_of, median_of_sorted, more_often};
 use record::text;
@@ -285,27 +286,8 @@ fn as_hosts_delay_pairs(
     let Some(late) = late.reduce(f64::min) else {
         return 0.0;
     };
-    let (mut delayed, mut all) = (0, 0);
-    for pair in summaries
-        .iter()
-        .filter(|one| one.done && one.cell.ranks.len() == 2)
-    {
-        for round in &pair.rounds {
-            let median = median_of_sorted(&round.times).unwrap_or(0.0);
-            let is_late = |time: &&u64| **time as f64 >= median + late;
-            delayed += round.times.iter().rev().take_while(is_late).count();
-            all += round.times.len();
-        }
-    }
-    if all == 0 {
-        return 0.0;
-    }
-    // One standard error more: pairs are few.
-    let of_pairs = (delayed as f64 + 0.5) / (all as f64 + 1.0);
-    let of_pairs = (of_pairs + (of_pairs * (1.0 - of_pairs) / all as f64).sqrt()).min(1.0);
-    let of_host = 1.0 - (1.0 - of_pairs).sqrt();
-    let of_group = 1.0 - (1.0 - of_host).powf(hosts as f64);
-    at_least_of(own.stalls, own.iterations, of_group)
+    let of_group = held_up::share_of_group(summaries, hosts, late);
+    of_group.map_or(0.0, |of_group| at_least_of(own.stalls, own.iterations, of_group))
 }
 
 fn candidate(

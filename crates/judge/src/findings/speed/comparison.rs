@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU16;
 
+use crate::findings::held_up;
 use crate::findings::iterations::Round;
 use crate::findings::start_skew::without_skew;
 use crate::findings::summary::{CellSummary, rate_interval};
@@ -33,7 +34,7 @@ pub(in crate::findings) struct Comparison {
     pub(super) enough_rounds: Option<NonZeroU16>,
     /// Whether the interval over all rounds is below the threshold.
     pub(super) looks_slow: bool,
-    /// Why it may only look slow, where its ranks may have started so far apart that nothing else is wrong.
+    /// Why it may only look slow: its ranks may have started so far apart, or its hosts hold up so many iterations, that nothing else is wrong.
     pub(super) doubt: Option<Box<str>>,
 }
 
@@ -78,6 +79,22 @@ impl Comparison {
             u32::from(rule.remeasure) + 1,
             rule.budget_of(Question::Cells)
         )
+    }
+
+    /// The probability that the hosts of a group make it as slow by what they hold up, if they do it as often as in the pairs of this run.
+    pub(super) fn waits_for_hosts(&self, summaries: &[CellSummary<'_>], group: &CellSummary<'_>) -> f64 {
+        let (bytes, median) = (group.wire.bytes(), median_of_sorted(&group.times));
+        let late = bytes
+            .zip(median)
+            .map(|(bytes, median)| median - bytes.0 as f64 * 1e9 / self.threshold.0);
+        late.map_or(0.0, |late| held_up::makes_slow(summaries, group, late))
+    }
+
+    /// It only may look slow, and why.
+    pub(super) fn excuse(&mut self, why: &str) {
+        self.looks_slow = false;
+        self.p_value = 1.0;
+        self.doubt = Some(format!("below {}, but {why}", self.threshold).into());
     }
 
     pub(super) fn is_confirmed(&self, rule: &DecisionRule) -> bool {

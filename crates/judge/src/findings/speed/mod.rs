@@ -11,6 +11,8 @@
 //! 3. its p-value, corrected by Holm for every comparison of the run, is below the false-positive budget: it is neither the
 //!    slow end of what varies between healthy measurements of its kind, nor was it disturbed in every round (`variation`).
 //!
+//! A group of hosts that hold up iterations now and then, in pairs as well, may be late in most of its own: that is unclear, too (`held_up`).
+//!
 //! With only the first it is *suspected*: inconclusive until measured again. A cell that is below the threshold only if its ranks
 //! started together as exactly as it seems is neither: it is unclear (`start_skew`). Comparisons that fail the first
 //! condition enter the correction with a p-value of 1, which is never smaller than the true one: so the budget holds,
@@ -36,6 +38,9 @@ use record::text;
 use record::{DecisionRule, Question, Recorded};
 use references::{Applied, compare};
 
+/// Why a group may only look slow.
+const WAITS_FOR_HOSTS: &str = "hosts that hold up as many iterations as they do in pairs of this run would make it as slow, because a group waits for each of \
+                               them: no part is accused";
 /// More rounds are not proposed.
 const MOST_ROUNDS: u16 = 50;
 
@@ -102,8 +107,13 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
         .map(|applied| applied.comparisons.len())
         .sum();
     let accepted = rule.budget_of(Question::Cells) / family.max(1) as f64;
-    for applied in answers.iter_mut().flatten() {
+    for (summary, answer) in summaries.iter().zip(&mut answers) {
+        let Ok(applied) = answer else { continue };
         for comparison in applied.comparisons.iter_mut().filter(|one| one.looks_slow) {
+            if comparison.waits_for_hosts(summaries, summary) >= accepted {
+                comparison.excuse(WAITS_FOR_HOSTS);
+                continue;
+            }
             let every_time = |rounds| looks * healthy.are_as_slow(comparison, applied.pairs, rounds);
             let of_rounds = every_time(comparison.rounds).min(1.0);
             let enough = (1..=MOST_ROUNDS).find(|rounds| every_time((*rounds, *rounds)) < accepted);

@@ -1,7 +1,7 @@
 //! Measurements that are slow for reasons outside the fabric, and parts that are slow now and then.
 
 use super::links::{flows, sends, with_rings};
-use crate::findings::fixture::HEALTHY;
+use crate::findings::fixture::{Fixture, HEALTHY, spec};
 use crate::findings::{judge, localise};
 use record::{Cell, Finding, FindingKind, Verdict, exit_code};
 
@@ -77,21 +77,62 @@ fn what_is_suspected_says_how_many_more_measurements_would_settle_it() {
     assert!(reasons.iter().all(says), "{reasons:?}");
 }
 
+/// Every host holds up one iteration in eight by 0.9 ms: a quarter of those of a pair, which takes a millisecond, and two thirds of those of a ring of eight, whose
+/// median is then much slower than expected.
+#[test]
+fn rings_that_are_slow_because_hosts_hold_pairs_up_as_well_accuse_nobody() {
+    let is_ring = |cell: &Cell| cell.ranks.len() > 2;
+    let delay = move |cell: &Cell, round: u16, iter: u32| {
+        let is_held_up = |host: &u32| drawn(*host, cell, round, iter) % 8 == 0;
+        if cell.ranks.iter().any(is_held_up) {
+            0.9e6
+        } else {
+            0.0
+        }
+    };
+    let rings = || -> Fixture {
+        let mut fixture = with_rings(|_, _| HEALTHY).iterations(200);
+        let tests = &mut fixture.run.tests;
+        tests
+            .iter_mut()
+            .for_each(|test| test.references = vec![spec(HEALTHY, 0)]);
+        fixture
+    };
+    let judgement = judge(&rings().delay(delay).recorded());
+    assert_eq!(judgement.findings, [], "nobody is accused");
+    assert_eq!(judgement.exit_code, exit_code::INCONCLUSIVE);
+    for ring in judgement.cells.iter().filter(|verdict| is_ring(&verdict.cell)) {
+        let Verdict::Inconclusive(why) = &ring.verdict else {
+            panic!("{:?}", ring.verdict)
+        };
+        assert!(why.contains("waits for each of them"), "{why}");
+    }
+    // Where pairs are held up a twentieth as often, hosts are no reason.
+    let mostly_rings = move |cell: &Cell, round: u16, iter: u32| {
+        let counts = is_ring(cell) || drawn(77, cell, round, iter) % 20 == 0;
+        if counts { delay(cell, round, iter) } else { 0.0 }
+    };
+    let judgement = judge(&rings().delay(mostly_rings).recorded());
+    assert!(!judgement.findings.is_empty() && judgement.exit_code == exit_code::SLOW);
+}
+
+/// A number that hosts, cells and iterations decide.
+fn drawn(host: u32, cell: &Cell, round: u16, iter: u32) -> u64 {
+    let seed = 0x9e37_79b9_7f4a_7c15_u64;
+    [host, cell.id, u32::from(round), iter]
+        .iter()
+        .fold(seed, |drawn, part| {
+            (drawn ^ u64::from(*part))
+                .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+                .rotate_left(29)
+        })
+}
+
 /// Every host holds up three iterations in two hundred by 2.5 ms. A pair loses 7 % of its goodput by that, and a ring of eight, which waits for each of
 /// them, more than a quarter.
 #[test]
 fn rings_that_stall_because_hosts_hold_pairs_up_as_well_accuse_nobody() {
-    let held_up = |host: u32, cell: &Cell, round: u16, iter: u32| {
-        let drawn =
-            [host, cell.id, u32::from(round), iter]
-                .iter()
-                .fold(0x9e37_79b9_7f4a_7c15_u64, |drawn, part| {
-                    (drawn ^ u64::from(*part))
-                        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
-                        .rotate_left(29)
-                });
-        drawn % 200 < 3
-    };
+    let held_up = |host: u32, cell: &Cell, round: u16, iter: u32| drawn(host, cell, round, iter) % 200 < 3;
     let delay = move |cell: &Cell, round: u16, iter: u32| {
         let is_held_up = cell.ranks.iter().any(|host| held_up(*host, cell, round, iter));
         if is_held_up { 2.5e6 } else { 0.0 }
