@@ -8,7 +8,7 @@ use super::counters::breach::CounterRules;
 use super::counters::tally::{self, CounterQuery, CountersByEnd};
 use super::ecmp::Ecmp;
 use super::localise::Localisation;
-use super::packet_loss::{PacketLoss, Symptom};
+use super::packet_loss::PacketLoss;
 use super::peers::engine_counterparts;
 use super::run_index::RunIndex;
 use super::shapes::Shapes;
@@ -87,8 +87,8 @@ impl<'a> RunAnalysis<'a> {
         });
         RunAnalysis {
             corrupt: corrupt.collect(),
-            packet_loss: PacketLoss::of(recorded, &summaries, Symptom::Lost),
-            stalls: PacketLoss::of(recorded, &summaries, Symptom::Late),
+            packet_loss: PacketLoss::of(recorded, &summaries),
+            stalls: PacketLoss::late(recorded, &summaries),
             ecmp: Ecmp::of(recorded),
             counter_rules: CounterRules::of(recorded),
             silent_rails: silent_rails(recorded),

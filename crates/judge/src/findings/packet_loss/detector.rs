@@ -139,14 +139,15 @@ fn one(
     let mut finding = Finding::new(kind, place)
         .with_sentence(format!("{prefix}{}{either}: {}", in_words(suspect), facts.join("; ")))
         .with_rule(format!(
-            "{name}: flows over it {happened} in {} slots (at least {}), with {} different partners, and the probability of that much on \
+            "{name}: flows over it {happened}{} in {} slots (at least {}), with {} different partners, and the probability of that much on \
              healthy ones, corrected for {} parts, is below {}; what the other parts of their paths do does not explain it, unless \
              they are named as suspects",
+            losses.what_is_late(),
             cause.slots,
             super::FEWEST_SLOTS,
             cause.partners,
             cause.family,
-            super::budget(analysis.recorded)
+            losses.budget
         ))
         .with_confirmation(Confirmation {
             rounds: u16::try_from(cause.slots).unwrap_or(u16::MAX),

@@ -19,8 +19,7 @@ const APART: usize = 1 << 32;
 /// Others' traffic is on a rail where so much more was moved than probes were, and a little.
 const LOADED: u64 = 20;
 const LITTLE: u64 = 256 << 10;
-/// A second is late in which a packet waited so many times longer than the worst of a second usually does, and this many nanoseconds at least.
-const LATE: u64 = 4;
+/// No second is late in which all packets waited less than so many nanoseconds.
 const SHORTEST_LATE: u64 = 100_000;
 /// A part that holds packets up makes at most all seconds late: as if each had so many chances, of which the model grants up to one half each.
 const CHANCES: f64 = 5.0;
@@ -96,8 +95,8 @@ pub(super) fn flows(
     let mut kinds = BTreeMap::new();
     let mut connections = BTreeMap::new();
     let mut found = Vec::new();
-    if symptom == Symptom::Late {
-        return late_flows(recorded, summaries, &mut crossed, elements);
+    if let Symptom::Late(times) = symptom {
+        return late_flows(recorded, summaries, times, &mut crossed, elements);
     }
     for (place, summary) in summaries
         .iter()
@@ -266,10 +265,11 @@ fn lost_probes(
     found
 }
 
-/// Probes that waited, where nobody else's traffic was on their rail. What is counted are seconds.
+/// Probes that waited so many times longer than usual, where nobody else's traffic was on their rail. What is counted are seconds.
 fn late_flows(
     recorded: &Recorded,
     summaries: &[CellSummary<'_>],
+    times: u64,
     crossed: &mut CrossedLinks<'_>,
     elements: &Elements,
 ) -> Vec<LossFlow> {
@@ -290,7 +290,7 @@ fn late_flows(
         .map(|(kind, mut middles)| {
             middles.sort_unstable();
             let middle = middles.get(middles.len() / 2).copied().unwrap_or(0);
-            (kind, (middle * LATE).max(SHORTEST_LATE))
+            (kind, (middle * times).max(SHORTEST_LATE))
         })
         .collect();
     let mut found = Vec::new();

@@ -38,13 +38,17 @@ const TOLD_APART: f64 = 0.9;
 /// Loss in fewer slots is no fault of a part: something may have disturbed one.
 const FEWEST_SLOTS: usize = 2;
 
+/// A second is late in which a packet waited so many times longer than the worst of a second usually does. On a busy machine many seconds are a little late, and what is very late
+/// stands out of them: each is looked at, at its share of the budget.
+const LATE: [u64; 3] = [4, 16, 64];
+
 /// What may happen to flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Symptom {
+enum Symptom {
     /// Packets are lost.
     Lost,
-    /// Packets wait, now and then, with nobody else on the wire.
-    Late,
+    /// Packets wait so many times longer than usual, now and then, with nobody else on the wire.
+    Late(u64),
 }
 
 /// Segments lost, of those sent.
@@ -110,6 +114,9 @@ pub(super) struct PacketLoss {
     open_links: Vec<LinkId>,
     /// Flows that lose packets whenever they are measured, which no part explains: sender, receiver, and how often.
     persistent: Vec<((u32, u32), usize)>,
+    /// What was looked for, and what a wrong accusation may cost.
+    symptom: Option<Symptom>,
+    budget: f64,
     /// The fabric; none where nothing was lost.
     fabric: Option<(Graph, Elements)>,
 }
@@ -130,41 +137,89 @@ fn has_probes(recorded: &Recorded) -> bool {
 }
 
 impl PacketLoss {
-    /// Looks for parts that lose packets, or hold them up.
-    pub(super) fn of(recorded: &Recorded, summaries: &[CellSummary<'_>], symptom: Symptom) -> PacketLoss {
-        let is_anything = match symptom {
-            Symptom::Lost => is_any_lost(recorded),
-            Symptom::Late => has_probes(recorded),
-        };
-        if !is_anything {
+    /// Looks for parts that lose packets.
+    pub(super) fn of(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> PacketLoss {
+        if !is_any_lost(recorded) {
             return PacketLoss::default();
         }
-        let (graph, elements) = fabric_of(recorded);
-        let flows = flows(recorded, summaries, symptom, &graph, &elements);
+        let fabric = fabric_of(recorded);
+        let found = PacketLoss::by(Symptom::Lost, budget(recorded), recorded, summaries, &fabric);
+        PacketLoss {
+            fabric: Some(fabric),
+            ..found
+        }
+    }
+
+    /// Looks for parts that hold packets up: whatever is late, and what is very late. What shows more parts counts, or shows them more surely.
+    pub(super) fn late(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> PacketLoss {
+        if !has_probes(recorded) {
+            return PacketLoss::default();
+        }
+        let fabric = fabric_of(recorded);
+        let budget = budget(recorded) / LATE.len() as f64;
+        let looks =
+            LATE.map(|times| PacketLoss::by(Symptom::Late(times), budget, recorded, summaries, &fabric));
+        let shown = |look: &PacketLoss| {
+            let surest = look.confirmed().map(|cause| cause.p_value).fold(1.0, f64::min);
+            (look.confirmed().count(), -surest)
+        };
+        let better = |best: PacketLoss, next: PacketLoss| {
+            let ((some, sure), (more, surer)) = (shown(&best), shown(&next));
+            match more > some || more == some && surer > sure {
+                true => next,
+                false => best,
+            }
+        };
+        let best = looks.into_iter().reduce(better).unwrap_or_default();
+        PacketLoss {
+            fabric: Some(fabric),
+            ..best
+        }
+    }
+
+    fn by(
+        symptom: Symptom,
+        budget: f64,
+        recorded: &Recorded,
+        summaries: &[CellSummary<'_>],
+        (graph, elements): &(Graph, Elements),
+    ) -> PacketLoss {
+        let flows = flows(recorded, summaries, symptom, graph, elements);
         let mut model = Model::new(&flows);
         let parts = model.parts(|part| elements.prior(part));
         let elsewhere = Lost::of(model.unaccounted().map(|flow| (flow, 1.0)));
-        let family = model.family();
         let unexplained = model.unexplained();
         let all = AllFlows {
             flows: &flows,
             symptom,
-            family,
+            budget,
+            family: model.family(),
             elsewhere,
         };
-        let cause = |part: &LossyPart| cause(part, &all, (&graph, &elements), recorded);
+        let cause = |part: &LossyPart| cause(part, &all, (graph, elements), recorded);
         let causes: Vec<LossCause> = parts.iter().map(cause).collect();
         let open = causes.iter().filter(|cause| cause.why_not.is_some());
         let of_open = open.flat_map(|cause| cause.places.iter().copied());
         let suspected = of_open.chain(unexplained.iter().map(|flow| flow.place)).collect();
-        let links = (&graph, &elements);
         PacketLoss {
-            open_links: open_links(&flows, &causes, &unexplained, links, &recorded.run),
+            open_links: open_links(&flows, &causes, &unexplained, (graph, elements), &recorded.run),
             causes,
             suspected,
             persistent: persistent(&flows, &unexplained),
             elsewhere,
-            fabric: Some((graph, elements)),
+            symptom: Some(symptom),
+            budget,
+            fabric: None,
+        }
+    }
+
+    /// What is counted as late, in words.
+    fn what_is_late(&self) -> String {
+        match self.symptom {
+            Some(Symptom::Late(times)) => format!(
+                " (late: in a second, one waited longer than {times} times the worst wait of a usual second)"
+            ),
+            _ => String::new(),
         }
     }
 
@@ -306,6 +361,7 @@ fn persistent(flows: &[LossFlow], unexplained: &[&LossFlow]) -> Vec<((u32, u32),
 struct AllFlows<'f> {
     flows: &'f [LossFlow],
     symptom: Symptom,
+    budget: f64,
     family: usize,
     elsewhere: Lost,
 }
@@ -315,6 +371,7 @@ fn cause(
     &AllFlows {
         flows,
         symptom,
+        budget,
         family,
         elsewhere,
     }: &AllFlows<'_>,
@@ -335,7 +392,6 @@ fn cause(
         .flat_map(|flow| [host(flow.ends.0), host(flow.ends.1)]);
     let possible = all.collect::<BTreeSet<&str>>().len().saturating_sub(1);
     let slots = own().map(|flow| flow.slot).collect::<BTreeSet<_>>().len();
-    let budget = budget(recorded);
     let named: Vec<(Element, f64)> = part
         .suspects
         .iter()
@@ -381,7 +437,7 @@ fn cause(
         why_not,
         over_it,
         unit: match symptom {
-            Symptom::Late => "seconds of flows",
+            Symptom::Late(_) => "seconds of flows",
             Symptom::Lost if own().all(|flow| flow.is_probe) => "packets",
             Symptom::Lost => "segments",
         },

@@ -264,6 +264,40 @@ fn a_port_that_stops_now_and_then_is_a_slow_hop_and_loses_nothing() {
     assert_eq!((judgement.exit_code, judgement.findings.len()), (12, 1));
 }
 
+/// The host of every flow is held up so often that a fifth of all seconds is late, by less than two milliseconds. One port stops for longer.
+#[test]
+fn a_port_that_stops_on_a_busy_machine_is_told_from_its_hiccups() {
+    let hiccups = |flow: &ProbeFlow, set: u16, second: u32| {
+        let drawn = (u64::from(flow.from) * 31
+            + u64::from(flow.to) * 17
+            + u64::from(flow.port) * 7
+            + u64::from(set * 3)
+            + u64::from(second))
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if (drawn >> 40) % 5 == 0 {
+            (drawn >> 20) % 900_000
+        } else {
+            0
+        }
+    };
+    let stops = move |flow: &ProbeFlow, set: u16, second: u32| {
+        let is_stopped = (u32::from(set) * 7 + second * 5 + flow.from) % 10 < 3;
+        match flow.to == 5 && flow.rail == "rail0" && is_stopped {
+            true => 14_000_000,
+            false => hiccups(flow, set, second),
+        }
+    };
+    let judgement = Probes::of(12).waiting(stops).judged();
+    let findings = of_kind(&judgement, FindingKind::SlowHop);
+    let [finding] = findings.as_slice() else {
+        panic!("{} findings: {}", findings.len(), judgement.summary);
+    };
+    assert_eq!(finding.place.hosts, ["node05"]);
+    assert!(finding.rule.contains("64 times"), "{}", finding.rule);
+    let judgement = Probes::of(12).waiting(hiccups).judged();
+    assert!(judgement.findings.is_empty(), "{}", judgement.summary);
+}
+
 #[test]
 fn waiting_means_nothing_while_others_use_the_rail() {
     let mut probes = Probes::of(8).waiting(|flow, _, _| if sends(flow, 1, "rail0") { 5_000_000 } else { 0 });

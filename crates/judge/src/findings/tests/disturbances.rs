@@ -83,7 +83,7 @@ fn what_is_suspected_says_how_many_more_measurements_would_settle_it() {
 fn rings_that_are_slow_because_hosts_hold_pairs_up_as_well_accuse_nobody() {
     let is_ring = |cell: &Cell| cell.ranks.len() > 2;
     let delay = move |cell: &Cell, round: u16, iter: u32| {
-        let is_held_up = |host: &u32| drawn(*host, cell, round, iter) % 8 == 0;
+        let is_held_up = |host: &u32| drawn(*host, cell, round, iter).is_multiple_of(8);
         if cell.ranks.iter().any(is_held_up) {
             0.9e6
         } else {
@@ -109,7 +109,7 @@ fn rings_that_are_slow_because_hosts_hold_pairs_up_as_well_accuse_nobody() {
     }
     // Where pairs are held up a twentieth as often, hosts are no reason.
     let mostly_rings = move |cell: &Cell, round: u16, iter: u32| {
-        let counts = is_ring(cell) || drawn(77, cell, round, iter) % 20 == 0;
+        let counts = is_ring(cell) || drawn(77, cell, round, iter).is_multiple_of(20);
         if counts { delay(cell, round, iter) } else { 0.0 }
     };
     let judgement = judge(&rings().delay(mostly_rings).recorded());
