@@ -13,11 +13,14 @@ use record::units::{Bytes, Nanos};
 use record::{DecisionRule, Placement, TestKind};
 use topology::Topology;
 use topology::suite::{
-    Directions, Expectation, Schedule, SpecChoice, Suite, TestCase, TransportChoice, nearest,
+    Directions, Expectation, ProbeSettings, Schedule, SpecChoice, Suite, TestCase, TransportChoice, nearest,
 };
 
-/// Name of its only test.
+/// Name of its test, and of the one that is added where packets are sprayed.
 const TEST: &str = "links";
+const PROBES: &str = "losses";
+/// Sets of probes there: each of some seconds.
+const SETS: u16 = 8;
 /// Duration of a message: long enough that a loss of an eighth of the rate is well above the noise, bursts of a shaper included.
 const SECONDS_PER_MESSAGE: f64 = 0.12;
 const SMALLEST: u64 = 1 << 20;
@@ -105,7 +108,13 @@ pub(super) fn suite(size: Option<Bytes>, topology: Option<&Topology>) -> Suite {
         peers: Some(MARGIN),
         ..Expectation::default()
     };
-    let mut suite = Suite::of("diagnose", vec![test]);
+    let mut probes = TestCase::new(PROBES, TestKind::Probe, vec![ProbeSettings::SIZE]);
+    probes.probe = ProbeSettings {
+        sets: SETS,
+        sprayed_only: true,
+        ..ProbeSettings::default()
+    };
+    let mut suite = Suite::of("diagnose", vec![test, probes]);
     suite.description = "Every cable in each direction, then flows that separate the suspects".to_string();
     suite.run.transport = Some(TransportChoice::Auto);
     suite.rule = DecisionRule {

@@ -50,7 +50,9 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use record::units::{Nanos, Rate};
-use record::{Cell, DecisionRule, DeviceKind, NcclRecord, Reference, TestRecord, TransportKind, Untested};
+use record::{
+    Cell, DecisionRule, DeviceKind, NcclRecord, Reference, TestKind, TestRecord, TransportKind, Untested,
+};
 use topology::Fabric;
 use topology::Topology;
 use topology::graph::{Graph, Miswiring, UnusedCable};
@@ -132,6 +134,22 @@ impl FabricKnowledge {
         known.unwrap_or_else(|| Arc::new(Graph::inferred(ranks)))
     }
 
+    /// Whether packets of these ranks are sprayed over a rail.
+    fn is_sprayed(&self, ranks: &[u32], rail: &str) -> bool {
+        let is_sprayed = |graph: &Graph, rank: &u32| self.paths.is_sprayed(graph, *rank, rail);
+        let graph = self.graph.as_deref();
+        graph.is_some_and(|graph| ranks.iter().any(|rank| is_sprayed(graph, rank)))
+    }
+
+    /// Whether packets are sprayed over any rail.
+    fn is_any_sprayed(&self, fabric: &Fabric) -> bool {
+        let mut rails = fabric
+            .ranks
+            .iter()
+            .flat_map(|rank| rank.rails.iter().map(move |end| (rank.rank, &end.rail)));
+        rails.any(|(rank, rail)| self.is_sprayed(&[rank], rail))
+    }
+
     /// What the slowest cable of a host should carry, when a topology says so.
     fn slowest(&self) -> Option<Rate> {
         let graph = self.graph.as_ref()?;
@@ -186,7 +204,13 @@ impl Plan {
         let graph = choices.graph(fabric);
         let lines = LineRates::of_fabric(fabric, graph.as_deref());
         let mut slots = 0;
-        for test in &suite.tests {
+        // It is no gap that nothing is sprayed.
+        let is_wanted = |test: &&TestCase| {
+            test.kind != TestKind::Probe
+                || !test.probe.sprayed_only
+                || choices.focus.is_empty() && choices.known.is_any_sprayed(fabric)
+        };
+        for test in suite.tests.iter().filter(is_wanted) {
             let transport = transport::of(test, suite, device, fabric, choices, &mut plan.untested)?;
             let terms = verbs::terms(&test.name, transport, device, suite, choices, &mut plan.untested)?;
             let rails = rails_of(test, transport, fabric, choices, &mut plan.untested)?;

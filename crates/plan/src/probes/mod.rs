@@ -50,6 +50,9 @@ impl TestLayout<'_> {
         let world = self.world();
         let mut rails: Vec<(String, Vec<u32>, Vec<usize>)> = Vec::new();
         for (number, rail) in (0..).zip(self.rails) {
+            if settings.sprayed_only && !self.known.is_sprayed(&world, rail) {
+                continue;
+            }
             let members = one_per_cable(graph, &world, rail);
             if members.len() < 2 {
                 self.leave_out(&format!("rail {rail}"), "only one host is on it");
@@ -176,6 +179,7 @@ fn known_links(flow: &ProbeFlow, graph: &Graph) -> Option<Vec<LinkId>> {
 mod tests {
     use super::share::shares_taken;
     use super::*;
+    use crate::flow::PathTable;
     use crate::twin::clos;
     use crate::{Choices, FabricKnowledge, Plan};
     use record::StreamPath;
@@ -191,6 +195,16 @@ mod tests {
 
     /// The same with other settings.
     pub(super) fn planned_with(shape: &str, change: impl Fn(&mut Suite)) -> (Plan, Arc<Graph>) {
+        planned_where("probe", shape, &[], change)
+    }
+
+    /// The plan of a suite on a fabric of two tiers, of which some leaves spray packets.
+    fn planned_where(
+        suite: &str,
+        shape: &str,
+        spraying: &[&str],
+        change: impl Fn(&mut Suite),
+    ) -> (Plan, Arc<Graph>) {
         let (topology, ranks) = clos(&shape.parse().unwrap());
         let graph = Arc::new(Graph::of(&topology, &ranks).unwrap());
         let fabric = Fabric {
@@ -201,17 +215,42 @@ mod tests {
             topology: Some(topology),
             known: FabricKnowledge {
                 graph: Some(Arc::clone(&graph)),
+                paths: Arc::new(PathTable::default().with_spraying(spraying.iter().copied())),
                 ..FabricKnowledge::default()
             },
             ..Choices::default()
         };
-        let mut suite = Suite::load("probe").unwrap();
+        let mut suite = Suite::load(suite).unwrap();
         change(&mut suite);
         let mut plan = Plan::new(&suite, &fabric, &choices).unwrap();
         let terms = plan.cells.iter_mut().filter_map(|cell| cell.probes.as_mut());
         terms.for_each(|terms| tell_paths(&mut terms.flows, &graph));
         share_out_by_paths(&mut plan.cells, &graph, plan.wire);
         (plan, graph)
+    }
+
+    #[test]
+    fn nights_send_probes_where_packets_are_sprayed_only() {
+        let probes = |spraying: &[&str]| {
+            let (plan, _) = planned_where("nightly", "8x2", spraying, |_| ());
+            let is_probe = |cell: &&Cell| cell.probes.is_some();
+            let rails = plan.cells.iter().filter(is_probe).map(|cell| cell.rails.clone());
+            let tests = plan.tests.iter().map(|test| test.name.clone());
+            (tests.collect::<Vec<_>>(), rails.collect::<Vec<_>>())
+        };
+        let (tests, cells) = probes(&[]);
+        assert_eq!(
+            (tests.contains(&"losses".to_string()), cells.len()),
+            (false, 0),
+            "{tests:?}"
+        );
+        let (tests, cells) = probes(&["rail1-leaf0"]);
+        assert_eq!(tests.last().map(String::as_str), Some("losses"));
+        assert_eq!(
+            cells,
+            vec![vec!["rail1".to_string()]; 8],
+            "every set"
+        );
     }
 
     /// A path for every flow, by its ends and port.

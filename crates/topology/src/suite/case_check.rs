@@ -19,8 +19,7 @@ const MOST_ITERATIONS: u32 = 1_000_000;
 /// The highest rank a group may name.
 const HIGHEST_RANK: u32 = 999_999;
 
-/// Payload of a probe, unless the suite gives one, and what it may be: it carries a header, and must fit in any frame.
-const PROBE_SIZE: Bytes = Bytes(32);
+/// What the payload of a probe may be: it carries a header, and must fit in any frame.
 const PROBE_SIZES: (Bytes, Bytes) = (Bytes(32), Bytes(1400));
 
 /// The accepted distance below a recorded run, unless the suite gives one.
@@ -229,7 +228,7 @@ fn sizes(item: &Item<'_>) -> Result<Vec<Bytes>, SuiteError> {
 /// The one size of a test's probes, without the headers of UDP.
 fn probe_size(section: &Section<'_>) -> Result<Bytes, SuiteError> {
     let Some(item) = section.get("sizes") else {
-        return Ok(PROBE_SIZE);
+        return Ok(ProbeSettings::SIZE);
     };
     let (least, most) = PROBE_SIZES;
     match sizes(&item)?.as_slice() {

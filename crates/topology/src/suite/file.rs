@@ -73,6 +73,7 @@ mod keys {
         "share",
         "packets_per_second",
         "partners",
+        "sprayed_only",
         "root",
         "directions",
         "warmup",

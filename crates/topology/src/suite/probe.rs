@@ -2,7 +2,7 @@
 
 use super::error::SuiteError;
 use super::reader::Section;
-use record::units::Nanos;
+use record::units::{Bytes, Nanos};
 
 /// The most packets that a rank may be told to send on a rail in a second.
 const MOST_PACKETS: u32 = 1_000_000;
@@ -26,6 +26,8 @@ pub struct ProbeSettings {
     pub sets: u16,
     /// How long an iteration takes.
     pub window: Nanos,
+    /// Only on rails over which packets are sprayed: TCP takes packets that overtake each other for lost, so that its own counts say little there.
+    pub sprayed_only: bool,
 }
 
 impl Default for ProbeSettings {
@@ -36,13 +38,24 @@ impl Default for ProbeSettings {
             partners: 4,
             sets: 16,
             window: Nanos::from_secs(1),
+            sprayed_only: false,
         }
     }
 }
 
 impl ProbeSettings {
+    /// Payload of a packet, unless the suite gives one.
+    pub const SIZE: Bytes = Bytes(32);
+
     /// Keys that no other kind of test has, or only some.
-    pub(super) const KEYS: [&'static str; 5] = ["share", "packets_per_second", "partners", "sets", "window"];
+    pub(super) const KEYS: [&'static str; 6] = [
+        "share",
+        "packets_per_second",
+        "partners",
+        "sets",
+        "window",
+        "sprayed_only",
+    ];
 
     /// Reads the settings of a `[[test]]` of that kind.
     pub(super) fn read(section: &Section<'_>) -> Result<ProbeSettings, SuiteError> {
@@ -61,6 +74,9 @@ impl ProbeSettings {
         }
         if let Some(window) = section.duration("window")? {
             settings.window = window;
+        }
+        if let Some(item) = section.get("sprayed_only") {
+            settings.sprayed_only = item.flag()?;
         }
         Ok(settings)
     }
@@ -82,7 +98,7 @@ mod tests {
     #[test]
     fn what_a_test_says_about_its_probes_arrives() {
         let test = first(
-            "kind = \"probe\"\nshare = \"0.5%\"\npackets_per_second = 500\npartners = 2\nsets = 6\nwindow = \"250ms\"\nsizes = [\"200\"]",
+            "kind = \"probe\"\nshare = \"0.5%\"\npackets_per_second = 500\npartners = 2\nsets = 6\nwindow = \"250ms\"\nsprayed_only = true\nsizes = [\"200\"]",
         )
         .unwrap();
         assert_eq!(test.kind, TestKind::Probe);
@@ -92,6 +108,7 @@ mod tests {
             partners: 2,
             sets: 6,
             window: Nanos(250_000_000),
+            sprayed_only: true,
         };
         assert_eq!(test.probe, settings);
         assert_eq!(test.sizes, [record::units::Bytes(200)]);
