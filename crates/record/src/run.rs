@@ -318,7 +318,7 @@ pub struct SpecRow {
     pub rate: Rate,
     /// How far below is still accepted (0.08 = 8 %).
     pub tolerance: f64,
-    /// Algorithm the figure was published for; none when it is a link rate that holds for any.
+    /// Algorithm the figure was published for; none when it is what a link carries, which holds for all that fill links (not for trees).
     pub algorithm: Option<Algorithm>,
     /// Smallest payload at which it is expected.
     pub from_size: Bytes,

@@ -8,9 +8,9 @@
 //! 2. no cell was planned or measured: not run;
 //! 3. it has no reference at all, because none was requested or none was available, and it is not about the spread
 //!    of streams or about probes, which need none: inconclusive;
-//! 4. a cell was not measured, or is inconclusive for any reason but being smaller than its spec applies to:
+//! 4. a cell was not measured, or is inconclusive for any reason but that its spec does not apply to its size or algorithm:
 //!    inconclusive;
-//! 5. no cell passed (all are too small for the spec): inconclusive; else pass.
+//! 5. no cell passed (the spec applies to none): inconclusive; else pass.
 //!
 //! The **run** fails when a finding is a fault. It passes only when there is no finding, every test passed, and at
 //! least one was planned. Of the exit codes of its findings, and 20 where something is not settled, the worst wins.
@@ -50,7 +50,7 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
     } else {
         match speed {
             Speed::NotRun(why) => Verdict::NotRun(why.clone()),
-            Speed::Unclear(why) | Speed::BelowSpec(why) | Speed::Suspected(_, why) => {
+            Speed::Unclear(why) | Speed::OutOfReach(why) | Speed::Suspected(_, why) => {
                 Verdict::Inconclusive(why.clone())
             }
             Speed::Good(_) if analysis.stragglers.suspected.contains(&place) => Verdict::Inconclusive(
@@ -174,7 +174,7 @@ pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec
                 places
                     .iter()
                     .find_map(|place| match (&cells[*place].verdict, &analysis.speeds[*place]) {
-                        (_, Speed::BelowSpec(_)) => None,
+                        (_, Speed::OutOfReach(_)) => None,
                         (Verdict::Inconclusive(why) | Verdict::NotRun(why), _) => Some((*place, why)),
                         _ => None,
                     });
@@ -197,7 +197,7 @@ pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec
                     cells[place].cell.describe()
                 ))
             } else if passed == 0 {
-                Verdict::Inconclusive("every cell is smaller than the sizes its spec applies to".into())
+                Verdict::Inconclusive("no cell is of a size and algorithm that its spec applies to".into())
             } else {
                 Verdict::Pass
             };

@@ -246,11 +246,7 @@ mod tests {
         );
         let (tests, cells) = probes(&["rail1-leaf0"]);
         assert_eq!(tests.last().map(String::as_str), Some("losses"));
-        assert_eq!(
-            cells,
-            vec![vec!["rail1".to_string()]; 8],
-            "every set"
-        );
+        assert_eq!(cells, vec![vec!["rail1".to_string()]; 8], "every set");
     }
 
     /// A path for every flow, by its ends and port.

@@ -279,11 +279,15 @@ fn late_flows(
         |probed: &Probed<'_>| !loaded.contains(&(probed.cell.id, probed.round, probed.flow.rail.as_str()));
     let mut numbering = Numbering::default();
     let mut usual: HashMap<usize, Vec<u64>> = HashMap::new();
+    let mut worst: HashMap<usize, u64> = HashMap::new();
     for probed in probed(summaries, &rounds_of).filter(is_alone) {
-        let mut worst = probed.counts.worst_ns.clone();
-        worst.sort_unstable();
-        let middle = worst.get(worst.len() / 2).copied();
-        usual.entry(numbering.of(&probed).0).or_default().extend(middle);
+        let kind = numbering.of(&probed).0;
+        let mut waits = probed.counts.worst_ns.clone();
+        waits.sort_unstable();
+        let middle = waits.get(waits.len() / 2).copied();
+        usual.entry(kind).or_default().extend(middle);
+        let most = worst.entry(kind).or_default();
+        *most = waits.last().copied().unwrap_or(0).max(*most);
     }
     let longest: HashMap<usize, u64> = usual
         .into_iter()
@@ -293,6 +297,12 @@ fn late_flows(
             (kind, (middle * times).max(SHORTEST_LATE))
         })
         .collect();
+    if worst
+        .iter()
+        .all(|(kind, worst)| longest.get(kind).is_some_and(|longest| worst <= longest))
+    {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     for probed in probed(summaries, &rounds_of).filter(is_alone) {
         let (kind, connection) = numbering.of(&probed);

@@ -4,7 +4,9 @@
 //! iterations, too, and now and then something else disturbs one; both are estimated from flows elsewhere. Parts are accepted one after another, the likeliest
 //! first, and what they lose is expected of their flows from then on.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use rayon::prelude::*;
 
 use super::flows::LossFlow;
 use super::ratios::{Crossing, Ratios, ln_sum, losses};
@@ -51,14 +53,22 @@ pub(super) struct Model<'f> {
     flows: &'f [LossFlow],
     /// Per part the flows that may have crossed it, each with the probability that it did and the share of its packets.
     crossing: BTreeMap<usize, Vec<(usize, f64, f64)>>,
+    /// Per flow the number of its class (flows that say the same) and of its slot.
+    alike: Vec<(usize, usize)>,
+    slots: usize,
     /// Per flow what accepted parts lose of it: the negative logarithm of the share that gets through.
     known: Vec<f64>,
     /// Whether a flow crossed an accepted part.
     is_accounted: Vec<bool>,
 }
 
-/// What a connection says: the probability that it crossed the part, and of each of its flows the row of its ratios and its weight. As bits, so that there is an order.
-type Class = (u64, Vec<(usize, u64)>);
+/// What a flow says for a part that it may have crossed: the row of its ratios, and how much it counts.
+struct Term {
+    connection: usize,
+    row: usize,
+    probability: f64,
+    weight: f64,
+}
 
 /// How a part fares as explanation.
 struct Candidate {
@@ -80,8 +90,20 @@ impl<'f> Model<'f> {
                     .push((number, probability, share));
             }
         }
+        let mut classes = HashMap::new();
+        let mut slots = HashMap::new();
+        let mut alike = Vec::with_capacity(flows.len());
+        for flow in flows {
+            let counts = [flow.lossy, flow.trials, flow.per_trial].map(f64::to_bits);
+            let fresh = classes.len();
+            let class = *classes.entry((counts, flow.kind)).or_insert(fresh);
+            let fresh = slots.len();
+            alike.push((class, *slots.entry(flow.slot).or_insert(fresh)));
+        }
         Model {
             flows,
+            alike,
+            slots: slots.len(),
             crossing,
             known: vec![0.0; flows.len()],
             is_accounted: vec![false; flows.len()],
@@ -276,7 +298,9 @@ impl<'f> Model<'f> {
             .crossing
             .iter()
             .filter(|(_, crossing)| crossing.iter().any(has_losses));
+        let parts: Vec<_> = parts.collect();
         parts
+            .into_par_iter()
             .map(|(part, crossing)| self.candidate(*part, crossing, &all))
             .collect()
     }
@@ -295,52 +319,83 @@ impl<'f> Model<'f> {
     ) -> Candidate {
         let disturbed = all.disturbed(without);
         // Flows of one slot may be disturbed together: they are one measurement.
-        let mut expected: HashMap<(u32, u16), f64> = HashMap::new();
+        let mut expected = vec![0.0; self.slots];
         for (flow, probability, _) in crossing {
-            *expected.entry(self.flows[*flow].slot).or_default() += probability;
+            expected[self.alike[*flow].1] += probability;
         }
-        // Flows of one connection either all crossed the part or none of them did.
-        let mut connections: BTreeMap<usize, Vec<(usize, Crossing)>> = BTreeMap::new();
         let mut ratios = Ratios::default();
+        // Of flows that certainly crossed it, the weights of those that are alike add up.
+        let mut certain: Vec<f64> = Vec::new();
+        let mut terms: Vec<Term> = Vec::new();
         for (flow, probability, share) in crossing.iter().copied() {
             let data = &self.flows[flow];
             // Without others of its kind, a flow tells nothing.
             let Some(baseline) = all.baseline(data.kind, without) else {
                 continue;
             };
+            let (class, slot) = self.alike[flow];
             let one = Crossing {
-                probability,
                 share,
-                weight: 1.0 / (1.0 + data.alike * (expected[&data.slot] - 1.0).max(0.0)),
+                weight: 1.0 / (1.0 + data.alike * (expected[slot] - 1.0).max(0.0)),
                 baseline,
                 disturbed,
             };
-            let row = ratios.row(&one, data, self.known[flow]);
-            connections.entry(data.connection).or_default().push((row, one));
+            let row = ratios.row(&one, class, data, self.known[flow]);
+            if probability < 1.0 {
+                terms.push(Term {
+                    connection: data.connection,
+                    row,
+                    probability,
+                    weight: one.weight,
+                });
+                continue;
+            }
+            certain.resize(ratios.rows.len(), 0.0);
+            certain[row] += one.weight;
         }
+        // What one flow of a connection certainly crossed, all of them did.
+        if !terms.is_empty() {
+            let sure = crossing.iter().filter(|(_, probability, _)| *probability >= 1.0);
+            let sure: HashSet<usize> = sure.map(|(flow, ..)| self.flows[*flow].connection).collect();
+            for term in terms.extract_if(.., |term| sure.contains(&term.connection)) {
+                certain.resize(ratios.rows.len(), 0.0);
+                certain[term.row] += term.weight;
+            }
+        }
+        // Flows of one connection either all crossed the part or none of them did.
+        terms.sort_by_key(|term| term.connection);
+        let (single, several): (Vec<&[Term]>, Vec<&[Term]>) = terms
+            .chunk_by(|a, b| a.connection == b.connection)
+            .partition(|terms| terms.len() == 1);
         // Most connections are alike: clean flows with as many packets as others.
-        let mut classes: BTreeMap<Class, f64> = BTreeMap::new();
-        for flows in connections.into_values() {
-            let probability = flows.iter().map(|(_, one)| one.probability).fold(0.0, f64::max);
-            let terms = flows.iter().map(|(row, one)| (*row, one.weight.to_bits()));
+        let mut classes: BTreeMap<(u64, usize, u64), f64> = BTreeMap::new();
+        for term in single.into_iter().flatten() {
             *classes
-                .entry((probability.to_bits(), terms.collect()))
+                .entry((term.probability.to_bits(), term.row, term.weight.to_bits()))
                 .or_default() += 1.0;
         }
+        let maybe =
+            |probability: f64, crossed: f64| ln_sum(probability.ln() + crossed, (1.0 - probability).ln());
         let evidence_at = |place: usize| -> f64 {
-            let of_class = |((probability, terms), connections): (&Class, &f64)| {
-                let crossed: f64 = terms
+            let of_certain = certain
+                .iter()
+                .zip(&ratios.rows)
+                .map(|(weight, row)| weight * row[place]);
+            let of_single = classes.iter().map(|((probability, row, weight), connections)| {
+                let crossed = f64::from_bits(*weight) * ratios.rows[*row][place];
+                connections * maybe(f64::from_bits(*probability), crossed)
+            });
+            let of_several = several.iter().map(|terms| {
+                let crossed = terms
                     .iter()
-                    .map(|(row, weight)| f64::from_bits(*weight) * ratios.rows[*row][place])
+                    .map(|term| term.weight * ratios.rows[term.row][place])
                     .sum();
-                let probability = f64::from_bits(*probability);
-                let one = match probability >= 1.0 {
-                    true => crossed,
-                    false => ln_sum(probability.ln() + crossed, (1.0 - probability).ln()),
-                };
-                connections * one
-            };
-            classes.iter().map(of_class).sum()
+                maybe(
+                    terms.iter().map(|term| term.probability).fold(0.0, f64::max),
+                    crossed,
+                )
+            });
+            of_certain.chain(of_single).chain(of_several).sum()
         };
         let points: Vec<(f64, f64)> = losses()
             .enumerate()
@@ -367,12 +422,11 @@ impl<'f> Model<'f> {
         let crossing = &self.crossing[&best.part];
         let own = self.over_part(crossing);
         let disturbed = all.disturbed(&own);
-        let is_explained = |(flow, probability, share): &&(usize, f64, f64)| {
+        let is_explained = |(flow, _, share): &&(usize, f64, f64)| {
             let data = &self.flows[*flow];
             let baseline = all.baseline(data.kind, &own).filter(|_| data.lossy > 0.0);
             baseline.is_some_and(|baseline| {
                 let one = Crossing {
-                    probability: *probability,
                     share: *share,
                     weight: 1.0,
                     baseline,

@@ -12,8 +12,6 @@ const DECADES: (i32, f64, f64) = (-6, -0.3, 4.0);
 
 /// A flow that may have crossed a part.
 pub(super) struct Crossing {
-    /// That it did.
-    pub(super) probability: f64,
     /// Of its packets, if it did.
     pub(super) share: f64,
     /// How much it counts beside others of its slot.
@@ -63,25 +61,27 @@ pub(super) fn losses() -> impl Iterator<Item = f64> {
 #[derive(Default)]
 pub(super) struct Ratios {
     pub(super) rows: Vec<Vec<f64>>,
-    known: HashMap<[u64; 6], usize>,
+    known: HashMap<[u64; 3], usize>,
+    /// Flows that follow each other are mostly alike.
+    last: Option<([u64; 3], usize)>,
 }
 
 impl Ratios {
-    pub(super) fn row(&mut self, one: &Crossing, flow: &LossFlow, known: f64) -> usize {
-        let all = [
-            flow.lossy,
-            flow.trials,
-            flow.per_trial,
-            known,
-            one.share,
-            one.baseline,
-        ];
+    /// The row of a flow of a `class`: those with the same number have as many iterations, lossy ones and packets, and are of a kind.
+    pub(super) fn row(&mut self, one: &Crossing, class: usize, flow: &LossFlow, known: f64) -> usize {
+        let key = [class as u64, known.to_bits(), one.share.to_bits()];
+        if let Some((last, row)) = self.last
+            && last == key
+        {
+            return row;
+        }
         let fresh = self.rows.len();
-        let row = *self.known.entry(all.map(f64::to_bits)).or_insert(fresh);
+        let row = *self.known.entry(key).or_insert(fresh);
         if row == fresh {
             self.rows
                 .push(losses().map(|loss| one.ln_ratio(flow, known, loss)).collect());
         }
+        self.last = Some((key, row));
         row
     }
 }

@@ -1,7 +1,5 @@
 //! What healthy flows lose: lossy iterations by kind of flow, and how often something disturbs one.
 
-use std::collections::HashMap;
-
 use super::flows::LossFlow;
 
 /// Lossy iterations of a kind that are assumed beforehand, and of how many.
@@ -15,14 +13,17 @@ const DISTURBED: (f64, f64) = (0.2, 10.0);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     /// Per kind: lossy iterations and all.
-    of_kind: HashMap<usize, (f64, f64)>,
+    of_kind: Vec<(f64, f64)>,
     /// Flows with losses, and all.
     flows: (f64, f64),
 }
 
 impl Tally {
     pub(super) fn add(&mut self, flow: &LossFlow, times: f64) {
-        let (lossy, trials) = self.of_kind.entry(flow.kind).or_default();
+        if self.of_kind.len() <= flow.kind {
+            self.of_kind.resize(flow.kind + 1, (0.0, 0.0));
+        }
+        let (lossy, trials) = &mut self.of_kind[flow.kind];
         *lossy += times * flow.lossy;
         *trials += times * flow.trials;
         self.flows.0 += times * f64::from(u8::from(flow.lossy > 0.0));
@@ -31,7 +32,7 @@ impl Tally {
 
     /// The probability that an iteration of a healthy flow of a kind is lossy; none where there is no such flow to tell.
     pub(super) fn baseline(&self, kind: usize, without: &Tally) -> Option<f64> {
-        let sums = |tally: &Tally| tally.of_kind.get(&kind).copied().unwrap_or_default();
+        let sums = |tally: &Tally| tally.of_kind.get(kind).copied().unwrap_or_default();
         let ((lossy, trials), (own_lossy, own_trials)) = (sums(self), sums(without));
         let others = trials - own_trials;
         (others >= FEWEST_TRIALS).then(|| ((lossy - own_lossy).max(0.0) + LOSSY.0) / (others + LOSSY.1))

@@ -51,8 +51,8 @@ pub(super) enum Speed {
     NotRun(String),
     /// Measured, but cannot be judged, and why.
     Unclear(String),
-    /// Smaller than the sizes its spec applies to, and no other reference applies.
-    BelowSpec(String),
+    /// Smaller than the sizes its spec applies to, or a tree where that is what links carry, and no other reference applies.
+    OutOfReach(String),
     /// Meets every reference; this is the most demanding.
     Good(Comparison),
     /// Looks slow, not confirmed, and why not.
@@ -166,8 +166,8 @@ fn conclude(mut applied: Applied, rule: &DecisionRule) -> Speed {
         return Speed::Good(demanding);
     }
     let reasons = applied.reasons.join("; ");
-    if applied.is_below_spec {
-        Speed::BelowSpec(reasons)
+    if applied.is_out_of_reach {
+        Speed::OutOfReach(reasons)
     } else {
         Speed::Unclear(format!("no expectation: {reasons}"))
     }

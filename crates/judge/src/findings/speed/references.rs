@@ -8,7 +8,7 @@ use crate::findings::wire::Wire;
 use record::stats::samples_needed;
 use record::text;
 use record::units::Rate;
-use record::{Load, Recorded, Reference, SpecRow, TestKind, TransportKind};
+use record::{Algorithm, Load, Recorded, Reference, SpecRow, TestKind, TransportKind};
 
 /// Kinds of tests that measure a victim alone and beside a load.
 pub(in crate::findings) const CONGESTION_TESTS: [TestKind; 2] = [TestKind::Incast, TestKind::AllToAll];
@@ -27,7 +27,7 @@ pub(super) struct Applied {
     pub(super) pairs: usize,
     pub(super) comparisons: Vec<Comparison>,
     pub(super) reasons: Vec<String>,
-    pub(super) is_below_spec: bool,
+    pub(super) is_out_of_reach: bool,
 }
 
 /// Compares a cell with every reference of its test; an error is what can be said without.
@@ -57,14 +57,14 @@ pub(super) fn compare(
         },
         comparisons: Vec::new(),
         reasons: Vec::new(),
-        is_below_spec: false,
+        is_out_of_reach: false,
     };
     for reference in references {
         let comparison = match reference {
             Reference::Spec(row) if is_congested => {
                 Err(format!("spec {} applies to links without other load", row.id))
             }
-            Reference::Spec(row) => against_spec(&measured, row, &mut applied.is_below_spec),
+            Reference::Spec(row) => against_spec(&measured, row, &mut applied.is_out_of_reach),
             Reference::Baseline { run, margin, rates } => {
                 match rates.binary_search_by_key(&summary.cell.id, |known| known.cell) {
                     Ok(at) => against_baseline(&measured, run, *margin, rates[at].rate),
@@ -137,7 +137,7 @@ fn measurable<'c, 'r>(
 fn against_spec(
     measured: &MeasuredCell<'_, '_>,
     row: &SpecRow,
-    is_below_spec: &mut bool,
+    is_out_of_reach: &mut bool,
 ) -> Result<Comparison, String> {
     let cell = measured.summary.cell;
     if cell.transport == TransportKind::Shm {
@@ -152,13 +152,20 @@ fn against_spec(
             row.id, cell.algorithm
         ));
     }
+    if row.algorithm.is_none() && matches!(cell.algorithm, Algorithm::Tree | Algorithm::DoubleTree) {
+        *is_out_of_reach = true;
+        return Err(format!(
+            "spec {} is what a link carries, and a {} waits between its levels: it fills none all the time",
+            row.id, cell.algorithm
+        ));
+    }
     if let Some(mbit) = row.line_mbit
         && cell.line_mbit != Some(mbit)
     {
         return Err(format!("spec {} applies to links of {mbit} Mbit/s", row.id));
     }
     if cell.size < row.from_size {
-        *is_below_spec = true;
+        *is_out_of_reach = true;
         return Err(format!("spec {} applies to {} and above", row.id, row.from_size));
     }
     let (rate, share) = match cell.load.is_filling() {
