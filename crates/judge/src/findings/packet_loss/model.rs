@@ -15,7 +15,7 @@ use record::stats::at_least_of;
 
 /// What is not less likely than this by chance is not looked at any further.
 pub(super) const BEYOND_CHANCE: f64 = 0.05;
-/// Suspects with a smaller share of belief are left out.
+/// Suspects with a smaller share of belief than this, of that of the likeliest, are left out.
 const LIGHTEST: f64 = 0.03;
 /// No run has more lossy parts than are looked for.
 const MOST_PARTS: usize = 256;
@@ -172,9 +172,10 @@ impl<'f> Model<'f> {
             .find(|candidate| candidate.part == suspects[0].0)
             .filter(|best| p_value_of(best) < BEYOND_CHANCE && is_new(best))
             .unwrap_or(surest);
+        let likeliest_share = suspects.first().map_or(1.0, |(_, share)| *share);
         let mut suspects: Vec<(usize, f64)> = suspects
             .into_iter()
-            .filter(|(part, share)| *part == best.part || *share >= LIGHTEST)
+            .filter(|(part, share)| *part == best.part || *share >= LIGHTEST * likeliest_share)
             .collect();
         suspects.sort_by_key(|(part, _)| *part != best.part);
         let (p_value, explained) = (p_value_of(best), self.explained(best));
@@ -323,7 +324,13 @@ impl<'f> Model<'f> {
         for (flow, probability, _) in crossing {
             expected[self.alike[*flow].1] += probability;
         }
-        let mut ratios = Ratios::default();
+        // What it loses is considered by what its flows lose of it, on the same steps for every part: one that all packets cross and one that a share of them does are
+        // then held against each other by what they explain, not by which step happens to lie closer.
+        let most = crossing
+            .iter()
+            .map(|(.., share)| *share)
+            .fold(f64::MIN_POSITIVE, f64::max);
+        let mut ratios = Ratios::of_share(most);
         // Of flows that certainly crossed it, the weights of those that are alike add up.
         let mut certain: Vec<f64> = Vec::new();
         let mut terms: Vec<Term> = Vec::new();
@@ -397,7 +404,7 @@ impl<'f> Model<'f> {
             });
             of_certain.chain(of_single).chain(of_several).sum()
         };
-        let points: Vec<(f64, f64)> = losses()
+        let points: Vec<(f64, f64)> = losses(most)
             .enumerate()
             .map(|(place, loss)| (loss, evidence_at(place)))
             .collect();

@@ -66,3 +66,32 @@ fn a_host_that_loses_packets_on_both_of_its_cables_is_accused_and_none_of_them()
     clean(&mut flows);
     assert_eq!(found(&flows), [0]);
 }
+
+/// What a leaf sends upwards (0), and its 24 uplinks (100 and on), over which its packets are sprayed: nothing tells them apart, so nothing is likelier than the rest.
+#[test]
+fn parts_that_explain_the_same_are_equally_likely_whatever_share_of_packets_crosses_them() {
+    let uplinks: Vec<usize> = (100..124).collect();
+    let mut flows: Vec<LossFlow> = (0..40).map(|number| flow(number, 3 + number % 3, &[0])).collect();
+    for (number, flow) in flows.iter_mut().enumerate() {
+        flow.parts.certain.extend(&uplinks);
+        flow.parts.certain.push(200 + number);
+        flow.parts.shares = uplinks.iter().map(|link| (*link, 1.0 / 24.0)).collect();
+    }
+    clean(&mut flows);
+    let parts = Model::new(&flows).parts(|part| if part == 0 { 0.1 } else { 1.0 });
+    let [part] = parts.as_slice() else {
+        panic!("{parts:?}")
+    };
+    let of = |number: usize| {
+        part.suspects
+            .iter()
+            .find(|(suspect, _)| *suspect == number)
+            .map(|(_, share)| *share)
+    };
+    let shares: Vec<f64> = uplinks.iter().filter_map(|link| of(*link)).collect();
+    assert_eq!(shares.len(), 24, "{:?}", part.suspects);
+    let is_alike = |share: &f64| (share / shares[0] - 1.0).abs() < 1e-6;
+    assert!(shares.iter().all(is_alike), "{shares:?}");
+    let whole = of(0).unwrap() / shares[0];
+    assert!((whole - 0.1).abs() < 0.01, "{whole}");
+}

@@ -9,6 +9,8 @@ use record::stats::ln_any_probability;
 const HIDDEN: f64 = 0.01;
 /// Probabilities of loss that are considered: as powers of ten, from and to, and how many per decade.
 const DECADES: (i32, f64, f64) = (-6, -0.3, 4.0);
+/// No part loses more than this.
+const MOST: f64 = 0.99;
 
 /// A flow that may have crossed a part.
 pub(super) struct Crossing {
@@ -50,16 +52,17 @@ impl Crossing {
     }
 }
 
-/// The probabilities of loss that are considered.
-pub(super) fn losses() -> impl Iterator<Item = f64> {
+/// The probabilities of loss that are considered, of a part that flows send at most such a share of their packets over.
+pub(super) fn losses(share: f64) -> impl Iterator<Item = f64> {
     let (from, to, per_decade) = DECADES;
     let steps = ((to - f64::from(from)) * per_decade) as i32;
-    (0..=steps).map(move |step| 10f64.powf(f64::from(from) + f64::from(step) / per_decade))
+    let of_flows = (0..=steps).map(move |step| 10f64.powf(f64::from(from) + f64::from(step) / per_decade));
+    of_flows.map(move |loss| (loss / share).min(MOST))
 }
 
 /// What flows say for a part, a row for those that are alike and a column for every probability of loss.
-#[derive(Default)]
 pub(super) struct Ratios {
+    share: f64,
     pub(super) rows: Vec<Vec<f64>>,
     known: HashMap<[u64; 3], usize>,
     /// Flows that follow each other are mostly alike.
@@ -67,6 +70,16 @@ pub(super) struct Ratios {
 }
 
 impl Ratios {
+    /// Of a part that flows send at most such a share of their packets over.
+    pub(super) fn of_share(share: f64) -> Ratios {
+        Ratios {
+            share,
+            rows: Vec::new(),
+            known: HashMap::new(),
+            last: None,
+        }
+    }
+
     /// The row of a flow of a `class`: those with the same number have as many iterations, lossy ones and packets, and are of a kind.
     pub(super) fn row(&mut self, one: &Crossing, class: usize, flow: &LossFlow, known: f64) -> usize {
         let key = [class as u64, known.to_bits(), one.share.to_bits()];
@@ -78,8 +91,11 @@ impl Ratios {
         let fresh = self.rows.len();
         let row = *self.known.entry(key).or_insert(fresh);
         if row == fresh {
-            self.rows
-                .push(losses().map(|loss| one.ln_ratio(flow, known, loss)).collect());
+            self.rows.push(
+                losses(self.share)
+                    .map(|loss| one.ln_ratio(flow, known, loss))
+                    .collect(),
+            );
         }
         self.last = Some((key, row));
         row
