@@ -34,6 +34,27 @@ fn a_cable_that_is_slow_now_and_then_is_found_and_called_so() {
     assert_eq!(recorded.run.injected, ["slow:h3/rail1->rail1-leaf0/p3=50%@80%"]);
 }
 
+/// Every flow of the leaf sends a share of its packets over each of its cables, so none of them can be told from the others: that is what is said.
+#[test]
+fn a_cable_that_loses_sprayed_packets_is_one_of_its_switch() {
+    let bench = Bench::new(SMALL);
+    bench
+        .railgauge("simulate 16x1 --placement sprayed --suite probe --loss rail0-leaf1-spine0:away=2% --out out --quiet")
+        .must_exit(12);
+    let finding = bench.the_finding(FindingKind::LossyLink);
+    let one_of_them = "one of 4 cables between rail0-leaf1 and the switches above it";
+    assert!(finding.sentence.contains(one_of_them), "{}", finding.sentence);
+    assert!(
+        finding.next_step.contains("do not tell which"),
+        "{}",
+        finding.next_step
+    );
+    assert_eq!(
+        (finding.place.switch.as_deref(), finding.place.links.len()),
+        (Some("rail0-leaf1"), 4)
+    );
+}
+
 /// They are as fast as any other, so only what TCP counted can show it, in suites that were not made for it.
 #[test]
 fn a_cable_that_loses_packets_is_named_by_every_suite_and_never_passes() {

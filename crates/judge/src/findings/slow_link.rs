@@ -37,6 +37,14 @@ impl Detector for SlowLink {
     }
 }
 
+/// The cables of a switch to those above it.
+pub(super) fn uplinks_in_words(switch: &str, cables: usize, suspect: &Suspect) -> String {
+    format!(
+        "{cables} cables between {switch} and the switches above it ({})",
+        suspect.direction.as_deref().unwrap_or_default()
+    )
+}
+
 fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &FaultyPart) -> Option<Finding> {
     let causes = fault.causes.iter().map(|cause| &localisation.causes[*cause]);
     let mut places: Vec<usize> = causes.clone().flat_map(|cause| cause.places.clone()).collect();
@@ -50,11 +58,7 @@ fn one_part(analysis: &RunAnalysis<'_>, localisation: &Localisation, fault: &Fau
     let is_of_rail = fault.link.is_some() || fault.is_one_of || suspect.kind == SuspectKind::Rail;
     let rail = rail_of(analysis, &first.places).filter(|_| is_of_rail);
     let name = match (&fault.switch, fault.is_one_of) {
-        (Some(switch), true) => format!(
-            "one of {} cables between {switch} and the switches above it ({})",
-            fault.links.len(),
-            suspect.direction.as_deref().unwrap_or_default()
-        ),
+        (Some(switch), true) => format!("one of {}", uplinks_in_words(switch, fault.links.len(), suspect)),
         _ => in_words(suspect),
     };
     let worst = worst_of(analysis, &first.places)?;

@@ -5,7 +5,7 @@ use crate::findings::analysis::RunAnalysis;
 use crate::findings::counters::diagnosis;
 use crate::findings::detector::Detector;
 use crate::findings::repeat;
-use crate::findings::slow_link::{ambiguous_with, in_words, next_step};
+use crate::findings::slow_link::{ambiguous_with, in_words, next_step, uplinks_in_words};
 use record::{Confirmation, Finding, FindingKind, Place, Suspect, SuspectKind};
 use topology::graph::{Graph, LinkId};
 
@@ -74,10 +74,25 @@ fn one(
         true => diagnosis::between_switches(analysis, rail, &cells),
         false => diagnosis::of(analysis, rail, &cells, &at_the_suspect),
     });
+    // Of cables that are alike any may be the one.
+    let is_one_of = suspect.kind == SuspectKind::FabricCable && links.len() > 1 && !is_cable(&links);
+    let is_named = |other: &Suspect| is_one_of && other.kind == suspect.kind;
+    let uplinks =
+        is_one_of.then(|| uplinks_in_words(graph.link(links[0]).lower_node(), links.len(), suspect));
+    let (name_of_part, confidence) = match &uplinks {
+        Some(uplinks) => {
+            let alike = suspects.iter().filter(|other| is_named(other));
+            (
+                format!("one of {uplinks}"),
+                alike.map(|other| other.confidence).sum(),
+            )
+        }
+        None => (in_words(suspect), suspect.confidence),
+    };
     let others: Vec<&Suspect> = suspects.iter().skip(1).collect();
     let likely = others
         .iter()
-        .filter(|other| other.confidence >= suspect.confidence * LIKELY);
+        .filter(|other| other.confidence >= suspect.confidence * LIKELY && !is_named(other));
     let likely: Vec<String> = likely.map(|other| in_words(other)).collect();
     let either = match likely.is_empty() {
         true => String::new(),
@@ -96,7 +111,7 @@ fn one(
         _ => format!("loses {} of its packets {interval}", percent(share)),
     };
     let mut facts = vec![
-        format!("{what}, confidence {:.2}", suspect.confidence),
+        format!("{what}, confidence {confidence:.2}"),
         format!(
             "{} of {} {} over it, {} of {} elsewhere",
             lost.lost, lost.sent, cause.unit, elsewhere.lost, elsewhere.sent
@@ -118,9 +133,7 @@ fn one(
         switch: match suspect.kind {
             SuspectKind::Leaf | SuspectKind::Spine | SuspectKind::Core => Some(suspect.part.clone()),
             // One of several of its cables.
-            SuspectKind::FabricCable if links.len() > 1 && !is_cable(&links) => {
-                Some(graph.link(links[0]).lower_node().to_string())
-            }
+            SuspectKind::FabricCable if is_one_of => Some(graph.link(links[0]).lower_node().to_string()),
             _ => None,
         },
         hosts,
@@ -137,7 +150,7 @@ fn one(
         _ => ("lossy link", "lost packets"),
     };
     let mut finding = Finding::new(kind, place)
-        .with_sentence(format!("{prefix}{}{either}: {}", in_words(suspect), facts.join("; ")))
+        .with_sentence(format!("{prefix}{name_of_part}{either}: {}", facts.join("; ")))
         .with_rule(format!(
             "{name}: flows over it {happened}{} in {} slots (at least {}), with {} different partners, and the probability of that much on \
              healthy ones, corrected for {} parts, is below {}; what the other parts of their paths do does not explain it, unless \
@@ -155,9 +168,14 @@ fn one(
             comparisons: u32::try_from(cause.family).unwrap_or(u32::MAX),
         })
         .ambiguous_with(ambiguous_with(suspect, &others))
-        .with_evidence(vec![format!("{}: {}", in_words(suspect), suspect.why)])
+        .with_evidence(vec![format!("{name_of_part}: {}", suspect.why)])
         .with_cells(cells)
-        .with_next_step(next_step(suspect))
+        .with_next_step(match uplinks {
+            Some(uplinks) => format!(
+                "read error and discard counters at both ends of the {uplinks}: flows go over all of them and do not tell which it is; then repeat"
+            ),
+            None => next_step(suspect),
+        })
         .with_repeat(repeat::command_about(
             run,
             &terms,
