@@ -192,8 +192,9 @@ impl<'f> Model<'f> {
         })
     }
 
-    /// The parts that may explain what the surest of some candidates does, each with its share of belief, the likeliest first. What healthy flows lose is the
-    /// same for all of them: what flows show that the surest explains neither way. Else a part that a flow only may have crossed would be held against losses that it explains itself.
+    /// The parts that may explain what the surest of some candidates does, itself included, each with its share of belief, the likeliest first. What healthy flows lose is
+    /// the same for all of them: what flows show that the surest neither was crossed by nor explains. Else a part that a flow only may have crossed would be held against
+    /// losses that it explains itself.
     fn side_by_side(
         &self,
         candidates: &[Candidate],
@@ -225,10 +226,10 @@ impl<'f> Model<'f> {
                 .iter()
                 .any(|(flow, ..)| own.contains(flow))
         };
-        let rivals = candidates
-            .iter()
-            .filter(|candidate| weight(candidate) >= least)
-            .filter(explains_some);
+        let is_rival = |candidate: &&Candidate| {
+            candidate.part == surest.part || weight(candidate) >= least && explains_some(candidate)
+        };
+        let rivals = candidates.iter().filter(is_rival);
         let mut beside: Vec<(usize, f64)> = rivals
             .map(|rival| {
                 let beside = self.candidate_beside(rival.part, &self.crossing[&rival.part], &all, &without);

@@ -95,3 +95,13 @@ fn parts_that_explain_the_same_are_equally_likely_whatever_share_of_packets_cros
     let whole = of(0).unwrap() / shares[0];
     assert!((whole - 0.1).abs() < 0.01, "{whole}");
 }
+
+#[test]
+fn a_part_that_is_hardly_ever_at_fault_is_still_the_one_where_nothing_else_explains_it() {
+    for prior in [1e-3, 1e-9, 1e-30] {
+        let mut flows: Vec<LossFlow> = (0..4).map(|number| flow(number, 8, &[0])).collect();
+        clean(&mut flows);
+        let parts = Model::new(&flows).parts(|_| prior);
+        assert_eq!(parts[0].suspects, [(0, 1.0)], "{prior}");
+    }
+}
