@@ -5,12 +5,21 @@ use super::summary::CellSummary;
 use record::stats::{at_least_of, median_of_sorted};
 
 /// The share of its iterations in which a group of so many `hosts` would be late by this many nanoseconds, if each of them held up as many as hosts do in the
-/// pairs of this run; none where there are no pairs. One standard error more than they show: pairs are few.
-pub(super) fn share_of_group(summaries: &[CellSummary<'_>], hosts: usize, late: f64) -> Option<f64> {
+/// pairs of this run; none where there are no pairs. One standard error more than they show: pairs are few. Pairs whose messages take longer than `longest` nanoseconds
+/// are left out: what they are late by is mostly theirs, not their hosts'.
+pub(super) fn share_of_group(
+    summaries: &[CellSummary<'_>],
+    hosts: usize,
+    late: f64,
+    longest: f64,
+) -> Option<f64> {
     let (mut delayed, mut all) = (0, 0);
+    let is_short =
+        |pair: &&CellSummary<'_>| median_of_sorted(&pair.times).is_some_and(|median| median <= longest);
     let pairs = summaries
         .iter()
-        .filter(|one| one.done && one.cell.ranks.len() == 2);
+        .filter(|one| one.done && one.cell.ranks.len() == 2)
+        .filter(is_short);
     for round in pairs.flat_map(|pair| &pair.rounds) {
         let bound = median_of_sorted(&round.times).unwrap_or(0.0) + late;
         delayed += round.times.len() - round.times.partition_point(|time| (*time as f64) < bound);
@@ -32,7 +41,8 @@ pub(super) fn makes_slow(summaries: &[CellSummary<'_>], group: &CellSummary<'_>,
     if hosts <= 2 || late <= 0.0 {
         return 0.0;
     }
-    let of_group = share_of_group(summaries, hosts, late);
+    let median = median_of_sorted(&group.times).unwrap_or(0.0);
+    let of_group = share_of_group(summaries, hosts, late, median);
     let half = group.times.len().div_ceil(2) as u64;
     of_group.map_or(0.0, |of_group| {
         at_least_of(half, group.times.len() as u64, of_group)

@@ -286,7 +286,7 @@ fn as_hosts_delay_pairs(
     let Some(late) = late.reduce(f64::min) else {
         return 0.0;
     };
-    let of_group = held_up::share_of_group(summaries, hosts, late);
+    let of_group = held_up::share_of_group(summaries, hosts, late, f64::INFINITY);
     of_group.map_or(0.0, |of_group| at_least_of(own.stalls, own.iterations, of_group))
 }
 
