@@ -40,6 +40,14 @@ impl FaultyClock {
         self.drift == 0.0 && self.jump.is_none()
     }
 
+    /// A jump that is still to come comes at the host's instant `host`.
+    #[cfg(test)]
+    pub fn jump_now(&mut self, host: Nanos) {
+        if let Some((_, at)) = &mut self.jump {
+            *at = (*at).min(host);
+        }
+    }
+
     /// What it shows at the host's instant `host`.
     pub fn reading(&self, host: Nanos) -> Nanos {
         let ahead = (host.since(self.since).0 as f64 * self.drift).round() as i64;

@@ -22,6 +22,8 @@ use record::{
 
 /// How long an iteration takes.
 const ITERATION: Duration = Duration::from_millis(4);
+/// A clock that is to jump does so before this iteration, however long the setup took.
+const JUMPS_BEFORE: usize = 50;
 
 struct Quiet;
 
@@ -54,6 +56,9 @@ fn simulated_rank(mut member: Member, faults: Vec<Fault>) -> JoinHandle<Vec<Nano
                         .for_each(|cell| send(Answer::Prepared { cell: *cell }));
                 }
                 Order::Go { at, iteration } => {
+                    if starts.len() == JUMPS_BEFORE {
+                        clock.jump_now(clock::now());
+                    }
                     starts.extend(iteration.map(|_| clock.host_instant(at)));
                     std::thread::sleep(ITERATION);
                     cells.iter().for_each(|cell| send(done(*cell, iteration, at)));
@@ -294,7 +299,8 @@ fn ranks_that_share_the_coordinators_clock_are_not_compared_and_have_no_skew() {
 
 #[test]
 fn a_clock_that_jumps_is_recorded_and_the_cell_says_how_far_its_ranks_were_apart() {
-    let run = Simulated::run(2, &["clock:rank=1,jump=-5ms,after=300ms"], 1, 250);
+    // After its jump the cell lasts longer than clocks may stay unchecked.
+    let run = Simulated::run(2, &["clock:rank=1,jump=-5ms,after=1h"], 1, 350);
     let jumps: Vec<i64> = run
         .comparisons
         .iter()
@@ -303,7 +309,7 @@ fn a_clock_that_jumps_is_recorded_and_the_cell_says_how_far_its_ranks_were_apart
     let [jump] = jumps.as_slice() else {
         panic!("{:?}", run.comparisons);
     };
-    assert!(jump.abs_diff(-5_000_000) < 1_000_000, "{jump}");
+    assert!(jump.abs_diff(-5_000_000) < 2_500_000, "{jump}");
     let [(apart, stated)] = run.skews()[..] else {
         panic!("one cell");
     };
