@@ -30,6 +30,8 @@ pub(in crate::findings) struct Comparison {
     pub(in crate::findings) rounds: (u16, u16),
     /// P-value corrected for all comparisons of the run.
     pub(in crate::findings) p_value: f64,
+    /// Without its slowest round, without its two slowest and so on: how probable it is that the others are the slow end of what varies.
+    pub(super) without_slowest: Box<[f64]>,
     /// How many rounds that are all as slow would settle it; none where no number would.
     pub(super) enough_rounds: Option<NonZeroU16>,
     /// Whether the interval over all rounds is below the threshold.
@@ -88,6 +90,18 @@ impl Comparison {
             .zip(median)
             .map(|(bytes, median)| median - bytes.0 as f64 * 1e9 / self.threshold.0);
         late.map_or(0.0, |late| held_up::makes_slow(summaries, group, late))
+    }
+
+    /// The probability that a healthy cell is as slow, if `more` rounds that are as slow as all of it were measured: at the slow end of what varies, or
+    /// disturbed in each slow round, or disturbed in some of them and at the slow end in the others. `disturbed` says how probable it is that of so many
+    /// rounds so many are.
+    pub(super) fn is_chance(&self, more: u16, disturbed: impl Fn((u16, u16)) -> f64) -> f64 {
+        let (measured, slow) = self.rounds;
+        let of_so_many = |slow: u16| disturbed((measured + more, slow + more));
+        let mixed = (1..).zip(&self.without_slowest);
+        mixed
+            .map(|(taken, others)| others * of_so_many(taken))
+            .fold(self.p_value.max(of_so_many(slow)), f64::max)
     }
 
     /// It only may look slow, and why.
@@ -181,6 +195,14 @@ impl MeasuredCell<'_, '_> {
             true => summary.rounds.iter().filter(|round| is_slow_round(round)).count(),
             false => 0,
         };
+        let of_others = |taken: usize| {
+            let times = without_slowest(&summary.rounds, taken);
+            rate_interval(&times, bytes, rule.confidence).map_or(1.0, p_of)
+        };
+        let without_slowest = match looks_slow {
+            true => (1..summary.rounds.len()).map(of_others).collect(),
+            false => Box::default(),
+        };
         let own = summary.own_rate(rule.confidence).unwrap_or(self.rate);
         let unusual = variation.unusual_below(&own, expected, peers, rule.confidence);
         let count = |rounds: usize| u16::try_from(rounds).unwrap_or(u16::MAX);
@@ -196,11 +218,26 @@ impl MeasuredCell<'_, '_> {
             is_spec: peers.is_none(),
             rounds: (count(summary.rounds.len()), count(slow_rounds)),
             p_value,
+            without_slowest,
             enough_rounds: None,
             looks_slow,
             doubt,
         }
     }
+}
+
+/// The times of all rounds but so many of the slowest, ascending.
+fn without_slowest(rounds: &[Round], taken: usize) -> Vec<u64> {
+    let mut rounds: Vec<&Round> = rounds.iter().collect();
+    let slowness = |round: &&Round| median_of_sorted(&round.times).unwrap_or(f64::INFINITY);
+    rounds.sort_by(|a, b| slowness(b).total_cmp(&slowness(a)));
+    let mut times: Vec<u64> = rounds
+        .iter()
+        .skip(taken)
+        .flat_map(|round| round.times.iter().copied())
+        .collect();
+    times.sort_unstable();
+    times
 }
 
 /// What is less than this share of a time is no reason to doubt it: a cell so close to its threshold is measured again like any other.

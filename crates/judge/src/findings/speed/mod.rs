@@ -9,7 +9,8 @@
 //!    not a fault), and it is further below what is expected than healthy measurements of its kind are (`variation`);
 //! 2. it was measured `1 + remeasure` times or more;
 //! 3. its p-value, corrected by Holm for every comparison of the run, is below the false-positive budget: it is neither the
-//!    slow end of what varies between healthy measurements of its kind, nor was it disturbed in every round (`variation`).
+//!    slow end of what varies between healthy measurements of its kind, nor was it disturbed in every round, nor in some rounds and at the slow end in
+//!    the others (`variation`).
 //!
 //! A group of hosts that hold up iterations now and then, in pairs as well, may be late in most of its own: that is unclear, too (`held_up`).
 //!
@@ -114,13 +115,13 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
                 comparison.excuse(WAITS_FOR_HOSTS);
                 continue;
             }
-            let every_time = |rounds| looks * healthy.are_as_slow(comparison, applied.pairs, rounds);
-            let of_rounds = every_time(comparison.rounds).min(1.0);
-            let enough = (1..=MOST_ROUNDS).find(|rounds| every_time((*rounds, *rounds)) < accepted);
-            comparison.enough_rounds = enough
-                .filter(|_| comparison.p_value < accepted)
-                .and_then(NonZeroU16::new);
-            comparison.p_value = comparison.p_value.max(of_rounds);
+            let disturbed = |rounds| looks * healthy.are_as_slow(comparison, applied.pairs, rounds);
+            let chance = |more| comparison.is_chance(more, disturbed).min(1.0);
+            let measured = comparison.rounds.0;
+            let enough = (measured..=MOST_ROUNDS).find(|rounds| chance(rounds - measured) < accepted);
+            let p_value = chance(0);
+            comparison.enough_rounds = enough.and_then(NonZeroU16::new);
+            comparison.p_value = p_value;
         }
     }
     let mut compared: Vec<&mut Comparison> = answers
