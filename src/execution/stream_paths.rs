@@ -334,12 +334,13 @@ fn some_of_every_leaf(flows: &[TraceWanted], graph: &Graph) -> Vec<TraceWanted> 
         .collect()
 }
 
-/// The streams of a cell in order; none where there is only one path.
+/// The streams of a cell in order; none where there is only one path, or where which one they take does not matter.
 fn streams(cell: &Cell, graph: &Graph) -> Vec<TraceWanted> {
-    let (Some(_), [from, to], [rail]) = (&cell.streams, cell.ranks.as_slice(), cell.rails.as_slice()) else {
+    let (Some(terms), [from, to], [rail]) = (&cell.streams, cell.ranks.as_slice(), cell.rails.as_slice())
+    else {
         return Vec::new();
     };
-    if graph.paths(*from, *to, rail).len() < 2 {
+    if terms.into_one || graph.paths(*from, *to, rail).len() < 2 {
         return Vec::new();
     }
     let wanted = |flow| TraceWanted {

@@ -15,7 +15,7 @@ use topology::graph::{Graph, LinkId};
 use topology::suite::SourcePorts;
 
 /// Source ports of TCP streams start here when the suite does not say: below what systems hand out by themselves.
-const FIRST_PORT: u16 = 16_000;
+pub(super) const FIRST_PORT: u16 = 16_000;
 /// A stream's bytes are counted message by message: this many in a window tell its share to a percent.
 const MESSAGES_PER_WINDOW: f64 = 100.0;
 const SMALLEST_MESSAGE: u64 = 4 << 10;
@@ -61,6 +61,7 @@ impl TestLayout<'_> {
                         set,
                         window: settings.window,
                         one_port: settings.source_ports == SourcePorts::One,
+                        into_one: false,
                         ports: Vec::new(),
                         round: 0,
                         ways: Vec::new(),
@@ -145,7 +146,7 @@ fn never_sending(leaves: &[Vec<u32>], sets: u16) -> Vec<u32> {
 }
 
 /// The message that streams repeat: small enough that counting them tells shares, large enough that sending them costs little.
-fn message(rate: Rate, window: Nanos, flows: u16) -> Bytes {
+pub(super) fn message(rate: Rate, window: Nanos, flows: u16) -> Bytes {
     let in_window = rate.0 * window.0 as f64 / 1e9 / f64::from(flows.max(1));
     let wanted = (in_window / MESSAGES_PER_WINDOW) as u64;
     let wanted = wanted.clamp(SMALLEST_MESSAGE, LARGEST_MESSAGE);

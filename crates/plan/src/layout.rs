@@ -60,6 +60,7 @@ impl TestLayout<'_> {
             TestKind::Incast | TestKind::AllToAll => self.congestion(),
             TestKind::Groups => self.fabric_groups(),
             TestKind::Ecmp => self.streams(),
+            TestKind::Fairness => self.fairness(),
             TestKind::Probe => self.probes(),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A plan is a pure function of suite, fabric, choices and seed: the same four give the same plan, cell for cell. Whatever
 //! was asked for and is not in the plan is in `untested` with the reason, or is an error; nothing is dropped or replaced
-//! silently. Cells of one slot run at the same time and never share an end of a rail.
+//! silently. Cells of one slot run at the same time and never share an end of a rail, but for those that show how it is shared.
 
 pub mod adaptive;
 pub mod baseline;
@@ -14,6 +14,7 @@ mod ecmp;
 mod engines;
 mod error;
 pub mod estimate;
+mod fairness;
 pub mod filter;
 pub mod fit;
 pub mod flow;

@@ -147,6 +147,8 @@ pub enum FindingKind {
     LossyLink,
     /// A cable, port, switch or host that holds packets up now and then.
     SlowHop,
+    /// A sender that gets much more or less than others where many send to one: its congestion control is too wild or too tame.
+    UnfairSender,
     /// A pair of ranks below its reference.
     SlowPair,
     /// A collective below its reference that no single part explains.
@@ -189,6 +191,7 @@ impl FindingKind {
             | FindingKind::SlowLink
             | FindingKind::LossyLink
             | FindingKind::SlowHop
+            | FindingKind::UnfairSender
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine
@@ -304,6 +307,37 @@ pub struct Interference {
     pub ratio: f64,
 }
 
+/// What the senders of a rail got where many sent to one at the same time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FairShares {
+    /// Name of the test.
+    pub test: String,
+    /// Rail by name.
+    pub rail: String,
+    /// Senders that were compared.
+    pub senders: u32,
+    /// Receivers, one after another.
+    pub receivers: u32,
+    /// Who gets least of what others get.
+    pub least: ShareOf,
+    /// Who gets most.
+    pub most: ShareOf,
+    /// A sender that gets so many times as much as others, or so many times less, would have been found with probability 0.9.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<f64>,
+}
+
+/// What a host gets of what others get.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ShareOf {
+    /// The host.
+    pub host: String,
+    /// As much as others: 1.
+    pub share: f64,
+}
+
 /// The same cell by our engine and by NCCL.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -364,6 +398,9 @@ pub struct Judgement {
     /// What became of probes, rail by rail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeSummary>,
+    /// What senders got where many sent to one, rail by rail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fair_shares: Vec<FairShares>,
     /// How evenly flows were spread over equal paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecmp: Vec<EcmpVerdict>,

@@ -75,8 +75,8 @@ pub use gpu_summary::{GpuSummary, ThrottleTotal};
 pub use history::{ChangeShape, History, Issue, IssueStatus, Notice, PartChange, Replaced, Severity, Unsent};
 pub use inventory::{Cable, Fact, Inventory, InventoryPart, NodeInventory, PartAt, PartClass};
 pub use judgement::{
-    CellVerdict, Confirmation, EngineComparison, Finding, FindingKind, Interference, Interval, Judgement,
-    Percentiles, Place, TestVerdict, Verdict,
+    CellVerdict, Confirmation, EngineComparison, FairShares, Finding, FindingKind, Interference, Interval,
+    Judgement, Percentiles, Place, ShareOf, TestVerdict, Verdict,
 };
 pub use load::{LoadError, Recorded, files};
 pub use part::{EndDirection, LinkName, Part, PortName, RailEndName};

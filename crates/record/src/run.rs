@@ -230,6 +230,8 @@ pub enum Question {
     Counters,
     /// Are packets lost on the way?
     Losses,
+    /// Does a sender get its share where many send to one?
+    Fairness,
 }
 
 impl Question {
@@ -237,11 +239,11 @@ impl Question {
     fn share(self) -> f64 {
         match self {
             Question::Parts => 0.4,
-            Question::Ecmp => 0.2,
+            Question::Ecmp => 0.175,
             Question::Cells => 0.15,
             Question::Shapes => 0.1,
             Question::IntermittentParts | Question::Stragglers => 0.05,
-            Question::Counters | Question::Losses => 0.025,
+            Question::Counters | Question::Losses | Question::Fairness => 0.025,
         }
     }
 }

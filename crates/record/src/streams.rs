@@ -16,6 +16,9 @@ pub struct StreamTerms {
     /// then, which all of them share.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_port: bool,
+    /// Whether the cells of the slot send to one rank: what share each of them gets counts, and not which way it takes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub into_one: bool,
     /// Source ports in the order of streams, where these repeat some of a cell because their paths are known: they show what links carry, and
     /// nothing about how a hash spreads. Empty where ports follow each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

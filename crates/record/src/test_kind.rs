@@ -38,6 +38,8 @@ pub enum TestKind {
     AllToAll,
     /// Many streams at once across leaves: how evenly they are spread over equal paths.
     Ecmp,
+    /// Many send to one at the same time, one after another being the receiver: what share each sender gets.
+    Fairness,
     /// Small packets over every rail between many pairs: which link loses or holds up some of them.
     Probe,
 }
@@ -52,6 +54,7 @@ impl TestKind {
                 | TestKind::Incast
                 | TestKind::AllToAll
                 | TestKind::Ecmp
+                | TestKind::Fairness
                 | TestKind::Probe
         )
     }

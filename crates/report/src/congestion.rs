@@ -1,7 +1,7 @@
-//! What a load does to others: a table for the report and a line for the terminal.
+//! What a load does to others, and what senders get that share a receiver: tables for the report and lines for the terminal.
 
 use super::table::{Entry, Table, figure, text};
-use record::{Collective, Congestion, Judgement};
+use record::{Collective, Congestion, FairShares, Judgement};
 
 /// What the table shows, in a sentence.
 pub(super) const ABOUT: &str = "The effect of load on two ranks that take no part in it. Impact is the median time under load divided by the median time alone.";
@@ -59,6 +59,63 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
         });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| format!("congestion {}", parts.join("; ")))
+}
+
+/// What the table of shares shows, in a sentence.
+pub(super) const ABOUT_SHARES: &str = "Many send to one at the same time, one host after another being the receiver. What a sender gets is told relative to what others get \
+     that are as far from the receiver; 1 is as much as they. Would show: so many times as much as others, or so many times less, would have been found with probability 0.9.";
+
+/// The table of these rails.
+pub(super) fn shares(rows: &[FairShares]) -> Table {
+    let columns = [
+        text("test"),
+        text("rail"),
+        figure("senders"),
+        figure("receivers"),
+        text("gets least"),
+        figure("share"),
+        text("gets most"),
+        figure("share"),
+        figure("would show"),
+    ];
+    let mut table = Table::new("Fair shares", columns);
+    for row in rows {
+        table.row([
+            Entry::from(&row.test),
+            Entry::from(&row.rail),
+            Entry::ours(row.senders),
+            Entry::ours(row.receivers),
+            Entry::from(&row.least.host),
+            Entry::ours(format!("{:.2}", row.least.share)),
+            Entry::from(&row.most.host),
+            Entry::ours(format!("{:.2}", row.most.share)),
+            Entry::ours(
+                row.shown
+                    .map_or_else(|| "nothing".to_string(), |shown| format!("{shown:.1}")),
+            ),
+        ]);
+    }
+    table
+}
+
+/// The rail on which senders differ most, in a line.
+pub(super) fn summary_of_shares(judgement: &Judgement) -> Option<String> {
+    let rows = judgement.fair_shares.iter();
+    let farthest = |row: &&FairShares| (row.most.share / row.least.share.max(f64::MIN_POSITIVE)).ln();
+    let row = rows.max_by(|a, b| farthest(a).total_cmp(&farthest(b)))?;
+    let shown = match row.shown {
+        Some(shown) => format!("{shown:.1} times as much or as little would have shown"),
+        None => "nobody could be compared".to_string(),
+    };
+    Some(format!(
+        "shares     {} of {} to {} ({}) of what others get on {}, of {} senders; {shown}",
+        format_args!("{:.2}", row.least.share),
+        row.least.host,
+        format_args!("{:.2}", row.most.share),
+        row.most.host,
+        row.rail,
+        row.senders
+    ))
 }
 
 fn load(row: &Congestion) -> String {

@@ -30,6 +30,7 @@ impl Writer for Markdown {
             .and_then(|()| super::ecmp::section(&mut out, judgement))
             .and_then(|()| interference(&mut out, judgement))
             .and_then(|()| congestion(&mut out, judgement))
+            .and_then(|()| fair_shares(&mut out, judgement))
             .and_then(|()| probes(&mut out, judgement))
             .and_then(|()| engines(&mut out, judgement))
             .and_then(|()| all_cells(&mut out, judgement))
@@ -144,6 +145,16 @@ fn congestion(out: &mut String, judgement: &Judgement) -> fmt::Result {
     }
     writeln!(out, "## Congestion\n\n{}\n", super::congestion::ABOUT)?;
     super::congestion::table(&rows[..rows.len().min(MOST_ROWS)]).markdown(out)?;
+    more(out, rows.len())
+}
+
+fn fair_shares(out: &mut String, judgement: &Judgement) -> fmt::Result {
+    let rows = &judgement.fair_shares;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Fair shares\n\n{}\n", super::congestion::ABOUT_SHARES)?;
+    super::congestion::shares(&rows[..rows.len().min(MOST_ROWS)]).markdown(out)?;
     more(out, rows.len())
 }
 

@@ -32,6 +32,7 @@ fn streams(flows: u16, first: u16, one_port: bool) -> Cell {
             set: 0,
             window: Nanos(60_000_000),
             one_port,
+            into_one: false,
             ports: Vec::new(),
             round: 0,
             ways: Vec::new(),

@@ -40,6 +40,7 @@ impl Family {
             | FindingKind::SlowLink
             | FindingKind::LossyLink
             | FindingKind::SlowHop
+            | FindingKind::UnfairSender
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine

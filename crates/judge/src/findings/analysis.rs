@@ -7,6 +7,7 @@ use super::blame::{Blame, is_of_a_straggler};
 use super::counters::breach::CounterRules;
 use super::counters::tally::{self, CounterQuery, CountersByEnd};
 use super::ecmp::Ecmp;
+use super::fairness::Fairness;
 use super::localise::Localisation;
 use super::packet_loss::PacketLoss;
 use super::peers::engine_counterparts;
@@ -44,6 +45,8 @@ pub struct RunAnalysis<'a> {
     pub(super) stalls: PacketLoss,
     /// How streams are spread over equal paths.
     pub(super) ecmp: Ecmp,
+    /// What senders get where many send to one.
+    pub(super) fairness: Fairness<'a>,
     /// The rules that counters are judged by.
     pub(super) counter_rules: CounterRules,
     /// Rails that went silent.
@@ -90,6 +93,7 @@ impl<'a> RunAnalysis<'a> {
             packet_loss: PacketLoss::of(recorded, &summaries),
             stalls: PacketLoss::late(recorded, &summaries),
             ecmp: Ecmp::of(recorded),
+            fairness: Fairness::of(recorded),
             counter_rules: CounterRules::of(recorded),
             silent_rails: silent_rails(recorded),
             recorded,

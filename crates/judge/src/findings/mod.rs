@@ -20,6 +20,7 @@ mod detector;
 pub mod drift;
 mod ecmp;
 mod engines;
+mod fairness;
 mod flap;
 mod gpu_errors;
 mod gpus;
@@ -84,6 +85,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &slow_link::SlowLink,
     &packet_loss::LossyLink,
     &packet_loss::SlowHop,
+    &fairness::UnfairSender,
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
     &slow_collective::SlowCollective,
@@ -122,6 +124,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
     let tests = verdict::of_tests(&analysis, &cells);
     let run = verdict::of_run(&analysis, &findings, &tests);
     let probes = packet_loss::summary::of(&analysis);
+    let fair_shares = analysis.fairness.summaries(recorded);
     Judgement {
         schema: SCHEMA,
         version: record::VERSION.to_string(),
@@ -146,6 +149,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         engines: engines::side_by_side(&analysis),
         coverage: coverage::of(&analysis, &probes),
         probes,
+        fair_shares,
         gpus: gpus::summaries(&analysis),
         placement: recorded.run.placement.clone(),
         injected: recorded.run.injected.clone(),

@@ -16,13 +16,14 @@
 //! least one was planned. Of the exit codes of its findings, and 20 where something is not settled, the worst wins.
 
 use super::analysis::RunAnalysis;
+use super::fairness::Shared;
 use super::speed::Speed;
 use record::stats::{beyond_fences, spread};
 use record::text;
 use record::units::{Nanos, Rate};
 use record::{
-    CellVerdict, Collective, Event, Finding, Interval, Percentiles, Run, TestKind, TestVerdict, Verdict,
-    exit_code,
+    CellVerdict, Collective, Event, Finding, Interval, Percentiles, Question, Run, TestKind, TestVerdict,
+    Verdict, exit_code,
 };
 
 /// The verdict of every planned cell, in plan order.
@@ -43,6 +44,8 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
         .map(|time| Rate(summary.cell.size.0 as f64 * 1e9 / time.median));
     let verdict = if analysis.corrupt.contains(&summary.cell.id) {
         Verdict::Fail("wrong data was delivered".into())
+    } else if let Some(shared) = share_of(analysis, place) {
+        shared
     } else if summary.cell.collective == Collective::Streams && summary.done {
         of_streams(analysis, summary.cell.id)
     } else if summary.cell.collective == Collective::Probes && summary.done {
@@ -109,6 +112,17 @@ fn of_streams(analysis: &RunAnalysis<'_>, cell: u32) -> Verdict {
     }
 }
 
+/// The verdict of a cell that sends to a rank beside others, by what its sender gets; none of another one.
+fn share_of(analysis: &RunAnalysis<'_>, place: usize) -> Option<Verdict> {
+    let summary = analysis.summaries.get(place).filter(|summary| summary.done)?;
+    let budget = analysis.run().rule.budget_of(Question::Fairness);
+    Some(match analysis.fairness.says(summary.cell, budget)? {
+        Shared::Fairly => Verdict::Pass,
+        Shared::Unfairly(why) => Verdict::Fail(why),
+        Shared::Unclear(why) => Verdict::Inconclusive(why),
+    })
+}
+
 /// The verdict of a cell of probes: no part that they crossed may lose or hold up packets beyond chance, and all flows must have been sent.
 fn of_probes(analysis: &RunAnalysis<'_>, place: usize) -> Verdict {
     let both = [(&analysis.packet_loss, "lost"), (&analysis.stalls, "late")];
@@ -146,7 +160,7 @@ fn probes_not_sent(analysis: &RunAnalysis<'_>, cell: u32) -> Option<usize> {
 
 /// Whether chance is what is expected: of how streams are spread, and of what becomes of probes.
 fn needs_no_reference(kind: TestKind) -> bool {
-    matches!(kind, TestKind::Ecmp | TestKind::Probe)
+    matches!(kind, TestKind::Ecmp | TestKind::Fairness | TestKind::Probe)
 }
 
 /// The verdict of every test, in suite order.

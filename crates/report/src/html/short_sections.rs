@@ -117,7 +117,11 @@ const MOST_COMPARED: usize = 600;
 /// Everything that was measured in two ways.
 pub(super) fn comparisons(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let judgement = facts.judgement;
-    if judgement.interference.is_empty() && judgement.engines.is_empty() && judgement.congestion.is_empty() {
+    let is_empty = judgement.interference.is_empty()
+        && judgement.engines.is_empty()
+        && judgement.congestion.is_empty()
+        && judgement.fair_shares.is_empty();
+    if is_empty {
         out.paragraph(
             "None: no cell of this run was measured both alone and together, by two engines, or both idle and under load.",
         );
@@ -140,6 +144,12 @@ pub(super) fn comparisons(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         let shown = judgement.congestion.len().min(MOST_COMPARED);
         out.table(&congestion::table(&judgement.congestion[..shown]));
         more_rows(out, judgement.congestion.len());
+    }
+    if !judgement.fair_shares.is_empty() {
+        out.paragraph(congestion::ABOUT_SHARES);
+        let shown = judgement.fair_shares.len().min(MOST_COMPARED);
+        out.table(&congestion::shares(&judgement.fair_shares[..shown]));
+        more_rows(out, judgement.fair_shares.len());
     }
 }
 

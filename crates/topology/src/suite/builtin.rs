@@ -14,6 +14,7 @@ pub(super) const SUITES: &[(&str, &str)] = &[
     ("links", include_str!("../../../../suites/links.toml")),
     ("ecmp", include_str!("../../../../suites/ecmp.toml")),
     ("probe", include_str!("../../../../suites/probe.toml")),
+    ("congestion", include_str!("../../../../suites/congestion.toml")),
     ("gpu", include_str!("../../../../suites/gpu.toml")),
     ("nightly", include_str!("../../../../suites/nightly.toml")),
     ("burn-in", include_str!("../../../../suites/burn-in.toml")),

@@ -268,7 +268,7 @@ impl TestCase {
                 TestKind::Latency => vec![Collective::RoundTrip],
                 TestKind::Incast => vec![Collective::Incast],
                 TestKind::AllToAll => vec![Collective::AllToAll],
-                TestKind::Ecmp => vec![Collective::Streams],
+                TestKind::Ecmp | TestKind::Fairness => vec![Collective::Streams],
                 TestKind::Probe => vec![Collective::Probes],
             },
             algorithms: AlgorithmChoice::default(),
@@ -285,7 +285,8 @@ impl TestCase {
             batch: 1,
             groups: Groups::default(),
             stripe: Striping::default(),
-            flows: 1,
+            // Several, so that no sender depends on one path.
+            flows: if kind == TestKind::Fairness { 4 } else { 1 },
             source_port: None,
             root: 0,
             directions: Directions::default(),
@@ -295,7 +296,7 @@ impl TestCase {
             senders: None,
             // Streams need a while to share fairly, and are watched for a while.
             warmup: match kind {
-                TestKind::Ecmp => 1,
+                TestKind::Ecmp | TestKind::Fairness => 1,
                 TestKind::Probe => 0,
                 _ => 3,
             },
@@ -303,18 +304,18 @@ impl TestCase {
             min_iterations: match kind {
                 TestKind::Latency => 200,
                 TestKind::Ecmp => 6,
-                TestKind::Probe => 3,
+                TestKind::Fairness | TestKind::Probe => 3,
                 _ => 10,
             },
             max_iterations: match kind {
                 TestKind::Latency => 2000,
                 TestKind::Ecmp => 6,
-                TestKind::Probe => 3,
+                TestKind::Fairness | TestKind::Probe => 3,
                 _ => 200,
             },
             tight: 0.02,
             budget: Nanos::from_secs(match kind {
-                TestKind::Ecmp | TestKind::Probe => 10,
+                TestKind::Ecmp | TestKind::Fairness | TestKind::Probe => 10,
                 _ => 2,
             }),
             // Datagrams carry checksums: what is damaged does not arrive.

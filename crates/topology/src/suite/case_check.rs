@@ -34,7 +34,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<TestCase, SuiteError> {
     kind_keys::refuse_others(section, kind)?;
     let sizes = match kind {
         // The streams run for a time, not for a size.
-        TestKind::Ecmp => vec![Bytes(0)],
+        TestKind::Ecmp | TestKind::Fairness => vec![Bytes(0)],
         TestKind::Probe => vec![probe_size(section)?],
         _ => sizes(&section.require("sizes")?)?,
     };
@@ -146,6 +146,11 @@ fn read_ranks_and_rails(section: &Section<'_>, test: &mut TestCase) -> Result<()
     }
     if test.kind == TestKind::Probe {
         test.probe = ProbeSettings::read(section)?;
+    }
+    if test.kind == TestKind::Fairness
+        && let Some(window) = section.duration("window")?
+    {
+        test.ecmp.window = window;
     }
     if test.kind == TestKind::Ecmp {
         test.ecmp = EcmpSettings::read(section)?;

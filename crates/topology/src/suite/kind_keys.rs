@@ -86,6 +86,27 @@ const NOT_FOR: &[(TestKind, &[&str])] = &[
         ],
     ),
     (
+        TestKind::Fairness,
+        &[
+            "collective",
+            "algorithm",
+            "sizes",
+            "type",
+            "op",
+            "placement",
+            "engine",
+            "batch",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "schedule",
+            "rails",
+            "tight",
+            "expect",
+        ],
+    ),
+    (
         TestKind::Probe,
         &[
             "collective",
@@ -118,6 +139,7 @@ pub(super) fn refuse_others(section: &Section<'_>, kind: TestKind) -> Result<(),
     let used: &[&str] = match kind {
         TestKind::Ecmp => &EcmpSettings::KEYS,
         TestKind::Probe => &ProbeSettings::KEYS,
+        TestKind::Fairness => &["window"],
         _ => &[],
     };
     let of_some = EcmpSettings::KEYS.iter().chain(&ProbeSettings::KEYS);

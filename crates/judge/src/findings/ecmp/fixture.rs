@@ -208,6 +208,7 @@ impl Streams {
                             set,
                             window: Nanos(400_000_000),
                             one_port: of_round.fault == Fault::OnePort,
+                            into_one: false,
                             ports: Vec::new(),
                             round,
                             ways: Vec::new(),

@@ -125,6 +125,9 @@ pub(super) fn by_rail<'a>(recorded: &'a Recorded, graph: Option<&Graph>) -> Vec<
         else {
             continue;
         };
+        if cell.streams.as_ref().is_some_and(|terms| terms.into_one) {
+            continue;
+        }
         let Some(rounds) = delivered.get(&cell.id) else {
             continue;
         };

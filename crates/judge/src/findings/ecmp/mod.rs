@@ -51,7 +51,7 @@ use loss::FlowCountAdvice;
 use nulls::NullStore;
 use rail_view::DecisionContext;
 
-use record::{Collective, EcmpCause, EcmpVerdict, Question, Recorded, Untested, files};
+use record::{EcmpCause, EcmpVerdict, Question, Recorded, Untested, files};
 use topology::Topology;
 use topology::graph::{Graph, LinkId};
 
@@ -148,7 +148,7 @@ impl SignificanceLevels {
 impl Ecmp {
     /// Judges the streams of a run; empty when it has none.
     pub(super) fn of(recorded: &Recorded) -> Ecmp {
-        let is_streams = |cell: &record::Cell| cell.collective == Collective::Streams;
+        let is_streams = |cell: &record::Cell| cell.streams.as_ref().is_some_and(|terms| !terms.into_one);
         if !recorded.run.cells.iter().any(is_streams) {
             return Ecmp::default();
         }

@@ -149,6 +149,7 @@ impl StreamFabric {
                         set,
                         window: WINDOW,
                         one_port,
+                        into_one: false,
                         ports: Vec::new(),
                         round: 0,
                         ways: Vec::new(),

@@ -1,0 +1,440 @@
+//! Does a sender get its share where many send to one (docs/method.md, "Fair shares")?
+
+use std::collections::{BTreeMap, HashMap};
+
+use topology::Topology;
+use topology::graph::Graph;
+
+use super::analysis::RunAnalysis;
+use super::detector::Detector;
+use super::repeat;
+use record::stats::{EFFICIENCY, Scale, median, normal_score, student_above, student_score};
+use record::text;
+use record::{
+    Cell, Confirmation, Event, FairShares, Finding, FindingKind, Place, Question, Recorded, ShareOf, files,
+};
+
+/// A sender that gets so much less or more than others is accused, as a factor.
+const UNFAIR: f64 = 2.0;
+/// Others as far from a receiver that one is compared with, at least.
+const FEWEST_OTHERS: usize = 2;
+/// How often a sender must have met a receiver.
+const FEWEST_RECEIVERS: usize = 3;
+/// How much healthy senders differ for good, as a logarithm, before anything is measured, and how many senders that is worth.
+const ASSUMED: f64 = 0.1;
+const WORTH: f64 = 8.0;
+/// Variance of the median of normal values, times their number.
+const ERROR_OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
+/// What would have shown is what is found with this probability.
+const POWER: f64 = 0.9;
+/// Where only a larger factor than this would show, nothing is said.
+const MOST_SHOWN: f64 = 10.0;
+/// A sender that is as improbable as this by itself is suspected.
+const SUSPECTED: f64 = 0.01;
+/// Receivers that are listed as evidence.
+const MOST_LISTED: usize = 8;
+
+/// What senders got, by test and rail.
+#[derive(Debug, Default)]
+pub(super) struct Fairness<'a> {
+    rails: Vec<RailShares<'a>>,
+    /// Senders that were judged.
+    judged: usize,
+}
+
+/// The senders of a rail.
+#[derive(Debug)]
+struct RailShares<'a> {
+    test: &'a str,
+    rail: &'a str,
+    receivers: usize,
+    senders: Vec<Sender>,
+    /// The factor that would have shown; none where nobody could be judged.
+    shown: Option<f64>,
+}
+
+/// One sender over all receivers that it met.
+#[derive(Debug)]
+struct Sender {
+    rank: u32,
+    /// The receivers and the logarithms of its shares.
+    met: Vec<(u32, f64)>,
+    /// The median of them.
+    effect: f64,
+    /// How far that is from what others get, and how well it is known.
+    beside: f64,
+    deviation: f64,
+    freedom: f64,
+    cells: Vec<u32>,
+}
+
+/// What one sender got in one slot.
+struct Arrived {
+    cell: u32,
+    from: u32,
+    to: u32,
+    bytes: f64,
+}
+
+/// What is to be said of a cell.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Shared {
+    /// Its sender gets its share.
+    Fairly,
+    /// Its sender is accused.
+    Unfairly(String),
+    /// It cannot be said, and why.
+    Unclear(String),
+}
+
+impl<'a> Fairness<'a> {
+    /// Judges who got how much; empty where no cells send to one rank.
+    pub(super) fn of(recorded: &'a Recorded) -> Fairness<'a> {
+        let is_of_many = |cell: &&Cell| cell.streams.as_ref().is_some_and(|terms| terms.into_one);
+        let cells: HashMap<u32, &Cell> = recorded
+            .run
+            .cells
+            .iter()
+            .filter(is_of_many)
+            .map(|cell| (cell.id, cell))
+            .collect();
+        if cells.is_empty() {
+            return Fairness::default();
+        }
+        let graph = recorded.topology.as_ref().and_then(|text| {
+            let topology = Topology::parse(files::TOPOLOGY, text).ok()?;
+            Graph::of(&topology, &recorded.run.ranks).ok()
+        });
+        let mut slots: BTreeMap<(&str, &str, u32), Vec<Arrived>> = BTreeMap::new();
+        for event in &recorded.events {
+            let Event::CellDone(done) = event else { continue };
+            let Some(cell) = cells.get(&done.cell) else {
+                continue;
+            };
+            let ([from, to], [rail]) = (cell.ranks.as_slice(), cell.rails.as_slice()) else {
+                continue;
+            };
+            let windows = done.streams.iter().map(|stream| stream.bytes.len()).max();
+            let of_window = |window: usize| -> u64 {
+                let bytes = done.streams.iter().filter_map(|stream| stream.bytes.get(window));
+                bytes.sum()
+            };
+            let of_windows: Vec<u64> = (0..windows.unwrap_or(0)).map(of_window).collect();
+            let Some(bytes) = median(&of_windows) else {
+                continue;
+            };
+            slots
+                .entry((&cell.test, rail, cell.slot))
+                .or_default()
+                .push(Arrived {
+                    cell: cell.id,
+                    from: *from,
+                    to: *to,
+                    // Less than a message is not counted.
+                    bytes: bytes + cell.size.0.max(1) as f64 / 2.0,
+                });
+        }
+        let mut rails: BTreeMap<(&str, &str), Vec<Vec<Arrived>>> = BTreeMap::new();
+        for ((test, rail, _), arrived) in slots {
+            rails.entry((test, rail)).or_default().push(arrived);
+        }
+        let leaf = |rank: u32, rail: &str| graph.as_ref()?.leaf_of(rank, rail);
+        let mut rails: Vec<RailShares<'a>> = rails
+            .into_iter()
+            .map(|((test, rail), slots)| RailShares::of(test, rail, &slots, &|rank| leaf(rank, rail)))
+            .collect();
+        let judged = rails.iter().map(|rail| rail.senders.len()).sum();
+        let accepted = recorded.run.rule.budget_of(Question::Fairness) / usize::max(judged, 1) as f64;
+        for rail in &mut rails {
+            rail.shown = rail.shown(accepted);
+        }
+        Fairness { rails, judged }
+    }
+
+    /// The probability of a sender's effect where nothing is wrong, corrected for all that were judged.
+    fn p_value(&self, sender: &Sender) -> f64 {
+        (sender.p_value() * self.judged as f64).min(1.0)
+    }
+
+    fn is_accused(&self, sender: &Sender, budget: f64) -> bool {
+        sender.is_far() && self.p_value(sender) < budget
+    }
+
+    /// What is to be said of a cell; none of one that does not send to a rank beside others.
+    pub(super) fn says(&self, cell: &Cell, budget: f64) -> Option<Shared> {
+        cell.streams.as_ref().filter(|terms| terms.into_one)?;
+        let from = *cell.ranks.first()?;
+        let rail = |known: &&RailShares<'_>| known.test == cell.test && cell.rails == [known.rail];
+        let Some(rail) = self.rails.iter().find(rail) else {
+            return Some(Shared::Unclear("what arrived was not recorded".into()));
+        };
+        let Some(sender) = rail.senders.iter().find(|sender| sender.rank == from) else {
+            return Some(Shared::Unclear(format!(
+                "what its sender gets was not compared: it takes {FEWEST_RECEIVERS} slots or more, and {FEWEST_OTHERS} others as far from the receiver"
+            )));
+        };
+        if self.is_accused(sender, budget) {
+            return Some(Shared::Unfairly(format!(
+                "its sender gets {} of what others get",
+                times(sender.effect)
+            )));
+        }
+        if sender.is_far() && sender.p_value() < SUSPECTED {
+            return Some(Shared::Unclear(format!(
+                "its sender gets {} of what others get; not significant: {}",
+                times(sender.effect),
+                text::p_value(self.p_value(sender))
+            )));
+        }
+        Some(match rail.shown {
+            Some(shown) if shown <= MOST_SHOWN => Shared::Fairly,
+            _ => Shared::Unclear(
+                "what senders get differs so much from receiver to receiver that one which gets a tenth would not stand out".into(),
+            ),
+        })
+    }
+
+    /// A row for every test and rail.
+    pub(super) fn summaries(&self, recorded: &Recorded) -> Vec<FairShares> {
+        let host = |sender: &Sender| {
+            let mut ranks = recorded.run.ranks.iter();
+            let host = ranks.find(|record| record.rank == sender.rank);
+            ShareOf {
+                host: host.map_or_else(|| format!("rank {}", sender.rank), |record| record.host.clone()),
+                share: sender.effect.exp(),
+            }
+        };
+        let row = |rail: &RailShares<'_>| {
+            let by_effect = |a: &&Sender, b: &&Sender| a.effect.total_cmp(&b.effect);
+            Some(FairShares {
+                test: rail.test.to_string(),
+                rail: rail.rail.to_string(),
+                senders: rail.senders.len() as u32,
+                receivers: rail.receivers as u32,
+                least: rail.senders.iter().min_by(by_effect).map(host)?,
+                most: rail.senders.iter().max_by(by_effect).map(host)?,
+                shown: rail.shown,
+            })
+        };
+        self.rails.iter().filter_map(row).collect()
+    }
+}
+
+impl<'a> RailShares<'a> {
+    fn of<'g>(
+        test: &'a str,
+        rail: &'a str,
+        slots: &[Vec<Arrived>],
+        leaf: &dyn Fn(u32) -> Option<&'g str>,
+    ) -> RailShares<'a> {
+        let mut senders: BTreeMap<u32, Sender> = BTreeMap::new();
+        for arrived in slots.iter().flatten() {
+            let sender = senders
+                .entry(arrived.from)
+                .or_insert_with(|| Sender::new(arrived.from));
+            sender.cells.push(arrived.cell);
+        }
+        for slot in slots {
+            let is_near = |one: &Arrived| leaf(one.from).is_some() && leaf(one.from) == leaf(one.to);
+            for one in slot {
+                let others = slot
+                    .iter()
+                    .filter(|other| other.cell != one.cell && is_near(other) == is_near(one));
+                let others: Vec<f64> = others.map(|other| other.bytes.ln()).collect();
+                if others.len() < FEWEST_OTHERS {
+                    continue;
+                }
+                let share = one.bytes.ln() - median(&others).unwrap_or_default();
+                senders
+                    .entry(one.from)
+                    .and_modify(|sender| sender.met.push((one.to, share)));
+            }
+        }
+        let mut senders: Vec<Sender> = senders
+            .into_values()
+            .filter(|sender| sender.met.len() >= FEWEST_RECEIVERS)
+            .collect();
+        judge_together(&mut senders);
+        RailShares {
+            test,
+            rail,
+            receivers: slots.len(),
+            senders,
+            shown: None,
+        }
+    }
+
+    /// The factor that a sender in the middle would have shown with probability 0.9, where so large a p-value is accepted.
+    fn shown(&self, accepted: f64) -> Option<f64> {
+        let deviations: Vec<f64> = self.senders.iter().map(|sender| sender.deviation).collect();
+        let freedom = self.senders.first()?.freedom;
+        let reach = student_score(1.0 - accepted, freedom) + normal_score(1.0 - POWER);
+        let factor = (reach * median(&deviations)?).exp();
+        factor.is_finite().then(|| factor.max(UNFAIR))
+    }
+}
+
+/// Sets the effects of these senders, and how much those of healthy ones vary.
+fn judge_together(senders: &mut [Sender]) {
+    let shares = |sender: &Sender| sender.met.iter().map(|(_, share)| *share).collect::<Vec<f64>>();
+    let mut differences = Vec::new();
+    for sender in senders.iter_mut() {
+        let shares = shares(sender);
+        sender.effect = median(&shares).unwrap_or_default();
+        let met = shares.len() as f64;
+        let widened = (met / (met - 1.0)).sqrt();
+        differences.extend(shares.iter().map(|share| (share - sender.effect) * widened));
+    }
+    let effects: Vec<f64> = senders.iter().map(|sender| sender.effect).collect();
+    let (Some(within), Some(crowd)) = (Scale::of(&differences), Scale::of(&effects)) else {
+        senders
+            .iter_mut()
+            .for_each(|sender| sender.deviation = f64::INFINITY);
+        return;
+    };
+    let error = |sender: &Sender| ERROR_OF_MEDIAN * within.deviation.powi(2) / sender.met.len() as f64;
+    let errors: Vec<f64> = senders.iter().map(error).collect();
+    let beyond = (crowd.deviation.powi(2) - median(&errors).unwrap_or_default()).max(0.0);
+    let known = EFFICIENCY * crowd.values as f64;
+    let level = (WORTH * ASSUMED.powi(2) + known * beyond) / (WORTH + known);
+    let freedom = [WORTH + known, WORTH + EFFICIENCY * within.values as f64];
+    for (sender, error) in senders.iter_mut().zip(errors) {
+        sender.beside = sender.effect - crowd.middle;
+        sender.deviation = (level + error).sqrt();
+        // Of a sum of two variances, by Welch and Satterthwaite.
+        sender.freedom = (level + error).powi(2) / (level.powi(2) / freedom[0] + error.powi(2) / freedom[1]);
+    }
+}
+
+impl Sender {
+    fn new(rank: u32) -> Sender {
+        Sender {
+            rank,
+            met: Vec::new(),
+            effect: 0.0,
+            beside: 0.0,
+            deviation: f64::INFINITY,
+            freedom: WORTH,
+            cells: Vec::new(),
+        }
+    }
+
+    /// Whether it gets so much less or more than others that it matters.
+    fn is_far(&self) -> bool {
+        self.effect.abs() >= UNFAIR.ln()
+    }
+
+    fn p_value(&self) -> f64 {
+        (2.0 * student_above((self.beside / self.deviation).abs(), self.freedom)).min(1.0)
+    }
+
+    /// `0.12 times [0.08, 0.20]`.
+    fn in_words(&self, confidence: f64) -> String {
+        let reach = student_score(confidence, self.freedom) * self.deviation;
+        format!(
+            "{} [{}, {}]",
+            times(self.effect),
+            number(self.effect - reach),
+            number(self.effect + reach)
+        )
+    }
+}
+
+fn number(logarithm: f64) -> String {
+    let factor = logarithm.exp();
+    match factor < 10.0 {
+        true => format!("{factor:.2}"),
+        false => format!("{factor:.0}"),
+    }
+}
+
+fn times(logarithm: f64) -> String {
+    format!("{} times", number(logarithm))
+}
+
+/// One finding per sender and rail.
+pub(super) struct UnfairSender;
+
+impl Detector for UnfairSender {
+    fn question(&self) -> &'static str {
+        "Does a sender get much more or less than others where many send to one?"
+    }
+
+    fn find(&self, analysis: &RunAnalysis<'_>) -> Vec<Finding> {
+        let budget = analysis.run().rule.budget_of(Question::Fairness);
+        let fairness = &analysis.fairness;
+        let senders = fairness
+            .rails
+            .iter()
+            .flat_map(|rail| rail.senders.iter().map(move |sender| (rail, sender)));
+        senders
+            .filter(|(_, sender)| fairness.is_accused(sender, budget))
+            .map(|(rail, sender)| finding(analysis, rail, sender, budget))
+            .collect()
+    }
+}
+
+fn finding(analysis: &RunAnalysis<'_>, rail: &RailShares<'_>, sender: &Sender, budget: f64) -> Finding {
+    let run = analysis.run();
+    let host = analysis
+        .host(sender.rank)
+        .map_or_else(|| run.rank_name(sender.rank), str::to_string);
+    let is_tame = sender.effect < 0.0;
+    let met = text::counted(sender.met.len(), "time");
+    let what = match is_tame {
+        true => "its congestion control is tamer than that of others, or its packets are lost",
+        false => "its congestion control is wilder than that of others, and they get less for it",
+    };
+    let place = Place {
+        hosts: vec![host.clone()],
+        ranks: vec![sender.rank],
+        rail: Some(rail.rail.to_string()),
+        ..Place::default()
+    };
+    let mut shares: Vec<&(u32, f64)> = sender.met.iter().collect();
+    shares.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let listed = shares.iter().take(MOST_LISTED).map(|(to, share)| {
+        format!(
+            "to {}: {} of what the others got",
+            run.rank_name(*to),
+            times(*share)
+        )
+    });
+    let mut finding = Finding::new(FindingKind::UnfairSender, place)
+        .with_sentence(format!(
+            "{host} on {}: gets {} of what others get where many send to one (median of {met}): {what}",
+            rail.rail,
+            sender.in_words(run.rule.confidence)
+        ))
+        .with_rule(format!(
+            "unfair: half of what others as far from the receiver get, or less, or twice as much, or more, in the median of {FEWEST_RECEIVERS} slots or more, and the \
+             probability that a healthy sender is that far from others, corrected for {}, is below {budget}",
+            text::counted(analysis.fairness.judged, "sender")
+        ))
+        .with_confirmation(Confirmation {
+            rounds: u16::try_from(sender.met.len()).unwrap_or(u16::MAX),
+            p_value: analysis.fairness.p_value(sender),
+            comparisons: analysis.fairness.judged as u32,
+        })
+        .with_evidence(listed.collect())
+        .with_cells(sender.cells.clone())
+        .with_repeat(repeat::command(run, &[("test", rail.test), ("rail", rail.rail)]));
+    finding.not_told_apart_from = match is_tame {
+        true => vec![
+            format!(
+                "a cable of {host} that loses packets, or carries less than a share (`railgauge run probe` and `run links` tell)"
+            ),
+            format!("something on {host} that keeps it from sending"),
+        ],
+        false => vec![format!("other programs of {host} that do not back off")],
+    };
+    finding.next_step = format!(
+        "compare the congestion control of {host} with that of another host: over RDMA the DCQCN parameters of its NIC, its traffic class (DSCP, ECN, PFC) and its firmware; \
+         over TCP `sysctl net.ipv4.tcp_congestion_control net.ipv4.tcp_ecn`"
+    );
+    finding
+}
+
+#[cfg(test)]
+#[path = "fairness_tests.rs"]
+mod tests;
