@@ -132,7 +132,7 @@ impl Localisation {
             let is_of_kind = |place: &usize| summaries[*place].cell.peer_key() == summary.cell.peer_key();
             let shows = |place: usize| {
                 let own = summaries[place].own_rate(rule.confidence)?;
-                let noticed = &speeds[place].comparison()?.noticed;
+                let noticed = speeds[place].comparison()?.noticed();
                 Some((own.median.0 / noticed.below.0).ln())
             };
             let mut would_show: Vec<f64> = self.healthy().filter(is_of_kind).filter_map(shows).collect();
@@ -145,7 +145,7 @@ impl Localisation {
                     .count(),
                 above: summary
                     .variation
-                    .below_crowd(comparison.noticed.healthy)
+                    .below_crowd(comparison.noticed().healthy)
                     .unwrap_or(0.0),
                 deviation: summary.variation.deviation,
                 freedom: summary.variation.freedom,

@@ -24,20 +24,27 @@ pub(in crate::findings) struct Comparison {
     pub(in crate::findings) from: Box<str>,
     /// Whether it is an absolute figure, not the peers'.
     pub(in crate::findings) is_spec: bool,
-    /// What the cell would have to fall below to look slow, against the strictest of its references.
-    pub(in crate::findings) noticed: Box<Noticed>,
+    /// What else is known of it.
+    details: Box<Details>,
     /// Rounds measured, and how many of them are below the threshold.
     pub(in crate::findings) rounds: (u16, u16),
     /// P-value corrected for all comparisons of the run.
     pub(in crate::findings) p_value: f64,
-    /// Without its slowest round, without its two slowest and so on: how probable it is that the others are the slow end of what varies.
-    pub(super) without_slowest: Box<[f64]>,
     /// How many rounds that are all as slow would settle it; none where no number would.
     pub(super) enough_rounds: Option<NonZeroU16>,
     /// Whether the interval over all rounds is below the threshold.
     pub(super) looks_slow: bool,
     /// Why it may only look slow: its ranks may have started so far apart, or its hosts hold up so many iterations, that nothing else is wrong.
     pub(super) doubt: Option<Box<str>>,
+}
+
+/// What few ask of a comparison.
+#[derive(Debug, Clone, PartialEq)]
+struct Details {
+    /// What the cell would have to fall below to look slow, against the strictest of its references.
+    noticed: Noticed,
+    /// Without its slowest round, without its two slowest and so on: how probable it is that the others are the slow end of what varies.
+    without_slowest: Vec<f64>,
 }
 
 /// From where on a cell looks slow.
@@ -53,6 +60,16 @@ impl Comparison {
     /// How far the threshold is missed: measured over threshold, smaller is worse.
     pub(in crate::findings) fn ratio(&self) -> f64 {
         self.measured.median.0 / self.threshold.0
+    }
+
+    /// What the cell would have to fall below to look slow, against the strictest of its references.
+    pub(in crate::findings) fn noticed(&self) -> Noticed {
+        self.details.noticed
+    }
+
+    /// Holds it against that of a stricter reference.
+    pub(super) fn notice(&mut self, strictest: Noticed) {
+        self.details.noticed = strictest;
     }
 
     /// The share of what is expected that was measured.
@@ -98,7 +115,7 @@ impl Comparison {
     pub(super) fn is_chance(&self, more: u16, disturbed: impl Fn((u16, u16)) -> f64) -> f64 {
         let (measured, slow) = self.rounds;
         let of_so_many = |slow: u16| disturbed((measured + more, slow + more));
-        let mixed = (1..).zip(&self.without_slowest);
+        let mixed = (1..).zip(&self.details.without_slowest);
         mixed
             .map(|(taken, others)| others * of_so_many(taken))
             .fold(self.p_value.max(of_so_many(slow)), f64::max)
@@ -201,15 +218,18 @@ impl MeasuredCell<'_, '_> {
         };
         let without_slowest = match looks_slow {
             true => (1..summary.rounds.len()).map(of_others).collect(),
-            false => Box::default(),
+            false => Vec::new(),
         };
         let own = summary.own_rate(rule.confidence).unwrap_or(self.rate);
         let unusual = variation.unusual_below(&own, expected, peers, rule.confidence);
         let count = |rounds: usize| u16::try_from(rounds).unwrap_or(u16::MAX);
         Comparison {
-            noticed: Box::new(Noticed {
-                below: Rate(unusual.0.min(threshold.0)),
-                healthy: variation.healthy(expected, peers.is_none()),
+            details: Box::new(Details {
+                noticed: Noticed {
+                    below: Rate(unusual.0.min(threshold.0)),
+                    healthy: variation.healthy(expected, peers.is_none()),
+                },
+                without_slowest,
             }),
             measured: self.rate,
             expected,
@@ -218,7 +238,6 @@ impl MeasuredCell<'_, '_> {
             is_spec: peers.is_none(),
             rounds: (count(summary.rounds.len()), count(slow_rounds)),
             p_value,
-            without_slowest,
             enough_rounds: None,
             looks_slow,
             doubt,

@@ -140,10 +140,10 @@ pub(super) fn speeds(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> (Vec
 
 /// The verdict on a cell by all its comparisons.
 fn conclude(mut applied: Applied, rule: &DecisionRule) -> Speed {
-    let strictest = applied.comparisons.iter().map(|comparison| *comparison.noticed);
+    let strictest = applied.comparisons.iter().map(Comparison::noticed);
     if let Some(strictest) = strictest.max_by(|a, b| a.below.0.total_cmp(&b.below.0)) {
         for comparison in &mut applied.comparisons {
-            *comparison.noticed = strictest;
+            comparison.notice(strictest);
         }
     }
     let worst = |list: &mut dyn Iterator<Item = &Comparison>| {
