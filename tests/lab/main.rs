@@ -7,6 +7,7 @@ mod diagnose;
 mod ecmp;
 mod exec;
 mod fabric_faults;
+mod fairness;
 mod harness;
 mod host_faults;
 mod inventory;
