@@ -3,6 +3,7 @@
 use record::{Event, FindingKind, Judgement, Recorded};
 
 use crate::harness::{TestLab, labs_can_be_made};
+use crate::skip::skip;
 
 const HOSTS: u32 = 6;
 const ODD: &str = "h4";
@@ -22,8 +23,9 @@ fn algorithms_can_be_chosen() -> bool {
         .all(|wanted| available.split_whitespace().any(|known| known == *wanted));
     let is_allowed = has_both && std::fs::write(file("allowed"), available.trim()).is_ok();
     if !is_allowed {
-        eprintln!(
-            "skipped: this kernel has no BBR beside CUBIC, or does not let hosts of a lab choose: {available}"
+        skip(
+            "bbr",
+            &format!("hosts of a lab cannot choose between BBR and CUBIC; this kernel has {available}"),
         );
     }
     is_allowed
@@ -43,7 +45,7 @@ fn a_host_that_does_not_back_off_gets_most_and_nobody_else_is_accused() {
         let algorithm = if host == ODD { "bbr" } else { "cubic" };
         lab.on(
             &host,
-            &format!("sysctl -qw net.ipv4.tcp_congestion_control={algorithm}"),
+            &format!("echo {algorithm} > /proc/sys/net/ipv4/tcp_congestion_control"),
         );
     }
     let folder = tempfile::tempdir().unwrap();

@@ -2,12 +2,12 @@
 //!
 //! A skip is printed past the test harness, which would swallow it, and appended to the file that `RAILGAUGE_SKIPS` names.
 //! `RAILGAUGE_REQUIRE` lists what must be there (`lab,mpi`), or says `all`: a skip for want of it is then a failure. What a
-//! machine may always lack, a GPU or an RDMA NIC, counts only when it is listed by name.
+//! machine may always lack, a GPU, an RDMA NIC or an algorithm of TCP, counts only when it is listed by name.
 
 use std::io::Write;
 
-/// What only some machines have: `all` does not mean it.
-const RARE: [&str; 2] = ["gpu", "rdma-nic"];
+/// What only some machines or kernels have: `all` does not mean it.
+const RARE: [&str; 3] = ["gpu", "rdma-nic", "bbr"];
 
 /// Says that a test is skipped for want of `need`; fails where that is required.
 pub fn skip(need: &str, why: &str) {
