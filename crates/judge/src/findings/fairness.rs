@@ -29,8 +29,6 @@ const ERROR_OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
 const POWER: f64 = 0.9;
 /// Where only a larger factor than this would show, nothing is said.
 const MOST_SHOWN: f64 = 10.0;
-/// A sender that is as improbable as this by itself is suspected.
-const SUSPECTED: f64 = 0.01;
 /// Receivers that are listed as evidence.
 const MOST_LISTED: usize = 8;
 
@@ -179,7 +177,7 @@ impl<'a> Fairness<'a> {
                 times(sender.effect)
             )));
         }
-        if sender.is_far() && sender.p_value() < SUSPECTED {
+        if sender.is_far() {
             return Some(Shared::Unclear(format!(
                 "its sender gets {} of what others get; not significant: {}",
                 times(sender.effect),

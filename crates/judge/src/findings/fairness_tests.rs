@@ -140,6 +140,12 @@ fn what_would_have_shown_is_found_and_senders_that_differ_for_good_are_not_accus
     };
     let found = (100..140).filter(finds).count();
     assert!(found >= 32, "{found} of 40, said for 36");
+    // Half as much is no PASS, however little it stands out.
+    let judgement = judged(|from, _| if from == 5 { 0.4 } else { 1.0 }, 0.6, 2);
+    assert_eq!(
+        (accused(&judgement), judgement.exit_code),
+        (vec![], exit_code::INCONCLUSIVE)
+    );
     // Half of them get half as much again, for good.
     let judgement = judged(|from, _| if from % 2 == 0 { 1.5 } else { 1.0 }, 0.1, 7);
     assert_eq!(accused(&judgement), []);
