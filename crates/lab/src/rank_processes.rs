@@ -267,11 +267,9 @@ fn forward_lines(output: impl Read + Send + 'static, host: String) {
         let mut line = Vec::new();
         while matches!(lines.read_until(b'\n', &mut line), Ok(1..)) {
             let text = String::from_utf8_lossy(&line);
-            let _ = writeln!(
-                std::io::stderr().lock(),
-                "{host}: {}",
-                text.trim_end_matches('\n')
-            );
+            let named = format!("{host}: {}\n", text.trim_end_matches('\n'));
+            // At once: the first rank writes there by itself, and standard error has no buffer of its own.
+            let _ = std::io::stderr().lock().write_all(named.as_bytes());
             line.clear();
         }
     });
