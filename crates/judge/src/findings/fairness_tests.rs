@@ -150,10 +150,3 @@ fn what_would_have_shown_is_found_and_senders_that_differ_for_good_are_not_accus
     let judgement = judged(|from, _| if from % 2 == 0 { 1.5 } else { 1.0 }, 0.1, 7);
     assert_eq!(accused(&judgement), []);
 }
-
-#[test]
-fn with_nobody_to_compare_with_nothing_is_said() {
-    let mut recorded = Recorded::new(Fixture::pairs(3).run);
-    recorded.run.cells.clear();
-    assert!(judge(&recorded).fair_shares.is_empty());
-}
