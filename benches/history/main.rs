@@ -31,7 +31,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         (None, Some(histories)) => {
             let series = after("--series").unwrap_or("counted");
-            wander::table(histories.parse()?, series, after("--fleet"));
+            let rows = wander::Rows {
+                fleet: after("--fleet"),
+                wanders: after("--wanders"),
+                correlation: after("--correlation").map(str::parse).transpose()?,
+            };
+            wander::table(histories.parse()?, series, &rows);
         }
         (None, None) => speed()?,
     }

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use judge::history::{Rule, alarms};
 use plan::twin::nights::{Incident, Nights, Wander};
+use rayon::prelude::*;
 
 use crate::oracle::{self, Oracle};
 
@@ -26,8 +27,30 @@ struct Count {
     delays: [Vec<usize>; 2],
 }
 
-/// Prints what was alarmed and found, by fleet and by what wanders. `series` chooses the seeds, `fleet` one of the fleets (`4x2`).
-pub fn table(histories: usize, series: &str, fleet: Option<&str>) {
+impl Count {
+    fn and(mut self, other: Count) -> Count {
+        self.nights += other.nights;
+        self.wrong += other.wrong;
+        self.histories += other.histories;
+        for (delays, more) in self.delays.iter_mut().zip(other.delays) {
+            delays.extend(more);
+        }
+        self
+    }
+}
+
+/// Which rows are counted: all that nothing speaks against.
+#[derive(Default)]
+pub struct Rows<'a> {
+    /// Of one fleet (`4x2`).
+    pub fleet: Option<&'a str>,
+    /// With wandering `hosts`, or `cables`.
+    pub wanders: Option<&'a str>,
+    pub correlation: Option<f64>,
+}
+
+/// Prints what was alarmed and found, by fleet and by what wanders. `series` chooses the seeds. Histories are judged on all cores.
+pub fn table(histories: usize, series: &str, asked: &Rows) {
     println!(
         "| fleet | wanders | correlation | alarms in 30 nights | histories with any | {} | who knows all but levels: {} |",
         STEPS.map(heading).join(" | "),
@@ -36,12 +59,17 @@ pub fn table(histories: usize, series: &str, fleet: Option<&str>) {
     println!("|---|---|--:|--:|--:|---|---|---|");
     let error = oracle::error();
     let is_asked =
-        |(hosts, rails): &(usize, usize)| fleet.is_none_or(|fleet| fleet == format!("{hosts}x{rails}"));
+        |(hosts, rails): &(usize, usize)| asked.fleet.is_none_or(|fleet| fleet == format!("{hosts}x{rails}"));
     for (hosts, rails) in [(4, 2), (16, 4), (128, 8)].into_iter().filter(is_asked) {
         for what in ["hosts", "cables"] {
+            if asked.wanders.is_some_and(|wanders| wanders != what) {
+                continue;
+            }
             for correlation in CORRELATIONS {
-                let mut count = Count::default();
-                for history in 0..histories {
+                if asked.correlation.is_some_and(|asked| asked != correlation) {
+                    continue;
+                }
+                let of = |history| {
                     let seed = seed((series, hosts, rails, what, correlation.to_bits(), history));
                     let mut nights = Nights {
                         hosts,
@@ -56,8 +84,10 @@ pub fn table(histories: usize, series: &str, fleet: Option<&str>) {
                         "hosts" => nights.host_wander = wander,
                         _ => nights.cable_wander = wander,
                     }
-                    one(nights, history, &mut count);
-                }
+                    one(nights, history)
+                };
+                let counts = (0..histories).into_par_iter().map(of);
+                let mut count = counts.reduce(Count::default, Count::and);
                 let ways = 2;
                 let oracle = Oracle {
                     parts: ways * hosts * rails,
@@ -91,7 +121,8 @@ fn seed(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn one(mut nights: Nights, history: usize, count: &mut Count) {
+fn one(mut nights: Nights, history: usize) -> Count {
+    let mut count = Count::default();
     let parts = nights.parts();
     // Parts of two hosts, the second some nights after the first.
     let steps = [0, 1].map(|step| {
@@ -128,6 +159,7 @@ fn one(mut nights: Nights, history: usize, count: &mut Count) {
     count.wrong += wrong;
     count.histories += usize::from(wrong > 0);
     count.nights += nights.count - rule.least_runs;
+    count
 }
 
 fn night_or_not(night: Option<usize>) -> String {
