@@ -58,8 +58,11 @@ pub fn table(histories: usize, series: &str, asked: &Rows) {
     );
     println!("|---|---|--:|--:|--:|---|---|---|");
     let error = oracle::error();
-    let is_asked =
-        |(hosts, rails): &(usize, usize)| asked.fleet.is_none_or(|fleet| fleet == format!("{hosts}x{rails}"));
+    let is_asked = |(hosts, rails): &(usize, usize)| {
+        asked
+            .fleet
+            .is_none_or(|fleet| fleet == format!("{hosts}x{rails}"))
+    };
     for (hosts, rails) in [(4, 2), (16, 4), (128, 8)].into_iter().filter(is_asked) {
         for what in ["hosts", "cables"] {
             if asked.wanders.is_some_and(|wanders| wanders != what) {

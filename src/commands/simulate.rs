@@ -15,7 +15,8 @@ use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
 use plan::twin::{
-    Answers, LossyLink, LossyPart, MODELS, Noise, Shape, SlowLink, SlowPart, clos, random_faults,
+    Answers, CongestionFault, LossyLink, LossyPart, MODELS, Noise, Shape, SlowLink, SlowPart, clos,
+    random_faults,
 };
 use record::units::Rate;
 use record::{PathPlacement, Recorded, files};
@@ -46,6 +47,10 @@ pub struct Arguments {
     /// may be given several times
     #[arg(long, value_name = "FAULT")]
     loss: Vec<LossyPart>,
+    /// Something that shows under load only (suite congestion): lossy-class:PART, late-marks:PART, slow-receiver:CABLE=40%,
+    /// rails-meet:rail0+rail1=50%; a part is a host's cable, a leaf or a rail; may be given several times
+    #[arg(long, value_name = "FAULT")]
+    congestion: Vec<CongestionFault>,
     /// Number of random slow links, at 80, 60 or 30 % of their rate, in one direction each
     #[arg(long, value_name = "N", default_value_t = 0)]
     faults: usize,
@@ -139,6 +144,9 @@ fn once(
     for lossy in lossy.iter().filter(|_| !is_silent) {
         terminal::note(format_args!("injected: {}", lossy.injected(&simulation.graph)));
     }
+    for fault in arguments.congestion.iter().filter(|_| !is_silent) {
+        terminal::note(format_args!("injected: {fault}"));
+    }
     terminal::print_result(
         &outcome.judgement,
         None,
@@ -212,6 +220,10 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
             Noise::parse(&text).map_err(|problem| usage(format!("{}: {problem}", path.display())))?
         }
     };
+    for fault in &arguments.congestion {
+        let checked = fault.check(&graph);
+        checked.map_err(|problem| CliError::Usage(format!("--congestion {problem}")))?;
+    }
     let suite = match &arguments.suite {
         Some(suite) => Suite::load(suite)?,
         None => diagnose::suite(None, Some(&topology)),
@@ -225,6 +237,7 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
         noise,
         placement: arguments.placement,
         answers: arguments.answers,
+        congestion: arguments.congestion.clone(),
     })
 }
 

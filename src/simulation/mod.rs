@@ -17,7 +17,7 @@ use plan::flow::PathTable;
 use plan::placement::Placements;
 use plan::probes::{aim, cover, flows_to_try};
 use plan::remeasure::cells_to_remeasure;
-use plan::twin::{Answers, LossyLink, Noise, SlowLink, Twin, TwinRun};
+use plan::twin::{Answers, CongestionFault, LossyLink, Noise, SlowLink, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
 use record::{
@@ -46,6 +46,8 @@ pub struct Simulation {
     pub placement: PathPlacement,
     /// What its switches say when they are asked about a flow.
     pub answers: Answers,
+    /// What shows under load only.
+    pub congestion: Vec<CongestionFault>,
 }
 
 /// A run that was simulated and judged.
@@ -77,6 +79,7 @@ impl Simulation {
     ) -> Result<SimulatedRun, CliError> {
         let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed)
             .with_losses(lossy)
+            .with_congestion(&self.congestion)
             .with_placement(self.placement)
             .with_answers(self.answers);
         let mut suite = self.suite.clone();
@@ -101,9 +104,10 @@ impl Simulation {
         plan::probes::share_out_by_paths(&mut plan.cells, &self.graph, plan.wire);
         plan.fit(&self.fabric, Nanos(0));
         let of_speed = slow.iter().map(|slow| slow.injected(&self.graph));
+        let of_load = self.congestion.iter().map(CongestionFault::to_string);
         let of_loss = lossy.iter().map(|lossy| lossy.injected(&self.graph));
         let run = Run {
-            injected: of_speed.chain(of_loss).collect(),
+            injected: of_speed.chain(of_loss).chain(of_load).collect(),
             ..self.record(&suite, &plan, &known.placements)
         };
         let mut bench = TwinRun::new(twin, run.clone(), Some(self.text.clone()));

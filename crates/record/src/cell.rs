@@ -22,6 +22,8 @@ pub enum Load {
     FillingUp,
     /// The same on links down to a leaf.
     FillingDown,
+    /// The rest of its slot loaded another rail.
+    AcrossRails,
 }
 
 impl Load {
@@ -32,6 +34,18 @@ impl Load {
             Load::Together => ", together",
             Load::FillingUp => ", filling uplinks",
             Load::FillingDown => ", filling downlinks",
+            Load::AcrossRails => ", beside a load on another rail",
+        }
+    }
+
+    /// As tables and metrics write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Load::Alone => "alone",
+            Load::Together => "together",
+            Load::FillingUp => "filling-up",
+            Load::FillingDown => "filling-down",
+            Load::AcrossRails => "across-rails",
         }
     }
 
@@ -226,6 +240,7 @@ impl Cell {
             Load::Together => ", together with the rest of its slot",
             Load::FillingUp => ", filling uplinks together with the rest of its slot",
             Load::FillingDown => ", filling downlinks together with the rest of its slot",
+            Load::AcrossRails => ", beside a load on another rail",
         };
         let engine = match self.engine {
             Engine::Ours => "",

@@ -7,7 +7,7 @@ use strum::{Display, EnumIter};
 
 use super::{
     Cell, Congestion, CounterReport, Coverage, CurvePoint, DecisionRule, Drift, EcmpVerdict, EndReason,
-    Engine, GpuSummary, ProbeSummary, Suspect, SwitchPlacement,
+    Engine, GpuSummary, ProbeSummary, Suspect, SwitchPlacement, UnderLoad,
 };
 use crate::exit_code;
 use crate::units::{Nanos, Rate};
@@ -149,6 +149,14 @@ pub enum FindingKind {
     SlowHop,
     /// A sender that gets much more or less than others where many send to one: its congestion control is too wild or too tame.
     UnfairSender,
+    /// Packets that should wait are thrown away under load: pauses do not protect them everywhere.
+    LossyClass,
+    /// Senders are paused where congestion control should have slowed them down before.
+    LateMarks,
+    /// A receiver that does not keep up pauses the fabric, and flows that have nothing to do with it.
+    SpreadingPauses,
+    /// A load on one rail slows down flows on another one: they share what they should not.
+    MeetingRails,
     /// A pair of ranks below its reference.
     SlowPair,
     /// A collective below its reference that no single part explains.
@@ -192,6 +200,10 @@ impl FindingKind {
             | FindingKind::LossyLink
             | FindingKind::SlowHop
             | FindingKind::UnfairSender
+            | FindingKind::LossyClass
+            | FindingKind::LateMarks
+            | FindingKind::SpreadingPauses
+            | FindingKind::MeetingRails
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine
@@ -395,6 +407,9 @@ pub struct Judgement {
     /// What loads do to those who take no part in them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub congestion: Vec<Congestion>,
+    /// What loss prevention and congestion control did under load, rail by rail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub under_load: Vec<UnderLoad>,
     /// What became of probes, rail by rail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeSummary>,

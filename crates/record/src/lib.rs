@@ -55,7 +55,7 @@ pub use comparison::{
     CellComparison, CommonPart, ComparedRun, Comparison, ComparisonCounts, ComparisonRule, FindingChange,
     FindingState, OneSided, Outcome, Pace, RunChange, Shift, TestChange,
 };
-pub use congestion::Congestion;
+pub use congestion::{Congestion, UnderLoad, UnderLoadAnswer, UnderLoadQuestion};
 pub use counter_report::{CounterReport, MovedCounter, UnreadCounter};
 pub use counters::Movement;
 pub use coverage::{Coverage, LinkCoverage, LinkState};

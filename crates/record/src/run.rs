@@ -232,6 +232,8 @@ pub enum Question {
     Losses,
     /// Does a sender get its share where many send to one?
     Fairness,
+    /// Do loss prevention and congestion control work under load?
+    Congestion,
 }
 
 impl Question {
@@ -239,11 +241,10 @@ impl Question {
     fn share(self) -> f64 {
         match self {
             Question::Parts => 0.4,
-            Question::Ecmp => 0.175,
-            Question::Cells => 0.15,
+            Question::Ecmp | Question::Cells => 0.15,
             Question::Shapes => 0.1,
             Question::IntermittentParts | Question::Stragglers => 0.05,
-            Question::Counters | Question::Losses | Question::Fairness => 0.025,
+            Question::Counters | Question::Losses | Question::Fairness | Question::Congestion => 0.025,
         }
     }
 }

@@ -214,6 +214,11 @@ impl DType {
 }
 
 impl Collective {
+    /// Whether it loads a rail on purpose, so that it is seen what that does to others.
+    pub fn is_load(self) -> bool {
+        matches!(self, Collective::Incast | Collective::AllToAll)
+    }
+
     /// Whether elements are combined, so that the reduction operator matters.
     pub fn reduces(self) -> bool {
         matches!(self, Collective::AllReduce | Collective::ReduceScatter)

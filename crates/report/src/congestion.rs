@@ -1,7 +1,7 @@
 //! What a load does to others, and what senders get that share a receiver: tables for the report and lines for the terminal.
 
 use super::table::{Entry, Table, figure, text};
-use record::{Collective, Congestion, FairShares, Judgement};
+use record::{Collective, Congestion, FairShares, Judgement, UnderLoad, UnderLoadAnswer, UnderLoadQuestion};
 
 /// What the table shows, in a sentence.
 pub(super) const ABOUT: &str = "The effect of load on two ranks that take no part in it. Impact is the median time under load divided by the median time alone.";
@@ -23,7 +23,10 @@ pub(super) fn table(rows: &[Congestion]) -> Table {
     for row in rows {
         table.row([
             Entry::from(&row.test),
-            Entry::from(&row.rail),
+            Entry::from(&match &row.load_rail {
+                Some(loaded) => format!("{} (load on {loaded})", row.rail),
+                None => row.rail.clone(),
+            }),
             Entry::ours(load(row)),
             Entry::ours(victim(row)),
             Entry::ours(row.alone.median),
@@ -39,7 +42,8 @@ pub(super) fn table(rows: &[Congestion]) -> Table {
 /// The worst impacts in a line.
 pub(super) fn summary(judgement: &Judgement) -> Option<String> {
     let worst = |kind: Collective| {
-        let rows = judgement.congestion.iter().filter(|row| row.measured_by == kind);
+        let is_asked = |row: &&Congestion| row.measured_by == kind && row.load_rail.is_none();
+        let rows = judgement.congestion.iter().filter(is_asked);
         rows.max_by(|a, b| a.impact.total_cmp(&b.impact))
     };
     let parts = [Collective::PointToPoint, Collective::RoundTrip]
@@ -59,6 +63,71 @@ pub(super) fn summary(judgement: &Judgement) -> Option<String> {
         });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| format!("congestion {}", parts.join("; ")))
+}
+
+/// What the table of answers shows, in a sentence.
+pub(super) const ABOUT_UNDER_LOAD: &str = "What counters of the hosts' ports said in slots under load: whether packets are lost that pauses should protect, whether senders are slowed down \
+     by marks before they are paused, which receivers pause others, and whether a load on one rail is felt on another.";
+
+/// The table of these answers.
+pub(super) fn under_load(rows: &[UnderLoad]) -> Table {
+    let columns = [
+        text("rail"),
+        text("question"),
+        text("answer"),
+        text("what was seen"),
+    ];
+    let mut table = Table::new("Under load", columns);
+    for row in rows {
+        table.row([
+            Entry::from(&row.rail),
+            Entry::ours(asked(row.question)),
+            Entry::ours(answer(row.answer)),
+            Entry::from(&row.seen),
+        ]);
+    }
+    table
+}
+
+/// How many questions have which answer, in a line.
+pub(super) fn summary_under_load(judgement: &Judgement) -> Option<String> {
+    let rows = &judgement.under_load;
+    if rows.is_empty() {
+        return None;
+    }
+    let answers = [
+        UnderLoadAnswer::Fault,
+        UnderLoadAnswer::Open,
+        UnderLoadAnswer::Fine,
+        UnderLoadAnswer::NotSeen,
+    ];
+    let counted = answers.into_iter().filter_map(|wanted| {
+        let count = rows.iter().filter(|row| row.answer == wanted).count();
+        (count > 0).then(|| format!("{count} {}", answer(wanted)))
+    });
+    let counted: Vec<String> = counted.collect();
+    Some(format!(
+        "under load {} on losses, marks, pauses and other rails",
+        counted.join(", ")
+    ))
+}
+
+fn asked(question: UnderLoadQuestion) -> &'static str {
+    match question {
+        UnderLoadQuestion::Lossless => "is nothing lost that pauses protect?",
+        UnderLoadQuestion::MarksFirst => "do marks come before pauses?",
+        UnderLoadQuestion::Pauses => "do receivers keep up?",
+        UnderLoadQuestion::RailsApart => "do loads on other rails stay there?",
+    }
+}
+
+fn answer(answer: UnderLoadAnswer) -> &'static str {
+    match answer {
+        UnderLoadAnswer::Fine => "yes",
+        UnderLoadAnswer::Fault => "no",
+        UnderLoadAnswer::Open => "open",
+        UnderLoadAnswer::NotSeen => "not seen",
+    }
 }
 
 /// What the table of shares shows, in a sentence.

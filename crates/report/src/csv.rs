@@ -9,7 +9,7 @@ use super::escape::line;
 use crate::verdict_words::verdict_words;
 use crate::writer::Writer;
 use record::units::Rate;
-use record::{CellVerdict, Judgement, Load, Recorded, files};
+use record::{CellVerdict, Judgement, Recorded, files};
 
 /// The columns, in order. New ones are added at the end.
 const COLUMNS: &[&str] = &[
@@ -93,12 +93,7 @@ fn row(verdict: &CellVerdict) -> Vec<String> {
         cell.engine.to_string(),
         cell.transport.to_string(),
         cell.device.to_string(),
-        match cell.load {
-            Load::Alone => "alone".to_string(),
-            Load::Together => "together".to_string(),
-            Load::FillingUp => "filling-up".to_string(),
-            Load::FillingDown => "filling-down".to_string(),
-        },
+        cell.load.name().to_string(),
         cell.slot.to_string(),
         ranks.join(" "),
         text(&cell.rails.join("+")),

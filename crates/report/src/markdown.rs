@@ -30,6 +30,7 @@ impl Writer for Markdown {
             .and_then(|()| super::ecmp::section(&mut out, judgement))
             .and_then(|()| interference(&mut out, judgement))
             .and_then(|()| congestion(&mut out, judgement))
+            .and_then(|()| under_load(&mut out, judgement))
             .and_then(|()| fair_shares(&mut out, judgement))
             .and_then(|()| probes(&mut out, judgement))
             .and_then(|()| engines(&mut out, judgement))
@@ -145,6 +146,16 @@ fn congestion(out: &mut String, judgement: &Judgement) -> fmt::Result {
     }
     writeln!(out, "## Congestion\n\n{}\n", super::congestion::ABOUT)?;
     super::congestion::table(&rows[..rows.len().min(MOST_ROWS)]).markdown(out)?;
+    more(out, rows.len())
+}
+
+fn under_load(out: &mut String, judgement: &Judgement) -> fmt::Result {
+    let rows = &judgement.under_load;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Under load\n\n{}\n", super::congestion::ABOUT_UNDER_LOAD)?;
+    super::congestion::under_load(&rows[..rows.len().min(MOST_ROWS)]).markdown(out)?;
     more(out, rows.len())
 }
 

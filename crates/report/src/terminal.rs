@@ -262,6 +262,7 @@ fn tail(judgement: &Judgement, folder: &Path, page: &Page) -> Vec<String> {
         super::ecmp::summary(judgement).map_or_else(Vec::new, |text| page.wrap("ecmp       ", &text, 2)),
     );
     tail.extend(super::congestion::summary(judgement).map(|line| page.clip(&line)));
+    tail.extend(super::congestion::summary_under_load(judgement).map(|line| page.clip(&line)));
     tail.extend(super::congestion::summary_of_shares(judgement).map(|line| page.clip(&line)));
     tail.extend(super::probes::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));

@@ -41,6 +41,10 @@ impl Family {
             | FindingKind::LossyLink
             | FindingKind::SlowHop
             | FindingKind::UnfairSender
+            | FindingKind::LossyClass
+            | FindingKind::LateMarks
+            | FindingKind::SpreadingPauses
+            | FindingKind::MeetingRails
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine

@@ -17,6 +17,7 @@ use super::silence::{SilentEnd, silent_rails};
 use super::speed::{Speed, speeds};
 use super::straggling_ranks::{Stragglers, stragglers};
 use super::summary::{CellSummary, summarise};
+use super::under_load::UnderLoads;
 use record::{Cell, Drift, Event, Recorded, Run};
 
 /// A recorded run with what was computed from it. Lists of cells run parallel to the plan.
@@ -47,6 +48,8 @@ pub struct RunAnalysis<'a> {
     pub(super) ecmp: Ecmp,
     /// What senders get where many send to one.
     pub(super) fairness: Fairness<'a>,
+    /// What loss prevention and congestion control did under load, computed when first needed.
+    under_load: OnceLock<UnderLoads>,
     /// The rules that counters are judged by.
     pub(super) counter_rules: CounterRules,
     /// Rails that went silent.
@@ -107,6 +110,7 @@ impl<'a> RunAnalysis<'a> {
             localisation,
             counterparts,
             drift: OnceLock::new(),
+            under_load: OnceLock::new(),
             ends: OnceLock::new(),
         }
     }
@@ -120,6 +124,11 @@ impl<'a> RunAnalysis<'a> {
     pub(super) fn ends(&self) -> &CountersByEnd<'a> {
         self.ends
             .get_or_init(|| tally::ends(&self.index, &CounterQuery::ALL))
+    }
+
+    /// What loss prevention and congestion control did under load.
+    pub(super) fn under_load(&self) -> &UnderLoads {
+        self.under_load.get_or_init(|| UnderLoads::of(self))
     }
 
     /// The planned cell with this id.

@@ -7,7 +7,7 @@ use super::interference::{congestion_tests, key};
 use super::summary::CellSummary;
 use record::stats::spread;
 use record::units::Nanos;
-use record::{Collective, Congestion, Interval, Load};
+use record::{Congestion, Interval, Load};
 
 /// One row for every victim that was measured alone and under load.
 pub(super) fn of(analysis: &RunAnalysis<'_>) -> Vec<Congestion> {
@@ -16,9 +16,7 @@ pub(super) fn of(analysis: &RunAnalysis<'_>) -> Vec<Congestion> {
         let of_these = |summary: &&CellSummary<'_>| tests.contains(summary.cell.test.as_str());
         analysis.summaries.iter().filter(of_these)
     };
-    let is_load = |summary: &CellSummary<'_>| {
-        matches!(summary.cell.collective, Collective::Incast | Collective::AllToAll)
-    };
+    let is_load = |summary: &CellSummary<'_>| summary.cell.collective.is_load();
     let mut alone = BTreeMap::new();
     let mut loads = BTreeMap::new();
     for summary in cells() {
@@ -28,7 +26,8 @@ pub(super) fn of(analysis: &RunAnalysis<'_>) -> Vec<Congestion> {
             _ => {}
         }
     }
-    let victims = cells().filter(|summary| summary.cell.load == Load::Together && !is_load(summary));
+    let is_beside = |load: Load| matches!(load, Load::Together | Load::AcrossRails);
+    let victims = cells().filter(|summary| is_beside(summary.cell.load) && !is_load(summary));
     victims
         .filter_map(|under| {
             let (alone, load) = (alone.get(&key(under.cell))?, loads.get(&under.cell.slot)?);
@@ -58,6 +57,9 @@ fn row(
     Some(Congestion {
         test: under.cell.test.clone(),
         rail: under.cell.rails.first()?.clone(),
+        load_rail: (load.cell.rails != under.cell.rails)
+            .then(|| load.cell.rails.first().cloned())
+            .flatten(),
         load: load.cell.collective,
         loaders: load.cell.ranks.clone(),
         load_size: load.cell.size,

@@ -54,6 +54,7 @@ mod straggler;
 mod straggling_ranks;
 pub(crate) mod summary;
 mod throttled;
+mod under_load;
 mod unused_cable;
 pub(crate) mod variation;
 mod verdict;
@@ -86,6 +87,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &packet_loss::LossyLink,
     &packet_loss::SlowHop,
     &fairness::UnfairSender,
+    &under_load::CongestionFault,
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
     &slow_collective::SlowCollective,
@@ -143,6 +145,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         cells,
         interference: interference::of(&analysis),
         congestion: congestion::of(&analysis),
+        under_load: analysis.under_load().rows.clone(),
         ecmp: analysis.ecmp.verdicts.clone(),
         drift: drift.cloned(),
         counters: counters::summary::of(&analysis),
@@ -258,6 +261,10 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
         let suspected = [&analysis.packet_loss, &analysis.stalls].map(|open| open.suspected.contains(&index));
         suspected.contains(&true) && rounds < most_rounds
     };
+    let open_under_load = |index: usize| {
+        let summary = &analysis.summaries[index];
+        analysis.under_load().suspected.contains(&summary.cell.id) && summary.rounds.len() < most_rounds
+    };
     let is_suspect = |index: &usize| {
         if is_adaptive(*index) {
             return false;
@@ -268,6 +275,7 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
             || speed.may_be_disturbed(&recorded.run.rule)
             || analysis.stragglers.suspected.contains(index)
             || lost_and_open(*index)
+            || open_under_load(*index)
             || analysis.shapes.suspected.contains(index)
             || analysis
                 .ecmp

@@ -17,13 +17,13 @@
 
 use super::analysis::RunAnalysis;
 use super::fairness::Shared;
-use super::speed::Speed;
+use super::speed::{CONGESTION_TESTS, Speed};
 use record::stats::{beyond_fences, spread};
 use record::text;
 use record::units::{Nanos, Rate};
 use record::{
-    CellVerdict, Collective, Event, Finding, Interval, Percentiles, Question, Run, TestKind, TestVerdict,
-    Verdict, exit_code,
+    CellVerdict, Collective, Event, Finding, Interval, Percentiles, Question, Run, TestKind, TestRecord,
+    TestVerdict, Verdict, exit_code,
 };
 
 /// The verdict of every planned cell, in plan order.
@@ -50,6 +50,8 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
         of_streams(analysis, summary.cell.id)
     } else if summary.cell.collective == Collective::Probes && summary.done {
         of_probes(analysis, place)
+    } else if let Some(said) = under_load(analysis, place) {
+        said
     } else {
         match speed {
             Speed::NotRun(why) => Verdict::NotRun(why.clone()),
@@ -123,6 +125,29 @@ fn share_of(analysis: &RunAnalysis<'_>, place: usize) -> Option<Verdict> {
     })
 }
 
+/// The verdict of a cell of a test that loads rails, where its speed does not say it: what was seen under load on its rail, and of a load without an
+/// expectation nothing else; none where speed decides.
+fn under_load(analysis: &RunAnalysis<'_>, place: usize) -> Option<Verdict> {
+    let (summary, speed) = (&analysis.summaries[place], &analysis.speeds[place]);
+    let test = analysis.run().test_of(summary.cell)?;
+    if !summary.done || !CONGESTION_TESTS.contains(&test.kind) {
+        return None;
+    }
+    let has_expectation = !test.references.is_empty() || !test.missing_references.is_empty();
+    match (analysis.under_load().says(summary.cell), speed) {
+        (Some(said @ Verdict::Fail(_)), _) => Some(said),
+        (Some(said), Speed::Good(_)) => Some(said),
+        (Some(said), Speed::Unclear(_)) if !has_expectation => Some(said),
+        (None, Speed::Unclear(_)) if !has_expectation => Some(match analysis.under_load().sees(summary.cell) {
+            true => Verdict::Pass,
+            false => Verdict::Inconclusive(
+                "what happens under load cannot be judged: no counters of pauses, marks or losses were read, and no other rail was loaded".into(),
+            ),
+        }),
+        _ => None,
+    }
+}
+
 /// The verdict of a cell of probes: no part that they crossed may lose or hold up packets beyond chance, and all flows must have been sent.
 fn of_probes(analysis: &RunAnalysis<'_>, place: usize) -> Verdict {
     let both = [(&analysis.packet_loss, "lost"), (&analysis.stalls, "late")];
@@ -158,9 +183,10 @@ fn probes_not_sent(analysis: &RunAnalysis<'_>, cell: u32) -> Option<usize> {
     Some(last.iter().filter(|counts| counts.packets() == 0).count())
 }
 
-/// Whether chance is what is expected: of how streams are spread, and of what becomes of probes.
-fn needs_no_reference(kind: TestKind) -> bool {
-    matches!(kind, TestKind::Ecmp | TestKind::Fairness | TestKind::Probe)
+/// Whether chance is what is expected: of how streams are spread, what becomes of probes, and what happens under load where no rate is expected.
+fn needs_no_reference(test: &TestRecord) -> bool {
+    let is_of_chance = matches!(test.kind, TestKind::Ecmp | TestKind::Fairness | TestKind::Probe);
+    is_of_chance || CONGESTION_TESTS.contains(&test.kind) && test.missing_references.is_empty()
 }
 
 /// The verdict of every test, in suite order.
@@ -198,7 +224,7 @@ pub(super) fn of_tests(analysis: &RunAnalysis<'_>, cells: &[CellVerdict]) -> Vec
                 Verdict::NotRun(why_unplanned(run, &test.name))
             } else if measured == 0 {
                 Verdict::NotRun(analysis.summaries[places[0]].why_not_measured(analysis.recorded))
-            } else if test.references.is_empty() && !needs_no_reference(test.kind) {
+            } else if test.references.is_empty() && !needs_no_reference(test) {
                 Verdict::Inconclusive(match test.missing_references.is_empty() {
                     true => "no expectation: the suite states none for this test".into(),
                     false => format!("no expectation: {}", test.missing_references.join("; ")),

@@ -3,6 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use super::shares::Crossing;
 use super::{Running, Twin, hash};
 use record::units::Nanos;
 use record::{Retransmissions, TcpFlow};
@@ -13,6 +14,15 @@ const SEGMENT: u64 = 8948;
 const ROUND_TRIP: Nanos = Nanos(20_000);
 
 impl Twin<'_> {
+    /// The share of packets that a path loses.
+    pub(super) fn loss_over(&self, path: &[Crossing]) -> f64 {
+        let passes = |(link, share): &Crossing| {
+            let lossy = self.lossy.iter().filter(|lossy| lossy.link == *link);
+            lossy.fold(1.0, |passes, lossy| passes * (1.0 - lossy.share * share))
+        };
+        1.0 - path.iter().map(passes).product::<f64>()
+    }
+
     /// The counts of all flows of a cell; none where no link loses anything.
     pub(super) fn tcp_of(&self, running: &Running<'_>, round: u16) -> Vec<TcpFlow> {
         if self.lossy.is_empty() {
@@ -28,11 +38,7 @@ impl Twin<'_> {
             };
             of_transfer = Some(*index);
             let transfer = &running.transfers[*index];
-            let passes = |(link, share): &(topology::graph::LinkId, f64)| {
-                let lossy = self.lossy.iter().filter(|lossy| lossy.link == *link);
-                lossy.fold(1.0, |passes, lossy| passes * (1.0 - lossy.share * share))
-            };
-            let loss = 1.0 - path.iter().map(passes).product::<f64>();
+            let loss = self.loss_over(path);
             let flows = u64::from(running.cell.flows.max(1));
             let segments = (transfer.bytes.0 / flows).div_ceil(SEGMENT).max(1);
             let seed = hash((

@@ -7,9 +7,10 @@
 //!
 //! What hits several cells alike, and what parts have for good, are parts of a noise model (`noise::parts`).
 //!
-//! What it leaves out: congestion control (flows get their share at once) and losses.
+//! What it leaves out: congestion control (flows get their share at once), and what losses and pauses cost.
 
 mod clos;
+mod congestion;
 pub mod ecmp;
 mod faults;
 mod losses;
@@ -22,6 +23,7 @@ mod shares;
 mod transfers;
 
 pub use clos::{Shape, clos};
+pub use congestion::CongestionFault;
 pub use faults::{Direction, LossyLink, LossyPart, SlowLink, SlowPart, random_faults};
 pub use noise::{MODELS, Neighbours, Noise, NoiseParts, OsJitter, SecondSpeed, Spreads, Tails};
 pub use run::TwinRun;
@@ -64,6 +66,8 @@ pub struct Twin<'g> {
     come_and_go: Vec<SlowLink>,
     /// Links that lose packets.
     lossy: Vec<LossyLink>,
+    /// What shows under load only.
+    congestion: Vec<CongestionFault>,
     noise: Noise,
     seed: u64,
     confidence: f64,
@@ -101,6 +105,7 @@ impl<'g> Twin<'g> {
             nominal,
             come_and_go,
             lossy: Vec::new(),
+            congestion: Vec::new(),
             noise,
             seed,
             confidence: 0.95,
@@ -173,9 +178,14 @@ impl<'g> Twin<'g> {
             }
         }
         let slot = cells.first().map_or(0, |cell| cell.slot);
-        self.share_the_links(&mut running, &self.capacity_in(slot, round));
+        let mut capacity = self.capacity_in(slot, round);
+        if !self.congestion.is_empty() {
+            self.congest(&running, round, capacity.to_mut());
+        }
+        self.share_the_links(&mut running, &capacity);
         let stop = self.iterate(&mut running, test);
         for cell in &running {
+            events.extend(self.counters_of(cell, test, round));
             events.extend(self.events_of(cell, test, round, stop));
         }
         // As in a real run, only where it decides what is measured next.

@@ -77,11 +77,7 @@ impl Twin<'_> {
             let Some(path) = self.crossed(flow.from, flow.to, &flow.rail, flow.port, connection) else {
                 continue;
             };
-            let passes = |(link, share): &super::Crossing| {
-                let lossy = self.lossy.iter().filter(|lossy| lossy.link == *link);
-                lossy.fold(1.0, |passes, lossy| passes * (1.0 - lossy.share * share))
-            };
-            let loss = 1.0 - path.iter().map(passes).product::<f64>();
+            let loss = self.loss_over(&path);
             let mut random = ChaCha8Rng::seed_from_u64(hash((self.seed, "probes", cell.id, round, number)));
             let mut draw = || ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
             let waits: Vec<f64> = (0..iterations)

@@ -120,6 +120,7 @@ pub(super) fn comparisons(out: &mut HtmlBuilder, facts: &Facts<'_>) {
     let is_empty = judgement.interference.is_empty()
         && judgement.engines.is_empty()
         && judgement.congestion.is_empty()
+        && judgement.under_load.is_empty()
         && judgement.fair_shares.is_empty();
     if is_empty {
         out.paragraph(
@@ -144,6 +145,12 @@ pub(super) fn comparisons(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         let shown = judgement.congestion.len().min(MOST_COMPARED);
         out.table(&congestion::table(&judgement.congestion[..shown]));
         more_rows(out, judgement.congestion.len());
+    }
+    if !judgement.under_load.is_empty() {
+        out.paragraph(congestion::ABOUT_UNDER_LOAD);
+        let shown = judgement.under_load.len().min(MOST_COMPARED);
+        out.table(&congestion::under_load(&judgement.under_load[..shown]));
+        more_rows(out, judgement.under_load.len());
     }
     if !judgement.fair_shares.is_empty() {
         out.paragraph(congestion::ABOUT_SHARES);

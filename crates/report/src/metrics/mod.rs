@@ -22,8 +22,8 @@ use crate::verdict_words::verdict_words;
 use crate::writer::Writer;
 use record::stats::median;
 use record::{
-    CellVerdict, Event, Finding, FindingKind, History, IssueStatus, Judgement, Load, Recorded, Severity,
-    Verdict, files,
+    CellVerdict, Event, Finding, FindingKind, History, IssueStatus, Judgement, Recorded, Severity, Verdict,
+    files,
 };
 
 /// Parts that findings name, each with up to three series.
@@ -223,12 +223,7 @@ fn rails(sheet: &mut Sheet, cells: &[CellVerdict]) {
     let mut rails: BTreeMap<(&str, String, &str, String), RailRates> = BTreeMap::new();
     for cell in cells {
         let what = &cell.cell;
-        let load = match what.load {
-            Load::Alone => "alone",
-            Load::Together => "together",
-            Load::FillingUp => "filling-up",
-            Load::FillingDown => "filling-down",
-        };
+        let load = what.load.name();
         let mut rail = what.rails.join("+");
         if let Some(other) = &what.to_rail {
             rail = format!("{rail}->{other}");

@@ -49,7 +49,7 @@ pub(super) fn compare(
     let test = recorded.run.test_of(summary.cell);
     let references = test.map_or(&[][..], |test| &test.references);
     let is_congested = test.is_some_and(|test| CONGESTION_TESTS.contains(&test.kind))
-        && (summary.cell.load == Load::Together || !summary.cell.collective.is_pairwise());
+        && (summary.cell.load != Load::Alone || !summary.cell.collective.is_pairwise());
     let mut applied = Applied {
         pairs: match summary.cell.ranks.len() {
             0..=2 => 1,
