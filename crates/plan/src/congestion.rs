@@ -246,7 +246,14 @@ mod tests {
             for slot in under {
                 let [load, victim] = slot else { unreachable!() };
                 assert!(load.ranks.iter().all(|rank| !victim.ranks.contains(rank)));
-                assert!(slot.iter().all(|cell| cell.load == Load::Together));
+                assert_eq!(load.load, Load::Together);
+                let is_elsewhere = load.rails != victim.rails;
+                assert_eq!(
+                    victim.load == Load::AcrossRails,
+                    is_elsewhere,
+                    "{}",
+                    victim.describe()
+                );
                 let quiet = plan.slots().any(|slot| {
                     matches!(slot, [alone] if alone.ranks == victim.ranks && alone.rails == victim.rails
                         && alone.size == victim.size && alone.collective == victim.collective
@@ -254,6 +261,32 @@ mod tests {
                 });
                 assert!(quiet, "{}", victim.describe());
             }
+        }
+    }
+
+    #[test]
+    fn a_flow_is_measured_on_the_next_rail_and_one_sender_sends_as_much_alone() {
+        let plan = planned("incast", 6);
+        let rails = rails::loopback().unwrap().len();
+        let across = plan.cells.iter().filter(|cell| cell.load == Load::AcrossRails);
+        assert_eq!(across.count(), if rails > 1 { 6 * rails } else { 0 });
+        for load in plan
+            .cells
+            .iter()
+            .filter(|cell| cell.collective == Collective::Incast)
+        {
+            let is_baseline = |cell: &&Cell| {
+                cell.load == Load::Alone
+                    && cell.collective == Collective::PointToPoint
+                    && (cell.size, &cell.rails) == (load.size, &load.rails)
+                    && cell.ranks[1] == load.ranks[0]
+                    && load.ranks.contains(&cell.ranks[0])
+            };
+            assert!(
+                plan.cells.iter().any(|cell| is_baseline(&cell)),
+                "{}",
+                load.describe()
+            );
         }
     }
 
