@@ -36,7 +36,7 @@ pub(super) struct EndSeen {
 }
 
 /// A rail in one slot and round.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SlotSeen<'a> {
     /// The load; none where nothing loaded this rail.
     pub(super) load: Option<&'a Cell>,
@@ -105,6 +105,16 @@ fn share(time: Nanos, of: Nanos) -> f64 {
     }
 }
 
+/// A rail by name, a slot and a round.
+type SlotName<'a> = (&'a str, u32, u16);
+
+/// What was read at an end around a slot: of several ranks of a host, which read the same counters, the largest movement.
+#[derive(Debug, Default)]
+struct EndRead<'a> {
+    watched: Nanos,
+    moved: BTreeMap<&'a str, u64>,
+}
+
 /// All rails that tests of congestion used, by name.
 pub(super) fn rails<'a>(analysis: &RunAnalysis<'a>) -> BTreeMap<&'a str, RailSeen<'a>> {
     let tests = congestion_tests(analysis);
@@ -116,63 +126,11 @@ pub(super) fn rails<'a>(analysis: &RunAnalysis<'a>) -> BTreeMap<&'a str, RailSee
         let mut known = analysis.run().placement.iter();
         known.any(|switch| switch.placement == PathPlacement::Sprayed)
     };
-    // Several ranks of a host read the same counter: the largest movement counts.
-    let mut moved: BTreeMap<(&str, u32, u16), BTreeMap<&str, BTreeMap<&str, u64>>> = BTreeMap::new();
-    let mut watched: BTreeMap<(&str, u32, u16, &str), Nanos> = BTreeMap::new();
-    for event in &analysis.recorded.events {
-        let Event::Counter(delta) = event else { continue };
-        let Some(cell) = analysis
-            .cell(delta.cell)
-            .filter(|cell| tests.contains(cell.test.as_str()))
-        else {
-            continue;
-        };
-        let (Some(host), true) = (analysis.host(delta.rank), cell.rails.contains(&delta.rail)) else {
-            continue;
-        };
-        let slot = (delta.rail.as_str(), cell.slot, delta.round);
-        let time = watched.entry((slot.0, slot.1, slot.2, host)).or_default();
-        *time = delta.ns.unwrap_or_default().max(*time);
-        let end = moved.entry(slot).or_default().entry(host).or_default();
-        let most = end.entry(delta.name.as_str()).or_default();
-        *most = delta.moved().unwrap_or(0).max(*most);
-    }
-    let mut seen: BTreeMap<(&str, u32, u16), SlotSeen<'a>> = BTreeMap::new();
-    for event in &analysis.recorded.events {
-        let Event::CellDone(done) = event else { continue };
-        let Some(cell) = analysis
-            .cell(done.cell)
-            .filter(|cell| tests.contains(cell.test.as_str()))
-        else {
-            continue;
-        };
-        for rail in &cell.rails {
-            let slot = seen
-                .entry((rail.as_str(), cell.slot, done.round))
-                .or_insert_with(|| SlotSeen {
-                    load: None,
-                    cells: BTreeSet::new(),
-                    receivers: BTreeSet::new(),
-                    ends: BTreeMap::new(),
-                });
-            slot.cells.insert(cell.id);
-            match cell.collective {
-                Collective::Incast => slot.receivers.extend(cell.ranks.get(cell.root as usize)),
-                Collective::AllToAll => slot.receivers.extend(&cell.ranks),
-                Collective::PointToPoint => slot.receivers.extend(cell.ranks.get(1)),
-                _ => {}
-            }
-            if cell.collective.is_load() {
-                slot.load = Some(cell);
-            }
-        }
-    }
-    for (name, mut slot) in seen {
-        for (host, counters) in moved.remove(&name).into_iter().flatten() {
-            let time = watched.get(&(name.0, name.1, name.2, host)).copied();
-            slot.ends
-                .insert(host, end_seen(&counters, time.unwrap_or_default(), is_sprayed));
-        }
+    let mut read = counters_read(analysis, &tests);
+    for (name, mut slot) in slots_run(analysis, &tests) {
+        let ends = read.remove(&name).unwrap_or_default();
+        let ends = ends.into_iter().map(|(host, end)| (host, end.seen(is_sprayed)));
+        slot.ends.extend(ends);
         rails.entry(name.0).or_default().slots.push(slot);
     }
     for ((rail, _), end) in analysis.ends() {
@@ -186,28 +144,81 @@ pub(super) fn rails<'a>(analysis: &RunAnalysis<'a>) -> BTreeMap<&'a str, RailSee
     rails
 }
 
+/// What the ends of rails counted around cells of these tests, by slot and host.
+fn counters_read<'a>(
+    analysis: &RunAnalysis<'a>,
+    tests: &BTreeSet<&str>,
+) -> BTreeMap<SlotName<'a>, BTreeMap<&'a str, EndRead<'a>>> {
+    let mut read: BTreeMap<SlotName<'a>, BTreeMap<&'a str, EndRead<'a>>> = BTreeMap::new();
+    for event in &analysis.recorded.events {
+        let Event::Counter(delta) = event else { continue };
+        let cell = analysis.cell(delta.cell);
+        let Some(cell) = cell.filter(|cell| tests.contains(cell.test.as_str())) else {
+            continue;
+        };
+        let (Some(host), true) = (analysis.host(delta.rank), cell.rails.contains(&delta.rail)) else {
+            continue;
+        };
+        let slot = (delta.rail.as_str(), cell.slot, delta.round);
+        let end = read.entry(slot).or_default().entry(host).or_default();
+        end.watched = delta.ns.unwrap_or_default().max(end.watched);
+        let most = end.moved.entry(delta.name.as_str()).or_default();
+        *most = delta.moved().unwrap_or(0).max(*most);
+    }
+    read
+}
+
+/// The slots of these tests that were measured, without what their ends counted.
+fn slots_run<'a>(analysis: &RunAnalysis<'a>, tests: &BTreeSet<&str>) -> BTreeMap<SlotName<'a>, SlotSeen<'a>> {
+    let mut slots: BTreeMap<SlotName<'a>, SlotSeen<'a>> = BTreeMap::new();
+    for event in &analysis.recorded.events {
+        let Event::CellDone(done) = event else { continue };
+        let cell = analysis.cell(done.cell);
+        let Some(cell) = cell.filter(|cell| tests.contains(cell.test.as_str())) else {
+            continue;
+        };
+        for rail in &cell.rails {
+            let slot = slots.entry((rail.as_str(), cell.slot, done.round)).or_default();
+            slot.cells.insert(cell.id);
+            match cell.collective {
+                Collective::Incast => slot.receivers.extend(cell.ranks.get(cell.root as usize)),
+                Collective::AllToAll => slot.receivers.extend(&cell.ranks),
+                Collective::PointToPoint => slot.receivers.extend(cell.ranks.get(1)),
+                _ => {}
+            }
+            if cell.collective.is_load() {
+                slot.load = Some(cell);
+            }
+        }
+    }
+    slots
+}
+
 fn is_one_of(name: &str, names: &[&str]) -> bool {
     named(name).is_some_and(|counter| names.contains(&counter.name))
 }
 
-fn end_seen(counters: &BTreeMap<&str, u64>, watched: Nanos, is_sprayed: bool) -> EndSeen {
-    let of = |names: &[&str]| -> Vec<u64> {
-        let moved = counters.iter().filter(|(name, _)| is_one_of(name, names));
-        moved.map(|(_, by)| *by).collect()
-    };
-    let most = |names: &[&str]| of(names).into_iter().max().unwrap_or(0);
-    let sum = |names: &[&str]| of(names).into_iter().fold(0u64, u64::saturating_add);
-    let micros = |names: &[&str]| Nanos(sum(names).saturating_mul(1000));
-    let is_physical = |name: &str| named(name).is_some_and(|counter| counter.kind == CounterKind::Physical);
-    EndSeen {
-        arrived: most(&ARRIVED),
-        marked: most(&MARKED),
-        handled: most(&HANDLED),
-        missed: sum(&MISSED[usize::from(is_sprayed)..]),
-        sent_again: sum(&SENT_AGAIN),
-        paused: micros(&PAUSED),
-        pauses: micros(&PAUSES),
-        watched,
-        is_damaged: counters.iter().any(|(name, by)| *by > 0 && is_physical(name)),
+impl EndRead<'_> {
+    fn seen(&self, is_sprayed: bool) -> EndSeen {
+        let of = |names: &[&str]| -> Vec<u64> {
+            let moved = self.moved.iter().filter(|(name, _)| is_one_of(name, names));
+            moved.map(|(_, by)| *by).collect()
+        };
+        let most = |names: &[&str]| of(names).into_iter().max().unwrap_or(0);
+        let sum = |names: &[&str]| of(names).into_iter().fold(0u64, u64::saturating_add);
+        let micros = |names: &[&str]| Nanos(sum(names).saturating_mul(1000));
+        let is_physical =
+            |name: &str| named(name).is_some_and(|counter| counter.kind == CounterKind::Physical);
+        EndSeen {
+            arrived: most(&ARRIVED),
+            marked: most(&MARKED),
+            handled: most(&HANDLED),
+            missed: sum(&MISSED[usize::from(is_sprayed)..]),
+            sent_again: sum(&SENT_AGAIN),
+            paused: micros(&PAUSED),
+            pauses: micros(&PAUSES),
+            watched: self.watched,
+            is_damaged: self.moved.iter().any(|(name, by)| *by > 0 && is_physical(name)),
+        }
     }
 }

@@ -310,7 +310,7 @@ fn flows_that_wait_for_a_load_on_another_rail_are_a_fault_of_both() {
                         Load::AcrossRails => sample.ns * factor / 10,
                         _ => sample.ns,
                     },
-                    ..sample.clone()
+                    ..*sample
                 })
                 .collect();
             recorded.samples.extend(like);
