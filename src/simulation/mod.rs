@@ -103,6 +103,11 @@ impl Simulation {
         cover(&mut plan, &self.graph, tried);
         plan::probes::share_out_by_paths(&mut plan.cells, &self.graph, plan.wire);
         plan.fit(&self.fabric, Nanos(0));
+        // What is counted under load is what NICs count of RDMA.
+        for test in plan.tests.iter().filter(|test| test.kind.loads_rails()) {
+            let cells = plan.cells.iter_mut().filter(|cell| cell.test == test.name);
+            cells.for_each(|cell| cell.transport = TransportKind::Verbs);
+        }
         let of_speed = slow.iter().map(|slow| slow.injected(&self.graph));
         let of_load = self.congestion.iter().map(CongestionFault::to_string);
         let of_loss = lossy.iter().map(|lossy| lossy.injected(&self.graph));

@@ -45,6 +45,11 @@ pub enum TestKind {
 }
 
 impl TestKind {
+    /// Whether it loads rails on purpose, beside victims.
+    pub fn loads_rails(self) -> bool {
+        matches!(self, TestKind::Incast | TestKind::AllToAll)
+    }
+
     /// Whether it says nothing where there are no rails.
     pub fn needs_rails(self) -> bool {
         matches!(

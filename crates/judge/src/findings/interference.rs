@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::analysis::RunAnalysis;
-use super::speed::CONGESTION_TESTS;
 use super::summary::CellSummary;
 use record::{Cell, Interference, Load};
 
@@ -67,7 +66,7 @@ pub(super) fn key(cell: &Cell) -> impl Ord + '_ {
 pub(super) fn congestion_tests<'a>(analysis: &RunAnalysis<'a>) -> BTreeSet<&'a str> {
     let tests = analysis.run().tests.iter();
     tests
-        .filter(|test| CONGESTION_TESTS.contains(&test.kind))
+        .filter(|test| test.kind.loads_rails())
         .map(|test| test.name.as_str())
         .collect()
 }

@@ -17,7 +17,7 @@
 
 use super::analysis::RunAnalysis;
 use super::fairness::Shared;
-use super::speed::{CONGESTION_TESTS, Speed};
+use super::speed::Speed;
 use record::stats::{beyond_fences, spread};
 use record::text;
 use record::units::{Nanos, Rate};
@@ -130,7 +130,7 @@ fn share_of(analysis: &RunAnalysis<'_>, place: usize) -> Option<Verdict> {
 fn under_load(analysis: &RunAnalysis<'_>, place: usize) -> Option<Verdict> {
     let (summary, speed) = (&analysis.summaries[place], &analysis.speeds[place]);
     let test = analysis.run().test_of(summary.cell)?;
-    if !summary.done || !CONGESTION_TESTS.contains(&test.kind) {
+    if !summary.done || !test.kind.loads_rails() {
         return None;
     }
     let has_expectation = !test.references.is_empty() || !test.missing_references.is_empty();
@@ -186,7 +186,7 @@ fn probes_not_sent(analysis: &RunAnalysis<'_>, cell: u32) -> Option<usize> {
 /// Whether chance is what is expected: of how streams are spread, what becomes of probes, and what happens under load where no rate is expected.
 fn needs_no_reference(test: &TestRecord) -> bool {
     let is_of_chance = matches!(test.kind, TestKind::Ecmp | TestKind::Fairness | TestKind::Probe);
-    is_of_chance || CONGESTION_TESTS.contains(&test.kind) && test.missing_references.is_empty()
+    is_of_chance || test.kind.loads_rails() && test.missing_references.is_empty()
 }
 
 /// The verdict of every test, in suite order.

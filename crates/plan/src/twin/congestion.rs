@@ -14,7 +14,7 @@ use super::losses::lost_of;
 use super::{Running, Twin, hash};
 use record::counters::named;
 use record::units::Nanos;
-use record::{Cell, Collective, CounterDelta, CounterState, Event, TestKind, TestRecord};
+use record::{Cell, Collective, CounterDelta, CounterState, Event, TestRecord};
 use topology::graph::Graph;
 
 /// What a packet carries.
@@ -144,7 +144,7 @@ impl Twin<'_> {
 
     /// What the ends of a cell counted; nothing in tests that load nothing.
     pub(super) fn counters_of(&self, running: &Running<'_>, test: &TestRecord, round: u16) -> Vec<Event> {
-        if !matches!(test.kind, TestKind::Incast | TestKind::AllToAll) {
+        if !test.kind.loads_rails() {
             return Vec::new();
         }
         let cell = running.cell;

@@ -6,7 +6,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::shares::Crossing;
 use super::{Running, Twin, hash};
 use record::units::Nanos;
-use record::{Retransmissions, TcpFlow};
+use record::{Retransmissions, TcpFlow, TransportKind};
 
 /// What a packet carries.
 const SEGMENT: u64 = 8948;
@@ -25,7 +25,7 @@ impl Twin<'_> {
 
     /// The counts of all flows of a cell; none where no link loses anything.
     pub(super) fn tcp_of(&self, running: &Running<'_>, round: u16) -> Vec<TcpFlow> {
-        if self.lossy.is_empty() {
+        if self.lossy.is_empty() || running.cell.transport != TransportKind::Tcp {
             return Vec::new();
         }
         let mut number = 0;

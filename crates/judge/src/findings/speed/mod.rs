@@ -25,7 +25,6 @@ mod filled_slots;
 mod references;
 
 pub(super) use comparison::Comparison;
-pub(super) use references::CONGESTION_TESTS;
 
 use std::num::NonZeroU16;
 

@@ -8,10 +8,7 @@ use crate::findings::wire::Wire;
 use record::stats::samples_needed;
 use record::text;
 use record::units::Rate;
-use record::{Algorithm, Load, Recorded, Reference, SpecRow, TestKind, TransportKind};
-
-/// Kinds of tests that measure a victim alone and beside a load.
-pub(in crate::findings) const CONGESTION_TESTS: [TestKind; 2] = [TestKind::Incast, TestKind::AllToAll];
+use record::{Algorithm, Load, Recorded, Reference, SpecRow, TransportKind};
 
 /// What flows must reach, of the rate of links with room to spare, where they fill links over which packets are sprayed: those of a healthy
 /// leaf reached 0.82 to 1.1 of it (a lab, 2026-11-18).
@@ -48,7 +45,7 @@ pub(super) fn compare(
     let measured = measurable(recorded, summary)?;
     let test = recorded.run.test_of(summary.cell);
     let references = test.map_or(&[][..], |test| &test.references);
-    let is_congested = test.is_some_and(|test| CONGESTION_TESTS.contains(&test.kind))
+    let is_congested = test.is_some_and(|test| test.kind.loads_rails())
         && (summary.cell.load != Load::Alone || !summary.cell.collective.is_pairwise());
     let mut applied = Applied {
         pairs: match summary.cell.ranks.len() {

@@ -42,6 +42,9 @@ const SEEN_WITHOUT_LOAD: f64 = 0.25;
 /// What is likelier than this by chance, at the place where it was seen, is not worth a question.
 const OPEN: f64 = 0.1;
 
+/// Why losses and marks are not judged over TCP.
+const NOT_RDMA: &str = "NICs count losses and marks of RDMA only, and this is none";
+
 /// What is wrong, and where.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -252,6 +255,9 @@ impl Look<'_, '_> {
     /// Packets that pauses should have protected.
     fn losses(&self, is_paused: bool) -> Looked {
         let asked = Asked::Lossless;
+        if !self.rail.is_rdma {
+            return self.looked(asked, Err(NOT_RDMA.to_string()));
+        }
         if !self.rail.knows_losses || !self.rail.knows_pauses {
             return self.looked(asked, Err("no counters of pauses and of losses".to_string()));
         }
@@ -323,6 +329,9 @@ impl Look<'_, '_> {
     /// Pauses without marks before them.
     fn marks(&self) -> Looked {
         let asked = Asked::MarksFirst;
+        if !self.rail.is_rdma {
+            return self.looked(asked, Err(NOT_RDMA.to_string()));
+        }
         if !self.rail.knows_marks || !self.rail.knows_pauses {
             return self.looked(asked, Err("no counters of pauses and of marks".to_string()));
         }

@@ -6,7 +6,7 @@ use crate::findings::analysis::RunAnalysis;
 use crate::findings::interference::congestion_tests;
 use record::counters::{CounterKind, named};
 use record::units::Nanos;
-use record::{Cell, Collective, Event, PathPlacement};
+use record::{Cell, Collective, Event, PathPlacement, TransportKind};
 
 /// Packets that a host got; a port and its driver may both count them.
 const ARRIVED: [&str; 4] = ["rx_packets_phy", "port_rcv_packets", "rcvd_pkts", "rx_packets"];
@@ -52,6 +52,8 @@ pub(super) struct SlotSeen<'a> {
 #[derive(Debug, Default)]
 pub(super) struct RailSeen<'a> {
     pub(super) slots: Vec<SlotSeen<'a>>,
+    /// Its loads go over RDMA: marks and losses that NICs count are theirs. What TCP does about either is the kernel's.
+    pub(super) is_rdma: bool,
     pub(super) knows_pauses: bool,
     pub(super) knows_marks: bool,
     pub(super) knows_losses: bool,
@@ -131,7 +133,11 @@ pub(super) fn rails<'a>(analysis: &RunAnalysis<'a>) -> BTreeMap<&'a str, RailSee
         let ends = read.remove(&name).unwrap_or_default();
         let ends = ends.into_iter().map(|(host, end)| (host, end.seen(is_sprayed)));
         slot.ends.extend(ends);
-        rails.entry(name.0).or_default().slots.push(slot);
+        let rail = rails.entry(name.0).or_default();
+        rail.is_rdma |= slot
+            .load
+            .is_some_and(|load| load.transport == TransportKind::Verbs);
+        rail.slots.push(slot);
     }
     for ((rail, _), end) in analysis.ends() {
         if let Some(rail) = rails.get_mut(rail) {

@@ -5,7 +5,7 @@ use crate::findings::judge;
 use record::units::Nanos;
 use record::{
     Cell, Collective, CounterDelta, CounterState, Event, FindingKind, Judgement, Load, Recorded,
-    UnderLoadAnswer, UnderLoadQuestion,
+    TransportKind, UnderLoadAnswer, UnderLoadQuestion,
 };
 
 /// What an end of `rail0` counted: packets that arrived, marked ones, microseconds paused and pausing others, packets out of sequence, symbol errors.
@@ -42,6 +42,7 @@ fn run(counted: impl Fn(&Cell, u32) -> Counted) -> Recorded {
                 id: fixture.run.cells.len() as u32,
                 slot: cell.slot + 5 * shift,
                 ranks: cell.ranks.iter().map(turned).collect(),
+                transport: TransportKind::Verbs,
                 ..cell.clone()
             });
         }
@@ -229,6 +230,28 @@ fn pauses_without_marks_are_a_rails_fault_and_with_marks_none() {
         answer(&judgement, UnderLoadQuestion::MarksFirst),
         UnderLoadAnswer::Fine
     );
+}
+
+#[test]
+fn over_tcp_nics_say_nothing_of_losses_and_marks() {
+    let paused = |cell: &Cell, rank: u32| Counted {
+        paused: if is_root(cell, rank) { 0 } else { 20_000 },
+        marked: 0,
+        ..HEALTHY
+    };
+    let mut recorded = run(paused);
+    for cell in &mut recorded.run.cells {
+        cell.transport = TransportKind::Tcp;
+    }
+    let judgement = judge(&recorded);
+    assert_eq!(kinds(&judgement), []);
+    for question in [UnderLoadQuestion::Lossless, UnderLoadQuestion::MarksFirst] {
+        assert_eq!(
+            answer(&judgement, question),
+            UnderLoadAnswer::NotSeen,
+            "{question}"
+        );
+    }
 }
 
 #[test]
