@@ -71,7 +71,8 @@ fn cables_that_lose_packets_are_named_with_their_direction_and_share() {
     }
     let lab = TestLab::up(&SHAPE);
     lab.does("fault", &["loss:rail1-spine0/d1=1%", "loss:h5/rail0=1%"]);
-    let (judgement, code, recorded) = diagnose(&lab, &[]);
+    // Which flows meet at the cables is chosen by the seed. Where all that lost packets come from one host, that host explains them as well (docs/loss.md).
+    let (judgement, code, recorded) = diagnose(&lab, &["--seed", "7"]);
     assert_eq!(code, Some(12), "{}", judgement.summary);
     let of_losses = || {
         judgement
