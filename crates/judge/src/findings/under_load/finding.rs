@@ -105,7 +105,7 @@ fn words(asked: Asked) -> (FindingKind, &'static str, String, &'static str) {
             FindingKind::LossyClass,
             "the class is not lossless there",
             format!(
-                "in more than half of the slots under load one in {:.0} packets or more is lost without a wrong bit, where pauses are in use, and not without load; \
+                "in half of the slots under load or more one in {:.0} packets or more is lost without a wrong bit, where pauses are in use, and not without load; \
                  by chance, in {} of slots or as often as without load",
                 1.0 / LOST,
                 text::percent(BY_CHANCE)
@@ -117,18 +117,18 @@ fn words(asked: Asked) -> (FindingKind, &'static str, String, &'static str) {
             FindingKind::LateMarks,
             "pauses come before marks",
             format!(
-                "in more than half of the slots under load in which a sender is paused for {} of the time or more, hardly a packet is marked; by chance, in {} of them",
+                "in half of the slots under load or more in which a sender is paused for {} of the time or more, hardly a packet is marked; by chance, in {} of them",
                 text::percent(PAUSED),
                 text::percent(UNMARKED_BY_CHANCE)
             ),
-            "compare the marking thresholds of its switches with those at which they pause (marks shall come first), and see that ECN is on for that traffic class in switches \
-             and NICs; where a fabric is meant to do without marks, leave this suite's verdict on marks aside",
+            "compare the marking thresholds of its switches with those at which they pause (marks shall come first); ECN must be on for that traffic class in switches \
+             and NICs. A fabric that is meant to do without marks is told this every time",
         ),
         Asked::Pauses => (
             FindingKind::SpreadingPauses,
             "it does not take packets as fast as they come",
             format!(
-                "a receiver pauses others for {} of the time or more in more than half of the slots in which it receives; by chance, in {} of them or as often as other receivers",
+                "a receiver pauses others for {} of the time or more in half of the slots or more in which it receives; by chance, in {} of them or as often as other receivers",
                 text::percent(PAUSED),
                 text::percent(BY_CHANCE)
             ),
