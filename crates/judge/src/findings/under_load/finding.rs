@@ -1,7 +1,8 @@
 //! What is said about faults under load.
 
+use super::questions::{BY_CHANCE, LOST, PAUSED, SLOWER_BY_CHANCE, SUFFERS, UNMARKED_BY_CHANCE};
 use super::spots::Spot;
-use super::{Asked, BY_CHANCE, Fault, LOST, PAUSED, SLOWER_BY_CHANCE, SUFFERS, UNMARKED_BY_CHANCE};
+use super::{Asked, Fault};
 use crate::findings::analysis::RunAnalysis;
 use crate::findings::detector::Detector;
 use crate::findings::repeat;
