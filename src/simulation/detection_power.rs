@@ -19,7 +19,7 @@ pub struct RunTally {
     pub found: Vec<String>,
     /// Those that were missed.
     pub missed: Vec<String>,
-    /// Healthy parts that were accused.
+    /// Healthy parts that were accused. A host's link that the noise makes 5 % slower for good is not healthy.
     pub wrong: Vec<String>,
     /// Everything that was accused: the part, the confidence where it has one, and whether it is at fault.
     pub accused: Vec<(String, Option<f64>, bool)>,
@@ -65,7 +65,9 @@ impl RunTally {
             .map(|finding| Accused::of(finding, graph))
             .collect();
         let is_accused = |link: LinkId| accused.iter().any(|accused| accused.links.contains(&link));
-        let is_slow = |link: &LinkId| faulty.iter().any(|(faulty, _)| faulty == link);
+        let is_slow = |link: &LinkId| {
+            faulty.iter().any(|(faulty, _)| faulty == link) || run.slow_for_good.contains(link)
+        };
         let name = |link: LinkId| graph.name(link);
         let (found, missed): (Vec<LinkId>, Vec<LinkId>) = faulty
             .iter()

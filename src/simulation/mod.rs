@@ -66,7 +66,12 @@ pub struct SimulatedRun {
     pub slots: usize,
     /// How long judging took.
     pub judging: Duration,
+    /// Hosts' links that are slow for good though nothing was injected there ([`SLOW_FOR_GOOD`]).
+    pub slow_for_good: Vec<LinkId>,
 }
+
+/// The share that a part must lack for good, by the noise that was drawn, to be called slow rightly: the regression that is commonly acted upon.
+const SLOW_FOR_GOOD: f64 = 0.05;
 
 impl Simulation {
     /// Runs the suite with these links faulty. `on_step` gets what is known before each step of narrowing down.
@@ -115,6 +120,8 @@ impl Simulation {
             injected: of_speed.chain(of_loss).chain(of_load).collect(),
             ..self.record(&suite, &plan, &known.placements)
         };
+        let ranks: Vec<u32> = self.fabric.ranks.iter().map(|record| record.rank).collect();
+        let slow_for_good = twin.slow_for_good(&ranks, &self.fabric.common_rails(), SLOW_FOR_GOOD);
         let mut bench = TwinRun::new(twin, run.clone(), Some(self.text.clone()));
         if keep_log {
             bench = bench.with_log();
@@ -159,6 +166,7 @@ impl Simulation {
             steps,
             slots: slots.len(),
             judging,
+            slow_for_good,
         })
     }
 

@@ -32,6 +32,18 @@ impl Shared {
         host: 0.0,
     };
 
+    /// The same scaled up to all of it: what a part and its siblings share is then gone, at the price of the siblings' own errors.
+    pub(crate) fn whole(self) -> Shared {
+        let all = self.cable + self.host;
+        match all > 0.0 {
+            true => Shared {
+                cable: self.cable / all,
+                host: self.host / all,
+            },
+            false => Shared::NOTHING,
+        }
+    }
+
     /// What a part is expected to be above or below its usual level, when its siblings are.
     pub(crate) fn expected(&self, siblings: &Siblings) -> f64 {
         self.cable * siblings.cable + self.host * siblings.host

@@ -1,11 +1,13 @@
 //! A change of one part, from the run that proves it to the run that ends it.
 
+use super::look::LOOKS;
 use crate::change_point::{Baseline, Fit, Siblings, Wander, online};
 use record::ChangeShape;
 use record::stats::median;
 
 /// A change is there as long as this share of it is.
 const STILL: f64 = 0.5;
+
 /// One run of one part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
@@ -17,8 +19,18 @@ pub(super) struct Point {
     pub(super) own: f64,
     /// What its siblings showed.
     pub(super) siblings: Siblings,
-    /// How rare it was when it came, as it was and apart from its siblings; 0 when it was not judged.
-    pub(super) scores: [f64; 2],
+    /// How rare it was when it came, for each look; 0 when it was not judged.
+    pub(super) scores: [f64; LOOKS],
+}
+
+impl Point {
+    /// The same as one that is usual by now.
+    pub(super) fn unjudged(self) -> Point {
+        Point {
+            scores: [0.0; LOOKS],
+            ..self
+        }
+    }
 }
 
 /// Why a change is over.

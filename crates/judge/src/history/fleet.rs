@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::kinship::Kinship;
+use super::look::{Arrival, LOOKS, Learnt, Lesson, Terms, View};
 use super::rule::{self, Rule};
-use super::series::{Arrival, FEWEST, Learnt, Lesson, Series, Terms, View};
+use super::series::{FEWEST, Series};
 use crate::change_point::wander::{ASSUMED, Differences};
 use crate::change_point::{self, Baseline, Pool, Shared, SharedEstimate, Siblings, Variogram};
 use record::stats::median;
@@ -39,9 +40,8 @@ pub(super) struct Fleet {
     pub(super) common: Series,
     /// Logarithm of what they have in common, run by run, where it is known.
     pub(super) levels: Vec<(usize, f64)>,
-    /// What is known of parts as they are, of parts less what their siblings show, and of all together.
-    own: Known,
-    apart: Known,
+    /// What is known of parts, for each look, and of all together.
+    known: [Known; LOOKS],
     of_common: Known,
     kinship: Kinship,
     shared: SharedEstimate,
@@ -75,8 +75,7 @@ impl Fleet {
             series: Vec::new(),
             common: Series::default(),
             levels: Vec::new(),
-            own: Known::default(),
-            apart: Known::default(),
+            known: std::array::from_fn(|_| Known::default()),
             of_common: Known::default(),
             kinship: Kinship::default(),
             shared: SharedEstimate::default(),
@@ -107,10 +106,9 @@ impl Fleet {
     /// before begin anew.
     pub(super) fn meet(&mut self, readings: &[&PartReading], run: usize, rule: &Rule) -> PresentParts {
         let mut met = PresentParts::default();
-        let looks = if self.shared.shared() == Shared::NOTHING {
-            1
-        } else {
-            2
+        let looks = match self.shared.shared() == Shared::NOTHING {
+            true => 1,
+            false => LOOKS as u32,
         };
         for reading in readings {
             let place = *self.places.entry(reading.part.clone()).or_insert_with(|| {
@@ -157,8 +155,7 @@ impl Fleet {
                 Some(Arrival {
                     log,
                     siblings: Siblings::default(),
-                    usual,
-                    usual_apart: None,
+                    usual: std::array::from_fn(|at| usual.filter(|_| at == 0)),
                 })
             })
             .collect();
@@ -167,35 +164,44 @@ impl Fleet {
         let is_crowd = arrivals.iter().flatten().count() >= CROWD;
         let least_spread = rule::least_spread(self.quantity);
         let spread = spread(
-            arrivals.iter().flatten().map(|arrival| arrival.usual),
+            arrivals.iter().flatten().map(|arrival| arrival.usual[0]),
             least_spread,
         );
         let shared = self.shared.shared();
+        let beside = [shared, shared.whole()];
         let with_siblings = self.add_siblings(&mut arrivals, level, spread);
         self.series
             .par_iter()
             .zip(&mut arrivals)
             .for_each(|((_, series), arrival)| {
                 if let Some(arrival) = arrival {
-                    arrival.usual_apart = series.baseline_apart(shared, rule);
+                    for (usual, shared) in arrival.usual[1..].iter_mut().zip(beside) {
+                        *usual = series.baseline_less(shared, rule);
+                    }
                 }
             });
-        let usual_apart = arrivals.iter().flatten().map(|arrival| arrival.usual_apart);
+        let view_beside = |at: usize| {
+            let usual = arrivals.iter().flatten().map(|arrival| arrival.usual[at]);
+            View {
+                shared: beside[at - 1],
+                spread: self::spread(usual, least_spread),
+                pool: &self.known[at].pool,
+                wander: self.known[at].variogram.wander(ASSUMED),
+            }
+        };
         let terms = Terms {
             run,
             common: level,
             own: View {
                 shared: Shared::NOTHING,
                 spread,
-                pool: &self.own.pool,
-                wander: self.own.variogram.wander(ASSUMED),
+                pool: &self.known[0].pool,
+                wander: self.known[0].variogram.wander(ASSUMED),
             },
-            apart: (!with_siblings.is_empty()).then(|| View {
-                shared,
-                spread: self::spread(usual_apart, least_spread),
-                pool: &self.apart.pool,
-                wander: self.apart.variogram.wander(ASSUMED),
-            }),
+            beside: match with_siblings.is_empty() {
+                true => [None; LOOKS - 1],
+                false => [1, 2].map(|at| Some(view_beside(at))),
+            },
             weight: WEIGHT,
             least_spread,
             least_effect: rule.least_effect_of(self.quantity).ln_1p(),
@@ -219,28 +225,30 @@ impl Fleet {
                     wander: self.of_common.variogram.wander(terms.own.wander),
                     ..terms.own
                 },
-                apart: None,
+                beside: [None; LOOKS - 1],
                 weight: COMMON_SPREAD.1,
                 ..terms
             };
             let arrival = Arrival {
                 log: level,
                 siblings: Siblings::default(),
-                usual: self.common.baseline(rule),
-                usual_apart: None,
+                usual: [self.common.baseline(rule), None, None],
             };
             let learnt = self.common.add(&arrival, &terms);
             self.of_common
-                .learn(learnt.into_iter().filter_map(|learnt| learnt.own).collect());
+                .learn(learnt.into_iter().filter_map(|[own, ..]| own).collect());
             self.levels.push((run, level));
         }
         self.spread = spread;
-        let (own, apart): (Vec<_>, Vec<_>) = learnt
-            .into_iter()
-            .map(|learnt| (learnt.own, learnt.apart))
-            .unzip();
-        self.own.learn(own.into_iter().flatten().collect());
-        self.apart.learn(apart.into_iter().flatten().collect());
+        let mut lessons: [Vec<Lesson>; LOOKS] = std::array::from_fn(|_| Vec::new());
+        for of_part in learnt {
+            for (lessons, lesson) in lessons.iter_mut().zip(of_part) {
+                lessons.extend(lesson);
+            }
+        }
+        for (known, lessons) in self.known.iter_mut().zip(lessons) {
+            known.learn(lessons);
+        }
         self.shared.add(&with_siblings);
     }
 
@@ -255,7 +263,7 @@ impl Fleet {
         let most = FARTHEST_SIBLING * spread;
         let distance = |(arrival, (_, series)): (&Option<Arrival>, &(String, Series))| {
             let arrival = arrival.as_ref()?;
-            let usual = arrival.usual?;
+            let usual = arrival.usual[0]?;
             let tonight = (arrival.log - level - usual.median).clamp(-most, most);
             // The usual level follows a wander after some runs. Were it subtracted, its course would be left in every sibling.
             Some(usual.median - series.reference()? + tonight)
@@ -284,7 +292,7 @@ fn spread(usual: impl Iterator<Item = Option<Baseline>>, least: f64) -> f64 {
 
 /// The median of how far parts are from their usual; none of a few.
 fn common_level(arrivals: &[Option<Arrival>]) -> Option<f64> {
-    let of = |arrival: &Arrival| arrival.usual.map(|usual| arrival.log - usual.median);
+    let of = |arrival: &Arrival| arrival.usual[0].map(|usual| arrival.log - usual.median);
     let distances: Vec<f64> = arrivals.iter().flatten().filter_map(of).collect();
     change_point::common_level(&distances, CROWD)
 }
@@ -294,7 +302,7 @@ fn common_level(arrivals: &[Option<Arrival>]) -> Option<f64> {
 pub(super) struct PresentParts {
     /// Parts with a past to be compared with.
     pub(super) grown: u32,
-    /// How often chance has an opportunity: parts that have siblings are looked at twice.
+    /// How often chance has an opportunity: parts that have siblings are looked at in several ways.
     pub(super) looks: u32,
     /// Parts without.
     pub(super) young: u32,

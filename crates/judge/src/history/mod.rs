@@ -16,6 +16,7 @@ mod finding_track;
 mod fleet;
 mod issues;
 mod kinship;
+mod look;
 mod part_histories;
 mod readings;
 mod related;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::episode::{Ending, Episode, Open, Point, Proof, effect};
+use super::look::{Arrival, LOOKS, Learnt, Lesson, Terms, View};
 use super::rule::Rule;
-use crate::change_point::wander::{self, Differences};
-use crate::change_point::{Baseline, Fit, Forecast, Pool, Shared, Siblings, Wander, online};
+use crate::change_point::{Baseline, Fit, Forecast, Shared, online, wander};
 use record::ChangeShape;
 
 /// Distances are pooled only when so many runs have not turned them into a change: a fault must not teach what is usual.
@@ -43,102 +43,17 @@ pub(super) struct Series {
     pending: VecDeque<Learnt>,
 }
 
-/// One reading on its way into its series.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Arrival {
-    /// Logarithm of the figure.
-    pub(super) log: f64,
-    /// What its siblings show.
-    pub(super) siblings: Siblings,
-    /// What was usual before it.
-    pub(super) usual: Option<Baseline>,
-    /// The same of the part less what its siblings show.
-    pub(super) usual_apart: Option<Baseline>,
-}
-
-/// What the fleet says in one run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Terms<'a> {
-    /// Which run.
-    pub(super) run: usize,
-    /// What all parts of the kind have in common.
-    pub(super) common: f64,
-    /// Parts as they are.
-    pub(super) own: View<'a>,
-    /// The same less what their siblings show; none where parts have no siblings.
-    pub(super) apart: Option<View<'a>>,
-    /// As how many runs that counts.
-    pub(super) weight: f64,
-    /// The least that a spread is taken to be.
-    pub(super) least_spread: f64,
-    /// Smallest change that matters, as a logarithm.
-    pub(super) least_effect: f64,
-    /// Whether more of it is better.
-    pub(super) more_is_better: bool,
-    /// From which score a change is beyond chance.
-    pub(super) threshold: f64,
-    /// The rule.
-    pub(super) rule: &'a Rule,
-}
-
-/// One way to look at parts, and what the fleet knows of it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct View<'a> {
-    /// What is subtracted of siblings.
-    pub(super) shared: Shared,
-    /// Usual spread of a part.
-    pub(super) spread: f64,
-    /// What distances are rare.
-    pub(super) pool: &'a Pool,
-    /// How readings of a part follow from those before.
-    pub(super) wander: Wander,
-}
-
-impl View<'_> {
-    /// The reading as it is looked at.
-    fn of(&self, point: &Point) -> f64 {
-        point.own - self.shared.expected(&point.siblings)
-    }
-
-    /// The same of several.
-    fn of_all(&self, points: &[Point]) -> Vec<f64> {
-        points.iter().map(|point| self.of(point)).collect()
-    }
-}
-
-impl<'a> Terms<'a> {
-    /// Every way to look at parts, with the place of its scores.
-    fn views(&self) -> impl Iterator<Item = (usize, View<'a>)> + use<'a> {
-        [Some(self.own), self.apart]
-            .into_iter()
-            .enumerate()
-            .filter_map(|(at, view)| Some((at, view?)))
-    }
-}
-
-/// What one run of one part adds to what is known of its fleet, for each way to look at it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Learnt {
-    /// As it is.
-    pub(super) own: Option<Lesson>,
-    /// Apart from its siblings.
-    pub(super) apart: Option<Lesson>,
-}
-
-/// The same of one way to look at it.
-#[derive(Debug, Clone)]
-pub(super) struct Lesson {
-    /// A distance from what was expected.
-    pub(super) distance: f64,
-    /// How much the reading differs from earlier ones.
-    pub(super) differences: Differences,
-}
-
 impl Series {
     /// What is usual by now; none before the first run.
     pub(super) fn baseline(&self, rule: &Rule) -> Option<Baseline> {
+        self.baseline_less(Shared::NOTHING, rule)
+    }
+
+    /// The same of the part less what it shares with its siblings.
+    pub(super) fn baseline_less(&self, shared: Shared, rule: &Rule) -> Option<Baseline> {
         let from = self.points.len().saturating_sub(rule.window);
-        Baseline::of(self.points[from..].iter().map(|point| point.own))
+        let less = |point: &Point| point.own - shared.expected(&point.siblings);
+        Baseline::of(self.points[from..].iter().map(less))
     }
 
     /// Takes the usual level for the one that wandering is seen from, when there is none yet.
@@ -200,13 +115,6 @@ impl Series {
         Some(before)
     }
 
-    /// What is usual by now of the part less what its siblings show; none before the first run.
-    pub(super) fn baseline_apart(&self, shared: Shared, rule: &Rule) -> Option<Baseline> {
-        let from = self.points.len().saturating_sub(rule.window);
-        let apart = |point: &Point| point.own - shared.expected(&point.siblings);
-        Baseline::of(self.points[from..].iter().map(apart))
-    }
-
     /// One more run.
     pub(super) fn add(&mut self, arrival: &Arrival, terms: &Terms<'_>) -> Option<Learnt> {
         let mut point = Point {
@@ -214,26 +122,21 @@ impl Series {
             log: arrival.log,
             own: arrival.log - terms.common,
             siblings: arrival.siblings,
-            scores: [0.0; 2],
+            scores: [0.0; LOOKS],
         };
-        let lesson = |view: &View<'_>, usual: Option<Baseline>| {
-            let usual = usual.filter(|usual| usual.runs >= FEWEST)?;
-            Some(self.lesson(view, &usual, view.of(&point), terms))
-        };
-        let learnt = Learnt {
-            own: lesson(&terms.own, arrival.usual),
-            apart: terms.apart.and_then(|view| lesson(&view, arrival.usual_apart)),
-        };
+        let mut learnt = Learnt::default();
         for (at, view) in terms.views() {
-            let lesson = [&learnt.own, &learnt.apart][at];
-            point.scores[at] = lesson
-                .as_ref()
-                .map_or(0.0, |lesson| view.pool.score(lesson.distance));
+            let Some(usual) = arrival.usual[at].filter(|usual| usual.runs >= FEWEST) else {
+                continue;
+            };
+            let lesson = self.lesson(&view, &usual, view.of(&point), terms);
+            point.scores[at] = view.pool.score(lesson.distance);
+            learnt[at] = Some(lesson);
         }
         self.points.push(point);
         self.follow(terms);
         let is_proven = self.look(terms);
-        if let (false, Some(usual)) = (is_proven, arrival.usual) {
+        if let (false, Some(usual)) = (is_proven, arrival.usual[0]) {
             let effect = point.own - usual.median;
             let score = point.scores[0];
             let stands_out =
@@ -246,7 +149,7 @@ impl Series {
         if self.points.len() > most {
             self.points.drain(..self.points.len() - most);
         }
-        match is_proven || learnt.own.is_none() {
+        match is_proven || learnt[0].is_none() {
             true => None,
             false => self.learn(learnt),
         }
@@ -283,10 +186,7 @@ impl Series {
             let back: Vec<Point> = self.points.iter().rev().take(2).rev().copied().collect();
             let mut points = std::mem::take(&mut open.old);
             self.reference = self.reference.map(|level| level - self.moved);
-            points.extend(back.into_iter().map(|point| Point {
-                scores: [0.0; 2],
-                ..point
-            }));
+            points.extend(back.into_iter().map(Point::unjudged));
             self.close(terms.run, Ending::Gone);
             self.points = points;
             return;
@@ -312,7 +212,7 @@ impl Series {
             return false;
         }
         let from = self.points.len() - most;
-        let has_siblings = terms.apart.is_some_and(|apart| apart.shared != Shared::NOTHING);
+        let has_siblings = terms.has_siblings();
         let mut best: Option<(Fit, Proof, View<'_>)> = None;
         for (at, view) in terms.views() {
             // Siblings that share nothing leave the part as it is: one look is enough.
@@ -473,13 +373,7 @@ impl Series {
             ChangeShape::Step | ChangeShape::Blip => open.since.len(),
         };
         let from = open.since.len() - level;
-        self.points = open.since[from..]
-            .iter()
-            .map(|point| Point {
-                scores: [0.0; 2],
-                ..*point
-            })
-            .collect();
+        self.points = open.since[from..].iter().map(|point| point.unjudged()).collect();
         self.open = Some(open);
     }
 

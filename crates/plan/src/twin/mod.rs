@@ -320,6 +320,30 @@ impl<'g> Twin<'g> {
         }
     }
 
+    /// The hosts' links that healthy noise makes slower for good by at least this share, of those that these ranks use: nothing was broken there,
+    /// and whoever calls them slow is right all the same.
+    pub fn slow_for_good(&self, ranks: &[u32], rails: &[&str], least: f64) -> Vec<LinkId> {
+        let mut slow = Vec::new();
+        for (rank, rail) in ranks
+            .iter()
+            .flat_map(|rank| rails.iter().map(move |rail| (*rank, *rail)))
+        {
+            let at = (
+                self.host_of(rank, rail),
+                self.graph.leaf_of(rank, rail).unwrap_or_default(),
+            );
+            let ends = [
+                (self.graph.up(rank, rail), "out"),
+                (self.graph.down(rank, rail), "in"),
+            ];
+            slow.extend(ends.into_iter().filter_map(|(link, direction)| {
+                let factor = self.noise.parts.for_good(self.seed, at, rail, direction);
+                link.filter(|_| 1.0 - factor.recip() >= least)
+            }));
+        }
+        slow
+    }
+
     fn is_one_host(&self, a: u32, b: u32, rail: &str) -> bool {
         let host = |rank| Some(&self.graph.link(self.graph.up(rank, rail)?).from.node);
         host(a).is_some() && host(a) == host(b)

@@ -270,3 +270,47 @@ fn a_system_that_holds_hosts_up_delays_single_iterations_and_more_of_them_where_
     assert!((0.02..0.06).contains(&of_pairs), "{of_pairs}");
     assert!((0.2..0.4).contains(&of_rings), "{of_rings}");
 }
+
+#[test]
+fn a_host_that_noise_makes_slower_for_good_is_told_from_one_that_it_does_not() {
+    let graph = fabric("16x2");
+    let ranks: Vec<u32> = (0..16).collect();
+    let mut noise = Noise::none();
+    noise.parts.hosts_at = Some(SecondSpeed {
+        share: 0.5,
+        factor: 1.06,
+    });
+    let twin = Twin::new(&graph, &[], noise.clone(), 3);
+    let slow = twin.slow_for_good(&ranks, &["rail0", "rail1"], 0.05);
+    // All of its NICs, both directions, and nothing between switches.
+    let mut hosts: BTreeMap<String, usize> = BTreeMap::new();
+    for link in slow {
+        let name = graph.name(link);
+        let ends = name
+            .split("->")
+            .flat_map(|end| end.split('/').next())
+            .collect::<Vec<_>>();
+        let host = ends.iter().find(|end| end.starts_with('h'));
+        *hosts.entry(host.expect("a host's link").to_string()).or_default() += 1;
+    }
+    assert!(
+        (4..=12).contains(&hosts.len()) && hosts.values().all(|links| *links == 4),
+        "{hosts:?}"
+    );
+    // They are those whose flows are slower.
+    for rank in 1..16 {
+        let cells = [pair(0, 0, 0, rank, "rail0")];
+        let share = shares(&measure(&twin, &cells), &cells)[&0];
+        let is_slower = ["h0".to_string(), format!("h{rank}")]
+            .iter()
+            .any(|host| hosts.contains_key(host));
+        assert_eq!(share < 0.97, is_slower, "{rank}: {share}");
+    }
+    assert!(twin.slow_for_good(&ranks, &["rail0"], 0.06).is_empty());
+    noise.parts.hosts_at = None;
+    assert!(
+        Twin::new(&graph, &[], noise, 3)
+            .slow_for_good(&ranks, &["rail0"], 0.05)
+            .is_empty()
+    );
+}

@@ -190,3 +190,30 @@ fn a_step_is_found_though_its_host_wanders() {
     });
     assert!(found.count() >= 5);
 }
+
+#[test]
+fn a_step_of_one_direction_is_found_within_a_week_though_its_cable_wanders_for_weeks() {
+    let part = "node003/rail2 out";
+    let found = (0..8).filter(|seed| {
+        let step = Incident::Step {
+            part: part.to_string(),
+            from: 30,
+            share: 0.05,
+        };
+        let nights = Nights {
+            host_wander: Wander::default(),
+            cable_wander: Wander {
+                deviation: 0.03,
+                correlation: 0.9,
+            },
+            ..wandering(700 + *seed, vec![step])
+        };
+        let alarms = worse(&nights.nights());
+        let first = alarms
+            .iter()
+            .find(|alarm| alarm.change.part == part && alarm.proved >= 30);
+        first.is_some_and(|alarm| alarm.proved <= 36)
+    });
+    // Three of these eight, where its readings of tonight alone were held against those of its other direction.
+    assert!(found.count() >= 6);
+}

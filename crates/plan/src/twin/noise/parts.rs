@@ -230,20 +230,32 @@ impl NoiseParts {
         let minute = (ends.slot / MINUTE, ends.round);
         let of_end = |(end, direction): (usize, &str)| {
             let (host, leaf) = (ends.hosts[end], ends.leaves[end]);
-            let mut factor = spread(self.levels.nic, (seed, "nic", host, ends.rail, direction));
-            factor *= spread(self.levels.host, (seed, "host", host));
-            factor *= spread(self.levels.leaf, (seed, "leaf", leaf));
+            let mut factor = self.level(seed, (host, leaf), ends.rail, direction);
             factor *= spread(self.minutes.nic, (seed, "nic", host, ends.rail, minute));
             factor *= spread(self.minutes.host, (seed, "host", host, minute));
             factor * spread(self.minutes.leaf, (seed, "leaf", leaf, minute))
         };
-        let slower = |host: &str| {
-            self.hosts_at
-                .map_or(1.0, |speed| speed.drawn((seed, "kind", host)))
-        };
         // A flow runs at the speed of the slower of its ends.
-        let kind = slower(ends.hosts[0]).max(slower(ends.hosts[1]));
-        [(0, "out"), (1, "in")].into_iter().map(of_end).product::<f64>() * kind
+        let kind = ends.hosts.map(|host| self.kind(seed, host));
+        [(0, "out"), (1, "in")].into_iter().map(of_end).product::<f64>() * kind[0].max(kind[1])
+    }
+
+    /// The factor that a host's end of a rail has for good in one direction, `out` or `in`.
+    pub(in crate::twin) fn for_good(&self, seed: u64, at: (&str, &str), rail: &str, direction: &str) -> f64 {
+        self.level(seed, at, rail, direction) * self.kind(seed, at.0)
+    }
+
+    /// The level of the end of that host and leaf.
+    fn level(&self, seed: u64, (host, leaf): (&str, &str), rail: &str, direction: &str) -> f64 {
+        spread(self.levels.nic, (seed, "nic", host, rail, direction))
+            * spread(self.levels.host, (seed, "host", host))
+            * spread(self.levels.leaf, (seed, "leaf", leaf))
+    }
+
+    /// What NICs of its kind have for good.
+    fn kind(&self, seed: u64, host: &str) -> f64 {
+        self.hosts_at
+            .map_or(1.0, |speed| speed.drawn((seed, "kind", host)))
     }
 
     /// What others leave of a cable between switches in a slot.
