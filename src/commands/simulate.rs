@@ -10,12 +10,12 @@ use crate::error::CliError;
 use crate::progress::diagnosis::describe_step;
 use crate::run_folders::default_folder;
 use crate::simulation::detection_power::{DetectionPower, RunTally};
-use crate::simulation::{SimulatedRun, Simulation};
+use crate::simulation::{FaultyLinks, SimulatedRun, Simulation};
 use crate::terminal;
 use engine::measure::RunFolder;
 use plan::diagnose::Step;
 use plan::twin::{
-    Answers, CongestionFault, LossyLink, LossyPart, MODELS, Noise, Shape, SlowLink, SlowPart, clos,
+    Answers, CongestionFault, DelayingPart, LossyPart, MODELS, Noise, Shape, SlowLink, SlowPart, clos,
     random_faults,
 };
 use record::units::Rate;
@@ -47,6 +47,10 @@ pub struct Arguments {
     /// may be given several times
     #[arg(long, value_name = "FAULT")]
     loss: Vec<LossyPart>,
+    /// Let a cable, or all cables of a host, switch or rail, hold packets up as a paused port does (suite probe): h2-rail1-leaf1=5ms,
+    /// PART:away=5ms, PART:towards=5ms, PART=5ms@50% in half of all seconds; may be given several times
+    #[arg(long, value_name = "FAULT")]
+    delay: Vec<DelayingPart>,
     /// Something that shows under load only (suite congestion): lossy-class:PART, late-marks:PART, slow-receiver:CABLE=40%,
     /// rails-meet:rail0+rail1=50%; a part is a host's cable, a leaf or a rail; may be given several times
     #[arg(long, value_name = "FAULT")]
@@ -94,29 +98,20 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
     };
     let simulation = simulation(arguments, fabric)?;
     let known = known_faults(arguments, &simulation.graph)?;
-    let lossy = lossy_links(arguments, &simulation.graph)?;
     let faults = |seed: u64| {
-        let mut slow = known.clone();
+        let mut faulty = known.clone();
         let random = random_faults(&simulation.graph, arguments.faults, seed);
-        slow.extend(
-            random
-                .into_iter()
-                .filter(|slow| known.iter().all(|other| other.link != slow.link)),
-        );
-        slow
+        let is_new = |slow: &SlowLink| known.slow.iter().all(|other| other.link != slow.link);
+        faulty.slow.extend(random.into_iter().filter(is_new));
+        faulty
     };
     match arguments.repeat {
-        Some(count) => measure_power(arguments, &simulation, count, &faults, &lossy),
-        None => once(arguments, &simulation, &faults(arguments.seed), &lossy),
+        Some(count) => measure_power(arguments, &simulation, count, &faults),
+        None => once(arguments, &simulation, &faults(arguments.seed)),
     }
 }
 
-fn once(
-    arguments: &Arguments,
-    simulation: &Simulation,
-    slow: &[SlowLink],
-    lossy: &[LossyLink],
-) -> Result<u8, CliError> {
+fn once(arguments: &Arguments, simulation: &Simulation, faulty: &FaultyLinks) -> Result<u8, CliError> {
     let out = arguments.out.clone();
     let out = out.unwrap_or_else(|| default_folder(&format!("simulated-{}", simulation.suite.name)));
     let folder = RunFolder::create(&out)?;
@@ -126,10 +121,10 @@ fn once(
             describe_step(step).iter().for_each(terminal::note);
         }
     };
-    let outcome = simulation.run((slow, lossy), arguments.seed, true, &mut on_step)?;
+    let outcome = simulation.run(faulty, arguments.seed, true, &mut on_step)?;
     write(&folder, simulation, &outcome)?;
     if !is_silent {
-        for slow in slow {
+        for slow in &faulty.slow {
             let often = match slow.often < 1.0 {
                 true => format!(" in {:.0} % of the slots", slow.often * 100.0),
                 false => String::new(),
@@ -140,12 +135,16 @@ fn once(
                 slow.share * 100.0
             ));
         }
-    }
-    for lossy in lossy.iter().filter(|_| !is_silent) {
-        terminal::note(format_args!("injected: {}", lossy.injected(&simulation.graph)));
-    }
-    for fault in arguments.congestion.iter().filter(|_| !is_silent) {
-        terminal::note(format_args!("injected: {fault}"));
+        let others = FaultyLinks {
+            slow: Vec::new(),
+            ..faulty.clone()
+        };
+        for injected in others.injected(&simulation.graph) {
+            terminal::note(format_args!("injected: {injected}"));
+        }
+        for fault in &arguments.congestion {
+            terminal::note(format_args!("injected: {fault}"));
+        }
     }
     terminal::print_result(
         &outcome.judgement,
@@ -172,14 +171,13 @@ fn measure_power(
     arguments: &Arguments,
     simulation: &Simulation,
     count: u64,
-    faults: &dyn Fn(u64) -> Vec<SlowLink>,
-    lossy: &[LossyLink],
+    faults: &dyn Fn(u64) -> FaultyLinks,
 ) -> Result<u8, CliError> {
     let mut power = DetectionPower::default();
     for seed in (arguments.seed..).take(count as usize) {
-        let slow = faults(seed);
-        let outcome = simulation.run((&slow, lossy), seed, false, &mut |_| {})?;
-        power.add(RunTally::of(&outcome, &simulation.graph, &slow, lossy, seed));
+        let faulty = faults(seed);
+        let outcome = simulation.run(&faulty, seed, false, &mut |_| {})?;
+        power.add(RunTally::of(&outcome, &simulation.graph, &faulty, seed));
     }
     if arguments.json {
         let text = serde_json::to_string_pretty(&power).map_err(std::io::Error::from);
@@ -241,24 +239,30 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
     })
 }
 
-fn known_faults(arguments: &Arguments, graph: &Graph) -> Result<Vec<SlowLink>, CliError> {
-    let mut links = Vec::new();
+fn known_faults(arguments: &Arguments, graph: &Graph) -> Result<FaultyLinks, CliError> {
+    let mut faulty = FaultyLinks::default();
+    let refused = |flag: &str, fault: &dyn std::fmt::Display, problem: String| {
+        CliError::Usage(format!("--{flag} {fault}: {problem}"))
+    };
     for slow in &arguments.slow {
-        links.extend(
-            slow.links(graph)
-                .map_err(|problem| CliError::Usage(format!("--slow {slow}: {problem}")))?,
-        );
+        let links = slow
+            .links(graph)
+            .map_err(|problem| refused("slow", slow, problem))?;
+        faulty.slow.extend(links);
     }
-    Ok(links)
-}
-
-fn lossy_links(arguments: &Arguments, graph: &Graph) -> Result<Vec<LossyLink>, CliError> {
-    let mut links = Vec::new();
     for lossy in &arguments.loss {
-        let of_part = lossy.links(graph);
-        links.extend(of_part.map_err(|problem| CliError::Usage(format!("--loss {lossy}: {problem}")))?);
+        let links = lossy
+            .links(graph)
+            .map_err(|problem| refused("loss", lossy, problem))?;
+        faulty.lossy.extend(links);
     }
-    Ok(links)
+    for delaying in &arguments.delay {
+        let links = delaying
+            .links(graph)
+            .map_err(|problem| refused("delay", delaying, problem))?;
+        faulty.delaying.extend(links);
+    }
+    Ok(faulty)
 }
 
 fn print_noise(runs: &[PathBuf]) -> Result<u8, CliError> {

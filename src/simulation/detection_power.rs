@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::SimulatedRun;
+use super::{FaultyLinks, SimulatedRun};
 use crate::terminal;
-use plan::twin::{LossyLink, SlowLink};
 use record::{Finding, FindingKind};
 use topology::graph::{Graph, LinkId};
 
@@ -13,7 +12,8 @@ use topology::graph::{Graph, LinkId};
 pub struct RunTally {
     /// Its seed.
     pub seed: u64,
-    /// Slow links, and the share of their rate that was left; lossy ones, and the share of their packets that got through.
+    /// Slow links, and the share of their rate that was left; lossy ones, and the share of their packets that got through; those that hold packets
+    /// up, and the share of seconds in which they do not.
     pub slow: Vec<(String, f64)>,
     /// Those of them that were found.
     pub found: Vec<String>,
@@ -48,16 +48,8 @@ pub struct DetectionPower {
 
 impl RunTally {
     /// Compares the accused parts of a run with its faulty links.
-    pub fn of(
-        run: &SimulatedRun,
-        graph: &Graph,
-        slow: &[SlowLink],
-        lossy: &[LossyLink],
-        seed: u64,
-    ) -> RunTally {
-        let of_speed = slow.iter().map(|slow| (slow.link, slow.share));
-        let of_loss = lossy.iter().map(|lossy| (lossy.link, 1.0 - lossy.share));
-        let faulty: Vec<(LinkId, f64)> = of_speed.chain(of_loss).collect();
+    pub fn of(run: &SimulatedRun, graph: &Graph, faulty: &FaultyLinks, seed: u64) -> RunTally {
+        let faulty = faulty.all();
         let findings = &run.judgement.findings;
         let accused: Vec<Accused> = findings
             .iter()

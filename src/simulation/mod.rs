@@ -17,7 +17,7 @@ use plan::flow::PathTable;
 use plan::placement::Placements;
 use plan::probes::{aim, cover, flows_to_try};
 use plan::remeasure::cells_to_remeasure;
-use plan::twin::{Answers, CongestionFault, LossyLink, Noise, SlowLink, Twin, TwinRun};
+use plan::twin::{Answers, CongestionFault, DelayingLink, LossyLink, Noise, SlowLink, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
 use record::units::Nanos;
 use record::{
@@ -50,6 +50,38 @@ pub struct Simulation {
     pub congestion: Vec<CongestionFault>,
 }
 
+/// Links that are faulty on purpose.
+#[derive(Debug, Clone, Default)]
+pub struct FaultyLinks {
+    /// Those that carry less.
+    pub slow: Vec<SlowLink>,
+    /// Those that lose packets.
+    pub lossy: Vec<LossyLink>,
+    /// Those that hold packets up.
+    pub delaying: Vec<DelayingLink>,
+}
+
+impl FaultyLinks {
+    /// As a record says what was injected.
+    pub fn injected(&self, graph: &Graph) -> Vec<String> {
+        let slow = self.slow.iter().map(|slow| slow.injected(graph));
+        let lossy = self.lossy.iter().map(|lossy| lossy.injected(graph));
+        let delaying = self.delaying.iter().map(|delaying| delaying.injected(graph));
+        slow.chain(lossy).chain(delaying).collect()
+    }
+
+    /// All of them, and the share that is left of each: of its rate, of its packets, of the seconds in which it does not stop.
+    pub fn all(&self) -> Vec<(LinkId, f64)> {
+        let slow = self.slow.iter().map(|slow| (slow.link, slow.share));
+        let lossy = self.lossy.iter().map(|lossy| (lossy.link, 1.0 - lossy.share));
+        let delaying = self
+            .delaying
+            .iter()
+            .map(|delaying| (delaying.link, 1.0 - delaying.often));
+        slow.chain(lossy).chain(delaying).collect()
+    }
+}
+
 /// A run that was simulated and judged.
 pub struct SimulatedRun {
     /// `run.json` as planned, before cells were added.
@@ -77,13 +109,14 @@ impl Simulation {
     /// Runs the suite with these links faulty. `on_step` gets what is known before each step of narrowing down.
     pub fn run(
         &self,
-        (slow, lossy): (&[SlowLink], &[LossyLink]),
+        faulty: &FaultyLinks,
         seed: u64,
         keep_log: bool,
         on_step: &mut dyn FnMut(&Step),
     ) -> Result<SimulatedRun, CliError> {
-        let twin = Twin::new(&self.graph, slow, self.noise.clone(), seed)
-            .with_losses(lossy)
+        let twin = Twin::new(&self.graph, &faulty.slow, self.noise.clone(), seed)
+            .with_losses(&faulty.lossy)
+            .with_delays(&faulty.delaying)
             .with_congestion(&self.congestion)
             .with_placement(self.placement)
             .with_answers(self.answers);
@@ -113,11 +146,9 @@ impl Simulation {
             let cells = plan.cells.iter_mut().filter(|cell| cell.test == test.name);
             cells.for_each(|cell| cell.transport = TransportKind::Verbs);
         }
-        let of_speed = slow.iter().map(|slow| slow.injected(&self.graph));
         let of_load = self.congestion.iter().map(CongestionFault::to_string);
-        let of_loss = lossy.iter().map(|lossy| lossy.injected(&self.graph));
         let run = Run {
-            injected: of_speed.chain(of_loss).chain(of_load).collect(),
+            injected: faulty.injected(&self.graph).into_iter().chain(of_load).collect(),
             ..self.record(&suite, &plan, &known.placements)
         };
         let ranks: Vec<u32> = self.fabric.ranks.iter().map(|record| record.rank).collect();

@@ -120,6 +120,60 @@ fn probes_name_a_cable_that_loses_one_packet_in_five_thousand_and_nobody_where_n
     }
 }
 
+/// As fast as any other and loses nothing: only how long single packets waited shows a port that stops now and then.
+#[test]
+fn probes_name_a_cable_that_holds_packets_up_and_nobody_where_only_hosts_do() {
+    let bench = Bench::new(SMALL);
+    bench
+        .railgauge("simulate 16x2 --suite probe --delay h3-rail1-leaf0:towards=20ms@50% --out out --quiet")
+        .must_exit(12);
+    let finding = bench.the_finding(FindingKind::SlowHop);
+    assert_eq!(finding.place.link.as_deref(), Some("rail1-leaf0/p3->h3/rail1"));
+    assert!(
+        finding.sentence.contains("holds packets up"),
+        "{}",
+        finding.sentence
+    );
+    let recorded: Recorded = bench.recorded();
+    assert_eq!(recorded.run.injected, ["delay:rail1-leaf0/p3->h3/rail1=20ms@50%"]);
+    bench.railgauge("report out --quiet").must_exit(12);
+    let tally = |arguments: &str| -> Value {
+        let command = format!("simulate 16x2 --suite probe --json {arguments}");
+        serde_json::from_str(&bench.railgauge(&command).must_exit(0).stdout).unwrap()
+    };
+    let cable = "rail0-leaf1-spine1:away=20ms@50%";
+    for run in tally(&format!("--repeat 2 --delay {cable}"))["runs"]
+        .as_array()
+        .unwrap()
+    {
+        assert_eq!(run["missed"], serde_json::json!([]), "{run}");
+        assert_eq!(run["wrong"], serde_json::json!([]), "{run}");
+    }
+    // A stop that the system's own delays hide is not found, and nobody else is named for it.
+    for arguments in [
+        "",
+        "--noise os-jitter",
+        "--noise os-jitter --delay rail0-leaf1-spine1:away=1ms@1%",
+    ] {
+        for run in tally(&format!("--repeat 2 {arguments}"))["runs"]
+            .as_array()
+            .unwrap()
+        {
+            assert_eq!(run["wrong"], serde_json::json!([]), "{arguments}: {run}");
+        }
+    }
+    for wrong in [
+        "h3-rail1-leaf0=0ms",
+        "h3-rail1-leaf0=5ms@0%",
+        "h3-rail1-leaf0",
+        "nobody=5ms",
+    ] {
+        bench
+            .railgauge(&format!("simulate 16x2 --suite probe --delay {wrong}"))
+            .must_exit(2);
+    }
+}
+
 #[test]
 fn a_healthy_fabric_accuses_nobody() {
     let bench = Bench::new(SMALL);

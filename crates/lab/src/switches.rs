@@ -28,6 +28,7 @@ pub fn switch_inventory(lab: &Lab) -> InventoryFile {
             "spine"
         }),
         ports: ports(lab, node),
+        ..SwitchEntry::default()
     };
     let cable = |cable: &super::Cable| CableEntry {
         name: Some(cable.name.clone()),

@@ -3,6 +3,7 @@
 
 pub mod command;
 pub mod counters;
+pub mod dcb;
 pub mod devlink;
 pub mod discover;
 pub mod ethtool;
@@ -10,6 +11,7 @@ pub mod host;
 pub mod inventory;
 pub mod management;
 mod netlink;
+mod priorities;
 pub mod rails;
 pub mod rdma;
 pub mod subnet;

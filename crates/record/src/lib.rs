@@ -86,8 +86,8 @@ pub use placement::{
 pub use probe::{ProbeCounts, ProbeFlow, ProbeSummary, ProbeTerms};
 pub use readings::{FindingSummary, LinkLoad, Night, PartKind, PartReading, Quantity, Readings};
 pub use run::{
-    BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, MOST_BUDGETS, NcclRecord, Question,
-    RailEnd, RankRecord, ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
+    BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, MOST_BUDGETS, MarksRule, NcclRecord,
+    Question, RailEnd, RankRecord, ReachRecord, Reference, Run, SpecRow, TestRecord, Untested,
 };
 pub use shape::{CurvePoint, ShapeRule};
 pub use streams::{MOST_UNKNOWN_PATHS, PortDelta, StreamPath, StreamRecord, StreamTerms};

@@ -206,9 +206,45 @@ pub struct DecisionRule {
     /// How often a link may go down and come back within the run without a finding.
     #[serde(default)]
     pub flaps_allowed: u32,
+    /// Whether switches and NICs are meant to mark packets before they pause.
+    #[serde(default, skip_serializing_if = "MarksRule::is_auto")]
+    pub marks: MarksRule,
     /// From where on a shape over message size is a finding.
     #[serde(default)]
     pub shapes: ShapeRule,
+}
+
+/// Whether packets are meant to be marked (ECN) where queues grow.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum MarksRule {
+    /// Yes, unless the inventory says that ECN is off everywhere.
+    #[default]
+    Auto,
+    /// Yes, whatever the inventory says.
+    Expect,
+    /// No: the fabric does without.
+    None,
+}
+
+impl MarksRule {
+    fn is_auto(&self) -> bool {
+        *self == MarksRule::Auto
+    }
 }
 
 /// What is asked about a run. Each question may be answered wrongly, and has a share of the false-positive budget.
@@ -274,6 +310,7 @@ impl Default for DecisionRule {
             remeasure: 1,
             straggler_factor: 1.5,
             flaps_allowed: 0,
+            marks: MarksRule::Auto,
             shapes: ShapeRule::default(),
         }
     }

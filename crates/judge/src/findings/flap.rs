@@ -114,6 +114,12 @@ impl<'s> FlapRules<'s> {
     }
 }
 
+/// How often the link of a host's end of a rail went down and came back.
+pub(super) fn downs(analysis: &RunAnalysis<'_>, host: &str, rail: &str) -> u64 {
+    let ends = ends(analysis);
+    ends.get(&(rail, host)).map_or(0, LinkFlaps::flaps)
+}
+
 /// Every rail end whose counters were read.
 fn ends<'a>(analysis: &RunAnalysis<'a>) -> BTreeMap<(&'a str, &'a str), LinkFlaps<'a>> {
     let mut ends: BTreeMap<(&str, &str), LinkFlaps<'_>> = BTreeMap::new();

@@ -38,6 +38,7 @@ mod port_errors;
 pub mod power;
 pub(crate) mod repeat;
 mod run_index;
+mod settings;
 mod shapes;
 mod silence;
 mod silent_rail;
@@ -116,6 +117,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
     if let Some(drift) = drift {
         drift::explain_slow(&analysis, drift, &mut findings);
     }
+    settings::add(&analysis, &mut findings);
     findings.sort_by_key(|finding| {
         (
             std::cmp::Reverse(exit_code::severity(finding.kind.exit_code())),

@@ -147,7 +147,7 @@ impl FromStr for LossyPart {
 }
 
 /// A part and its direction: names of cables may hold colons themselves.
-fn direction_of(text: &str) -> (&str, Option<Direction>) {
+pub(super) fn direction_of(text: &str) -> (&str, Option<Direction>) {
     match text.rsplit_once(':') {
         Some((part, "away")) => (part, Some(Direction::Away)),
         Some((part, "towards")) => (part, Some(Direction::Towards)),
@@ -156,7 +156,11 @@ fn direction_of(text: &str) -> (&str, Option<Direction>) {
 }
 
 /// The directed links of a part.
-fn links_of(graph: &Graph, part: &str, direction: Option<Direction>) -> Result<Vec<LinkId>, String> {
+pub(super) fn links_of(
+    graph: &Graph,
+    part: &str,
+    direction: Option<Direction>,
+) -> Result<Vec<LinkId>, String> {
     let is_cable = graph.cable(part).is_some();
     let is_of_part = |link: &DirectedLink| match is_cable {
         true => link.cable == part,
@@ -252,7 +256,7 @@ impl FromStr for SlowPart {
 
 impl Direction {
     /// As it is written behind a part.
-    fn suffix(direction: Option<Direction>) -> &'static str {
+    pub(super) fn suffix(direction: Option<Direction>) -> &'static str {
         match direction {
             Some(Direction::Away) => ":away",
             Some(Direction::Towards) => ":towards",

@@ -7,10 +7,11 @@
 //!
 //! What hits several cells alike, and what parts have for good, are parts of a noise model (`noise::parts`).
 //!
-//! What it leaves out: congestion control (flows get their share at once), and what losses and pauses cost.
+//! What it leaves out: congestion control (flows get their share at once), and what losses, stops and pauses cost.
 
 mod clos;
 mod congestion;
+mod delays;
 pub mod ecmp;
 mod faults;
 mod losses;
@@ -24,6 +25,7 @@ mod transfers;
 
 pub use clos::{Shape, clos};
 pub use congestion::CongestionFault;
+pub use delays::{DelayingLink, DelayingPart};
 pub use faults::{Direction, LossyLink, LossyPart, SlowLink, SlowPart, random_faults};
 pub use noise::{MODELS, Neighbours, Noise, NoiseParts, OsJitter, SecondSpeed, Spreads, Tails};
 pub use run::TwinRun;
@@ -66,6 +68,8 @@ pub struct Twin<'g> {
     come_and_go: Vec<SlowLink>,
     /// Links that lose packets.
     lossy: Vec<LossyLink>,
+    /// Links that hold packets up.
+    delaying: Vec<DelayingLink>,
     /// What shows under load only.
     congestion: Vec<CongestionFault>,
     noise: Noise,
@@ -105,6 +109,7 @@ impl<'g> Twin<'g> {
             nominal,
             come_and_go,
             lossy: Vec::new(),
+            delaying: Vec::new(),
             congestion: Vec::new(),
             noise,
             seed,
@@ -117,6 +122,12 @@ impl<'g> Twin<'g> {
     /// The same with links that lose packets.
     pub fn with_losses(mut self, lossy: &[LossyLink]) -> Twin<'g> {
         self.lossy = lossy.to_vec();
+        self
+    }
+
+    /// The same with links that hold packets up.
+    pub fn with_delays(mut self, delaying: &[DelayingLink]) -> Twin<'g> {
+        self.delaying = delaying.to_vec();
         self
     }
 

@@ -61,11 +61,14 @@ impl Twin<'_> {
         let held_up = |rank: u32, iter: u32| {
             let drawn = hash((self.seed, "held up", cell.slot, round, rank, iter));
             let share = (drawn >> 11) as f64 / (1u64 << 53) as f64;
-            if share < HELD_UP {
+            let usual = if share < HELD_UP {
                 share / HELD_UP * HELD_UP_FOR
             } else {
                 0.0
-            }
+            };
+            // What a model of noise adds of it.
+            let seed = hash((self.seed, "held up longer", cell.slot, round, rank, iter));
+            usual.max(self.noise.parts.delay(1, &mut ChaCha8Rng::seed_from_u64(seed)))
         };
         let mut probes = Vec::new();
         for (number, flow) in (0..).zip(&terms.flows) {
@@ -88,7 +91,12 @@ impl Twin<'_> {
             for (iter, factor) in (0..iterations).zip(waits) {
                 let worst = (WORST * factor)
                     .max(held_up(flow.from, iter))
-                    .max(held_up(flow.to, iter));
+                    .max(held_up(flow.to, iter))
+                    .max(self.held_up_on(
+                        &path,
+                        (cell.slot, round, iter),
+                        (number, flow.packets, terms.window),
+                    ));
                 counts.sent.push(flow.packets);
                 counts
                     .lost

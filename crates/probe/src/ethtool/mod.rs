@@ -8,12 +8,14 @@ mod lanes;
 mod module;
 mod settings;
 mod statistics;
+mod tunable;
 mod unavailable;
 
 pub use lanes::lanes;
 pub use module::{ModuleMemory, module_memory};
 pub use settings::{Driver, Link, Pause, Rings, driver, fec, link, pause, rings};
 pub use statistics::statistics;
+pub use tunable::pfc_prevention;
 pub use unavailable::Unavailable;
 
 /// A number of four bytes at an offset, in native byte order.

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::netlink::message::attribute;
-use super::super::transceiver::has_page_one;
+use super::super::transceiver::{Piece, more_pieces};
 use super::ioctl::RequestBuffer;
 use super::lanes::{about, family};
 use super::number;
@@ -62,22 +62,31 @@ pub fn module_memory(interface: &str) -> Result<ModuleMemory, Unavailable> {
 
 /// By netlink.
 fn by_page(interface: &str) -> Result<ModuleMemory, Unavailable> {
-    let mut bytes = half(interface, 0, 0)?;
-    bytes.extend(half(interface, 0, HALF)?);
-    if has_page_one(&bytes) {
-        bytes.extend(half(interface, 1, HALF)?);
+    let first = [0, HALF].map(|offset| Piece {
+        page: 0,
+        address: MODULE,
+        offset: offset as u8,
+    });
+    let mut bytes = half(interface, first[0])?;
+    bytes.extend(half(interface, first[1])?);
+    for piece in more_pieces(&bytes) {
+        // What it measures is not worth losing what it is: a piece that cannot be read is missing, with all behind it.
+        match half(interface, piece) {
+            Ok(more) => bytes.extend(more),
+            Err(_) => break,
+        }
     }
     Ok(ModuleMemory(bytes))
 }
 
 /// Half a page from an offset on.
-fn half(interface: &str, page: u8, offset: u32) -> Result<Vec<u8>, Unavailable> {
+fn half(interface: &str, piece: Piece) -> Result<Vec<u8>, Unavailable> {
     let request = about(interface)
-        .with(OFFSET, &offset.to_ne_bytes())
+        .with(OFFSET, &u32::from(piece.offset).to_ne_bytes())
         .with(LENGTH, &HALF.to_ne_bytes())
-        .with(PAGE, &[page])
+        .with(PAGE, &[piece.page])
         .with(BANK, &[0])
-        .with(I2C_ADDRESS, &[MODULE]);
+        .with(I2C_ADDRESS, &[piece.address]);
     let answers = family()?.ask(GET_MODULE_MEMORY, request, false)?;
     let data = answers.iter().find_map(|answer| attribute(answer, DATA));
     match data {

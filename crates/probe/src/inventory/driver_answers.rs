@@ -8,6 +8,7 @@ use std::panic::resume_unwind;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::dcb::{self, Dcb};
 use super::super::devlink::{self, Device};
 use super::super::ethtool::{self, Driver, Link, ModuleMemory, Pause, Rings, Unavailable};
 use super::tree::Tree;
@@ -35,6 +36,8 @@ pub(super) struct InterfaceAnswers {
     pub(super) pause: Answer<Pause>,
     pub(super) rings: Answer<Rings>,
     pub(super) module: Answer<ModuleMemory>,
+    pub(super) pfc_prevention: Answer<String>,
+    pub(super) dcb: Answer<Dcb>,
 }
 
 impl InterfaceAnswers {
@@ -47,6 +50,8 @@ impl InterfaceAnswers {
             pause: ethtool::pause(interface),
             rings: ethtool::rings(interface),
             module: ethtool::module_memory(interface),
+            pfc_prevention: ethtool::pfc_prevention(interface),
+            dcb: dcb::dcb(interface),
         }
     }
 
@@ -60,6 +65,8 @@ impl InterfaceAnswers {
             pause: Err(why.clone()),
             rings: Err(why.clone()),
             module: Err(why.clone()),
+            pfc_prevention: Err(why.clone()),
+            dcb: Err(why.clone()),
         }
     }
 }

@@ -17,6 +17,11 @@ const FACTS: &[(&str, &str)] = &[
     ("serial", "sys/class/dmi/id/product_serial"),
     ("kernel", "proc/sys/kernel/osrelease"),
     ("command-line", "proc/cmdline"),
+    (
+        "tcp-congestion-control",
+        "proc/sys/net/ipv4/tcp_congestion_control",
+    ),
+    ("tcp-ecn", "proc/sys/net/ipv4/tcp_ecn"),
     ("mlx5-driver", "sys/module/mlx5_core/version"),
     ("nvidia-driver", "sys/module/nvidia/version"),
     ("peer-memory", "sys/module/nvidia_peermem/version"),

@@ -5,6 +5,7 @@
 
 mod board;
 mod config;
+mod congestion;
 mod driver_answers;
 mod host;
 mod net;

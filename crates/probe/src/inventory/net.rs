@@ -4,7 +4,7 @@ use super::super::ethtool::Unavailable;
 use super::driver_answers::{DriverAnswers, InterfaceAnswers};
 use super::read::{REFUSED, unreadable};
 use super::tree::Tree;
-use super::{board, pci};
+use super::{board, congestion, pci};
 use record::text::natural;
 use record::{Fact, InventoryPart, PartClass};
 
@@ -79,7 +79,11 @@ fn part(tree: &Tree, name: &str, answers: &InterfaceAnswers) -> InventoryPart {
         .with("master", tree.link_name(format!("{folder}/master")))
         .with("pci", pci::address_of(tree, &format!("{folder}/device")))
         .with("driver", tree.link_name(format!("{folder}/device/driver")));
-    of_driver(part, answers)
+    let mut part = of_driver(part, answers);
+    let place = (part.value("driver"), part.value("pci"));
+    let facts = congestion::of_interface(tree, &folder, place, &answers.dcb);
+    part.facts.extend(facts);
+    part
 }
 
 /// Replaces placeholder values for unknown, and the refusal of an interface that is down.
@@ -146,6 +150,10 @@ fn of_driver(mut part: InventoryPart, answers: &InterfaceAnswers) -> InventoryPa
             };
             Fact::Value(directions.to_string())
         }),
+    )
+    .with(
+        "pfc-prevention",
+        fact_of(&answers.pfc_prevention, |time| Fact::Value(time.clone())),
     )
     .with(
         "rx-ring",

@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use super::driver_answers::DriverAnswers;
 use super::read::{REFUSED, unreadable};
 use super::tree::Tree;
-use super::{board, pci};
+use super::{board, congestion, pci};
 use record::text::natural;
 use record::{Fact, InventoryPart, PartClass};
 
@@ -120,6 +120,9 @@ fn port(tree: &Tree, device: &str, name: &str, number: &str, ports: usize) -> In
     };
     let interface = interface(tree, device, number, ports);
     let mtu = mtu(tree, part.value("link-layer"), interface.value());
+    for (name, fact) in congestion::of_port(tree, name, number) {
+        part = part.with(name, fact);
+    }
     part.with("width", width)
         .with("mtu", mtu)
         .with("interface", interface)

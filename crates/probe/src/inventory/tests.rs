@@ -200,6 +200,37 @@ fn a_machine_is_read_the_same_once_it_is_recorded() {
     }
 }
 
+#[test]
+fn a_roce_node_tells_how_it_deals_with_congestion() {
+    let node = recorded("roce-bond");
+    for interface in ["ens1f0np0", "ens1f1np1"] {
+        let fact = |fact| value(&node, Interface, interface, fact);
+        assert_eq!((fact("pfc"), fact("trust")), ("3", "dscp"));
+        assert_eq!(fact("pfc-prevention"), "auto");
+        assert_eq!(
+            fact("dscp-map"),
+            "0-7:0 8-15:1 16-23:2 24-31:3 32-39:4 40-47:5 48-55:6 56-63:7"
+        );
+        assert_eq!(
+            (fact("ecn-np"), fact("ecn-rp")),
+            ("0 1 2 3 4 5 6 7", "0 1 2 3 4 5 6 7")
+        );
+        assert_eq!((fact("cnp-dscp"), fact("rp-time-reset")), ("48", "300"));
+    }
+    assert_eq!(value(&node, Port, "mlx5_bond_0/1", "roce-tos"), "106");
+    assert_eq!(
+        value(&node, Port, "mlx5_bond_0/1", "traffic-class"),
+        "Global tclass=106"
+    );
+    assert_eq!(value(&node, Host, "roce-bond", "tcp-congestion-control"), "cubic");
+    // A tree that was recorded by an older version says that nobody asked.
+    let older = recorded("cx7-8x-ib");
+    assert!(matches!(
+        fact(&older, Interface, "ib0", "pfc"),
+        Fact::Unreadable { .. }
+    ));
+}
+
 /// Set for the process that runs as nobody.
 const AS_NOBODY: &str = "RAILGAUGE_TEST_AS_NOBODY";
 

@@ -1,7 +1,7 @@
-//! Encoding and decoding of generic netlink messages. No received data makes a reader fail or loop forever.
+//! Encoding and decoding of netlink messages whose own header has four bytes: those of generic netlink, and of data centre bridging. No received data makes a reader fail or loop forever.
 
 const HEADER: usize = 16;
-const GENERIC_HEADER: usize = 4;
+const OWN_HEADER: usize = 4;
 const ATTRIBUTE_HEADER: usize = 4;
 
 const ERROR: u16 = 2;
@@ -52,19 +52,19 @@ impl Attributes {
 }
 
 /// One request.
-pub(super) fn request(family: u16, command: u8, version: u8, all: bool, attributes: &Attributes) -> Vec<u8> {
+pub(super) fn request(kind: u16, header: [u8; 4], all: bool, attributes: &Attributes) -> Vec<u8> {
     let flags = if all {
         IS_REQUEST | ALL
     } else {
         IS_REQUEST | WITH_END
     };
-    let len = HEADER + GENERIC_HEADER + attributes.0.len();
+    let len = HEADER + OWN_HEADER + attributes.0.len();
     let mut bytes = Vec::with_capacity(len);
     bytes.extend((len as u32).to_ne_bytes());
-    bytes.extend(family.to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
     bytes.extend([0; 8]); // one request per socket at a time: no need to number them
-    bytes.extend([command, version, 0, 0]);
+    bytes.extend(header);
     bytes.extend(&attributes.0);
     bytes
 }
@@ -97,7 +97,7 @@ pub(super) fn answers(mut bytes: &[u8]) -> Vec<Answer<'_>> {
             (ERROR, None) => Answer::Malformed,
             (ERROR | DONE, code) => Answer::End(code.unwrap_or(0).checked_neg().unwrap_or(i32::MAX)),
             _ => content
-                .get(GENERIC_HEADER..)
+                .get(OWN_HEADER..)
                 .map_or(Answer::Malformed, Answer::Content),
         });
     }
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn what_is_asked_is_what_the_kernel_reads() {
         let inner = Attributes::new().text(2, "eth0");
-        let asked = request(0x15, 4, 1, false, &Attributes::new().nest(1, &inner));
+        let asked = request(0x15, [4, 1, 0, 0], false, &Attributes::new().nest(1, &inner));
         assert_eq!(asked.len() % 4, 0);
         assert_eq!(asked[..4], (asked.len() as u32).to_ne_bytes());
-        let nested = attribute(&asked[HEADER + GENERIC_HEADER..], 1).unwrap();
+        let nested = attribute(&asked[HEADER + OWN_HEADER..], 1).unwrap();
         assert_eq!(text(nested, 2).as_deref(), Some("eth0"));
     }
 

@@ -1,4 +1,4 @@
-//! Queries by generic netlink: one request, its answers, and a timeout.
+//! Queries by netlink, generic families and rtnetlink: one request, its answers, and a timeout.
 //!
 //! A family that the kernel lacks is a reason, not a failure. Answers are bounded in length and time.
 
@@ -30,9 +30,72 @@ const MOST_BYTES: usize = 16 << 20;
 /// The longest message of the kernel.
 const PIECE: usize = 256 << 10;
 
-/// A family and the socket to query it.
+/// A socket of one netlink protocol.
+pub(super) struct Netlink(OwnedFd);
+
+impl Netlink {
+    fn open(protocol: SockProtocol) -> Result<Netlink, Unavailable> {
+        let socket = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            protocol,
+        );
+        let socket = socket.map_err(|error| Unavailable::because(format!("no netlink: {}", error.desc())))?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        setsockopt(&socket, ReceiveTimeout, &TimeVal::new(PATIENCE_S, 0))?;
+        Ok(Netlink(socket))
+    }
+
+    /// The one for links, routes and data centre bridging.
+    pub(super) fn route() -> Result<Netlink, Unavailable> {
+        Netlink::open(SockProtocol::NetlinkRoute)
+    }
+
+    /// The attributes of every answer to a message of that kind, behind four bytes of their own. With `all` it is about everything there is.
+    pub(super) fn ask(
+        &self,
+        kind: u16,
+        header: [u8; 4],
+        attributes: Attributes,
+        all: bool,
+    ) -> Result<Vec<Vec<u8>>, Errno> {
+        let request = request(kind, header, all, &attributes);
+        sendto(
+            self.0.as_raw_fd(),
+            &request,
+            &NetlinkAddr::new(0, 0),
+            MsgFlags::empty(),
+        )?;
+        let mut found = Vec::new();
+        let mut piece = vec![0; PIECE];
+        let mut bytes = 0;
+        loop {
+            let len = match recv(self.0.as_raw_fd(), &mut piece, MsgFlags::empty()) {
+                Ok(len) => len,
+                Err(Errno::EINTR) => continue,
+                Err(Errno::EAGAIN) => return Err(Errno::ETIMEDOUT),
+                Err(error) => return Err(error),
+            };
+            bytes += len;
+            if len == 0 || bytes > MOST_BYTES {
+                return Err(Errno::EMSGSIZE);
+            }
+            for answer in answers(&piece[..len]) {
+                match answer {
+                    Answer::Content(attributes) => found.push(attributes.to_vec()),
+                    Answer::End(0) => return Ok(found),
+                    Answer::End(error) => return Err(Errno::from_raw(error)),
+                    Answer::Malformed => return Err(Errno::EBADMSG),
+                }
+            }
+        }
+    }
+}
+
+/// A family of generic netlink and the socket to query it.
 pub(super) struct Family {
-    socket: OwnedFd,
+    netlink: Netlink,
     id: u16,
     version: u8,
 }
@@ -40,17 +103,8 @@ pub(super) struct Family {
 impl Family {
     /// The family of that name; why not, when the kernel does not have it.
     pub(super) fn find(name: &str, version: u8) -> Result<Family, Unavailable> {
-        let socket = socket(
-            AddressFamily::Netlink,
-            SockType::Raw,
-            SockFlag::SOCK_CLOEXEC,
-            SockProtocol::NetlinkGeneric,
-        );
-        let socket = socket.map_err(|error| Unavailable::because(format!("no netlink: {}", error.desc())))?;
-        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
-        setsockopt(&socket, ReceiveTimeout, &TimeVal::new(PATIENCE_S, 0))?;
         let mut family = Family {
-            socket,
+            netlink: Netlink::open(SockProtocol::NetlinkGeneric)?,
             id: CONTROL,
             version: 1,
         };
@@ -71,36 +125,8 @@ impl Family {
 
     /// The attributes of every answer to a command. With `all` it is about everything that the family knows.
     pub(super) fn ask(&self, command: u8, attributes: Attributes, all: bool) -> Result<Vec<Vec<u8>>, Errno> {
-        let request = request(self.id, command, self.version, all, &attributes);
-        sendto(
-            self.socket.as_raw_fd(),
-            &request,
-            &NetlinkAddr::new(0, 0),
-            MsgFlags::empty(),
-        )?;
-        let mut found = Vec::new();
-        let mut piece = vec![0; PIECE];
-        let mut bytes = 0;
-        loop {
-            let len = match recv(self.socket.as_raw_fd(), &mut piece, MsgFlags::empty()) {
-                Ok(len) => len,
-                Err(Errno::EINTR) => continue,
-                Err(Errno::EAGAIN) => return Err(Errno::ETIMEDOUT),
-                Err(error) => return Err(error),
-            };
-            bytes += len;
-            if len == 0 || bytes > MOST_BYTES {
-                return Err(Errno::EMSGSIZE);
-            }
-            for answer in answers(&piece[..len]) {
-                match answer {
-                    Answer::Content(attributes) => found.push(attributes.to_vec()),
-                    Answer::End(0) => return Ok(found),
-                    Answer::End(error) => return Err(Errno::from_raw(error)),
-                    Answer::Malformed => return Err(Errno::EBADMSG),
-                }
-            }
-        }
+        let header = [command, self.version, 0, 0];
+        self.netlink.ask(self.id, header, attributes, all)
     }
 }
 

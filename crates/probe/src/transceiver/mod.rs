@@ -5,6 +5,7 @@
 
 mod cmis;
 mod field;
+mod monitors;
 mod sff8472;
 mod sff8636;
 
@@ -50,6 +51,42 @@ const NAMES: [&str; 8] = [
     "medium",
 ];
 
+/// Set in byte 2 of a QSFP module that has no pages but the first.
+const IS_FLAT_QSFP: u8 = 0x04;
+
+/// A piece of a module's memory: page, I2C address, and where it begins there. Each has 128 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Page.
+    pub page: u8,
+    /// I2C address.
+    pub address: u8,
+    /// Its first byte.
+    pub offset: u8,
+}
+
+/// What is worth asking for behind the first 256 bytes of a module, in the order in which it is kept: pages that say what the module measures.
+pub fn more_pieces(memory: &[u8]) -> Vec<Piece> {
+    const MODULE: u8 = 0x50;
+    const DIAGNOSTICS: u8 = 0x51;
+    let upper = |page: u8| Piece {
+        page,
+        address: MODULE,
+        offset: 128,
+    };
+    let byte = |at: usize| memory.get(at).copied().unwrap_or(0);
+    match kind_of(memory) {
+        Some((_, Standard::Cmis)) if has_page_one(memory) => vec![upper(0x01), upper(0x02), upper(0x11)],
+        Some((_, Standard::Sff8636)) if byte(2) & IS_FLAT_QSFP == 0 => vec![upper(0x03)],
+        Some((_, Standard::Sff8472)) if byte(92) & 0x40 != 0 => vec![Piece {
+            page: 0,
+            address: DIAGNOSTICS,
+            offset: 0,
+        }],
+        _ => Vec::new(),
+    }
+}
+
 /// The kind of a module and the standard of its memory.
 fn kind_of(memory: &[u8]) -> Option<(&'static str, Standard)> {
     let first = *memory.first()?;
@@ -81,6 +118,7 @@ pub fn facts(memory: &[u8]) -> BTreeMap<String, Fact> {
     let named = NAMES.iter().zip(fields.in_order());
     facts.extend(named.map(|(name, fact)| (name.to_string(), fact)));
     facts.insert("checksum".to_string(), fields.checksum);
+    monitors::add(memory, &mut facts);
     facts
 }
 

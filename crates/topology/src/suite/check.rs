@@ -141,6 +141,9 @@ fn rule(section: &Section<'_>) -> Result<DecisionRule, SuiteError> {
     if let Some(item) = section.get("flaps_allowed") {
         rule.flaps_allowed = item.whole(0..=1_000_000)?;
     }
+    if let Some(item) = section.get("marks") {
+        rule.marks = item.word()?;
+    }
     shapes(section, &mut rule.shapes)?;
     Ok(rule)
 }
@@ -199,7 +202,7 @@ mod tests {
                     join_deadline = \"2m\"\ndata_port = 30000\nswitch_counters = \"/run/switches\"\n\
                     golden = \"golden.toml\"\nsince = \"reports/last\"\nswitch_inventory = \"/run/inventory\"\n\
                     counter_rules = \"counters.toml\"\n\
-                    [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\n\
+                    [rule]\nconfidence = \"99%\"\nremeasure = 2\nflaps_allowed = 3\nmarks = \"none\"\n\
                     dip = \"30%\"\nfloor_factor = 2\nramp_factor = 3.5\nstall = \"100ms\"\nlost = \"20%\"\ngap = 0.4\n";
         let suite = check(&format!("{text}{TEST}")).unwrap();
         assert_eq!(suite.run.ranks, Some(4));
@@ -221,6 +224,7 @@ mod tests {
         assert_eq!(suite.rule.confidence, 0.99);
         assert_eq!(suite.rule.remeasure, 2);
         assert_eq!(suite.rule.flaps_allowed, 3);
+        assert_eq!(suite.rule.marks, record::MarksRule::None);
         let shapes = ShapeRule {
             dip: 0.3,
             floor_factor: 2.0,

@@ -41,6 +41,7 @@ mod keys {
         "remeasure",
         "straggler_factor",
         "flaps_allowed",
+        "marks",
         "dip",
         "floor_factor",
         "ramp_factor",

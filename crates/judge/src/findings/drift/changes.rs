@@ -30,6 +30,10 @@ pub const MAY_CHANGE: &[(PartClass, &str, &str)] = &[
         "description",
         "a text with the host's name that comes late at boot",
     ),
+    (PartClass::Module, "temperature", "it is measured"),
+    (PartClass::Module, "rx-power", "it is measured"),
+    (PartClass::Module, "tx-power", "it is measured"),
+    (PartClass::Module, "tx-bias", "it is measured"),
     (
         PartClass::Interface,
         "bond-active",

@@ -24,6 +24,9 @@ mod wording;
 pub(super) use association::explain_slow;
 pub(crate) use changes::between as changes_between;
 pub use changes::{IDENTITY, MAY_CHANGE};
+pub(super) use rules::{
+    CONGESTION_OF_HOST, CONGESTION_OF_INTERFACE, CONGESTION_OF_PORT, CONGESTION_OF_SWITCH,
+};
 pub use rules::{DriftRule, RULES, Scope};
 pub use wording::{basis_in_words, by_node, effect_of, exit_code, findings, of_trait, places};
 

@@ -34,6 +34,48 @@ pub struct DriftRule {
     pub advice: &'static str,
 }
 
+/// What an interface does about congestion, and must do like the others.
+pub(in crate::findings) const CONGESTION_OF_INTERFACE: &[&str] = &[
+    "pfc",
+    "pfc-prevention",
+    "trust",
+    "dscp-map",
+    "priority-classes",
+    "class-scheduling",
+    "ecn-np",
+    "ecn-rp",
+    "cnp-dscp",
+    "cnp-priority",
+    "cnp-priority-mode",
+    "cnp-interval",
+    "rp-clamp-target-rate",
+    "rp-clamp-target-rate-after-time",
+    "rp-time-reset",
+    "rp-byte-reset",
+    "rp-threshold",
+    "rp-ai-rate",
+    "rp-max-rate",
+    "rp-hai-rate",
+    "rp-min-decrease",
+    "rp-min-rate",
+    "rp-first-cnp-rate",
+    "rp-dce-tcp-g",
+    "rp-dce-tcp-rtt",
+    "rp-decrease-period",
+    "rp-initial-alpha",
+    "rp-gd",
+];
+
+/// The class that RDMA marks its packets with.
+pub(in crate::findings) const CONGESTION_OF_PORT: &[&str] = &["roce-tos", "traffic-class"];
+
+/// The same of TCP.
+pub(in crate::findings) const CONGESTION_OF_HOST: &[&str] = &["tcp-congestion-control", "tcp-ecn"];
+
+/// What a switch does about congestion.
+pub(in crate::findings) const CONGESTION_OF_SWITCH: &[&str] =
+    &["pfc", "pfc-watchdog", "trust", "dscp-map", "ecn", "roce-mode"];
+
 /// Every rule there is. A new one is a line here, and a test in which it fires and one in which it must not.
 pub const RULES: &[DriftRule] = &[
     DriftRule {
@@ -97,6 +139,27 @@ pub const RULES: &[DriftRule] = &[
         advice: "bring its settings to the fleet's",
     },
     DriftRule {
+        name: "interface-congestion",
+        class: PartClass::Interface,
+        alike: &["driver"],
+        alike_if_known: &[],
+        scope: Scope::Slot,
+        agree: CONGESTION_OF_INTERFACE,
+        because: "loss prevention and congestion control work only where all ends of a fabric are set up alike: one that pauses, marks or backs off in \
+                  another way loses packets, or takes what is not its own",
+        advice: "bring its PFC, trust, DSCP map, ECN and DCQCN settings to the fleet's, and look whether something sets them at boot",
+    },
+    DriftRule {
+        name: "port-congestion",
+        class: PartClass::Port,
+        alike: &["link-layer"],
+        alike_if_known: &[],
+        scope: Scope::Slot,
+        agree: CONGESTION_OF_PORT,
+        because: "packets of another class are neither paused nor marked like those of the rest of the job",
+        advice: "set the fleet's traffic class, and look whether something sets it at boot",
+    },
+    DriftRule {
         name: "pci",
         class: PartClass::Pci,
         alike: &["vendor", "device"],
@@ -154,6 +217,26 @@ pub const RULES: &[DriftRule] = &[
         agree: &["ofed", "nvidia-driver", "peer-memory", "nccl", "cuda-runtime"],
         because: "ranks of one job must speak the same versions",
         advice: "install the fleet's version",
+    },
+    DriftRule {
+        name: "tcp",
+        class: PartClass::Host,
+        alike: &[],
+        alike_if_known: &[],
+        scope: Scope::Fleet,
+        agree: CONGESTION_OF_HOST,
+        because: "senders with another congestion control share a path unfairly",
+        advice: "set the fleet's congestion control (`sysctl net.ipv4.tcp_congestion_control net.ipv4.tcp_ecn`)",
+    },
+    DriftRule {
+        name: "switch-congestion",
+        class: PartClass::Switch,
+        alike: &["type"],
+        alike_if_known: &["tier"],
+        scope: Scope::Fleet,
+        agree: CONGESTION_OF_SWITCH,
+        because: "a class is lossless, and marks come before pauses, only where every switch on the way treats it alike",
+        advice: "bring its PFC, DSCP map and marking to those of its tier",
     },
     DriftRule {
         name: "switch",

@@ -1,5 +1,6 @@
 //! Parts that lose packets, as findings.
 
+use super::optics::{self, CableEvidence};
 use super::{LossCause, PacketLoss};
 use crate::findings::analysis::RunAnalysis;
 use crate::findings::counters::diagnosis;
@@ -118,6 +119,13 @@ fn one(
         ),
     ];
     facts.extend(diagnosis.iter().flat_map(|diagnosis| diagnosis.facts.clone()));
+    let of_cable = match links.as_slice() {
+        [link] => Some(optics::of(analysis, graph, graph.link(*link))),
+        links if is_cable(links) => Some(optics::of(analysis, graph, graph.link(links[0]))),
+        _ => None,
+    };
+    let CableEvidence { lines, wrong } = of_cable.unwrap_or_default();
+    facts.extend(wrong);
     let ranks = run.ranks.iter().filter(|record| hosts.contains(&record.host));
     let place = Place {
         ranks: ranks.map(|record| record.rank).collect(),
@@ -186,6 +194,7 @@ fn one(
     if let Some(diagnosis) = &diagnosis {
         diagnosis.add_to(&mut finding);
     }
+    finding.evidence.extend(lines);
     Some(finding)
 }
 

@@ -1,11 +1,12 @@
 //! Which parts lose packets, by what TCP counted of every flow (docs/loss.md).
 //!
 //! `flows` lists what every flow lost and what it crossed, `model` finds the parts that explain it, this file decides which of them are accused, and `detector`
-//! says so.
+//! says so, with what `optics` knows of the cable.
 
 mod detector;
 mod flows;
 mod model;
+mod optics;
 mod ratios;
 pub(super) mod summary;
 mod tally;

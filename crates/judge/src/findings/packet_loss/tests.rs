@@ -84,6 +84,82 @@ fn sends(cell: &Cell, rank: u32, rail: &str) -> bool {
 }
 
 #[test]
+fn a_lossy_cable_is_told_with_the_light_at_its_end_and_whether_it_went_down() {
+    use crate::findings::drift::fixture::{inventory, node, part};
+    use record::{CounterDelta, CounterState, PartClass::Module};
+    let bounds = ("rx-power-bounds", "-12.0 -11.0 4.0 5.0 dBm");
+    let optics = |light: &'static str| {
+        let module = part(Module, "eth1", &[("rx-power", light), bounds]);
+        inventory(vec![node("node02", vec![module])])
+    };
+    let of = |light: Option<&'static str>, downs: u64| {
+        let fixture = flows(|_, _| crate::findings::fixture::HEALTHY);
+        let counts = Counts {
+            loss: |cell: &Cell, _| if sends(cell, 2, "rail1") { 0.01 } else { 0.0 },
+            bursty: 0.0,
+            seed: 1,
+        };
+        let mut recorded = counts.added_to(fixture.recorded());
+        recorded.inventory = light.map(optics);
+        let end = recorded.events.pop().unwrap();
+        let cell = recorded
+            .run
+            .cells
+            .iter()
+            .find(|cell| sends(cell, 2, "rail1"))
+            .unwrap();
+        recorded.events.push(Event::Counter(CounterDelta {
+            cell: cell.id,
+            round: 0,
+            rank: 2,
+            rail: "rail1".to_string(),
+            name: "carrier_changes".to_string(),
+            before: Some(4),
+            after: Some(4 + 2 * downs),
+            ns: None,
+            bits: None,
+            state: CounterState::Present,
+        }));
+        recorded.events.push(end);
+        of_losses(&judge(&recorded))[0].clone()
+    };
+    let dim = of(Some("-13.1 dBm"), 2);
+    let said = "rx power -13.1 below the module's alarm of -12.0 at node02/rail1";
+    assert!(dim.sentence.contains(said), "{}", dim.sentence);
+    assert!(
+        dim.sentence
+            .contains("the link of node02/rail1 went down and came back twice"),
+        "{}",
+        dim.sentence
+    );
+    let fine = of(Some("-2.0 dBm"), 0);
+    assert!(
+        !fine.sentence.contains("rx power") && !fine.sentence.contains("went down"),
+        "{}",
+        fine.sentence
+    );
+    let line = "module at node02/rail1, as the inventory was taken: rx power -2.0 dBm: within its bounds";
+    assert!(
+        fine.evidence.iter().any(|said| said == line),
+        "{:?}",
+        fine.evidence
+    );
+    assert_eq!(
+        fine.suspects[0].confidence, dim.suspects[0].confidence,
+        "light is evidence, not a judge"
+    );
+    let unread = of(None, 0);
+    assert!(
+        unread
+            .evidence
+            .iter()
+            .any(|said| said == "modules at its ends were not read"),
+        "{:?}",
+        unread.evidence
+    );
+}
+
+#[test]
 fn a_cable_that_loses_packets_in_one_direction_is_named_with_its_share() {
     for loss in [0.01, 0.001, 0.0002] {
         let judgement = lossy(

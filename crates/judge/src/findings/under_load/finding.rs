@@ -106,7 +106,7 @@ fn words(asked: Asked) -> (FindingKind, &'static str, String, &'static str) {
             FindingKind::LossyClass,
             "the class is not lossless there",
             format!(
-                "in half of the slots under load or more one in {:.0} packets or more is lost without a wrong bit, where pauses are in use, and not without load; \
+                "in half of the slots under load or more one in {:.0} packets or more is lost without a wrong bit, where losses are to be prevented, and not without load; \
                  by chance, in {} of slots or as often as without load",
                 1.0 / LOST,
                 text::percent(BY_CHANCE)
@@ -123,7 +123,7 @@ fn words(asked: Asked) -> (FindingKind, &'static str, String, &'static str) {
                 text::percent(UNMARKED_BY_CHANCE)
             ),
             "compare the marking thresholds of its switches with those at which they pause (marks shall come first); ECN must be on for that traffic class in switches \
-             and NICs. A fabric that is meant to do without marks is told this every time",
+             and NICs. Where a fabric is meant to do without marks, say so in the suite: `[rule] marks = \"none\"`",
         ),
         Asked::Pauses => (
             FindingKind::SpreadingPauses,

@@ -1,6 +1,7 @@
 //! Loss prevention and congestion control under load (docs/method.md, "Under load").
 
 mod finding;
+mod meant;
 mod questions;
 mod slots;
 mod spots;
@@ -79,10 +80,7 @@ impl UnderLoads {
     pub(super) fn of(analysis: &RunAnalysis<'_>) -> UnderLoads {
         let rails = slots::rails(analysis);
         let rows = congestion::of(analysis);
-        let is_paused = rails.values().any(|rail| {
-            let mut slots = rail.slots.iter();
-            slots.any(|slot| slot.paused() > 0.0 || slot.ends.keys().any(|host| slot.pauses(host) > 0.0))
-        });
+        let meant = meant::of(analysis, &rails);
         let mut looked = Vec::new();
         for (name, rail) in &rails {
             let look = Look {
@@ -90,8 +88,9 @@ impl UnderLoads {
                 name,
                 rail,
                 rows: &rows,
+                meant: &meant[name],
             };
-            looked.push(look.losses(is_paused));
+            looked.push(look.losses());
             looked.push(look.marks());
             looked.push(look.pauses());
             looked.push(look.other_rails());

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::meant::Meant;
 use super::slots::{RailSeen, SlotSeen};
 use super::spots::{self, Seen, Spot, SpotSeen};
 use super::{Asked, Doubt, Looked, Suspicion};
@@ -37,6 +38,7 @@ pub(super) struct Look<'l, 'a> {
     pub(super) name: &'l str,
     pub(super) rail: &'l RailSeen<'a>,
     pub(super) rows: &'l [Congestion],
+    pub(super) meant: &'l Meant,
 }
 
 impl Look<'_, '_> {
@@ -76,7 +78,7 @@ impl Look<'_, '_> {
     }
 
     /// Packets that pauses should have protected.
-    pub(super) fn losses(&self, is_paused: bool) -> Looked {
+    pub(super) fn losses(&self) -> Looked {
         let asked = Asked::Lossless;
         if !self.rail.is_rdma {
             return self.looked(asked, Err(NOT_RDMA.to_string()));
@@ -84,10 +86,10 @@ impl Look<'_, '_> {
         if !self.rail.knows_losses || !self.rail.knows_pauses {
             return self.looked(asked, Err("no counters of pauses and of losses".to_string()));
         }
-        if !is_paused {
-            let why = "nothing was paused on any rail: no sign that losses are to be prevented";
-            return self.looked(asked, Err(why.to_string()));
-        }
+        let lossless = match &self.meant.lossless {
+            Ok(why) => why.clone(),
+            Err(why) => return self.looked(asked, Err(why.clone())),
+        };
         let is_lossy = |slot: &SlotSeen<'_>| {
             let (lost, arrived) = slot.losses();
             lost > 0 && lost as f64 >= LOST * arrived as f64
@@ -136,7 +138,7 @@ impl Look<'_, '_> {
                     "without load {lost_quiet} of {} packets were lost there, {expected:.0} were to be expected at that rate",
                     text::thousands(arrived_quiet)
                 ),
-                "pauses were sent in this run: losses are to be prevented".to_string(),
+                lossless.clone(),
             ];
             looked.suspicions.push(Suspicion {
                 spot,
@@ -154,6 +156,9 @@ impl Look<'_, '_> {
         let asked = Asked::MarksFirst;
         if !self.rail.is_rdma {
             return self.looked(asked, Err(NOT_RDMA.to_string()));
+        }
+        if let Err(why) = &self.meant.marks {
+            return self.looked(asked, Err(why.clone()));
         }
         if !self.rail.knows_marks || !self.rail.knows_pauses {
             return self.looked(asked, Err("no counters of pauses and of marks".to_string()));

@@ -93,6 +93,15 @@ impl SlotSeen<'_> {
         end.map_or(0.0, |end| share(end.pauses, end.watched))
     }
 
+    /// Hosts whose ends were paused, or paused others.
+    pub(super) fn with_pauses(&self) -> Vec<&str> {
+        let ends = self
+            .ends
+            .iter()
+            .filter(|(_, end)| end.paused.0 > 0 || end.pauses.0 > 0);
+        ends.map(|(host, _)| *host).collect()
+    }
+
     /// The rank that all send to, in an incast.
     pub(super) fn root(&self) -> Option<u32> {
         let load = self.load.filter(|load| load.collective == Collective::Incast)?;

@@ -1,7 +1,7 @@
 //! What is said of counters under load.
 
 use crate::findings::fixture::Fixture;
-use crate::findings::judge;
+use crate::findings::{drift, judge};
 use record::units::Nanos;
 use record::{
     Cell, Collective, CounterDelta, CounterState, Event, FindingKind, Judgement, Load, Recorded,
@@ -230,6 +230,140 @@ fn pauses_without_marks_are_a_rails_fault_and_with_marks_none() {
         answer(&judgement, UnderLoadQuestion::MarksFirst),
         UnderLoadAnswer::Fine
     );
+}
+
+/// An inventory in which the ends of rail0 have these settings, one after another.
+fn with_ends(mut recorded: Recorded, facts: &[&[(&str, &str)]]) -> Recorded {
+    let hosts: Vec<String> = recorded
+        .run
+        .ranks
+        .iter()
+        .map(|record| record.host.clone())
+        .collect();
+    for rank in &mut recorded.run.ranks {
+        rank.rails = vec![record::RailEnd {
+            rail: "rail0".to_string(),
+            address: String::new(),
+            interface: Some("eth0".to_string()),
+            speed_mbit: None,
+            rdma: None,
+        }];
+    }
+    let nodes = hosts.iter().enumerate().map(|(number, host)| {
+        let facts = facts[number % facts.len()];
+        drift::fixture::node(
+            host,
+            vec![drift::fixture::part(record::PartClass::Interface, "eth0", facts)],
+        )
+    });
+    recorded.inventory = Some(drift::fixture::inventory(nodes.collect()));
+    recorded
+}
+
+#[test]
+fn a_fabric_that_does_without_marks_is_not_told_every_night_that_it_has_none() {
+    let unmarked = |cell: &Cell, rank: u32| Counted {
+        paused: if is_root(cell, rank) { 0 } else { 20_000 },
+        marked: 0,
+        ..HEALTHY
+    };
+    let judged = |recorded: &Recorded| {
+        let judgement = judge(recorded);
+        let late = judgement
+            .findings
+            .iter()
+            .any(|finding| finding.kind == FindingKind::LateMarks);
+        (late, answer(&judgement, UnderLoadQuestion::MarksFirst))
+    };
+    let off: &[(&str, &str)] = &[("ecn-np", "off"), ("ecn-rp", "off")];
+    let on: &[(&str, &str)] = &[("ecn-np", "3"), ("ecn-rp", "3")];
+    let (told, not_asked) = ((true, UnderLoadAnswer::Fault), (false, UnderLoadAnswer::NotSeen));
+    assert_eq!(judged(&with_ends(run(unmarked), &[off])), not_asked);
+    assert_eq!(judged(&with_ends(run(unmarked), &[on])), told);
+    assert_eq!(
+        judged(&with_ends(run(unmarked), &[off, on])),
+        told,
+        "off at some is a fault, not a plan"
+    );
+    assert_eq!(
+        judged(&with_ends(run(unmarked), &[off, &[]])),
+        told,
+        "of half of them it is not known"
+    );
+    // What switches do goes before what NICs do.
+    let mut marking = with_ends(run(unmarked), &[off]);
+    let leaf = drift::fixture::part(record::PartClass::Switch, "leaf0", &[("ecn", "3")]);
+    let inventory = marking.inventory.as_mut().unwrap();
+    inventory.switches = vec![drift::fixture::node("leaf0", vec![leaf])];
+    assert_eq!(judged(&marking), told);
+    // The suite goes before the inventory.
+    let mut suite = run(unmarked);
+    suite.run.rule.marks = record::MarksRule::None;
+    assert_eq!(judged(&suite), not_asked);
+    let mut expected = with_ends(run(unmarked), &[off]);
+    expected.run.rule.marks = record::MarksRule::Expect;
+    assert_eq!(judged(&expected), told);
+}
+
+#[test]
+fn one_nic_that_pauses_does_not_make_a_fabric_lossless_and_pfc_in_the_inventory_does() {
+    // A sixth host is paused now and then, and the queue of rank 2 overflows: in a lossy fabric that is no fault.
+    let lossy = |paused_at: Option<u32>| {
+        move |cell: &Cell, rank: u32| Counted {
+            lost: if is_root(cell, rank) && rank == 2 { 40 } else { 0 },
+            paused: if Some(rank) == paused_at { 300 } else { 0 },
+            ..HEALTHY
+        }
+    };
+    let lossless = |recorded: Recorded| {
+        let judgement = judge(&again(recorded, 3));
+        answer(&judgement, UnderLoadQuestion::Lossless)
+    };
+    assert_eq!(lossless(run(lossy(Some(5)))), UnderLoadAnswer::NotSeen);
+    let on: &[(&str, &str)] = &[("pfc", "3")];
+    let off: &[(&str, &str)] = &[("pfc", "off"), ("pause", "off")];
+    assert_eq!(
+        lossless(with_ends(run(lossy(None)), &[on])),
+        UnderLoadAnswer::Fault
+    );
+    assert_eq!(
+        lossless(with_ends(run(lossy(Some(5))), &[off])),
+        UnderLoadAnswer::NotSeen
+    );
+    // Hosts that are set up as lossy ones, in a fabric whose ends pause each other: counters are believed, the inventory is not unanimous.
+    let paused = |cell: &Cell, rank: u32| Counted {
+        paused: 300,
+        ..lossy(None)(cell, rank)
+    };
+    assert_eq!(
+        lossless(with_ends(run(paused), &[on, off, off])),
+        UnderLoadAnswer::Fault
+    );
+}
+
+#[test]
+fn a_class_that_is_not_lossless_at_one_host_is_told_with_the_setting_that_differs_there() {
+    let lossy = |cell: &Cell, rank: u32| Counted {
+        lost: if is_root(cell, rank) && rank == 2 { 40 } else { 0 },
+        ..HEALTHY
+    };
+    let on: &[(&str, &str)] = &[("pfc", "3"), ("trust", "dscp")];
+    let other: &[(&str, &str)] = &[("pfc", "3"), ("trust", "pcp")];
+    let recorded = with_ends(again(run(lossy), 3), &[on, on, other, on, on, on]);
+    let judgement = judge(&recorded);
+    let mut findings = judgement.findings.iter();
+    let finding = findings
+        .find(|finding| finding.kind == FindingKind::LossyClass)
+        .unwrap();
+    let said = "trust of node02/rail0 is pcp, and dscp at all 5 others (by chance in 1 of 6 cases)";
+    assert!(
+        finding.evidence.iter().any(|line| line == said),
+        "{:?}",
+        finding.evidence
+    );
+    let plain = judge(&again(run(lossy), 3));
+    let said = "congestion settings were not read: the run has no inventory";
+    assert!(plain.findings[0].evidence.iter().any(|line| line == said));
 }
 
 #[test]

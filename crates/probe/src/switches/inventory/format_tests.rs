@@ -199,6 +199,47 @@ fn sonic_tells_its_version_ports_modules_and_neighbours() {
 }
 
 #[test]
+fn a_switch_that_does_not_pause_or_mark_like_another_is_told() {
+    let sonic = of("switches/sonic");
+    let port = |at, fact| value(&sonic, at, PartClass::Port, fact);
+    assert_eq!(port("leaf1/Ethernet0", "pfc"), Some("3 4"));
+    assert_eq!(port("leaf2/Ethernet0", "pfc"), Some("off"));
+    assert_eq!(port("leaf1/Ethernet4", "pfc-watchdog"), Some("3 4"));
+    let map = Some("0-3:1 4:4 5-25:1 26:3 27-47:1 48:6 49-63:1");
+    assert_eq!(port("leaf1/Ethernet0", "dscp-map"), map);
+    assert_eq!(
+        port("leaf1/Ethernet4", "dscp-map"),
+        map,
+        "as older releases write it"
+    );
+    assert_eq!(
+        port("leaf1/Ethernet0", "class-queues"),
+        Some("0:0 1:1 2:2 3:3 4:4 5:5 6:6 7:7")
+    );
+    assert_eq!(port("leaf1/Ethernet4", "ecn"), Some("3 4"));
+    assert_eq!(
+        port("leaf2/Ethernet0", "ecn-thresholds"),
+        Some("3: ecn_all green 1048576-2097152 5%; 4: ecn_all green 1048576-2097152 5%")
+    );
+    assert_eq!(port("leaf1/Ethernet256", "headroom"), Some("3 4: 251904"));
+    assert_eq!(switch(&sonic, "leaf1", "pfc"), Some("3 4"));
+    assert_eq!(switch(&sonic, "leaf2", "pfc"), Some("3 4 | off"));
+    // A map that is named and is not there is not a map.
+    assert_eq!(port("leaf2/Ethernet256", "dscp-map"), None);
+    assert_eq!(switch(&sonic, "leaf2", "dscp-map"), None);
+    let nvue = of("switches/nvue");
+    assert_eq!(switch(&nvue, "leaf01", "pfc"), Some("3"));
+    assert_eq!(switch(&nvue, "leaf02", "pfc"), Some("off"));
+    assert_eq!(switch(&nvue, "leaf01", "ecn"), Some("0 3"));
+    assert_eq!(
+        switch(&nvue, "leaf01", "ecn-thresholds"),
+        Some("146.48 KB - 1.43 MB")
+    );
+    assert_eq!(switch(&nvue, "leaf02", "trust"), Some("pcp dscp"));
+    assert_eq!(switch(&nvue, "leaf02", "roce-mode"), Some("lossy"));
+}
+
+#[test]
 fn nvue_tells_its_version_ports_modules_and_neighbours() {
     let inventory = of("switches/nvue");
     assert_eq!(inventory.troubles, NONE);

@@ -14,6 +14,7 @@ mod nvue;
 mod parsed;
 mod read;
 mod sonic;
+mod sonic_qos;
 mod topology;
 
 use record::{Cable, NodeInventory};

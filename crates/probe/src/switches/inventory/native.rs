@@ -78,6 +78,24 @@ pub struct SwitchEntry {
     /// Its place: leaf, spine or core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<TextOrNumber>,
+    /// Priorities with PFC: `3`, `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pfc: Option<TextOrNumber>,
+    /// Priorities whose pauses are watched for storms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pfc_watchdog: Option<TextOrNumber>,
+    /// What a packet's priority is taken from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<TextOrNumber>,
+    /// Classes of DSCPs: `24-31:3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dscp_map: Option<TextOrNumber>,
+    /// Queues or traffic classes that mark: `3`, `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<TextOrNumber>,
+    /// Thresholds of marking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn_thresholds: Option<TextOrNumber>,
     /// Its ports.
     #[serde(rename = "port", skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortEntry>,
@@ -101,6 +119,18 @@ pub struct PortEntry {
     /// Forward error correction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fec: Option<TextOrNumber>,
+    /// Priorities with PFC: `3`, `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pfc: Option<TextOrNumber>,
+    /// Queues or traffic classes that mark: `3`, `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<TextOrNumber>,
+    /// Thresholds of marking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn_thresholds: Option<TextOrNumber>,
+    /// Bytes that may still arrive after a pause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<TextOrNumber>,
     /// What is plugged in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<ModuleEntry>,
@@ -198,6 +228,12 @@ fn add_switch(parsed: &mut ParsedInventory, switch: &SwitchEntry, line: Option<u
         ("serial", &switch.serial),
         ("part-number", &switch.part_number),
         ("tier", &switch.tier),
+        ("pfc", &switch.pfc),
+        ("pfc-watchdog", &switch.pfc_watchdog),
+        ("trust", &switch.trust),
+        ("dscp-map", &switch.dscp_map),
+        ("ecn", &switch.ecn),
+        ("ecn-thresholds", &switch.ecn_thresholds),
     ] {
         put(&mut part, name, value.as_ref().map(|value| value.0.as_str()));
     }
@@ -211,7 +247,15 @@ fn add_switch(parsed: &mut ParsedInventory, switch: &SwitchEntry, line: Option<u
         let mut part = port_part(&port.name);
         let megabits = port.speed.as_ref().map(|value| speed(&value.0));
         put(&mut part, "speed", megabits.as_deref());
-        for (name, value) in [("state", &port.state), ("mtu", &port.mtu), ("fec", &port.fec)] {
+        for (name, value) in [
+            ("state", &port.state),
+            ("mtu", &port.mtu),
+            ("fec", &port.fec),
+            ("pfc", &port.pfc),
+            ("ecn", &port.ecn),
+            ("ecn-thresholds", &port.ecn_thresholds),
+            ("headroom", &port.headroom),
+        ] {
             put(&mut part, name, value.as_ref().map(|value| value.0.as_str()));
         }
         parsed.part(&switch.name, part);

@@ -1,13 +1,17 @@
-//! NVUE (Cumulus Linux): what `nv show system`, `nv show platform`, `nv show platform firmware`, `nv show interface` and
+//! NVUE (Cumulus Linux): what `nv show qos roce`, `nv show system`, `nv show platform`, `nv show platform firmware`, `nv show interface` and
 //! `nv show platform transceiver` print with `-o json`, one by one or as the branches of one object.
 
 use serde_json::{Map, Value};
 
+use super::super::super::priorities;
 use super::fields::{SwitchHint, as_text, first, nameless, text};
-use super::parsed::{ParsedInventory, cable, end, module_part, port_part, put, speed, switch_part};
+use super::parsed::{ParsedInventory, cable, end, fact, module_part, port_part, put, speed, switch_part};
+use record::{Fact, InventoryPart};
 
 /// Branches of the whole object.
-const BRANCHES: &[&str] = &["system", "platform", "interface"];
+const BRANCHES: &[&str] = &["system", "platform", "interface", "qos"];
+/// Priorities, and traffic classes, of a port.
+const PRIORITIES: u8 = 8;
 /// Interfaces that no cable is plugged into, and the one for management.
 const NO_PORTS: &[&str] = &[
     "loopback", "bridge", "svi", "bond", "vrf", "eth", "sub", "vlan", "tunnel",
@@ -58,6 +62,7 @@ fn is_ours(fields: &Map<String, Value>) -> bool {
     is_system(fields)
         || is_platform(fields)
         || is_firmware(fields)
+        || roce(fields).is_some()
         || fields.values().any(|value| {
             value
                 .as_object()
@@ -78,6 +83,13 @@ fn is_platform(fields: &Map<String, Value>) -> bool {
 
 fn is_firmware(fields: &Map<String, Value>) -> bool {
     FIRMWARE.iter().any(|(part, _)| actual(fields, part).is_some())
+}
+
+/// What `nv show qos roce` prints, by itself or below `roce`.
+fn roce(fields: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    let inner = fields.get("roce").and_then(Value::as_object).unwrap_or(fields);
+    let has = |name: &str| inner.get(name).is_some_and(Value::is_object);
+    (has("pfc") && has("congestion-control")).then_some(inner)
 }
 
 fn is_port(interface: &Map<String, Value>) -> bool {
@@ -128,6 +140,9 @@ fn add(parsed: &mut ParsedInventory, switch: &str, fields: &Map<String, Value>) 
             }
         }
     }
+    if let Some(roce) = roce(fields) {
+        add_roce(&mut part, roce);
+    }
     if !part.facts.is_empty() {
         parsed.part(switch, part);
     }
@@ -137,6 +152,37 @@ fn add(parsed: &mut ParsedInventory, switch: &str, fields: &Map<String, Value>) 
             add_interface(parsed, switch, name, value);
         }
     }
+}
+
+/// PFC, marking and trust of a whole switch. Classes and priorities are written like those of hosts.
+fn add_roce(part: &mut InventoryPart, roce: &Map<String, Value>) {
+    let branch = |name: &str| roce.get(name).and_then(Value::as_object);
+    let numbers = |said: Option<String>| {
+        let said = said.unwrap_or_default();
+        match priorities::parse(&said, PRIORITIES) {
+            Some(all) => Fact::Value(priorities::list(&all)),
+            None => fact(&said),
+        }
+    };
+    put(part, "roce-mode", text(roce, "mode").as_deref());
+    if let Some(pfc) = branch("pfc") {
+        let is_off =
+            |field: &&str| text(pfc, field).is_some_and(|said| said.starts_with("disabled") || said == "off");
+        let value = match ["rx-enabled", "tx-enabled"].iter().find(|field| is_off(field)) {
+            Some(_) => Fact::Value(priorities::list(&[])),
+            None => numbers(text(pfc, "pfc-priority")),
+        };
+        part.facts.insert("pfc".to_string(), value);
+    }
+    if let Some(marks) = branch("congestion-control") {
+        part.facts
+            .insert("ecn".to_string(), numbers(text(marks, "enabled-tc")));
+        if let (Some(least), Some(most)) = (text(marks, "min-threshold"), text(marks, "max-threshold")) {
+            put(part, "ecn-thresholds", Some(&format!("{least} - {most}")));
+        }
+    }
+    let trust = branch("trust").and_then(|trust| text(trust, "trust-mode"));
+    put(part, "trust", trust.map(|said| said.replace(',', " ")).as_deref());
 }
 
 fn add_interface(parsed: &mut ParsedInventory, switch: &str, name: &str, interface: &Map<String, Value>) {

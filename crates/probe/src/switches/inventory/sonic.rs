@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{SwitchHint, first, nameless, text};
 use super::parsed::{ParsedInventory, cable, end, module_part, port_part, put, speed, switch_part};
+use super::sonic_qos;
 use record::InventoryPart;
 
 const METADATA: &str = "DEVICE_METADATA";
@@ -47,10 +48,10 @@ const MODULE_FACTS: &[(&str, &[&str])] = &[
 ];
 
 /// An entry of a table.
-struct Entry<'v> {
-    table: &'static str,
-    key: &'v str,
-    fields: &'v Map<String, Value>,
+pub(super) struct Entry<'v> {
+    pub(super) table: &'static str,
+    pub(super) key: &'v str,
+    pub(super) fields: &'v Map<String, Value>,
 }
 
 /// What one switch tells; none when it is not SONiC's.
@@ -87,6 +88,7 @@ pub(super) fn read(
     for entry in &entries {
         add_entry(&mut parsed, name, entry);
     }
+    sonic_qos::add(&mut parsed, name, &entries);
     Some(Ok(parsed))
 }
 
@@ -145,7 +147,8 @@ fn add(part: &mut InventoryPart, facts: &[(&str, &[&str])], fields: &Map<String,
 /// The entries under one key of a database.
 fn entries_of<'v>(key: &'v str, value: &'v Value) -> Vec<Entry<'v>> {
     let fields = |value: &'v Value| value.get("value").unwrap_or(value).as_object();
-    if let Some(table) = TABLES.iter().find(|table| **table == key) {
+    let mut tables = TABLES.iter().chain(&sonic_qos::TABLES);
+    if let Some(table) = tables.clone().find(|table| **table == key) {
         let entries = value.as_object().into_iter().flatten();
         let entry = |(key, value): (&'v String, &'v Value)| {
             let fields = fields(value)?;
@@ -156,7 +159,7 @@ fn entries_of<'v>(key: &'v str, value: &'v Value) -> Vec<Entry<'v>> {
     let Some((name, entry)) = key.split_once(['|', ':']) else {
         return Vec::new();
     };
-    let table = TABLES.iter().find(|table| **table == name);
+    let table = tables.find(|table| **table == name);
     let entry = table.and_then(|table| {
         let fields = fields(value)?;
         Some(Entry {
