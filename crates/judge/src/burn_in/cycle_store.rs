@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::interrupted_flows::uninterrupted;
 use super::probe_pool::ProbePool;
 use record::units::Nanos;
 use record::{EndReason, FindingSummary, Night, PartKind, Quantity, Untested};
@@ -117,7 +118,8 @@ impl CycleStore {
         // Of several cycles with one number the first counts.
         let is_known = self.cycles.iter().any(|kept| kept.number == number);
         if let Some(probes) = readings.probes.as_ref().filter(|_| !is_known) {
-            self.probes.add(number, probes, |text| names.place(text));
+            let flows = uninterrupted(probes, &readings.findings);
+            self.probes.add(number, probes, &flows, |text| names.place(text));
         }
         self.cycles.push(StoredCycle {
             number,

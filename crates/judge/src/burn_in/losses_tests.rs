@@ -298,6 +298,29 @@ fn a_host_that_drops_what_it_receives_on_both_rails_is_rejected_itself() {
 }
 
 #[test]
+fn a_cable_that_flaps_while_probes_are_sent_is_one_incident() {
+    let known = clos();
+    let goes_down = |cycle: u32| cycle % 6 == 3;
+    let mut nights = cycles(&known, 60, 9, |link, cycle| {
+        match goes_down(cycle) && link == CABLE {
+            true => 0.3,
+            false => 0.0,
+        }
+    });
+    for number in (1..=60).filter(|number| goes_down(*number)) {
+        let flap = found(FindingKind::Flap, "h2 on rail1", host_place("h2", Some("rail1")));
+        add(&mut nights, number as usize, flap);
+    }
+    let certificate = decide(&asked(), &[], &nights, &known);
+    let incidents: Vec<FindingKind> = certificate
+        .incidents
+        .iter()
+        .map(|incident| incident.kind)
+        .collect();
+    assert_eq!(incidents, [FindingKind::Flap], "{:#?}", certificate.incidents);
+}
+
+#[test]
 fn cycles_read_again_after_a_kill_decide_the_same() {
     let known = clos();
     let nights = cycles(&known, 40, 8, |link, _| if link == CABLE { 0.0005 } else { 0.0 });

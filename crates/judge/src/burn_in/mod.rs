@@ -24,6 +24,7 @@ mod family;
 pub mod fixture;
 mod folder;
 mod incidents;
+mod interrupted_flows;
 mod issues;
 #[cfg(test)]
 mod loss_tests;

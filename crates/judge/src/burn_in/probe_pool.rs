@@ -75,8 +75,14 @@ pub(super) struct ProbePool {
 }
 
 impl ProbePool {
-    /// Adds a cycle; `place` gives the number of a text.
-    pub(super) fn add(&mut self, cycle: u32, probes: &ProbeReadings, mut place: impl FnMut(&str) -> u32) {
+    /// Adds these flows of a cycle; `place` gives the number of a text.
+    pub(super) fn add(
+        &mut self,
+        cycle: u32,
+        probes: &ProbeReadings,
+        flows: &[ProbeReading],
+        mut place: impl FnMut(&str) -> u32,
+    ) {
         let mut all = |texts: &[String]| -> Vec<u32> { texts.iter().map(|text| place(text)).collect() };
         let texts = Texts {
             hosts: all(&probes.hosts),
@@ -85,7 +91,7 @@ impl ProbePool {
             tests: all(&probes.tests),
         };
         let mut counted: Vec<(usize, &ProbeReading)> = Vec::new();
-        for reading in probes.flows.iter().filter(|reading| reading.seconds > 0) {
+        for reading in flows.iter().filter(|reading| reading.seconds > 0) {
             // A record that points nowhere says nothing.
             let Some(key) = texts.key(reading) else { continue };
             match self.number(key) {
@@ -235,7 +241,12 @@ mod tests {
         }
     }
 
-    /// Texts by their length: enough for these.
+    fn add(pool: &mut ProbePool, number: u32, flows: Vec<ProbeReading>) {
+        let probes = cycle(flows);
+        pool.add(number, &probes, &probes.flows, place);
+    }
+
+    /// Numbers of texts: enough for these.
     fn place(text: &str) -> u32 {
         text.bytes().map(u32::from).sum()
     }
@@ -245,7 +256,7 @@ mod tests {
         let mut pool = ProbePool::default();
         for number in 1..=1440 {
             let lossy = u32::from(number % 100 == 0);
-            pool.add(number, &cycle(vec![reading(number as u16, lossy)]), place);
+            add(&mut pool, number, vec![reading(number as u16, lossy)]);
         }
         assert_eq!(
             pool.flows.len(),
@@ -271,14 +282,14 @@ mod tests {
             possible: vec![(1, 0.5)],
             ..reading(port, 0)
         };
-        pool.add(1, &cycle((0..1000).map(unknown).collect()), place);
+        add(&mut pool, 1, (0..1000).map(unknown).collect());
         assert_eq!((pool.flows.len(), pool.left_out), (1000, 0));
         for slot in 0..110 {
             let flows = (0..1000).map(|port| ProbeReading {
                 slot,
                 ..unknown(port)
             });
-            pool.add(2 + slot, &cycle(flows.collect()), place);
+            add(&mut pool, 2 + slot, flows.collect());
         }
         assert_eq!(pool.flows.len(), MOST_FLOWS);
         assert_eq!(pool.left_out, 10_000);
@@ -293,7 +304,7 @@ mod tests {
                 from: host, links: vec![link], possible: vec![(link, probability)], seconds, lossy, lost, ..reading(1, 0)
             };
             let mut pool = ProbePool::default();
-            pool.add(1, &cycle(vec![wild.clone(), wild]), place);
+            add(&mut pool, 1, vec![wild.clone(), wild]);
             let is_sound = host < 2 && link < 2 && (0.0..=1.0).contains(&probability) && seconds > 0;
             prop_assert_eq!(pool.flows.len(), usize::from(is_sound));
             for outcome in pool.windows[0].fared.iter().flat_map(|fared| &fared.outcomes) {
